@@ -1,0 +1,53 @@
+/* error.h: the one table of Pawl's errors. Functions return 0 or a negative PAWL_E... value. */
+#ifndef PAWL_ERROR_H
+#define PAWL_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, number, code on the wire, message) */
+#define PAWL_ERROR_TABLE(X) \
+	X(PAWL_EHELD, 1, "held", "somebody else holds the key or waits ahead for it") \
+	X(PAWL_ETIMEOUT, 2, "timeout", "the time to wait is over") \
+	X(PAWL_ENOQUORUM, 3, "no_quorum", "too few masters answered") \
+	X(PAWL_ELOST, 4, "lost", "the lock is not yours any more") \
+	X(PAWL_EUNSURE, 5, "unsure", "the lock was perhaps lost in between: acquire again with the same lock_id") \
+	X(PAWL_ENOTFOUND, 6, "not_found", "no such key or lock") \
+	X(PAWL_EMISMATCH, 7, "mismatch", "the value is not the expected one") \
+	X(PAWL_ERECOVERING, 8, "recovering", "the node is recovering and does not vote yet") \
+	X(PAWL_ETOOLONG, 9, "too_long", "the lease is longer than the cluster allows") \
+	X(PAWL_ETOOLARGE, 10, "too_large", "a key, owner, value or message is larger than allowed") \
+	X(PAWL_EFULL, 11, "full", "a limit of the cluster is reached") \
+	X(PAWL_EDENIED, 12, "denied", "not allowed for this identity") \
+	X(PAWL_EBADREQUEST, 13, "bad_request", "the request is malformed") \
+	X(PAWL_EBUSY, 14, "busy", "too many operations under way") \
+	X(PAWL_EUNSETTLED, 15, "unsettled", "a change of membership is not settled yet") \
+	X(PAWL_EINDETERMINATE, 16, "indeterminate", "the masters' answers do not determine the state") \
+	X(PAWL_ENOMEM, 32, "no_memory", "out of memory") \
+	X(PAWL_EPROTOCOL, 33, "protocol", "what arrived is not the protocol") \
+	X(PAWL_ECLOSED, 34, "closed", "the connection is closed") \
+	X(PAWL_EUNREACHABLE, 35, "unreachable", "no node can be reached") \
+	X(PAWL_EINVAL, 36, "invalid", "an argument is not valid") \
+	X(PAWL_EIO, 37, "io", "reading or writing a file failed") \
+	X(PAWL_ETLS, 38, "tls", "TLS failed") \
+	X(PAWL_ECANCELED, 39, "canceled", "the operation was canceled")
+
+enum pawl_error {
+	PAWL_OK = 0,
+#define PAWL_ERROR_ENUM(name, number, code, message) name = -(number),
+	PAWL_ERROR_TABLE(PAWL_ERROR_ENUM)
+#undef PAWL_ERROR_ENUM
+};
+
+/* The error's code as on the wire ("held"), "ok" for 0, "unknown" for numbers that are none. Never NULL, static storage. */
+const char *pawl_error_code(int error);
+/* A sentence for people, likewise. */
+const char *pawl_error_message(int error);
+/* The number (negative) for a code on the wire; PAWL_EPROTOCOL for a code that is none. */
+int pawl_error_from_code(const char *code);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

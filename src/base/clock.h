@@ -1,0 +1,79 @@
+/* clock.h: instants and durations as values; nothing here reads a clock.
+ *
+ * Two clocks are always read together (docs/protocol.md, Time): `boot` counts suspend but is slewed, `raw` is not slewed
+ * but stops in suspend. Trust ends when EITHER says so; waits and expiry end when BOTH do. Instants never go on the wire.
+ */
+#ifndef PAWL_BASE_CLOCK_H
+#define PAWL_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef int64_t span_ns; /* a duration in nanoseconds; arithmetic saturates */
+
+#define SPAN_US ((span_ns)1000)
+#define SPAN_MS ((span_ns)1000000)
+#define SPAN_S ((span_ns)1000000000)
+#define SPAN_MAX INT64_MAX
+
+struct instant {
+	int64_t boot; /* CLOCK_BOOTTIME, ns */
+	int64_t raw;  /* CLOCK_MONOTONIC_RAW, ns */
+};
+
+#define INSTANT_FOREVER ((struct instant){ INT64_MAX, INT64_MAX })
+
+static inline int64_t clock_saturating_add(int64_t a, int64_t b) {
+	int64_t r;
+	if (__builtin_add_overflow(a, b, &r)) {
+		return b > 0 ? INT64_MAX : INT64_MIN;
+	}
+	return r;
+}
+
+static inline struct instant instant_add(struct instant t, span_ns d) {
+	return (struct instant){ clock_saturating_add(t.boot, d), clock_saturating_add(t.raw, d) };
+}
+
+/* The later of each clock: an end that is kept "the later" never comes before either of the two. */
+static inline struct instant instant_later(struct instant a, struct instant b) {
+	return (struct instant){ a.boot > b.boot ? a.boot : b.boot, a.raw > b.raw ? a.raw : b.raw };
+}
+
+/* Waits and expiry: over only when both clocks have reached the end. */
+static inline bool instant_expired(struct instant now, struct instant end) {
+	return now.boot >= end.boot && now.raw >= end.raw;
+}
+
+/* Trust: over as soon as either clock has reached the end. */
+static inline bool instant_distrusted(struct instant now, struct instant end) {
+	return now.boot >= end.boot || now.raw >= end.raw;
+}
+
+/* What is left until `end`: by the longer clock (to hand a lease on), by the shorter (to trust). Never negative. */
+static inline span_ns instant_left_long(struct instant now, struct instant end) {
+	int64_t b = clock_saturating_add(end.boot, -now.boot), r = clock_saturating_add(end.raw, -now.raw);
+	int64_t m = b > r ? b : r;
+	return m > 0 ? m : 0;
+}
+
+static inline span_ns instant_left_short(struct instant now, struct instant end) {
+	int64_t b = clock_saturating_add(end.boot, -now.boot), r = clock_saturating_add(end.raw, -now.raw);
+	int64_t m = b < r ? b : r;
+	return m > 0 ? m : 0;
+}
+
+/* Elapsed since `then`, by the clock that says more, resp. less. */
+static inline span_ns instant_elapsed_long(struct instant now, struct instant then) {
+	return instant_left_long(then, now);
+}
+
+static inline span_ns instant_elapsed_short(struct instant now, struct instant then) {
+	return instant_left_short(then, now);
+}
+
+/* d * (1 - ppm/10^6), rounded down, and d * (1 + ppm/10^6), rounded up; d >= 0, ppm in 0 .. 10^6. */
+span_ns span_shrink(span_ns d, uint32_t ppm);
+span_ns span_grow(span_ns d, uint32_t ppm);
+
+#endif

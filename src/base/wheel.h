@@ -1,0 +1,43 @@
+/* wheel.h: hierarchical timing wheel (Varghese and Lauck, 1987) over one clock in ns, with ticks of 2^20 ns (about 1 ms).
+ * Insertion, removal and moving cost O(1). A timer fires at or up to one tick after its time, never before. Pure: time is handed in.
+ */
+#ifndef PAWL_BASE_WHEEL_H
+#define PAWL_BASE_WHEEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "list.h"
+
+#define WHEEL_TICK_BITS 20
+#define WHEEL_SLOT_BITS 8
+#define WHEEL_LEVELS 5 /* 2^(20+40) ns: 36 years; what lies beyond is kept in the last slot and moved on */
+
+struct wheel_timer {
+	struct list link;
+	uint64_t tick; /* when it fires */
+};
+
+struct wheel {
+	uint64_t now_tick;
+	uint64_t count;
+	uint64_t occupied[WHEEL_LEVELS][(1 << WHEEL_SLOT_BITS) / 64]; /* a bit for each slot that is not empty */
+	struct list slots[WHEEL_LEVELS][1 << WHEEL_SLOT_BITS];
+};
+
+void wheel_init(struct wheel *w, int64_t now_ns);
+/* (Re)arms: a timer that is armed is moved. A time that has passed fires at the next advance. Zeroed timers are unarmed. */
+void wheel_arm(struct wheel *w, struct wheel_timer *t, int64_t at_ns);
+void wheel_disarm(struct wheel *w, struct wheel_timer *t); /* an unarmed one stays so */
+static inline bool wheel_armed(const struct wheel_timer *t) {
+	return list_linked(&t->link);
+}
+
+/* Next timer that is due at now_ns, unarmed and returned; NULL when there is none left. Call until NULL. Timers armed
+ * meanwhile for a time that has passed are returned too, in order of their ticks as far as the tick tells. */
+struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns);
+
+/* A time at which to call wheel_expire again (never later than the first timer needs, perhaps earlier); INT64_MAX: no timers. */
+int64_t wheel_deadline(const struct wheel *w);
+
+#endif
