@@ -1,0 +1,43 @@
+/* config.h: a configuration of the cluster: who its nodes are and the timing constants that belong to it (section 1).
+ * It is permanent, has a canonical encoding, and is named by its epoch and the hash of that encoding. */
+#ifndef PAWL_CLUSTER_CONFIG_H
+#define PAWL_CLUSTER_CONFIG_H
+
+#include "types.h"
+
+struct config_node {
+	char name[NODE_NAME_MAX + 1];
+	char address[ADDRESS_MAX + 1]; /* host:port for peers */
+	struct id128 id;               /* zero until it is known (before birth) */
+	bool master;
+};
+
+struct config {
+	uint64_t epoch; /* 0: none yet (unborn) */
+	char cluster[NODE_NAME_MAX + 1];
+	struct id128 cluster_id; /* given at birth */
+	span_ns max_lease, request_timeout, promise_timeout;
+	uint32_t drift_ppm;
+	uint32_t node_count;
+	struct config_node nodes[NODES_MAX]; /* masters first, in the order of the operator's list */
+};
+
+uint32_t config_masters(const struct config *c); /* n */
+uint32_t config_quorum(const struct config *c);  /* n/2 + 1 */
+/* Index of the node, or -1. */
+int config_find_name(const struct config *c, const char *name);
+int config_find_id(const struct config *c, struct id128 id);
+
+/* NULL when it may be used, else a sentence that names the culprit (section 9: bounds of the timing constants, 1 to 9
+ * masters, names unique and not empty, ...). Static storage. */
+const char *config_problem(const struct config *c);
+
+/* Canonical encoding, at most CONFIG_BYTES_MAX. Returns the size. */
+#define CONFIG_BYTES_MAX (256 + NODES_MAX * (NODE_NAME_MAX + ADDRESS_MAX + 24))
+size_t config_encode(const struct config *c, uint8_t out[CONFIG_BYTES_MAX]);
+/* 0 or PAWL_EPROTOCOL; *out only on success. Exactly what config_encode wrote is accepted. */
+int config_decode(struct slice bytes, struct config *out);
+/* 64-bit hash of the canonical encoding under a fixed key; never 0. */
+uint64_t config_hash(const struct config *c);
+
+#endif

@@ -1,0 +1,256 @@
+/* core.h: the protocol as a pure machine: state in, event and time in, effects out. No sockets, clocks, threads or logs.
+ *
+ * A driver (the daemon, the simulator) calls core_step for every event, then empties the core_out: sends the frames,
+ * delivers the replies, persists, resets links. What must not leave before something is on disk is held back in here.
+ */
+#ifndef PAWL_CLUSTER_CORE_H
+#define PAWL_CLUSTER_CORE_H
+
+#include "alloc.h"
+#include "config.h"
+#include "message.h"
+#include "siphash.h"
+
+struct core;
+struct core_out;
+
+/* ---- what is kept on disk (section 1); the driver stores it whole, atomically, synced ---- */
+struct durable {
+	struct id128 node_id;
+	uint64_t boot;    /* of the last start */
+	uint64_t ceiling; /* no vote left while the clock was above */
+	bool voted;       /* has voted in config.epoch */
+	bool pledged;     /* `config` with epoch 1 is this node's pledge, not written as chosen yet (birth) */
+	span_ns max_lease_seen, request_timeout_seen; /* the largest it ever voted under */
+	struct config config; /* epoch 0: none yet */
+};
+
+struct core_limits { /* 0 anywhere: the default */
+	uint64_t keys, memory_bytes;
+	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
+	span_ns lease_min;
+};
+
+struct core_options {
+	const struct allocator *alloc;   /* borrowed */
+	struct siphash_key hash_key;     /* random, secret */
+	uint64_t seed;                   /* for pauses */
+	struct core_limits limits;
+	const char *name;                /* of this node */
+	const struct config *birth;      /* epoch 0, the initial masters without identities; used while durable has no epoch */
+	const struct durable *durable;   /* as loaded, or fresh: node_id set, everything else zero */
+};
+
+/* 0, PAWL_ENOMEM or PAWL_EINVAL (name not in the configuration, configuration not usable). All options are copied. */
+int core_new(const struct core_options *options, struct core **out);
+void core_free(struct core *core);
+
+/* ---- events ---- */
+enum core_op {
+	CORE_ACQUIRE,
+	CORE_EXTEND,
+	CORE_UPDATE,
+	CORE_RELEASE,
+	CORE_GET,
+	CORE_LIST,
+	CORE_WAIT,
+	CORE_WAITERS,
+	CORE_BREAK
+};
+
+struct core_request {
+	uint64_t id;     /* the driver's, unique among its open requests; given back in the reply */
+	uint64_t client; /* the connection; CORE_CLIENT_GONE ends what it waits for */
+	enum core_op op;
+	struct slice key; /* LIST: the prefix */
+	struct slice owner, value, identity; /* identity: who the connection has proven to be; empty: a local caller */
+	bool admin;                          /* sees every lock_id */
+	struct id128 lock_id;                /* always set for ACQUIRE (the driver draws one when the client gave none) */
+	span_ns lease, wait;                 /* wait: ACQUIRE 0 = try once; WAIT the timeout */
+	uint64_t token;                      /* EXTEND, BREAK; 0: not named */
+	bool deadline_kept;                  /* EXTEND: the caller keeps its own deadline */
+	bool quorum;                         /* GET */
+	bool now;                            /* BREAK */
+	bool for_free;                       /* WAIT: for free, else for held */
+	bool expect_value, expect_seq;       /* UPDATE: which expectation, if any */
+	struct slice expected;
+	struct ballot expected_seq;
+	struct slice after; /* LIST: first key is the first one after this; empty: from the start */
+	uint32_t limit;     /* LIST: at most (1 .. 1000; 0: 100) */
+};
+
+enum core_event_kind {
+	CORE_START,       /* first, once; after all CORE_RESTORE */
+	CORE_RESTORE,     /* a frame of the side file that a drain wrote, before CORE_START */
+	CORE_TICK,        /* time has passed */
+	CORE_FRAME,       /* a frame arrived on the link of `peer`; `now` was read after its last byte was received */
+	CORE_PEER_UP,     /* a link to the node at `peer` is up; it proved to be this name and said this identity and boot */
+	CORE_PEER_DOWN,
+	CORE_REQUEST,
+	CORE_CLIENT_GONE, /* the connection `client` is closed */
+	CORE_PERSISTED,   /* `persist_seq` is on disk (persist_ok), or could not be written */
+	CORE_DRAIN        /* stop voting for a planned stop; then pull core_drain_frame until it returns false */
+};
+
+struct core_event {
+	enum core_event_kind kind;
+	uint32_t peer;             /* index in core_peer_*: FRAME, PEER_UP, PEER_DOWN */
+	const struct frame *frame; /* FRAME, RESTORE; borrowed for the step */
+	struct id128 peer_id;      /* PEER_UP */
+	uint64_t peer_boot;        /* PEER_UP */
+	const struct core_request *request; /* borrowed for the step */
+	uint64_t client;
+	uint64_t persist_seq;
+	bool persist_ok;
+	bool restored; /* START: a complete side file was restored; this start is only a pause (section 4) */
+};
+
+/* One step. `now` never goes back between steps. Never blocks, never fails: what cannot be done is answered or dropped. */
+void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out);
+/* The CLOCK_BOOTTIME instant at which CORE_TICK is due at the latest. */
+int64_t core_deadline(const struct core *core);
+/* CHECKs every invariant; costs time in the number of keys. */
+void core_check(const struct core *core);
+/* The side file of a drain: the next frame to write (valid until the next call), false after the last. */
+bool core_drain_frame(struct core *core, struct instant now, struct frame *frame);
+
+/* ---- effects ---- */
+struct core_entry { /* a key as reads show it */
+	struct slice key, owner, value, identity;
+	uint64_t token;
+	struct id128 lock_id;
+	bool show_lock_id; /* the caller acquired it or is an administrator */
+	span_ns remaining;
+	struct ballot value_seq;
+};
+
+struct core_waiter {
+	struct slice owner, identity;
+	struct id128 lock_id, node;
+	bool show_lock_id;
+	span_ns since;
+};
+
+struct core_reply {
+	uint64_t id, client;
+	enum core_op op;
+	int error; /* 0 or a PAWL_E... of the client protocol */
+	struct id128 lock_id;
+	uint64_t token;
+	span_ns valid;            /* ACQUIRE, EXTEND */
+	uint32_t quorum, votes, acks;
+	span_ns waited;           /* ACQUIRE */
+	bool released;            /* RELEASE; BREAK: something was broken */
+	bool held, contested;     /* reads; PAWL_EHELD: who holds is in `entry` when held */
+	bool recovering;          /* a local read on a node that recovers */
+	struct core_entry entry;  /* reads, PAWL_EHELD, PAWL_EMISMATCH (the present value) */
+	struct ballot value_seq;  /* UPDATE */
+	const struct core_entry *entries; /* LIST */
+	const struct core_waiter *waiters; /* WAITERS */
+	size_t count;
+	bool more;
+	uint32_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
+	span_ns limit;        /* PAWL_ETOOLONG: what is allowed */
+	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */
+};
+
+/* X(name): things that happen sometimes, counted; also what is worth a log line */
+#define CORE_COUNT_TABLE(X) \
+	X(promise_ok) X(promise_held_self) X(promise_kept) X(promise_refused_held) X(promise_refused_promised) \
+	X(promise_refused_queued) X(promise_refused_released) X(promise_refused_recovering) X(promise_refused_contested) \
+	X(promise_refused_denied) X(promise_refused_full) X(promise_displaced) \
+	X(commit_ok) X(commit_without_promise) X(commit_refused_held) X(commit_refused_stale_noted) X(commit_refused_stale_clock) \
+	X(commit_refused_released) X(commit_refused_too_long) X(commit_refused_recovering) X(commit_refused_contested) X(commit_refused_full) \
+	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
+	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_unsure) \
+	X(teach_sent) X(teach_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) X(release_resent) X(released_refused) \
+	X(wrong_epoch) X(clock_refused) X(clock_behind) X(answer_late) X(answer_stale_round) \
+	X(turn_given) X(turn_given_back) X(turn_rival) X(kept_promised) X(home_lost) X(home_changed) X(queue_refused_full) \
+	X(waiter_dropped) X(wait_ended) X(try_tie) X(repeat_joined) X(token_reused) \
+	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) X(update_unsure) X(update_taught) \
+	X(read_quorum) X(read_indeterminate) X(read_again) \
+	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) \
+	X(contested) X(contested_ended) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
+	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken)
+
+enum core_count {
+#define CORE_COUNT_ENUM(name) COUNT_##name,
+	CORE_COUNT_TABLE(CORE_COUNT_ENUM)
+#undef CORE_COUNT_ENUM
+	COUNT_TOTAL
+};
+const char *core_count_name(enum core_count count);
+const uint64_t *core_counts(const struct core *core); /* COUNT_TOTAL of them, since core_new */
+
+enum core_note_kind { /* what an operator should read in the log */
+	NOTE_BORN,
+	NOTE_BIRTH_DIFFERS,  /* peer's pledge differs: `text` names what */
+	NOTE_BIRTH_STRANGER, /* peer's identity is not the one of the configuration: its state was lost or is another's */
+	NOTE_VOTING,         /* `text`: by birth, rejoining, waiting, or drain */
+	NOTE_RECOVERING,
+	NOTE_DRAINING,
+	NOTE_CLOCK_REFUSED,  /* peer; value: its clock */
+	NOTE_CLOCK_BEHIND,
+	NOTE_LINK_RESET,     /* peer */
+	NOTE_STOOD_STILL,    /* value: ns */
+	NOTE_WRONG_EPOCH,    /* peer; value: its epoch */
+	NOTE_CONTESTED,      /* text: nothing; key */
+	NOTE_CONTESTED_ENDED,
+	NOTE_BROKEN          /* key; value: token; text: identity of who did it */
+};
+struct core_note {
+	enum core_note_kind kind;
+	uint32_t peer;
+	uint64_t value;
+	const char *text; /* static storage, or NULL */
+	struct slice key;
+};
+
+/* An out belongs to one core; its contents live until core_out_clear, at the latest before the next turn of the loop. */
+struct core_out *core_out_new(struct core *core); /* NULL: no memory */
+void core_out_free(struct core_out *out);
+
+/* Fills the frame of everything that may leave for the peer now, at most about FRAME_BYTES_MAX; false: nothing may.
+ * Call core_out_sent afterwards, then again until false. Frames of a peer without a link are dropped by the core itself. */
+bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame);
+void core_out_sent(struct core_out *out, uint32_t peer);
+/* The next reply that may leave now, or NULL; valid until core_out_clear. */
+const struct core_reply *core_out_reply(struct core_out *out);
+const struct core_note *core_out_note(struct core_out *out);
+/* Links to be reset now (all bytes unread and unsent dropped): bit set of peers; reading clears it. The core has handled the
+ * loss already: the driver sends no CORE_PEER_DOWN for it. */
+uint32_t core_out_resets(struct core_out *out);
+/* Something to persist: *state and *seq are set, the driver answers with CORE_PERSISTED for this or a later seq. The driver
+ * may have one write under way and take the newest state when it is done. */
+bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq);
+/* Frees what was sent and replied. What is held back stays. Call once a turn of the loop. */
+void core_out_clear(struct core_out *out);
+
+/* ---- looking in ---- */
+uint32_t core_peer_count(const struct core *core); /* slots 0 .. count-1; the node itself is one of them */
+uint32_t core_self(const struct core *core);
+const struct config_node *core_peer(const struct core *core, uint32_t peer);
+
+enum core_state { CORE_UNBORN, CORE_RECOVERING, CORE_VOTING, CORE_DRAINED };
+
+struct core_peer_status {
+	bool linked, voting;
+	span_ns round_trip; /* of the last ping; 0: none yet */
+	uint64_t boot;
+};
+
+struct core_status {
+	enum core_state state;
+	const char *waits_for; /* RECOVERING, UNBORN: static text */
+	span_ns left;          /* RECOVERING: until it votes by waiting at the latest; 0: unknown */
+	uint64_t epoch, config_hash, clock, ceiling, boot;
+	uint32_t quorum, voting_linked; /* voting_linked: masters that vote in this epoch and are linked, itself included */
+	uint64_t keys, held, promises, waiters, rounds, lingering, beliefs, memory_bytes;
+	struct core_peer_status peers[NODES_MAX];
+};
+void core_status(const struct core *core, struct instant now, struct core_status *status);
+const struct config *core_config(const struct core *core); /* of the present epoch, or the one to be born with */
+/* A lock_id's record here, for tests and the simulator: true if live. */
+bool core_peek(const struct core *core, struct slice key, struct id128 lock_id, uint64_t *token, uint64_t *noted);
+
+#endif

@@ -1,0 +1,144 @@
+/* message.h: what masters and coordinators say to each other. Plain values; src/wire turns them into bytes and back.
+ *
+ * A message is a kind and those of the fields below that its kind carries, in the order of the fields' bits. The table
+ * MESSAGE_TABLE is the whole definition: the codec, its tests and its fuzzer work from it.
+ */
+#ifndef PAWL_CLUSTER_MESSAGE_H
+#define PAWL_CLUSTER_MESSAGE_H
+
+#include "types.h"
+
+/* X(field bit, member, type on the wire) */
+#define F_ROUND (1u << 0)     /* u64: request number of the asker, echoed by the answer */
+#define F_KEY (1u << 1)       /* bytes, 1 .. KEY_MAX */
+#define F_LOCK (1u << 2)      /* 16 bytes */
+#define F_ATTEMPT (1u << 3)   /* u64: with the sender and its boot it names the attempt; 0: none */
+#define F_TICKET (1u << 4)    /* two u64 */
+#define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX */
+#define F_NOTED (1u << 6)     /* u64 <= TOKEN_MAX */
+#define F_LEASE (1u << 7)     /* u64, microseconds */
+#define F_LEFT (1u << 8)      /* u64, microseconds, rounded up */
+#define F_OWNER (1u << 9)     /* bytes, 0 .. OWNER_MAX */
+#define F_IDENTITY (1u << 10) /* bytes, 0 .. IDENTITY_MAX */
+#define F_VALUE (1u << 11)    /* bytes, 0 .. VALUE_MAX_HARD */
+#define F_BALLOT (1u << 12)   /* clock u64 <= TOKEN_MAX, node u64, boot u32 */
+#define F_PREPARED (1u << 13) /* a second ballot */
+#define F_FLAGS (1u << 14)    /* u32, bits of enum message_flag */
+#define F_STATUS (1u << 15)   /* u8, enum status */
+#define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity */
+#define F_PART (1u << 17)     /* part u32, parts u32: part < parts, or both 0 */
+#define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
+#define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
+#define BLOB_MAX 65536
+
+/* X(name, number on the wire, fields) */
+#define MESSAGE_TABLE(X) \
+	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK | F_ATTEMPT | F_IDENTITY | F_FLAGS) \
+	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER) \
+	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT) \
+	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
+	X(WITHDRAW, 5, F_KEY | F_LOCK | F_ATTEMPT | F_TICKET) \
+	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK | F_TOKEN | F_LEASE) \
+	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT) \
+	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK) \
+	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
+	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
+	X(LEARN_ANSWER, 11, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
+	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK) \
+	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS) \
+	X(BREAK, 14, F_ROUND | F_KEY | F_LOCK | F_FLAGS) \
+	X(BREAK_ANSWER, 15, F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
+	X(PREPARE, 16, F_ROUND | F_KEY | F_LOCK | F_BALLOT | F_PREPARED) \
+	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
+	X(WRITE, 18, F_ROUND | F_KEY | F_LOCK | F_VALUE | F_BALLOT) \
+	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
+	X(READ, 20, F_ROUND | F_KEY) \
+	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
+	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS) \
+	X(ENQUEUE_ANSWER, 23, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
+	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER) \
+	X(DISPLACED, 25, F_KEY | F_LOCK | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
+	X(WAITERS, 26, F_ROUND | F_KEY) \
+	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK | F_OWNER | F_IDENTITY | F_LEFT | F_BY) \
+	X(SNAPSHOT, 28, F_ROUND) \
+	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
+	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK | F_FLAGS) \
+	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
+	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
+	X(SNAPSHOT_END, 33, F_ROUND | F_STATUS | F_CLOCK) \
+	X(PING, 34, F_ROUND) \
+	X(PONG, 35, F_ROUND) \
+	X(PLEDGE, 36, F_BLOB | F_FLAGS)
+
+enum message_kind {
+#define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
+	MESSAGE_TABLE(MESSAGE_ENUM)
+#undef MESSAGE_ENUM
+};
+#define MESSAGE_KIND_MAX 36
+
+enum message_flag {
+	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
+	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept behind a held record */
+	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
+	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
+	FLAG_NOW = 16,      /* BREAK: a release by force */
+	FLAG_BARRED = 32,   /* the record may not be extended any more */
+	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
+	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
+	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
+	FLAG_RELEASED = 512 /* SNAPSHOT_RELEASED: released (else only barred) */
+};
+
+/* What a master answers. Up to STATUS_NEED it is no refusal. */
+enum status {
+	STATUS_OK = 0,
+	STATUS_HELD_SELF = 1,   /* promise: held by yourself; token and noted are reported */
+	STATUS_KEPT = 2,        /* promise with a turn: kept behind the held record */
+	STATUS_NEED = 3,        /* extension, write: the record is not here, send it */
+	STATUS_HELD = 4,        /* R1: a live held record of another lock_id */
+	STATUS_PROMISED = 5,    /* R1: a live promise of another lock_id */
+	STATUS_QUEUED = 6,      /* R1: somebody waits ahead at the key's home */
+	STATUS_STALE = 7,       /* R2: the token is not above what was noted */
+	STATUS_RELEASED = 8,    /* R3 */
+	STATUS_TOO_LONG = 9,    /* R5 */
+	STATUS_CLOCK = 10,      /* the message's clock or token is beyond the bound of section 9 */
+	STATUS_RECOVERING = 11, /* R4: the master does not vote */
+	STATUS_EPOCH = 12,      /* R4: another epoch or hash */
+	STATUS_DENIED = 13,     /* the lock_id belongs to another identity */
+	STATUS_FULL = 14,       /* a limit of the master */
+	STATUS_BARRED = 15,     /* barred from extension by a break */
+	STATUS_BALLOT = 16,     /* a higher ballot was noted, or this one is not above the record's noted clock */
+	STATUS_CONTESTED = 17,  /* several held records: nothing but releases and, later, extensions of what is here */
+	STATUS_ABSENT = 18      /* the lock_id is not here */
+};
+#define STATUS_MAX 18
+
+struct message {
+	enum message_kind kind;
+	enum status status;
+	uint32_t flags, part, parts;
+	uint64_t round, attempt, token, noted, clock;
+	uint64_t lease_us, left_us;
+	struct id128 lock_id, by;
+	struct ticket ticket;
+	struct ballot ballot, prepared;
+	struct slice key, owner, identity, value, blob;
+};
+
+/* Every frame says who speaks, under which configuration, and how far its clock is. */
+#define FRAME_VOTING 1u /* the sender votes in this epoch */
+struct frame {
+	uint64_t epoch, config_hash;
+	struct id128 sender;
+	uint64_t boot, clock;
+	uint32_t flags;
+	const struct message *messages;
+	size_t count;
+};
+
+uint32_t message_fields(enum message_kind kind); /* bits F_*; 0 for what is no kind */
+const char *message_name(enum message_kind kind);
+const char *status_name(enum status status);
+
+#endif
