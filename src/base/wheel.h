@@ -19,7 +19,8 @@ struct wheel_timer {
 };
 
 struct wheel {
-	uint64_t now_tick;
+	int64_t now_ns; /* latest time handed in */
+	uint64_t now_tick; /* ticks before this one have been dealt with; its own slot holds what is due */
 	uint64_t count;
 	uint64_t occupied[WHEEL_LEVELS][(1 << WHEEL_SLOT_BITS) / 64]; /* a bit for each slot that is not empty */
 	struct list slots[WHEEL_LEVELS][1 << WHEEL_SLOT_BITS];

@@ -1,0 +1,77 @@
+#include "buffer.h"
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define CAPACITY_MIN 256
+
+void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max) {
+	CHECK(max > 0);
+	*b = (struct buffer){ .alloc = alloc, .max = max };
+}
+
+void buffer_done(struct buffer *b) {
+	if (b->data) {
+		alloc_free(b->alloc, b->data, b->capacity);
+	}
+	*b = (struct buffer){ 0 };
+}
+
+static size_t buffer_grown_capacity(const struct buffer *b, size_t need) {
+	size_t capacity = b->capacity ? b->capacity : CAPACITY_MIN;
+	while (capacity < need) {
+		capacity = capacity > b->max / 2 ? b->max : capacity * 2;
+	}
+	return capacity < b->max ? capacity : b->max;
+}
+
+static int buffer_make_room(struct buffer *b, size_t size) {
+	if (size > b->max - b->size) {
+		return PAWL_ETOOLARGE;
+	}
+	size_t need = b->size + size;
+	if (b->data && need <= b->capacity) {
+		return 0;
+	}
+	size_t capacity = buffer_grown_capacity(b, need);
+	uint8_t *data = alloc_resize(b->alloc, b->data, b->capacity, capacity);
+	if (!data) {
+		return PAWL_ENOMEM;
+	}
+	b->data = data;
+	b->capacity = capacity;
+	return 0;
+}
+
+int buffer_append(struct buffer *b, const void *data, size_t size) {
+	int error = buffer_make_room(b, size);
+	if (error) {
+		return error;
+	}
+	if (size) {
+		memcpy(b->data + b->size, data, size);
+		b->size += size;
+	}
+	return 0;
+}
+
+uint8_t *buffer_reserve(struct buffer *b, size_t size) {
+	return buffer_make_room(b, size) == 0 ? b->data + b->size : NULL;
+}
+
+void buffer_commit(struct buffer *b, size_t size) {
+	CHECK(size <= b->capacity - b->size);
+	b->size += size;
+}
+
+void buffer_consume(struct buffer *b, size_t size) {
+	CHECK(size <= b->size);
+	b->size -= size;
+	if (size && b->size) {
+		memmove(b->data, b->data + size, b->size);
+	}
+}
+
+void buffer_clear(struct buffer *b) {
+	b->size = 0;
+}

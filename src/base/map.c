@@ -1,0 +1,177 @@
+#include "map.h"
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define SEGMENT_BITS 8
+#define SEGMENT_BUCKETS ((size_t)1 << SEGMENT_BITS)
+#define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct map_node *))
+#define DIRECTORY_SIZE_MIN 4
+
+/* An insertion or removal catches up by this many buckets when growing was refused or shrinking held back. */
+#define BUCKETS_A_STEP 2
+
+/* The table has n buckets, p <= n < 2p with p a power of two: buckets below n - p have been split already. */
+static inline size_t map_power(size_t n) {
+	return (size_t)1 << (63 - __builtin_clzll(n));
+}
+
+static inline size_t map_index(const struct map *m, uint64_t hash) {
+	size_t power = map_power(m->bucket_count);
+	size_t i = (size_t)hash & (2 * power - 1);
+	return i < m->bucket_count ? i : i - power;
+}
+
+static inline struct map_node **map_slot(const struct map *m, size_t bucket) {
+	return &m->segments[bucket >> SEGMENT_BITS][bucket & (SEGMENT_BUCKETS - 1)];
+}
+
+int map_init(struct map *m, const struct allocator *alloc) {
+	*m = (struct map){ .alloc = alloc };
+	struct map_node ***directory = alloc_new(alloc, DIRECTORY_SIZE_MIN * sizeof(*directory));
+	if (!directory) {
+		return PAWL_ENOMEM;
+	}
+	directory[0] = alloc_new(alloc, SEGMENT_BYTES);
+	if (!directory[0]) {
+		alloc_free(alloc, directory, DIRECTORY_SIZE_MIN * sizeof(*directory));
+		return PAWL_ENOMEM;
+	}
+	m->segments = directory;
+	m->directory_size = DIRECTORY_SIZE_MIN;
+	m->bucket_count = SEGMENT_BUCKETS;
+	return 0;
+}
+
+void map_done(struct map *m) {
+	if (!m->segments) {
+		return;
+	}
+	for (size_t i = 0; i < m->directory_size; i++) {
+		alloc_free(m->alloc, m->segments[i], SEGMENT_BYTES);
+	}
+	alloc_free(m->alloc, m->segments, m->directory_size * sizeof(*m->segments));
+	*m = (struct map){ 0 };
+}
+
+/* Makes sure that the bucket after the last one has its segment. */
+static bool map_room(struct map *m) {
+	size_t segment = m->bucket_count >> SEGMENT_BITS;
+	if (segment == m->directory_size) {
+		size_t size = m->directory_size * sizeof(*m->segments);
+		struct map_node ***bigger = alloc_resize(m->alloc, m->segments, size, 2 * size);
+		if (!bigger) {
+			return false;
+		}
+		for (size_t i = m->directory_size; i < 2 * m->directory_size; i++) {
+			bigger[i] = NULL;
+		}
+		m->segments = bigger;
+		m->directory_size *= 2;
+	}
+	if (!m->segments[segment]) {
+		m->segments[segment] = alloc_new(m->alloc, SEGMENT_BYTES);
+	}
+	return m->segments[segment] != NULL;
+}
+
+/* Splits the next bucket that is due: those of its elements that belong there move to the new last bucket. */
+static bool map_grow(struct map *m) {
+	if (!map_room(m)) {
+		return false;
+	}
+	size_t power = map_power(m->bucket_count);
+	struct map_node **from = map_slot(m, m->bucket_count - power);
+	struct map_node **to = map_slot(m, m->bucket_count);
+	while (*from) {
+		struct map_node *node = *from;
+		if (node->hash & power) {
+			*from = node->next;
+			node->next = NULL;
+			*to = node;
+			to = &node->next;
+		} else {
+			from = &node->next;
+		}
+	}
+	m->bucket_count++;
+	return true;
+}
+
+/* Hangs the last bucket's elements behind those of the bucket it was split from. */
+static void map_shrink(struct map *m) {
+	size_t last = m->bucket_count - 1;
+	struct map_node **from = map_slot(m, last);
+	struct map_node **to = map_slot(m, last - map_power(last));
+	while (*to) {
+		to = &(*to)->next;
+	}
+	*to = *from;
+	*from = NULL;
+	m->bucket_count = last;
+	if ((last & (SEGMENT_BUCKETS - 1)) == 0) {
+		alloc_free(m->alloc, m->segments[last >> SEGMENT_BITS], SEGMENT_BYTES);
+		m->segments[last >> SEGMENT_BITS] = NULL;
+	}
+}
+
+void map_insert(struct map *m, struct map_node *node, uint64_t hash) {
+	for (int i = 0; i < BUCKETS_A_STEP && m->count >= m->bucket_count; i++) {
+		if (!map_grow(m)) {
+			break;
+		}
+	}
+	struct map_node **slot = map_slot(m, map_index(m, hash));
+	node->hash = hash;
+	node->next = *slot;
+	*slot = node;
+	m->count++;
+}
+
+void map_remove(struct map *m, struct map_node *node) {
+	struct map_node **slot = map_slot(m, map_index(m, node->hash));
+	while (*slot != node) {
+		CHECK(*slot);
+		slot = &(*slot)->next;
+	}
+	*slot = node->next;
+	node->next = NULL;
+	m->count--;
+	/* A quarter full and not half, so that one insertion and one removal in turn do not move the same bucket for ever. */
+	for (int i = 0; i < BUCKETS_A_STEP && !m->walks; i++) {
+		if (m->bucket_count <= SEGMENT_BUCKETS || m->count > m->bucket_count / 4) {
+			break;
+		}
+		map_shrink(m);
+	}
+}
+
+struct map_node *map_first(const struct map *m, uint64_t hash) {
+	struct map_node *node = *map_slot(m, map_index(m, hash));
+	while (node && node->hash != hash) {
+		node = node->next;
+	}
+	return node;
+}
+
+struct map_node *map_next(const struct map_node *node) {
+	struct map_node *next = node->next;
+	while (next && next->hash != node->hash) {
+		next = next->next;
+	}
+	return next;
+}
+
+struct map_node *map_bucket(const struct map *m, size_t bucket) {
+	CHECK(bucket < m->bucket_count);
+	return *map_slot(m, bucket);
+}
+
+void map_walk_begin(struct map *m) {
+	m->walks++;
+}
+
+void map_walk_end(struct map *m) {
+	CHECK(m->walks > 0);
+	m->walks--;
+}

@@ -1,0 +1,55 @@
+#include "prng.h"
+
+#include "check.h"
+
+static uint64_t splitmix64(uint64_t *state) {
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+void prng_init(struct prng *p, uint64_t seed) {
+	for (int i = 0; i < 4; i++) {
+		p->s[i] = splitmix64(&seed);
+	}
+}
+
+static inline uint64_t rotate_left(uint64_t x, int k) {
+	return (x << k) | (x >> (64 - k));
+}
+
+uint64_t prng_next(struct prng *p) {
+	uint64_t *s = p->s;
+	uint64_t result = rotate_left(s[1] * 5, 7) * 9;
+	uint64_t t = s[1] << 17;
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotate_left(s[3], 45);
+	return result;
+}
+
+uint64_t prng_below(struct prng *p, uint64_t bound) {
+	CHECK(bound > 0);
+	/* 2^64 mod bound numbers at the low end would make the small results likelier: they are drawn again. */
+	uint64_t reject = (UINT64_MAX - bound + 1) % bound;
+	uint64_t r;
+	do {
+		r = prng_next(p);
+	} while (r < reject);
+	return r % bound;
+}
+
+int64_t prng_between(struct prng *p, int64_t low, int64_t high) {
+	CHECK(low <= high);
+	uint64_t span = (uint64_t)high - (uint64_t)low;
+	uint64_t r = span == UINT64_MAX ? prng_next(p) : prng_below(p, span + 1);
+	return (int64_t)((uint64_t)low + r);
+}
+
+bool prng_chance(struct prng *p, uint32_t numerator, uint32_t denominator) {
+	return prng_below(p, denominator) < numerator;
+}

@@ -1,0 +1,64 @@
+#include "siphash.h"
+
+#include <string.h>
+
+struct sip {
+	uint64_t v0, v1, v2, v3;
+};
+
+static inline uint64_t rotate_left(uint64_t x, int k) {
+	return (x << k) | (x >> (64 - k));
+}
+
+static inline void sip_round(struct sip *s) {
+	s->v0 += s->v1;
+	s->v2 += s->v3;
+	s->v1 = rotate_left(s->v1, 13) ^ s->v0;
+	s->v3 = rotate_left(s->v3, 16) ^ s->v2;
+	s->v0 = rotate_left(s->v0, 32);
+	s->v2 += s->v1;
+	s->v0 += s->v3;
+	s->v1 = rotate_left(s->v1, 17) ^ s->v2;
+	s->v3 = rotate_left(s->v3, 21) ^ s->v0;
+	s->v2 = rotate_left(s->v2, 32);
+}
+
+static inline void sip_word(struct sip *s, uint64_t m) {
+	s->v3 ^= m;
+	sip_round(s);
+	sip_round(s);
+	s->v0 ^= m;
+}
+
+static inline uint64_t load_le64(const uint8_t *p) {
+	uint64_t x;
+	memcpy(&x, p, sizeof(x));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	x = __builtin_bswap64(x);
+#endif
+	return x;
+}
+
+uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
+	struct sip s = {
+		.v0 = key.k0 ^ UINT64_C(0x736f6d6570736575),
+		.v1 = key.k1 ^ UINT64_C(0x646f72616e646f6d),
+		.v2 = key.k0 ^ UINT64_C(0x6c7967656e657261),
+		.v3 = key.k1 ^ UINT64_C(0x7465646279746573),
+	};
+	const uint8_t *p = data;
+	size_t left = size;
+	for (; left >= 8; left -= 8, p += 8) {
+		sip_word(&s, load_le64(p));
+	}
+	uint64_t last = (uint64_t)size << 56;
+	for (size_t i = 0; i < left; i++) {
+		last |= (uint64_t)p[i] << (8 * i);
+	}
+	sip_word(&s, last);
+	s.v2 ^= 0xff;
+	for (int i = 0; i < 4; i++) {
+		sip_round(&s);
+	}
+	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}

@@ -1,0 +1,150 @@
+/* Slots by the position of the highest byte in which a timer's tick differs from the present tick, so that a slot of level l
+ * holds timers 256^l ticks wide, all of them ahead of the present, and no slot wraps around - except on the last level,
+ * which is a ring and takes what lies beyond it into its farthest slot:
+ *
+ *     level 4 (ring) | level 3 | level 2 | level 1 | level 0      bytes of the tick, from the high end
+ *     the present slots of levels 1 to 4 are always empty; the present slot of level 0 holds what is due
+ */
+#include "wheel.h"
+
+#include "check.h"
+
+#define SLOTS ((uint64_t)1 << WHEEL_SLOT_BITS)
+#define SLOT_MASK (SLOTS - 1)
+#define TOP (WHEEL_LEVELS - 1)
+#define NO_TICK UINT64_MAX
+
+_Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 64, "a tick has the bits of all levels");
+
+static inline unsigned wheel_shift(unsigned level) {
+	return level * WHEEL_SLOT_BITS;
+}
+
+static uint64_t wheel_tick_below(int64_t ns) {
+	return ns <= 0 ? 0 : (uint64_t)ns >> WHEEL_TICK_BITS;
+}
+
+static uint64_t wheel_tick_above(int64_t ns) {
+	return ns <= 0 ? 0 : (((uint64_t)ns - 1) >> WHEEL_TICK_BITS) + 1;
+}
+
+void wheel_init(struct wheel *w, int64_t now_ns) {
+	*w = (struct wheel){ .now_ns = now_ns, .now_tick = wheel_tick_below(now_ns) };
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
+		for (uint64_t slot = 0; slot < SLOTS; slot++) {
+			list_init(&w->slots[level][slot]);
+		}
+	}
+}
+
+/* Puts an unlinked timer where its tick belongs, seen from now_tick. */
+static void wheel_place(struct wheel *w, struct wheel_timer *t) {
+	uint64_t tick = t->tick > w->now_tick ? t->tick : w->now_tick;
+	uint64_t differs = tick ^ w->now_tick;
+	unsigned level = differs ? (unsigned)(63 - __builtin_clzll(differs)) / WHEEL_SLOT_BITS : 0;
+	uint64_t slot;
+	if (level < TOP) {
+		slot = (tick >> wheel_shift(level)) & SLOT_MASK;
+	} else {
+		uint64_t now = w->now_tick >> wheel_shift(TOP), at = tick >> wheel_shift(TOP);
+		level = TOP;
+		slot = (at - now < SLOTS ? at : now + SLOTS - 1) & SLOT_MASK;
+	}
+	list_append(&w->slots[level][slot], &t->link);
+	w->occupied[level][slot / 64] |= UINT64_C(1) << (slot % 64);
+}
+
+static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
+	if (t->link.next == t->link.prev) { /* alone: its only neighbour is the slot's head */
+		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
+		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
+	}
+	list_remove(&t->link);
+}
+
+void wheel_arm(struct wheel *w, struct wheel_timer *t, int64_t at_ns) {
+	wheel_disarm(w, t);
+	t->tick = at_ns <= w->now_ns ? w->now_tick : wheel_tick_above(at_ns);
+	wheel_place(w, t);
+	w->count++;
+}
+
+void wheel_disarm(struct wheel *w, struct wheel_timer *t) {
+	if (wheel_armed(t)) {
+		wheel_unlink(w, t);
+		w->count--;
+	}
+}
+
+/* First occupied slot of a level in from .. to-1, or SLOTS. */
+static uint64_t wheel_find(const struct wheel *w, unsigned level, uint64_t from, uint64_t to) {
+	for (uint64_t slot = from; slot < to; slot = (slot / 64 + 1) * 64) {
+		uint64_t bits = w->occupied[level][slot / 64] >> (slot % 64);
+		if (bits) {
+			slot += (uint64_t)__builtin_ctzll(bits);
+			return slot < to ? slot : SLOTS;
+		}
+	}
+	return SLOTS;
+}
+
+/* The next tick after now_tick at which a slot comes up: to fire (level 0) or to be spread over the levels below. */
+static uint64_t wheel_next_tick(const struct wheel *w) {
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
+		uint64_t now = w->now_tick >> wheel_shift(level);
+		uint64_t slot = wheel_find(w, level, (now & SLOT_MASK) + 1, SLOTS);
+		if (slot < SLOTS) {
+			return (now - (now & SLOT_MASK) + slot) << wheel_shift(level);
+		}
+	}
+	uint64_t now = w->now_tick >> wheel_shift(TOP);
+	uint64_t slot = wheel_find(w, TOP, 0, now & SLOT_MASK);
+	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << wheel_shift(TOP) : NO_TICK;
+}
+
+/* Moves to a tick at which a slot comes up and empties the slots of the higher levels that the present has reached. */
+static void wheel_advance(struct wheel *w, uint64_t tick) {
+	w->now_tick = tick;
+	for (unsigned level = TOP; level > 0; level--) {
+		if (tick & ((UINT64_C(1) << wheel_shift(level)) - 1)) {
+			continue; /* in the middle of this level's slot, which was emptied when it began */
+		}
+		struct list *head = &w->slots[level][(tick >> wheel_shift(level)) & SLOT_MASK];
+		for (struct list *node = list_first(head); node; node = list_first(head)) {
+			struct wheel_timer *t = CONTAINER_OF(node, struct wheel_timer, link);
+			wheel_unlink(w, t);
+			wheel_place(w, t);
+		}
+	}
+}
+
+struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns) {
+	if (now_ns > w->now_ns) {
+		w->now_ns = now_ns;
+	}
+	uint64_t target = wheel_tick_below(w->now_ns);
+	for (;;) {
+		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]);
+		if (due) {
+			struct wheel_timer *t = CONTAINER_OF(due, struct wheel_timer, link);
+			CHECK(t->tick <= w->now_tick);
+			wheel_disarm(w, t);
+			return t;
+		}
+		uint64_t next = w->count ? wheel_next_tick(w) : NO_TICK;
+		if (next > target) {
+			w->now_tick = target; /* no slot begins on the way, so every timer keeps its place */
+			return NULL;
+		}
+		wheel_advance(w, next);
+	}
+}
+
+int64_t wheel_deadline(const struct wheel *w) {
+	if (w->count == 0) {
+		return INT64_MAX;
+	}
+	bool due = !list_empty(&w->slots[0][w->now_tick & SLOT_MASK]);
+	uint64_t tick = due ? w->now_tick : wheel_next_tick(w);
+	return tick > (uint64_t)INT64_MAX >> WHEEL_TICK_BITS ? INT64_MAX : (int64_t)(tick << WHEEL_TICK_BITS);
+}
