@@ -149,7 +149,7 @@ struct core_reply {
 	const struct core_waiter *waiters; /* WAITERS */
 	size_t count;
 	bool more;
-	uint32_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
+	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
 	span_ns limit;        /* PAWL_ETOOLONG: what is allowed */
 	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */
 };
@@ -219,7 +219,7 @@ const struct core_reply *core_out_reply(struct core_out *out);
 const struct core_note *core_out_note(struct core_out *out);
 /* Links to be reset now (all bytes unread and unsent dropped): bit set of peers; reading clears it. The core has handled the
  * loss already: the driver sends no CORE_PEER_DOWN for it. */
-uint32_t core_out_resets(struct core_out *out);
+uint64_t core_out_resets(struct core_out *out);
 /* Something to persist: *state and *seq are set, the driver answers with CORE_PERSISTED for this or a later seq. The driver
  * may have one write under way and take the newest state when it is done. */
 bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq);
