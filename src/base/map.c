@@ -8,8 +8,10 @@
 #define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct map_node *))
 #define DIRECTORY_SIZE_MIN 4
 
-/* An insertion or removal catches up by this many buckets when growing was refused or shrinking held back. */
-#define BUCKETS_A_STEP 2
+/* An insertion needs one bucket more and may catch up by another if growing was refused before. A table at a quarter of
+ * its load loses four buckets with each element. */
+#define BUCKETS_AN_INSERTION 2
+#define BUCKETS_A_REMOVAL 4
 
 /* The table has n buckets, p <= n < 2p with p a power of two: buckets below n - p have been split already. */
 static inline size_t map_power(size_t n) {
@@ -116,7 +118,7 @@ static void map_shrink(struct map *m) {
 }
 
 void map_insert(struct map *m, struct map_node *node, uint64_t hash) {
-	for (int i = 0; i < BUCKETS_A_STEP && m->count >= m->bucket_count; i++) {
+	for (int i = 0; i < BUCKETS_AN_INSERTION && m->count >= m->bucket_count; i++) {
 		if (!map_grow(m)) {
 			break;
 		}
@@ -138,7 +140,7 @@ void map_remove(struct map *m, struct map_node *node) {
 	node->next = NULL;
 	m->count--;
 	/* A quarter full and not half, so that one insertion and one removal in turn do not move the same bucket for ever. */
-	for (int i = 0; i < BUCKETS_A_STEP && !m->walks; i++) {
+	for (int i = 0; i < BUCKETS_A_REMOVAL && !m->walks; i++) {
 		if (m->bucket_count <= SEGMENT_BUCKETS || m->count > m->bucket_count / 4) {
 			break;
 		}

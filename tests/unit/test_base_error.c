@@ -1,9 +1,5 @@
 /* The table of errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "pawl/error.h"
 

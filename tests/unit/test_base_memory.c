@@ -1,0 +1,204 @@
+/* Allocators, buffers, arenas, lists and slices. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "alloc.h"
+#include "buffer.h"
+#include "list.h"
+#include "pawl/error.h"
+
+static void the_counter_counts_and_refuses_above_its_limit(void **state) {
+	(void)state;
+	struct alloc_counter counter = { .max = 100 };
+	struct allocator a = alloc_libc(&counter);
+	uint8_t *p = alloc_new(&a, 60);
+	assert_non_null(p);
+	for (int i = 0; i < 60; i++) {
+		assert_int_equal(p[i], 0);
+	}
+	assert_null(alloc_new(&a, 41));
+	assert_null(alloc_resize(&a, p, 60, 101));
+	assert_null(alloc_new(&a, SIZE_MAX));
+	assert_int_equal(counter.used, 60);
+	p = alloc_resize(&a, p, 60, 100);
+	assert_non_null(p);
+	counter.max = 50; /* a lowered limit does not stop shrinking */
+	p = alloc_resize(&a, p, 100, 80);
+	assert_non_null(p);
+	alloc_free(&a, p, 80);
+	alloc_free(&a, NULL, 0);
+	assert_int_equal(counter.used, 0);
+}
+
+static void a_buffer_grows_to_its_limit_and_no_further(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator a = alloc_libc(&counter);
+	struct buffer b;
+	buffer_init(&b, &a, 1000);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(buffer_append(&b, "0123456789", 10), 0);
+	}
+	assert_int_equal(counter.used, 1000);
+	assert_int_equal(buffer_append(&b, "x", 1), PAWL_ETOOLARGE);
+	assert_int_equal(buffer_append(&b, "x", SIZE_MAX), PAWL_ETOOLARGE);
+	assert_null(buffer_reserve(&b, 1));
+	assert_int_equal(b.size, 1000);
+	assert_memory_equal(b.data + 990, "0123456789", 10);
+	buffer_consume(&b, 995);
+	assert_true(slice_equal(buffer_slice(&b), slice_str("56789")));
+	uint8_t *room = buffer_reserve(&b, 3);
+	assert_non_null(room);
+	memcpy(room, "abc", 3);
+	buffer_commit(&b, 2);
+	assert_true(slice_equal(buffer_slice(&b), slice_str("56789ab")));
+	buffer_clear(&b);
+	assert_int_equal(b.size, 0);
+	buffer_done(&b);
+	assert_int_equal(counter.used, 0);
+}
+
+static void a_buffer_without_memory_stays_as_it_was(void **state) {
+	(void)state;
+	struct alloc_counter counter = { .max = 300 };
+	struct allocator a = alloc_libc(&counter);
+	struct buffer b;
+	buffer_init(&b, &a, 10000);
+	assert_int_equal(buffer_append(&b, NULL, 0), 0);
+	assert_int_equal(buffer_append(&b, "abc", 3), 0);
+	uint8_t big[1000] = { 0 };
+	assert_int_equal(buffer_append(&b, big, sizeof(big)), PAWL_ENOMEM);
+	assert_true(slice_equal(buffer_slice(&b), slice_str("abc")));
+	buffer_done(&b);
+	struct buffer zeroed = { 0 };
+	buffer_done(&zeroed);
+}
+
+static void an_arena_gives_aligned_bytes_that_do_not_overlap(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc = alloc_libc(&counter);
+	struct arena a;
+	arena_init(&a, &alloc, 1 << 20);
+	uint8_t *taken[200];
+	for (size_t i = 0; i < 200; i++) {
+		size_t align = (size_t)1 << (i % 7);
+		taken[i] = arena_take(&a, i * 7, align);
+		assert_non_null(taken[i]);
+		assert_int_equal((uintptr_t)taken[i] % align, 0);
+		memset(taken[i], (int)i, i * 7);
+	}
+	for (size_t i = 0; i < 200; i++) {
+		for (size_t j = 0; j < i * 7; j++) {
+			assert_int_equal(taken[i][j], i);
+		}
+	}
+	assert_non_null(arena_take(&a, 500000, 64)); /* larger than any block */
+	arena_done(&a);
+	assert_int_equal(counter.used, 0);
+}
+
+static void an_arena_refuses_above_its_limit_until_it_is_reset(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc = alloc_libc(&counter);
+	struct arena a;
+	arena_init(&a, &alloc, 10000);
+	assert_non_null(arena_take(&a, 9000, 8));
+	assert_null(arena_take(&a, 1001, 8));
+	assert_null(arena_take(&a, SIZE_MAX, 8));
+	assert_non_null(arena_take(&a, 1000, 1));
+	arena_reset(&a);
+	assert_non_null(arena_take(&a, 10000, 1));
+	arena_reset(&a);
+	arena_reset(&a);
+	arena_done(&a);
+	assert_int_equal(counter.used, 0);
+}
+
+static void an_arena_needs_no_memory_once_it_is_warm(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc = alloc_libc(&counter);
+	struct arena a;
+	arena_init(&a, &alloc, (size_t)64 << 20);
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 100; i++) {
+			assert_non_null(arena_take(&a, 1000, 8));
+		}
+		if (round == 10) {
+			counter.max = counter.used;
+		}
+		arena_reset(&a);
+	}
+	assert_non_null(arena_take(&a, 1, 1));
+	counter.max = 0;
+	assert_non_null(arena_take(&a, (size_t)32 << 20, 8)); /* but a monster is given back */
+	arena_reset(&a);
+	assert_true(counter.used < (size_t)2 << 20);
+	arena_done(&a);
+	assert_int_equal(counter.used, 0);
+}
+
+static void an_arena_copies_slices(void **state) {
+	(void)state;
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc = alloc_libc(&counter);
+	struct arena a;
+	arena_init(&a, &alloc, 20);
+	struct slice out = { 0 };
+	assert_int_equal(arena_copy(&a, slice_str("hello"), &out), 0);
+	assert_true(slice_equal(out, slice_str("hello")));
+	assert_int_equal(arena_copy(&a, (struct slice){ 0 }, &out), 0);
+	assert_int_equal(out.size, 0);
+	assert_int_equal(arena_copy(&a, slice_str("12345678901234567890"), &out), PAWL_ENOMEM);
+	arena_done(&a);
+}
+
+static void slices_compare_by_bytes_and_prefixes_come_first(void **state) {
+	(void)state;
+	assert_true(slice_compare(slice_str("a"), slice_str("ab")) < 0);
+	assert_true(slice_compare(slice_str("b"), slice_str("ab")) > 0);
+	assert_true(slice_compare(slice_of("\xff", 1), slice_str("a")) > 0);
+	assert_int_equal(slice_compare(slice_str(""), (struct slice){ 0 }), 0);
+	assert_true(slice_has_prefix(slice_str("abc"), slice_str("ab")));
+	assert_false(slice_has_prefix(slice_str("a"), slice_str("ab")));
+	assert_false(slice_equal(slice_str("a"), slice_str("b")));
+}
+
+static void lists_keep_their_order_and_removing_twice_is_harmless(void **state) {
+	(void)state;
+	struct list head, a = { 0 }, b = { 0 }, c = { 0 };
+	list_init(&head);
+	assert_null(list_first(&head));
+	list_append(&head, &a);
+	list_append(&head, &c);
+	list_insert_before(&c, &b);
+	assert_ptr_equal(list_first(&head), &a);
+	assert_ptr_equal(list_after(&head, &a), &b);
+	assert_ptr_equal(list_after(&head, &b), &c);
+	assert_null(list_after(&head, &c));
+	list_remove(&b);
+	list_remove(&b);
+	assert_false(list_linked(&b));
+	assert_ptr_equal(list_after(&head, &a), &c);
+	list_remove(&a);
+	list_remove(&c);
+	assert_true(list_empty(&head));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_counter_counts_and_refuses_above_its_limit),
+		cmocka_unit_test(a_buffer_grows_to_its_limit_and_no_further),
+		cmocka_unit_test(a_buffer_without_memory_stays_as_it_was),
+		cmocka_unit_test(an_arena_gives_aligned_bytes_that_do_not_overlap),
+		cmocka_unit_test(an_arena_refuses_above_its_limit_until_it_is_reset),
+		cmocka_unit_test(an_arena_needs_no_memory_once_it_is_warm),
+		cmocka_unit_test(an_arena_copies_slices),
+		cmocka_unit_test(slices_compare_by_bytes_and_prefixes_come_first),
+		cmocka_unit_test(lists_keep_their_order_and_removing_twice_is_harmless),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
