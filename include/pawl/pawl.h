@@ -1,0 +1,351 @@
+/* pawl.h: libpawl, the client of Pawl: leases and locks agreed by a quorum.
+ *
+ * Three layers, each usable alone:
+ *   - struct pawl: a client. It keeps one connection to one of its endpoints, moves on to the next when that one fails,
+ *     and repeats there what was under way (with the same lock_id, which is safe).
+ *   - pawl_call and pawl_start: one request to a node, blocking or with a callback.
+ *   - struct pawl_lock: a held lock that the library renews, and that knows how long it may still be trusted.
+ *
+ * Two styles:
+ *   - Blocking: options.base is NULL, the client has a loop of its own, which runs only inside blocking calls (pawl_call,
+ *     pawl_poll, pawl_lock_acquire, pawl_lock_update, pawl_lock_release). There are no threads: LOCKS ARE RENEWED ONLY WHILE
+ *     ONE OF THESE CALLS RUNS. A program that works for longer than a third of its lease calls pawl_poll(client, 0) now and
+ *     then, at least four times in each lease.
+ *   - Event-driven: options.base is the program's own loop, everything happens in there, and the blocking calls are refused
+ *     with PAWL_EINVAL. pawl_start and the other ..._start functions may be used in both styles.
+ *
+ * Threads: a client, its locks, calls and results belong to one thread at a time; clients of different threads are
+ * independent of each other. After fork() only the parent may use a client; the child may only exec or exit.
+ *
+ * Callbacks run inside the loop, never inside the function that started the call. In a callback every function of this
+ * header may be called but the blocking ones (PAWL_EINVAL), also pawl_free.
+ *
+ * Errors: functions return 0 or a negative PAWL_E... (error.h). PAWL_EINVAL: an argument is not valid, or a blocking call
+ * where none is allowed. PAWL_ENOMEM is possible wherever an int is returned and leaves everything as it was.
+ * Durations are milliseconds. Bytes that are passed in are borrowed for the call only.
+ */
+#ifndef PAWL_PAWL_H
+#define PAWL_PAWL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct event_base; /* libevent's */
+struct pawl;       /* a client */
+struct pawl_call;  /* a request under way */
+struct pawl_lock;  /* a lock that is held, or was */
+
+/* The library's version, "0.1.0"; static storage. */
+const char *pawl_version(void);
+
+/* ---- bytes and identities ---- */
+
+/* Keys, owners and values are any bytes. Those that the library hands out are followed by a NUL that is not counted. */
+struct pawl_bytes {
+	const void *data; /* may be NULL only if size is 0 */
+	size_t size;
+};
+
+/* The bytes of a string without its NUL; NULL gives {NULL, 0}. */
+struct pawl_bytes pawl_str(const char *s);
+
+/* The identity of one acquisition. All zero: none. Use each once; see docs/client-guide.md for when one may be repeated. */
+struct pawl_id {
+	uint8_t bytes[16];
+};
+
+#define PAWL_ID_TEXT 33 /* 32 hex digits and a NUL */
+
+/* A random one. 0, or PAWL_EIO when the system has no randomness. */
+int pawl_id_new(struct pawl_id *out_id);
+/* From 32 hex digits of either case. 0 or PAWL_EINVAL. */
+int pawl_id_parse(const char *text, struct pawl_id *out_id);
+/* To 32 lower-case hex digits. */
+void pawl_id_format(const struct pawl_id *id, char out_text[PAWL_ID_TEXT]);
+bool pawl_id_none(const struct pawl_id *id);
+
+/* ---- the client ---- */
+
+struct pawl_options { /* zero means the default everywhere; everything is copied but base */
+	/* One or more of "host:port", "tls://host:port", "unix:/path", separated by commas; "[::1]:7000" for IPv6. At most 32.
+	 * Tried in this order, beginning with the first; the next when one fails. Names are looked up with getaddrinfo, which
+	 * may block, when the endpoint is first used and again when none of its addresses answers. */
+	const char *endpoints;
+	struct event_base *base; /* the program's loop, must outlive the client; NULL: blocking style */
+
+	/* TLS, used by the tls:// endpoints. Files are read by pawl_new. TLS 1.3 only. */
+	const char *ca_file;     /* PEM: who may vouch for nodes; needed for tls:// */
+	const char *cert_file;   /* PEM: the client's certificate (and chain); with key_file or neither */
+	const char *key_file;    /* PEM */
+	const char *server_name; /* the name or address a node's certificate must carry; default: the endpoint's host */
+
+	struct pawl_bytes owner; /* for acquisitions that name none: shown to others; default "host:pid" */
+
+	/* How long a request may take over all nodes that are tried, beyond its wait_ms; default 5000. */
+	uint32_t timeout_ms;
+	/* How long connecting to one endpoint may take, TLS included, before the next is tried; default 1000. */
+	uint32_t connect_timeout_ms;
+	/* How long a connection on which an answer is awaited may be silent before the next node is tried (it is pinged after
+	 * half of this; a node answers pings at once, whatever it waits for); default 2000. While locks are held it is not
+	 * more than a quarter of the shortest lease. */
+	uint32_t silence_ms;
+};
+
+/* 0 and a client, or PAWL_EINVAL (an endpoint or option is not valid), PAWL_ETLS (a certificate or key cannot be used),
+ * PAWL_EIO (no loop or timer), PAWL_ENOMEM. Does not connect: the first request does. out_message, if not NULL, is set to a
+ * sentence that says what is wrong (static or thread-local storage, until the next pawl_new of the thread). */
+int pawl_new(const struct pawl_options *options, struct pawl **out_client, const char **out_message);
+
+/* Closes the connection. Calls under way end with PAWL_ECANCELED, their callbacks run before this returns (or, when it was
+ * called in a callback, after that one has returned). Locks that are left are freed, not released. NULL is allowed. */
+void pawl_free(struct pawl *client);
+
+/* Blocking style: runs the loop for at most timeout_ms (0: what is due now), so that locks are renewed, answers arrive and
+ * callbacks run; returns earlier once a callback has run. 0, or PAWL_EINVAL (the loop is the program's, or in a callback). */
+int pawl_poll(struct pawl *client, uint32_t timeout_ms);
+
+/* The endpoint that the client is connected with, as it was written in the options; "" for none. Valid until the next call. */
+const char *pawl_endpoint(const struct pawl *client);
+
+/* ---- requests ---- */
+
+enum pawl_method {
+	/* Takes `key` for `lease_ms`; waits at most `wait_ms` (0: one try). Also: owner, value, lock_id (none: drawn by the
+	 * library). Gives lock_id, token, valid_ms, quorum, votes, acks, waited_ms. pawl_lock_acquire does this and renews.
+	 * Repeated at the next node when the connection is lost. When it fails in a way that could leave the key held the library
+	 * releases the lock_id in the background. PAWL_EHELD (`entry` tells the holder if that is known), PAWL_ETIMEOUT,
+	 * PAWL_ENOQUORUM, PAWL_ETOOLONG, PAWL_EFULL, PAWL_EBUSY, ... : the caller does not hold the key. */
+	PAWL_ACQUIRE = 1,
+	/* Prolongs to `lease_ms` from the sending: key and lock_id, or many in `locks`; token (optional), deadline_kept.
+	 * Gives valid_ms, token, acks; for `locks` one result each in `extended`. PAWL_ELOST, PAWL_EUNSURE, PAWL_ENOQUORUM. */
+	PAWL_EXTEND,
+	/* Sets the value of a held key: key, lock_id, value; if `expect` or `expect_seq` is named only if that is the present
+	 * one. Gives value_seq. PAWL_EMISMATCH (`entry` has the present value), PAWL_ELOST, PAWL_EUNSURE (it may still take
+	 * effect; also when the connection was lost after sending, because a repeat could undo what others wrote since). */
+	PAWL_UPDATE,
+	/* Gives up: key, lock_id. Gives `released`: false when it was not held any more (also when a repeat after a lost
+	 * connection finds that the first one was done). */
+	PAWL_RELEASE,
+	/* Reads `key`: from the node's memory, or `quorum`. Gives entry, node, role, age_ms. PAWL_EINDETERMINATE. */
+	PAWL_GET,
+	/* Keys that begin with `key`, in order: limit (0: 100, at most 1000), after. Gives entries, more. */
+	PAWL_LIST,
+	/* Waits until `key` is held, or free with `for_free`, for at most wait_ms. Gives what PAWL_GET gives. PAWL_ETIMEOUT. */
+	PAWL_WAIT,
+	/* Who waits for `key`, in order. Gives waiters. */
+	PAWL_WAITERS,
+	/* Bars the holder of `key` with `token` from extending; with `now` frees the key at once, although its holder may still
+	 * believe to hold it. Gives `released` and perhaps a warning in `tree`. For administrators. */
+	PAWL_BREAK,
+	/* How the node does. Gives everything in `tree`: node, role, state, epoch, masters, replicas, peers, ... */
+	PAWL_STATUS,
+	/* Gives node and version. */
+	PAWL_PING,
+	/* Before a planned stop: the node that is asked stops voting and writes what it knows. Never repeated at another. */
+	PAWL_DRAIN
+};
+
+struct pawl_extend_item {
+	struct pawl_bytes key;
+	struct pawl_id lock_id;
+	uint32_t lease_ms;
+};
+
+struct pawl_request { /* zero: not named, or the default; what a method does not know must be zero */
+	enum pawl_method method;
+	struct pawl_bytes key; /* PAWL_LIST: the prefix */
+	struct pawl_id lock_id;
+	uint32_t lease_ms;
+	uint32_t wait_ms;
+	uint32_t timeout_ms;     /* beyond wait_ms; 0: as in the client's options */
+	struct pawl_bytes owner; /* 0 bytes: as in the client's options */
+	struct pawl_bytes value;
+	struct pawl_bytes expect; /* named when data is not NULL (an empty value can be expected) */
+	struct pawl_bytes expect_seq;
+	uint64_t token;
+	bool deadline_kept; /* the caller keeps the deadline itself and drops an answer that comes too late */
+	const struct pawl_extend_item *locks;
+	size_t lock_count; /* at most 1000 */
+	bool quorum, now, for_free;
+	uint32_t limit;
+	struct pawl_bytes after;
+};
+
+/* ---- results ---- */
+
+/* A tree of what a node said, for fields that have no place in struct pawl_result (status, details of an error). */
+enum pawl_kind { PAWL_NIL, PAWL_BOOL, PAWL_INT, PAWL_REAL, PAWL_TEXT, PAWL_BYTES, PAWL_ARRAY, PAWL_MAP };
+
+struct pawl_value {
+	enum pawl_kind kind;
+	bool boolean;
+	bool above;       /* PAWL_INT: integer is to be read as uint64_t, it does not fit int64_t */
+	int64_t integer;  /* PAWL_INT */
+	double real;      /* PAWL_REAL */
+	struct pawl_bytes bytes;        /* PAWL_TEXT, PAWL_BYTES */
+	const struct pawl_value *items; /* PAWL_ARRAY: count; PAWL_MAP: 2 * count, each key before its value */
+	size_t count;
+};
+
+/* The value under `key` in a map; NULL if there is none or `map` is NULL or no map. Borrowed. */
+const struct pawl_value *pawl_value_get(const struct pawl_value *map, const char *key);
+
+struct pawl_entry { /* a key as reads show it */
+	bool held;
+	bool contested; /* after a recovery several may hold it: nobody gets it until one is left */
+	struct pawl_bytes key, owner, value;
+	struct pawl_bytes value_seq; /* names the write of the value; opaque, for expect_seq */
+	uint64_t token;
+	int64_t remaining_ms;   /* of the lease as the node sees it; its holder stops earlier */
+	struct pawl_id lock_id; /* none unless this client may see it */
+};
+
+struct pawl_extended { /* one of a batch */
+	int error;
+	uint64_t token;
+	uint32_t acks;
+	int64_t valid_ms; /* from the sending */
+};
+
+struct pawl_waiter {
+	struct pawl_bytes owner;
+	int64_t since_ms;
+	const char *node;
+	struct pawl_id lock_id; /* none unless this client may see it */
+};
+
+/* What came out of a request. Owned by who got it until pawl_result_free, independent of the client; what a method does not
+ * give is zero, strings are never NULL. */
+struct pawl_result {
+	enum pawl_method method;
+	int error;            /* 0 or a PAWL_E... */
+	const char *message;  /* a sentence for people, "" on success */
+	const char *endpoint; /* who answered; "" if nobody did */
+	const char *field;    /* PAWL_EBADREQUEST, PAWL_ETOOLARGE, PAWL_EFULL: which; else "" */
+
+	struct pawl_id lock_id;
+	uint64_t token;
+	int64_t valid_ms; /* counted from the sending: pawl_result_valid_ms tells what is left */
+	uint32_t quorum, votes, acks;
+	int64_t waited_ms;
+	const struct pawl_extended *extended; /* in the order of request.locks */
+	size_t extended_count;
+
+	struct pawl_bytes value_seq; /* PAWL_UPDATE */
+	bool released;
+
+	struct pawl_entry entry; /* reads; PAWL_EHELD: the holder, if entry.held; PAWL_EMISMATCH: the present value */
+	const char *node, *role, *version;
+	bool recovering;
+	int64_t age_ms; /* how old a replica's view may be; -1: not said (a master) */
+	const struct pawl_entry *entries;
+	size_t entry_count;
+	bool more;
+	const struct pawl_waiter *waiters;
+	size_t waiter_count;
+
+	const struct pawl_value *tree; /* the whole result or error map as the node sent it; NULL when no node answered */
+};
+
+/* What is left of valid_ms now, by the clock that says less: 0 once it is over, for ever. Reads only clocks. */
+int64_t pawl_result_valid_ms(const struct pawl_result *result);
+void pawl_result_free(struct pawl_result *take_result); /* NULL is allowed */
+
+/* Blocking: sends the request and waits for its outcome. Returns result->error (or PAWL_EINVAL, PAWL_ENOMEM when it could
+ * not be sent, with *out_result NULL). out_result may be NULL; otherwise free it, also after an error.
+ * From the library itself: PAWL_EUNREACHABLE or PAWL_ETLS (no node could be talked to within the time), PAWL_ETIMEOUT (nodes
+ * were silent), PAWL_ETOOLARGE (the request is larger than a frame), PAWL_EPROTOCOL (what a node answered is not Pawl). */
+int pawl_call(struct pawl *client, const struct pawl_request *request, struct pawl_result **out_result);
+
+/* The result is the callback's to free. */
+typedef void pawl_done_fn(struct pawl_result *take_result, void *arg);
+
+/* Event-driven: `done` is called exactly once, unless this fails or the call is canceled. Hundreds may be under way; what is
+ * started in one turn of the loop leaves in one write. out_call may be NULL; it is valid until `done` runs. done may be
+ * NULL: nobody is interested. 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY (too many under way: 65536), PAWL_ENOMEM. */
+int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done, void *arg,
+	struct pawl_call **out_call);
+
+/* Ends a call without its callback. An acquire that was sent is released in the background. */
+void pawl_cancel(struct pawl_call *take_call);
+
+/* ---- locks ---- */
+
+/* The lock cannot be kept, or is gone: called once, the library has stopped renewing, stop what the lock protects.
+ * pawl_lock_valid_ms tells how long that may take. Causes: PAWL_ELOST: a node said that it is not yours any more (0 ms are
+ * left). PAWL_EDENIED: an administrator barred it (break). Otherwise what failed last: PAWL_EUNREACHABLE, PAWL_ENOQUORUM,
+ * PAWL_ETIMEOUT, ..., warn_ms before the deadline; or at the deadline where the loop was late.
+ * The handle stays until it is released or freed. */
+typedef void pawl_lost_fn(struct pawl_lock *lock, int cause, void *arg);
+/* An extension succeeded: the deadline is later now. */
+typedef void pawl_renewed_fn(struct pawl_lock *lock, void *arg);
+
+struct pawl_lock_options { /* zero: the default */
+	struct pawl_bytes key;
+	uint32_t lease_ms;       /* default 30000. Renewed each time a third of it has passed */
+	uint32_t wait_ms;        /* 0: one try */
+	uint32_t timeout_ms;     /* as in struct pawl_request */
+	struct pawl_bytes owner; /* default: as in the client's options */
+	struct pawl_bytes value;
+	struct pawl_id lock_id;  /* default: a new one */
+	/* How long before the deadline to give up when no extension has succeeded; default: a sixth of the lease. The time that
+	 * stopping takes belongs in here. At most half of the lease. */
+	uint32_t warn_ms;
+	bool no_renewal; /* the lease runs out by itself; on_lost comes warn_ms before, with PAWL_ETIMEOUT */
+	pawl_lost_fn *on_lost;       /* may be NULL: then look at pawl_lock_valid_ms or pawl_lock_error */
+	pawl_renewed_fn *on_renewed; /* may be NULL */
+	void *arg;                   /* for both */
+};
+
+/* Blocking: 0 and a lock, or the error of PAWL_ACQUIRE. out_result may be NULL; otherwise free it in any case. */
+int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options, struct pawl_lock **out_lock,
+	struct pawl_result **out_result);
+
+/* lock: yours from now on, NULL if take_result->error is not 0. */
+typedef void pawl_locked_fn(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg);
+/* Event-driven; as pawl_start. pawl_cancel ends it. */
+int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options, pawl_locked_fn *done, void *arg,
+	struct pawl_call **out_call);
+
+/* How long the lock may still be trusted, in ms rounded down; 0 once the deadline has passed, for ever, and after a node said
+ * that it is lost. Counted from the instant at which the last request that was granted was sent, by CLOCK_BOOTTIME and
+ * CLOCK_MONOTONIC_RAW: whichever says less. Cheap, reads only these clocks. A write that must not happen without the lock
+ * is either over before this time is, or carries the token to a resource that checks it. */
+int64_t pawl_lock_valid_ms(const struct pawl_lock *lock);
+/* The deadline as readings of the two clocks, in ns: over as soon as either is reached. For a process that guards another. */
+void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns);
+/* The fencing token: grows with every acquisition of the key. It may grow while the lock is held, too (after a repeat at
+ * another node): use the present one. */
+uint64_t pawl_lock_token(const struct pawl_lock *lock);
+struct pawl_id pawl_lock_id(const struct pawl_lock *lock);
+/* Borrowed, until the lock is freed. */
+struct pawl_bytes pawl_lock_key(const struct pawl_lock *lock);
+/* 0 while the library keeps the lock, otherwise the cause that on_lost was called with (or is about to be). */
+int pawl_lock_error(const struct pawl_lock *lock);
+
+/* Blocking: PAWL_UPDATE of this lock. expect may be NULL: whatever the present value is. out_result as in pawl_call. */
+int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
+	struct pawl_result **out_result);
+/* Event-driven. The handle may be freed meanwhile. */
+int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
+	pawl_done_fn *done, void *arg, struct pawl_call **out_call);
+
+/* Blocking: stops trusting the lock at once, releases it, and frees the handle whatever comes of that. 0, or why the release
+ * is not known to have happened (then the lease runs out by itself). NULL is allowed. */
+int pawl_lock_release(struct pawl_lock *take_lock);
+/* Event-driven: the handle is gone when this returns, also when it fails. done may be NULL. Repeated until timeout_ms. */
+int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg);
+/* Forgets the lock without releasing it: no renewal, no callback; the lease runs out by itself. NULL is allowed. */
+void pawl_lock_free(struct pawl_lock *take_lock);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
