@@ -1,0 +1,287 @@
+/* client.h: the client protocol as bytes: MessagePack-RPC, docs/client-protocol.md. Pure: no sockets, no clocks.
+ *
+ *   request [0, msgid, method, [params]] · response [1, msgid, error, result] · notification [2, method, [params]]
+ *
+ * params, result and error are maps with string keys. Both sides are here: the server decodes requests and encodes responses,
+ * the client the other way. A request is refused for a parameter it does not know; a response's unknown keys are skipped.
+ *
+ * Reading goes in three steps: client_scan finds where a message ends, without memory and within limits; then decode it;
+ * then drop its bytes. Everything decoded borrows: slices point into the message, lists into the decoder.
+ */
+#ifndef PAWL_WIRE_CLIENT_H
+#define PAWL_WIRE_CLIENT_H
+
+#include "alloc.h"
+#include "buffer.h"
+#include "core.h"
+#include "pawl/error.h"
+
+/* X(name, on the wire) */
+#define CLIENT_METHOD_TABLE(X) \
+	X(ACQUIRE, "acquire") X(EXTEND, "extend") X(UPDATE, "update") X(RELEASE, "release") X(GET, "get") X(LIST, "list") \
+	X(WAIT, "wait") X(WAITERS, "waiters") X(BREAK, "break") X(STATUS, "status") X(PING, "ping") X(DRAIN, "drain")
+
+enum client_method {
+#define CLIENT_METHOD_ENUM(name, text) CLIENT_##name,
+	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
+#undef CLIENT_METHOD_ENUM
+};
+#define CLIENT_METHODS 12
+const char *client_method_name(enum client_method method);
+
+#define CLIENT_LOCKS_MAX 4096       /* in one `extend` with `locks` */
+#define CLIENT_LIST_MAX 1000        /* greatest `limit` of `list` */
+#define CLIENT_MS_MAX 1000000000000 /* greatest duration in a request, ms: 31 years */
+#define CLIENT_VALUE_SEQ_BYTES 20   /* value_seq: clock, node, boot in network byte order, as bin; opaque to callers */
+
+/* ---- where a message ends ---- */
+
+struct client_limits {
+	size_t bytes;   /* of one message */
+	uint32_t items; /* objects in it, maps counting two for each pair */
+};
+extern const struct client_limits client_request_limits;  /* what a server reads: 4 MiB */
+extern const struct client_limits client_response_limits; /* what a client reads: 16 MiB */
+
+enum client_scan {
+	CLIENT_SCAN_MORE,     /* call again with more bytes */
+	CLIENT_SCAN_COMPLETE, /* *out_size is set; the scanner is ready for the next message */
+	CLIENT_SCAN_GARBAGE,  /* no MessagePack-RPC: close (after one bad_request, if you like) */
+	CLIENT_SCAN_TOO_LARGE /* what it announces is above the limits: as garbage, but too_large */
+};
+#define CLIENT_DEPTH_MAX 8
+/* How far it came; zero it at the start. It goes on where it stopped, so that a message in many pieces is scanned once. */
+struct client_scanner {
+	size_t position;
+	uint32_t items, depth;
+	uint32_t left[CLIENT_DEPTH_MAX]; /* objects still missing at each depth */
+};
+/* `in` begins at the message's first byte, with at least what was there at the last call. */
+enum client_scan client_scan(struct client_scanner *s, const struct client_limits *limits, struct slice in,
+	size_t *out_size);
+
+/* ---- requests, both ways ---- */
+
+/* Which parameters a request has. */
+enum client_param {
+	CLIENT_HAS_KEY = 1 << 0,
+	CLIENT_HAS_LEASE = 1 << 1,
+	CLIENT_HAS_WAIT = 1 << 2, /* wait_ms of acquire, timeout_ms of wait */
+	CLIENT_HAS_OWNER = 1 << 3,
+	CLIENT_HAS_VALUE = 1 << 4,
+	CLIENT_HAS_LOCK_ID = 1 << 5,
+	CLIENT_HAS_TOKEN = 1 << 6,
+	CLIENT_HAS_DEADLINE_KEPT = 1 << 7,
+	CLIENT_HAS_LOCKS = 1 << 8,
+	CLIENT_HAS_EXPECT = 1 << 9,     /* update: `expect`, the present value */
+	CLIENT_HAS_VALUE_SEQ = 1 << 10, /* update: `value_seq`, the present value's; not together with `expect` */
+	CLIENT_HAS_CONSISTENCY = 1 << 11,
+	CLIENT_HAS_PREFIX = 1 << 12,
+	CLIENT_HAS_LIMIT = 1 << 13,
+	CLIENT_HAS_AFTER = 1 << 14,
+	CLIENT_HAS_FOR = 1 << 15,
+	CLIENT_HAS_NOW = 1 << 16
+};
+
+struct client_lock { /* one of `locks` */
+	struct slice key;
+	struct id128 lock_id;
+	span_ns lease;
+	uint64_t token; /* 0: not named */
+};
+
+struct client_request {
+	uint32_t msgid;
+	enum client_method method;
+	uint32_t present; /* bits of enum client_param; what is absent has its default below */
+	/* For the methods that go to the core: op, key (LIST: the prefix), owner, value, lock_id, lease, wait, token,
+	 * deadline_kept, quorum, now, for_free, expect_value, expect_seq, expected, expected_seq, after, limit. The server fills
+	 * in id, client, identity, admin, and for an acquire without CLIENT_HAS_LOCK_ID a lock_id.
+	 * Defaults: everything zero, but `limit` 100 and the `timeout_ms` of wait CLIENT_MS_MAX (as long as the connection). */
+	struct core_request core;
+	const struct client_lock *locks; /* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX, no other but deadline_kept */
+	size_t lock_count;
+};
+
+/* Memory for lists, used again for the next message; one a connection, or one for all. */
+struct client_decoder {
+	const struct allocator *alloc;
+	void *items;
+	size_t bytes;
+};
+void client_decoder_init(struct client_decoder *d, const struct allocator *alloc); /* allocator borrowed; no memory yet */
+void client_decoder_done(struct client_decoder *d);                                /* accepts zeroed memory */
+
+/* Why a request was refused. */
+struct client_refusal {
+	int error;           /* PAWL_EBADREQUEST or PAWL_ETOOLARGE (or as given to client_refusal_encode) */
+	struct slice field;  /* the parameter (or what else) at fault, perhaps from the request itself; empty: none */
+	const char *message; /* what is wrong and what to do, static storage; NULL: the error's own text */
+};
+
+/* Server. `message` is what client_scan found. 0: *out is set, until the next decode.
+ * PAWL_EBADREQUEST, PAWL_ETOOLARGE: *refusal and out->msgid are set: answer with client_refusal_encode and go on.
+ * PAWL_EPROTOCOL: it is no request at all: *refusal says why, out->msgid may be 0: answer likewise and close.
+ * PAWL_ENOMEM: no memory; out->msgid is set.
+ * A notification is PAWL_EPROTOCOL too: no method of the server is one. */
+int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out,
+	struct client_refusal *refusal);
+
+/* Client. Appends the request with the parameters that are `present`. 0, PAWL_ENOMEM or PAWL_ETOOLARGE (buffer unchanged).
+ * Durations are rounded up to whole ms for waits, down for leases. Ranges are for the server to refuse. */
+int client_request_encode(const struct client_request *request, struct buffer *out);
+
+/* ---- responses: the server's side ---- */
+
+/* What answers need beside the core's reply. Strings borrowed. */
+struct client_facts {
+	const char *node; /* this node's name */
+	const char *role; /* "master", "replica" */
+	bool replica;     /* age_ms is a number, else null */
+	span_ns age;
+	const struct config_node *const *peers; /* by index as core_peer(): names of silent masters and of waiters' nodes */
+	uint32_t peer_count;
+};
+
+/* All of these append one response. 0, PAWL_ENOMEM, PAWL_ETOOLARGE: buffer unchanged. A `list` that would grow beyond the
+ * buffer's room or client_response_limits is cut short with `more` set. */
+int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out);
+int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out); /* any error, not 0 */
+int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain */
+int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out);
+
+/* One result of an `extend` with `locks`; a core_reply is gone before all of them are there. */
+struct client_extended {
+	int error; /* 0: valid, acks and token count */
+	struct id128 lock_id;
+	span_ns valid;
+	uint64_t token;
+	uint32_t quorum, acks;
+	uint32_t votes;  /* PAWL_ENOQUORUM */
+	span_ns limit;   /* PAWL_ETOOLONG */
+	uint64_t silent; /* PAWL_ENOQUORUM: bit set; only for encoding */
+};
+struct client_extended client_extended_of(const struct core_reply *reply);
+/* In the order of the request's `locks`. */
+int client_batch_encode(uint32_t msgid, const struct client_extended *items, size_t count,
+	const struct client_facts *facts, struct buffer *out);
+
+/* ---- status, both ways ---- */
+
+struct client_status_peer {
+	struct slice node, address, role;
+	bool self, linked, voting;
+	span_ns round_trip; /* 0: not measured */
+};
+
+struct client_status {
+	struct slice node, role, version;
+	struct slice cluster;
+	struct slice state;     /* "unconfigured", "recovering", "voting", "drained" */
+	struct slice waits_for; /* empty: nothing */
+	span_ns left;           /* until it votes by waiting at the latest; 0: unknown */
+	uint64_t epoch, config_hash;
+	bool settled, complete; /* a majority of the masters votes; all do (as far as this node is linked) */
+	uint32_t quorum, voting_linked;
+	uint64_t boot, clock, ceiling;
+	uint64_t keys, held, promises, waiters, rounds, memory_bytes, clients;
+	span_ns uptime, max_lease;
+	uint32_t peer_count; /* masters first; the node itself is among them */
+	struct client_status_peer peers[NODES_MAX];
+};
+/* Fills everything that the core knows: all but version, clients and uptime. Borrows from core, config and the facts. */
+void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
+	const struct client_facts *facts);
+int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out);
+
+/* ---- responses: the client's side ---- */
+
+/* Which facts a response has. */
+enum client_result {
+	CLIENT_GOT_LOCK_ID = 1 << 0,
+	CLIENT_GOT_TOKEN = 1 << 1,
+	CLIENT_GOT_VALID = 1 << 2,
+	CLIENT_GOT_QUORUM = 1 << 3,
+	CLIENT_GOT_VOTES = 1 << 4,
+	CLIENT_GOT_ACKS = 1 << 5,
+	CLIENT_GOT_WAITED = 1 << 6,
+	CLIENT_GOT_RELEASED = 1 << 7,
+	CLIENT_GOT_HELD = 1 << 8,
+	CLIENT_GOT_ENTRY = 1 << 9, /* `entry`: reads that found a holder; held: who holds; mismatch: the present value */
+	CLIENT_GOT_VALUE_SEQ = 1 << 10,
+	CLIENT_GOT_NODE = 1 << 11,
+	CLIENT_GOT_ROLE = 1 << 12,
+	CLIENT_GOT_AGE = 1 << 13, /* a replica answered */
+	CLIENT_GOT_MORE = 1 << 14,
+	CLIENT_GOT_LIMIT = 1 << 15,
+	CLIENT_GOT_VERSION = 1 << 16,
+	CLIENT_GOT_WARNING = 1 << 17
+};
+
+enum client_entry_has {
+	CLIENT_ENTRY_OWNER = 1 << 0,
+	CLIENT_ENTRY_VALUE = 1 << 1,
+	CLIENT_ENTRY_VALUE_SEQ = 1 << 2,
+	CLIENT_ENTRY_TOKEN = 1 << 3,
+	CLIENT_ENTRY_REMAINING = 1 << 4,
+	CLIENT_ENTRY_LOCK_ID = 1 << 5
+};
+struct client_entry { /* one holder */
+	uint32_t present; /* bits of enum client_entry_has */
+	struct slice key; /* in lists */
+	struct slice owner, value;
+	struct ballot value_seq;
+	uint64_t token;
+	span_ns remaining;
+	struct id128 lock_id;
+};
+
+struct client_waiter {
+	struct slice owner, node;
+	span_ns since;
+	bool has_lock_id;
+	struct id128 lock_id;
+};
+
+#define CLIENT_SILENT_MAX MASTERS_MAX
+struct client_response {
+	uint32_t msgid;
+	int error;            /* 0, or the PAWL_E... of the answer's code (one that is unknown: PAWL_EPROTOCOL) */
+	struct slice message; /* errors: the server's sentence */
+	struct slice field;   /* errors: the field or limit at fault; may be empty */
+	uint32_t present;     /* bits of enum client_result */
+	struct id128 lock_id;
+	uint64_t token;
+	span_ns valid, waited, age;
+	span_ns limit;                /* too_long: the longest lease allowed */
+	uint32_t quorum, votes, acks; /* also of no_quorum */
+	bool released;                /* release; break (there the key is `broken`) */
+	bool held, contested, recovering, more;
+	struct ballot value_seq;
+	struct client_entry entry;
+	struct slice node, role, version, warning;
+	struct slice silent[CLIENT_SILENT_MAX]; /* no_quorum: the masters that were silent */
+	uint32_t silent_count;
+	/* One of these lists, by method: LIST, WAITERS, EXTEND with `locks`. */
+	const struct client_entry *entries;
+	const struct client_waiter *waiters;
+	const struct client_extended *extended;
+	size_t count;
+	struct client_status status; /* STATUS */
+};
+
+enum client_kind { CLIENT_RESPONSE, CLIENT_NOTIFICATION };
+/* Client. What client_scan found: a response and to which request, or a notification (to be skipped). 0 or PAWL_EPROTOCOL. */
+int client_response_peek(struct slice message, enum client_kind *out_kind, uint32_t *out_msgid);
+/* Decodes the response to a request with that method; until the next decode. 0, PAWL_ENOMEM, or PAWL_EPROTOCOL: not a
+ * response, a fact of a wrong type, or one missing without which the answer means nothing (acquire without token, ...). */
+int client_response_decode(struct client_decoder *d, enum client_method method, struct slice message,
+	struct client_response *out);
+
+/* ---- lock ids as text ---- */
+
+#define CLIENT_LOCK_ID_DIGITS 32
+void client_lock_id_format(struct id128 id, char out[CLIENT_LOCK_ID_DIGITS]); /* lower-case hex, no NUL */
+bool client_lock_id_parse(struct slice text, struct id128 *out);              /* 32 hex digits of either case, not all zero */
+
+#endif
