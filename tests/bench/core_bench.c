@@ -1,0 +1,267 @@
+/* core_bench.c: what the protocol alone costs: three cores in one process, no sockets, no codec, no clock but a counter.
+ *
+ *   core_bench [--leases N] [--ops N] [--outstanding N]
+ *
+ * Fills the table with N leases, then times acquire, extend and release of OPS other keys, OUTSTANDING at a time. A figure is
+ * the work of all three masters together for one operation. Instructions of one kind of operation:
+ *   valgrind --tool=callgrind --toggle-collect=measure_acquire core_bench --leases 1000 --ops 10000
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "alloc.h"
+#include "check.h"
+#include "core.h"
+
+#define NODES 3
+#define LEASE (SPAN_S * 36000)
+#define TURN (10 * SPAN_US) /* virtual time that a turn of the loop takes */
+
+struct world {
+	struct core *core[NODES];
+	struct core_out *out[NODES];
+	uint32_t slot[NODES][NODES]; /* slot[i][j]: the peer that i knows j by */
+	struct alloc_counter memory[NODES];
+	struct allocator alloc[NODES];
+	struct config birth;
+	struct durable durable[NODES];
+	struct instant now;
+	uint64_t replies, refused;
+};
+
+static const char *const node_names[NODES] = {"a", "b", "c"};
+
+static void world_step(struct world *w, uint32_t i, const struct core_event *event) {
+	core_step(w->core[i], event, w->now, w->out[i]);
+}
+
+static void world_replies(struct world *w, uint32_t i) {
+	const struct core_reply *reply;
+	while ((reply = core_out_reply(w->out[i])) != NULL) {
+		w->replies++;
+		if (reply->error != 0) {
+			w->refused++;
+		}
+	}
+	while (core_out_note(w->out[i]) != NULL) {
+	}
+}
+
+/* A disk that is done at once. */
+static bool world_persist(struct world *w, uint32_t i) {
+	uint64_t seq;
+	if (!core_out_persist(w->out[i], &w->durable[i], &seq)) {
+		return false;
+	}
+	struct core_event event = {.kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = true};
+	world_step(w, i, &event);
+	return true;
+}
+
+static bool world_frames(struct world *w, uint32_t from) {
+	bool any = false;
+	for (uint32_t to = 0; to < NODES; to++) {
+		struct frame frame;
+		while (to != from && core_out_frame(w->out[from], w->slot[from][to], &frame)) {
+			struct core_event event = {.kind = CORE_FRAME, .peer = w->slot[to][from], .frame = &frame};
+			world_step(w, to, &event);
+			core_out_sent(w->out[from], w->slot[from][to]);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* Turns of all loops until nothing is left to say. */
+static void world_pump(struct world *w) {
+	bool any = true;
+	w->now = instant_add(w->now, TURN);
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (w->now.boot >= core_deadline(w->core[i])) {
+			world_step(w, i, &(struct core_event){.kind = CORE_TICK});
+		}
+	}
+	while (any) {
+		any = false;
+		for (uint32_t i = 0; i < NODES; i++) {
+			any = world_persist(w, i) || any;
+			any = world_frames(w, i) || any;
+			world_replies(w, i);
+			CHECK(core_out_resets(w->out[i]) == 0);
+			core_out_clear(w->out[i]);
+		}
+	}
+}
+
+static void world_config(struct config *c) {
+	memset(c, 0, sizeof *c);
+	snprintf(c->cluster, sizeof c->cluster, "bench");
+	c->max_lease = LEASE;
+	c->request_timeout = SPAN_S;
+	c->promise_timeout = 2 * SPAN_S;
+	c->drift_ppm = 10000;
+	c->node_count = NODES;
+	for (uint32_t i = 0; i < NODES; i++) {
+		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "%s", node_names[i]);
+		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "node-%s:7118", node_names[i]);
+		c->nodes[i].master = true;
+	}
+}
+
+static void world_node(struct world *w, uint32_t i, uint64_t leases) {
+	w->alloc[i] = alloc_libc(&w->memory[i]);
+	memset(w->durable[i].node_id.b, (int)i + 1, sizeof w->durable[i].node_id.b);
+	struct core_options options = {
+		.alloc = &w->alloc[i],
+		.hash_key = {0x1234 + i, 0x5678},
+		.seed = i + 1,
+		.limits = {.keys = leases + (1 << 20), .memory_bytes = UINT64_C(1) << 34, .rounds = 1 << 17, .released = 1 << 16},
+		.name = node_names[i],
+		.birth = &w->birth,
+		.durable = &w->durable[i],
+	};
+	CHECK(core_new(&options, &w->core[i]) == 0);
+	w->out[i] = core_out_new(w->core[i]);
+	CHECK(w->out[i] != NULL);
+	world_step(w, i, &(struct core_event){.kind = CORE_START});
+	CHECK(world_persist(w, i) || w->durable[i].boot == 0);
+}
+
+static bool world_votes(struct world *w) {
+	uint32_t voting = 0;
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct core_status *status = calloc(1, sizeof *status);
+		CHECK(status != NULL);
+		core_status(w->core[i], w->now, status);
+		voting += status->state == CORE_VOTING && status->voting_linked == NODES;
+		free(status);
+	}
+	return voting == NODES;
+}
+
+static void world_start(struct world *w, uint64_t leases) {
+	w->now = (struct instant){SPAN_S, SPAN_S};
+	world_config(&w->birth);
+	for (uint32_t i = 0; i < NODES; i++) {
+		world_node(w, i, leases);
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		for (uint32_t slot = 0; slot < core_peer_count(w->core[i]); slot++) {
+			for (uint32_t j = 0; j < NODES; j++) {
+				if (strcmp(core_peer(w->core[i], slot)->name, node_names[j]) == 0) {
+					w->slot[i][j] = slot;
+				}
+			}
+		}
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		for (uint32_t j = 0; j < NODES; j++) {
+			if (i != j) {
+				world_step(w, i, &(struct core_event){.kind = CORE_PEER_UP, .peer = w->slot[i][j],
+					.peer_id = w->durable[j].node_id, .peer_boot = w->durable[j].boot});
+			}
+		}
+	}
+	for (int turn = 0; turn < 1000000 && !world_votes(w); turn++) {
+		world_pump(w);
+	}
+	CHECK(world_votes(w));
+}
+
+/* One operation on key `number`, coordinated by the nodes in turn. */
+static void world_ask(struct world *w, enum core_op op, uint64_t number) {
+	char key[32];
+	int size = snprintf(key, sizeof key, "bench/%016llu", (unsigned long long)number);
+	struct core_request request = {
+		.id = number,
+		.client = 1,
+		.op = op,
+		.key = {(const uint8_t *)key, (size_t)size},
+		.owner = {(const uint8_t *)"bench", 5},
+		.lease = LEASE,
+		.deadline_kept = true,
+	};
+	number++;
+	memcpy(request.lock_id.b, &number, sizeof number);
+	request.lock_id.b[15] = 1;
+	world_step(w, (uint32_t)(number % NODES), &(struct core_event){.kind = CORE_REQUEST, .request = &request});
+}
+
+static void run(struct world *w, enum core_op op, uint64_t first, uint64_t ops, uint64_t outstanding) {
+	uint64_t before = w->replies, refused = w->refused;
+	for (uint64_t k = 0; k < ops;) {
+		for (uint64_t o = 0; o < outstanding && k < ops; o++) {
+			world_ask(w, op, first + k++);
+		}
+		world_pump(w);
+	}
+	CHECK(w->replies - before == ops);
+	CHECK(w->refused == refused);
+}
+
+/* Functions of their own, so that callgrind can be told to look at one of them only. */
+__attribute__((noinline)) static void measure_acquire(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+	run(w, CORE_ACQUIRE, first, ops, outstanding);
+}
+
+__attribute__((noinline)) static void measure_extend(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+	run(w, CORE_EXTEND, first, ops, outstanding);
+}
+
+__attribute__((noinline)) static void measure_release(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+	run(w, CORE_RELEASE, first, ops, outstanding);
+}
+
+static double seconds(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void measured(struct world *w, const char *name,
+	void (*measure)(struct world *, uint64_t, uint64_t, uint64_t), uint64_t first, uint64_t ops, uint64_t outstanding) {
+	double start = seconds();
+	measure(w, first, ops, outstanding);
+	printf("%-8s %10.0f ns\n", name, (seconds() - start) * 1e9 / (double)ops);
+}
+
+static uint64_t number_of(const char *text) {
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	if (errno != 0 || *end != '\0' || n == 0) {
+		fprintf(stderr, "core_bench: not a number above 0: %s\n", text);
+		exit(2);
+	}
+	return n;
+}
+
+int main(int argc, char **argv) {
+	static struct world w;
+	uint64_t leases = 1000, ops = 100000, outstanding = 1;
+	for (int i = 1; i < argc; i++) {
+		uint64_t *option = strcmp(argv[i], "--leases") == 0 ? &leases : strcmp(argv[i], "--ops") == 0 ? &ops :
+			strcmp(argv[i], "--outstanding") == 0 ? &outstanding : NULL;
+		if (option == NULL || i + 1 == argc) {
+			fprintf(stderr, "usage: core_bench [--leases N] [--ops N] [--outstanding N]\n");
+			return 2;
+		}
+		*option = number_of(argv[++i]);
+	}
+	world_start(&w, leases + ops);
+	run(&w, CORE_ACQUIRE, 0, leases, 256);
+	printf("%llu leases, %llu outstanding, three masters together\n", (unsigned long long)leases, (unsigned long long)outstanding);
+	printf("memory   %10.0f bytes a lease, one master\n", (double)w.memory[0].used / (double)leases);
+	measured(&w, "acquire", measure_acquire, leases, ops, outstanding);
+	measured(&w, "extend", measure_extend, leases, ops, outstanding);
+	measured(&w, "release", measure_release, leases, ops, outstanding);
+	for (uint32_t i = 0; i < NODES; i++) {
+		core_out_free(w.out[i]);
+		core_free(w.core[i]);
+		CHECK(w.memory[i].used == 0);
+	}
+	return 0;
+}
