@@ -1,0 +1,174 @@
+#include "listener.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "pawl/error.h"
+
+#define BACKLOG 1024
+#define ACCEPTS_PER_TURN 64
+#define PAUSE_MS 100 /* after running out of descriptors */
+#define RESOLVED_MAX 8
+
+struct listener {
+	struct net_loop *loop;
+	listener_accepted *accepted;
+	void *ctx;
+	int fd;
+	bool local;
+	struct event *readable, *pause;
+	char address[ADDRESS_TEXT_BYTES];
+};
+
+/* Out of descriptors or memory: the connection stays in the backlog, and a level-triggered event would spin. */
+static void listener_pause(struct listener *l) {
+	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
+	event_del(l->readable);
+	event_add(l->pause, &pause);
+}
+
+static void listener_on_pause_over(evutil_socket_t fd, short what, void *ctx) {
+	struct listener *l = ctx;
+	(void)fd;
+	(void)what;
+	event_add(l->readable, NULL);
+}
+
+static void listener_on_readable(evutil_socket_t listening, short what, void *ctx) {
+	struct listener *l = ctx;
+	(void)what;
+	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		struct sockaddr_storage addr;
+		socklen_t size = sizeof addr;
+		int fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+				listener_pause(l);
+			}
+			return; /* anything else was that connection's misfortune, or there is none left */
+		}
+		int on = 1;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a Unix socket knows no delay */
+		char from[ADDRESS_TEXT_BYTES];
+		address_print((struct sockaddr *)&addr, size, from);
+		l->accepted(l->ctx, fd, l->local || address_is_loopback((struct sockaddr *)&addr), from);
+	}
+}
+
+/* ---- opening ---- */
+
+/* A socket file outlives its process: whether somebody listens is found out by calling. */
+static void listener_remove_stale(const struct address *a, const struct address_socket *at) {
+	struct stat st;
+	if (lstat(a->host, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+		return;
+	}
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->size) != 0 && errno == ECONNREFUSED) {
+		unlink(a->host);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
+static int listener_bind(const struct address *a, const struct address_socket *at) {
+	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return -1;
+	}
+	int on = 1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (a->local) {
+		listener_remove_stale(a, at);
+	}
+	mode_t before = umask(0117); /* the file is made by bind: nobody else may get in even for a moment */
+	int bound = bind(fd, (const struct sockaddr *)&at->addr, at->size);
+	umask(before);
+	if (bound != 0 || listen(fd, BACKLOG) != 0) {
+		int error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
+static int listener_open(struct listener *l, const char *text, char why[LISTENER_WHY_BYTES]) {
+	struct address a;
+	struct address_socket at[RESOLVED_MAX];
+	if (address_parse(text, &a) != 0) {
+		snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: write host:port, [v6]:port or unix:/path", text);
+		return PAWL_EINVAL;
+	}
+	size_t n = address_resolve(&a, false, at, RESOLVED_MAX);
+	errno = EADDRNOTAVAIL;
+	for (size_t i = 0; i < n && l->fd < 0; i++) {
+		l->fd = listener_bind(&a, &at[i]);
+	}
+	if (l->fd < 0) {
+		snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: %s", text, strerror(errno));
+		return PAWL_EUNREACHABLE;
+	}
+	l->local = a.local;
+	struct address_socket bound = { .size = sizeof bound.addr };
+	getsockname(l->fd, (struct sockaddr *)&bound.addr, &bound.size);
+	address_print((struct sockaddr *)&bound.addr, bound.size, l->address);
+	return 0;
+}
+
+int listener_new(struct net_loop *loop, const char *address, listener_accepted *accepted, void *ctx, struct listener **out,
+	char why[LISTENER_WHY_BYTES]) {
+	struct listener *l = alloc_new(loop->alloc, sizeof *l);
+	if (!l) {
+		snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: out of memory", address);
+		return PAWL_ENOMEM;
+	}
+	*l = (struct listener){ .loop = loop, .accepted = accepted, .ctx = ctx, .fd = -1 };
+	int error = listener_open(l, address, why);
+	if (!error) {
+		l->readable = event_new(loop->base, l->fd, EV_READ | EV_PERSIST, listener_on_readable, l);
+		l->pause = event_new(loop->base, -1, 0, listener_on_pause_over, l);
+		if (!l->readable || !l->pause || event_add(l->readable, NULL) != 0) {
+			snprintf(why, LISTENER_WHY_BYTES, "cannot listen on %s: out of memory", address);
+			error = PAWL_ENOMEM;
+		}
+	}
+	if (error) {
+		listener_free(l);
+		return error;
+	}
+	*out = l;
+	return 0;
+}
+
+void listener_free(struct listener *l) {
+	if (!l) {
+		return;
+	}
+	if (l->readable) {
+		event_free(l->readable);
+	}
+	if (l->pause) {
+		event_free(l->pause);
+	}
+	if (l->fd >= 0) {
+		close(l->fd);
+		if (l->local) {
+			unlink(l->address + strlen("unix:"));
+		}
+	}
+	alloc_free(l->loop->alloc, l, sizeof *l);
+}
+
+const char *listener_address(const struct listener *l) {
+	return l->address;
+}

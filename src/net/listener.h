@@ -1,0 +1,22 @@
+/* listener.h: a listening socket, TCP or Unix. */
+#ifndef PAWL_NET_LISTENER_H
+#define PAWL_NET_LISTENER_H
+
+#include <stdbool.h>
+
+#include "net_loop.h"
+
+struct listener;
+
+/* A connection: non-blocking, without delay. `local`: it comes from this machine. */
+typedef void listener_accepted(void *ctx, int take_fd, bool local, const char *from);
+
+#define LISTENER_WHY_BYTES 512
+/* 0; PAWL_EINVAL, PAWL_ENOMEM or PAWL_EUNREACHABLE with a sentence in `why`. A Unix socket that nobody listens on any more is
+ * replaced; it may be used by its owner and group. */
+int listener_new(struct net_loop *loop, const char *address, listener_accepted *accepted, void *ctx, struct listener **out,
+	char why[LISTENER_WHY_BYTES]);
+void listener_free(struct listener *l); /* accepts NULL */
+const char *listener_address(const struct listener *l); /* as it is bound */
+
+#endif

@@ -1,0 +1,337 @@
+#include "stream.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pawl/error.h"
+#include "time_source.h"
+
+#define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
+#define KEEP_BYTES (256u * 1024)    /* larger buffers are given back when they are empty */
+#define LAST_WORDS_MS 1000
+#define LAST_READS 64 /* of a connection that goes on sending after we have said our last words */
+
+enum stream_state {
+	STREAM_OPENING,
+	STREAM_SHAKING, /* connected; the TLS handshake */
+	STREAM_OPEN,
+	STREAM_CLOSING,
+	STREAM_OVER
+};
+
+struct stream {
+	struct net_loop *loop;
+	const struct stream_handlers *handlers;
+	void *ctx;
+	enum stream_state state;
+	int fd;
+	struct event *readable, *writable;
+	struct tls_engine *tls;
+	struct buffer in, out;
+	size_t out_done; /* of `out`, how much is on its way */
+	unsigned busy;   /* handlers under way: freed after the last */
+	unsigned dropped; /* reads since stream_close */
+	bool doomed, shut;
+};
+
+static void stream_destroy(struct stream *s) {
+	if (s->readable) {
+		event_free(s->readable);
+	}
+	if (s->writable) {
+		event_free(s->writable);
+	}
+	tls_engine_free(s->tls);
+	close(s->fd);
+	buffer_done(&s->in);
+	buffer_done(&s->out);
+	alloc_free(s->loop->alloc, s, sizeof *s);
+}
+
+static void stream_enter(struct stream *s) {
+	s->busy++;
+}
+
+static void stream_leave(struct stream *s) {
+	if (--s->busy == 0 && s->doomed) {
+		stream_destroy(s);
+	}
+}
+
+static void stream_over(struct stream *s, int error, const char *why) {
+	if (s->doomed || s->state == STREAM_OVER) {
+		return;
+	}
+	s->state = STREAM_OVER;
+	event_del(s->readable);
+	event_del(s->writable);
+	s->handlers->closed(s->ctx, error, why);
+}
+
+/* ---- out ---- */
+
+static struct slice stream_unsent(const struct stream *s) {
+	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
+}
+
+static void stream_trim(struct buffer *b) {
+	if (b->size == 0 && b->capacity > KEEP_BYTES) {
+		const struct allocator *alloc = b->alloc;
+		size_t max = b->max;
+		buffer_done(b);
+		buffer_init(b, alloc, max);
+	}
+}
+
+/* Moves what is left to the front only when that is less than what has gone, so that a long backlog costs no more than its bytes. */
+static void stream_out_advance(struct stream *s, size_t size) {
+	s->out_done += size;
+	if (s->out_done >= s->out.size - s->out_done) {
+		buffer_consume(&s->out, s->out_done);
+		s->out_done = 0;
+		stream_trim(&s->out);
+	}
+}
+
+/* What the socket is to be given next, encrypted if need be; no bytes: there is nothing. */
+static int stream_next_bytes(struct stream *s, struct slice *bytes) {
+	if (!s->tls) {
+		*bytes = stream_unsent(s);
+		return 0;
+	}
+	*bytes = tls_engine_outgoing(s->tls);
+	struct slice plain = stream_unsent(s);
+	if (bytes->size > 0 || plain.size == 0 || !tls_engine_ready(s->tls)) {
+		return 0;
+	}
+	plain.size = plain.size < ENCRYPT_BYTES ? plain.size : ENCRYPT_BYTES;
+	int error = tls_engine_write(s->tls, plain);
+	if (error) {
+		return error;
+	}
+	stream_out_advance(s, plain.size);
+	*bytes = tls_engine_outgoing(s->tls);
+	return 0;
+}
+
+/* Writes until there is nothing left or the kernel takes no more. */
+static int stream_push(struct stream *s) {
+	struct slice bytes;
+	int error;
+	while ((error = stream_next_bytes(s, &bytes)) == 0 && bytes.size > 0) {
+		ssize_t n = send(s->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			event_add(s->writable, NULL);
+			return 0;
+		}
+		if (n < 0) {
+			return PAWL_ECLOSED;
+		}
+		if (s->tls) {
+			tls_engine_sent(s->tls, (size_t)n);
+		} else {
+			stream_out_advance(s, (size_t)n);
+		}
+	}
+	if (!error && s->state == STREAM_CLOSING && !s->shut) {
+		s->shut = true;
+		shutdown(s->fd, SHUT_WR); /* the other side reads our last words, then closes */
+	}
+	return error;
+}
+
+struct buffer *stream_out(struct stream *s) {
+	return &s->out;
+}
+
+int stream_flush(struct stream *s) {
+	return s->state == STREAM_OPEN ? stream_push(s) : 0;
+}
+
+void stream_close(struct stream *s) {
+	static const struct timeval last_words = { LAST_WORDS_MS / 1000, LAST_WORDS_MS % 1000 * 1000 };
+	if (s->state != STREAM_OPEN) {
+		s->state = STREAM_CLOSING;
+		s->shut = true;
+		event_active(s->writable, EV_TIMEOUT, 0);
+		return;
+	}
+	if (s->tls) {
+		struct slice rest;
+		/* The words first, then close_notify behind them. */
+		while ((rest = stream_unsent(s)).size > 0 && tls_engine_write(s->tls, rest) == 0) {
+			stream_out_advance(s, rest.size);
+		}
+		tls_engine_close(s->tls);
+	}
+	s->state = STREAM_CLOSING;
+	if (stream_push(s) != 0) {
+		event_active(s->writable, EV_TIMEOUT, 0);
+	}
+	event_add(s->readable, &last_words);
+}
+
+/* ---- in ---- */
+
+static int stream_deliver(struct stream *s, struct slice bytes, struct instant now) {
+	if (s->in.size > 0) {
+		int error = buffer_append(&s->in, bytes.data, bytes.size);
+		if (error) {
+			return error;
+		}
+		bytes = buffer_slice(&s->in);
+	}
+	ssize_t taken = s->handlers->data(s->ctx, bytes, now);
+	if (taken < 0 || s->doomed) {
+		return (int)taken;
+	}
+	CHECK((size_t)taken <= bytes.size);
+	if (s->in.size > 0) {
+		buffer_consume(&s->in, (size_t)taken);
+		stream_trim(&s->in);
+		return 0;
+	}
+	return buffer_append(&s->in, bytes.data + taken, bytes.size - (size_t)taken);
+}
+
+static void stream_become_open(struct stream *s) {
+	s->state = STREAM_OPEN;
+	s->handlers->ready(s->ctx);
+}
+
+static int stream_deliver_tls(struct stream *s, struct slice bytes, struct instant now) {
+	int error = tls_engine_feed(s->tls, bytes);
+	int pushed = stream_push(s); /* handshake, or the alert that says why not */
+	if (error || pushed) {
+		return error ? error : pushed;
+	}
+	if (s->state == STREAM_SHAKING && tls_engine_ready(s->tls)) {
+		stream_become_open(s);
+	}
+	while (!s->doomed && s->state == STREAM_OPEN) {
+		int n = tls_engine_read(s->tls, s->loop->plain, NET_SCRATCH_BYTES);
+		if (n <= 0) {
+			return n;
+		}
+		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
+		if (error) {
+			return error;
+		}
+	}
+	return 0;
+}
+
+/* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
+static int stream_receive(struct stream *s) {
+	ssize_t n = recv(s->fd, s->loop->scratch, NET_SCRATCH_BYTES, 0);
+	if (n < 0) {
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : PAWL_ECLOSED;
+	}
+	if (n == 0) {
+		return PAWL_ECLOSED;
+	}
+	if (s->state == STREAM_CLOSING) {
+		return ++s->dropped < LAST_READS ? 0 : PAWL_ECLOSED;
+	}
+	struct instant now = time_source_now();
+	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
+	return s->tls ? stream_deliver_tls(s, bytes, now) : stream_deliver(s, bytes, now);
+}
+
+static void stream_fail(struct stream *s, int error) {
+	const char *why = error == PAWL_ETLS && s->tls ? tls_engine_why(s->tls) : NULL;
+	stream_over(s, error, why);
+}
+
+static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
+	struct stream *s = ctx;
+	(void)fd;
+	stream_enter(s);
+	int error = what & EV_TIMEOUT ? PAWL_ECLOSED : stream_receive(s);
+	if (error && !s->doomed) {
+		stream_fail(s, error);
+	}
+	stream_leave(s);
+}
+
+/* ---- opening ---- */
+
+static int stream_opened(struct stream *s) {
+	int error = 0;
+	socklen_t size = sizeof error;
+	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+		return PAWL_EUNREACHABLE;
+	}
+	event_add(s->readable, NULL);
+	if (!s->tls) {
+		stream_become_open(s);
+		return 0;
+	}
+	s->state = STREAM_SHAKING;
+	error = tls_engine_feed(s->tls, slice_of(NULL, 0));
+	return error ? error : stream_push(s);
+}
+
+static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
+	struct stream *s = ctx;
+	(void)fd;
+	stream_enter(s);
+	int error;
+	if (what & EV_TIMEOUT) { /* stream_close found nothing to wait for */
+		error = PAWL_ECLOSED;
+	} else {
+		error = s->state == STREAM_OPENING ? stream_opened(s) : stream_push(s);
+	}
+	if (error && !s->doomed) {
+		stream_fail(s, error);
+	}
+	stream_leave(s);
+}
+
+/* ---- life ---- */
+
+int stream_new(const struct stream_options *o, struct stream **out) {
+	struct stream *s = alloc_new(o->loop->alloc, sizeof *s);
+	if (!s) {
+		close(o->take_fd);
+		return PAWL_ENOMEM;
+	}
+	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd };
+	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
+	buffer_init(&s->out, o->loop->alloc, o->out_max);
+	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);
+	s->writable = event_new(o->loop->base, s->fd, EV_WRITE, stream_on_writable, s);
+	s->tls = o->tls ? tls_engine_new(o->tls, o->role) : NULL;
+	if (!s->readable || !s->writable || (o->tls && !s->tls) || event_add(s->writable, NULL) != 0) {
+		stream_destroy(s);
+		return PAWL_ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void stream_free(struct stream *s) {
+	if (!s || s->doomed) {
+		return;
+	}
+	s->doomed = true;
+	event_del(s->readable);
+	event_del(s->writable);
+	if (s->busy == 0) {
+		stream_destroy(s);
+	}
+}
+
+SSL *stream_ssl(const struct stream *s) {
+	return s->tls ? tls_engine_ssl(s->tls) : NULL;
+}
+
+bool stream_is_open(const struct stream *s) {
+	return s->state == STREAM_OPEN;
+}

@@ -1,0 +1,55 @@
+/* stream.h: one connection, plain or TLS, on an event loop. What arrives is handed over with the time at which it was known to
+ * be here; what is written is collected and leaves with one write when it is flushed.
+ *
+ *   OPENING -----------> OPEN -----------> CLOSING (the last words leave, nothing is read any more)
+ *   (connect, handshake)   |                  |
+ *        +-----------------+------------------+----> closed() once, unless the owner freed it first
+ */
+#ifndef PAWL_NET_STREAM_H
+#define PAWL_NET_STREAM_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "buffer.h"
+#include "clock.h"
+#include "net_loop.h"
+#include "tls_engine.h"
+
+struct stream;
+
+/* All are called from the loop, never from within a call of the owner; each may free the stream. */
+struct stream_handlers {
+	void (*ready)(void *ctx); /* connected, and the handshake is done */
+	/* Bytes, and how many of them are taken; the others come again together with more. `now` was read after the last of
+	 * them was received. Negative (PAWL_E...): the connection is over, closed() is called with it. */
+	ssize_t (*data)(void *ctx, struct slice bytes, struct instant now);
+	/* 0: the other side closed in order. Afterwards the stream is only good for stream_free. `why` may be NULL. */
+	void (*closed)(void *ctx, int error, const char *why);
+};
+
+struct stream_options {
+	struct net_loop *loop; /* borrowed */
+	int take_fd;           /* non-blocking, connecting or connected; taken also on failure */
+	SSL_CTX *tls;          /* NULL: plain */
+	enum tls_role role;
+	size_t in_max, out_max; /* incomplete input, unsent output; what they may grow to */
+	const struct stream_handlers *handlers; /* borrowed, static */
+	void *ctx;
+};
+
+int stream_new(const struct stream_options *options, struct stream **out); /* 0 or PAWL_ENOMEM */
+void stream_free(struct stream *s); /* closes at once; accepts NULL; allowed in every handler */
+
+/* To write: append here, then flush. Bytes that the kernel does not take stay and leave when it does. */
+struct buffer *stream_out(struct stream *s);
+/* 0, or why the connection is broken: the owner frees it, closed() is not called. */
+int stream_flush(struct stream *s);
+
+/* Flushes, and closes when the last byte has left, or after a second. What arrives meanwhile is dropped. */
+void stream_close(struct stream *s);
+
+SSL *stream_ssl(const struct stream *s); /* NULL: plain */
+bool stream_is_open(const struct stream *s);
+
+#endif

@@ -1,0 +1,145 @@
+#include "tls_engine.h"
+
+#include <limits.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "pawl/error.h"
+
+struct tls_engine {
+	SSL *ssl;
+	BIO *in, *out; /* owned by ssl */
+	size_t sent;   /* of what `out` holds */
+	bool ready;
+	const char *why;
+};
+
+struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
+	struct tls_engine *e = calloc(1, sizeof *e);
+	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	SSL *ssl = SSL_new(context);
+	if (!e || !in || !out || !ssl) {
+		BIO_free(in);
+		BIO_free(out);
+		SSL_free(ssl);
+		free(e);
+		ERR_clear_error();
+		return NULL;
+	}
+	BIO_set_mem_eof_return(in, -1); /* empty means: not yet */
+	SSL_set_bio(ssl, in, out);
+	if (role == TLS_SERVER) {
+		SSL_set_accept_state(ssl);
+	} else {
+		SSL_set_connect_state(ssl);
+	}
+	*e = (struct tls_engine){ .ssl = ssl, .in = in, .out = out };
+	return e;
+}
+
+void tls_engine_free(struct tls_engine *e) {
+	if (e) {
+		SSL_free(e->ssl);
+		free(e);
+	}
+}
+
+/* Why an operation on the connection did not go on: 0 when it waits for bytes. The error queue belongs to the thread and
+ * must be left empty, or the next connection reads this one's errors. */
+static int tls_engine_result(struct tls_engine *e, int result) {
+	int reason = SSL_get_error(e->ssl, result);
+	int error = PAWL_ETLS;
+	if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) {
+		error = 0;
+	} else if (reason == SSL_ERROR_ZERO_RETURN) {
+		error = PAWL_ECLOSED;
+	} else {
+		long verified = SSL_get_verify_result(e->ssl);
+		const char *text = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
+			: ERR_reason_error_string(ERR_peek_error());
+		e->why = text ? text : "the connection is broken";
+	}
+	ERR_clear_error();
+	return error;
+}
+
+static int tls_engine_handshake(struct tls_engine *e) {
+	int r = SSL_do_handshake(e->ssl);
+	if (r == 1) {
+		e->ready = true;
+		return 0;
+	}
+	int error = tls_engine_result(e, r);
+	return error == PAWL_ECLOSED ? PAWL_ETLS : error;
+}
+
+int tls_engine_feed(struct tls_engine *e, struct slice bytes) {
+	CHECK(bytes.size <= INT_MAX);
+	if (bytes.size > 0 && BIO_write(e->in, bytes.data, (int)bytes.size) != (int)bytes.size) {
+		ERR_clear_error();
+		return PAWL_ENOMEM;
+	}
+	return e->ready ? 0 : tls_engine_handshake(e);
+}
+
+bool tls_engine_ready(const struct tls_engine *e) {
+	return e->ready;
+}
+
+int tls_engine_read(struct tls_engine *e, uint8_t *out, size_t size) {
+	CHECK(e->ready && size <= INT_MAX);
+	size_t total = 0;
+	while (total < size) { /* a record at a time is all that one call gives */
+		int r = SSL_read(e->ssl, out + total, (int)(size - total));
+		if (r <= 0) {
+			int error = tls_engine_result(e, r);
+			return total > 0 ? (int)total : error;
+		}
+		total += (size_t)r;
+	}
+	return (int)total;
+}
+
+int tls_engine_write(struct tls_engine *e, struct slice bytes) {
+	CHECK(e->ready && bytes.size <= INT_MAX);
+	if (bytes.size == 0) {
+		return 0;
+	}
+	int r = SSL_write(e->ssl, bytes.data, (int)bytes.size); /* memory takes everything */
+	if (r == (int)bytes.size) {
+		return 0;
+	}
+	tls_engine_result(e, r);
+	return PAWL_ETLS;
+}
+
+struct slice tls_engine_outgoing(const struct tls_engine *e) {
+	char *data = NULL;
+	long size = BIO_get_mem_data(e->out, &data);
+	CHECK(size >= 0 && (size_t)size >= e->sent);
+	return size == 0 ? slice_of(NULL, 0) : slice_of((uint8_t *)data + e->sent, (size_t)size - e->sent);
+}
+
+void tls_engine_sent(struct tls_engine *e, size_t size) {
+	e->sent += size;
+	if (tls_engine_outgoing(e).size == 0) {
+		(void)BIO_reset(e->out);
+		e->sent = 0;
+	}
+}
+
+void tls_engine_close(struct tls_engine *e) {
+	if (e->ready) {
+		SSL_shutdown(e->ssl);
+		ERR_clear_error();
+	}
+}
+
+const char *tls_engine_why(const struct tls_engine *e) {
+	return e->why ? e->why : "TLS failed";
+}
+
+SSL *tls_engine_ssl(const struct tls_engine *e) {
+	return e->ssl;
+}
