@@ -1,0 +1,159 @@
+#include "peer_link.h"
+
+#include <event2/event.h>
+
+#include "check.h"
+#include "pawl/error.h"
+#include "tls_context.h"
+
+/* Above it the other side has not read for so long that it must be stopped or far away: better to lose the link. */
+#define OUT_BYTES_MAX (8u * FRAME_BYTES_MAX)
+
+static void peer_link_destroy(struct peer_link *link) {
+	stream_free(link->stream);
+	if (link->deadline) {
+		event_free(link->deadline);
+	}
+	alloc_free(link->loop->alloc, link, sizeof *link);
+}
+
+static void peer_link_close(struct peer_link *link, const char *why) {
+	if (!link->doomed) {
+		link->handlers->closed(link->ctx, link, why);
+	}
+}
+
+/* ---- what arrives ---- */
+
+static const char *peer_link_judge(struct peer_link *link, struct slice body, struct peer_hello *theirs) {
+	struct peer_terms terms;
+	if (peer_hello_decode(body, theirs) != 0) {
+		return "its first packet is no hello";
+	}
+	const char *problem = peer_hello_problem(link->hello, theirs, &terms);
+	if (problem) {
+		return problem;
+	}
+	SSL *ssl = stream_ssl(link->stream);
+	if (ssl && !tls_peer_is(ssl, TLS_NODE, theirs->node)) {
+		return "its certificate is not the one of the node that it says it is";
+	}
+	return link->handlers->greeted(link->ctx, link, theirs);
+}
+
+/* 0, or an error after which the link must not be touched. */
+static int peer_link_on_hello(struct peer_link *link, struct slice body) {
+	struct peer_hello theirs;
+	const char *problem = peer_link_judge(link, body, &theirs);
+	if (problem) {
+		peer_link_close(link, problem);
+		return PAWL_EPROTOCOL;
+	}
+	link->up = true;
+	event_del(link->deadline);
+	link->handlers->up(link->ctx, link, &theirs);
+	return link->doomed ? PAWL_ECLOSED : 0;
+}
+
+static int peer_link_on_packet(struct peer_link *link, struct slice body, struct instant now) {
+	if (!link->up) {
+		return peer_link_on_hello(link, body);
+	}
+	int error = link->handlers->frame(link->ctx, link, body, now);
+	if (error) {
+		peer_link_close(link, "it sent what is not a frame");
+		return error;
+	}
+	return link->doomed ? PAWL_ECLOSED : 0;
+}
+
+static ssize_t peer_link_take(struct peer_link *link, struct slice bytes, struct instant now) {
+	size_t taken = 0;
+	for (;;) {
+		struct slice rest = slice_of(bytes.data + taken, bytes.size - taken), body;
+		size_t body_max = link->up ? PEER_BODY_BYTES_MAX : PEER_HELLO_BYTES_MAX;
+		switch (peer_scan(rest, body_max, &body, NULL)) {
+		case PEER_SCAN_MORE:
+			return (ssize_t)taken;
+		case PEER_SCAN_COMPLETE:
+			taken += PEER_PREFIX_BYTES + body.size;
+			if (peer_link_on_packet(link, body, now) != 0) {
+				return (ssize_t)bytes.size;
+			}
+			break;
+		case PEER_SCAN_GARBAGE:
+			peer_link_close(link, "it sent what is not a packet");
+			return (ssize_t)bytes.size;
+		}
+	}
+}
+
+/* ---- the stream's events ---- */
+
+static void peer_link_on_ready(void *ctx) {
+	struct peer_link *link = ctx;
+	if (peer_hello_encode(link->hello, stream_out(link->stream)) != 0 || stream_flush(link->stream) != 0) {
+		peer_link_close(link, "the connection broke");
+	}
+}
+
+static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant now) {
+	struct peer_link *link = ctx;
+	link->busy++;
+	ssize_t taken = peer_link_take(link, bytes, now);
+	if (--link->busy == 0 && link->doomed) {
+		peer_link_destroy(link);
+	}
+	return taken;
+}
+
+static void peer_link_on_closed(void *ctx, int error, const char *why) {
+	struct peer_link *link = ctx;
+	peer_link_close(link, why ? why : pawl_error_message(error));
+}
+
+static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	peer_link_close(ctx, "it did not say hello in time");
+}
+
+static const struct stream_handlers peer_link_stream_handlers = { peer_link_on_ready, peer_link_on_data, peer_link_on_closed };
+
+int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
+	static const struct timeval greeting = { PEER_LINK_GREETING_MS / 1000, PEER_LINK_GREETING_MS % 1000 * 1000 };
+	struct peer_link *link = alloc_new(o->loop->alloc, sizeof *link);
+	struct stream_options stream = { .loop = o->loop, .take_fd = o->take_fd, .tls = o->tls, .role = o->role,
+		.in_max = PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX, .out_max = OUT_BYTES_MAX,
+		.handlers = &peer_link_stream_handlers, .ctx = link };
+	struct stream *made;
+	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
+	if (!link || error) {
+		alloc_free(o->loop->alloc, link, sizeof *link);
+		if (!error) {
+			stream_free(made);
+		}
+		return PAWL_ENOMEM;
+	}
+	*link = (struct peer_link){ .peer = o->peer, .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
+		.stream = made };
+	link->deadline = event_new(o->loop->base, -1, 0, peer_link_on_deadline, link);
+	if (!link->deadline || event_add(link->deadline, &greeting) != 0) {
+		peer_link_destroy(link);
+		return PAWL_ENOMEM;
+	}
+	*out = link;
+	return 0;
+}
+
+void peer_link_free(struct peer_link *link) {
+	if (!link || link->doomed) {
+		return;
+	}
+	link->doomed = true;
+	if (link->busy == 0) {
+		peer_link_destroy(link);
+	} else {
+		event_del(link->deadline);
+	}
+}

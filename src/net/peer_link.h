@@ -1,0 +1,57 @@
+/* peer_link.h: one connection between two nodes: hello each way, then frames.
+ *
+ *   CONNECTING --ready--> GREETING --hello, accepted by the owner--> UP
+ *        +--------------------+---------------------------------------+---> closed(), once
+ */
+#ifndef PAWL_NET_PEER_LINK_H
+#define PAWL_NET_PEER_LINK_H
+
+#include "clock.h"
+#include "list.h"
+#include "peer.h"
+#include "stream.h"
+
+#define PEER_LINK_GREETING_MS 3000 /* connect, handshake and hello together */
+#define PEER_LINK_WHY_BYTES 256
+
+struct peer_link;
+
+struct peer_link_handlers { /* each may free the link */
+	/* The other side's hello, compatible with ours. NULL: the link is up. Else a sentence why it is refused. */
+	const char *(*greeted)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
+	void (*up)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
+	/* `now` was read after the frame's last byte was received. Not 0: the link is closed for it. */
+	int (*frame)(void *ctx, struct peer_link *link, struct slice body, struct instant now);
+	void (*closed)(void *ctx, struct peer_link *link, const char *why); /* the owner frees it */
+};
+
+struct peer_link {
+	struct list among; /* the owner's */
+	int peer;          /* the owner's: index, or -1: not known yet */
+	bool up;
+
+	struct net_loop *loop;
+	const struct peer_link_handlers *handlers;
+	void *ctx;
+	const struct peer_hello *hello; /* ours */
+	struct stream *stream;
+	struct event *deadline;
+	unsigned busy;
+	bool doomed;
+};
+
+struct peer_link_options {
+	struct net_loop *loop; /* borrowed, as all below */
+	int take_fd;           /* taken also on failure */
+	SSL_CTX *tls;
+	enum tls_role role;
+	const struct peer_hello *hello;
+	const struct peer_link_handlers *handlers;
+	void *ctx;
+	int peer;
+};
+
+int peer_link_new(const struct peer_link_options *options, struct peer_link **out); /* 0 or PAWL_ENOMEM */
+void peer_link_free(struct peer_link *link); /* all bytes unread and unsent are dropped; accepts NULL */
+
+#endif

@@ -1,0 +1,56 @@
+/* peers.h: the links of a node to all others: one connection per pair, dialled by the node whose name is smaller by strcmp,
+ * and dialled again when it breaks, after 50 ms at first, then up to a second, with jitter.
+ *
+ *   IDLE --dial--> DIALLING --hello--> UP       the other side: a connection is accepted, says hello, and is UP;
+ *    ^ backoff        |                 |        it takes the place of an older one of the same peer
+ *    +----------------+-----------------+
+ */
+#ifndef PAWL_NET_PEERS_H
+#define PAWL_NET_PEERS_H
+
+#include <openssl/ssl.h>
+
+#include "buffer.h"
+#include "clock.h"
+#include "net_loop.h"
+#include "peer.h"
+
+struct peers;
+
+struct peers_handlers { /* from the loop, never from within a call of the owner; each may call anything here but peers_free */
+	void (*up)(void *ctx, uint32_t peer, const struct peer_hello *theirs);
+	void (*down)(void *ctx, uint32_t peer, const char *why);
+	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now); /* not 0: the link is dropped, down() follows */
+	/* A connection that did not become a link; `who` is a name or an address. The same trouble of a peer is told once. */
+	void (*trouble)(void *ctx, const char *who, const char *why);
+};
+
+struct peers_node {
+	const char *name, *address;
+};
+
+struct peers_options {
+	struct net_loop *loop; /* borrowed */
+	struct peer_hello hello; /* ours */
+	const struct peers_node *nodes; /* copied; index is the peer; the node itself is among them and skipped */
+	uint32_t count;
+	uint64_t seed; /* for the jitter */
+	const struct peers_handlers *handlers; /* borrowed, static */
+	void *ctx;
+};
+
+int peers_new(const struct peers_options *options, struct peers **out); /* 0 or PAWL_ENOMEM */
+void peers_free(struct peers *p); /* no handler is called any more; accepts NULL */
+
+void peers_set_tls(struct peers *p, SSL_CTX *context); /* for connections to come; NULL: plain. Holds a reference */
+void peers_start(struct peers *p);                     /* begins to dial */
+void peers_accept(struct peers *p, int take_fd, const char *from);
+
+/* NULL: no link. Append packets, then flush. */
+struct buffer *peers_out(struct peers *p, uint32_t peer);
+/* Not 0: the link broke and is gone; down() is not called. */
+int peers_flush(struct peers *p, uint32_t peer);
+/* Drops the link with all that is unread and unsent; down() is not called. */
+void peers_reset(struct peers *p, uint32_t peer);
+
+#endif
