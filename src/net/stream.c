@@ -34,7 +34,8 @@ struct stream {
 	size_t out_done; /* of `out`, how much is on its way */
 	unsigned busy;   /* handlers under way: freed after the last */
 	unsigned dropped; /* reads since stream_close */
-	bool doomed, shut;
+	size_t pause_above;
+	bool doomed, shut, paused;
 };
 
 static void stream_destroy(struct stream *s) {
@@ -117,6 +118,21 @@ static int stream_next_bytes(struct stream *s, struct slice *bytes) {
 	return 0;
 }
 
+/* Who does not read our answers need not be asked for more questions. */
+static void stream_balance(struct stream *s) {
+	size_t unsent = stream_unsent(s).size;
+	if (s->pause_above == 0 || s->state != STREAM_OPEN) {
+		return;
+	}
+	if (!s->paused && unsent > s->pause_above) {
+		s->paused = true;
+		event_del(s->readable);
+	} else if (s->paused && unsent == 0) {
+		s->paused = false;
+		event_add(s->readable, NULL);
+	}
+}
+
 /* Writes until there is nothing left or the kernel takes no more. */
 static int stream_push(struct stream *s) {
 	struct slice bytes;
@@ -128,6 +144,7 @@ static int stream_push(struct stream *s) {
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 			event_add(s->writable, NULL);
+			stream_balance(s);
 			return 0;
 		}
 		if (n < 0) {
@@ -139,6 +156,7 @@ static int stream_push(struct stream *s) {
 			stream_out_advance(s, (size_t)n);
 		}
 	}
+	stream_balance(s);
 	if (!error && s->state == STREAM_CLOSING && !s->shut) {
 		s->shut = true;
 		shutdown(s->fd, SHUT_WR); /* the other side reads our last words, then closes */
@@ -302,7 +320,8 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 		close(o->take_fd);
 		return PAWL_ENOMEM;
 	}
-	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd };
+	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
+		.pause_above = o->pause_above };
 	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, o->loop->alloc, o->out_max);
 	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);

@@ -34,6 +34,7 @@ struct stream_options {
 	SSL_CTX *tls;          /* NULL: plain */
 	enum tls_role role;
 	size_t in_max, out_max; /* incomplete input, unsent output; what they may grow to */
+	size_t pause_above;     /* more unsent than this: nothing is read until it has left; 0: always read */
 	const struct stream_handlers *handlers; /* borrowed, static */
 	void *ctx;
 };

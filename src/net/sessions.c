@@ -1,0 +1,303 @@
+#include "sessions.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "check.h"
+#include "list.h"
+#include "map.h"
+#include "pawl/error.h"
+#include "stream.h"
+#include "time_source.h"
+
+#define OUT_BYTES_MAX (20u << 20) /* more than the largest answer */
+#define PAUSE_BYTES (256u << 10)  /* unsent answers above which no further requests are read */
+#define OPENING_MAX (10 * SPAN_S) /* for the handshake */
+#define SWEEP_S 1
+
+struct session {
+	struct sessions *all;
+	struct list among, dirty;
+	struct map_node node;
+	uint64_t id;
+	struct stream *stream;
+	struct client_scanner scanner;
+	enum tls_client_auth auth;
+	bool local, greeted, closing;
+	uint32_t open; /* requests under way */
+	struct instant heard;
+	char identity[TLS_NAME_MAX + 1];
+	char from[ADDRESS_TEXT_BYTES];
+};
+
+struct sessions {
+	struct net_loop *loop;
+	struct sessions_limits limits;
+	const struct sessions_handlers *handlers;
+	void *ctx;
+	struct client_decoder decoder;
+	struct list among, dirty;
+	struct map by_id; /* ids count up: no hash needed */
+	uint64_t last_id;
+	struct event *sweep;
+};
+
+static struct session *sessions_find(const struct sessions *s, uint64_t client) {
+	struct map_node *node = map_first(&s->by_id, client);
+	return node ? CONTAINER_OF(node, struct session, node) : NULL;
+}
+
+static void session_free(struct session *session) {
+	struct sessions *s = session->all;
+	list_remove(&session->among);
+	list_remove(&session->dirty);
+	map_remove(&s->by_id, &session->node);
+	stream_free(session->stream);
+	alloc_free(s->loop->alloc, session, sizeof *session);
+}
+
+static void session_end(struct session *session, const char *why) {
+	struct sessions *s = session->all;
+	uint64_t id = session->id;
+	if (why) {
+		s->handlers->trouble(s->ctx, session->from, why);
+	}
+	session_free(session);
+	s->handlers->gone(s->ctx, id);
+}
+
+static void session_mark(struct session *session) {
+	if (!list_linked(&session->dirty)) {
+		list_append(&session->all->dirty, &session->dirty);
+	}
+}
+
+/* ---- requests ---- */
+
+static int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
+	session_mark(session);
+	return client_refusal_encode(msgid, refusal, stream_out(session->stream));
+}
+
+/* The last words: one refusal, behind what was answered already. */
+static void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
+	struct sessions *s = session->all;
+	session_refuse(session, msgid, refusal); /* without memory it goes without */
+	list_remove(&session->dirty);
+	session->closing = true;
+	stream_close(session->stream);
+	s->handlers->trouble(s->ctx, session->from, refusal->message ? refusal->message : pawl_error_message(refusal->error));
+}
+
+static void session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
+	struct sessions *s = session->all;
+	if (session->open >= s->limits.requests_per_client) {
+		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
+		session_refuse(session, request->msgid, &busy);
+		return;
+	}
+	const struct session_who who = { .identity = slice_str(session->identity), .local = session->local };
+	session->open++;
+	s->handlers->request(s->ctx, session->id, &who, request, now);
+}
+
+/* False: nothing more is to be read from this connection. The session may be gone. */
+static bool session_on_message(struct session *session, struct slice message, struct instant now) {
+	struct sessions *s = session->all;
+	uint64_t id = session->id;
+	struct client_request request = { 0 };
+	struct client_refusal refusal = { 0 };
+	int error = client_request_decode(&s->decoder, message, &request, &refusal);
+	if (error == PAWL_EPROTOCOL) {
+		refusal.error = PAWL_EBADREQUEST;
+		session_refuse_and_close(session, request.msgid, &refusal);
+		return false;
+	}
+	if (error == PAWL_ENOMEM) {
+		refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+	}
+	if (!error) {
+		session_dispatch(session, &request, now);
+		return sessions_find(s, id) != NULL;
+	}
+	if (session_refuse(session, request.msgid, &refusal) != 0) {
+		session_end(session, "out of memory");
+		return false;
+	}
+	return true;
+}
+
+static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now) {
+	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST, .message = "this is not MessagePack-RPC" };
+	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE, .message = "the request is too large" };
+	struct session *session = ctx;
+	size_t taken = 0;
+	session->heard = now;
+	for (;;) {
+		size_t size = 0;
+		struct slice rest = slice_of(bytes.data + taken, bytes.size - taken);
+		switch (client_scan(&session->scanner, &client_request_limits, rest, &size)) {
+		case CLIENT_SCAN_MORE:
+			return (ssize_t)taken;
+		case CLIENT_SCAN_COMPLETE:
+			taken += size;
+			if (!session_on_message(session, slice_of(rest.data, size), now)) {
+				return (ssize_t)bytes.size;
+			}
+			break;
+		case CLIENT_SCAN_GARBAGE:
+			session_refuse_and_close(session, 0, &garbage);
+			return (ssize_t)bytes.size;
+		case CLIENT_SCAN_TOO_LARGE:
+			session_refuse_and_close(session, 0, &too_large);
+			return (ssize_t)bytes.size;
+		}
+	}
+}
+
+/* ---- the stream's other events ---- */
+
+/* Only a client's certificate speaks for a client: a node's, stolen from a disk, opens no door here. */
+static void session_on_ready(void *ctx) {
+	static const struct client_refusal denied = { .error = PAWL_EDENIED,
+		.message = "the certificate is not a client's: it lacks the alternative name URI:pawl:client:NAME" };
+	struct session *session = ctx;
+	SSL *ssl = stream_ssl(session->stream);
+	session->greeted = true;
+	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)
+		&& !tls_peer_name(ssl, TLS_PERSON, session->identity)) {
+		session_refuse_and_close(session, 0, &denied);
+	}
+}
+
+static void session_on_closed(void *ctx, int error, const char *why) {
+	struct session *session = ctx;
+	session_end(session, error == PAWL_ECLOSED ? NULL : why ? why : pawl_error_message(error));
+}
+
+static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed };
+
+static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
+	struct sessions *s = ctx;
+	(void)fd;
+	(void)what;
+	struct instant now = time_source_now();
+	struct list *next;
+	for (struct list *at = list_first(&s->among); at; at = next) {
+		struct session *session = CONTAINER_OF(at, struct session, among);
+		next = list_after(&s->among, at); /* session_end takes away none but its own */
+		span_ns silent = instant_elapsed_short(now, session->heard);
+		if (!session->greeted && silent > OPENING_MAX) {
+			session_end(session, "the handshake took too long");
+		} else if (session->open == 0 && s->limits.idle > 0 && silent > s->limits.idle) {
+			session_end(session, NULL);
+		}
+	}
+}
+
+/* ---- the owner's calls ---- */
+
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from) {
+	if (s->by_id.count >= s->limits.clients) {
+		close(take_fd);
+		s->handlers->trouble(s->ctx, from, "too many clients");
+		return;
+	}
+	struct session *session = alloc_new(s->loop->alloc, sizeof *session);
+	struct stream_options stream = { .loop = s->loop, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
+		.in_max = client_request_limits.bytes, .out_max = OUT_BYTES_MAX, .pause_above = PAUSE_BYTES,
+		.handlers = &session_stream_handlers, .ctx = session };
+	struct stream *made = NULL;
+	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
+	if (!session || error) {
+		stream_free(made);
+		alloc_free(s->loop->alloc, session, sizeof *session);
+		s->handlers->trouble(s->ctx, from, "out of memory");
+		return;
+	}
+	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .auth = auth, .local = local,
+		.heard = time_source_now() };
+	snprintf(session->from, sizeof session->from, "%s", from);
+	list_append(&s->among, &session->among);
+	map_insert(&s->by_id, &session->node, session->id);
+}
+
+struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
+	struct session *session = sessions_find(s, client);
+	if (!session) {
+		return NULL;
+	}
+	CHECK(session->open > 0);
+	session->open--;
+	if (session->closing) {
+		return NULL;
+	}
+	session_mark(session);
+	return stream_out(session->stream);
+}
+
+void sessions_drop(struct sessions *s, uint64_t client) {
+	struct session *session = sessions_find(s, client);
+	if (session) {
+		session_free(session);
+	}
+}
+
+void sessions_flush(struct sessions *s) {
+	struct list *first;
+	while ((first = list_first(&s->dirty)) != NULL) {
+		struct session *session = CONTAINER_OF(first, struct session, dirty);
+		list_remove(&session->dirty);
+		if (stream_flush(session->stream) != 0) {
+			session_end(session, NULL);
+		}
+	}
+}
+
+uint32_t sessions_count(const struct sessions *s) {
+	return (uint32_t)s->by_id.count;
+}
+
+/* ---- life ---- */
+
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
+	s->limits = *limits;
+}
+
+int sessions_new(const struct sessions_options *o, struct sessions **out) {
+	static const struct timeval second = { SWEEP_S, 0 };
+	struct sessions *s = alloc_new(o->loop->alloc, sizeof *s);
+	if (!s) {
+		return PAWL_ENOMEM;
+	}
+	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers, .ctx = o->ctx };
+	list_init(&s->among);
+	list_init(&s->dirty);
+	client_decoder_init(&s->decoder, o->loop->alloc);
+	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
+	if (map_init(&s->by_id, o->loop->alloc) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
+		sessions_free(s);
+		return PAWL_ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void sessions_free(struct sessions *s) {
+	if (!s) {
+		return;
+	}
+	struct list *first;
+	while ((first = list_first(&s->among)) != NULL) {
+		session_free(CONTAINER_OF(first, struct session, among));
+	}
+	if (s->sweep) {
+		event_free(s->sweep);
+	}
+	map_done(&s->by_id);
+	client_decoder_done(&s->decoder);
+	alloc_free(s->loop->alloc, s, sizeof *s);
+}

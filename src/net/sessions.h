@@ -1,0 +1,58 @@
+/* sessions.h: the connections of clients: requests in, answers out, within limits.
+ *
+ * Requests may be pipelined and are answered in any order. What is not MessagePack-RPC gets one bad_request and is closed.
+ */
+#ifndef PAWL_NET_SESSIONS_H
+#define PAWL_NET_SESSIONS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "client.h"
+#include "tls_context.h"
+#include "net_loop.h"
+
+struct sessions;
+
+struct session_who {
+	struct slice identity; /* proven by a certificate; empty: none */
+	bool local;            /* a Unix socket, or loopback without TLS */
+};
+
+struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
+	/* A well-formed request: to be answered once, by sessions_answer. */
+	void (*request)(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
+		struct instant now);
+	void (*gone)(void *ctx, uint64_t client); /* its requests need no answer any more */
+	void (*trouble)(void *ctx, const char *from, const char *why);
+};
+
+struct sessions_limits {
+	uint32_t clients, requests_per_client;
+	span_ns idle; /* 0: for ever */
+};
+
+struct sessions_options {
+	struct net_loop *loop; /* borrowed; its allocator bounds what all clients together may take */
+	struct sessions_limits limits;
+	const struct sessions_handlers *handlers; /* borrowed, static */
+	void *ctx;
+};
+
+int sessions_new(const struct sessions_options *options, struct sessions **out); /* 0 or PAWL_ENOMEM */
+void sessions_free(struct sessions *s); /* no handler is called any more; accepts NULL */
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits); /* for what comes after */
+
+/* `tls`: NULL for plain. With client_auth other than off a certificate that is shown must be a client's. */
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from);
+
+/* Where to append the answer to one request of the client; NULL: it is gone. Counts the request as answered. */
+struct buffer *sessions_answer(struct sessions *s, uint64_t client);
+void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
+
+/* Once a turn of the loop: one write for each client that has answers. May call gone(). */
+void sessions_flush(struct sessions *s);
+
+uint32_t sessions_count(const struct sessions *s);
+
+#endif
