@@ -17,7 +17,7 @@ static int address_parse_path(const char *path, struct address *out) {
 	if (*path == 0 || strlen(path) >= sizeof ((struct sockaddr_un *)NULL)->sun_path) {
 		return PAWL_EINVAL;
 	}
-	strcpy(a.host, path);
+	memcpy(a.host, path, strlen(path) + 1);
 	*out = a;
 	return 0;
 }
@@ -52,7 +52,7 @@ int address_parse(const char *text, struct address *out) {
 
 static size_t address_of_path(const struct address *a, struct address_socket *out) {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	strncpy(un.sun_path, a->host, sizeof un.sun_path - 1);
+	memcpy(un.sun_path, a->host, strlen(a->host) + 1); /* address_parse saw that it fits */
 	memset(out, 0, sizeof *out);
 	memcpy(&out->addr, &un, sizeof un);
 	out->size = sizeof un;

@@ -258,8 +258,8 @@ static int peers_slot_init(struct peers *p, uint32_t index, const struct peers_n
 	CHECK(strlen(node->name) <= NODE_NAME_MAX && strlen(node->address) <= ADDRESS_MAX);
 	*slot = (struct peers_slot){ .peers = p, .index = index, .dial = strcmp(p->hello.node, node->name) < 0,
 		.backoff_ms = BACKOFF_MIN_MS };
-	strcpy(slot->name, node->name);
-	strcpy(slot->address, node->address);
+	memcpy(slot->name, node->name, strlen(node->name) + 1);
+	memcpy(slot->address, node->address, strlen(node->address) + 1);
 	slot->again = event_new(p->loop->base, -1, 0, peers_on_again, slot);
 	return slot->again ? 0 : PAWL_ENOMEM;
 }
