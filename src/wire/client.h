@@ -31,6 +31,7 @@ const char *client_method_name(enum client_method method);
 
 #define CLIENT_LOCKS_MAX 4096       /* in one `extend` with `locks` */
 #define CLIENT_LIST_MAX 1000        /* greatest `limit` of `list` */
+#define CLIENT_LIST_DEFAULT 100
 #define CLIENT_MS_MAX 1000000000000 /* greatest duration in a request, ms: 31 years */
 #define CLIENT_VALUE_SEQ_BYTES 20   /* value_seq: clock, node, boot in network byte order, as bin; opaque to callers */
 
@@ -215,7 +216,8 @@ enum client_result {
 	CLIENT_GOT_MORE = 1 << 14,
 	CLIENT_GOT_LIMIT = 1 << 15,
 	CLIENT_GOT_VERSION = 1 << 16,
-	CLIENT_GOT_WARNING = 1 << 17
+	CLIENT_GOT_WARNING = 1 << 17,
+	CLIENT_GOT_LIST = 1 << 18 /* the list of LIST, WAITERS, or EXTEND with `locks` */
 };
 
 enum client_entry_has {
@@ -255,7 +257,7 @@ struct client_response {
 	span_ns valid, waited, age;
 	span_ns limit;                /* too_long: the longest lease allowed */
 	uint32_t quorum, votes, acks; /* also of no_quorum */
-	bool released;                /* release; break (there the key is `broken`) */
+	bool released;                /* release, break (which calls it `broken`) */
 	bool held, contested, recovering, more;
 	struct ballot value_seq;
 	struct client_entry entry;

@@ -117,3 +117,33 @@ void pack_bin(struct pack *k, struct slice s) {
 	pack_to(k, head, pack_put_bin_head(head, (uint32_t)s.size));
 	pack_bytes(k, s.data, s.size);
 }
+
+struct pack_open pack_map_open(struct pack *k) {
+	struct pack_open map = { .at = k->out->size };
+	pack_bytes(k, "\xde\0\0", 3);
+	return map;
+}
+
+struct pack_open pack_array_open(struct pack *k) {
+	struct pack_open array = { .at = k->out->size };
+	pack_bytes(k, "\xdd\0\0\0\0", 5);
+	return array;
+}
+
+void pack_key(struct pack *k, struct pack_open *map, const char *key) {
+	map->count++;
+	pack_text(k, key);
+}
+
+void pack_map_close(struct pack *k, const struct pack_open *map) {
+	CHECK(map->count <= UINT16_MAX);
+	if (!k->error) {
+		pack_put_be(k->out->data + map->at + 1, map->count, 2);
+	}
+}
+
+void pack_array_close(struct pack *k, const struct pack_open *array) {
+	if (!k->error) {
+		pack_put_be(k->out->data + array->at + 1, array->count, 4);
+	}
+}

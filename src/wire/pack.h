@@ -68,6 +68,20 @@ void pack_bool(struct pack *k, bool value);
 void pack_uint(struct pack *k, uint64_t value);
 void pack_array(struct pack *k, uint32_t count);
 void pack_map(struct pack *k, uint32_t pairs);
+
+/* A map or array whose size is known only when it is written. */
+struct pack_open {
+	size_t at; /* of its head in the buffer */
+	uint32_t count;
+};
+struct pack_open pack_map_open(struct pack *k); /* at most 65535 pairs */
+struct pack_open pack_array_open(struct pack *k);
+void pack_key(struct pack *k, struct pack_open *map, const char *key); /* then exactly one value */
+static inline void pack_item(struct pack_open *array) {                /* before each item */
+	array->count++;
+}
+void pack_map_close(struct pack *k, const struct pack_open *map);
+void pack_array_close(struct pack *k, const struct pack_open *array);
 void pack_str(struct pack *k, struct slice s);
 void pack_text(struct pack *k, const char *s); /* as str */
 void pack_bin(struct pack *k, struct slice s);

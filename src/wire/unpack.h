@@ -37,7 +37,7 @@ struct unpack {
 };
 
 static inline struct unpack unpack_of(struct slice in) {
-	return (struct unpack){ in.data, in.data + in.size, false };
+	return (struct unpack){ in.data, in.size ? in.data + in.size : in.data, false };
 }
 
 static inline size_t unpack_left(const struct unpack *u) {

@@ -1,0 +1,83 @@
+/* What both sides of the client protocol share: names, limits, memory for lists, lock ids as text. */
+#include "client.h"
+
+#include "check.h"
+#include "client_list.h"
+
+#define CLIENT_LIST_MIN 16
+
+static const char *const client_method_names[CLIENT_METHODS] = {
+#define CLIENT_METHOD_NAME(name, text) [CLIENT_##name] = text,
+	CLIENT_METHOD_TABLE(CLIENT_METHOD_NAME)
+#undef CLIENT_METHOD_NAME
+};
+
+const struct client_limits client_request_limits = { .bytes = 4u << 20, .items = 1u << 16 };
+const struct client_limits client_response_limits = { .bytes = 16u << 20, .items = 1u << 20 };
+
+const char *client_method_name(enum client_method method) {
+	CHECK((unsigned)method < CLIENT_METHODS);
+	return client_method_names[method];
+}
+
+void client_decoder_init(struct client_decoder *d, const struct allocator *alloc) {
+	*d = (struct client_decoder){ .alloc = alloc };
+}
+
+void client_decoder_done(struct client_decoder *d) {
+	if (d->items) {
+		alloc_free(d->alloc, d->items, d->bytes);
+	}
+	*d = (struct client_decoder){ 0 };
+}
+
+void *client_list_room(struct client_decoder *d, size_t count, size_t item_bytes) {
+	if ((count + 1) * item_bytes > d->bytes) {
+		size_t bytes = d->bytes ? d->bytes * 2 : CLIENT_LIST_MIN * item_bytes;
+		bytes = bytes >= (count + 1) * item_bytes ? bytes : (count + 1) * item_bytes;
+		void *grown = alloc_resize(d->alloc, d->items, d->bytes, bytes);
+		if (!grown) {
+			return NULL;
+		}
+		d->items = grown;
+		d->bytes = bytes;
+	}
+	return (uint8_t *)d->items + count * item_bytes;
+}
+
+void client_lock_id_format(struct id128 id, char out[CLIENT_LOCK_ID_DIGITS]) {
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < sizeof id.b; i++) {
+		out[2 * i] = digits[id.b[i] >> 4];
+		out[2 * i + 1] = digits[id.b[i] & 15];
+	}
+}
+
+static int client_digit(uint8_t c) {
+	if (c >= '0' && c <= '9') {
+		return c - '0';
+	}
+	if (c >= 'a' && c <= 'f') {
+		return c - 'a' + 10;
+	}
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool client_lock_id_parse(struct slice text, struct id128 *out) {
+	struct id128 id;
+	if (text.size != CLIENT_LOCK_ID_DIGITS) {
+		return false;
+	}
+	for (size_t i = 0; i < sizeof id.b; i++) {
+		int high = client_digit(text.data[2 * i]), low = client_digit(text.data[2 * i + 1]);
+		if (high < 0 || low < 0) {
+			return false;
+		}
+		id.b[i] = (uint8_t)(high << 4 | low);
+	}
+	if (id128_zero(id)) {
+		return false;
+	}
+	*out = id;
+	return true;
+}

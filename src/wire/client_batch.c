@@ -1,0 +1,68 @@
+/* The other responses: an extension of many locks, ping, and what has nothing to tell. */
+#include "client_reply.h"
+
+/* Of an item that was extended. */
+static const struct client_fact batch_facts[] = {
+	{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 0 },
+	{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },
+	{ "quorum", FACT_U32, offsetof(struct client_extended, quorum), 0 },
+	{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
+};
+#define BATCH_FACTS (sizeof batch_facts / sizeof batch_facts[0])
+static const struct client_fact batch_lock_id = { "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 };
+
+struct client_extended client_extended_of(const struct core_reply *reply) {
+	return (struct client_extended){ .error = reply->error, .lock_id = reply->lock_id, .valid = reply->valid,
+		.token = reply->token, .quorum = reply->quorum, .acks = reply->acks, .votes = reply->votes,
+		.limit = reply->limit, .silent = reply->silent };
+}
+
+static void batch_put_item(struct pack *k, const struct client_extended *item, const struct client_facts *facts) {
+	struct pack_open map = pack_map_open(k);
+	if (!id128_zero(item->lock_id)) {
+		client_fact_put(k, &map, &batch_lock_id, item);
+	}
+	if (item->error) {
+		struct core_reply reply = { .op = CORE_EXTEND, .error = item->error, .quorum = item->quorum,
+			.votes = item->votes, .acks = item->acks, .silent = item->silent, .limit = item->limit };
+		pack_key(k, &map, "error");
+		client_reply_put_error(k, &reply, facts);
+	} else {
+		client_fact_put_all(k, &map, batch_facts, BATCH_FACTS, item, 0);
+	}
+	pack_map_close(k, &map);
+}
+
+int client_batch_encode(uint32_t msgid, const struct client_extended *items, size_t count,
+	const struct client_facts *facts, struct buffer *out) {
+	struct pack k;
+	client_reply_begin(&k, msgid, out);
+	pack_nil(&k);
+	pack_map(&k, 1);
+	pack_text(&k, "locks");
+	pack_array(&k, (uint32_t)count);
+	for (size_t i = 0; i < count && !k.error; i++) {
+		batch_put_item(&k, &items[i], facts);
+	}
+	return pack_end(&k);
+}
+
+int client_done_encode(uint32_t msgid, struct buffer *out) {
+	struct pack k;
+	client_reply_begin(&k, msgid, out);
+	pack_nil(&k);
+	pack_map(&k, 0);
+	return pack_end(&k);
+}
+
+int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out) {
+	struct pack k;
+	client_reply_begin(&k, msgid, out);
+	pack_nil(&k);
+	pack_map(&k, 2);
+	pack_text(&k, "version");
+	pack_text(&k, version);
+	pack_text(&k, "node");
+	pack_text(&k, node);
+	return pack_end(&k);
+}

@@ -1,0 +1,331 @@
+/* Requests: the server's side refuses what is wrong by its name, the client's side writes them. */
+#include "check.h"
+#include "client.h"
+#include "client_list.h"
+#include "client_param.h"
+#include "pack.h"
+
+_Static_assert((int)CLIENT_ACQUIRE == (int)CORE_ACQUIRE && (int)CLIENT_EXTEND == (int)CORE_EXTEND &&
+		(int)CLIENT_UPDATE == (int)CORE_UPDATE && (int)CLIENT_RELEASE == (int)CORE_RELEASE &&
+		(int)CLIENT_GET == (int)CORE_GET && (int)CLIENT_LIST == (int)CORE_LIST && (int)CLIENT_WAIT == (int)CORE_WAIT &&
+		(int)CLIENT_WAITERS == (int)CORE_WAITERS && (int)CLIENT_BREAK == (int)CORE_BREAK,
+	"the core's methods come first, in the order of enum core_op");
+
+#define REQUEST_NAME_MAX 64 /* of a method or a parameter */
+
+/* ---- decoding ---- */
+
+struct request_reader {
+	struct unpack u;
+	struct client_decoder *d;
+	struct client_refusal *refusal;
+	int error; /* 0, or what client_request_decode returns */
+};
+
+/* The first refusal stays. Answers on the wire know no PAWL_EPROTOCOL: that is a bad_request. */
+static void request_refuse(struct request_reader *r, int error, struct slice field, const char *message) {
+	if (!r->error) {
+		r->error = error;
+		*r->refusal = (struct client_refusal){ error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error, field, message };
+	}
+}
+
+static void request_refuse_text(struct request_reader *r, const char *field, const char *message) {
+	request_refuse(r, PAWL_EBADREQUEST, slice_str(field), message);
+}
+
+/* The bytes end before the request does: client_scan was not asked, or nests deeper than anything we know. */
+static bool request_broken(struct request_reader *r) {
+	if (r->u.bad) {
+		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "this is not a MessagePack-RPC request: [0, msgid, method, [params]]");
+	}
+	return r->u.bad;
+}
+
+static void request_take_locks(struct request_reader *r, struct client_request *out);
+
+static void request_take_param(struct request_reader *r, unsigned method, struct client_request *out) {
+	struct slice name = slice_of(NULL, 0);
+	if (unpack_peek(&r->u) == UNPACK_STR) {
+		name = unpack_str(&r->u, SIZE_MAX);
+	} else if (!r->u.bad) {
+		request_refuse_text(r, "params", "names of parameters must be strings");
+	}
+	if (request_broken(r) || r->error) {
+		return;
+	}
+	const struct client_param_rule *rule = client_param_find(method, name);
+	if (!rule) {
+		name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
+		request_refuse(r, PAWL_EBADREQUEST, name, client_param_unknown(method));
+		return;
+	}
+	if (out->present & rule->bit) {
+		request_refuse(r, PAWL_EBADREQUEST, name, "is given twice: give it once");
+		return;
+	}
+	out->present |= rule->bit;
+	if (!rule->take) {
+		request_take_locks(r, out);
+		return;
+	}
+	int error = PAWL_EBADREQUEST;
+	const char *problem = rule->take(&r->u, out, &error);
+	if (!request_broken(r) && problem) {
+		request_refuse(r, error, name, problem);
+	}
+}
+
+/* A parameter that is missing. */
+static void request_require(struct request_reader *r, unsigned method, uint32_t missing) {
+	if (missing && !r->error) {
+		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)), "is missing: this method needs it");
+	}
+}
+
+static void request_take_map(struct request_reader *r, unsigned method, struct client_request *out) {
+	if (unpack_peek(&r->u) != UNPACK_MAP && !r->u.bad) {
+		request_refuse_text(r, "params", "must be one map with the parameters by name, in an array: [{...}]");
+		return;
+	}
+	uint32_t pairs = unpack_map(&r->u);
+	for (uint32_t i = 0; i < pairs && !r->error; i++) {
+		request_take_param(r, method, out);
+	}
+	request_broken(r);
+}
+
+static void request_take_lock(struct request_reader *r, struct client_lock *lock) {
+	struct client_request item = { 0 };
+	request_take_map(r, CLIENT_PARAM_LOCK, &item);
+	request_require(r, CLIENT_PARAM_LOCK, client_param_required(CLIENT_PARAM_LOCK) & ~item.present);
+	*lock = (struct client_lock){ item.core.key, item.core.lock_id, item.core.lease, item.core.token };
+}
+
+static void request_take_locks(struct request_reader *r, struct client_request *out) {
+	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+		request_refuse_text(r, "locks", "must be a list of maps with key, lock_id, lease_ms");
+		return;
+	}
+	uint32_t count = unpack_array(&r->u);
+	if (request_broken(r)) {
+		return;
+	}
+	if (count < 1 || count > CLIENT_LOCKS_MAX) {
+		request_refuse_text(r, "locks", "must have 1 to 4096 items: send several requests");
+		return;
+	}
+	for (uint32_t i = 0; i < count && !r->error; i++) {
+		struct client_lock *lock = client_list_room(r->d, i, sizeof *lock);
+		if (!lock) {
+			r->error = PAWL_ENOMEM;
+			return;
+		}
+		request_take_lock(r, lock);
+	}
+	out->locks = r->d->items;
+	out->lock_count = count;
+}
+
+/* What the table of parameters cannot say. */
+static void request_check_together(struct request_reader *r, const struct client_request *out) {
+	uint32_t missing = client_param_required(out->method) & ~out->present;
+	if (out->present & CLIENT_HAS_LOCKS) {
+		missing = 0;
+		if (out->present & ~(uint32_t)(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
+			request_refuse_text(r, "locks", "names each lock with its lease_ms: only deadline_kept goes beside it");
+		}
+	}
+	request_require(r, out->method, missing);
+	if ((out->present & CLIENT_HAS_EXPECT) && (out->present & CLIENT_HAS_VALUE_SEQ)) {
+		request_refuse_text(r, "value_seq", "must not be given together with expect: choose one");
+	}
+}
+
+static void request_take_params(struct request_reader *r, struct client_request *out) {
+	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
+		return;
+	}
+	uint32_t count = unpack_array(&r->u);
+	if (request_broken(r)) {
+		return;
+	}
+	if (count > 1) {
+		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
+		return;
+	}
+	if (count == 1) {
+		request_take_map(r, out->method, out);
+	}
+	request_check_together(r, out);
+	if (!r->error && unpack_left(&r->u) != 0) {
+		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "bytes follow the request");
+	}
+}
+
+static void request_take_method(struct request_reader *r, struct client_request *out) {
+	if (unpack_peek(&r->u) != UNPACK_STR && !r->u.bad) {
+		request_refuse_text(r, "method", "must be a string");
+		return;
+	}
+	struct slice name = unpack_str(&r->u, SIZE_MAX);
+	if (request_broken(r)) {
+		return;
+	}
+	for (unsigned i = 0; i < CLIENT_METHODS; i++) {
+		if (slice_equal(name, slice_str(client_method_name((enum client_method)i)))) {
+			out->method = (enum client_method)i;
+			return;
+		}
+	}
+	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
+	request_refuse(r, PAWL_EBADREQUEST, name,
+		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain");
+}
+
+static void request_defaults(struct client_request *out) {
+	if (out->method <= CLIENT_BREAK) {
+		out->core.op = (enum core_op)out->method;
+	}
+	if (out->method == CLIENT_WAIT) {
+		out->core.wait = (span_ns)CLIENT_MS_MAX * SPAN_MS;
+	}
+	if (out->method == CLIENT_LIST) {
+		out->core.limit = CLIENT_LIST_DEFAULT;
+	}
+}
+
+int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out,
+	struct client_refusal *refusal) {
+	*out = (struct client_request){ 0 };
+	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
+	if (unpack_array(&r.u) != 4) {
+		r.u.bad = true;
+	}
+	unpack_uint(&r.u, 0); /* a request's type */
+	out->msgid = (uint32_t)unpack_uint(&r.u, UINT32_MAX);
+	if (request_broken(&r)) {
+		return r.error;
+	}
+	request_take_method(&r, out);
+	if (!r.error) {
+		request_defaults(out);
+		request_take_params(&r, out);
+	}
+	return r.error;
+}
+
+/* ---- encoding ---- */
+
+static uint64_t request_ms_up(span_ns span) {
+	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
+}
+
+static uint64_t request_ms_down(span_ns span) {
+	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS);
+}
+
+static void request_put_lock_id(struct pack *k, struct id128 id) {
+	pack_bin(k, slice_of(id.b, sizeof id.b));
+}
+
+static void request_put_locks(struct pack *k, const struct client_request *r) {
+	CHECK(r->lock_count <= CLIENT_LOCKS_MAX);
+	pack_array(k, (uint32_t)r->lock_count);
+	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
+		const struct client_lock *lock = &r->locks[i];
+		pack_map(k, lock->token ? 4 : 3);
+		pack_text(k, "key");
+		pack_bin(k, lock->key);
+		pack_text(k, "lock_id");
+		request_put_lock_id(k, lock->lock_id);
+		pack_text(k, "lease_ms");
+		pack_uint(k, request_ms_down(lock->lease));
+		if (lock->token) {
+			pack_text(k, "token");
+			pack_uint(k, lock->token);
+		}
+	}
+}
+
+static void request_put_value_seq(struct pack *k, struct ballot b) {
+	uint8_t bytes[CLIENT_VALUE_SEQ_BYTES];
+	pack_put_be(pack_put_be(pack_put_be(bytes, b.clock, 8), b.node, 8), b.boot, 4);
+	pack_bin(k, slice_of(bytes, sizeof bytes));
+}
+
+static void request_put_param(struct pack *k, const struct client_request *r, enum client_param param) {
+	const struct core_request *core = &r->core;
+	switch (param) {
+	case CLIENT_HAS_KEY:
+	case CLIENT_HAS_PREFIX:
+		pack_bin(k, core->key);
+		return;
+	case CLIENT_HAS_LEASE:
+		pack_uint(k, request_ms_down(core->lease));
+		return;
+	case CLIENT_HAS_WAIT:
+		pack_uint(k, request_ms_up(core->wait));
+		return;
+	case CLIENT_HAS_OWNER:
+		pack_bin(k, core->owner);
+		return;
+	case CLIENT_HAS_VALUE:
+		pack_bin(k, core->value);
+		return;
+	case CLIENT_HAS_LOCK_ID:
+		request_put_lock_id(k, core->lock_id);
+		return;
+	case CLIENT_HAS_TOKEN:
+		pack_uint(k, core->token);
+		return;
+	case CLIENT_HAS_DEADLINE_KEPT:
+		pack_bool(k, core->deadline_kept);
+		return;
+	case CLIENT_HAS_LOCKS:
+		request_put_locks(k, r);
+		return;
+	case CLIENT_HAS_EXPECT:
+		pack_bin(k, core->expected);
+		return;
+	case CLIENT_HAS_VALUE_SEQ:
+		request_put_value_seq(k, core->expected_seq);
+		return;
+	case CLIENT_HAS_CONSISTENCY:
+		pack_text(k, core->quorum ? "quorum" : "local");
+		return;
+	case CLIENT_HAS_LIMIT:
+		pack_uint(k, core->limit);
+		return;
+	case CLIENT_HAS_AFTER:
+		pack_bin(k, core->after);
+		return;
+	case CLIENT_HAS_FOR:
+		pack_text(k, core->for_free ? "free" : "held");
+		return;
+	case CLIENT_HAS_NOW:
+		pack_bool(k, core->now);
+		return;
+	}
+}
+
+int client_request_encode(const struct client_request *request, struct buffer *out) {
+	struct pack k;
+	pack_begin(&k, out);
+	pack_array(&k, 4);
+	pack_uint(&k, 0);
+	pack_uint(&k, request->msgid);
+	pack_text(&k, client_method_name(request->method));
+	pack_array(&k, 1);
+	struct pack_open map = pack_map_open(&k);
+	for (uint32_t bits = request->present; bits != 0; bits &= bits - 1) {
+		uint32_t bit = bits & (~bits + 1);
+		const char *name = client_param_name(request->method, bit);
+		CHECK(name);
+		pack_key(&k, &map, name);
+		request_put_param(&k, request, (enum client_param)bit);
+	}
+	pack_map_close(&k, &map);
+	return pack_end(&k);
+}
