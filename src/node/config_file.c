@@ -1,0 +1,237 @@
+/* Reading the file: section by section, line by line. */
+#include "config_file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "config_setting.h"
+#include "config_value.h"
+#include "pawl/error.h"
+
+#define CONFIG_FILE_BYTES_MAX (1u << 20)
+
+struct node_config *node_config_new(void) {
+	struct node_config *c = calloc(1, sizeof *c);
+	if (!c) {
+		return NULL;
+	}
+	strcpy(c->state_dir, "/var/lib/pawl");
+	c->log_level = LEVEL_INFO;
+	c->birth.max_lease = 60 * SPAN_S;
+	c->birth.promise_timeout = 2 * SPAN_S;
+	c->birth.request_timeout = SPAN_S;
+	c->birth.drift_ppm = 10000;
+	c->replication_interval = 5 * SPAN_MS;
+	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
+	c->limits.clients = 10000;
+	c->limits.requests_per_client = 4096;
+	c->limits.idle_timeout = 600 * SPAN_S;
+	return c;
+}
+
+void node_config_free(struct node_config *c) {
+	free(c);
+}
+
+int config_wrong(struct config_reading *r, unsigned line, const char *format, ...) {
+	char text[sizeof r->problem->text];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (line > 0) {
+		problem_set(r->problem, "%s:%u: %s", r->file, line, text);
+	} else {
+		problem_set(r->problem, "%s: %s", r->file, text);
+	}
+	return PAWL_EINVAL;
+}
+
+static int config_begin_section(struct config_reading *r, unsigned line, const char *name, enum config_section *section) {
+	for (enum config_section s = 0; s < SECTION_COUNT; s++) {
+		if (strcmp(name, config_section_name[s]) != 0) {
+			continue;
+		}
+		if (r->section_line[s]) {
+			return config_wrong(r, line, "[%s] stands here a second time, first on line %u: move its lines there", name,
+				r->section_line[s]);
+		}
+		r->section_line[s] = line;
+		*section = s;
+		return 0;
+	}
+	return config_wrong(r, line, "[%s] is no section: there are [node], [cluster], [cluster.masters], [tls], [admin], [limits] and [acl]",
+		name);
+}
+
+static int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value) {
+	struct config *birth = &r->config->birth;
+	struct listen_address address;
+	const char *wrong = config_value_name(name);
+	if (wrong) {
+		return config_wrong(r, line, "[cluster.masters] %s: %s", name, wrong);
+	}
+	for (uint32_t i = 0; i < birth->node_count; i++) {
+		if (strcmp(birth->nodes[i].name, name) == 0) {
+			return config_wrong(r, line, "[cluster.masters] %s stands here a second time, first on line %u: one line a master", name,
+				r->master_line[i]);
+		}
+		if (strcmp(birth->nodes[i].address, value) == 0) {
+			return config_wrong(r, line, "[cluster.masters] %s has the address of %s on line %u: every master has its own", name,
+				birth->nodes[i].name, r->master_line[i]);
+		}
+	}
+	if (birth->node_count == MASTERS_MAX) {
+		return config_wrong(r, line, "[cluster.masters] more than %d masters: 3 or 5 are usual", MASTERS_MAX);
+	}
+	wrong = listen_address_parse(value, true, &address);
+	if (wrong || address.kind != LISTEN_TLS || address.port == 0 || strlen(value) > ADDRESS_MAX) {
+		return config_wrong(r, line, "[cluster.masters] %s = %s: write %s = host:port, where the other masters reach it", name, value, name);
+	}
+	struct config_node *node = &birth->nodes[birth->node_count];
+	memcpy(node->name, name, strlen(name) + 1); /* at most NODE_NAME_MAX and ADDRESS_MAX: checked above */
+	memcpy(node->address, value, strlen(value) + 1);
+	node->master = true;
+	r->master_line[birth->node_count++] = line;
+	return 0;
+}
+
+static int config_setting_line(struct config_reading *r, unsigned line, enum config_section section, const char *name, const char *value) {
+	int setting = config_setting_find(section, name);
+	if (setting < 0) {
+		char known[512];
+		config_setting_names(section, known, sizeof known);
+		return config_wrong(r, line, "[%s] %s is no setting: there are %s", config_section_name[section], name, known);
+	}
+	if (r->setting_line[setting]) {
+		return config_wrong(r, line, "[%s] %s stands here a second time, first on line %u: take one of them away",
+			config_section_name[section], name, r->setting_line[setting]);
+	}
+	r->setting_line[setting] = line;
+	const char *wrong = config_setting_set(r, (enum setting)setting, value);
+	return wrong ? config_wrong(r, line, "[%s] %s = %.200s: %s", config_section_name[section], name, value, wrong) : 0;
+}
+
+static int config_value_line(struct config_reading *r, unsigned line, enum config_section section, const struct ini_item *item) {
+	switch (section) {
+	case SECTION_MASTERS:
+		return config_master_line(r, line, item->name, item->value);
+	case SECTION_ACL:
+		return config_acl_line(r, line, item->name, item->value);
+	case SECTION_NODE:
+	case SECTION_CLUSTER:
+	case SECTION_TLS:
+	case SECTION_ADMIN:
+	case SECTION_LIMITS:
+		return config_setting_line(r, line, section, item->name, item->value);
+	case SECTION_COUNT:
+		break;
+	}
+	return config_wrong(r, line, "%s stands in front of the first section: write [node] above it", item->name);
+}
+
+static int config_read_lines(struct config_reading *r, struct slice text) {
+	struct ini ini;
+	struct ini_item item = { .wrong = NULL };
+	enum config_section section = SECTION_COUNT;
+	int error = 0;
+	ini_init(&ini, text);
+	while (!error) {
+		switch (ini_next(&ini, &item)) {
+		case INI_END:
+			return config_finish(r);
+		case INI_WRONG:
+			return config_wrong(r, ini.line, "%s", item.wrong);
+		case INI_SECTION:
+			error = config_begin_section(r, ini.line, item.name, &section);
+			break;
+		case INI_VALUE:
+			error = config_value_line(r, ini.line, section, &item);
+			break;
+		}
+	}
+	return error;
+}
+
+int node_config_parse(struct slice text, const char *name, struct node_config **out, struct problem *problem) {
+	struct config_reading *r = calloc(1, sizeof *r);
+	struct node_config *c = node_config_new();
+	int error = PAWL_ENOMEM;
+	problem_set(problem, "out of memory");
+	if (r && c) {
+		r->config = c;
+		r->problem = problem;
+		r->file = name;
+		error = config_read_lines(r, text);
+	}
+	free(r);
+	if (error) {
+		node_config_free(c);
+		return error;
+	}
+	*out = c;
+	return 0;
+}
+
+static int config_load(const char *path, char *bytes, size_t *size, struct problem *problem) {
+	FILE *file = fopen(path, "re");
+	if (!file) {
+		problem_set(problem, "%s: cannot be opened: %s", path, strerror(errno));
+		return PAWL_EIO;
+	}
+	*size = fread(bytes, 1, CONFIG_FILE_BYTES_MAX + 1, file);
+	int error = ferror(file) ? PAWL_EIO : *size > CONFIG_FILE_BYTES_MAX ? PAWL_EINVAL : 0;
+	if (error == PAWL_EIO) {
+		problem_set(problem, "%s: cannot be read: %s", path, strerror(errno));
+	} else if (error) {
+		problem_set(problem, "%s: larger than 1 MiB: this is not a configuration file of pawld", path);
+	}
+	fclose(file);
+	return error;
+}
+
+int node_config_read(const char *path, struct node_config **out, struct problem *problem) {
+	char *bytes = malloc(CONFIG_FILE_BYTES_MAX + 1);
+	size_t size = 0;
+	if (!bytes) {
+		problem_set(problem, "out of memory");
+		return PAWL_ENOMEM;
+	}
+	int error = config_load(path, bytes, &size, problem);
+	if (!error) {
+		error = node_config_parse(slice_of(bytes, size), path, out, problem);
+	}
+	free(bytes);
+	return error;
+}
+
+int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem) {
+	struct node_config *c = node_config_new();
+	if (!c) {
+		problem_set(problem, "out of memory");
+		return PAWL_ENOMEM;
+	}
+	const char *address = listen ? listen : "127.0.0.1:7117";
+	const char *wrong = listen_address_parse(address, false, &c->listen_client[0]);
+	if (!wrong && !listen_address_loopback(&c->listen_client[0])) {
+		wrong = "--dev has no TLS and stays on loopback: write 127.0.0.1:PORT or unix:/path";
+	}
+	if (wrong) {
+		problem_set(problem, "--listen %s: %s", address, wrong);
+		node_config_free(c);
+		return PAWL_EINVAL;
+	}
+	c->listen_client_count = 1;
+	strcpy(c->name, "dev");
+	strcpy(c->birth.cluster, "dev");
+	snprintf(c->state_dir, sizeof c->state_dir, "%s", state_dir);
+	c->birth.node_count = 1;
+	c->birth.nodes[0] = (struct config_node){ .name = "dev", .address = "127.0.0.1:7118", .master = true };
+	strcpy(c->advertise, c->birth.nodes[0].address);
+	CHECK(!config_problem(&c->birth));
+	*out = c;
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* What must hold between the settings of a file, and the defaults that depend on others. */
+#include <stdio.h>
+
+#include "config_setting.h"
+#include "pawl/error.h"
+
+static int finish_names(struct config_reading *r) {
+	const struct node_config *c = r->config;
+	if (c->name[0] == '\0') {
+		return config_wrong(r, r->section_line[SECTION_NODE], "[node] name is missing: write `name = a`, a name out of [cluster.masters]");
+	}
+	if (c->birth.cluster[0] == '\0') {
+		return config_wrong(r, r->section_line[SECTION_CLUSTER], "[cluster] name is missing: write the same `name = ...` on every node");
+	}
+	if (c->birth.node_count == 0) {
+		return config_wrong(r, r->section_line[SECTION_MASTERS], "[cluster.masters] names nobody: write one `name = host:port` a line");
+	}
+	if (config_find_name(&c->birth, c->name) < 0) {
+		return config_wrong(r, r->setting_line[SETTING_NODE_NAME],
+			"[node] name = %s is not in [cluster.masters]: add a line `%s = host:port` there on every node", c->name, c->name);
+	}
+	return 0;
+}
+
+/* The order of the lines must not matter: nodes with the same masters in another order are born together. */
+static void finish_sort_masters(struct config_reading *r) {
+	struct config *birth = &r->config->birth;
+	for (uint32_t i = 1; i < birth->node_count; i++) {
+		for (uint32_t k = i; k > 0 && strcmp(birth->nodes[k - 1].name, birth->nodes[k].name) > 0; k--) {
+			struct config_node node = birth->nodes[k];
+			birth->nodes[k] = birth->nodes[k - 1];
+			birth->nodes[k - 1] = node;
+			unsigned line = r->master_line[k];
+			r->master_line[k] = r->master_line[k - 1];
+			r->master_line[k - 1] = line;
+		}
+	}
+}
+
+static int finish_timing(struct config_reading *r) {
+	const char *wrong = config_problem(&r->config->birth);
+	if (!wrong) {
+		return 0;
+	}
+	unsigned line = r->section_line[SECTION_CLUSTER];
+	for (enum setting s = SETTING_MAX_LEASE; s <= SETTING_CLOCK_DRIFT; s++) {
+		line = r->setting_line[s] > line ? r->setting_line[s] : line;
+	}
+	return config_wrong(r, line, "[cluster] %s", wrong);
+}
+
+static int finish_tls(struct config_reading *r) {
+	struct tls_config *tls = &r->config->tls;
+	unsigned line = r->section_line[SECTION_TLS];
+	if (line == 0) {
+		return 0;
+	}
+	const char *missing = !tls->ca[0] ? "ca" : !tls->cert[0] ? "cert" : !tls->key[0] ? "key" : NULL;
+	if (missing) {
+		return config_wrong(r, line, "[tls] %s is missing: ca, cert and key belong together; without TLS take the section away", missing);
+	}
+	tls->on = true;
+	return 0;
+}
+
+/* A listener that strangers can reach must not speak in clear text by an oversight. */
+static int finish_listen(struct config_reading *r, enum setting setting, const char *text, struct listen_address *out) {
+	unsigned line = r->setting_line[setting];
+	const char *key = setting == SETTING_LISTEN_PEER ? "[node] listen_peer" : setting == SETTING_ADMIN_LISTEN ? "[admin] listen"
+	                                                                                                      : "[node] listen_client";
+	const char *wrong = listen_address_parse(text, r->config->tls.on, out);
+	if (wrong) {
+		return config_wrong(r, line, "%s = %s: %s", key, text, wrong);
+	}
+	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_UNIX) {
+		return config_wrong(r, line, "%s = %s: peers are on other machines: write host:port", key, text);
+	}
+	if (setting == SETTING_LISTEN_PEER && out->kind == LISTEN_PLAIN && r->config->tls.on) {
+		return config_wrong(r, line, "%s = %s: peers speak TLS or all of them do not: take `plain:` away", key, text);
+	}
+	if (out->kind == LISTEN_PLAIN && !listen_address_loopback(out) && !r->config->insecure) {
+		return config_wrong(r, line, "%s = %s is outside loopback and without TLS: add [tls], or write `insecure = yes` in [node] if the "
+			"network itself is safe", key, text);
+	}
+	return 0;
+}
+
+static int finish_peer(struct config_reading *r) {
+	struct node_config *c = r->config;
+	int self = config_find_name(&c->birth, c->name);
+	const char *own = c->birth.nodes[self].address;
+	if (c->advertise[0] == '\0') {
+		memcpy(c->advertise, own, sizeof c->advertise);
+	}
+	if (strcmp(c->advertise, own) != 0) {
+		return config_wrong(r, r->setting_line[SETTING_ADVERTISE], "[node] advertise = %s differs from this node's address in "
+			"[cluster.masters], %s: write the same, or take advertise away", c->advertise, own);
+	}
+	for (uint32_t i = 0; i < c->birth.node_count && !c->tls.on && !c->insecure; i++) {
+		struct listen_address peer;
+		if (listen_address_parse(c->birth.nodes[i].address, false, &peer) == NULL && !listen_address_loopback(&peer)) {
+			return config_wrong(r, r->master_line[i], "[cluster.masters] %s = %s is outside loopback and without TLS: add [tls], or write "
+				"`insecure = yes` in [node] if the network itself is safe", c->birth.nodes[i].name, c->birth.nodes[i].address);
+		}
+	}
+	return finish_listen(r, SETTING_LISTEN_PEER, r->listen_peer[0] ? r->listen_peer : own, &c->listen_peer);
+}
+
+static int finish_client(struct config_reading *r) {
+	struct node_config *c = r->config;
+	char text[INI_VALUE_MAX + 1], *rest = NULL;
+	snprintf(text, sizeof text, "%s", r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
+	for (char *one = strtok_r(text, ", \t", &rest); one; one = strtok_r(NULL, ", \t", &rest)) {
+		if (c->listen_client_count == LISTEN_CLIENT_MAX) {
+			return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT], "[node] listen_client: at most %d addresses", LISTEN_CLIENT_MAX);
+		}
+		int error = finish_listen(r, SETTING_LISTEN_CLIENT, one, &c->listen_client[c->listen_client_count]);
+		if (error) {
+			return error;
+		}
+		c->listen_client_count++;
+	}
+	if (c->listen_client_count == 0) {
+		return config_wrong(r, r->setting_line[SETTING_LISTEN_CLIENT], "[node] listen_client: write host:port, several with commas");
+	}
+	return 0;
+}
+
+static int finish_limits(struct config_reading *r) {
+	const struct node_config *c = r->config;
+	if (c->limits.core.lease_min > c->birth.max_lease) {
+		return config_wrong(r, r->setting_line[SETTING_LIMIT_LEASE_MIN], "[limits] lease_min is longer than [cluster] max_lease: no lease "
+			"would be possible; shorten it");
+	}
+	if (c->admin_count + c->rule_count > 0 && !c->tls.on) {
+		return config_wrong(r, r->section_line[SECTION_ACL], "[acl] needs [tls]: without certificates callers have no names; add [tls] or "
+			"take [acl] away");
+	}
+	return 0;
+}
+
+int config_finish(struct config_reading *r) {
+	int error = finish_names(r);
+	finish_sort_masters(r);
+	error = error ? error : finish_timing(r);
+	error = error ? error : finish_tls(r);
+	error = error ? error : finish_peer(r);
+	error = error ? error : finish_client(r);
+	if (!error && r->admin_listen[0]) {
+		error = finish_listen(r, SETTING_ADMIN_LISTEN, r->admin_listen, &r->config->admin_listen);
+	}
+	return error ? error : finish_limits(r);
+}
+
+static bool listen_same(const struct listen_address *a, const struct listen_address *b) {
+	return a->kind == b->kind && a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+static bool clients_same(const struct node_config *a, const struct node_config *b) {
+	bool same = a->listen_client_count == b->listen_client_count;
+	for (uint32_t i = 0; same && i < a->listen_client_count; i++) {
+		same = listen_same(&a->listen_client[i], &b->listen_client[i]);
+	}
+	return same;
+}
+
+static bool limits_same(const struct core_limits *a, const struct core_limits *b) {
+	return a->keys == b->keys && a->memory_bytes == b->memory_bytes && a->value_bytes == b->value_bytes && a->waiters == b->waiters &&
+	       a->waiters_per_key == b->waiters_per_key && a->waiters_per_client == b->waiters_per_client && a->released == b->released &&
+	       a->rounds == b->rounds && a->lingering == b->lingering && a->lease_min == b->lease_min;
+}
+
+const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted) {
+	if (strcmp(running->name, wanted->name) != 0 || strcmp(running->state_dir, wanted->state_dir) != 0) {
+		return "[node] name and state_dir change with a restart only";
+	}
+	if (!listen_same(&running->listen_peer, &wanted->listen_peer) || !clients_same(running, wanted)) {
+		return "[node] listen_peer and listen_client change with a restart only";
+	}
+	if (running->tls.on != wanted->tls.on) {
+		return "[tls] is turned on or off with a restart only";
+	}
+	if (strcmp(running->birth.cluster, wanted->birth.cluster) != 0) {
+		return "[cluster] name never changes";
+	}
+	if (!limits_same(&running->limits.core, &wanted->limits.core)) {
+		return "[limits] keys, memory, value_bytes, waiters*, released, rounds, lingering and lease_min change with a restart only";
+	}
+	return NULL;
+}

@@ -1,0 +1,191 @@
+/* The settings with fixed names, one row each: where the value goes and what it may be. */
+#include "config_setting.h"
+
+#include <stdio.h>
+
+#include "config_value.h"
+
+const char *const config_section_name[SECTION_COUNT] = {
+	[SECTION_NODE] = "node",
+	[SECTION_CLUSTER] = "cluster",
+	[SECTION_MASTERS] = "cluster.masters",
+	[SECTION_TLS] = "tls",
+	[SECTION_ADMIN] = "admin",
+	[SECTION_LIMITS] = "limits",
+	[SECTION_ACL] = "acl",
+};
+
+enum setting_kind {
+	KIND_NAME,
+	KIND_PATH,
+	KIND_ADDRESS,
+	KIND_RAW, /* taken apart by config_finish */
+	KIND_BOOL,
+	KIND_LEVEL,
+	KIND_AUTH,
+	KIND_SPAN,
+	KIND_SPAN_OR_0,
+	KIND_PERCENT,
+	KIND_COUNT32,
+	KIND_COUNT64,
+	KIND_SIZE64,
+	KIND_VALUE_BYTES
+};
+
+/* Members of the two structs by their place. RAW ones are of struct config_reading. */
+#define PLACE_NAME(member) offsetof(struct node_config, member)
+#define PLACE_PATH PLACE_NAME
+#define PLACE_ADDRESS PLACE_NAME
+#define PLACE_BOOL PLACE_NAME
+#define PLACE_LEVEL PLACE_NAME
+#define PLACE_AUTH PLACE_NAME
+#define PLACE_SPAN PLACE_NAME
+#define PLACE_SPAN_OR_0 PLACE_NAME
+#define PLACE_PERCENT PLACE_NAME
+#define PLACE_COUNT32 PLACE_NAME
+#define PLACE_COUNT64 PLACE_NAME
+#define PLACE_SIZE64 PLACE_NAME
+#define PLACE_VALUE_BYTES PLACE_NAME
+#define PLACE_RAW(member) offsetof(struct config_reading, member)
+
+static const struct {
+	const char *section, *key;
+	enum setting_kind kind;
+	size_t place;
+} setting_row[SETTING_COUNT] = {
+#define SETTING_ROW(name, section, key, kind, member) [SETTING_##name] = { section, key, KIND_##kind, PLACE_##kind(member) },
+	SETTING_TABLE(SETTING_ROW)
+#undef SETTING_ROW
+};
+
+int config_setting_find(enum config_section section, const char *key) {
+	for (int i = 0; i < SETTING_COUNT; i++) {
+		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && strcmp(setting_row[i].key, key) == 0) {
+			return i;
+		}
+	}
+	return -1;
+}
+
+void config_setting_names(enum config_section section, char *out, size_t size) {
+	size_t used = 0;
+	out[0] = '\0';
+	for (int i = 0; i < SETTING_COUNT; i++) {
+		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && used < size) {
+			int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "", setting_row[i].key);
+			used += n > 0 ? (size_t)n : 0;
+		}
+	}
+}
+
+static const char *set_text(char *out, size_t size, const char *value, const char *too_long) {
+	size_t used = strlen(value);
+	if (used >= size) {
+		return too_long;
+	}
+	memcpy(out, value, used + 1);
+	return NULL;
+}
+
+static const char *set_name(char out[NODE_NAME_MAX + 1], const char *value) {
+	const char *wrong = config_value_name(value);
+	return wrong ? wrong : set_text(out, NODE_NAME_MAX + 1, value, "a name has 1 to 63 characters");
+}
+
+static const char *set_path(char out[CONFIG_PATH_MAX], const char *value) {
+	return value[0] != '/' ? "write an absolute path, such as /etc/pawl/node.crt"
+	                       : set_text(out, CONFIG_PATH_MAX, value, "the path is too long: at most 1023 bytes");
+}
+
+static const char *set_span(span_ns *out, const char *value, span_ns least, const char *too_short) {
+	span_ns span = 0;
+	const char *wrong = config_value_span(value, &span);
+	if (wrong || span < least) {
+		return wrong ? wrong : too_short;
+	}
+	*out = span;
+	return NULL;
+}
+
+static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t max, const char *range) {
+	uint64_t n = 0;
+	const char *wrong = is_size ? config_value_size(value, &n) : config_value_count(value, &n);
+	if (wrong || n < 1 || n > max) {
+		return wrong ? wrong : range;
+	}
+	*out = n;
+	return NULL;
+}
+
+static const char *set_u32(uint32_t *out, const char *value, bool is_size, uint32_t max, const char *range) {
+	uint64_t n = 0;
+	const char *wrong = set_u64(&n, value, is_size, max, range);
+	if (!wrong) {
+		*out = (uint32_t)n;
+	}
+	return wrong;
+}
+
+static const char *set_log_level(enum log_level *out, const char *value) {
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} levels[] = { { "error", LEVEL_ERROR }, { "warning", LEVEL_WARNING }, { "notice", LEVEL_NOTICE },
+		{ "info", LEVEL_INFO }, { "debug", LEVEL_DEBUG } };
+	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+		if (strcmp(value, levels[i].name) == 0) {
+			*out = levels[i].level;
+			return NULL;
+		}
+	}
+	return "write error, warning, notice, info or debug";
+}
+
+static const char *set_client_auth(enum client_auth *out, const char *value) {
+	if (strcmp(value, "required") == 0) {
+		*out = CLIENT_AUTH_REQUIRED;
+	} else if (strcmp(value, "optional") == 0) {
+		*out = CLIENT_AUTH_OPTIONAL;
+	} else if (strcmp(value, "off") == 0) {
+		*out = CLIENT_AUTH_OFF;
+	} else {
+		return "write required, optional or off";
+	}
+	return NULL;
+}
+
+const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value) {
+	size_t place = setting_row[setting].place;
+	void *to = (char *)r->config + place;
+	switch (setting_row[setting].kind) {
+	case KIND_NAME:
+		return set_name(to, value);
+	case KIND_PATH:
+		return set_path(to, value);
+	case KIND_ADDRESS:
+		return set_text(to, ADDRESS_MAX + 1, value, "an address has at most 255 characters");
+	case KIND_RAW:
+		return set_text((char *)r + place, INI_VALUE_MAX + 1, value, "the value is too long: at most 4095 bytes");
+	case KIND_BOOL:
+		return config_value_bool(value, to);
+	case KIND_LEVEL:
+		return set_log_level(to, value);
+	case KIND_AUTH:
+		return set_client_auth(to, value);
+	case KIND_SPAN:
+		return set_span(to, value, 1, "0 is not possible here: write a duration, such as 300ms, 5s or 2m");
+	case KIND_SPAN_OR_0:
+		return set_span(to, value, 0, "");
+	case KIND_PERCENT:
+		return config_value_percent(value, to);
+	case KIND_COUNT32:
+		return set_u32(to, value, false, 100u * 1000 * 1000, "write a number from 1 to 100000000");
+	case KIND_COUNT64:
+		return set_u64(to, value, false, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000");
+	case KIND_SIZE64:
+		return set_u64(to, value, true, (uint64_t)1 << 44, "write a size from 1 byte to 16384g");
+	case KIND_VALUE_BYTES:
+		return set_u32(to, value, true, VALUE_MAX_HARD, "write a size from 1 byte to 1m");
+	}
+	return "unknown";
+}

@@ -1,0 +1,89 @@
+/* config_setting.h: inside the configuration file's code: what is known while a file is read, and the table of settings. */
+#ifndef PAWL_NODE_CONFIG_SETTING_H
+#define PAWL_NODE_CONFIG_SETTING_H
+
+#include "config_file.h"
+#include "ini.h"
+
+/* X(name, section, key, kind of value, member of struct node_config, or of struct config_reading for RAW) */
+#define SETTING_TABLE(X) \
+	X(NODE_NAME, "node", "name", NAME, name) \
+	X(STATE_DIR, "node", "state_dir", PATH, state_dir) \
+	X(LISTEN_PEER, "node", "listen_peer", RAW, listen_peer) \
+	X(LISTEN_CLIENT, "node", "listen_client", RAW, listen_client) \
+	X(ADVERTISE, "node", "advertise", ADDRESS, advertise) \
+	X(INSECURE, "node", "insecure", BOOL, insecure) \
+	X(LOG_LEVEL, "node", "log_level", LEVEL, log_level) \
+	X(CLUSTER_NAME, "cluster", "name", NAME, birth.cluster) \
+	X(MAX_LEASE, "cluster", "max_lease", SPAN, birth.max_lease) \
+	X(PROMISE_TIMEOUT, "cluster", "promise_timeout", SPAN, birth.promise_timeout) \
+	X(REQUEST_TIMEOUT, "cluster", "request_timeout", SPAN, birth.request_timeout) \
+	X(CLOCK_DRIFT, "cluster", "clock_drift", PERCENT, birth.drift_ppm) \
+	X(REPLICATION_INTERVAL, "cluster", "replication_interval", SPAN, replication_interval) \
+	X(TLS_CA, "tls", "ca", PATH, tls.ca) \
+	X(TLS_CERT, "tls", "cert", PATH, tls.cert) \
+	X(TLS_KEY, "tls", "key", PATH, tls.key) \
+	X(CLIENT_AUTH, "tls", "client_auth", AUTH, tls.client_auth) \
+	X(ADMIN_LISTEN, "admin", "listen", RAW, admin_listen) \
+	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
+	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
+	X(LIMIT_VALUE_BYTES, "limits", "value_bytes", VALUE_BYTES, limits.core.value_bytes) \
+	X(LIMIT_WAITERS, "limits", "waiters", COUNT32, limits.core.waiters) \
+	X(LIMIT_WAITERS_PER_KEY, "limits", "waiters_per_key", COUNT32, limits.core.waiters_per_key) \
+	X(LIMIT_WAITERS_PER_CLIENT, "limits", "waiters_per_client", COUNT32, limits.core.waiters_per_client) \
+	X(LIMIT_RELEASED, "limits", "released", COUNT32, limits.core.released) \
+	X(LIMIT_ROUNDS, "limits", "rounds", COUNT32, limits.core.rounds) \
+	X(LIMIT_LINGERING, "limits", "lingering", COUNT32, limits.core.lingering) \
+	X(LIMIT_LEASE_MIN, "limits", "lease_min", SPAN, limits.core.lease_min) \
+	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
+	X(LIMIT_REQUESTS, "limits", "requests_per_client", COUNT32, limits.requests_per_client) \
+	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout)
+
+enum setting {
+#define SETTING_ENUM(name, section, key, kind, member) SETTING_##name,
+	SETTING_TABLE(SETTING_ENUM)
+#undef SETTING_ENUM
+	SETTING_COUNT
+};
+
+enum config_section {
+	SECTION_NODE,
+	SECTION_CLUSTER,
+	SECTION_MASTERS,
+	SECTION_TLS,
+	SECTION_ADMIN,
+	SECTION_LIMITS,
+	SECTION_ACL,
+	SECTION_COUNT
+};
+
+struct config_reading {
+	struct node_config *config;
+	struct problem *problem;
+	const char *file;
+	unsigned setting_line[SETTING_COUNT]; /* 0: not given */
+	unsigned section_line[SECTION_COUNT];
+	unsigned master_line[MASTERS_MAX];
+	/* Addresses are taken apart when it is known whether [tls] is there. */
+	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1], admin_listen[INI_VALUE_MAX + 1];
+};
+
+extern const char *const config_section_name[SECTION_COUNT];
+
+/* PAWL_EINVAL, with "file:line: " in front of the text. */
+__attribute__((format(printf, 3, 4))) int config_wrong(struct config_reading *r, unsigned line, const char *format, ...);
+
+/* The setting, or -1. */
+int config_setting_find(enum config_section section, const char *key);
+/* The names that a section knows, for messages. */
+void config_setting_names(enum config_section section, char *out, size_t size);
+/* NULL or what the value should have been. */
+const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value);
+
+/* A line of [acl]. 0 or PAWL_EINVAL. */
+int config_acl_line(struct config_reading *r, unsigned line, const char *name, const char *value);
+
+/* What must hold between the settings, and the defaults that depend on others. 0 or PAWL_EINVAL. */
+int config_finish(struct config_reading *r);
+
+#endif

@@ -1,0 +1,204 @@
+#include "log.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_LINE_MAX 2048
+#define LOG_BYTES_SHOWN 256 /* of one value */
+
+static _Atomic int log_level_now = LEVEL_INFO;
+static atomic_bool log_priorities;
+
+struct log_text {
+	char *data;
+	size_t size, used; /* used < size; what does not fit is cut */
+};
+
+static void log_char(struct log_text *t, char c) {
+	if (t->used + 1 < t->size) {
+		t->data[t->used++] = c;
+	}
+}
+
+static void log_chars(struct log_text *t, const char *s) {
+	while (*s) {
+		log_char(t, *s++);
+	}
+}
+
+static void log_hex(struct log_text *t, const uint8_t *b, size_t size) {
+	for (size_t i = 0; i < size; i++) {
+		log_char(t, "0123456789abcdef"[b[i] >> 4]);
+		log_char(t, "0123456789abcdef"[b[i] & 15]);
+	}
+}
+
+static void log_number(struct log_text *t, uint64_t v) {
+	char digits[24];
+	snprintf(digits, sizeof digits, "%" PRIu64, v);
+	log_chars(t, digits);
+}
+
+static void log_span(struct log_text *t, uint64_t ns) {
+	char text[32];
+	if (ns >= (uint64_t)SPAN_S) {
+		snprintf(text, sizeof text, "%.1fs", (double)ns / (double)SPAN_S);
+	} else if (ns >= (uint64_t)SPAN_MS) {
+		snprintf(text, sizeof text, "%" PRIu64 "ms", ns / (uint64_t)SPAN_MS);
+	} else {
+		snprintf(text, sizeof text, "%" PRIu64 "us", ns / (uint64_t)SPAN_US);
+	}
+	log_chars(t, text);
+}
+
+static bool log_plain_byte(uint8_t c) {
+	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
+}
+
+/* Bare if nothing in it could be mistaken; else in quotes, with \xNN for what is not printable: a stranger's key cannot
+ * make a line of its own. */
+static void log_bytes(struct log_text *t, struct slice s) {
+	size_t shown = s.size < LOG_BYTES_SHOWN ? s.size : LOG_BYTES_SHOWN;
+	bool bare = shown > 0 && shown == s.size;
+	for (size_t i = 0; i < shown; i++) {
+		bare = bare && log_plain_byte(s.data[i]);
+	}
+	if (!bare) {
+		log_char(t, '"');
+	}
+	for (size_t i = 0; i < shown; i++) {
+		uint8_t c = s.data[i];
+		if (bare || log_plain_byte(c) || c == ' ' || c == '=') {
+			log_char(t, (char)c);
+		} else if (c == '"' || c == '\\') {
+			log_char(t, '\\');
+			log_char(t, (char)c);
+		} else {
+			log_chars(t, "\\x");
+			log_hex(t, &c, 1);
+		}
+	}
+	if (!bare) {
+		log_chars(t, shown < s.size ? "...\"" : "\"");
+	}
+}
+
+static void log_value(struct log_text *t, const struct log_field *f) {
+	switch (f->kind) {
+	case LOG_KIND_TEXT:
+	case LOG_KIND_BYTES:
+		log_bytes(t, f->bytes);
+		return;
+	case LOG_KIND_NUMBER:
+		log_number(t, f->number);
+		return;
+	case LOG_KIND_SPAN:
+		log_span(t, f->number);
+		return;
+	case LOG_KIND_LOCK: /* who knows all of it may release the lock */
+		log_hex(t, f->id->b, 4);
+		log_chars(t, "...");
+		return;
+	case LOG_KIND_NODE:
+		log_hex(t, f->id->b, sizeof f->id->b);
+		return;
+	case LOG_KIND_END:
+		return;
+	}
+}
+
+static void log_fields(struct log_text *t, const char *event, const struct log_field *fields) {
+	log_chars(t, event);
+	for (const struct log_field *f = fields; f->kind != LOG_KIND_END; f++) {
+		log_char(t, ' ');
+		log_chars(t, f->name);
+		log_char(t, '=');
+		log_value(t, f);
+	}
+}
+
+size_t log_format(char *out, size_t size, const char *event, const struct log_field *fields) {
+	struct log_text t = { out, size, 0 };
+	log_fields(&t, event, fields);
+	out[t.used] = '\0';
+	return t.used;
+}
+
+static const char *log_level_name(enum log_level level) {
+	switch (level) {
+	case LEVEL_ERROR:
+		return "error";
+	case LEVEL_WARNING:
+		return "warning";
+	case LEVEL_NOTICE:
+		return "notice";
+	case LEVEL_INFO:
+		return "info";
+	case LEVEL_DEBUG:
+		return "debug";
+	}
+	return "unknown";
+}
+
+/* The one use of the wall clock: for the reader. */
+static void log_prefix(struct log_text *t, enum log_level level) {
+	if (atomic_load(&log_priorities)) {
+		log_char(t, '<');
+		log_char(t, (char)('0' + (int)level));
+		log_char(t, '>');
+		return;
+	}
+	struct timespec now = { .tv_sec = 0 };
+	struct tm tm = { .tm_year = 0 };
+	char text[64];
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	size_t used = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + used, sizeof text - used, ".%03dZ %s ", (int)(now.tv_nsec / 1000000), log_level_name(level));
+	log_chars(t, text);
+}
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields) {
+	char line[LOG_LINE_MAX];
+	struct log_text t = { line, sizeof line, 0 };
+	if (!log_wanted(level)) {
+		return;
+	}
+	log_prefix(&t, level);
+	log_fields(&t, event, fields);
+	line[t.used++] = '\n';
+	ssize_t n = write(STDERR_FILENO, line, t.used);
+	(void)n; /* there is nobody to tell */
+}
+
+void log_plain(enum log_level level, const char *event) {
+	log_write(level, event, (const struct log_field[]){ { .kind = LOG_KIND_END } });
+}
+
+struct slice log_slice(const char *text) {
+	return text ? slice_str(text) : slice_of(NULL, 0);
+}
+
+void log_level_set(enum log_level level) {
+	atomic_store(&log_level_now, (int)level);
+}
+
+bool log_wanted(enum log_level level) {
+	return (int)level <= atomic_load(&log_level_now);
+}
+
+void log_start(void) {
+	/* device:inode of the journal's stream; the variable is also inherited by processes whose stderr goes elsewhere. */
+	const char *journal = getenv("JOURNAL_STREAM");
+	struct stat st;
+	char ours[64];
+	if (journal && fstat(STDERR_FILENO, &st) == 0) {
+		snprintf(ours, sizeof ours, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+		atomic_store(&log_priorities, strcmp(ours, journal) == 0);
+	}
+}

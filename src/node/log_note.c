@@ -1,0 +1,56 @@
+/* What the core says, as log lines. docs/operations.md explains each. */
+#include "log.h"
+
+static const char *note_peer(const struct core *core, const struct core_note *note) {
+	return note->peer < core_peer_count(core) ? core_peer(core, note->peer)->name : "";
+}
+
+void log_core_note(const struct core *core, const struct core_note *note) {
+	const char *peer = note_peer(core, note);
+	switch (note->kind) {
+	case NOTE_BORN:
+		log_event(LEVEL_NOTICE, "cluster_born", LOG_TEXT("cluster", core_config(core)->cluster), LOG_NUMBER("epoch", core_config(core)->epoch));
+		return;
+	case NOTE_BIRTH_DIFFERS:
+		log_event(LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
+			LOG_TEXT("remedy", "make [cluster] and [cluster.masters] the same on all nodes, then empty the state_dir of those that differed"));
+		return;
+	case NOTE_BIRTH_STRANGER:
+		log_event(LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
+			LOG_TEXT("remedy", "its state_dir was lost or is another's: put back its own"));
+		return;
+	case NOTE_VOTING:
+		log_event(LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
+		return;
+	case NOTE_RECOVERING:
+		log_event(LEVEL_NOTICE, "recovering", LOG_TEXT("waits_for", note->text));
+		return;
+	case NOTE_DRAINING:
+		log_plain(LEVEL_NOTICE, "draining");
+		return;
+	case NOTE_CLOCK_REFUSED:
+		log_event(LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		return;
+	case NOTE_CLOCK_BEHIND:
+		log_event(LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		return;
+	case NOTE_LINK_RESET:
+		log_event(LEVEL_WARNING, "link_reset", LOG_TEXT("peer", peer));
+		return;
+	case NOTE_STOOD_STILL:
+		log_event(LEVEL_WARNING, "stood_still", LOG_SPAN("for", note->value));
+		return;
+	case NOTE_WRONG_EPOCH:
+		log_event(LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value));
+		return;
+	case NOTE_CONTESTED:
+		log_event(LEVEL_WARNING, "contested", LOG_BYTES("key", note->key));
+		return;
+	case NOTE_CONTESTED_ENDED:
+		log_event(LEVEL_NOTICE, "contested_ended", LOG_BYTES("key", note->key));
+		return;
+	case NOTE_BROKEN:
+		log_event(LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("by", note->text));
+		return;
+	}
+}
