@@ -10,6 +10,7 @@
 #include "config_setting.h"
 #include "config_value.h"
 #include "pawl/error.h"
+#include "text.h"
 
 #define CONFIG_FILE_BYTES_MAX (1u << 20)
 
@@ -18,7 +19,7 @@ struct node_config *node_config_new(void) {
 	if (!c) {
 		return NULL;
 	}
-	strcpy(c->state_dir, "/var/lib/pawl");
+	text_copy(c->state_dir, sizeof c->state_dir, "/var/lib/pawl");
 	c->log_level = LEVEL_INFO;
 	c->birth.max_lease = 60 * SPAN_S;
 	c->birth.promise_timeout = 2 * SPAN_S;
@@ -92,8 +93,8 @@ static int config_master_line(struct config_reading *r, unsigned line, const cha
 		return config_wrong(r, line, "[cluster.masters] %s = %s: write %s = host:port, where the other masters reach it", name, value, name);
 	}
 	struct config_node *node = &birth->nodes[birth->node_count];
-	memcpy(node->name, name, strlen(name) + 1); /* at most NODE_NAME_MAX and ADDRESS_MAX: checked above */
-	memcpy(node->address, value, strlen(value) + 1);
+	text_copy(node->name, sizeof node->name, name);
+	text_copy(node->address, sizeof node->address, value);
 	node->master = true;
 	r->master_line[birth->node_count++] = line;
 	return 0;
@@ -225,12 +226,12 @@ int node_config_dev(const char *listen, const char *state_dir, struct node_confi
 		return PAWL_EINVAL;
 	}
 	c->listen_client_count = 1;
-	strcpy(c->name, "dev");
-	strcpy(c->birth.cluster, "dev");
-	snprintf(c->state_dir, sizeof c->state_dir, "%s", state_dir);
+	text_copy(c->name, sizeof c->name, "dev");
+	text_copy(c->birth.cluster, sizeof c->birth.cluster, "dev");
+	CHECK(text_copy(c->state_dir, sizeof c->state_dir, state_dir));
 	c->birth.node_count = 1;
 	c->birth.nodes[0] = (struct config_node){ .name = "dev", .address = "127.0.0.1:7118", .master = true };
-	strcpy(c->advertise, c->birth.nodes[0].address);
+	text_copy(c->advertise, sizeof c->advertise, c->birth.nodes[0].address);
 	CHECK(!config_problem(&c->birth));
 	*out = c;
 	return 0;

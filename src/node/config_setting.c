@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config_value.h"
+#include "text.h"
 
 const char *const config_section_name[SECTION_COUNT] = {
 	[SECTION_NODE] = "node",
@@ -79,12 +80,7 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 }
 
 static const char *set_text(char *out, size_t size, const char *value, const char *too_long) {
-	size_t used = strlen(value);
-	if (used >= size) {
-		return too_long;
-	}
-	memcpy(out, value, used + 1);
-	return NULL;
+	return text_copy(out, size, value) ? NULL : too_long;
 }
 
 static const char *set_name(char out[NODE_NAME_MAX + 1], const char *value) {

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include "config_file.h"
+#include "text.h"
 
 _Static_assert(sizeof ((struct listen_address *)0)->path == sizeof ((struct sockaddr_un *)0)->sun_path, "a path fits a socket");
 
@@ -30,7 +31,7 @@ static const char *listen_parse_unix(const char *path, struct listen_address *ou
 		return "the path of a Unix socket has at most 107 characters";
 	}
 	*out = (struct listen_address){ .kind = LISTEN_UNIX };
-	strcpy(out->path, path);
+	text_copy(out->path, sizeof out->path, path);
 	return NULL;
 }
 

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "bytes.h"
-#include "disk.h"
+#include "synced.h"
 #include "pawl/error.h"
 #include "siphash.h"
+#include "text.h"
 
 #define SIDE_MAGIC "PAWLSID1" /* the last character is the version of the format */
 #define SIDE_NAME "drained"
@@ -35,7 +36,7 @@ static void side_header(uint8_t out[SIDE_HEADER_BYTES], struct id128 node_id, ui
 
 /* ---- writing ---- */
 struct side_writer {
-	char dir[DISK_PATH_MAX];
+	char dir[SYNCED_PATH_MAX];
 	FILE *file;
 	uint64_t count, checksum;
 };
@@ -53,12 +54,12 @@ static int side_put(struct side_writer *w, const void *data, size_t size) {
 
 int side_writer_open(const char *dir, struct id128 node_id, uint64_t boot, struct side_writer **out) {
 	struct side_writer *w = calloc(1, sizeof *w);
-	char path[DISK_PATH_MAX];
+	char path[SYNCED_PATH_MAX];
 	if (!w) {
 		return PAWL_ENOMEM;
 	}
-	snprintf(w->dir, sizeof w->dir, "%s", dir);
-	disk_path(path, dir, SIDE_NAME_NEW);
+	text_copy(w->dir, sizeof w->dir, dir);
+	synced_path(path, dir, SIDE_NAME_NEW);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	w->file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (fd >= 0 && !w->file) {
@@ -90,8 +91,8 @@ int side_writer_add(struct side_writer *w, struct slice frame) {
 
 void side_writer_abort(struct side_writer *w) {
 	if (w) {
-		char path[DISK_PATH_MAX];
-		disk_path(path, w->dir, SIDE_NAME_NEW);
+		char path[SYNCED_PATH_MAX];
+		synced_path(path, w->dir, SIDE_NAME_NEW);
 		unlink(path);
 		side_writer_free(w);
 	}
@@ -100,14 +101,14 @@ void side_writer_abort(struct side_writer *w) {
 int side_writer_finish(struct side_writer *w) {
 	uint8_t end[SIDE_END_BYTES];
 	struct bytes_writer b = { end };
-	char made[DISK_PATH_MAX], path[DISK_PATH_MAX];
+	char made[SYNCED_PATH_MAX], path[SYNCED_PATH_MAX];
 	bytes_put_number(&b, SIDE_END_MARK, 4);
 	bytes_put_number(&b, w->count, 8);
 	bytes_put_number(&b, w->checksum, 8);
-	disk_path(made, w->dir, SIDE_NAME_NEW);
-	disk_path(path, w->dir, SIDE_NAME);
+	synced_path(made, w->dir, SIDE_NAME_NEW);
+	synced_path(path, w->dir, SIDE_NAME);
 	bool ok = side_put(w, end, sizeof end) == 0 && fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 && rename(made, path) == 0 &&
-	          disk_sync_dir(w->dir) == 0;
+	          synced_dir(w->dir) == 0;
 	if (!ok) {
 		side_writer_abort(w);
 		unlink(path); /* it may have been renamed already: without the sync nobody may count on it */
@@ -119,7 +120,7 @@ int side_writer_finish(struct side_writer *w) {
 
 /* ---- reading ---- */
 struct side_file {
-	char used[DISK_PATH_MAX];
+	char used[SYNCED_PATH_MAX];
 	FILE *file;
 	uint8_t *frame;
 	uint64_t left; /* frames not handed out yet */
@@ -141,7 +142,7 @@ void side_file_free(struct side_file *f) {
 
 /* The next frame: 1; the end mark: 0, and what it says; else PAWL_EIO. */
 static int side_read(struct side_file *f, struct slice *frame, uint64_t *count, uint64_t *checksum) {
-	uint8_t head[4], end[16];
+	uint8_t head[4] = { 0 }, end[16] = { 0 };
 	struct bytes_reader r = { .rest = slice_of(head, sizeof head) };
 	if (fread(head, 1, sizeof head, f->file) != sizeof head) {
 		return PAWL_EIO;
@@ -164,7 +165,7 @@ static int side_read(struct side_file *f, struct slice *frame, uint64_t *count, 
 }
 
 static const char *side_check(struct side_file *f, struct id128 node_id, uint64_t boot) {
-	uint8_t header[SIDE_HEADER_BYTES], wanted[SIDE_HEADER_BYTES];
+	uint8_t header[SIDE_HEADER_BYTES] = { 0 }, wanted[SIDE_HEADER_BYTES];
 	uint64_t checksum, count = 0, count_said = 0, checksum_said = 0;
 	struct slice frame;
 	int more;
@@ -195,8 +196,8 @@ static enum side_found side_bad(struct side_file *f, const char *path, const cha
 }
 
 enum side_found side_file_take(const char *dir, struct id128 node_id, uint64_t boot, struct side_file **out, struct problem *problem) {
-	char path[DISK_PATH_MAX];
-	disk_path(path, dir, SIDE_NAME);
+	char path[SYNCED_PATH_MAX];
+	synced_path(path, dir, SIDE_NAME);
 	struct side_file *f = calloc(1, sizeof *f);
 	if (!f || !(f->frame = malloc(SIDE_FRAME_BYTES_MAX))) {
 		return side_bad(f, path, "out of memory", problem);
@@ -215,12 +216,12 @@ enum side_found side_file_take(const char *dir, struct id128 node_id, uint64_t b
 		return side_bad(f, path, wrong, problem);
 	}
 	/* A crash from here on is a restart like any other: the file must be gone for good before a byte of it is used. */
-	char used[DISK_PATH_MAX];
-	disk_path(used, dir, SIDE_NAME_USED);
-	if (rename(path, used) != 0 || disk_sync_dir(dir) != 0) {
+	char used[SYNCED_PATH_MAX];
+	synced_path(used, dir, SIDE_NAME_USED);
+	if (rename(path, used) != 0 || synced_dir(dir) != 0) {
 		return side_bad(f, path, "it cannot be renamed away", problem);
 	}
-	strcpy(f->used, used);
+	text_copy(f->used, sizeof f->used, used);
 	*out = f;
 	return SIDE_TAKEN;
 }

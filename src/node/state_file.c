@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "disk.h"
+#include "synced.h"
 #include "pawl/error.h"
+#include "text.h"
 
 struct state_file {
-	char dir[DISK_PATH_MAX];
+	char dir[SYNCED_PATH_MAX];
 	int fd, lock_fd;
 	long fail_after;       /* tests: bytes until ENOSPC; negative: never */
 	unsigned next_slot;    /* the one that does not hold the state on disk */
@@ -28,11 +29,11 @@ void state_file_fail_after(struct state_file *f, long bytes) {
 
 static int state_put(struct state_file *f, const uint8_t *bytes, size_t size, uint64_t offset) {
 	if (f->fail_after >= 0 && (size_t)f->fail_after < size) {
-		disk_write(f->fd, bytes, (size_t)f->fail_after, offset);
+		synced_write(f->fd, bytes, (size_t)f->fail_after, offset);
 		errno = ENOSPC;
 		return PAWL_EIO;
 	}
-	int error = disk_write(f->fd, bytes, size, offset);
+	int error = synced_write(f->fd, bytes, size, offset);
 	return error ? error : fdatasync(f->fd) == 0 ? 0 : PAWL_EIO;
 }
 
@@ -59,16 +60,16 @@ static int state_problem(struct state_file *f, struct problem *problem, const ch
 
 static int state_make_dir(struct state_file *f, struct problem *problem) {
 	if (mkdir(f->dir, 0700) == 0) {
-		char parent[DISK_PATH_MAX];
-		disk_path(parent, f->dir, "..");
-		return disk_sync_dir(parent) == 0 ? 0 : state_problem(f, problem, "the directory above it cannot be synced", "");
+		char parent[SYNCED_PATH_MAX];
+		synced_path(parent, f->dir, "..");
+		return synced_dir(parent) == 0 ? 0 : state_problem(f, problem, "the directory above it cannot be synced", "");
 	}
 	return errno == EEXIST ? 0 : state_problem(f, problem, "cannot be made", "make it, owned by the user who runs pawld, mode 0700");
 }
 
 static int state_lock(struct state_file *f, struct problem *problem) {
-	char path[DISK_PATH_MAX];
-	disk_path(path, f->dir, "lock");
+	char path[SYNCED_PATH_MAX];
+	synced_path(path, f->dir, "lock");
 	f->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->lock_fd < 0) {
 		return state_problem(f, problem, "cannot be written to", "it must belong to the user who runs pawld");
@@ -95,17 +96,17 @@ static int state_draw_id(struct id128 *id) {
 /* Under another name first, so that there is never half a state file under its own. */
 static int state_create(struct state_file *f, struct problem *problem) {
 	static const uint8_t zeros[STATE_SLOT_BYTES];
-	char path[DISK_PATH_MAX], made[DISK_PATH_MAX];
-	disk_path(path, f->dir, "state");
-	disk_path(made, f->dir, "state.new");
+	char path[SYNCED_PATH_MAX], made[SYNCED_PATH_MAX];
+	synced_path(path, f->dir, "state");
+	synced_path(made, f->dir, "state.new");
 	f->fd = open(made, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (f->fd < 0) {
 		return state_problem(f, problem, "a file cannot be made in it", "");
 	}
 	struct durable fresh = { .boot = 0 };
-	bool ok = state_draw_id(&fresh.node_id) == 0 && disk_write(f->fd, zeros, sizeof zeros, 0) == 0 &&
-	          disk_write(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0 && state_file_write(f, &fresh) == 0 && fsync(f->fd) == 0 &&
-	          rename(made, path) == 0 && disk_sync_dir(f->dir) == 0;
+	bool ok = state_draw_id(&fresh.node_id) == 0 && synced_write(f->fd, zeros, sizeof zeros, 0) == 0 &&
+	          synced_write(f->fd, zeros, sizeof zeros, STATE_SLOT_BYTES) == 0 && state_file_write(f, &fresh) == 0 && fsync(f->fd) == 0 &&
+	          rename(made, path) == 0 && synced_dir(f->dir) == 0;
 	return ok ? 0 : state_problem(f, problem, "the state file cannot be written", "is the disk full?");
 }
 
@@ -163,13 +164,13 @@ static int state_check_owner(struct state_file *f, const struct state_slot *slot
 }
 
 static int state_start(struct state_file *f, struct problem *problem) {
-	char path[DISK_PATH_MAX];
+	char path[SYNCED_PATH_MAX];
 	int error = state_make_dir(f, problem);
 	error = error ? error : state_lock(f, problem);
 	if (error) {
 		return error;
 	}
-	disk_path(path, f->dir, "state");
+	synced_path(path, f->dir, "state");
 	f->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (f->fd < 0) {
 		return errno == ENOENT ? state_create(f, problem) : state_problem(f, problem, "the state file cannot be opened", "");
@@ -193,9 +194,9 @@ int state_file_open(const char *dir, const char *cluster, const char *node, stru
 	CHECK(strlen(dir) < sizeof f->dir && strlen(cluster) <= NODE_NAME_MAX && strlen(node) <= NODE_NAME_MAX);
 	f->fd = f->lock_fd = -1;
 	f->fail_after = -1;
-	strcpy(f->dir, dir);
-	strcpy(f->now.cluster, cluster);
-	strcpy(f->now.node, node);
+	text_copy(f->dir, sizeof f->dir, dir);
+	text_copy(f->now.cluster, sizeof f->now.cluster, cluster);
+	text_copy(f->now.node, sizeof f->now.node, node);
 	int error = state_start(f, problem);
 	if (error) {
 		state_file_close(f);

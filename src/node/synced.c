@@ -1,4 +1,4 @@
-#include "disk.h"
+#include "synced.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,12 +8,12 @@
 #include "check.h"
 #include "pawl/error.h"
 
-void disk_path(char out[DISK_PATH_MAX], const char *dir, const char *name) {
-	int size = snprintf(out, DISK_PATH_MAX, "%s/%s", dir, name);
-	CHECK(size > 0 && size < DISK_PATH_MAX);
+void synced_path(char out[SYNCED_PATH_MAX], const char *dir, const char *name) {
+	int size = snprintf(out, SYNCED_PATH_MAX, "%s/%s", dir, name);
+	CHECK(size > 0 && size < SYNCED_PATH_MAX);
 }
 
-int disk_write(int fd, const void *data, size_t size, uint64_t offset) {
+int synced_write(int fd, const void *data, size_t size, uint64_t offset) {
 	const uint8_t *from = data;
 	while (size > 0) {
 		ssize_t n = pwrite(fd, from, size, (off_t)offset);
@@ -30,7 +30,7 @@ int disk_write(int fd, const void *data, size_t size, uint64_t offset) {
 	return 0;
 }
 
-int disk_sync_dir(const char *dir) {
+int synced_dir(const char *dir) {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		return PAWL_EIO;
