@@ -31,7 +31,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]);
 
 /* Stops voting, writes the side file and syncs it; `done` is called on the loop (never from within this call) with 0 or
  * PAWL_EIO. Clients are still answered (recovering) until node_free. A node that is drained already reports so again. */
-void node_drain(struct node *node, void (*done)(void *ctx, int error), void *ctx);
+int node_drain(struct node *node, void (*done)(void *ctx, int error), void *ctx); /* 0 or PAWL_ENOMEM */
 
 /* New certificates, access rules and limits on clients, for connections that come after; the rest of the configuration
  * needs a restart. On an error everything stays as it was. */

@@ -1,0 +1,87 @@
+#include "disk.h"
+
+#include <stdlib.h>
+
+#include "job.h"
+#include "pawl/error.h"
+#include "state_file.h"
+
+struct disk_job { /* what the thread works on: the loop keeps off while it runs */
+	struct state_file *file;
+	struct durable state;
+	uint64_t seq;
+	bool ok;
+};
+
+struct disk {
+	struct event_base *base;
+	disk_done *done;
+	void *ctx;
+	struct job *job;
+	struct disk_job now;
+	bool waiting;
+	struct durable next;
+	uint64_t next_seq;
+};
+
+static void disk_run(void *data) {
+	struct disk_job *write = data;
+	write->ok = state_file_write(write->file, &write->state) == 0;
+}
+
+static void disk_begin(struct disk *p);
+
+static void disk_on_done(void *ctx, void *data) {
+	struct disk *p = ctx;
+	struct disk_job *write = data;
+	p->job = NULL;
+	uint64_t seq = write->seq;
+	bool ok = write->ok;
+	if (p->waiting) {
+		disk_begin(p);
+	}
+	p->done(p->ctx, seq, ok);
+}
+
+static const struct job_work disk_work = { disk_run, disk_on_done, NULL };
+
+static void disk_begin(struct disk *p) {
+	p->waiting = false;
+	p->now.state = p->next;
+	p->now.seq = p->next_seq;
+	if (job_start(p->base, &disk_work, &p->now, p, &p->job) != 0) {
+		/* No thread to be had: then the loop waits for the disk, once. */
+		disk_run(&p->now);
+		p->job = NULL;
+		p->done(p->ctx, p->now.seq, p->now.ok);
+	}
+}
+
+void disk_write(struct disk *p, const struct durable *state, uint64_t seq) {
+	p->next = *state;
+	p->next_seq = seq;
+	p->waiting = true;
+	if (!p->job) {
+		disk_begin(p);
+	}
+}
+
+int disk_new(struct event_base *base, struct state_file *file, disk_done *done, void *ctx, struct disk **out) {
+	struct disk *p = calloc(1, sizeof *p);
+	if (!p) {
+		return PAWL_ENOMEM;
+	}
+	p->base = base;
+	p->done = done;
+	p->ctx = ctx;
+	p->now.file = file;
+	*out = p;
+	return 0;
+}
+
+void disk_free(struct disk *p) {
+	if (p) {
+		job_wait(p->job);
+		free(p);
+	}
+}

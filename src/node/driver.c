@@ -1,0 +1,251 @@
+#include "driver.h"
+
+#include <event2/event.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "log.h"
+#include "pawl/error.h"
+#include "time_source.h"
+
+_Static_assert(NODES_MAX <= 64, "sets of peers are 64 bits");
+
+/* ---- in ---- */
+
+void driver_flush_later(struct driver *d) {
+	event_active(d->flush, EV_TIMEOUT, 0); /* goes behind the events that are active already */
+}
+
+static void driver_reset_links(struct driver *d) {
+	uint64_t resets = core_out_resets(d->out);
+	while (resets && d->peers) {
+		uint32_t peer = (uint32_t)__builtin_ctzll(resets);
+		resets &= resets - 1;
+		peers_reset(d->peers, peer);
+	}
+}
+
+void driver_step(struct driver *d, const struct core_event *event, struct instant now) {
+	d->last = instant_later(d->last, now);
+	core_step(d->core, event, d->last, d->out);
+	driver_reset_links(d);
+	driver_flush_later(d);
+}
+
+void driver_step_now(struct driver *d, const struct core_event *event) {
+	driver_step(d, event, time_source_now());
+}
+
+static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
+	struct driver *d = ctx;
+	log_event(LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_NUMBER("boot", theirs->boot));
+	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot };
+	driver_step_now(d, &event);
+}
+
+static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why) {
+	struct driver *d = ctx;
+	log_event(LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
+	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer };
+	driver_step_now(d, &event);
+}
+
+static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, struct instant now) {
+	struct driver *d = ctx;
+	struct frame frame;
+	int error = peer_frame_decode(&d->decoder, body, &frame);
+	if (error) {
+		return error;
+	}
+	const struct core_event event = { .kind = CORE_FRAME, .peer = peer, .frame = &frame };
+	driver_step(d, &event, now);
+	return 0;
+}
+
+bool driver_may_log(struct driver *d) {
+	const uint32_t lines_a_second = 10;
+	struct instant now = time_source_now();
+	if ((uint64_t)now.boot - d->log_tokens_at >= (uint64_t)SPAN_S) {
+		d->log_tokens_at = (uint64_t)now.boot;
+		d->log_tokens = lines_a_second;
+	}
+	return d->log_tokens > 0 && d->log_tokens-- > 0;
+}
+
+static void driver_on_peer_trouble(void *ctx, const char *who, const char *why) {
+	struct driver *d = ctx;
+	if (driver_may_log(d)) {
+		log_event(LEVEL_WARNING, "peer_refused", LOG_TEXT("peer", who), LOG_TEXT("why", why));
+	}
+}
+
+const struct peers_handlers driver_peers_handlers = {
+	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble,
+};
+
+/* ---- time ---- */
+
+/* Armed for an earlier time it stays: it goes off, the core looks at its clock, and says when next. So most turns of the
+ * loop set no timer. CLOCK_BOOTTIME, because the loop's own timers stop in suspend. */
+static void driver_arm(struct driver *d) {
+	int64_t at = core_deadline(d->core);
+	if (at >= d->armed_at) {
+		return;
+	}
+	int64_t positive = at > 0 ? at : 1; /* 0 would disarm it */
+	struct itimerspec when = { .it_value = { .tv_sec = positive / SPAN_S, .tv_nsec = positive % SPAN_S } };
+	CHECK(timerfd_settime(d->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0);
+	d->armed_at = at;
+}
+
+static void driver_on_timer(evutil_socket_t fd, short what, void *ctx) {
+	static const struct core_event tick = { .kind = CORE_TICK };
+	struct driver *d = ctx;
+	uint64_t times;
+	(void)what;
+	if (read(fd, &times, sizeof times) == sizeof times) {
+		d->armed_at = INT64_MAX;
+		driver_step_now(d, &tick);
+	}
+}
+
+/* ---- out ---- */
+
+static void driver_log_notes(struct driver *d) {
+	const struct core_note *note;
+	while ((note = core_out_note(d->out)) != NULL) {
+		log_core_note(d->core, note);
+		if (!d->on_voting) {
+			continue;
+		}
+		if (note->kind == NOTE_VOTING) {
+			d->on_voting(d->voting_ctx, true);
+		} else if (note->kind == NOTE_RECOVERING || note->kind == NOTE_DRAINING) {
+			d->on_voting(d->voting_ctx, false);
+		}
+	}
+}
+
+/* Everything for one peer into its buffer. True: there is something to write. */
+static bool driver_fill_peer(struct driver *d, uint32_t peer) {
+	struct frame frame;
+	bool filled = false;
+	while (core_out_frame(d->out, peer, &frame)) {
+		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
+		/* A backlog at its limit: the peer does not read. Losing the link is what the protocol can stand. */
+		if (to && peer_frame_encode(&frame, to) != 0) {
+			peers_reset(d->peers, peer);
+			d->lost_links |= (uint64_t)1 << peer;
+			to = NULL;
+		}
+		filled = filled || to;
+		core_out_sent(d->out, peer);
+	}
+	return filled;
+}
+
+static void driver_flush_peers(struct driver *d) {
+	uint32_t count = core_peer_count(d->core);
+	for (uint32_t peer = 0; peer < count; peer++) {
+		if (driver_fill_peer(d, peer) && peers_flush(d->peers, peer) != 0) {
+			d->lost_links |= (uint64_t)1 << peer;
+		}
+	}
+}
+
+static void driver_flush_replies(struct driver *d) {
+	const struct core_reply *reply;
+	while ((reply = core_out_reply(d->out)) != NULL) {
+		driver_answer(d, reply);
+	}
+}
+
+bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq) {
+	return core_out_persist(d->out, state, seq);
+}
+
+static void driver_flush_persist(struct driver *d) {
+	struct durable state;
+	uint64_t seq;
+	if (driver_take_persist(d, &state, &seq)) {
+		disk_write(d->disk, &state, seq);
+	}
+}
+
+static void driver_tell_lost_links(struct driver *d) {
+	while (d->lost_links) {
+		uint32_t peer = (uint32_t)__builtin_ctzll(d->lost_links);
+		d->lost_links &= d->lost_links - 1;
+		driver_on_peer_down(d, peer, "it does not read, or the connection broke");
+	}
+}
+
+void driver_flush(struct driver *d) {
+	driver_flush_peers(d); /* first: others wait for these */
+	driver_flush_replies(d);
+	driver_log_notes(d);
+	driver_flush_persist(d);
+	core_out_clear(d->out);
+	/* From here on connections may turn out to be broken, which is an event of the core again. */
+	if (d->sessions) {
+		sessions_flush(d->sessions);
+	}
+	driver_tell_lost_links(d);
+	driver_arm(d);
+}
+
+static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	driver_flush(ctx);
+}
+
+/* ---- life ---- */
+
+static void driver_init_facts(struct driver *d) {
+	uint32_t count = core_peer_count(d->core), self = core_self(d->core);
+	CHECK(count <= NODES_MAX && self < count);
+	for (uint32_t i = 0; i < count; i++) {
+		d->nodes[i] = core_peer(d->core, i);
+	}
+	d->facts = (struct client_facts){ .node = d->nodes[self]->name, .role = d->nodes[self]->master ? "master" : "replica",
+		.peers = d->nodes, .peer_count = count };
+}
+
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
+	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
+	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	d->out = core_out_new(d->core);
+	d->flush = event_new(base, -1, 0, driver_on_flush, d);
+	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST, driver_on_timer, d);
+	peer_decoder_init(&d->decoder, alloc);
+	if (!d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0) {
+		return PAWL_ENOMEM;
+	}
+	driver_init_facts(d);
+	d->started = d->last = time_source_now();
+	return 0;
+}
+
+void driver_done(struct driver *d) {
+	if (!d->base) {
+		return;
+	}
+	if (d->timer) {
+		event_free(d->timer);
+	}
+	if (d->flush) {
+		event_free(d->flush);
+	}
+	if (d->timer_fd >= 0) {
+		close(d->timer_fd);
+	}
+	if (d->requests.alloc) {
+		requests_done(&d->requests);
+	}
+	peer_decoder_done(&d->decoder);
+	core_out_free(d->out);
+	core_free(d->core);
+	*d = (struct driver){ 0 };
+}

@@ -1,0 +1,72 @@
+/* driver.h: between the core and the world. Everything that happens becomes an event of the core; once a turn of the loop,
+ * after all sockets that were readable have been read, what the core has to say leaves: one frame and one write for each
+ * peer, one write for each client.
+ *
+ *   sockets, timer, disk --core_step--> core_out --driver_flush (deferred to the end of the turn)--> sockets, disk, log
+ */
+#ifndef PAWL_NODE_DRIVER_H
+#define PAWL_NODE_DRIVER_H
+
+#include "core.h"
+#include "net_loop.h"
+#include "peer.h"
+#include "peers.h"
+#include "disk.h"
+#include "requests.h"
+#include "sessions.h"
+
+struct event;
+struct node_config;
+
+struct driver {
+	struct event_base *base;
+	struct core *core;
+	struct core_out *out;
+	struct peers *peers;       /* NULL: none (one master alone) */
+	struct sessions *sessions;
+	struct disk *disk;
+	struct requests requests;
+	struct peer_decoder decoder;
+	const struct node_config *config;
+	struct instant last, started;
+	int timer_fd;
+	struct event *timer, *flush;
+	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
+	struct client_facts facts;
+	const struct config_node *nodes[NODES_MAX];
+	/* What happened to connections while the core's output was being written: told to it afterwards. */
+	uint64_t lost_links;
+	uint64_t log_tokens_at; /* ns; see driver_may_log */
+	uint32_t log_tokens;
+	void (*on_voting)(void *ctx, bool voting); /* may be NULL */
+	void *voting_ctx;
+	void (*on_drain_request)(void *ctx, uint64_t request_id);
+	void *ctx;
+};
+
+/* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc);
+void driver_done(struct driver *d); /* after peers, sessions and disk are gone; accepts zeroed memory */
+
+/* One event. Links that the core gave up are reset before anything else can be read from them; the rest leaves later in this turn. */
+void driver_step(struct driver *d, const struct core_event *event, struct instant now);
+void driver_step_now(struct driver *d, const struct core_event *event);
+
+/* Everything that may leave leaves now. */
+void driver_flush(struct driver *d);
+void driver_flush_later(struct driver *d);
+
+/* At the start, before there is a network: what the core wants on disk, or false: nothing. */
+bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq);
+
+/* Whether another line about strangers may be logged: at most ten a second, so that nobody fills the disk from outside. */
+bool driver_may_log(struct driver *d);
+
+extern const struct peers_handlers driver_peers_handlers;       /* ctx: the driver */
+extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ctx: the driver */
+
+/* service.c */
+void driver_answer(struct driver *d, const struct core_reply *reply); /* one reply of the core */
+void driver_answer_done(struct driver *d, uint64_t request_id, int error); /* a `drain` */
+
+#endif

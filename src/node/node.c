@@ -1,0 +1,297 @@
+#include "node.h"
+
+#include <openssl/rand.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "config_file.h"
+#include "disk.h"
+#include "doors.h"
+#include "drain.h"
+#include "driver.h"
+#include "listener.h"
+#include "log.h"
+#include "pawl/error.h"
+#include "side_file.h"
+#include "state_file.h"
+
+#define CLIENT_MEMORY_MAX ((size_t)512 << 20) /* what all connections of clients together may take */
+
+struct node {
+	struct event_base *base;
+	const struct node_config *config;
+	struct allocator alloc, client_alloc;
+	struct alloc_counter client_memory;
+	struct net_loop loop, client_loop;
+	struct state_file *state_file;
+	struct durable durable;
+	struct driver driver;
+	struct drain drain;
+	struct doors doors;
+	bool restored;
+	void (*drained)(void *ctx, int error);
+	void *drained_ctx;
+};
+
+__attribute__((format(printf, 3, 4))) static int node_fail(int error, char why[NODE_WHY_BYTES], const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	vsnprintf(why, NODE_WHY_BYTES, format, args);
+	va_end(args);
+	return error;
+}
+
+static int node_no_memory(char why[NODE_WHY_BYTES]) {
+	return node_fail(PAWL_ENOMEM, why, "out of memory");
+}
+
+/* ---- events ---- */
+
+static void node_on_persisted(void *ctx, uint64_t seq, bool ok) {
+	struct node *node = ctx;
+	const struct core_event event = { .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = ok };
+	if (!ok) {
+		log_plain(LEVEL_ERROR, "state_file_failed");
+	}
+	driver_step_now(&node->driver, &event);
+}
+
+static void node_on_drain_answer(void *ctx, uint64_t tag, int error) {
+	struct node *node = ctx;
+	driver_answer_done(&node->driver, tag, error);
+}
+
+static void node_on_drain_request(void *ctx, uint64_t request_id) {
+	struct node *node = ctx;
+	if (drain_ask(&node->drain, node_on_drain_answer, node, request_id) != 0) {
+		driver_answer_done(&node->driver, request_id, PAWL_EBUSY);
+	}
+}
+
+static void node_on_drained(void *ctx, uint64_t tag, int error) {
+	struct node *node = ctx;
+	(void)tag;
+	node->drained(node->drained_ctx, error);
+}
+
+int node_drain(struct node *node, void (*done)(void *ctx, int error), void *ctx) {
+	node->drained = done;
+	node->drained_ctx = ctx;
+	return drain_ask(&node->drain, node_on_drained, node, 0);
+}
+
+/* ---- making one ---- */
+
+static int node_open_state(struct node *node, char why[NODE_WHY_BYTES]) {
+	const struct node_config *c = node->config;
+	struct problem problem = { "" };
+	int error = state_file_open(c->state_dir, c->birth.cluster, c->name, &node->state_file, &node->durable, &problem);
+	return error ? node_fail(error, why, "%s", problem.text) : 0;
+}
+
+static int node_make_core(struct node *node, struct core **out, char why[NODE_WHY_BYTES]) {
+	const struct node_config *c = node->config;
+	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core, .name = c->name, .birth = &c->birth,
+		.durable = &node->durable };
+	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
+	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
+	int error = core_new(&options, out);
+	if (error == PAWL_ENOMEM) {
+		return node_no_memory(why);
+	}
+	if (error) {
+		const struct config *used = node->durable.config.epoch ? &node->durable.config : &c->birth;
+		const char *problem = config_problem(used);
+		return node_fail(error, why, "node %s cannot be part of the cluster %s: %s", c->name, used->cluster,
+			problem ? problem : "its name is not among the nodes of the configuration");
+	}
+	return 0;
+}
+
+/* The side file of a drain, if there is one. Half of one is none: the core then recovers as after a crash. */
+static void node_restore(struct node *node) {
+	struct side_file *side = NULL;
+	struct problem problem = { "" };
+	struct slice bytes;
+	struct frame frame;
+	int more = 0;
+	enum side_found found = side_file_take(node->config->state_dir, node->durable.node_id, node->durable.boot, &side, &problem);
+	if (found == SIDE_BAD) {
+		log_event(LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
+	}
+	if (found != SIDE_TAKEN) {
+		return;
+	}
+	while ((more = side_file_next(side, &bytes)) == 1) {
+		if (peer_frame_decode(&node->driver.decoder, bytes, &frame) != 0) {
+			more = PAWL_EPROTOCOL;
+			break;
+		}
+		const struct core_event event = { .kind = CORE_RESTORE, .frame = &frame };
+		driver_step_now(&node->driver, &event);
+	}
+	side_file_free(side);
+	node->restored = more == 0;
+	if (more < 0) {
+		log_event(LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
+	}
+}
+
+static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
+	struct core *core;
+	int error = node_make_core(node, &core, why);
+	if (error) {
+		return error;
+	}
+	struct driver *d = &node->driver;
+	if (driver_init(d, node->base, core, &node->alloc) != 0 || drain_init(&node->drain, d, node->config->state_dir,
+		node->durable.node_id) != 0 || disk_new(node->base, node->state_file, node_on_persisted, node, &d->disk) != 0) {
+		return node_no_memory(why);
+	}
+	d->config = node->config;
+	d->on_drain_request = node_on_drain_request;
+	d->ctx = node;
+	node_restore(node);
+	return 0;
+}
+
+int node_new(const struct node_options *options, struct node **out_node, char why[NODE_WHY_BYTES]) {
+	struct node *node = calloc(1, sizeof *node);
+	if (!node) {
+		return node_no_memory(why);
+	}
+	node->base = options->base;
+	node->config = options->config;
+	node->alloc = alloc_libc(NULL);
+	node->client_memory.max = CLIENT_MEMORY_MAX;
+	node->client_alloc = alloc_libc(&node->client_memory);
+	int error = 0;
+	if (net_loop_init(&node->loop, node->base, &node->alloc) != 0
+		|| net_loop_init(&node->client_loop, node->base, &node->client_alloc) != 0) {
+		error = node_no_memory(why);
+	}
+	if (!error) {
+		error = node_open_state(node, why);
+	}
+	if (!error) {
+		error = node_make_driver(node, why);
+	}
+	if (error) {
+		node_free(node);
+		return error;
+	}
+	node->driver.on_voting = options->on_voting;
+	node->driver.voting_ctx = options->ctx;
+	*out_node = node;
+	return 0;
+}
+
+/* ---- starting ---- */
+
+/* Every start has a boot of its own. It is on disk before anybody can hear of it: two starts under one number would have
+ * their rounds mistaken for each other's. */
+static int node_start_core(struct node *node, char why[NODE_WHY_BYTES]) {
+	const struct core_event start = { .kind = CORE_START, .restored = node->restored };
+	struct core_event persisted = { .kind = CORE_PERSISTED, .persist_ok = true };
+	struct durable state;
+	driver_step_now(&node->driver, &start);
+	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
+		int error = state_file_write(node->state_file, &state);
+		if (error) {
+			return node_fail(error, why, "cannot write the state file in %s: is the disk full?", node->config->state_dir);
+		}
+		driver_step_now(&node->driver, &persisted);
+	}
+	return 0;
+}
+
+static int node_make_peers(struct node *node) {
+	struct driver *d = &node->driver;
+	struct core_status status;
+	struct peers_node nodes[NODES_MAX];
+	struct peers_options options = { .loop = &node->loop, .nodes = nodes, .count = core_peer_count(d->core),
+		.handlers = &driver_peers_handlers, .ctx = d };
+	if (options.count < 2) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < options.count; i++) {
+		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address };
+	}
+	core_status(d->core, d->last, &status);
+	options.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX,
+		.features = PEER_FEATURES, .id = node->durable.node_id, .boot = status.boot };
+	snprintf(options.hello.cluster, sizeof options.hello.cluster, "%s", core_config(d->core)->cluster);
+	snprintf(options.hello.node, sizeof options.hello.node, "%s", node->config->name);
+	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
+	return peers_new(&options, &d->peers);
+}
+
+static struct sessions_limits node_session_limits(const struct node_config *c) {
+	return (struct sessions_limits){ .clients = c->limits.clients, .requests_per_client = c->limits.requests_per_client,
+		.idle = c->limits.idle_timeout };
+}
+
+int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
+	struct driver *d = &node->driver;
+	const struct sessions_options sessions = { .loop = &node->client_loop, .limits = node_session_limits(node->config),
+		.handlers = &driver_sessions_handlers, .ctx = d };
+	int error = node_start_core(node, why);
+	if (error) {
+		return error;
+	}
+	if (node_make_peers(node) != 0 || sessions_new(&sessions, &d->sessions) != 0) {
+		return node_no_memory(why);
+	}
+	error = doors_open(&node->doors, &node->client_loop, d, node->config, why);
+	if (error) {
+		return error;
+	}
+	if (d->peers) {
+		peers_start(d->peers);
+	}
+	driver_flush_later(d);
+	return 0;
+}
+
+int node_reload(struct node *node, const struct node_config *config, char why[NODE_WHY_BYTES]) {
+	const struct sessions_limits limits = node_session_limits(config);
+	const char *problem = node_config_reload_problem(node->config, config);
+	if (problem) {
+		return node_fail(PAWL_EINVAL, why, "%s", problem);
+	}
+	int error = doors_reload(&node->doors, config, why);
+	if (error) {
+		return error;
+	}
+	node->config = node->driver.config = config;
+	sessions_set_limits(node->driver.sessions, &limits);
+	return 0;
+}
+
+void node_free(struct node *node) {
+	if (!node) {
+		return;
+	}
+	struct driver *d = &node->driver;
+	drain_stop(&node->drain);
+	disk_free(d->disk);
+	doors_close(&node->doors);
+	sessions_free(d->sessions);
+	peers_free(d->peers);
+	driver_done(d);
+	state_file_close(node->state_file);
+	net_loop_done(&node->client_loop);
+	net_loop_done(&node->loop);
+	free(node);
+}
+
+const char *node_client_address(const struct node *node, size_t n) {
+	return n < node->doors.client_count && node->doors.clients[n].listener
+		? listener_address(node->doors.clients[n].listener) : NULL;
+}
+
+const char *node_peer_address(const struct node *node) {
+	return node->doors.peer.listener ? listener_address(node->doors.peer.listener) : NULL;
+}

@@ -1,0 +1,161 @@
+#include "requests.h"
+
+#include "check.h"
+#include "pawl/error.h"
+
+/* Made with a client's first request, gone with the client: so that a connection that closes costs its own requests only. */
+struct requests_client {
+	struct map_node node;
+	struct list open;
+	uint64_t client;
+};
+
+static struct requests_client *requests_client_find(const struct requests *r, uint64_t client) {
+	struct map_node *node = map_first(&r->by_client, client);
+	return node ? CONTAINER_OF(node, struct requests_client, node) : NULL;
+}
+
+static struct requests_client *requests_client_of(struct requests *r, uint64_t client) {
+	struct requests_client *c = requests_client_find(r, client);
+	if (c) {
+		return c;
+	}
+	c = alloc_new(r->alloc, sizeof *c);
+	if (c) {
+		c->client = client;
+		list_init(&c->open);
+		map_insert(&r->by_client, &c->node, client);
+	}
+	return c;
+}
+
+static void requests_add(struct requests *r, struct requests_client *c, struct request *request) {
+	request->id = ++r->last_id;
+	request->client = c->client;
+	list_append(&c->open, &request->among);
+	map_insert(&r->by_id, &request->node, request->id);
+}
+
+int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out) {
+	if (r->by_id.count >= REQUESTS_MAX) {
+		return PAWL_EBUSY;
+	}
+	struct requests_client *c = requests_client_of(r, client);
+	struct request *request = c ? alloc_new(r->alloc, sizeof *request) : NULL;
+	if (!request) {
+		return PAWL_ENOMEM;
+	}
+	request->msgid = msgid;
+	requests_add(r, c, request);
+	*out = request;
+	return 0;
+}
+
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out) {
+	CHECK(count > 0);
+	if (r->by_id.count + count > REQUESTS_MAX) {
+		return PAWL_EBUSY;
+	}
+	struct requests_client *c = requests_client_of(r, client);
+	struct requests_batch *batch = c ? alloc_new(r->alloc, sizeof *batch) : NULL;
+	if (!batch) {
+		return PAWL_ENOMEM;
+	}
+	batch->client = client;
+	batch->msgid = msgid;
+	batch->count = batch->left = count;
+	batch->results = alloc_new(r->alloc, count * sizeof *batch->results);
+	batch->requests = alloc_new(r->alloc, count * sizeof *batch->requests);
+	if (!batch->results || !batch->requests) {
+		requests_batch_free(r, batch);
+		return PAWL_ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		batch->requests[i].batch = batch;
+		batch->requests[i].index = i;
+		requests_add(r, c, &batch->requests[i]);
+	}
+	*out = batch;
+	return 0;
+}
+
+struct request *requests_find(const struct requests *r, uint64_t id) {
+	struct map_node *node = map_first(&r->by_id, id);
+	return node ? CONTAINER_OF(node, struct request, node) : NULL;
+}
+
+static void requests_unlink(struct requests *r, struct request *request) {
+	map_remove(&r->by_id, &request->node);
+	list_remove(&request->among);
+}
+
+void requests_close(struct requests *r, struct request *request) {
+	CHECK(!request->batch);
+	requests_unlink(r, request);
+	alloc_free(r->alloc, request, sizeof *request);
+}
+
+struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result) {
+	struct requests_batch *batch = request->batch;
+	CHECK(batch && batch->left > 0);
+	requests_unlink(r, request);
+	batch->results[request->index] = *result;
+	return --batch->left == 0 ? batch : NULL;
+}
+
+void requests_batch_free(struct requests *r, struct requests_batch *batch) {
+	alloc_free(r->alloc, batch->results, batch->count * sizeof *batch->results);
+	alloc_free(r->alloc, batch->requests, batch->count * sizeof *batch->requests);
+	alloc_free(r->alloc, batch, sizeof *batch);
+}
+
+static void requests_client_free(struct requests *r, struct requests_client *c) {
+	struct list *first;
+	while ((first = list_first(&c->open)) != NULL) {
+		struct request *request = CONTAINER_OF(first, struct request, among);
+		struct requests_batch *batch = request->batch;
+		if (!batch) {
+			requests_close(r, request);
+			continue;
+		}
+		requests_unlink(r, request);
+		if (--batch->left == 0) {
+			requests_batch_free(r, batch);
+		}
+	}
+	map_remove(&r->by_client, &c->node);
+	alloc_free(r->alloc, c, sizeof *c);
+}
+
+void requests_forget(struct requests *r, uint64_t client) {
+	struct requests_client *c = requests_client_find(r, client);
+	if (c) {
+		requests_client_free(r, c);
+	}
+}
+
+int requests_init(struct requests *r, const struct allocator *alloc) {
+	*r = (struct requests){ .alloc = alloc };
+	int error = map_init(&r->by_id, alloc);
+	if (!error) {
+		error = map_init(&r->by_client, alloc);
+	}
+	if (error) {
+		requests_done(r);
+	}
+	return error;
+}
+
+void requests_done(struct requests *r) {
+	map_walk_begin(&r->by_client); /* removing must not move those that are still to come */
+	for (size_t bucket = 0; bucket < r->by_client.bucket_count; bucket++) {
+		struct map_node *node;
+		while ((node = map_bucket(&r->by_client, bucket)) != NULL) {
+			requests_client_free(r, CONTAINER_OF(node, struct requests_client, node));
+		}
+	}
+	map_walk_end(&r->by_client);
+	map_done(&r->by_id);
+	map_done(&r->by_client);
+	*r = (struct requests){ 0 };
+}

@@ -1,0 +1,54 @@
+/* requests.h: which answer of the core belongs to which request of which client; and batches, whose answer is many. */
+#ifndef PAWL_NODE_REQUESTS_H
+#define PAWL_NODE_REQUESTS_H
+
+#include "client.h"
+#include "list.h"
+#include "map.h"
+
+#define REQUESTS_MAX (1u << 20) /* under way in all */
+
+struct requests {
+	const struct allocator *alloc;
+	struct map by_id, by_client;
+	uint64_t last_id;
+};
+
+struct requests_batch; /* an `extend` with `locks` */
+
+struct request {
+	struct map_node node;
+	struct list among; /* of its client */
+	uint64_t id, client;
+	uint32_t msgid;
+	struct requests_batch *batch; /* NULL: a request of its own */
+	uint32_t index;               /* in the batch */
+};
+
+struct requests_batch {
+	uint64_t client;
+	uint32_t msgid;
+	uint32_t count, left;
+	struct client_extended *results;
+	struct request *requests;
+};
+
+int requests_init(struct requests *r, const struct allocator *alloc); /* 0 or PAWL_ENOMEM; allocator borrowed */
+void requests_done(struct requests *r); /* accepts zeroed memory */
+
+/* 0, PAWL_ENOMEM or PAWL_EBUSY. */
+int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out);
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out);
+
+struct request *requests_find(const struct requests *r, uint64_t id); /* NULL: its client is gone */
+
+/* Closes a request of its own. */
+void requests_close(struct requests *r, struct request *request);
+/* Closes one of a batch and keeps its result; the batch when it was the last, else NULL: encode it, then free it. */
+struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result);
+void requests_batch_free(struct requests *r, struct requests_batch *batch);
+
+/* Closes all of a client's. */
+void requests_forget(struct requests *r, uint64_t client);
+
+#endif

@@ -1,0 +1,287 @@
+/* service.c: requests of clients become events of the core, its replies answers; and who may ask for what. */
+#include <openssl/rand.h>
+
+#include "check.h"
+#include "config_file.h"
+#include "driver.h"
+#include "log.h"
+#include "pawl/error.h"
+
+/* ---- answers ---- */
+
+/* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
+ * an answer that never comes. */
+static void service_sever(struct driver *d, uint64_t client) {
+	sessions_drop(d->sessions, client);
+	requests_forget(&d->requests, client);
+	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
+	driver_step_now(d, &gone);
+}
+
+static void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
+	const struct client_refusal refusal = { .error = error, .field = log_slice(field), .message = message };
+	struct buffer *to = sessions_answer(d->sessions, client);
+	if (to && client_refusal_encode(msgid, &refusal, to) != 0) {
+		service_sever(d, client);
+	}
+	driver_flush_later(d);
+}
+
+static void service_answer_batch(struct driver *d, struct requests_batch *batch) {
+	struct buffer *to = sessions_answer(d->sessions, batch->client);
+	uint64_t client = batch->client;
+	int error = to ? client_batch_encode(batch->msgid, batch->results, batch->count, &d->facts, to) : 0;
+	requests_batch_free(&d->requests, batch);
+	if (error) {
+		service_sever(d, client);
+	}
+}
+
+void driver_answer(struct driver *d, const struct core_reply *reply) {
+	struct request *request = requests_find(&d->requests, reply->id);
+	if (!request) {
+		return; /* its client is gone */
+	}
+	if (request->batch) {
+		const struct client_extended result = client_extended_of(reply);
+		struct requests_batch *whole = requests_close_part(&d->requests, request, &result);
+		if (whole) {
+			service_answer_batch(d, whole);
+		}
+		return;
+	}
+	uint32_t msgid = request->msgid;
+	uint64_t client = request->client;
+	requests_close(&d->requests, request);
+	struct buffer *to = sessions_answer(d->sessions, client);
+	if (to && client_reply_encode(msgid, reply, &d->facts, to) != 0) {
+		service_sever(d, client);
+	}
+}
+
+void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
+	struct request *request = requests_find(&d->requests, request_id);
+	if (!request) {
+		return;
+	}
+	uint32_t msgid = request->msgid;
+	uint64_t client = request->client;
+	requests_close(&d->requests, request);
+	if (error) {
+		service_refuse(d, client, msgid, error, NULL, "what this node knows could not be written: its next start recovers as after a crash");
+		return;
+	}
+	struct buffer *to = sessions_answer(d->sessions, client);
+	if (to && client_done_encode(msgid, to) != 0) {
+		service_sever(d, client);
+	}
+	driver_flush_later(d);
+}
+
+/* ---- rights ---- */
+
+struct service_call {
+	struct driver *driver;
+	uint64_t client;
+	const struct session_who *who;
+	const struct client_request *request;
+	struct instant now;
+	bool trusted; /* a caller on this machine that the operator let in without a name */
+	bool admin;
+};
+
+static bool service_writes(enum client_method method) {
+	switch (method) {
+	case CLIENT_ACQUIRE:
+	case CLIENT_EXTEND:
+	case CLIENT_UPDATE:
+	case CLIENT_RELEASE:
+	case CLIENT_BREAK:
+		return true;
+	case CLIENT_GET:
+	case CLIENT_LIST:
+	case CLIENT_WAIT:
+	case CLIENT_WAITERS:
+	case CLIENT_STATUS:
+	case CLIENT_PING:
+	case CLIENT_DRAIN:
+		return false;
+	}
+	CHECK(false);
+}
+
+static bool service_may_use(const struct service_call *call, struct slice key) {
+	return call->trusted || call->admin
+		|| acl_allows(call->driver->config, call->who->identity, service_writes(call->request->method), key);
+}
+
+static bool service_may(const struct service_call *call) {
+	const struct client_request *request = call->request;
+	if (!(request->present & CLIENT_HAS_LOCKS)) {
+		return service_may_use(call, request->core.key);
+	}
+	for (size_t i = 0; i < request->lock_count; i++) {
+		if (!service_may_use(call, request->locks[i].key)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- requests for the core ---- */
+
+static struct core_request service_core_request(const struct service_call *call) {
+	struct core_request request = call->request->core;
+	request.client = call->client;
+	request.identity = call->who->identity;
+	request.admin = call->admin;
+	return request;
+}
+
+static void service_step(const struct service_call *call, const struct core_request *request) {
+	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->client };
+	driver_step(call->driver, &event, call->now);
+}
+
+static void service_call_core(const struct service_call *call) {
+	struct driver *d = call->driver;
+	struct request *open;
+	struct core_request request = service_core_request(call);
+	if (request.op == CORE_ACQUIRE && !(call->request->present & CLIENT_HAS_LOCK_ID)) {
+		CHECK(RAND_bytes(request.lock_id.b, sizeof request.lock_id.b) == 1);
+	}
+	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
+		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
+	request.id = open->id;
+	service_step(call, &request);
+}
+
+/* The core sees each lock on its own; what it sends to a master for all of them leaves in one frame anyway. */
+static void service_call_batch(const struct service_call *call) {
+	struct driver *d = call->driver;
+	const struct client_request *asked = call->request;
+	struct requests_batch *batch;
+	if (requests_open_batch(&d->requests, call->client, asked->msgid, (uint32_t)asked->lock_count, &batch) != 0) {
+		service_refuse(d, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
+	for (size_t i = 0; i < asked->lock_count; i++) {
+		struct core_request request = service_core_request(call);
+		request.id = batch->requests[i].id;
+		request.key = asked->locks[i].key;
+		request.lock_id = asked->locks[i].lock_id;
+		request.lease = asked->locks[i].lease;
+		request.token = asked->locks[i].token;
+		service_step(call, &request);
+	}
+}
+
+/* ---- what the node answers itself ---- */
+
+static void service_status(const struct service_call *call) {
+	struct driver *d = call->driver;
+	struct core_status core;
+	struct client_status status = { 0 };
+	core_status(d->core, d->last, &core);
+	client_status_of_core(&status, &core, core_config(d->core), &d->facts);
+	status.version = slice_str(PAWL_VERSION);
+	status.clients = sessions_count(d->sessions);
+	status.uptime = instant_elapsed_long(call->now, d->started);
+	struct buffer *to = sessions_answer(d->sessions, call->client);
+	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {
+		service_sever(d, call->client);
+	}
+	driver_flush_later(d);
+}
+
+static void service_ping(const struct service_call *call) {
+	struct driver *d = call->driver;
+	struct buffer *to = sessions_answer(d->sessions, call->client);
+	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION, d->facts.node, to) != 0) {
+		service_sever(d, call->client);
+	}
+	driver_flush_later(d);
+}
+
+static void service_drain(const struct service_call *call) {
+	struct driver *d = call->driver;
+	struct request *open;
+	if (!call->admin) {
+		service_refuse(d, call->client, call->request->msgid, PAWL_EDENIED, NULL,
+			"only an administrator may drain a node: name the identity in [acl] admin");
+		return;
+	}
+	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
+		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
+	log_event(LEVEL_NOTICE, "drain_asked", LOG_BYTES("by", call->who->identity));
+	d->on_drain_request(d->ctx, open->id);
+}
+
+static void service_dispatch(const struct service_call *call) {
+	switch (call->request->method) {
+	case CLIENT_EXTEND:
+		if (call->request->present & CLIENT_HAS_LOCKS) {
+			service_call_batch(call);
+			return;
+		}
+		service_call_core(call);
+		return;
+	case CLIENT_ACQUIRE:
+	case CLIENT_UPDATE:
+	case CLIENT_RELEASE:
+	case CLIENT_GET:
+	case CLIENT_LIST:
+	case CLIENT_WAIT:
+	case CLIENT_WAITERS:
+	case CLIENT_BREAK:
+		service_call_core(call);
+		return;
+	case CLIENT_STATUS:
+		service_status(call);
+		return;
+	case CLIENT_PING:
+		service_ping(call);
+		return;
+	case CLIENT_DRAIN:
+		service_drain(call);
+		return;
+	}
+}
+
+static bool service_needs_rights(enum client_method method) {
+	return method != CLIENT_STATUS && method != CLIENT_PING && method != CLIENT_DRAIN;
+}
+
+/* ---- the sessions' events ---- */
+
+static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
+	struct instant now) {
+	struct driver *d = ctx;
+	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .now = now };
+	call.trusted = who->local && who->identity.size == 0;
+	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
+	if (service_needs_rights(request->method) && !service_may(&call)) {
+		service_refuse(d, client, request->msgid, PAWL_EDENIED, "key", "the access rules of this node do not allow it to this identity");
+		return;
+	}
+	service_dispatch(&call);
+}
+
+static void service_on_gone(void *ctx, uint64_t client) {
+	struct driver *d = ctx;
+	requests_forget(&d->requests, client);
+	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
+	driver_step_now(d, &gone);
+}
+
+static void service_on_trouble(void *ctx, const char *from, const char *why) {
+	if (driver_may_log(ctx)) {
+		log_event(LEVEL_WARNING, "client_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
+	}
+}
+
+const struct sessions_handlers driver_sessions_handlers = { service_on_request, service_on_gone, service_on_trouble };
