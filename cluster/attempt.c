@@ -1,0 +1,447 @@
+/* attempt.c: acquiring, up to the commit: promises, the queue, the turn (sections 2 and 5).
+ *
+ *   ASKING --q promises--> COMMITTING (commit.c)
+ *     | refused
+ *   QUEUED --turn--> TURN --q promises--> COMMITTING
+ *     ^               |  \--a rival's promise--> PAUSED --> TURN
+ *     \--given back---/
+ * In every state before COMMITTING the end of the wait, or the last caller's leaving, withdraws everything.
+ */
+#include "state.h"
+
+#define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
+#define OPEN VOTE_BIT(VOTE_ASKED)
+
+/* The first voting master this node is linked with, in the order of hash(key, master). */
+int attempt_home(const struct core *core, struct slice key) {
+	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu }; /* the same on every node */
+	uint64_t h = siphash(order, key.data, key.size), best = 0;
+	int home = -1;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		uint64_t rank = (h ^ id128_word(core->peers[i].id)) * 0x9e3779b97f4a7c15u;
+		rank ^= rank >> 31;
+		if (peer_votes(core, i) && (home < 0 || rank > best)) {
+			home = (int)i;
+			best = rank;
+		}
+	}
+	return home;
+}
+
+/* ---- giving up ---- */
+
+static void withdraw(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
+	struct message m = op_message(op, MESSAGE_WITHDRAW);
+	m.attempt = promise ? op->attempt : 0;
+	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
+	if (peer_reachable(core, slot)) {
+		out_send(core, slot, &m);
+	}
+}
+
+/* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
+static void withdraw_all(struct core *core, struct op *op, bool entry) {
+	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_KEPT) | VOTE_BIT(VOTE_GONE);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		bool promise = op->attempt && ((asked >> op->votes[i].state) & 1);
+		bool home = entry && op->ticket.seq && op->home == (int)i;
+		if (promise || home) {
+			withdraw(core, op, i, promise, home);
+		}
+	}
+}
+
+void attempt_give_up(struct core *core, struct op *op) {
+	withdraw_all(core, op, true);
+}
+
+static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
+	if (op->record == NULL || r->error != PAWL_EHELD) {
+		return;
+	}
+	r->held = true;
+	r->contested = op->contested_seen;
+	r->entry.token = op->record->token;
+	r->entry.remaining = instant_left_long(core->now, op->record->end);
+	r->held = out_copy(core, record_owner(op->record), &r->entry.owner) && out_copy(core, op->key, &r->entry.key);
+}
+
+void attempt_fail(struct core *core, struct op *op, int error) {
+	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
+	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns waited = instant_elapsed_short(core->now, c->arrived);
+		struct core_reply *r = op_reply(core, c, error);
+		r->votes = votes;
+		r->acks = acks;
+		r->waited = waited;
+		fill_holder(core, op, r);
+	}
+	attempt_give_up(core, op);
+	op_free(core, op);
+}
+
+/* For the answer "held": who holds it, as far as a master told. */
+void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
+	op->contested_seen = op->contested_seen || m->status == STATUS_CONTESTED;
+	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) || (op->record && op->record->token >= m->token)) {
+		return;
+	}
+	struct slice none = slice_of(NULL, 0);
+	struct record *r = record_new(core, m->owner, none, none);
+	if (r) {
+		r->token = m->token;
+		r->end = instant_add(core->now, (span_ns)m->left_us * SPAN_US);
+		record_free(core, op->record);
+		op->record = r;
+	}
+}
+
+/* ---- asking for promises ---- */
+
+static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) {
+	struct message m = op_message(op, MESSAGE_PROMISE);
+	m.attempt = op->attempt;
+	m.flags = (turn ? FLAG_TURN : 0) | (op->home == (int)slot ? FLAG_HOME : 0);
+	op_ask(core, op, slot, &m);
+}
+
+static void ask_all(struct core *core, struct op *op, bool turn) {
+	op->attempt = op_next_round(core, op);
+	op->state = turn ? OP_TURN : OP_ASKING;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ask_one(core, op, i, turn);
+	}
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	attempt_judge(core, op); /* nobody may be linked */
+}
+
+void attempt_start(struct core *core, struct op *op) {
+	op->until = op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
+	op->home = attempt_home(core, op->key);
+	list_append(&core->waiting, &op->waiting);
+	ask_all(core, op, false);
+}
+
+/* ---- the queue ---- */
+
+static void enqueue_at(struct core *core, struct op *op) {
+	struct message m = op_message(op, MESSAGE_ENQUEUE);
+	m.round = op->queue_round;
+	m.attempt = op->attempt;
+	m.ticket = op->ticket;
+	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
+	m.flags = op->try_lock ? 0 : FLAG_WAIT;
+	out_send(core, (uint32_t)op->home, &m);
+}
+
+void attempt_enqueue(struct core *core, struct op *op) {
+	if (op->ticket.seq == 0) { /* its place among all that are waiting anywhere */
+		master_raise_clock(core, core->clock + 1);
+		op->ticket = (struct ticket){ core->clock, ++core->ticket_next };
+	}
+	op->attempt = op->queue_round = op_next_round(core, op);
+	op->state = OP_QUEUED;
+	op->home = attempt_home(core, op->key);
+	if (op->home >= 0) {
+		enqueue_at(core, op);
+	} else {
+		core->homes_stale = true;
+	}
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+}
+
+/* Whenever its home changes, a request is entered again, with the same ticket. */
+static void rehome(struct core *core, struct op *op) {
+	int home = attempt_home(core, op->key);
+	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
+	if (!waits || home == op->home) {
+		core->homes_stale = core->homes_stale || (waits && home < 0);
+		return;
+	}
+	if (op->home >= 0 && peer_reachable(core, (uint32_t)op->home)) {
+		COUNT(core, home_changed);
+		withdraw(core, op, (uint32_t)op->home, false, true);
+	} else if (op->home >= 0) {
+		COUNT(core, home_lost);
+	}
+	op->home = home;
+	if (op->state == OP_QUEUED) {
+		attempt_enqueue(core, op);
+	} else if (home >= 0) { /* it goes on with the turn it has; the new home's turn will meet it */
+		op->queue_round = op->round;
+		enqueue_at(core, op);
+	}
+}
+
+void attempt_rehome_all(struct core *core) {
+	core->homes_stale = false;
+	for (struct list *n = list_first(&core->waiting), *next; n; n = next) {
+		next = list_after(&core->waiting, n);
+		rehome(core, CONTAINER_OF(n, struct op, waiting));
+	}
+}
+
+void attempt_rehome_beat(struct core *core) {
+	if (core->homes_stale) {
+		attempt_rehome_all(core);
+	}
+}
+
+static void queue_answer(struct core *core, struct op *op, const struct message *m) {
+	attempt_note_holder(core, op, m);
+	switch (m->status) {
+	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
+		op->ticket.seq = 0; /* no entry is there */
+		attempt_fail(core, op, PAWL_EHELD);
+		break;
+	case STATUS_FULL:
+		op->ticket.seq = 0;
+		attempt_fail(core, op, PAWL_EFULL);
+		break;
+	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
+		op->home = op->state == OP_QUEUED ? -1 : op->home;
+		core->homes_stale = true;
+		break;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
+	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
+	case STATUS_BALLOT: case STATUS_ABSENT:
+		break;
+	}
+}
+
+/* ---- votes on promises ---- */
+
+static enum vote_state vote_of(enum status s) {
+	switch (s) {
+	case STATUS_OK: return VOTE_OK;
+	case STATUS_HELD_SELF: return VOTE_SELF;
+	case STATUS_KEPT: return VOTE_KEPT;
+	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_PROMISED: return VOTE_RIVAL;
+	case STATUS_QUEUED: return VOTE_QUEUED;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
+static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	v->state = vote_of(m->status);
+	v->status = m->status;
+	v->fresh = true;
+	v->token = m->token;
+	v->noted = m->noted;
+	attempt_note_holder(core, op, m);
+}
+
+/* The home's turn is its promise; the others are asked now. */
+static void turn_arrived(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if ((int)from != op->home) {
+		return;
+	}
+	if (op->state == OP_QUEUED) {
+		op->state = OP_TURN;
+		op->sent = core->now;
+		op->votes[from].boot = core->peers[from].boot;
+		take_vote(core, op, from, m);
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (i != from) {
+				ask_one(core, op, i, true);
+			}
+		}
+		struct instant at = instant_add(core->now, core->config.request_timeout);
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+		attempt_judge(core, op);
+	} else if (op->state == OP_TURN) { /* a second turn: of a new home, or because the lock_id has become held */
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (i == from || m->status == STATUS_HELD_SELF) {
+				ask_one(core, op, i, true);
+			}
+		}
+	}
+}
+
+void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
+		if (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED) {
+			queue_answer(core, op, m);
+		}
+	} else if (m->kind == MESSAGE_TURN) {
+		turn_arrived(core, op, from, m);
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER && (op->state == OP_ASKING || op->state == OP_TURN)) {
+		take_vote(core, op, from, m);
+		attempt_judge(core, op);
+	}
+}
+
+/* A held record has displaced our promise there. */
+void attempt_displaced(struct core *core, uint32_t from, const struct message *m) {
+	struct op *op = from < core->masters ? op_find(core, m->attempt) : NULL;
+	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt || op->votes[from].state != VOTE_OK) {
+		return;
+	}
+	if (op->state == OP_ASKING) {
+		op->votes[from].state = VOTE_HELD;
+		attempt_judge(core, op);
+	} else if (op->state == OP_TURN) {
+		ask_one(core, op, from, true); /* it will be kept there */
+		attempt_judge(core, op);
+	}
+}
+
+/* ---- judging ---- */
+
+static int final_error(const struct core *core, const struct op *op) {
+	int error = PAWL_OK;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED) {
+			enum status s = op->votes[i].status;
+			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : PAWL_ELOST;
+		}
+	}
+	return error;
+}
+
+/* A try-lock is refused for held records or silence, never because of a tie. */
+static int try_error(const struct core *core, const struct op *op) {
+	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
+	if (op_votes(core, op, hopeful) >= core->quorum) {
+		return PAWL_OK;
+	}
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;
+}
+
+/* The first attempt has not got its quorum: withdraw, and enter the queue. */
+static void refused(struct core *core, struct op *op) {
+	int error = final_error(core, op);
+	if (error == PAWL_OK && op->try_lock) {
+		error = try_error(core, op);
+	}
+	if (error != PAWL_OK) {
+		attempt_fail(core, op, error);
+		return;
+	}
+	withdraw_all(core, op, false);
+	if (op->try_lock) {
+		COUNT(core, try_tie);
+		op->until = instant_add(core->now, 2 * core->config.promise_timeout);
+	}
+	attempt_enqueue(core, op);
+}
+
+/* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
+static void back_off(struct core *core, struct op *op) {
+	COUNT(core, turn_rival);
+	withdraw_all(core, op, false);
+	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
+	for (uint32_t i = 0; i < op->pauses && most < cap; i++) {
+		most *= 2;
+	}
+	op->pauses++;
+	op->state = OP_PAUSED;
+	op_next_round(core, op);
+	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most < cap ? most : cap));
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+void attempt_judge(struct core *core, struct op *op) {
+	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
+	if (alive >= core->quorum) {
+		commit_start(core, op);
+		return;
+	}
+	if (op->state == OP_ASKING) {
+		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
+		/* before it has q, the home's refusal is enough; a try-lock hears the others out about a held record */
+		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED || (home == VOTE_HELD && !op->try_lock);
+		if (by_home || alive + open < core->quorum) {
+			refused(core, op);
+		}
+		return;
+	}
+	int error = final_error(core, op);
+	if (error != PAWL_OK && op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
+		attempt_fail(core, op, error);
+	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
+		attempt_fail(core, op, try_error(core, op));
+	} else if (op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && alive + open < core->quorum) {
+		back_off(core, op);
+	}
+}
+
+/* ---- time ---- */
+
+static void wait_ended(struct core *core, struct op *op) {
+	uint32_t voting = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		voting += peer_votes(core, i);
+	}
+	COUNT(core, wait_ended);
+	attempt_fail(core, op, voting < core->quorum ? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
+}
+
+/* A turn that q masters have not answered within request_timeout is given back; the entry goes behind the others. */
+static void turn_check(struct core *core, struct op *op) {
+	uint32_t answered = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		answered += op->votes[i].fresh;
+	}
+	if (answered < core->quorum) {
+		COUNT(core, turn_given_back);
+		withdraw_all(core, op, true);
+		op->ticket.seq = 0;
+		attempt_enqueue(core, op);
+		return;
+	}
+	struct instant renew = instant_add(op->sent, core->config.promise_timeout / 2);
+	if (!instant_expired(core->now, renew)) {
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(renew, op->until) ? op->until : renew);
+		return;
+	}
+	/* promises that wait for q are renewed with the turn */
+	op->sent = core->now;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		enum vote_state was = op->votes[i].state;
+		op->votes[i].fresh = false;
+		ask_one(core, op, i, true);
+		if (op->votes[i].state == VOTE_ASKED && (was == VOTE_OK || was == VOTE_SELF || was == VOTE_KEPT)) {
+			op->votes[i].state = was; /* until it says otherwise */
+		}
+	}
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+void attempt_timer(struct core *core, struct op *op) {
+	if (instant_expired(core->now, op->until)) {
+		wait_ended(core, op);
+		return;
+	}
+	switch (op->state) {
+	case OP_ASKING:
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (op->votes[i].state == VOTE_ASKED) {
+				op->votes[i].state = VOTE_GONE; /* has not answered within request_timeout: cannot be had */
+			}
+		}
+		attempt_judge(core, op);
+		break;
+	case OP_QUEUED:
+		timer_at(core, &op->timer, TIMER_OP, op->until);
+		break;
+	case OP_TURN:
+		turn_check(core, op);
+		break;
+	case OP_PAUSED:
+		ask_all(core, op, true);
+		break;
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_LINGERING:
+		CHECK(!"no such state before the commit");
+	}
+}

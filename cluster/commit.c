@@ -1,0 +1,122 @@
+/* commit.c: the second phase of an acquire: the token, the acceptances, the answer, and afterwards teaching (section 2). */
+#include "state.h"
+
+/* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
+ * token that is above every noted and not below any other token: that one, so that a repeat gives the same answer. */
+static uint64_t choose_token(struct core *core, const struct op *op, bool *reused) {
+	uint64_t highest = core->clock, token = 0, noted = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct vote *v = &op->votes[i];
+		if (v->state != VOTE_OK && v->state != VOTE_SELF) {
+			continue;
+		}
+		noted = v->noted > noted ? v->noted : noted;
+		token = v->state == VOTE_SELF && v->token > token ? v->token : token;
+	}
+	uint32_t same = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		same += op->votes[i].state == VOTE_SELF && op->votes[i].token == token;
+	}
+	*reused = same >= core->quorum && token > noted;
+	highest = noted > highest ? noted : highest;
+	highest = token > highest ? token : highest;
+	return *reused ? token : highest + 1;
+}
+
+void commit_start(struct core *core, struct op *op) {
+	bool reused;
+	op->token = choose_token(core, op, &reused);
+	if (op->token > TOKEN_MAX) {
+		attempt_fail(core, op, PAWL_EFULL);
+		return;
+	}
+	core->counts[COUNT_token_reused] += reused;
+	master_raise_clock(core, op->token);
+	list_remove(&op->waiting);
+	op_next_round(core, op);
+	op->state = OP_COMMITTING;
+	struct message m = op_message(op, MESSAGE_COMMIT);
+	m.attempt = op->attempt;
+	m.token = op->token;
+	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		m.ticket = op->home == (int)i ? op->ticket : (struct ticket){ 0, 0 };
+		op_ask(core, op, i, &m);
+	}
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+}
+
+/* What the holder may count on, from the instant at which it sent the request. */
+static span_ns valid_of(const struct core *core, const struct op *op, const struct caller *c) {
+	uint32_t drift = core->config.drift_ppm;
+	span_ns waited = instant_elapsed_short(op->sent, c->arrived);
+	if (waited > 0) {
+		return span_shrink(clock_saturating_add(waited, op->lease), drift);
+	}
+	span_ns after = span_grow(instant_elapsed_long(c->arrived, op->sent), drift); /* it joined after the commit was sent */
+	span_ns valid = span_shrink(op->lease, drift) - after;
+	return valid > 0 ? valid : 0;
+}
+
+static void held(struct core *core, struct op *op) {
+	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	if (instant_distrusted(core->now, deadline)) {
+		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns valid = valid_of(core, op, c), waited = instant_elapsed_short(core->now, c->arrived);
+		struct core_reply *r = op_reply(core, c, PAWL_OK);
+		r->token = op->token;
+		r->valid = valid;
+		r->waited = waited;
+		r->votes = core->quorum;
+		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	}
+	belief_set(core, op->lock_id, deadline, op->token);
+	op->until = deadline;
+	op_linger(core, op);
+	for (uint32_t i = 0; i < core->masters; i++) { /* those that refused its token as stale are taught */
+		if (op->votes[i].state == VOTE_STALE) {
+			linger_teach(core, op, i);
+		}
+	}
+	linger_settle(core, op);
+}
+
+void commit_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (acks >= core->quorum) {
+		held(core, op);
+	} else if (over || acks + open < core->quorum) {
+		bool by_record = op_votes(core, op, VOTE_BIT(VOTE_HELD)) != 0;
+		bool full = op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum;
+		attempt_fail(core, op, by_record ? PAWL_EHELD : full ? PAWL_EFULL : PAWL_ENOQUORUM);
+	}
+}
+
+void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind != MESSAGE_COMMIT_ANSWER) {
+		return;
+	}
+	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
+		COUNT(core, answer_late);
+		commit_judge(core, op, true);
+		return;
+	}
+	struct vote *v = &op->votes[from];
+	v->status = m->status;
+	switch (m->status) {
+	case STATUS_OK: v->state = VOTE_OK; break;
+	case STATUS_STALE: v->state = VOTE_STALE; break;
+	case STATUS_HELD: case STATUS_CONTESTED: v->state = VOTE_HELD; break;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
+	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT:
+		v->state = VOTE_REFUSED;
+		break;
+	}
+	commit_judge(core, op, false);
+}

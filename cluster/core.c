@@ -1,0 +1,305 @@
+/* core.c: the one entry. Expiry runs for the step's time first; then the event; then what the node says to itself. */
+#include "state.h"
+
+static uint64_t or_default(uint64_t value, uint64_t standard) {
+	return value ? value : standard;
+}
+
+static void set_limits(struct core_limits *to, const struct core_limits *from) {
+	*to = *from;
+	to->keys = or_default(from->keys, 4000000);
+	to->memory_bytes = or_default(from->memory_bytes, (uint64_t)4 << 30);
+	to->value_bytes = (uint32_t)or_default(from->value_bytes, VALUE_MAX_DEFAULT);
+	to->waiters = (uint32_t)or_default(from->waiters, 100000);
+	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
+	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
+	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
+	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
+	to->lingering = (uint32_t)or_default(from->lingering, LINGERING_DEFAULT);
+	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
+}
+
+static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct core *core = ctx;
+	if (new_size > old_size && core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
+		return NULL;
+	}
+	void *moved = core->outer.resize(core->outer.ctx, p, old_size, new_size);
+	if (moved || new_size == 0) {
+		core->memory_used += new_size - old_size;
+	}
+	return moved;
+}
+
+static int init_maps(struct core *core) {
+	struct map *maps[] = { &core->keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		if (map_init(maps[i], &core->alloc) != 0) {
+			return PAWL_ENOMEM;
+		}
+	}
+	return released_init(core);
+}
+
+static int init_identity(struct core *core, const struct core_options *o) {
+	const struct config *config = o->durable->config.epoch ? &o->durable->config : o->birth;
+	if (config == NULL || config_problem(config) != NULL || strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
+		return PAWL_EINVAL;
+	}
+	int self = config_find_name(config, o->name);
+	if (self < 0) {
+		return PAWL_EINVAL;
+	}
+	memcpy(core->name, o->name, strlen(o->name) + 1);
+	core->self = (uint32_t)self;
+	core->config = *config;
+	core->durable = *o->durable;
+	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
+	if (born && !id128_equal(config->nodes[self].id, core->durable.node_id)) {
+		return PAWL_EINVAL;
+	}
+	core->peer_count = config->node_count;
+	core->masters = config_masters(config);
+	core->quorum = config_quorum(config);
+	core->state = born ? CORE_RECOVERING : CORE_UNBORN;
+	core->config_hash = born ? config_hash(config) : 0;
+	return 0;
+}
+
+int core_new(const struct core_options *o, struct core **out) {
+	struct core *core = alloc_new(o->alloc, sizeof *core);
+	if (core == NULL) {
+		return PAWL_ENOMEM;
+	}
+	core->outer = *o->alloc;
+	core->alloc = (struct allocator){ count_resize, core };
+	core->hash_key = o->hash_key;
+	set_limits(&core->limits, &o->limits);
+	prng_init(&core->prng, o->seed);
+	list_init(&core->ops);
+	list_init(&core->lingering);
+	list_init(&core->waiting);
+	list_init(&core->lists);
+	list_init(&core->op_pool);
+	int e = init_identity(core, o);
+	if (e == 0) {
+		peers_init(core);
+		e = init_maps(core);
+	}
+	if (e != 0) {
+		core_free(core);
+		return e;
+	}
+	*out = core;
+	return 0;
+}
+
+static void free_keys(struct core *core) {
+	for (size_t b = 0; core->keys.segments && b < core->keys.bucket_count; b++) {
+		struct map_node *n;
+		while ((n = map_bucket(&core->keys, b)) != NULL) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			while (key->held) {
+				struct record *r = key->held;
+				key->held = r->next;
+				record_free(core, r);
+			}
+			if (key->promise) {
+				key_drop_promise(core, key);
+			}
+			if (key->more) {
+				queue_free_all(core, key);
+				alloc_free(&core->alloc, key->more, sizeof *key->more);
+			}
+			map_remove(&core->keys, n);
+			alloc_free(&core->alloc, key, sizeof *key + key->size);
+		}
+	}
+}
+
+void core_free(struct core *core) {
+	if (core == NULL) {
+		return;
+	}
+	op_free_all(core);
+	free_keys(core);
+	belief_done(core);
+	released_done(core);
+	struct map *maps[] = { &core->keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		map_done(maps[i]);
+	}
+	struct allocator outer = core->outer;
+	alloc_free(&outer, core, sizeof *core);
+}
+
+/* ---- one step ---- */
+
+static void timer_fired(struct core *core, struct timer *t) {
+	switch (t->kind) {
+	case TIMER_KEY: {
+		struct key *key = CONTAINER_OF(t, struct key, timer);
+		if (table_expire(core, key)) {
+			table_settle(core, key);
+		}
+		break;
+	}
+	case TIMER_OP:
+		op_timer(core, CONTAINER_OF(t, struct op, timer));
+		break;
+	case TIMER_BELIEF:
+		belief_timer(core, CONTAINER_OF(t, struct belief, timer));
+		break;
+	case TIMER_NODE:
+		peers_beat(core);
+		persist_beat(core);
+		recovery_beat(core);
+		attempt_rehome_beat(core);
+		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+		break;
+	}
+}
+
+static void expire(struct core *core) {
+	struct wheel_timer *t;
+	while ((t = wheel_expire(&core->wheel, core->now.boot)) != NULL) {
+		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
+	}
+}
+
+void step_message(struct core *core, uint32_t from, const struct message *m) {
+	switch (m->kind) {
+	case MESSAGE_PROMISE: case MESSAGE_COMMIT: case MESSAGE_WITHDRAW: case MESSAGE_EXTEND: case MESSAGE_FETCH: case MESSAGE_LEARN:
+	case MESSAGE_RELEASE: case MESSAGE_BREAK: case MESSAGE_PREPARE: case MESSAGE_WRITE: case MESSAGE_READ: case MESSAGE_ENQUEUE:
+	case MESSAGE_WAITERS:
+		master_handle(core, from, m);
+		break;
+	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
+	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
+	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_WAITERS_ANSWER:
+		op_answer(core, from, m);
+		break;
+	case MESSAGE_DISPLACED:
+		attempt_displaced(core, from, m);
+		break;
+	case MESSAGE_SNAPSHOT:
+		snapshot_asked(core, from, m);
+		break;
+	case MESSAGE_SNAPSHOT_GO_ON:
+		snapshot_go_on(core, from, m);
+		break;
+	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_END:
+		recovery_message(core, from, m);
+		break;
+	case MESSAGE_PING: {
+		struct message pong = { .kind = MESSAGE_PONG, .round = m->round };
+		out_send(core, from, &pong);
+		break;
+	}
+	case MESSAGE_PONG:
+		peer_pong(core, from, m);
+		break;
+	case MESSAGE_PLEDGE:
+		birth_pledge(core, from, m);
+		break;
+	}
+}
+
+static void say_to_self(struct core *core) {
+	struct message m;
+	while (out_take_local(core, &m)) {
+		step_message(core, core->self, &m);
+	}
+	out_local_done(core);
+}
+
+static void start(struct core *core, bool restored) {
+	core->started = core->now;
+	persist_start(core);
+	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
+	timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+	if (core->state != CORE_UNBORN) {
+		recovery_start(core, restored);
+	} else {
+		birth_go_on(core);
+	}
+}
+
+static void handle(struct core *core, const struct core_event *e) {
+	switch (e->kind) {
+	case CORE_START: start(core, e->restored); break;
+	case CORE_RESTORE: drain_restore(core, e->frame); break;
+	case CORE_TICK: break;
+	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
+	case CORE_PEER_UP: peer_up(core, e->peer, e->peer_id, e->peer_boot); break;
+	case CORE_PEER_DOWN: peer_down(core, e->peer); break;
+	case CORE_REQUEST: request_handle(core, e->request); break;
+	case CORE_CLIENT_GONE: op_client_gone(core, e->client); break;
+	case CORE_PERSISTED: persist_done(core, e->persist_seq, e->persist_ok); break;
+	case CORE_DRAIN: drain_start(core); break;
+	}
+}
+
+void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
+	CHECK(!core->stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
+	if (!core->stepped) {
+		wheel_init(&core->wheel, now.boot);
+		core->last_step = now;
+		core->stepped = true;
+	}
+	core->now = now;
+	core->out = out;
+	span_ns still = instant_elapsed_long(now, core->last_step);
+	bool stale = still > core->config.request_timeout;
+	core->last_step = now;
+	if (stale) {
+		COUNT(core, stood_still);
+		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL, slice_of(NULL, 0));
+		peers_reset_all(core);
+	}
+	expire(core);
+	say_to_self(core);
+	if (!(stale && event->kind == CORE_FRAME)) {
+		handle(core, event);
+	}
+	say_to_self(core);
+	if (!list_empty(&core->lists)) {
+		local_list_go_on(core);
+	}
+	core->out = NULL;
+}
+
+int64_t core_deadline(const struct core *core) {
+	return list_empty(&core->lists) ? wheel_deadline(&core->wheel) : core->now.boot;
+}
+
+/* ---- looking in ---- */
+
+uint32_t core_peer_count(const struct core *core) {
+	return core->peer_count;
+}
+
+uint32_t core_self(const struct core *core) {
+	return core->self;
+}
+
+const struct config_node *core_peer(const struct core *core, uint32_t peer) {
+	return &core->config.nodes[peer];
+}
+
+const struct config *core_config(const struct core *core) {
+	return &core->config;
+}
+
+const uint64_t *core_counts(const struct core *core) {
+	return core->counts;
+}
+
+const char *core_count_name(enum core_count count) {
+	static const char *const names[] = {
+#define CORE_COUNT_NAME(name) #name,
+		CORE_COUNT_TABLE(CORE_COUNT_NAME)
+#undef CORE_COUNT_NAME
+	};
+	return (unsigned)count < COUNT_TOTAL ? names[count] : "?";
+}

@@ -1,0 +1,75 @@
+/* linger.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
+ * every master has acknowledged it, has started anew, or the lease would be over (section 2). */
+#include "state.h"
+
+static bool goes_on(const struct op *op, const struct vote *v) {
+	switch (v->state) {
+	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED:
+		return true;
+	case VOTE_GONE: case VOTE_STALE:
+		return op->kind == CORE_ACQUIRE || op->kind == CORE_RELEASE || op->kind == CORE_BREAK;
+	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
+	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
+		return false;
+	}
+	return false;
+}
+
+/* Frees the operation when nothing is left to be done. */
+void linger_settle(struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (goes_on(op, &op->votes[i])) {
+			return;
+		}
+	}
+	op_free(core, op);
+}
+
+/* The record with its remaining time, accepted like an extension. */
+void linger_teach(struct core *core, struct op *op, uint32_t slot) {
+	struct message m = op_message(op, MESSAGE_LEARN);
+	m.token = op->token;
+	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, op->lease)) / SPAN_US);
+	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	COUNT(core, teach_sent);
+	op_ask(core, op, slot, &m);
+}
+
+static void send_again(struct core *core, struct op *op, uint32_t slot) {
+	uint64_t asked_boot = op->votes[slot].boot;
+	if (asked_boot && core->peers[slot].boot != asked_boot && slot != core->self) {
+		op->votes[slot].state = VOTE_ABSENT; /* it has started anew since */
+		return;
+	}
+	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : MESSAGE_BREAK);
+	m.flags = op->now_flag ? FLAG_NOW : 0;
+	COUNT(core, release_resent);
+	op_ask(core, op, slot, &m);
+}
+
+/* A link is up again, or the master votes now. */
+void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
+	if (peer >= core->masters || !peer_votes(core, peer) || op->votes[peer].state != VOTE_GONE) {
+		return;
+	}
+	switch (op->kind) {
+	case CORE_ACQUIRE: linger_teach(core, op, peer); break;
+	case CORE_RELEASE: case CORE_BREAK: send_again(core, op, peer); break;
+	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: break;
+	}
+	linger_settle(core, op);
+}
+
+void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (op->kind == CORE_EXTEND) {
+		extend_vote(core, op, from, m); /* those that lack the record still get it */
+	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
+		v->state = VOTE_GONE;
+	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_STALE) {
+		linger_teach(core, op, from);
+	} else {
+		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
+	}
+	linger_settle(core, op);
+}

@@ -1,0 +1,357 @@
+/* master.c: what a master does with promises, commits, extensions and releases (section 2). */
+#include "state.h"
+
+void master_raise_clock(struct core *core, uint64_t clock) {
+	if (clock > core->clock) {
+		core->clock = clock;
+		ceiling_raise(core);
+	}
+}
+
+/* Whose record or promise stands in the way, and for how long still. */
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer) {
+	const struct record *r = key ? key_other(key, lock_id) : NULL;
+	if (r) {
+		answer->by = r->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
+		answer->owner = record_owner(r);
+		answer->token = r->token;
+	} else if (key && key->promise) {
+		answer->by = key->promise->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+	}
+}
+
+static void count_promise(struct core *core, enum status s) {
+	switch (s) {
+	case STATUS_OK: COUNT(core, promise_ok); break;
+	case STATUS_HELD_SELF: COUNT(core, promise_held_self); break;
+	case STATUS_KEPT: COUNT(core, promise_kept); break;
+	case STATUS_HELD: COUNT(core, promise_refused_held); break;
+	case STATUS_PROMISED: COUNT(core, promise_refused_promised); break;
+	case STATUS_QUEUED: COUNT(core, promise_refused_queued); break;
+	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, promise_refused_released); break;
+	case STATUS_RECOVERING: COUNT(core, promise_refused_recovering); break;
+	case STATUS_CONTESTED: COUNT(core, promise_refused_contested); break;
+	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
+	case STATUS_FULL: COUNT(core, promise_refused_full); break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	}
+}
+
+void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer) {
+	struct promise *p = key->promise;
+	if (p == NULL) {
+		p = alloc_new(&core->alloc, sizeof *p);
+		if (p == NULL) {
+			COUNT(core, no_memory);
+			answer->status = STATUS_FULL;
+			return;
+		}
+		p->key = key;
+		p->lock_id = m->lock_id;
+		p->noted = core->clock;
+		key->promise = p;
+		core->promise_count++;
+		timer_stop(core, &key->timer);
+	}
+	/* asked for again: keeps what it noted, takes the name of the attempt that asked last, and the later end */
+	list_remove(&p->by_peer);
+	list_append(&core->peers[peer].promises, &p->by_peer);
+	p->peer = peer;
+	p->attempt = m->attempt;
+	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
+	answer->status = STATUS_OK;
+	answer->noted = p->noted;
+}
+
+static void master_promise(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_promise(core, key, m, from);
+	if (answer.status == STATUS_OK) {
+		key = key ? key : table_make(core, m->key);
+		if (key) {
+			master_grant(core, key, m, from, &answer);
+		} else {
+			answer.status = STATUS_FULL;
+		}
+	} else if (answer.status == STATUS_HELD_SELF) {
+		const struct record *r = key_record(key, m->lock_id);
+		answer.token = r->token;
+		answer.noted = r->noted;
+	} else {
+		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
+		master_blocker(core, key, m->lock_id, &answer);
+		if (held && (m->flags & FLAG_TURN) && !key_record(key, m->lock_id) && queue_keep(core, key, from, m)) {
+			answer.status = STATUS_KEPT;
+		}
+	}
+	count_promise(core, answer.status);
+	out_send(core, from, &answer);
+	if (key) {
+		table_settle(core, key);
+	}
+}
+
+/* A held record displaces a promise of another lock_id; its coordinator is told. */
+static void displace(struct core *core, struct key *key, const struct record *r) {
+	struct promise *p = key->promise;
+	if (p == NULL) {
+		return;
+	}
+	if (!id128_equal(p->lock_id, r->lock_id)) {
+		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key), .lock_id = p->lock_id, .attempt = p->attempt,
+			.by = r->lock_id, .owner = record_owner(r), .left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
+		COUNT(core, promise_displaced);
+		out_send(core, p->peer, &told);
+	}
+	key_drop_promise(core, key);
+}
+
+/* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
+ * its token, keeps the later end, and the value with the higher ballot. False: a limit was reached. */
+static bool accept(struct core *core, struct key **at, const struct message *m, uint32_t from) {
+	struct key *key = *at ? *at : table_make(core, m->key);
+	if (key == NULL) {
+		return false;
+	}
+	*at = key;
+	struct record *r = key_record(key, m->lock_id);
+	bool fresh = r == NULL;
+	if (fresh) {
+		r = record_new(core, m->owner, m->identity, m->value);
+		if (r == NULL) {
+			table_settle(core, key);
+			*at = NULL;
+			return false;
+		}
+		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
+		r->lock_id = m->lock_id;
+		r->noted = promised ? key->promise->noted : core->clock;
+		r->wrote = r->prepared = m->ballot;
+		displace(core, key, r);
+		key_add_record(core, key, r);
+	} else if (ballot_compare(m->ballot, r->wrote) > 0) {
+		struct record **link = &key->held;
+		while (*link != r) {
+			link = &(*link)->next;
+		}
+		if (!record_set_value(core, link, m->value)) {
+			return false;
+		}
+		r = *link;
+		r->wrote = m->ballot;
+	}
+	if (ballot_compare(m->ballot, r->prepared) > 0) {
+		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
+	}
+	r->token = m->token > r->token ? m->token : r->token;
+	r->end = instant_later(r->end, instant_add(core->now, (span_ns)m->lease_us * SPAN_US));
+	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
+	master_raise_clock(core, m->token);
+	master_raise_clock(core, m->ballot.clock);
+	snapshot_changed(core, key, r);
+	if (fresh) {
+		queue_record_held(core, key, m->lock_id, from);
+		local_wait_check(core, key);
+	}
+	return true;
+}
+
+static void count_commit(struct core *core, const struct key *key, const struct message *m, enum status s) {
+	bool known = key && (key_record(key, m->lock_id) || (key->promise && id128_equal(key->promise->lock_id, m->lock_id)));
+	switch (s) {
+	case STATUS_OK:
+		COUNT(core, commit_ok);
+		core->counts[COUNT_commit_without_promise] += !known;
+		break;
+	case STATUS_HELD: COUNT(core, commit_refused_held); break;
+	case STATUS_STALE: core->counts[known ? COUNT_commit_refused_stale_noted : COUNT_commit_refused_stale_clock]++; break;
+	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, commit_refused_released); break;
+	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
+	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
+	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
+	case STATUS_CLOCK: COUNT(core, clock_refused); break;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_EPOCH:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	}
+}
+
+static void master_commit(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_commit(core, key, m);
+	count_commit(core, key, m, answer.status);
+	if (answer.status == STATUS_CLOCK) {
+		out_note(core, NOTE_CLOCK_REFUSED, from, m->token, NULL, m->key);
+	}
+	if (answer.status == STATUS_OK && !accept(core, &key, m, from)) {
+		answer.status = STATUS_FULL;
+		COUNT(core, commit_refused_full);
+	}
+	if (answer.status != STATUS_OK) {
+		master_blocker(core, key, m->lock_id, &answer);
+	}
+	out_send(core, from, &answer);
+	if (key) { /* the attempt is over for the queue, whatever became of it */
+		queue_drop_kept(core, key, from, m->lock_id);
+		if (m->ticket.seq) {
+			queue_drop_ticket(core, key, from, m->ticket.seq);
+		}
+		table_settle(core, key);
+	}
+}
+
+static void count_extend(struct core *core, const struct key *key, enum status s) {
+	switch (s) {
+	case STATUS_OK:
+		COUNT(core, extend_ok);
+		core->counts[COUNT_extend_contested_ok] += key_contested(key);
+		break;
+	case STATUS_NEED: COUNT(core, extend_learned); break;
+	case STATUS_HELD: COUNT(core, extend_refused_held); break;
+	case STATUS_RELEASED: COUNT(core, extend_refused_released); break;
+	case STATUS_BARRED: COUNT(core, extend_refused_barred); break;
+	case STATUS_TOO_LONG: COUNT(core, extend_refused_too_long); break;
+	case STATUS_RECOVERING: COUNT(core, extend_refused_recovering); break;
+	case STATUS_CONTESTED: COUNT(core, extend_refused_contested); break;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
+	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	}
+}
+
+/* Extension: a master that has the lock_id live needs no more; one that lacks it asks for the record. */
+static void master_extend(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_extend(core, key, m->lock_id, m->lease_us);
+	count_extend(core, key, answer.status);
+	if (answer.status == STATUS_OK) {
+		struct record *r = key_record(key, m->lock_id);
+		r->end = instant_later(r->end, instant_add(core->now, (span_ns)m->lease_us * SPAN_US));
+		answer.token = r->token;
+		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
+		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
+		snapshot_changed(core, key, r);
+	} else {
+		master_blocker(core, key, m->lock_id, &answer);
+	}
+	out_send(core, from, &answer);
+}
+
+/* The record itself: taught after a commit that this master missed, or learned by an extension. The rules and the stamp are
+ * those of its arrival. */
+static void master_learn(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round, .token = m->token };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_extend(core, key, m->lock_id, m->lease_us);
+	if (answer.status == STATUS_NEED) {
+		answer.status = STATUS_OK;
+	}
+	if (answer.status == STATUS_OK && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
+		answer.status = STATUS_CLOCK;
+		COUNT(core, clock_refused);
+		out_note(core, NOTE_CLOCK_REFUSED, from, m->token, NULL, m->key);
+	}
+	if (answer.status == STATUS_OK) {
+		answer.status = accept(core, &key, m, from) ? STATUS_OK : STATUS_FULL;
+		COUNT(core, teach_accepted);
+	} else {
+		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
+		master_blocker(core, key, m->lock_id, &answer);
+	}
+	out_send(core, from, &answer);
+	if (key) {
+		table_settle(core, key);
+	}
+}
+
+static void master_fetch(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (answer.status == STATUS_OK) {
+		answer.status = r ? STATUS_OK : STATUS_ABSENT;
+	}
+	if (r && answer.status == STATUS_OK) {
+		record_describe(core, r, &answer);
+	}
+	out_send(core, from, &answer);
+}
+
+/* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
+ * does so too, but its answer does not count (section 4). */
+static bool release_here(struct core *core, struct slice name, struct id128 lock_id) {
+	released_add(core, lock_id, false);
+	snapshot_released(core, name, lock_id, false);
+	struct key *key = table_find(core, name);
+	if (key == NULL) {
+		return false;
+	}
+	struct record *r = key_record(key, lock_id);
+	if (r) {
+		key_drop_record(core, key, r);
+	}
+	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
+		key_drop_promise(core, key);
+	}
+	queue_drop_lock(core, key, lock_id);
+	if (r) {
+		queue_record_ended(core, key);
+		local_wait_check(core, key);
+	}
+	table_settle(core, key);
+	return r != NULL;
+}
+
+static void master_release(struct core *core, uint32_t from, const struct message *m) {
+	bool had = release_here(core, m->key, m->lock_id);
+	COUNT(core, release_ok);
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
+	out_send(core, from, &answer);
+}
+
+/* break (section 9): bars the lock_id from extension, or with FLAG_NOW is a release by force. */
+void master_break(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_BREAK_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	answer.flags = r ? FLAG_HAD : 0;
+	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
+	COUNT(core, broken);
+	if (m->flags & FLAG_NOW) {
+		release_here(core, m->key, m->lock_id);
+	} else {
+		released_add(core, m->lock_id, true);
+		snapshot_released(core, m->key, m->lock_id, true);
+		if (r) {
+			r->barred = true;
+		}
+	}
+	out_send(core, from, &answer);
+}
+
+void master_handle(struct core *core, uint32_t from, const struct message *m) {
+	switch (m->kind) {
+	case MESSAGE_PROMISE: master_promise(core, from, m); break;
+	case MESSAGE_COMMIT: master_commit(core, from, m); break;
+	case MESSAGE_EXTEND: master_extend(core, from, m); break;
+	case MESSAGE_LEARN: master_learn(core, from, m); break;
+	case MESSAGE_FETCH: master_fetch(core, from, m); break;
+	case MESSAGE_RELEASE: master_release(core, from, m); break;
+	case MESSAGE_BREAK: master_break(core, from, m); break;
+	case MESSAGE_PREPARE: master_prepare(core, from, m); break;
+	case MESSAGE_WRITE: master_write(core, from, m); break;
+	case MESSAGE_READ: master_read(core, from, m); break;
+	case MESSAGE_WITHDRAW: queue_withdraw(core, from, m); break;
+	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
+	case MESSAGE_WAITERS: queue_list(core, from, m); break;
+	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
+	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
+	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
+	case MESSAGE_WAITERS_ANSWER: case MESSAGE_SNAPSHOT: case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED:
+	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
+	case MESSAGE_PLEDGE: CHECK(!"an answer is no request");
+	}
+}

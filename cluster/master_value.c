@@ -1,0 +1,104 @@
+/* master_value.c: what a master does with the two phases of an update (section 2, Update) and with quorum reads (section 3). */
+#include "state.h"
+
+/* An update touches a live record of the lock_id on a master that votes and where the key is not contested. */
+static enum status rule_update(const struct core *core, const struct key *key, const struct message *m) {
+	enum status s = rule_votes(core);
+	if (s == STATUS_OK && !rule_token_bound(core, m->ballot.clock)) {
+		s = STATUS_CLOCK;
+	}
+	if (s != STATUS_OK) {
+		return s;
+	}
+	if (released_has(core, m->lock_id)) {
+		return STATUS_RELEASED;
+	}
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (key && key_other(key, m->lock_id)) {
+		return r ? STATUS_CONTESTED : STATUS_HELD;
+	}
+	return r ? STATUS_OK : STATUS_NEED;
+}
+
+/* Every master refuses ballots that are not above its record's noted clock, and those below what it noted. */
+static bool ballot_refused(const struct record *r, struct ballot ballot) {
+	return ballot.clock <= r->noted || ballot_compare(ballot, r->prepared) < 0;
+}
+
+void master_prepare(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_update(core, key, m);
+	if (answer.status == STATUS_OK) {
+		struct record *r = key_record(key, m->lock_id);
+		answer.prepared = r->prepared;
+		if (ballot_refused(r, m->ballot)) {
+			COUNT(core, update_refused_ballot);
+			answer.status = STATUS_BALLOT;
+			if (r->noted > answer.prepared.clock) {
+				answer.prepared.clock = r->noted;
+			}
+		} else {
+			r->prepared = m->ballot;
+			master_raise_clock(core, m->ballot.clock);
+			answer.ballot = r->wrote;
+			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;
+			if (ballot_compare(r->wrote, m->prepared) == 0) {
+				answer.flags |= FLAG_SAME; /* values travel only to those who lack them */
+			} else {
+				answer.value = record_value(r);
+			}
+			snapshot_changed(core, key, r);
+		}
+	}
+	out_send(core, from, &answer);
+}
+
+void master_write(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_WRITE_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_update(core, key, m);
+	if (answer.status == STATUS_OK) {
+		struct record **at = &key->held; /* not contested: the only one */
+		struct record *r = *at;
+		answer.prepared = r->prepared;
+		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0) {
+			COUNT(core, update_refused_ballot);
+			answer.status = STATUS_BALLOT;
+			if (r->noted > answer.prepared.clock) {
+				answer.prepared.clock = r->noted;
+			}
+		} else if (!record_set_value(core, at, m->value)) {
+			answer.status = STATUS_FULL;
+		} else {
+			r = *at;
+			r->wrote = r->prepared = m->ballot;
+			master_raise_clock(core, m->ballot.clock);
+			snapshot_changed(core, key, r);
+		}
+	}
+	out_send(core, from, &answer);
+}
+
+/* A contested master reports all its records. */
+void master_read(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	uint32_t parts = 0;
+	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
+		parts++;
+	}
+	if (answer.status != STATUS_OK || parts == 0) {
+		answer.status = answer.status == STATUS_OK ? STATUS_ABSENT : answer.status;
+		out_send(core, from, &answer);
+		return;
+	}
+	answer.parts = parts;
+	for (const struct record *r = key->held; r; r = r->next) {
+		answer.flags = 0;
+		record_describe(core, r, &answer);
+		answer.flags |= rule_value_counts(r) ? FLAG_COUNTS : 0;
+		out_send(core, from, &answer);
+		answer.part++;
+	}
+}

@@ -1,0 +1,30 @@
+/* message.c: the names and fields of MESSAGE_TABLE. */
+#include "message.h"
+
+uint32_t message_fields(enum message_kind kind) {
+	switch (kind) {
+#define MESSAGE_CASE(name, number, fields) \
+	case MESSAGE_##name: \
+		return fields;
+		MESSAGE_TABLE(MESSAGE_CASE)
+#undef MESSAGE_CASE
+	}
+	return 0;
+}
+
+const char *message_name(enum message_kind kind) {
+	switch (kind) {
+#define MESSAGE_CASE(name, number, fields) \
+	case MESSAGE_##name: \
+		return #name;
+		MESSAGE_TABLE(MESSAGE_CASE)
+#undef MESSAGE_CASE
+	}
+	return "?";
+}
+
+const char *status_name(enum status status) {
+	static const char *const names[STATUS_MAX + 1] = { "ok", "held_self", "kept", "need", "held", "promised", "queued", "stale",
+		"released", "too_long", "clock", "recovering", "epoch", "denied", "full", "barred", "ballot", "contested", "absent" };
+	return (unsigned)status <= STATUS_MAX ? names[status] : "?";
+}

@@ -1,0 +1,446 @@
+/* op.c: what the coordinator's operations have in common: callers, rounds, votes, and the time after the answer. */
+#include "state.h"
+
+#define POOL_MAX 1024
+
+static uint64_t hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
+	return siphash(core->hash_key, lock_id.b, sizeof lock_id.b) ^ key.size;
+}
+
+static uint64_t hash_number(uint64_t n) {
+	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
+}
+
+/* ---- clients and callers ---- */
+
+static struct client *client_find(struct core *core, uint64_t id) {
+	for (struct map_node *n = map_first(&core->clients, hash_number(id)); n; n = map_next(n)) {
+		struct client *c = CONTAINER_OF(n, struct client, node);
+		if (c->id == id) {
+			return c;
+		}
+	}
+	return NULL;
+}
+
+static struct client *client_make(struct core *core, uint64_t id) {
+	struct client *c = client_find(core, id);
+	if (c == NULL) {
+		c = alloc_new(&core->alloc, sizeof *c);
+		if (c) {
+			c->id = id;
+			list_init(&c->callers);
+			map_insert(&core->clients, &c->node, hash_number(id));
+		}
+	}
+	return c;
+}
+
+static void client_settle(struct core *core, struct client *c) {
+	if (list_empty(&c->callers)) {
+		map_remove(&core->clients, &c->node);
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
+}
+
+struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
+	struct client *client = client_make(core, r->client);
+	struct caller *c = client ? alloc_new(&core->alloc, sizeof *c) : NULL;
+	if (c == NULL) {
+		if (client) {
+			client_settle(core, client);
+		}
+		return NULL;
+	}
+	c->op = op;
+	c->id = r->id;
+	c->client = r->client;
+	c->arrived = core->now;
+	c->admin = r->admin;
+	list_append(&op->callers, &c->link);
+	list_append(&client->callers, &c->by_client);
+	client->waiters += op->kind == CORE_ACQUIRE && op->wait > 0;
+	core->caller_count++;
+	return c;
+}
+
+static void caller_free(struct core *core, struct caller *c) {
+	struct client *client = client_find(core, c->client);
+	list_remove(&c->link);
+	list_remove(&c->by_client);
+	client->waiters -= c->op->kind == CORE_ACQUIRE && c->op->wait > 0;
+	core->caller_count--;
+	alloc_free(&core->alloc, c, sizeof *c);
+	client_settle(core, client);
+}
+
+uint32_t op_client_waiters(struct core *core, uint64_t client) {
+	const struct client *c = client_find(core, client);
+	return c ? c->waiters : 0;
+}
+
+/* ---- birth and end of an operation ---- */
+
+static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
+	const struct slice from[] = { r->key, r->owner, r->identity, r->value, r->op == CORE_LIST ? r->after : r->expected };
+	struct slice *to[] = { &op->key, &op->owner, &op->identity, &op->value, &op->expected };
+	for (int i = 0; i < 5; i++) {
+		op->block_size += from[i].size;
+	}
+	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
+	if (op->block_size && op->block == NULL) {
+		return false;
+	}
+	uint8_t *at = op->block;
+	for (int i = 0; i < 5; i++) {
+		if (from[i].size) {
+			memcpy(at, from[i].data, from[i].size);
+			*to[i] = slice_of(at, from[i].size);
+			at += from[i].size;
+		}
+	}
+	return true;
+}
+
+static struct op *take_from_pool(struct core *core) {
+	struct list *n = list_first(&core->op_pool);
+	if (n == NULL) {
+		return alloc_new(&core->alloc, sizeof(struct op));
+	}
+	struct op *op = CONTAINER_OF(n, struct op, link);
+	list_remove(n);
+	core->pool_count--;
+	memset(op, 0, sizeof *op);
+	return op;
+}
+
+struct op *op_new(struct core *core, const struct core_request *r) {
+	struct op *op = take_from_pool(core);
+	if (op == NULL) {
+		return NULL;
+	}
+	list_init(&op->callers);
+	op->kind = r->op;
+	op->id = core->op_next++ & (((uint64_t)1 << 48) - 1);
+	op->round = op->id << 16;
+	op->lock_id = r->lock_id;
+	op->lease = r->lease;
+	op->wait = r->wait;
+	op->token = r->token;
+	op->arrived = op->sent = core->now;
+	op->home = op->fetch_from = -1;
+	op->try_lock = r->wait <= 0;
+	op->quorum_read = r->quorum;
+	op->now_flag = r->now;
+	op->for_free = r->for_free;
+	op->expect_value = r->expect_value;
+	op->expect_seq = r->expect_seq;
+	op->expected_seq = r->expected_seq;
+	op->limit = r->limit;
+	if (!copy_bytes(core, op, r) || op_join(core, op, r) == NULL) {
+		alloc_free(&core->alloc, op->block, op->block_size);
+		alloc_free(&core->alloc, op, sizeof *op);
+		return NULL;
+	}
+	list_append(&core->ops, &op->link);
+	core->op_count++;
+	map_insert(&core->ops_by_id, &op->by_id, hash_number(op->id));
+	if (op->kind == CORE_ACQUIRE) {
+		map_insert(&core->ops_by_lock, &op->by_lock, hash_lock(core, op->key, op->lock_id));
+	}
+	return op;
+}
+
+void op_free(struct core *core, struct op *op) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		caller_free(core, CONTAINER_OF(n, struct caller, link));
+	}
+	timer_stop(core, &op->timer);
+	if (list_linked(&op->waiting)) {
+		list_remove(&op->waiting);
+	}
+	list_remove(&op->link);
+	if (op->state == OP_LINGERING) {
+		core->linger_count--;
+	} else {
+		core->op_count--;
+	}
+	map_remove(&core->ops_by_id, &op->by_id);
+	if (op->kind == CORE_ACQUIRE) {
+		map_remove(&core->ops_by_lock, &op->by_lock);
+	}
+	read_free(core, op);
+	local_list_free(core, op);
+	record_free(core, op->record);
+	alloc_free(&core->alloc, op->block, op->block_size);
+	if (core->pool_count < POOL_MAX) {
+		list_append(&core->op_pool, &op->link);
+		core->pool_count++;
+	} else {
+		alloc_free(&core->alloc, op, sizeof *op);
+	}
+}
+
+void op_free_all(struct core *core) {
+	struct list *n;
+	while ((n = list_first(&core->ops)) != NULL || (n = list_first(&core->lingering)) != NULL) {
+		op_free(core, CONTAINER_OF(n, struct op, link));
+	}
+	while ((n = list_first(&core->op_pool)) != NULL) {
+		list_remove(n);
+		alloc_free(&core->alloc, CONTAINER_OF(n, struct op, link), sizeof(struct op));
+	}
+}
+
+struct op *op_find(struct core *core, uint64_t round) {
+	uint64_t id = round >> 16;
+	for (struct map_node *n = map_first(&core->ops_by_id, hash_number(id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_id);
+		if (op->id == id) {
+			return op;
+		}
+	}
+	return NULL;
+}
+
+/* The acquire of this lock_id that has not been answered yet. */
+struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			return op;
+		}
+	}
+	return NULL;
+}
+
+/* A release ends what this node does for the lock_id: teaching, and attempts that have not been committed. */
+void op_lock_released(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)), *next; n; n = next) {
+		next = map_next(n);
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
+			continue;
+		}
+		if (op->state == OP_LINGERING) {
+			op_free(core, op);
+		} else if (op->state != OP_COMMITTING) {
+			attempt_fail(core, op, PAWL_ELOST);
+		}
+	}
+}
+
+/* ---- rounds and votes ---- */
+
+uint64_t op_next_round(struct core *core, struct op *op) {
+	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
+	op->sent = core->now;
+	memset(op->votes, 0, sizeof op->votes);
+	return op->round;
+}
+
+void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
+	struct vote *v = &op->votes[slot];
+	v->boot = slot == core->self ? core->durable.boot : core->peers[slot].boot;
+	if (!peer_reachable(core, slot)) {
+		v->state = VOTE_GONE;
+		return;
+	}
+	v->state = VOTE_ASKED;
+	m->round = op->round;
+	out_send(core, slot, m);
+}
+
+void op_ask_all(struct core *core, struct op *op, struct message *m) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		op_ask(core, op, i, m);
+	}
+}
+
+uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += (states >> op->votes[i].state) & 1;
+	}
+	return n;
+}
+
+bool op_late(const struct core *core, const struct op *op) {
+	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
+}
+
+uint64_t op_silent(const struct core *core, const struct op *op) {
+	uint64_t silent = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		enum vote_state s = op->votes[i].state;
+		silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
+	}
+	return silent;
+}
+
+struct message op_message(const struct op *op, enum message_kind kind) {
+	return (struct message){ .kind = kind, .round = op->round, .key = op->key, .lock_id = op->lock_id, .owner = op->owner,
+		.identity = op->identity, .value = op->value, .lease_us = (uint64_t)(op->lease / SPAN_US) };
+}
+
+/* ---- answers to callers ---- */
+
+struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
+	struct op *op = c->op;
+	struct core_reply *r = out_reply(core);
+	r->id = c->id;
+	r->client = c->client;
+	r->op = op->kind;
+	r->error = error;
+	r->lock_id = op->lock_id;
+	r->quorum = core->quorum;
+	r->recovering = core->state == CORE_RECOVERING;
+	if (error == PAWL_ENOQUORUM) {
+		r->silent = op_silent(core, op);
+	}
+	caller_free(core, c);
+	return r;
+}
+
+void op_reply_all(struct core *core, struct op *op, int error) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+	}
+}
+
+void op_client_gone(struct core *core, uint64_t id) {
+	struct client *client = client_find(core, id);
+	while (client && !list_empty(&client->callers)) {
+		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
+		struct op *op = c->op;
+		bool last = list_after(&client->callers, &c->by_client) == NULL;
+		caller_free(core, c);
+		client = last ? NULL : client;
+		if (!list_empty(&op->callers)) {
+			continue;
+		}
+		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+			COUNT(core, waiter_dropped);
+			attempt_give_up(core, op);
+			op_free(core, op);
+		} else if (op->state == OP_LOCAL) {
+			local_forget(core, op);
+		}
+	}
+}
+
+/* ---- after the answer ---- */
+
+/* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
+void op_linger(struct core *core, struct op *op) {
+	CHECK(list_empty(&op->callers));
+	op->state = OP_LINGERING;
+	list_remove(&op->link);
+	list_append(&core->lingering, &op->link);
+	core->op_count--;
+	core->linger_count++;
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+	if (core->linger_count > core->limits.lingering) {
+		COUNT(core, lingering_lost);
+		op_free(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
+	}
+}
+
+/* ---- events for operations ---- */
+
+static void judge(struct core *core, struct op *op, bool over) {
+	switch (op->kind) {
+	case CORE_ACQUIRE:
+		if (op->state == OP_COMMITTING) {
+			commit_judge(core, op, over);
+		} else if (op->state == OP_ASKING || op->state == OP_TURN) {
+			attempt_judge(core, op);
+		}
+		break;
+	case CORE_EXTEND: extend_judge(core, op, over); break;
+	case CORE_RELEASE: release_judge(core, op, over); break;
+	case CORE_UPDATE: update_judge(core, op, over); break;
+	case CORE_GET: read_judge(core, op, over); break;
+	case CORE_BREAK: break_judge(core, op, over); break;
+	case CORE_WAITERS: waiters_judge(core, op, over); break;
+	case CORE_LIST: case CORE_WAIT: break;
+	}
+}
+
+void op_peer_lost(struct core *core, uint32_t peer) {
+	struct list *heads[] = { &core->ops, &core->lingering };
+	for (int h = 0; peer < core->masters && h < 2; h++) {
+		for (struct list *n = list_first(heads[h]), *next; n; n = next) {
+			next = list_after(heads[h], n);
+			struct op *op = CONTAINER_OF(n, struct op, link);
+			enum vote_state *s = &op->votes[peer].state;
+			bool open = *s == VOTE_ASKED || *s == VOTE_LEARNING || *s == VOTE_NEED;
+			if (op->state == OP_LINGERING) {
+				*s = open ? VOTE_GONE : *s;
+			} else if (open || *s == VOTE_KEPT || (*s == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN))) {
+				*s = VOTE_GONE; /* promises and kept requests end with the link */
+				judge(core, op, false);
+			}
+		}
+	}
+}
+
+/* A link is up again, or a master votes (again), or does not any more. */
+void op_peer_changed(struct core *core, uint32_t peer) {
+	for (struct list *n = list_first(&core->lingering), *next; n; n = next) {
+		next = list_after(&core->lingering, n);
+		linger_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
+	}
+	attempt_rehome_all(core);
+}
+
+void op_timer(struct core *core, struct op *op) {
+	if (op->state == OP_LINGERING) {
+		op_free(core, op);
+	} else if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+		attempt_timer(core, op);
+	} else if (op->state == OP_LOCAL) {
+		local_timer(core, op);
+	} else if (op->state == OP_PAUSED) {
+		update_start(core, op);
+	} else if (op_late(core, op)) {
+		judge(core, op, true);
+	} else {
+		timer_at(core, &op->timer, TIMER_OP, instant_add(op->sent, core->config.request_timeout));
+	}
+}
+
+void op_answer(struct core *core, uint32_t from, const struct message *m) {
+	struct op *op = from < core->masters ? op_find(core, m->round) : NULL;
+	if (op == NULL) {
+		COUNT(core, answer_late);
+		return;
+	}
+	bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;
+	if (m->round != (of_queue ? op->queue_round : op->round)) {
+		COUNT(core, answer_stale_round); /* counted only for the round under way */
+		return;
+	}
+	if (op->state == OP_LINGERING) {
+		linger_answer(core, op, from, m);
+		return;
+	}
+	switch (op->kind) {
+	case CORE_ACQUIRE:
+		if (op->state == OP_COMMITTING) {
+			commit_answer(core, op, from, m);
+		} else {
+			attempt_answer(core, op, from, m);
+		}
+		break;
+	case CORE_EXTEND: extend_answer(core, op, from, m); break;
+	case CORE_RELEASE: release_answer(core, op, from, m); break;
+	case CORE_UPDATE: update_answer(core, op, from, m); break;
+	case CORE_GET: read_answer(core, op, from, m); break;
+	case CORE_BREAK: break_answer(core, op, from, m); break;
+	case CORE_WAITERS: waiters_answer(core, op, from, m); break;
+	case CORE_LIST: case CORE_WAIT: break;
+	}
+}

@@ -1,0 +1,235 @@
+/* outbox.c: what a step wants done. Messages wait here by peer until the turn of the loop ends, and for as long as what they
+ * depend on is not on disk: no vote and no answer leaves while the clock is above the ceiling on disk (section 1). */
+#include "state.h"
+
+#include "buffer.h"
+
+#define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
+#define OUT_REPLY_BYTES_MAX ((size_t)256 << 20)
+
+struct queue {
+	struct message *messages;
+	size_t count, capacity, sent, in_frame;
+	struct arena bytes;
+};
+
+struct core_out {
+	struct core *core;
+	struct queue peers[NODES_MAX]; /* the node's own: handled within the step */
+	struct core_reply *replies;
+	size_t replies_count, replies_capacity, replies_read;
+	struct core_note *notes;
+	size_t notes_count, notes_capacity, notes_read;
+	struct arena bytes; /* of replies and notes */
+	uint64_t resets;
+	bool persist;
+};
+
+struct core_out *core_out_new(struct core *core) {
+	struct core_out *out = alloc_new(&core->alloc, sizeof *out);
+	if (out == NULL) {
+		return NULL;
+	}
+	out->core = core;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
+	}
+	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
+	return out;
+}
+
+void core_out_free(struct core_out *out) {
+	if (out == NULL) {
+		return;
+	}
+	const struct allocator *a = &out->core->alloc;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		alloc_free(a, out->peers[i].messages, out->peers[i].capacity * sizeof *out->peers[i].messages);
+		arena_done(&out->peers[i].bytes);
+	}
+	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
+	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
+	arena_done(&out->bytes);
+	alloc_free(a, out, sizeof *out);
+}
+
+/* Room for one more in an array that doubles. */
+static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t count, size_t size) {
+	if (count < *capacity) {
+		return true;
+	}
+	size_t wanted = *capacity ? 2 * *capacity : 16;
+	void *p = alloc_resize(a, *array, *capacity * size, wanted * size);
+	if (p == NULL) {
+		return false;
+	}
+	*array = p;
+	*capacity = wanted;
+	return true;
+}
+
+static void queue_clear(struct queue *q) {
+	q->count = q->sent = q->in_frame = 0;
+	arena_reset(&q->bytes);
+}
+
+static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
+	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count, sizeof *q->messages)) {
+		return false;
+	}
+	struct message copy = *m;
+	const uint32_t fields = message_fields(m->kind);
+	struct { uint32_t field; const struct slice *from; struct slice *to; } parts[] = {
+		{ F_KEY, &m->key, &copy.key }, { F_OWNER, &m->owner, &copy.owner }, { F_IDENTITY, &m->identity, &copy.identity },
+		{ F_VALUE, &m->value, &copy.value }, { F_BLOB, &m->blob, &copy.blob },
+	};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if ((fields & parts[i].field) && parts[i].from->size && arena_copy(&q->bytes, *parts[i].from, parts[i].to) != 0) {
+			return false;
+		}
+	}
+	q->messages[q->count++] = copy;
+	return true;
+}
+
+/* A message that cannot be queued is a message that the network lost, and that happens only together with the link. */
+void out_send(struct core *core, uint32_t peer, const struct message *m) {
+	if (peer != core->self && !core->peers[peer].up) {
+		return;
+	}
+	if (!queue_add(core, &core->out->peers[peer], m)) {
+		COUNT(core, no_memory);
+		if (peer != core->self) {
+			out_reset(core, peer);
+		}
+	}
+}
+
+bool out_take_local(struct core *core, struct message *m) {
+	struct queue *q = &core->out->peers[core->self];
+	if (q->sent == q->count) {
+		return false;
+	}
+	*m = q->messages[q->sent++];
+	return true;
+}
+
+void out_local_done(struct core *core) {
+	queue_clear(&core->out->peers[core->self]);
+}
+
+void out_drop_peer(struct core *core, uint32_t peer) {
+	queue_clear(&core->out->peers[peer]);
+}
+
+void out_reset(struct core *core, uint32_t peer) {
+	core->out->resets |= (uint64_t)1 << peer;
+}
+
+bool out_reserve_reply(struct core *core) {
+	struct core_out *out = core->out;
+	/* one for each caller that is open, so that an answer never fails for want of memory */
+	while (out->replies_capacity < out->replies_count + core->caller_count + 1) {
+		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity, out->replies_capacity, sizeof *out->replies)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+struct core_reply *out_reply(struct core *core) {
+	struct core_out *out = core->out;
+	CHECK(out->replies_count < out->replies_capacity);
+	struct core_reply *r = &out->replies[out->replies_count++];
+	memset(r, 0, sizeof *r);
+	return r;
+}
+
+bool out_copy(struct core *core, struct slice from, struct slice *to) {
+	*to = slice_of(NULL, 0);
+	return from.size == 0 || arena_copy(&core->out->bytes, from, to) == 0;
+}
+
+void *out_room(struct core *core, size_t size) {
+	return arena_take(&core->out->bytes, size, _Alignof(max_align_t));
+}
+
+void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key) {
+	struct core_out *out = core->out;
+	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes, &out->notes_capacity, out->notes_count, sizeof *out->notes)) {
+		return; /* a log line less */
+	}
+	struct core_note *n = &out->notes[out->notes_count];
+	*n = (struct core_note){ .kind = kind, .peer = peer, .value = value, .text = text };
+	out->notes_count += out_copy(core, key, &n->key);
+}
+
+void out_persist(struct core *core) {
+	core->out->persist = true;
+}
+
+/* ---- the driver's side ---- */
+
+bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
+	struct core *core = out->core;
+	struct queue *q = &out->peers[peer];
+	if (peer == core->self || q->sent == q->count) {
+		return false;
+	}
+	if (!persist_may_leave(core)) {
+		COUNT(core, vote_held_back);
+		return false;
+	}
+	size_t bytes = 0, n = q->sent;
+	while (n < q->count && (n == q->sent || bytes < FRAME_BYTES_MAX / 2)) {
+		const struct message *m = &q->messages[n++];
+		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size;
+	}
+	q->in_frame = n - q->sent;
+	*frame = (struct frame){ .epoch = core->state == CORE_UNBORN ? 0 : core->config.epoch, .config_hash = core->config_hash,
+		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
+		.flags = core_votes(core) ? FRAME_VOTING : 0, .messages = q->messages + q->sent, .count = q->in_frame };
+	return true;
+}
+
+void core_out_sent(struct core_out *out, uint32_t peer) {
+	struct queue *q = &out->peers[peer];
+	q->sent += q->in_frame;
+	q->in_frame = 0;
+	if (q->sent == q->count) {
+		queue_clear(q);
+	}
+}
+
+const struct core_reply *core_out_reply(struct core_out *out) {
+	if (out->replies_read == out->replies_count || !persist_may_leave(out->core)) {
+		return NULL;
+	}
+	return &out->replies[out->replies_read++];
+}
+
+const struct core_note *core_out_note(struct core_out *out) {
+	return out->notes_read < out->notes_count ? &out->notes[out->notes_read++] : NULL;
+}
+
+uint64_t core_out_resets(struct core_out *out) {
+	uint64_t r = out->resets;
+	out->resets = 0;
+	return r;
+}
+
+bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq) {
+	if (!out->persist) {
+		return false;
+	}
+	out->persist = false;
+	persist_take(out->core, state, seq);
+	return true;
+}
+
+void core_out_clear(struct core_out *out) {
+	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
+		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;
+		arena_reset(&out->bytes);
+	}
+}

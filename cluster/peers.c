@@ -1,0 +1,185 @@
+/* peers.c: links to the other nodes: frames in, pings, the voting flag, and links that are reset (section 9). */
+#include "state.h"
+
+void peers_init(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		p->id = core->config.nodes[i].id;
+		list_init(&p->promises);
+		list_init(&p->kept);
+		list_init(&p->waiters);
+	}
+	core->peers[core->self].id = core->durable.node_id;
+}
+
+bool peer_reachable(const struct core *core, uint32_t slot) {
+	return slot == core->self || core->peers[slot].linked;
+}
+
+bool peer_votes(const struct core *core, uint32_t slot) {
+	return slot == core->self ? core_votes(core) : core->peers[slot].linked && core->peers[slot].voting;
+}
+
+/* The longest round trip among the masters that answer: what a pause between rivals is measured by. */
+span_ns peers_round_trip(const struct core *core) {
+	span_ns longest = SPAN_MS;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct peer *p = &core->peers[i];
+		longest = p->linked && p->round_trip > longest ? p->round_trip : longest;
+	}
+	return longest;
+}
+
+static void ping(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	if (!p->ping_out) {
+		p->ping_out = true;
+		p->ping_sent = core->now;
+		p->ping_round++;
+	}
+	struct message m = { .kind = MESSAGE_PING, .round = p->ping_round };
+	out_send(core, peer, &m);
+}
+
+void peers_tell(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up) {
+			ping(core, i);
+		}
+	}
+}
+
+void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
+	struct peer *p = &core->peers[peer];
+	peer_down(core, peer);
+	if (peer == core->self) {
+		return;
+	}
+	p->up = true;
+	p->boot = boot;
+	p->clock = 0;
+	if (core->state == CORE_UNBORN) {
+		p->id = id;
+	} else if (id128_equal(p->id, id)) {
+		p->linked = true;
+	} else {
+		out_note(core, NOTE_BIRTH_STRANGER, peer, 0, "its identity is not the one of the configuration", slice_of(NULL, 0));
+	}
+	birth_peer_up(core, peer);
+	ping(core, peer);
+}
+
+void peer_down(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	if (!p->up) {
+		return;
+	}
+	p->up = p->linked = p->voting = p->ping_out = p->far_ahead = p->wrong_noted = false;
+	p->round_trip = 0;
+	out_drop_peer(core, peer);
+	snapshot_stop(core, peer);
+	queue_peer_lost(core, peer);
+	recovery_peer_lost(core, peer);
+	op_peer_lost(core, peer);
+	attempt_rehome_all(core);
+}
+
+static void reset(struct core *core, uint32_t peer) {
+	COUNT(core, link_reset);
+	out_note(core, NOTE_LINK_RESET, peer, 0, NULL, slice_of(NULL, 0));
+	peer_down(core, peer);
+	out_reset(core, peer);
+}
+
+void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
+	struct peer *p = &core->peers[peer];
+	if (p->ping_out && m->round == p->ping_round) {
+		p->ping_out = false;
+		p->round_trip = instant_elapsed_long(core->now, p->ping_sent);
+	}
+}
+
+/* A link without an answer for request_timeout is reset. */
+void peers_beat(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		if (!p->up) {
+			continue;
+		}
+		if (p->ping_out && instant_elapsed_long(core->now, p->ping_sent) > core->config.request_timeout) {
+			reset(core, i);
+		} else if (!p->ping_out) {
+			ping(core, i);
+		}
+	}
+}
+
+/* The loop stood still: what waits unread in the links is old and must not come to life. */
+void peers_reset_all(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up) {
+			reset(core, i);
+		}
+	}
+}
+
+/* Section 9: true if the frame may be handled. */
+static bool clock_bound(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	bool was = p->far_ahead;
+	p->far_ahead = frame->clock > TOKEN_MAX || (frame->clock > core->clock && frame->clock - core->clock > CLOCK_JUMP_MAX);
+	if (!p->far_ahead || !core_votes(core)) {
+		return true;
+	}
+	COUNT(core, clock_refused);
+	if (!was) {
+		out_note(core, NOTE_CLOCK_REFUSED, peer, frame->clock, NULL, slice_of(NULL, 0));
+	}
+	uint32_t ahead = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ahead += core->peers[i].far_ahead;
+	}
+	if (ahead >= core->quorum) { /* not they are wrong: this node is that far behind */
+		COUNT(core, clock_behind);
+		out_note(core, NOTE_CLOCK_BEHIND, peer, frame->clock, NULL, slice_of(NULL, 0));
+		recovery_again(core);
+	}
+	return false;
+}
+
+static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
+	for (size_t i = 0; i < frame->count && core->peers[peer].up; i++) {
+		const struct message *m = &frame->messages[i];
+		if (same || m->kind == MESSAGE_PING || m->kind == MESSAGE_PONG || m->kind == MESSAGE_PLEDGE) {
+			step_message(core, peer, m);
+		} else {
+			COUNT(core, wrong_epoch); /* R4 */
+		}
+	}
+}
+
+void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	if (!p->up || !id128_equal(frame->sender, p->id) || frame->boot != p->boot) {
+		return;
+	}
+	bool same = core->state != CORE_UNBORN && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	if (!same && !p->wrong_noted && core->state != CORE_UNBORN && frame->epoch != 0) {
+		p->wrong_noted = true;
+		out_note(core, NOTE_WRONG_EPOCH, peer, frame->epoch, NULL, slice_of(NULL, 0));
+	}
+	if (same && !clock_bound(core, peer, frame)) {
+		return;
+	}
+	bool voting = same && (frame->flags & FRAME_VOTING);
+	bool changed = voting != p->voting;
+	p->voting = voting;
+	if (changed) {
+		op_peer_changed(core, peer);
+	}
+	handle_messages(core, peer, frame, same);
+	if (same && p->up && !p->far_ahead) {
+		p->clock = frame->clock; /* heard after the frame's messages have been handled */
+		master_raise_clock(core, frame->clock);
+	}
+}

@@ -1,0 +1,409 @@
+/* queue.c: the home's queue (section 5). The quorum grants; this node, where it is a key's home, only keeps the order, gives the
+ * turn, and keeps the requests of those who have one behind a held record. */
+#include "state.h"
+
+static int ticket_compare(const struct core *core, const struct waiter *a, const struct waiter *b) {
+	if (a->ticket.clock != b->ticket.clock) {
+		return a->ticket.clock < b->ticket.clock ? -1 : 1;
+	}
+	int c = memcmp(core->peers[a->peer].id.b, core->peers[b->peer].id.b, sizeof core->peers[a->peer].id.b);
+	return c ? c : a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
+}
+
+static void waiter_free(struct core *core, struct waiter *w) {
+	list_remove(&w->link);
+	list_remove(&w->by_peer);
+	w->key->more->waiters--;
+	core->waiter_count--;
+	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size);
+}
+
+static void kept_free(struct core *core, struct kept *k) {
+	list_remove(&k->link);
+	list_remove(&k->by_peer);
+	k->key->more->kept_count--;
+	alloc_free(&core->alloc, k, sizeof *k);
+}
+
+bool queue_ahead(const struct key *key, struct id128 lock_id) {
+	if (key->more == NULL) {
+		return false;
+	}
+	for (const struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
+		if (!id128_equal(CONTAINER_OF(n, struct waiter, link)->lock_id, lock_id)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Somebody with a wait time is in the queue, who is not this lock_id. */
+static bool waits_ahead(const struct key_more *more, struct id128 lock_id) {
+	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
+		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->waits && !id128_equal(w->lock_id, lock_id)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- turns ---- */
+
+/* "Your turn" is the home's promise, if it is free there; otherwise it says what stands in the way, and keeps the request. */
+static void turn_to(struct core *core, struct waiter *w) {
+	struct key *key = w->key;
+	struct message ask = { .kind = MESSAGE_PROMISE, .round = w->round, .key = key_name(key), .lock_id = w->lock_id, .attempt = w->attempt,
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN };
+	struct message turn = { .kind = MESSAGE_TURN, .round = w->round };
+	w->turn = true;
+	COUNT(core, turn_given);
+	turn.status = rule_promise(core, key, &ask, w->peer);
+	if (turn.status == STATUS_OK) {
+		master_grant(core, key, &ask, w->peer, &turn);
+	} else if (turn.status == STATUS_HELD_SELF) {
+		const struct record *r = key_record(key, w->lock_id);
+		turn.token = r->token;
+		turn.noted = r->noted;
+	} else {
+		bool held = turn.status == STATUS_HELD || turn.status == STATUS_CONTESTED;
+		master_blocker(core, key, w->lock_id, &turn);
+		if (held && !key_record(key, w->lock_id) && queue_keep(core, key, w->peer, &ask)) {
+			turn.status = STATUS_KEPT;
+		}
+	}
+	out_send(core, w->peer, &turn);
+}
+
+/* When no turn is out, the earliest ticket has it, whether the key is free or not. */
+void queue_give_turn(struct core *core, struct key *key) {
+	if (key->more == NULL || !core_votes(core)) {
+		return;
+	}
+	struct waiter *first = NULL;
+	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->turn) {
+			return;
+		}
+		first = first ? first : w;
+	}
+	if (first) {
+		turn_to(core, first);
+	}
+}
+
+/* ---- entering and leaving ---- */
+
+static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	(void)core;
+	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->peer == peer && id128_equal(w->lock_id, lock_id)) {
+			return w;
+		}
+	}
+	return NULL;
+}
+
+static void insert_sorted(struct core *core, struct key *key, struct waiter *w) {
+	struct list *at = key->more->queue.prev; /* mostly it belongs at the end */
+	while (at != &key->more->queue && ticket_compare(core, w, CONTAINER_OF(at, struct waiter, link)) < 0) {
+		at = at->prev;
+	}
+	list_insert_before(at->next, &w->link);
+	list_append(&core->peers[w->peer].waiters, &w->by_peer);
+	key->more->waiters++;
+	core->waiter_count++;
+}
+
+/* A try-lock is refused when somebody with a wait time is ahead, or a record is held here. */
+static enum status rule_enqueue(struct core *core, const struct key *key, const struct message *m) {
+	if (!core_votes(core)) {
+		return STATUS_RECOVERING;
+	}
+	if (!(m->flags & FLAG_WAIT) && key) {
+		if (key->more && waits_ahead(key->more, m->lock_id)) {
+			return STATUS_QUEUED;
+		}
+		if (key_other(key, m->lock_id)) {
+			return STATUS_HELD;
+		}
+	}
+	if (core->waiter_count >= core->limits.waiters || (key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
+		COUNT(core, queue_refused_full);
+		return STATUS_FULL;
+	}
+	return STATUS_OK;
+}
+
+static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	if (table_more(core, key) == NULL) {
+		return NULL;
+	}
+	struct waiter *w = alloc_new(&core->alloc, sizeof *w + m->owner.size + m->identity.size);
+	if (w == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	w->key = key;
+	w->lock_id = m->lock_id;
+	w->attempt = m->attempt;
+	w->round = m->round;
+	w->ticket = m->ticket;
+	w->since = instant_add(core->now, -(span_ns)m->left_us * SPAN_US);
+	w->peer = from;
+	w->waits = (m->flags & FLAG_WAIT) != 0;
+	w->owner_size = (uint16_t)m->owner.size;
+	w->identity_size = (uint8_t)m->identity.size;
+	if (m->owner.size) {
+		memcpy(w->bytes, m->owner.data, m->owner.size);
+	}
+	if (m->identity.size) {
+		memcpy(w->bytes + m->owner.size, m->identity.data, m->identity.size);
+	}
+	return w;
+}
+
+void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
+	if (old) {
+		waiter_free(core, old);
+	}
+	answer.status = rule_enqueue(core, key, m);
+	struct waiter *w = NULL;
+	if (answer.status == STATUS_OK) {
+		key = key ? key : table_make(core, m->key);
+		w = key ? waiter_new(core, key, from, m) : NULL;
+		answer.status = w ? STATUS_OK : STATUS_FULL;
+	} else {
+		master_blocker(core, key, m->lock_id, &answer);
+	}
+	out_send(core, from, &answer);
+	if (w) {
+		insert_sorted(core, key, w);
+		if (key_record(key, w->lock_id)) {
+			turn_to(core, w); /* its own lock_id is held: it has its turn at once */
+		}
+	}
+	if (key) {
+		queue_give_turn(core, key);
+		table_settle(core, key);
+	}
+}
+
+/* Withdraw drops the promise, the kept request or the queue entry that this attempt made, nothing else: never a held record. */
+void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	if (key == NULL) {
+		return;
+	}
+	struct promise *p = key->promise;
+	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
+		if (p->peer == from && p->attempt == m->attempt) {
+			COUNT(core, withdraw_found);
+			key_drop_promise(core, key);
+			timer_stop(core, &key->timer);
+		} else {
+			COUNT(core, withdraw_replaced);
+		}
+	}
+	for (struct list *n = key->more && m->attempt ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		if (k->peer == from && k->attempt == m->attempt) {
+			kept_free(core, k);
+			break;
+		}
+	}
+	if (m->ticket.seq) {
+		queue_drop_ticket(core, key, from, m->ticket.seq);
+	}
+	table_settle(core, key);
+}
+
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq) {
+	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->peer == from && w->ticket.seq == seq) {
+			waiter_free(core, w);
+			queue_give_turn(core, key);
+			return;
+		}
+	}
+}
+
+/* A release drops everything of the lock_id. */
+void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
+	if (key->more == NULL) {
+		return;
+	}
+	for (struct list *n = list_first(&key->more->kept), *next; n; n = next) {
+		next = list_after(&key->more->kept, n);
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		if (id128_equal(k->lock_id, lock_id)) {
+			kept_free(core, k);
+		}
+	}
+	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
+		next = list_after(&key->more->queue, n);
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (id128_equal(w->lock_id, lock_id)) {
+			waiter_free(core, w);
+		}
+	}
+	queue_give_turn(core, key);
+}
+
+/* ---- kept requests ---- */
+
+bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	struct key_more *more = table_more(core, key);
+	if (more == NULL) {
+		return false;
+	}
+	for (struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		if (k->peer == from && id128_equal(k->lock_id, m->lock_id)) {
+			k->attempt = m->attempt;
+			k->round = m->round;
+			return true;
+		}
+	}
+	if (more->kept_count >= core->limits.waiters_per_key) {
+		return false;
+	}
+	struct kept *k = alloc_new(&core->alloc, sizeof *k);
+	if (k == NULL) {
+		COUNT(core, no_memory);
+		return false;
+	}
+	k->key = key;
+	k->lock_id = m->lock_id;
+	k->attempt = m->attempt;
+	k->round = m->round;
+	k->peer = from;
+	list_append(&more->kept, &k->link);
+	list_append(&core->peers[from].kept, &k->by_peer);
+	more->kept_count++;
+	return true;
+}
+
+void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
+	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		if (k->peer == from && id128_equal(k->lock_id, lock_id)) {
+			kept_free(core, k);
+			return;
+		}
+	}
+}
+
+/* A record has ended: the first kept request is promised to; the others learn who is in their way. */
+void queue_record_ended(struct core *core, struct key *key) {
+	while (key->more && key->held == NULL && core_votes(core)) {
+		struct list *n = list_first(&key->more->kept);
+		if (n == NULL) {
+			return;
+		}
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN };
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
+		uint32_t peer = k->peer;
+		kept_free(core, k);
+		if (answer.status == STATUS_OK) {
+			COUNT(core, kept_promised);
+			master_grant(core, key, &ask, peer, &answer);
+		} else {
+			master_blocker(core, key, ask.lock_id, &answer);
+		}
+		out_send(core, peer, &answer);
+	}
+}
+
+/* A record has become held: try-locks in the queue are refused; an entry whose own lock_id it is has its turn at once. */
+void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
+	if (key->more == NULL) {
+		return;
+	}
+	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
+		next = list_after(&key->more->queue, n);
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (id128_equal(w->lock_id, lock_id)) {
+			if (w->peer != by) { /* its own commit drops the entry anyway */
+				turn_to(core, w);
+			}
+		} else if (!w->waits) {
+			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->round, .status = STATUS_HELD };
+			master_blocker(core, key, w->lock_id, &refused);
+			out_send(core, w->peer, &refused);
+			waiter_free(core, w);
+		}
+	}
+	queue_give_turn(core, key);
+}
+
+/* ---- links ---- */
+
+/* Promises, kept requests and queue entries end with the link to their coordinator. */
+void queue_peer_lost(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	struct list *n;
+	while ((n = list_first(&p->kept)) != NULL) {
+		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
+		kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
+		table_settle(core, key);
+	}
+	while ((n = list_first(&p->promises)) != NULL) {
+		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
+		key_drop_promise(core, key);
+		timer_stop(core, &key->timer);
+		table_settle(core, key);
+	}
+	while ((n = list_first(&p->waiters)) != NULL) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, by_peer);
+		struct key *key = w->key;
+		COUNT(core, waiter_dropped);
+		waiter_free(core, w);
+		queue_give_turn(core, key);
+		table_settle(core, key);
+	}
+}
+
+/* The node stops voting: its promises and queues are gone. */
+void queue_forget_all(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		queue_peer_lost(core, i);
+	}
+}
+
+void queue_list(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	if (answer.status != STATUS_OK || key == NULL || key->more == NULL || key->more->waiters == 0) {
+		out_send(core, from, &answer);
+		return;
+	}
+	answer.parts = key->more->waiters;
+	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
+		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		answer.lock_id = w->lock_id;
+		answer.owner = slice_of(w->bytes, w->owner_size);
+		answer.identity = slice_of(w->bytes + w->owner_size, w->identity_size);
+		answer.left_us = (uint64_t)instant_elapsed_long(core->now, w->since) / 1000;
+		answer.by = core->peers[w->peer].id;
+		out_send(core, from, &answer);
+		answer.part++;
+	}
+}
+
+void queue_free_all(struct core *core, struct key *key) {
+	struct list *n;
+	while ((n = list_first(&key->more->kept)) != NULL) {
+		kept_free(core, CONTAINER_OF(n, struct kept, link));
+	}
+	while ((n = list_first(&key->more->queue)) != NULL) {
+		waiter_free(core, CONTAINER_OF(n, struct waiter, link));
+	}
+}

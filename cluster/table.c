@@ -1,0 +1,247 @@
+/* table.c: the keys a node knows and what stands on them (section 1). A record past its end does not exist: whoever looks a
+ * key up sees only what is alive at this step's time. */
+#include "state.h"
+
+struct slice key_name(const struct key *key) {
+	return slice_of(key->name, key->size);
+}
+
+static uint64_t hash_of(const struct core *core, struct slice name) {
+	return siphash(core->hash_key, name.data, name.size);
+}
+
+static struct key *find_raw(struct core *core, struct slice name, uint64_t hash) {
+	for (struct map_node *n = map_first(&core->keys, hash); n; n = map_next(n)) {
+		struct key *key = CONTAINER_OF(n, struct key, node);
+		if (key->size == name.size && memcmp(key->name, name.data, name.size) == 0) {
+			return key;
+		}
+	}
+	return NULL;
+}
+
+struct key *table_find(struct core *core, struct slice name) {
+	struct key *key = find_raw(core, name, hash_of(core, name));
+	return key && table_expire(core, key) ? key : NULL;
+}
+
+struct key *table_make(struct core *core, struct slice name) {
+	uint64_t hash = hash_of(core, name);
+	struct key *key = find_raw(core, name, hash);
+	if (key && table_expire(core, key)) {
+		return key;
+	}
+	if (core->keys.count >= core->limits.keys) {
+		COUNT(core, full);
+		return NULL;
+	}
+	key = alloc_new(&core->alloc, sizeof *key + name.size);
+	if (key == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	key->size = (uint16_t)name.size;
+	memcpy(key->name, name.data, name.size);
+	map_insert(&core->keys, &key->node, hash);
+	return key;
+}
+
+struct key_more *table_more(struct core *core, struct key *key) {
+	if (key->more == NULL) {
+		key->more = alloc_new(&core->alloc, sizeof *key->more);
+		if (key->more == NULL) {
+			COUNT(core, no_memory);
+			return NULL;
+		}
+		list_init(&key->more->queue);
+		list_init(&key->more->kept);
+		list_init(&key->more->waits);
+	}
+	return key->more;
+}
+
+static void free_more(struct core *core, struct key *key) {
+	if (key->more && list_empty(&key->more->queue) && list_empty(&key->more->kept) && list_empty(&key->more->waits)) {
+		alloc_free(&core->alloc, key->more, sizeof *key->more);
+		key->more = NULL;
+	}
+}
+
+void table_settle(struct core *core, struct key *key) {
+	free_more(core, key);
+	if (key->held == NULL && key->promise == NULL) {
+		timer_stop(core, &key->timer);
+		if (key->more == NULL) {
+			map_remove(&core->keys, &key->node);
+			alloc_free(&core->alloc, key, sizeof *key + key->size);
+		}
+		return;
+	}
+	if (wheel_armed(&key->timer.wheel)) {
+		return; /* it fires at or before the first end: ends only become later */
+	}
+	struct instant first = key->promise ? key->promise->end : key->held->end;
+	for (const struct record *r = key->held; r; r = r->next) {
+		first = r->end.boot < first.boot ? r->end : first;
+	}
+	timer_at(core, &key->timer, TIMER_KEY, first);
+}
+
+bool table_expire(struct core *core, struct key *key) {
+	bool ended = false;
+	if (key->promise && instant_expired(core->now, key->promise->end)) {
+		key_drop_promise(core, key);
+		ended = true;
+	}
+	for (struct record *r = key->held, *next; r; r = next) {
+		next = r->next;
+		if (instant_expired(core->now, r->end)) {
+			COUNT(core, expired);
+			key_drop_record(core, key, r);
+			ended = true;
+		}
+	}
+	if (ended) {
+		queue_record_ended(core, key);
+		local_wait_check(core, key);
+	}
+	bool left = key->held || key->promise || (key->more && !(list_empty(&key->more->queue) && list_empty(&key->more->kept) && list_empty(&key->more->waits)));
+	if (ended || !left) {
+		timer_stop(core, &key->timer);
+		table_settle(core, key);
+	}
+	return left;
+}
+
+/* ---- records ---- */
+struct record *key_record(const struct key *key, struct id128 lock_id) {
+	for (struct record *r = key->held; r; r = r->next) {
+		if (id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+struct record *key_other(const struct key *key, struct id128 lock_id) {
+	for (struct record *r = key->held; r; r = r->next) {
+		if (!id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+bool key_contested(const struct key *key) {
+	return key->held && key->held->next;
+}
+
+struct slice record_owner(const struct record *r) {
+	return slice_of(r->bytes, r->owner_size);
+}
+
+struct slice record_identity(const struct record *r) {
+	return slice_of(r->bytes + r->owner_size, r->identity_size);
+}
+
+struct slice record_value(const struct record *r) {
+	return slice_of(r->bytes + r->owner_size + r->identity_size, r->value_size);
+}
+
+size_t record_size(const struct record *r) {
+	return sizeof *r + r->owner_size + r->identity_size + r->value_size;
+}
+
+struct record *record_new(struct core *core, struct slice owner, struct slice identity, struct slice value) {
+	struct record *r = alloc_new(&core->alloc, sizeof *r + owner.size + identity.size + value.size);
+	if (r == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	r->owner_size = (uint16_t)owner.size;
+	r->identity_size = (uint8_t)identity.size;
+	r->value_size = (uint32_t)value.size;
+	uint8_t *to = r->bytes;
+	const struct slice parts[] = { owner, identity, value };
+	for (int i = 0; i < 3; i++) {
+		if (parts[i].size) {
+			memcpy(to, parts[i].data, parts[i].size);
+		}
+		to += parts[i].size;
+	}
+	return r;
+}
+
+void record_free(struct core *core, struct record *r) {
+	if (r) {
+		alloc_free(&core->alloc, r, record_size(r));
+	}
+}
+
+bool record_set_value(struct core *core, struct record **at, struct slice value) {
+	struct record *r = *at;
+	size_t fixed = sizeof *r + r->owner_size + r->identity_size;
+	if (value.size != r->value_size) {
+		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size, fixed + value.size);
+		if (moved == NULL) {
+			COUNT(core, no_memory);
+			return false;
+		}
+		*at = r = moved;
+		r->value_size = (uint32_t)value.size;
+	}
+	if (value.size) {
+		memcpy((uint8_t *)r + fixed, value.data, value.size);
+	}
+	return true;
+}
+
+void key_add_record(struct core *core, struct key *key, struct record *r) {
+	CHECK(key_record(key, r->lock_id) == NULL);
+	r->next = key->held;
+	key->held = r;
+	core->held_count++;
+	if (r->next && r->next->next == NULL) {
+		COUNT(core, contested);
+		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
+	}
+	timer_stop(core, &key->timer); /* the caller settles, which finds the first end */
+}
+
+void key_drop_record(struct core *core, struct key *key, struct record *r) {
+	struct record **at = &key->held;
+	while (*at != r) {
+		at = &(*at)->next;
+	}
+	*at = r->next;
+	record_free(core, r);
+	core->held_count--;
+	timer_stop(core, &key->timer); /* what comes next may end earlier */
+	if (key->held && key->held->next == NULL) {
+		COUNT(core, contested_ended);
+		out_note(core, NOTE_CONTESTED_ENDED, core->self, 0, NULL, key_name(key));
+	}
+}
+
+void key_drop_promise(struct core *core, struct key *key) {
+	list_remove(&key->promise->by_peer);
+	alloc_free(&core->alloc, key->promise, sizeof *key->promise);
+	key->promise = NULL;
+	core->promise_count--;
+}
+
+static uint64_t span_to_us(span_ns d) {
+	return ((uint64_t)d + 999) / 1000;
+}
+
+void record_describe(const struct core *core, const struct record *r, struct message *m) {
+	m->lock_id = r->lock_id;
+	m->token = r->token;
+	m->left_us = span_to_us(instant_left_long(core->now, r->end));
+	m->owner = record_owner(r);
+	m->identity = record_identity(r);
+	m->value = record_value(r);
+	m->ballot = r->wrote;
+	m->prepared = r->prepared;
+	m->flags |= r->barred ? FLAG_BARRED : 0;
+}
