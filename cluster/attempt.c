@@ -40,7 +40,7 @@ static void withdraw(struct core *core, struct op *op, uint32_t slot, bool promi
 }
 
 /* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
-static void withdraw_all(struct core *core, struct op *op, bool entry) {
+void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_KEPT) | VOTE_BIT(VOTE_GONE);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		bool promise = op->attempt && ((asked >> op->votes[i].state) & 1);
@@ -52,7 +52,7 @@ static void withdraw_all(struct core *core, struct op *op, bool entry) {
 }
 
 void attempt_give_up(struct core *core, struct op *op) {
-	withdraw_all(core, op, true);
+	attempt_withdraw(core, op, true);
 }
 
 static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
@@ -123,6 +123,7 @@ void attempt_start(struct core *core, struct op *op) {
 	op->until = op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	op->home = attempt_home(core, op->key);
 	list_append(&core->waiting, &op->waiting);
+	core->waiting_count++;
 	ask_all(core, op, false);
 }
 
@@ -295,86 +296,6 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 	}
 }
 
-/* ---- judging ---- */
-
-static int final_error(const struct core *core, const struct op *op) {
-	int error = PAWL_OK;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (op->votes[i].state == VOTE_REFUSED) {
-			enum status s = op->votes[i].status;
-			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : PAWL_ELOST;
-		}
-	}
-	return error;
-}
-
-/* A try-lock is refused for held records or silence, never because of a tie. */
-static int try_error(const struct core *core, const struct op *op) {
-	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
-	if (op_votes(core, op, hopeful) >= core->quorum) {
-		return PAWL_OK;
-	}
-	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;
-}
-
-/* The first attempt has not got its quorum: withdraw, and enter the queue. */
-static void refused(struct core *core, struct op *op) {
-	int error = final_error(core, op);
-	if (error == PAWL_OK && op->try_lock) {
-		error = try_error(core, op);
-	}
-	if (error != PAWL_OK) {
-		attempt_fail(core, op, error);
-		return;
-	}
-	withdraw_all(core, op, false);
-	if (op->try_lock) {
-		COUNT(core, try_tie);
-		op->until = instant_add(core->now, 2 * core->config.promise_timeout);
-	}
-	attempt_enqueue(core, op);
-}
-
-/* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
-static void back_off(struct core *core, struct op *op) {
-	COUNT(core, turn_rival);
-	withdraw_all(core, op, false);
-	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
-	for (uint32_t i = 0; i < op->pauses && most < cap; i++) {
-		most *= 2;
-	}
-	op->pauses++;
-	op->state = OP_PAUSED;
-	op_next_round(core, op);
-	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most < cap ? most : cap));
-	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-}
-
-void attempt_judge(struct core *core, struct op *op) {
-	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
-	if (alive >= core->quorum) {
-		commit_start(core, op);
-		return;
-	}
-	if (op->state == OP_ASKING) {
-		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
-		/* before it has q, the home's refusal is enough; a try-lock hears the others out about a held record */
-		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED || (home == VOTE_HELD && !op->try_lock);
-		if (by_home || alive + open < core->quorum) {
-			refused(core, op);
-		}
-		return;
-	}
-	int error = final_error(core, op);
-	if (error != PAWL_OK && op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
-		attempt_fail(core, op, error);
-	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
-		attempt_fail(core, op, try_error(core, op));
-	} else if (op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && alive + open < core->quorum) {
-		back_off(core, op);
-	}
-}
-
 /* ---- time ---- */
 
 static void wait_ended(struct core *core, struct op *op) {
@@ -394,7 +315,7 @@ static void turn_check(struct core *core, struct op *op) {
 	}
 	if (answered < core->quorum) {
 		COUNT(core, turn_given_back);
-		withdraw_all(core, op, true);
+		attempt_withdraw(core, op, true);
 		op->ticket.seq = 0;
 		attempt_enqueue(core, op);
 		return;
@@ -442,6 +363,6 @@ void attempt_timer(struct core *core, struct op *op) {
 		ask_all(core, op, true);
 		break;
 	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_LINGERING:
-		CHECK(!"no such state before the commit");
+		CHECK(false); /* no such state before the commit */
 	}
 }

@@ -33,6 +33,7 @@ void commit_start(struct core *core, struct op *op) {
 	core->counts[COUNT_token_reused] += reused;
 	master_raise_clock(core, op->token);
 	list_remove(&op->waiting);
+	core->waiting_count--;
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);

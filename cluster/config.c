@@ -1,7 +1,7 @@
 /* config.c: configurations, their bounds (section 9), and the one canonical encoding that names them. */
 #include "config.h"
 
-#include "error.h"
+#include "pawl/error.h"
 #include "siphash.h"
 
 uint32_t config_masters(const struct config *c) {

@@ -94,14 +94,16 @@ int core_new(const struct core_options *o, struct core **out) {
 	return 0;
 }
 
-static void free_keys(struct core *core) {
+void table_clear(struct core *core) {
 	for (size_t b = 0; core->keys.segments && b < core->keys.bucket_count; b++) {
 		struct map_node *n;
 		while ((n = map_bucket(&core->keys, b)) != NULL) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
+			timer_stop(core, &key->timer);
 			while (key->held) {
 				struct record *r = key->held;
 				key->held = r->next;
+				core->held_count--;
 				record_free(core, r);
 			}
 			if (key->promise) {
@@ -122,7 +124,8 @@ void core_free(struct core *core) {
 		return;
 	}
 	op_free_all(core);
-	free_keys(core);
+	table_clear(core);
+	drain_done(core);
 	belief_done(core);
 	released_done(core);
 	struct map *maps[] = { &core->keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };

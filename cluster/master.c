@@ -352,6 +352,6 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
 	case MESSAGE_WAITERS_ANSWER: case MESSAGE_SNAPSHOT: case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED:
 	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
-	case MESSAGE_PLEDGE: CHECK(!"an answer is no request");
+	case MESSAGE_PLEDGE: CHECK(false); /* an answer is no request */
 	}
 }

@@ -11,74 +11,6 @@ static uint64_t hash_number(uint64_t n) {
 	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
 }
 
-/* ---- clients and callers ---- */
-
-static struct client *client_find(struct core *core, uint64_t id) {
-	for (struct map_node *n = map_first(&core->clients, hash_number(id)); n; n = map_next(n)) {
-		struct client *c = CONTAINER_OF(n, struct client, node);
-		if (c->id == id) {
-			return c;
-		}
-	}
-	return NULL;
-}
-
-static struct client *client_make(struct core *core, uint64_t id) {
-	struct client *c = client_find(core, id);
-	if (c == NULL) {
-		c = alloc_new(&core->alloc, sizeof *c);
-		if (c) {
-			c->id = id;
-			list_init(&c->callers);
-			map_insert(&core->clients, &c->node, hash_number(id));
-		}
-	}
-	return c;
-}
-
-static void client_settle(struct core *core, struct client *c) {
-	if (list_empty(&c->callers)) {
-		map_remove(&core->clients, &c->node);
-		alloc_free(&core->alloc, c, sizeof *c);
-	}
-}
-
-struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
-	struct client *client = client_make(core, r->client);
-	struct caller *c = client ? alloc_new(&core->alloc, sizeof *c) : NULL;
-	if (c == NULL) {
-		if (client) {
-			client_settle(core, client);
-		}
-		return NULL;
-	}
-	c->op = op;
-	c->id = r->id;
-	c->client = r->client;
-	c->arrived = core->now;
-	c->admin = r->admin;
-	list_append(&op->callers, &c->link);
-	list_append(&client->callers, &c->by_client);
-	client->waiters += op->kind == CORE_ACQUIRE && op->wait > 0;
-	core->caller_count++;
-	return c;
-}
-
-static void caller_free(struct core *core, struct caller *c) {
-	struct client *client = client_find(core, c->client);
-	list_remove(&c->link);
-	list_remove(&c->by_client);
-	client->waiters -= c->op->kind == CORE_ACQUIRE && c->op->wait > 0;
-	core->caller_count--;
-	alloc_free(&core->alloc, c, sizeof *c);
-	client_settle(core, client);
-}
-
-uint32_t op_client_waiters(struct core *core, uint64_t client) {
-	const struct client *c = client_find(core, client);
-	return c ? c->waiters : 0;
-}
-
 /* ---- birth and end of an operation ---- */
 
 static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
@@ -154,11 +86,12 @@ struct op *op_new(struct core *core, const struct core_request *r) {
 void op_free(struct core *core, struct op *op) {
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		caller_free(core, CONTAINER_OF(n, struct caller, link));
+		op_leave(core, CONTAINER_OF(n, struct caller, link));
 	}
 	timer_stop(core, &op->timer);
 	if (list_linked(&op->waiting)) {
 		list_remove(&op->waiting);
+		core->waiting_count -= op->kind == CORE_ACQUIRE;
 	}
 	list_remove(&op->link);
 	if (op->state == OP_LINGERING) {
@@ -170,9 +103,10 @@ void op_free(struct core *core, struct op *op) {
 	if (op->kind == CORE_ACQUIRE) {
 		map_remove(&core->ops_by_lock, &op->by_lock);
 	}
-	read_free(core, op);
+	op_found_clear(core, op);
 	local_list_free(core, op);
 	record_free(core, op->record);
+	record_free(core, op->own_value);
 	alloc_free(&core->alloc, op->block, op->block_size);
 	if (core->pool_count < POOL_MAX) {
 		list_append(&core->op_pool, &op->link);
@@ -284,53 +218,6 @@ struct message op_message(const struct op *op, enum message_kind kind) {
 		.identity = op->identity, .value = op->value, .lease_us = (uint64_t)(op->lease / SPAN_US) };
 }
 
-/* ---- answers to callers ---- */
-
-struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
-	struct op *op = c->op;
-	struct core_reply *r = out_reply(core);
-	r->id = c->id;
-	r->client = c->client;
-	r->op = op->kind;
-	r->error = error;
-	r->lock_id = op->lock_id;
-	r->quorum = core->quorum;
-	r->recovering = core->state == CORE_RECOVERING;
-	if (error == PAWL_ENOQUORUM) {
-		r->silent = op_silent(core, op);
-	}
-	caller_free(core, c);
-	return r;
-}
-
-void op_reply_all(struct core *core, struct op *op, int error) {
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		op_reply(core, CONTAINER_OF(n, struct caller, link), error);
-	}
-}
-
-void op_client_gone(struct core *core, uint64_t id) {
-	struct client *client = client_find(core, id);
-	while (client && !list_empty(&client->callers)) {
-		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
-		struct op *op = c->op;
-		bool last = list_after(&client->callers, &c->by_client) == NULL;
-		caller_free(core, c);
-		client = last ? NULL : client;
-		if (!list_empty(&op->callers)) {
-			continue;
-		}
-		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
-			COUNT(core, waiter_dropped);
-			attempt_give_up(core, op);
-			op_free(core, op);
-		} else if (op->state == OP_LOCAL) {
-			local_forget(core, op);
-		}
-	}
-}
-
 /* ---- after the answer ---- */
 
 /* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
@@ -346,6 +233,44 @@ void op_linger(struct core *core, struct op *op) {
 		COUNT(core, lingering_lost);
 		op_free(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
 	}
+}
+
+/* Answered, with nothing to be sent again: the last masters' answers are waited for as long as they would have counted. */
+void op_finish(struct core *core, struct op *op) {
+	op->until = instant_add(op->sent, core->config.request_timeout);
+	op_linger(core, op);
+	linger_settle(core, op);
+}
+
+struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (op->found_count == op->found_capacity) {
+		uint32_t old = op->found_capacity, wanted = old ? 2 * old : 8;
+		struct found *more = alloc_resize(&core->alloc, op->found, old * sizeof *more, wanted * sizeof *more);
+		if (more == NULL) {
+			return NULL;
+		}
+		op->found = more;
+		op->found_capacity = wanted;
+	}
+	struct record *r = record_new(core, m->owner, m->identity, m->value);
+	if (r == NULL) {
+		return NULL;
+	}
+	r->lock_id = m->lock_id;
+	r->token = m->token;
+	r->wrote = m->ballot;
+	r->end = instant_add(core->now, (span_ns)m->left_us * SPAN_US);
+	op->found[op->found_count++] = (struct found){ .record = r, .from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by };
+	return r;
+}
+
+void op_found_clear(struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		record_free(core, op->found[i].record);
+	}
+	alloc_free(&core->alloc, op->found, op->found_capacity * sizeof *op->found);
+	op->found = NULL;
+	op->found_count = op->found_capacity = 0;
 }
 
 /* ---- events for operations ---- */

@@ -18,13 +18,6 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size);
 }
 
-static void kept_free(struct core *core, struct kept *k) {
-	list_remove(&k->link);
-	list_remove(&k->by_peer);
-	k->key->more->kept_count--;
-	alloc_free(&core->alloc, k, sizeof *k);
-}
-
 bool queue_ahead(const struct key *key, struct id128 lock_id) {
 	if (key->more == NULL) {
 		return false;
@@ -213,7 +206,7 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 	for (struct list *n = key->more && m->attempt ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		if (k->peer == from && k->attempt == m->attempt) {
-			kept_free(core, k);
+			queue_kept_free(core, k);
 			break;
 		}
 	}
@@ -243,7 +236,7 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 		next = list_after(&key->more->kept, n);
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		if (id128_equal(k->lock_id, lock_id)) {
-			kept_free(core, k);
+			queue_kept_free(core, k);
 		}
 	}
 	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
@@ -254,72 +247,6 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 		}
 	}
 	queue_give_turn(core, key);
-}
-
-/* ---- kept requests ---- */
-
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m) {
-	struct key_more *more = table_more(core, key);
-	if (more == NULL) {
-		return false;
-	}
-	for (struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == from && id128_equal(k->lock_id, m->lock_id)) {
-			k->attempt = m->attempt;
-			k->round = m->round;
-			return true;
-		}
-	}
-	if (more->kept_count >= core->limits.waiters_per_key) {
-		return false;
-	}
-	struct kept *k = alloc_new(&core->alloc, sizeof *k);
-	if (k == NULL) {
-		COUNT(core, no_memory);
-		return false;
-	}
-	k->key = key;
-	k->lock_id = m->lock_id;
-	k->attempt = m->attempt;
-	k->round = m->round;
-	k->peer = from;
-	list_append(&more->kept, &k->link);
-	list_append(&core->peers[from].kept, &k->by_peer);
-	more->kept_count++;
-	return true;
-}
-
-void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
-	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == from && id128_equal(k->lock_id, lock_id)) {
-			kept_free(core, k);
-			return;
-		}
-	}
-}
-
-/* A record has ended: the first kept request is promised to; the others learn who is in their way. */
-void queue_record_ended(struct core *core, struct key *key) {
-	while (key->more && key->held == NULL && core_votes(core)) {
-		struct list *n = list_first(&key->more->kept);
-		if (n == NULL) {
-			return;
-		}
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN };
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
-		uint32_t peer = k->peer;
-		kept_free(core, k);
-		if (answer.status == STATUS_OK) {
-			COUNT(core, kept_promised);
-			master_grant(core, key, &ask, peer, &answer);
-		} else {
-			master_blocker(core, key, ask.lock_id, &answer);
-		}
-		out_send(core, peer, &answer);
-	}
 }
 
 /* A record has become held: try-locks in the queue are refused; an entry whose own lock_id it is has its turn at once. */
@@ -352,7 +279,7 @@ void queue_peer_lost(struct core *core, uint32_t peer) {
 	struct list *n;
 	while ((n = list_first(&p->kept)) != NULL) {
 		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
-		kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
+		queue_kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
 		table_settle(core, key);
 	}
 	while ((n = list_first(&p->promises)) != NULL) {
@@ -401,7 +328,7 @@ void queue_list(struct core *core, uint32_t from, const struct message *m) {
 void queue_free_all(struct core *core, struct key *key) {
 	struct list *n;
 	while ((n = list_first(&key->more->kept)) != NULL) {
-		kept_free(core, CONTAINER_OF(n, struct kept, link));
+		queue_kept_free(core, CONTAINER_OF(n, struct kept, link));
 	}
 	while ((n = list_first(&key->more->queue)) != NULL) {
 		waiter_free(core, CONTAINER_OF(n, struct waiter, link));

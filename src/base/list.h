@@ -4,12 +4,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct list {
 	struct list *next, *prev;
 };
 
-#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+/* Through a number, so that it serves const and other pointers alike. */
+#define CONTAINER_OF(ptr, type, member) ((type *)((uintptr_t)(ptr) - offsetof(type, member)))
 
 static inline void list_init(struct list *head) {
 	head->next = head->prev = head;

@@ -1,0 +1,106 @@
+/* break.c: an administrator bars a holder from extending, or takes the lock away by force (section 9). First the masters are
+ * asked which lock_id stands behind the key and token, then it is sent like a release. */
+#include "state.h"
+
+void break_start(struct core *core, struct op *op) {
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_READ);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	break_judge(core, op, false);
+}
+
+/* The lock_id that was named by its token, or without a token the one that most masters report. */
+static const struct record *choose(const struct op *op) {
+	const struct record *best = NULL;
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		uint32_t same = 0;
+		bool named = op->token == 0;
+		for (uint32_t j = 0; j < op->found_count; j++) {
+			bool equal = id128_equal(op->found[i].record->lock_id, op->found[j].record->lock_id);
+			same += equal;
+			named = named || (equal && op->found[j].record->token == op->token);
+		}
+		if (named && same > most) {
+			most = same;
+			best = op->found[i].record;
+		}
+	}
+	return best;
+}
+
+static void answer_all(struct core *core, struct op *op, int error) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+		memset(r->lock_id.b, 0, sizeof r->lock_id.b);
+		r->released = op->had_any;
+		r->acks = acks;
+		r->token = op->best_token;
+		r->entry.remaining = instant_left_long(core->now, op->until);
+	}
+}
+
+static void send_break(struct core *core, struct op *op, const struct record *r) {
+	op->lock_id = r->lock_id;
+	op->best_token = r->token;
+	op->until = instant_add(core->now, SPAN_MS);
+	for (uint32_t i = 0; i < op->found_count; i++) { /* kept until the record's end */
+		if (id128_equal(op->found[i].record->lock_id, op->lock_id)) {
+			op->until = instant_later(op->until, op->found[i].record->end);
+		}
+	}
+	out_note(core, NOTE_BROKEN, core->self, r->token, op->now_flag ? "now" : "barred from extending", op->key);
+	op_found_clear(core, op);
+	op->state = OP_SECOND;
+	op_next_round(core, op);
+	if (op->now_flag) {
+		belief_drop(core, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id);
+	}
+	struct message m = op_message(op, MESSAGE_BREAK);
+	m.flags = op->now_flag ? FLAG_NOW : 0;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+}
+
+void break_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (op->state == OP_SECOND) {
+		if (acks >= core->quorum || over || acks + open < core->quorum) {
+			answer_all(core, op, acks >= core->quorum ? PAWL_OK : PAWL_ENOQUORUM);
+			op_linger(core, op);
+			linger_settle(core, op);
+		}
+		return;
+	}
+	if (open > 0 && !over) {
+		return;
+	}
+	const struct record *r = choose(op);
+	if (acks < core->quorum || r == NULL) {
+		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : PAWL_ENOTFOUND);
+		op_free(core, op);
+	} else {
+		send_break(core, op, r);
+	}
+}
+
+void break_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind == MESSAGE_READ_ANSWER && op->state == OP_ROUND) {
+		if (m->status == STATUS_OK) {
+			op_found(core, op, from, m);
+		}
+		op->parts_seen[from]++;
+		if (op->parts_seen[from] >= m->parts || m->status != STATUS_OK) {
+			op->votes[from].state = m->status == STATUS_OK || m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
+		}
+	} else if (m->kind == MESSAGE_BREAK_ANSWER && op->state == OP_SECOND) {
+		op->had_any = op->had_any || (m->flags & FLAG_HAD);
+		op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+	}
+	break_judge(core, op, false);
+}

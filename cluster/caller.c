@@ -1,0 +1,119 @@
+/* caller.c: who asked: connections, their open requests, and the replies they get. */
+#include "state.h"
+
+static uint64_t hash_number(uint64_t n) {
+	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
+}
+
+static struct client *client_find(struct core *core, uint64_t id) {
+	for (struct map_node *n = map_first(&core->clients, hash_number(id)); n; n = map_next(n)) {
+		struct client *c = CONTAINER_OF(n, struct client, node);
+		if (c->id == id) {
+			return c;
+		}
+	}
+	return NULL;
+}
+
+static struct client *client_make(struct core *core, uint64_t id) {
+	struct client *c = client_find(core, id);
+	if (c == NULL) {
+		c = alloc_new(&core->alloc, sizeof *c);
+		if (c) {
+			c->id = id;
+			list_init(&c->callers);
+			map_insert(&core->clients, &c->node, hash_number(id));
+		}
+	}
+	return c;
+}
+
+static void client_settle(struct core *core, struct client *c) {
+	if (list_empty(&c->callers)) {
+		map_remove(&core->clients, &c->node);
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
+}
+
+struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
+	struct client *client = client_make(core, r->client);
+	struct caller *c = client ? alloc_new(&core->alloc, sizeof *c) : NULL;
+	if (c == NULL) {
+		if (client) {
+			client_settle(core, client);
+		}
+		return NULL;
+	}
+	c->op = op;
+	c->id = r->id;
+	c->client = r->client;
+	c->arrived = core->now;
+	c->admin = r->admin;
+	list_append(&op->callers, &c->link);
+	list_append(&client->callers, &c->by_client);
+	client->waiters += op->kind == CORE_ACQUIRE && op->wait > 0;
+	core->caller_count++;
+	return c;
+}
+
+void op_leave(struct core *core, struct caller *c) {
+	struct client *client = client_find(core, c->client);
+	list_remove(&c->link);
+	list_remove(&c->by_client);
+	client->waiters -= c->op->kind == CORE_ACQUIRE && c->op->wait > 0;
+	core->caller_count--;
+	alloc_free(&core->alloc, c, sizeof *c);
+	client_settle(core, client);
+}
+
+uint32_t op_client_waiters(struct core *core, uint64_t client) {
+	const struct client *c = client_find(core, client);
+	return c ? c->waiters : 0;
+}
+
+/* ---- answers to callers ---- */
+
+struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
+	struct op *op = c->op;
+	struct core_reply *r = out_reply(core);
+	r->id = c->id;
+	r->client = c->client;
+	r->op = op->kind;
+	r->error = error;
+	r->lock_id = op->lock_id;
+	r->quorum = core->quorum;
+	r->recovering = core->state == CORE_RECOVERING;
+	if (error == PAWL_ENOQUORUM) {
+		r->silent = op_silent(core, op);
+	}
+	op_leave(core, c);
+	return r;
+}
+
+void op_reply_all(struct core *core, struct op *op, int error) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+	}
+}
+
+void op_client_gone(struct core *core, uint64_t id) {
+	struct client *client = client_find(core, id);
+	while (client && !list_empty(&client->callers)) {
+		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
+		struct op *op = c->op;
+		bool last = list_after(&client->callers, &c->by_client) == NULL;
+		op_leave(core, c);
+		client = last ? NULL : client;
+		if (!list_empty(&op->callers)) {
+			continue;
+		}
+		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+			COUNT(core, waiter_dropped);
+			attempt_give_up(core, op);
+			op_free(core, op);
+		} else if (op->state == OP_LOCAL) {
+			local_forget(core, op);
+		}
+	}
+}

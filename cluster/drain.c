@@ -1,0 +1,131 @@
+/* drain.c: a planned stop (section 4): stops voting first, then hands out what it knows; the next start takes it back and is then
+ * no restart at all, only a pause. Remaining times start again as they were at the stop. */
+#include "state.h"
+
+#define DRAIN_MESSAGES 512
+
+void drain_start(struct core *core) {
+	if (core->state == CORE_DRAINED) {
+		return;
+	}
+	bool voted = core_votes(core);
+	core->state = CORE_DRAINED;
+	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
+	core->drain_bucket = 0;
+	core->drain_ring = 0;
+	COUNT(core, drained);
+	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
+	for (struct list *n = list_first(&core->ops), *next; n; n = next) {
+		next = list_after(&core->ops, n);
+		struct op *op = CONTAINER_OF(n, struct op, link);
+		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+			attempt_fail(core, op, PAWL_ERECOVERING);
+		} else if (op->state != OP_LOCAL) {
+			op_reply_all(core, op, PAWL_ERECOVERING);
+			op_free(core, op);
+		}
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		snapshot_stop(core, i);
+	}
+	peers_tell(core);
+}
+
+void drain_done(struct core *core) {
+	alloc_free(&core->alloc, core->drain_messages, DRAIN_MESSAGES * sizeof *core->drain_messages);
+	core->drain_messages = NULL;
+}
+
+static size_t fill_records(struct core *core, size_t n) {
+	for (; core->drain_bucket < core->keys.bucket_count; core->drain_bucket++) {
+		uint32_t here = 0;
+		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+			for (const struct record *r = CONTAINER_OF(m, struct key, node)->held; r; r = r->next) {
+				here++;
+			}
+		}
+		CHECK(here < DRAIN_MESSAGES);
+		if (n + here > DRAIN_MESSAGES) {
+			return n;
+		}
+		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+			const struct key *key = CONTAINER_OF(m, struct key, node);
+			for (const struct record *r = key->held; r; r = r->next) {
+				snapshot_record_message(core, key, r, &core->drain_messages[n++]);
+			}
+		}
+	}
+	return n;
+}
+
+static size_t fill_ring(struct core *core, size_t n) {
+	for (; core->drain_ring < core->ring_size && n < DRAIN_MESSAGES; core->drain_ring++) {
+		const struct released *r = &core->ring[core->drain_ring];
+		if (r->used) {
+			core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = slice_str("?"), .lock_id = r->lock_id,
+				.flags = r->barred_only ? 0 : FLAG_RELEASED };
+		}
+	}
+	return n;
+}
+
+bool core_drain_frame(struct core *core, struct instant now, struct frame *frame) {
+	CHECK(core->state == CORE_DRAINED);
+	core->now = now;
+	if (core->drain_whole) {
+		return false;
+	}
+	if (core->drain_messages == NULL) {
+		core->drain_messages = alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->drain_messages);
+		if (core->drain_messages == NULL) {
+			return false; /* without its end the side file is not taken: an ordinary restart */
+		}
+	}
+	size_t n = fill_ring(core, fill_records(core, 0));
+	if (core->drain_bucket >= core->keys.bucket_count && core->drain_ring >= core->ring_size && n < DRAIN_MESSAGES) {
+		core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
+		core->drain_whole = true;
+	}
+	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash, .sender = core->durable.node_id,
+		.boot = core->durable.boot, .clock = core->clock, .messages = core->drain_messages, .count = n };
+	return true;
+}
+
+static bool restore_record(struct core *core, const struct message *m) {
+	struct key *key = table_make(core, m->key);
+	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m->owner, m->identity, m->value) : NULL;
+	if (r) {
+		r->lock_id = m->lock_id;
+		r->token = m->token;
+		r->noted = m->noted;
+		r->wrote = m->ballot;
+		r->prepared = m->prepared;
+		r->barred = (m->flags & FLAG_BARRED) != 0;
+		r->end = instant_add(core->now, (span_ns)m->left_us * SPAN_US);
+		key_add_record(core, key, r);
+	}
+	if (key) {
+		table_settle(core, key);
+	}
+	return r != NULL;
+}
+
+/* Only what the last run of this very node wrote under this very configuration is taken back. */
+void drain_restore(struct core *core, const struct frame *frame) {
+	if (core->state != CORE_RECOVERING || frame->epoch != core->config.epoch || frame->config_hash != core->config_hash ||
+		!id128_equal(frame->sender, core->durable.node_id) || frame->boot != core->durable.boot) {
+		core->drain_failed = true;
+	}
+	for (size_t i = 0; i < frame->count && !core->drain_failed; i++) {
+		const struct message *m = &frame->messages[i];
+		if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
+			core->drain_failed = !restore_record(core, m);
+		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
+			released_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
+		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
+			core->drain_whole = true;
+			core->drain_clock = m->clock;
+		}
+	}
+	core->drain_whole = core->drain_whole && !core->drain_failed;
+}

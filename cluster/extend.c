@@ -1,0 +1,158 @@
+/* extend.c: extending a lease: one round to every master; those that lack the record learn it (section 2, Extend). */
+#include "state.h"
+
+#define ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
+
+void extend_start(struct core *core, struct op *op) {
+	const struct belief *b = belief_find(core, op->lock_id);
+	op->backed = !op->kept && b;  /* this node answered it, and its deadline is not past */
+	op->blind = !op->kept && !b;  /* nobody keeps the deadline: only masters that had it count */
+	op->until = b ? b->deadline : INSTANT_FOREVER;
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_EXTEND);
+	m.token = op->token;
+	op_ask_all(core, op, &m);
+	struct instant over = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, over);
+	extend_judge(core, op, false);
+}
+
+static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
+	struct message m = op_message(op, MESSAGE_LEARN);
+	m.token = r->token;
+	m.owner = record_owner(r);
+	m.identity = record_identity(r);
+	m.value = record_value(r);
+	m.ballot = r->wrote;
+	m.flags = r->barred ? FLAG_BARRED : 0;
+	op_ask(core, op, slot, &m);
+	if (op->votes[slot].state == VOTE_ASKED) {
+		op->votes[slot].state = VOTE_LEARNING;
+	}
+}
+
+/* Those that want the record get it: from this node's table, or from a master that has it. */
+static void feed(struct core *core, struct op *op) {
+	if (op_votes(core, op, VOTE_BIT(VOTE_NEED)) == 0) {
+		return;
+	}
+	struct key *key = table_find(core, op->key);
+	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	r = r ? r : op->record;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (r && op->votes[i].state == VOTE_NEED) {
+			learn(core, op, i, r);
+		} else if (!r && op->fetch_from < 0 && ((ACCEPTED >> op->votes[i].state) & 1) && i != core->self) {
+			struct message m = op_message(op, MESSAGE_FETCH);
+			op->fetch_from = (int)i;
+			out_send(core, i, &m);
+		}
+	}
+}
+
+static void fetched(struct core *core, struct op *op, const struct message *m) {
+	if (m->status == STATUS_OK && op->record == NULL) {
+		op->record = record_new(core, m->owner, m->identity, m->value);
+		if (op->record) {
+			op->record->token = m->token;
+			op->record->wrote = m->ballot;
+			op->record->barred = (m->flags & FLAG_BARRED) != 0;
+		}
+	}
+}
+
+static enum vote_state vote_of(const struct message *m) {
+	switch (m->status) {
+	case STATUS_OK: return m->flags & FLAG_HAD ? VOTE_HAD : VOTE_OK;
+	case STATUS_NEED: return VOTE_NEED;
+	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
+	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_ABSENT: return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
+void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_FETCH_ANSWER) {
+		fetched(core, op, m);
+	} else if (m->kind == MESSAGE_LEARN_ANSWER) {
+		v->state = m->status == STATUS_OK ? VOTE_OK : vote_of(m); /* learned: it did not have it */
+	} else if (m->kind == MESSAGE_EXTEND_ANSWER) {
+		v->state = vote_of(m);
+		op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
+	}
+	v->status = m->status;
+	feed(core, op);
+}
+
+static void extended(struct core *core, struct op *op) {
+	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
+	if (!op->kept || belief_find(core, op->lock_id)) {
+		belief_set(core, op->lock_id, deadline, op->best_token);
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), PAWL_OK);
+		r->valid = span_shrink(op->lease, core->config.drift_ppm);
+		r->token = op->best_token;
+		r->acks = op_votes(core, op, ACCEPTED);
+	}
+	op_finish(core, op);
+}
+
+static int extend_error(struct core *core, struct op *op) {
+	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
+	uint32_t accepted = op_votes(core, op, ACCEPTED);
+	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (accepted ? 0 : VOTE_BIT(VOTE_NEED)));
+	if (lost > core->masters - core->quorum) {
+		return PAWL_ELOST;
+	}
+	if (op->blind && accepted + op_votes(core, op, learners) >= core->quorum) {
+		COUNT(core, extend_unsure);
+		return PAWL_EUNSURE; /* fewer than q had it: somebody else's may have come between */
+	}
+	return PAWL_ENOQUORUM;
+}
+
+static void fail(struct core *core, struct op *op, int error) {
+	uint32_t acks = op_votes(core, op, ACCEPTED);
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+		r->acks = acks;
+	}
+	op_finish(core, op);
+}
+
+void extend_judge(struct core *core, struct op *op, bool over) {
+	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
+	uint32_t accepted = op_votes(core, op, ACCEPTED), asked = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (op->backed && instant_distrusted(core->now, op->until)) {
+		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later */
+		fail(core, op, PAWL_ELOST);
+		return;
+	}
+	uint32_t counted = op->blind ? op_votes(core, op, VOTE_BIT(VOTE_HAD)) : accepted;
+	bool source = accepted || asked || op->record;
+	uint32_t possible = counted + (op->blind ? asked : source ? op_votes(core, op, hopeful) : 0);
+	if (counted >= core->quorum) {
+		extended(core, op);
+	} else if (over || possible < core->quorum) {
+		fail(core, op, extend_error(core, op));
+	}
+}
+
+void extend_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
+		COUNT(core, answer_late);
+		extend_judge(core, op, true);
+		return;
+	}
+	extend_vote(core, op, from, m);
+	extend_judge(core, op, false);
+}

@@ -1,0 +1,90 @@
+/* invariant.c: core_check: what must hold between any two steps. Tests run it after every one. */
+#include "state.h"
+
+struct sums {
+	uint64_t held, promises, waiters;
+};
+
+static void check_record(const struct core *core, const struct record *r) {
+	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX);
+	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
+	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
+	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
+	CHECK(core_votes(core) == false || r->sources == 0);
+}
+
+static void check_more(const struct core *core, const struct key *key, struct sums *s) {
+	const struct key_more *more = key->more;
+	uint32_t waiters = 0, turns = 0, kept = 0;
+	const struct waiter *before = NULL;
+	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
+		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		CHECK(w->key == key && list_linked(&w->by_peer));
+		CHECK(!before || before->ticket.clock <= w->ticket.clock);
+		before = w;
+		waiters++;
+		turns += w->turn;
+	}
+	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
+		CHECK(CONTAINER_OF(n, struct kept, link)->key == key);
+		kept++;
+	}
+	CHECK(waiters == more->waiters && kept == more->kept_count);
+	CHECK(waiters == 0 || turns > 0 || !core_votes(core)); /* somebody has the turn, whether the key is free or not */
+	CHECK(kept == 0 || key->held || !core_votes(core));    /* kept behind a held record */
+	s->waiters += waiters;
+}
+
+static void check_key(const struct core *core, const struct key *key, struct sums *s) {
+	CHECK(!(key->held && key->promise)); /* a held record displaces the promise */
+	CHECK(key->held || key->promise || key->more);
+	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
+	for (const struct record *r = key->held; r; r = r->next) {
+		check_record(core, r);
+		s->held++;
+		for (const struct record *other = r->next; other; other = other->next) {
+			CHECK(!id128_equal(r->lock_id, other->lock_id));
+		}
+	}
+	if (key->promise) {
+		CHECK(key->promise->key == key && list_linked(&key->promise->by_peer));
+		CHECK(key->promise->noted <= core->clock);
+		CHECK(core_votes(core) || core->state == CORE_DRAINED); /* who does not vote promises nothing */
+		s->promises++;
+	}
+	if (key->more) {
+		check_more(core, key, s);
+	}
+}
+
+static void check_op(const struct core *core, const struct op *op) {
+	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING && op->state != OP_LINGERING;
+	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
+	CHECK((op->state == OP_LINGERING) == (list_empty(&op->callers) && op->state == OP_LINGERING));
+	CHECK(!acquiring || !list_empty(&op->callers));
+	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL);
+	CHECK(op->state != OP_COMMITTING || op->token <= core->clock);
+	(void)core;
+}
+
+void core_check(const struct core *core) {
+	struct sums s = { 0, 0, 0 };
+	for (size_t b = 0; b < core->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->keys, b); n; n = map_next_in_bucket(n)) {
+			check_key(core, CONTAINER_OF(n, struct key, node), &s);
+		}
+	}
+	CHECK(s.held == core->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
+	uint32_t ops = 0, lingering = 0;
+	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
+		check_op(core, CONTAINER_OF(n, struct op, link));
+	}
+	for (const struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n), lingering++) {
+		check_op(core, CONTAINER_OF(n, struct op, link));
+		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_LINGERING);
+	}
+	CHECK(ops == core->op_count && lingering == core->linger_count && lingering <= core->limits.lingering);
+	CHECK(core->keys.count <= core->limits.keys);
+	CHECK(core->ceiling_on_disk <= core->durable.ceiling);
+	CHECK(core->state != CORE_VOTING || core->voted_on_disk || core->boot_on_disk != core->durable.boot);
+}

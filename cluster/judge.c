@@ -1,0 +1,83 @@
+/* judge.c: what becomes of an attempt once its votes are counted: commit, queue, pause, or an error (sections 2 and 5). */
+#include "state.h"
+
+#define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
+#define OPEN VOTE_BIT(VOTE_ASKED)
+
+static int final_error(const struct core *core, const struct op *op) {
+	int error = PAWL_OK;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED) {
+			enum status s = op->votes[i].status;
+			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : PAWL_ELOST;
+		}
+	}
+	return error;
+}
+
+/* A try-lock is refused for held records or silence, never because of a tie. */
+static int try_error(const struct core *core, const struct op *op) {
+	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
+	if (op_votes(core, op, hopeful) >= core->quorum) {
+		return PAWL_OK;
+	}
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;
+}
+
+/* The first attempt has not got its quorum: withdraw, and enter the queue. */
+static void refused(struct core *core, struct op *op) {
+	int error = final_error(core, op);
+	if (error == PAWL_OK && op->try_lock) {
+		error = try_error(core, op);
+	}
+	if (error != PAWL_OK) {
+		attempt_fail(core, op, error);
+		return;
+	}
+	attempt_withdraw(core, op, false);
+	if (op->try_lock) {
+		COUNT(core, try_tie);
+		op->until = instant_add(core->now, 2 * core->config.promise_timeout);
+	}
+	attempt_enqueue(core, op);
+}
+
+/* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
+static void back_off(struct core *core, struct op *op) {
+	COUNT(core, turn_rival);
+	attempt_withdraw(core, op, false);
+	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
+	for (uint32_t i = 0; i < op->pauses && most < cap; i++) {
+		most *= 2;
+	}
+	op->pauses++;
+	op->state = OP_PAUSED;
+	op_next_round(core, op);
+	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most < cap ? most : cap));
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+void attempt_judge(struct core *core, struct op *op) {
+	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
+	if (alive >= core->quorum) {
+		commit_start(core, op);
+		return;
+	}
+	if (op->state == OP_ASKING) {
+		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
+		/* before it has q, the home's refusal is enough; a try-lock hears the others out about a held record */
+		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED || (home == VOTE_HELD && !op->try_lock);
+		if (by_home || alive + open < core->quorum) {
+			refused(core, op);
+		}
+		return;
+	}
+	int error = final_error(core, op);
+	if (error != PAWL_OK && op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
+		attempt_fail(core, op, error);
+	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
+		attempt_fail(core, op, try_error(core, op));
+	} else if (op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && alive + open < core->quorum) {
+		back_off(core, op);
+	}
+}

@@ -1,0 +1,39 @@
+/* release.c: releasing: one round, answered after q, sent again to the others until they have it (section 2, Release). */
+#include "state.h"
+
+void release_start(struct core *core, struct op *op) {
+	struct key *key = table_find(core, op->key);
+	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	span_ns whole = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
+	op->until = r ? r->end : instant_add(core->now, whole); /* when the lease would be over */
+	belief_drop(core, op->lock_id);
+	op_lock_released(core, op->key, op->lock_id);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_RELEASE);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	release_judge(core, op, false);
+}
+
+void release_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	bool done = acks >= core->quorum;
+	if (!done && !over && acks + open >= core->quorum) {
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), done ? PAWL_OK : PAWL_ENOQUORUM);
+		r->released = op->had_any;
+		r->acks = acks;
+	}
+	op_linger(core, op);
+	linger_settle(core, op);
+}
+
+void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	op->had_any = op->had_any || (m->flags & FLAG_HAD);
+	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+	release_judge(core, op, false);
+}

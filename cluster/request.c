@@ -1,0 +1,161 @@
+/* request.c: a client's request, checked before it changes anything (section 8, point 6), and handed to its operation. */
+#include "state.h"
+
+#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)
+
+static void refuse(struct core *core, const struct core_request *r, int error, const char *field) {
+	struct core_reply *reply = out_reply(core);
+	reply->id = r->id;
+	reply->client = r->client;
+	reply->op = r->op;
+	reply->error = error;
+	reply->field = field;
+	reply->lock_id = r->lock_id;
+	reply->quorum = core->quorum;
+	reply->limit = core->config.max_lease;
+}
+
+struct problem {
+	int error;
+	const char *field;
+};
+
+static struct problem check_lease(const struct core *core, const struct core_request *r) {
+	if (r->lease < core->limits.lease_min) {
+		return (struct problem){ PAWL_EBADREQUEST, "lease_ms" };
+	}
+	if (r->lease > core->config.max_lease) {
+		return (struct problem){ PAWL_ETOOLONG, "lease_ms" }; /* R5, before anybody is asked */
+	}
+	return (struct problem){ PAWL_OK, NULL };
+}
+
+static struct problem check_sizes(const struct core *core, const struct core_request *r) {
+	if (r->key.size > KEY_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, "key" };
+	}
+	if (r->key.size == 0 && r->op != CORE_LIST) {
+		return (struct problem){ PAWL_EBADREQUEST, "key" };
+	}
+	if (r->owner.size > OWNER_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, "owner" };
+	}
+	if (r->value.size > core->limits.value_bytes || r->value.size > VALUE_MAX_HARD) {
+		return (struct problem){ PAWL_ETOOLARGE, "value" };
+	}
+	if (r->identity.size > IDENTITY_MAX || r->after.size > KEY_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, r->identity.size > IDENTITY_MAX ? "identity" : "after" };
+	}
+	return (struct problem){ PAWL_OK, NULL };
+}
+
+static struct problem check(const struct core *core, const struct core_request *r) {
+	struct problem p = check_sizes(core, r);
+	if (p.error != PAWL_OK) {
+		return p;
+	}
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE;
+	if (by_lock && id128_zero(r->lock_id)) {
+		return (struct problem){ PAWL_EBADREQUEST, "lock_id" };
+	}
+	if (r->token > TOKEN_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, "token" };
+	}
+	if (r->wait < 0 || r->wait > WAIT_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms" };
+	}
+	if (r->op == CORE_LIST && r->limit > 1000) {
+		return (struct problem){ PAWL_EBADREQUEST, "limit" };
+	}
+	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND) {
+		return check_lease(core, r);
+	}
+	return p;
+}
+
+static struct problem check_state(struct core *core, const struct core_request *r) {
+	if (core->state == CORE_UNBORN || core->state == CORE_DRAINED) {
+		return (struct problem){ PAWL_ERECOVERING, NULL };
+	}
+	if (core->op_count >= core->limits.rounds) {
+		COUNT(core, busy);
+		return (struct problem){ PAWL_EBUSY, "rounds" };
+	}
+	if (r->op == CORE_ACQUIRE && r->wait > 0) {
+		if (core->waiting_count >= core->limits.waiters) {
+			COUNT(core, full);
+			return (struct problem){ PAWL_EFULL, "waiters" };
+		}
+		if (op_client_waiters(core, r->client) >= core->limits.waiters_per_client) {
+			COUNT(core, full);
+			return (struct problem){ PAWL_EFULL, "waiters_per_client" };
+		}
+	}
+	return (struct problem){ PAWL_OK, NULL };
+}
+
+static void begin(struct core *core, struct op *op, const struct core_request *r) {
+	switch (op->kind) {
+	case CORE_ACQUIRE: attempt_start(core, op); break;
+	case CORE_EXTEND:
+		op->kept = r->deadline_kept;
+		extend_start(core, op);
+		break;
+	case CORE_UPDATE: update_start(core, op); break;
+	case CORE_RELEASE: release_start(core, op); break;
+	case CORE_GET:
+		if (op->quorum_read) {
+			read_start(core, op);
+		} else {
+			local_get(core, op);
+		}
+		break;
+	case CORE_LIST: local_list(core, op); break;
+	case CORE_WAIT: local_wait(core, op); break;
+	case CORE_WAITERS: waiters_start(core, op); break;
+	case CORE_BREAK: break_start(core, op); break;
+	}
+}
+
+/* A request repeated while the earlier connection lives joins its attempt and gets the same answer. True: it was dealt with. */
+static bool join(struct core *core, const struct core_request *r) {
+	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) : NULL;
+	if (op == NULL) {
+		return false;
+	}
+	if (!slice_equal(op->identity, r->identity)) {
+		refuse(core, r, PAWL_EDENIED, "lock_id");
+	} else if (op_join(core, op, r) == NULL) {
+		refuse(core, r, PAWL_EBUSY, "memory");
+	} else {
+		COUNT(core, repeat_joined);
+	}
+	return true;
+}
+
+void request_handle(struct core *core, const struct core_request *r) {
+	if (!out_reserve_reply(core)) {
+		COUNT(core, no_memory);
+		return; /* not even an answer could be stored; the connection's own limits end it */
+	}
+	struct problem p = check(core, r);
+	if (p.error == PAWL_OK) {
+		p = check_state(core, r);
+	}
+	if (p.error != PAWL_OK) {
+		refuse(core, r, p.error, p.field);
+		return;
+	}
+	if (join(core, r)) {
+		return;
+	}
+	struct core_request request = *r;
+	request.limit = r->limit ? r->limit : 100;
+	struct op *op = op_new(core, &request);
+	if (op == NULL) {
+		COUNT(core, no_memory);
+		refuse(core, r, PAWL_EBUSY, "memory");
+		return;
+	}
+	begin(core, op, &request);
+}

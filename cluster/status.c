@@ -1,0 +1,45 @@
+/* status.c: looking into a node. */
+#include "state.h"
+
+static const char *waits_for(const struct core *core) {
+	switch (core->state) {
+	case CORE_UNBORN:
+		if (core->birth_stopped) {
+			return "the birth was stopped: the initial masters do not agree, see the log";
+		}
+		return core->durable.pledged ? "the other initial masters to pledge the same configuration" : "the other initial masters to be heard";
+	case CORE_RECOVERING:
+		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
+	case CORE_VOTING: case CORE_DRAINED:
+		return "";
+	}
+	return "";
+}
+
+void core_status(const struct core *core, struct instant now, struct core_status *s) {
+	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core->state == CORE_UNBORN ? 0 : core->config.epoch,
+		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
+		.quorum = core->quorum, .keys = core->keys.count, .held = core->held_count, .promises = core->promise_count,
+		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
+		.memory_bytes = core->memory_used };
+	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct peer *p = &core->peers[i];
+		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
+		s->voting_linked += i < core->masters && peer_votes(core, i);
+	}
+}
+
+bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {
+	uint64_t hash = siphash(core->hash_key, name.data, name.size);
+	for (struct map_node *n = map_first(&core->keys, hash); n; n = map_next(n)) {
+		const struct key *key = CONTAINER_OF(n, struct key, node);
+		const struct record *r = slice_equal(key_name(key), name) ? key_record(key, lock_id) : NULL;
+		if (r && !instant_expired(core->now, r->end)) {
+			*token = r->token;
+			*noted = r->noted;
+			return true;
+		}
+	}
+	return false;
+}
