@@ -63,10 +63,15 @@ void belief_timer(struct core *core, struct belief *b) {
 }
 
 void belief_done(struct core *core) {
-	for (size_t i = 0; core->beliefs.segments && i < core->beliefs.bucket_count; i++) {
+	if (core->beliefs.segments == NULL) {
+		return;
+	}
+	map_walk_begin(&core->beliefs); /* no shrinking meanwhile */
+	for (size_t i = 0; i < core->beliefs.bucket_count; i++) {
 		struct map_node *n;
 		while ((n = map_bucket(&core->beliefs, i)) != NULL) {
 			belief_free(core, CONTAINER_OF(n, struct belief, node));
 		}
 	}
+	map_walk_end(&core->beliefs);
 }

@@ -95,7 +95,11 @@ int core_new(const struct core_options *o, struct core **out) {
 }
 
 void table_clear(struct core *core) {
-	for (size_t b = 0; core->keys.segments && b < core->keys.bucket_count; b++) {
+	if (core->keys.segments == NULL) {
+		return;
+	}
+	map_walk_begin(&core->keys); /* no shrinking meanwhile */
+	for (size_t b = 0; b < core->keys.bucket_count; b++) {
 		struct map_node *n;
 		while ((n = map_bucket(&core->keys, b)) != NULL) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
@@ -117,6 +121,7 @@ void table_clear(struct core *core) {
 			alloc_free(&core->alloc, key, sizeof *key + key->size);
 		}
 	}
+	map_walk_end(&core->keys);
 }
 
 void core_free(struct core *core) {
