@@ -1,0 +1,411 @@
+/* Responses: what the server writes, the client reads. */
+#include "unit.h"
+
+#include <msgpack.h>
+
+#include "client.h"
+#include "wire_random.h"
+
+struct response_test {
+	struct allocator alloc;
+	struct prng prng;
+	struct buffer bytes;
+	struct client_decoder decoder;
+	struct config_node nodes[3];
+	const struct config_node *peers[3];
+	struct client_facts facts;
+	struct client_response got;
+};
+
+static int setup(void **state) {
+	static struct response_test t;
+	t = (struct response_test){ .alloc = alloc_libc(NULL) };
+	prng_init(&t.prng, 13);
+	wire_pool_fill(&t.prng);
+	buffer_init(&t.bytes, &t.alloc, 32u << 20);
+	client_decoder_init(&t.decoder, &t.alloc);
+	for (uint8_t i = 0; i < 3; i++) {
+		t.nodes[i] = (struct config_node){ .name = { 'n', (char)('1' + i) }, .address = "h:1", .id = { { i } }, .master = i < 2 };
+		t.nodes[i].id.b[0]++;
+		t.peers[i] = &t.nodes[i];
+	}
+	t.facts = (struct client_facts){ .node = "n1", .role = "master", .peers = t.peers, .peer_count = 3 };
+	*state = &t;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct response_test *t = *state;
+	buffer_done(&t->bytes);
+	client_decoder_done(&t->decoder);
+	return 0;
+}
+
+/* The whole way of what stands in t->bytes. */
+static int receive(struct response_test *t, enum client_method method) {
+	struct client_scanner s = { 0 };
+	enum client_kind kind;
+	uint32_t msgid;
+	size_t size = 0;
+	assert_int_equal(client_scan(&s, &client_response_limits, buffer_slice(&t->bytes), &size), CLIENT_SCAN_COMPLETE);
+	assert_int_equal(size, t->bytes.size);
+	assert_int_equal(client_response_peek(buffer_slice(&t->bytes), &kind, &msgid), 0);
+	assert_true(kind == CLIENT_RESPONSE && msgid == 5);
+	return client_response_decode(&t->decoder, method, buffer_slice(&t->bytes), &t->got);
+}
+
+static void answer(struct response_test *t, enum client_method method, const struct core_reply *reply) {
+	buffer_clear(&t->bytes);
+	assert_int_equal(client_reply_encode(5, reply, &t->facts, &t->bytes), 0);
+	assert_int_equal(receive(t, method), 0);
+	assert_int_equal(t->got.error, reply->error);
+}
+
+static struct core_entry random_entry(struct response_test *t) {
+	struct prng *p = &t->prng;
+	return (struct core_entry){ .key = wire_bytes(p, 1, KEY_MAX), .owner = wire_bytes(p, 0, OWNER_MAX),
+		.value = wire_bytes(p, 0, 1000), .token = wire_number(p, TOKEN_MAX), .lock_id = wire_id(p),
+		.show_lock_id = prng_chance(p, 1, 2), .remaining = prng_between(p, 0, 1000) * SPAN_MS, .value_seq = wire_ballot(p) };
+}
+
+static void assert_entry(const struct core_entry *sent, const struct client_entry *got) {
+	assert_true(slice_equal(sent->owner, got->owner) && slice_equal(sent->value, got->value));
+	assert_true(sent->token == got->token && sent->remaining == got->remaining);
+	assert_int_equal(ballot_compare(sent->value_seq, got->value_seq), 0);
+	assert_int_equal((got->present & CLIENT_ENTRY_LOCK_ID) != 0, sent->show_lock_id);
+	assert_true(!sent->show_lock_id || id128_equal(sent->lock_id, got->lock_id));
+}
+
+static void acquire_tells_everything(void **state) {
+	struct response_test *t = *state;
+	struct core_reply r = { .op = CORE_ACQUIRE, .lock_id = wire_id(&t->prng), .token = TOKEN_MAX, .valid = 1999999999, .quorum = 2,
+		.votes = 3, .acks = 2, .waited = 7 * SPAN_MS };
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true(id128_equal(t->got.lock_id, r.lock_id) && t->got.token == TOKEN_MAX);
+	assert_true(t->got.valid == 1999 * SPAN_MS); /* never more than it is */
+	assert_true(t->got.quorum == 2 && t->got.votes == 3 && t->got.acks == 2 && t->got.waited == 7 * SPAN_MS);
+	assert_false(t->got.present & CLIENT_GOT_ENTRY);
+}
+
+static void extend_update_release_and_break_tell_their_part(void **state) {
+	struct response_test *t = *state;
+	struct core_reply r = { .op = CORE_EXTEND, .valid = 5 * SPAN_S, .token = 9, .acks = 3 };
+	answer(t, CLIENT_EXTEND, &r);
+	assert_true(t->got.valid == 5 * SPAN_S && t->got.token == 9 && t->got.acks == 3);
+	r = (struct core_reply){ .op = CORE_UPDATE, .value_seq = wire_ballot(&t->prng) };
+	answer(t, CLIENT_UPDATE, &r);
+	assert_int_equal(ballot_compare(t->got.value_seq, r.value_seq), 0);
+	r = (struct core_reply){ .op = CORE_RELEASE, .released = true };
+	answer(t, CLIENT_RELEASE, &r);
+	assert_true(t->got.released);
+	r = (struct core_reply){ .op = CORE_BREAK, .released = true };
+	answer(t, CLIENT_BREAK, &r);
+	assert_true(t->got.released && t->got.warning.size > 0);
+}
+
+static void reads_show_the_holder_and_the_lock_id_only_to_whom_it_belongs(void **state) {
+	struct response_test *t = *state;
+	for (int n = 0; n < 200; n++) {
+		struct core_reply r = { .op = n % 2 ? CORE_GET : CORE_WAIT, .held = true, .entry = random_entry(t), .recovering = n % 3 == 0 };
+		answer(t, n % 2 ? CLIENT_GET : CLIENT_WAIT, &r);
+		assert_true(t->got.held && t->got.recovering == r.recovering && (t->got.present & CLIENT_GOT_ENTRY));
+		assert_entry(&r.entry, &t->got.entry);
+		assert_true(slice_equal(t->got.node, slice_str("n1")) && slice_equal(t->got.role, slice_str("master")));
+		assert_false(t->got.present & CLIENT_GOT_AGE);
+	}
+}
+
+static void a_free_key_has_no_holder_and_a_replica_tells_its_age(void **state) {
+	struct response_test *t = *state;
+	struct core_reply r = { .op = CORE_GET, .contested = true };
+	t->facts.replica = true;
+	t->facts.age = SPAN_MS + 1;
+	answer(t, CLIENT_GET, &r);
+	assert_true(!t->got.held && t->got.contested && !(t->got.present & CLIENT_GOT_ENTRY));
+	assert_true((t->got.present & CLIENT_GOT_AGE) && t->got.age == 2 * SPAN_MS);
+}
+
+static void lists_come_back_in_order(void **state) {
+	struct response_test *t = *state;
+	static struct core_entry entries[300];
+	for (size_t i = 0; i < 300; i++) {
+		entries[i] = random_entry(t);
+	}
+	struct core_reply r = { .op = CORE_LIST, .entries = entries, .count = 300, .more = true };
+	answer(t, CLIENT_LIST, &r);
+	assert_true(t->got.count == 300 && t->got.more);
+	for (size_t i = 0; i < 300; i++) {
+		assert_true(slice_equal(entries[i].key, t->got.entries[i].key));
+		assert_entry(&entries[i], &t->got.entries[i]);
+	}
+}
+
+static void a_list_that_is_too_large_is_cut_short(void **state) {
+	struct response_test *t = *state;
+	static struct core_entry entries[1000];
+	for (size_t i = 0; i < 1000; i++) {
+		entries[i] = random_entry(t);
+		entries[i].value = wire_bytes(&t->prng, 30000, 60000);
+	}
+	struct core_reply r = { .op = CORE_LIST, .entries = entries, .count = 1000 };
+	answer(t, CLIENT_LIST, &r);
+	assert_true(t->got.more && t->got.count > 100 && t->got.count < 1000);
+	assert_true(t->bytes.size <= client_response_limits.bytes && t->bytes.size > client_response_limits.bytes / 2);
+	struct buffer small;
+	buffer_init(&small, &t->alloc, 20000);
+	assert_int_equal(client_reply_encode(5, &r, &t->facts, &small), PAWL_ETOOLARGE); /* not even one fits */
+	assert_int_equal(small.size, 0);
+	buffer_done(&small);
+}
+
+static void the_queue_names_nodes(void **state) {
+	struct response_test *t = *state;
+	struct core_waiter waiters[2] = {
+		{ .owner = slice_str("a"), .lock_id = wire_id(&t->prng), .node = t->nodes[2].id, .show_lock_id = true, .since = SPAN_S },
+		{ .owner = slice_str("b"), .lock_id = wire_id(&t->prng), .node = { { 77 } } },
+	};
+	struct core_reply r = { .op = CORE_WAITERS, .waiters = waiters, .count = 2 };
+	answer(t, CLIENT_WAITERS, &r);
+	assert_int_equal(t->got.count, 2);
+	assert_true(slice_equal(t->got.waiters[0].node, slice_str("n3")) && t->got.waiters[0].since == SPAN_S);
+	assert_true(t->got.waiters[0].has_lock_id && id128_equal(t->got.waiters[0].lock_id, waiters[0].lock_id));
+	assert_true(!t->got.waiters[1].has_lock_id && t->got.waiters[1].node.size == 0);
+}
+
+static void errors_carry_what_helps(void **state) {
+	struct response_test *t = *state;
+	struct core_reply r = { .op = CORE_ACQUIRE, .error = PAWL_EHELD, .held = true, .entry = random_entry(t) };
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true((t->got.present & CLIENT_GOT_ENTRY) && t->got.entry.token == r.entry.token && t->got.entry.value.size == 0);
+	assert_true(slice_equal(t->got.entry.owner, r.entry.owner) && t->got.message.size > 0);
+	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EHELD, .contested = true };
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true(t->got.contested && !(t->got.present & CLIENT_GOT_ENTRY));
+	r = (struct core_reply){ .op = CORE_EXTEND, .error = PAWL_ENOQUORUM, .silent = 5, .votes = 1, .quorum = 2 };
+	answer(t, CLIENT_EXTEND, &r);
+	assert_true(t->got.silent_count == 2 && t->got.votes == 1 && t->got.quorum == 2);
+	assert_true(slice_equal(t->got.silent[0], slice_str("n1")) && slice_equal(t->got.silent[1], slice_str("n3")));
+	r = (struct core_reply){ .op = CORE_UPDATE, .error = PAWL_EMISMATCH, .entry = random_entry(t) };
+	answer(t, CLIENT_UPDATE, &r);
+	assert_true(slice_equal(t->got.entry.value, r.entry.value) && ballot_compare(t->got.entry.value_seq, r.entry.value_seq) == 0);
+	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_ETOOLONG, .limit = 60 * SPAN_S };
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true((t->got.present & CLIENT_GOT_LIMIT) && t->got.limit == 60 * SPAN_S);
+	r = (struct core_reply){ .op = CORE_ACQUIRE, .error = PAWL_EFULL, .field = "waiters" };
+	answer(t, CLIENT_ACQUIRE, &r);
+	assert_true(slice_equal(t->got.field, slice_str("waiters")));
+}
+
+static void every_error_code_comes_back(void **state) {
+	struct response_test *t = *state;
+#define CODE(name, number, code, text) \
+	{ \
+		struct client_refusal refusal = { .error = name, .message = NULL }; \
+		buffer_clear(&t->bytes); \
+		assert_int_equal(client_refusal_encode(5, &refusal, &t->bytes), 0); \
+		assert_int_equal(receive(t, CLIENT_GET), 0); \
+		assert_int_equal(t->got.error, name); \
+		assert_true(slice_equal(t->got.message, slice_str(text))); \
+	}
+	PAWL_ERROR_TABLE(CODE)
+#undef CODE
+}
+
+static void a_batch_has_a_result_for_each_lock(void **state) {
+	struct response_test *t = *state;
+	struct core_reply replies[3] = {
+		{ .op = CORE_EXTEND, .lock_id = wire_id(&t->prng), .valid = SPAN_S, .token = 4, .acks = 2, .quorum = 2 },
+		{ .op = CORE_EXTEND, .lock_id = wire_id(&t->prng), .error = PAWL_ELOST },
+		{ .op = CORE_EXTEND, .lock_id = wire_id(&t->prng), .error = PAWL_ENOQUORUM, .votes = 1, .acks = 1, .quorum = 2, .silent = 2 },
+	};
+	struct client_extended items[3];
+	for (size_t i = 0; i < 3; i++) {
+		items[i] = client_extended_of(&replies[i]);
+	}
+	assert_int_equal(client_batch_encode(5, items, 3, &t->facts, &t->bytes), 0);
+	assert_int_equal(receive(t, CLIENT_EXTEND), 0);
+	assert_int_equal(t->got.count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct client_extended *e = &t->got.extended[i];
+		assert_true(e->error == items[i].error && id128_equal(e->lock_id, items[i].lock_id));
+		assert_true(e->valid == items[i].valid && e->token == items[i].token && e->acks == items[i].acks);
+	}
+	assert_int_equal(t->got.extended[2].votes, 1);
+}
+
+static void ping_and_drain_answer(void **state) {
+	struct response_test *t = *state;
+	assert_int_equal(client_ping_encode(5, "0.1.0", "n1", &t->bytes), 0);
+	assert_int_equal(receive(t, CLIENT_PING), 0);
+	assert_true(slice_equal(t->got.version, slice_str("0.1.0")) && slice_equal(t->got.node, slice_str("n1")));
+	buffer_clear(&t->bytes);
+	assert_int_equal(client_done_encode(5, &t->bytes), 0);
+	assert_int_equal(receive(t, CLIENT_DRAIN), 0);
+}
+
+static void status_comes_back_as_it_was(void **state) {
+	struct response_test *t = *state;
+	struct core_status core = { .state = CORE_RECOVERING, .waits_for = "a majority", .left = 3 * SPAN_S, .epoch = 1, .config_hash = UINT64_MAX,
+		.clock = 77, .ceiling = 1 << 20, .boot = 3, .quorum = 2, .voting_linked = 2, .keys = 5, .held = 4, .promises = 1,
+		.waiters = 9, .rounds = 2, .memory_bytes = 12345, .peers = { [1] = { true, true, 250 * SPAN_US, 8 } } };
+	struct config config = { .cluster = "prod", .max_lease = 60 * SPAN_S };
+	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .uptime = 90 * SPAN_S };
+	client_status_of_core(&status, &core, &config, &t->facts);
+	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
+	assert_int_equal(receive(t, CLIENT_STATUS), 0);
+	const struct client_status *s = &t->got.status;
+	assert_true(slice_equal(s->node, slice_str("n1")) && slice_equal(s->state, slice_str("recovering")));
+	assert_true(slice_equal(s->waits_for, slice_str("a majority")) && s->left == 3 * SPAN_S && s->epoch == 1);
+	assert_true(s->config_hash == UINT64_MAX && s->settled && s->complete && s->quorum == 2 && s->voting_linked == 2);
+	assert_true(s->keys == 5 && s->held == 4 && s->promises == 1 && s->waiters == 9 && s->rounds == 2 && s->clients == 6);
+	assert_true(s->uptime == 90 * SPAN_S && s->max_lease == 60 * SPAN_S && slice_equal(s->cluster, slice_str("prod")));
+	assert_int_equal(s->peer_count, 3);
+	assert_true(s->peers[0].self && !s->peers[1].self && s->peers[1].linked && s->peers[1].voting);
+	assert_true(s->peers[1].round_trip == 250 * SPAN_US && slice_equal(s->peers[2].role, slice_str("replica")));
+}
+
+/* ---- by hand ---- */
+
+static int decode_text(struct response_test *t, enum client_method method, const char *data, size_t size) {
+	uint8_t *exact = wire_exact((const uint8_t *)data, size);
+	int error = client_response_decode(&t->decoder, method, slice_of(exact, size), &t->got);
+	free(exact);
+	return error;
+}
+#define DECODE(t, method, text) decode_text((t), (method), (text), sizeof(text) - 1)
+
+static void what_a_newer_server_adds_is_skipped(void **state) {
+	struct response_test *t = *state;
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\xc0\x82\xa3new\x92\x01\x81\xa1x\xcb\0\0\0\0\0\0\0\0\xa8released\xc3"), 0);
+	assert_true(t->got.released);
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\x82\xa4" "code\xa5newer\xa3new\x01\xc0"), 0);
+	assert_int_equal(t->got.error, PAWL_EPROTOCOL);
+}
+
+static void an_answer_without_what_it_must_tell_is_refused(void **state) {
+	struct response_test *t = *state;
+	assert_int_equal(DECODE(t, CLIENT_ACQUIRE, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\xc0\x81\xa8released\x01"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\xc0\x81\xa8released\xc0"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_RELEASE, "\x94\x01\x05\x80\xc0"), PAWL_EPROTOCOL); /* an error without a code */
+	assert_int_equal(DECODE(t, CLIENT_LIST, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_LIST, "\x94\x01\x05\xc0\x81\xa4keys\xdd\x00\xff\xff\xff"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_DRAIN, "\x94\x01\x05\xc0\xc0"), PAWL_EPROTOCOL);
+	assert_int_equal(DECODE(t, CLIENT_DRAIN, "\x94\x01\x05\xc0\x80\x00"), PAWL_EPROTOCOL);
+}
+
+static void notifications_are_told_from_responses(void **state) {
+	(void)state;
+	enum client_kind kind;
+	uint32_t msgid;
+	assert_int_equal(client_response_peek(slice_of("\x93\x02\xa5" "event\x90", 9), &kind, &msgid), 0);
+	assert_int_equal(kind, CLIENT_NOTIFICATION);
+	assert_int_equal(client_response_peek(slice_of("\x94\x00\x05\xc0\x80", 5), &kind, &msgid), PAWL_EPROTOCOL);
+	assert_int_equal(client_response_peek(slice_of("\x93\x01\x05\xc0\x80", 5), &kind, &msgid), PAWL_EPROTOCOL);
+	assert_int_equal(client_response_peek(slice_of("", 0), &kind, &msgid), PAWL_EPROTOCOL);
+}
+
+/* Some response of each method, in t->bytes. */
+static void encode_some(struct response_test *t, enum client_method method) {
+	struct core_entry entries[3] = { random_entry(t), random_entry(t), random_entry(t) };
+	struct core_waiter waiters[2] = { { .owner = slice_str("a"), .node = t->nodes[1].id }, { .owner = slice_str("b") } };
+	struct client_extended items[2] = { { .lock_id = wire_id(&t->prng), .valid = SPAN_S }, { .error = PAWL_ELOST } };
+	struct core_reply r = { .lock_id = wire_id(&t->prng), .token = 5, .valid = SPAN_S, .quorum = 2, .held = true, .entry = entries[0],
+		.silent = 3 };
+	struct client_status status = { .peer_count = 2 };
+	buffer_clear(&t->bytes);
+	r.op = method <= CLIENT_BREAK ? (enum core_op)method : CORE_GET;
+	r.entries = method == CLIENT_LIST ? entries : NULL;
+	r.waiters = method == CLIENT_WAITERS ? waiters : NULL;
+	r.count = method == CLIENT_LIST ? 3 : 2;
+	if (prng_chance(&t->prng, 1, 3)) {
+		r.error = prng_chance(&t->prng, 1, 2) ? PAWL_ENOQUORUM : PAWL_EHELD;
+	}
+	if (method == CLIENT_STATUS) {
+		assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
+	} else if (method == CLIENT_EXTEND && prng_chance(&t->prng, 1, 2)) {
+		assert_int_equal(client_batch_encode(5, items, 2, &t->facts, &t->bytes), 0);
+	} else {
+		assert_int_equal(client_reply_encode(5, &r, &t->facts, &t->bytes), 0);
+	}
+}
+
+static void every_truncation_is_refused(void **state) {
+	struct response_test *t = *state;
+	for (int n = 0; n < 3 * CLIENT_METHODS; n++) {
+		enum client_method method = (enum client_method)(n % CLIENT_METHODS);
+		encode_some(t, method);
+		for (size_t size = 0; size < t->bytes.size; size++) {
+			assert_int_equal(decode_text(t, method, (const char *)t->bytes.data, size), PAWL_EPROTOCOL);
+		}
+		assert_int_equal(receive(t, method), 0);
+	}
+}
+
+static void flipped_bytes_never_crash(void **state) {
+	struct response_test *t = *state;
+	for (int n = 0; n < 20000; n++) {
+		enum client_method method = (enum client_method)prng_below(&t->prng, CLIENT_METHODS);
+		encode_some(t, method);
+		for (int i = 0; i < 10; i++) {
+			t->bytes.data[prng_below(&t->prng, t->bytes.size)] ^= (uint8_t)(1u << prng_below(&t->prng, 8));
+		}
+		int error = decode_text(t, method, (const char *)t->bytes.data, t->bytes.size);
+		assert_true(error == 0 || error == PAWL_EPROTOCOL);
+	}
+}
+
+static void what_is_written_is_messagepack(void **state) {
+	struct response_test *t = *state;
+	for (int n = 0; n < 10 * CLIENT_METHODS; n++) {
+		msgpack_unpacked result;
+		size_t offset = 0;
+		encode_some(t, (enum client_method)(n % CLIENT_METHODS));
+		msgpack_unpacked_init(&result);
+		assert_int_equal(msgpack_unpack_next(&result, (const char *)t->bytes.data, t->bytes.size, &offset), MSGPACK_UNPACK_SUCCESS);
+		assert_int_equal(offset, t->bytes.size);
+		assert_int_equal(result.data.via.array.size, 4);
+		msgpack_unpacked_destroy(&result);
+	}
+}
+
+static void every_allocation_that_fails_leaves_the_buffer_as_it_was(void **state) {
+	struct response_test *t = *state;
+	for (size_t max = 1; max < 3000; max += 97) {
+		struct buffer small;
+		struct core_entry entry = random_entry(t);
+		struct core_reply r = { .op = CORE_GET, .held = true, .entry = entry };
+		buffer_init(&small, &t->alloc, max);
+		int error = client_reply_encode(5, &r, &t->facts, &small);
+		assert_true(error == 0 || (error == PAWL_ETOOLARGE && small.size == 0));
+		buffer_done(&small);
+	}
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(acquire_tells_everything),
+		TEST(extend_update_release_and_break_tell_their_part),
+		TEST(reads_show_the_holder_and_the_lock_id_only_to_whom_it_belongs),
+		TEST(a_free_key_has_no_holder_and_a_replica_tells_its_age),
+		TEST(lists_come_back_in_order),
+		TEST(a_list_that_is_too_large_is_cut_short),
+		TEST(the_queue_names_nodes),
+		TEST(errors_carry_what_helps),
+		TEST(every_error_code_comes_back),
+		TEST(a_batch_has_a_result_for_each_lock),
+		TEST(ping_and_drain_answer),
+		TEST(status_comes_back_as_it_was),
+		TEST(what_a_newer_server_adds_is_skipped),
+		TEST(an_answer_without_what_it_must_tell_is_refused),
+		TEST(notifications_are_told_from_responses),
+		TEST(every_truncation_is_refused),
+		TEST(flipped_bytes_never_crash),
+		TEST(what_is_written_is_messagepack),
+		TEST(every_allocation_that_fails_leaves_the_buffer_as_it_was),
+	};
+#undef TEST
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
