@@ -1,0 +1,261 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_fixture.h"
+#include "pawl/error.h"
+#include "stream.h"
+#include "time_source.h"
+
+/* One end: keeps what it gets in units of `unit` bytes, so that incomplete input is seen to stay. */
+struct end {
+	struct stream *stream;
+	size_t unit, got, calls;
+	uint8_t last;
+	struct instant stamp;
+	bool ready, closed, free_on_data;
+	int error;
+};
+
+static void end_ready(void *ctx) {
+	((struct end *)ctx)->ready = true;
+}
+
+static ssize_t end_data(void *ctx, struct slice bytes, struct instant now) {
+	struct end *e = ctx;
+	size_t taken = bytes.size / e->unit * e->unit;
+	e->calls++;
+	e->stamp = now;
+	if (taken) {
+		e->got += taken;
+		e->last = bytes.data[taken - 1];
+	}
+	if (e->free_on_data) {
+		stream_free(e->stream);
+		e->stream = NULL;
+	}
+	return (ssize_t)taken;
+}
+
+static void end_closed(void *ctx, int error, const char *why) {
+	struct end *e = ctx;
+	(void)why;
+	e->closed = true;
+	e->error = error;
+	stream_free(e->stream);
+	e->stream = NULL;
+}
+
+static const struct stream_handlers end_handlers = { end_ready, end_data, end_closed };
+
+static void end_open(struct net_fixture *f, struct end *e, int fd, SSL_CTX *tls, enum tls_role role) {
+	const struct stream_options o = { .loop = &f->loop, .take_fd = fd, .tls = tls, .role = role, .in_max = 1 << 20,
+		.out_max = 8 << 20, .handlers = &end_handlers, .ctx = e };
+	e->unit = e->unit ? e->unit : 1;
+	assert_int_equal(stream_new(&o, &e->stream), 0);
+}
+
+static bool ends_ready(void *ctx) {
+	struct end *e = ctx;
+	return e[0].ready && e[1].ready;
+}
+
+static bool end_got_all(void *ctx) {
+	struct end *e = ctx;
+	return e->got == 5000000;
+}
+
+static bool end_is_closed(void *ctx) {
+	struct end *e = ctx;
+	return e->closed;
+}
+
+static void open_both(struct net_fixture *f, struct end e[2], SSL_CTX *server, SSL_CTX *client) {
+	int fds[2];
+	net_fixture_pair(fds);
+	end_open(f, &e[0], fds[0], server, TLS_SERVER);
+	end_open(f, &e[1], fds[1], client, TLS_CLIENT);
+}
+
+static void send_five_million(struct net_fixture *f, struct end e[2]) {
+	static uint8_t bytes[5000000];
+	for (size_t i = 0; i < sizeof bytes; i++) {
+		bytes[i] = (uint8_t)(i * 7 % 251);
+	}
+	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
+	assert_int_equal(stream_flush(e[0].stream), 0);
+	assert_true(net_fixture_until(f, end_got_all, &e[1]));
+	assert_int_equal(e[1].last, bytes[sizeof bytes - 1]);
+}
+
+static void bytes_arrive_whole_when_the_kernel_takes_them_in_pieces(void **state) {
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = 1000 } };
+	(void)state;
+	net_fixture_init(&f);
+	open_both(&f, e, NULL, NULL);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	send_five_million(&f, e);
+	stream_free(e[0].stream);
+	stream_free(e[1].stream);
+	net_fixture_done(&f);
+}
+
+static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = 1000 } };
+	struct tls_contexts a, b;
+	char why[TLS_WHY_BYTES];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_certificate(&f, "a", "pawl:node:a");
+	net_fixture_certificate(&f, "b", "pawl:node:b");
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &a, why), 0);
+	assert_int_equal(net_fixture_contexts(&f, "b", "b", TLS_CLIENT_REQUIRED, &b, why), 0);
+	open_both(&f, e, a.peer, b.peer);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	assert_true(tls_peer_is(stream_ssl(e[0].stream), TLS_NODE, "b"));
+	assert_false(tls_peer_is(stream_ssl(e[0].stream), TLS_NODE, "a"));
+	assert_false(tls_peer_is(stream_ssl(e[0].stream), TLS_PERSON, "b"));
+	assert_string_equal(SSL_get_version(stream_ssl(e[0].stream)), "TLSv1.3");
+	send_five_million(&f, e);
+	stream_free(e[0].stream);
+	stream_free(e[1].stream);
+	tls_contexts_free(&a);
+	tls_contexts_free(&b);
+	net_fixture_done(&f);
+}
+
+static void a_certificate_of_another_authority_is_refused(void **state) {
+	struct net_fixture f, stranger;
+	struct end e[2] = { { .unit = 1 }, { .unit = 1 } };
+	struct tls_contexts a;
+	char why[TLS_WHY_BYTES];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_init(&stranger);
+	net_fixture_certificate(&f, "a", "pawl:node:a");
+	net_fixture_certificate(&stranger, "b", "pawl:node:b");
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &a, why), 0);
+	SSL_CTX *bare = net_fixture_bare_context(&stranger, "b");
+	open_both(&f, e, a.peer, bare);
+	assert_true(net_fixture_until(&f, end_is_closed, &e[0]));
+	assert_int_equal(e[0].error, PAWL_ETLS);
+	assert_false(e[0].ready);
+	stream_free(e[1].stream);
+	SSL_CTX_free(bare);
+	tls_contexts_free(&a);
+	net_fixture_done(&stranger);
+	net_fixture_done(&f);
+}
+
+static void a_nodes_certificate_must_carry_its_name_and_fit_its_key(void **state) {
+	struct net_fixture f;
+	struct tls_contexts c;
+	char why[TLS_WHY_BYTES], path[200];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_certificate(&f, "a", "pawl:node:a");
+	net_fixture_certificate(&f, "b", "pawl:node:b");
+	assert_int_equal(net_fixture_contexts(&f, "a", "b", TLS_CLIENT_REQUIRED, &c, why), PAWL_ETLS);
+	assert_non_null(strstr(why, "pawl:node:b"));
+	snprintf(path, sizeof path, "cp %s/b.key %s/a.key", f.dir, f.dir);
+	assert_int_equal(system(path), 0);
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &c, why), PAWL_ETLS);
+	assert_non_null(strstr(why, "a.key"));
+	net_fixture_done(&f);
+}
+
+/* Time of a message: after its last byte was received, however long it waited in the socket. */
+static void bytes_are_stamped_when_they_are_received_not_when_they_were_sent(void **state) {
+	struct net_fixture f;
+	struct end e = { .unit = 1 };
+	int fds[2];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_pair(fds);
+	end_open(&f, &e, fds[0], NULL, TLS_SERVER);
+	net_fixture_settle(&f);
+	assert_int_equal(send(fds[1], "x", 1, 0), 1);
+	struct instant before = time_source_now();
+	while (instant_elapsed_short(time_source_now(), before) < 30 * SPAN_MS) {
+	}
+	struct instant late = time_source_now();
+	net_fixture_settle(&f);
+	assert_int_equal(e.got, 1);
+	assert_true(e.stamp.boot >= late.boot && e.stamp.raw >= late.raw);
+	stream_free(e.stream);
+	close(fds[1]);
+	net_fixture_done(&f);
+}
+
+static void a_stream_may_be_freed_by_the_handler_of_its_own_data(void **state) {
+	struct net_fixture f;
+	struct end e = { .unit = 4, .free_on_data = true };
+	int fds[2];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_pair(fds);
+	end_open(&f, &e, fds[0], NULL, TLS_SERVER);
+	net_fixture_settle(&f);
+	assert_int_equal(send(fds[1], "abcdefg", 7, 0), 7);
+	net_fixture_settle(&f);
+	assert_int_equal(e.calls, 1);
+	char byte;
+	assert_int_equal(recv(fds[1], &byte, 1, 0), 0); /* closed */
+	close(fds[1]);
+	net_fixture_done(&f);
+}
+
+static void last_words_leave_before_the_connection_closes(void **state) {
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = 1 } };
+	(void)state;
+	net_fixture_init(&f);
+	open_both(&f, e, NULL, NULL);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	assert_int_equal(buffer_append(stream_out(e[0].stream), "farewell", 8), 0);
+	stream_close(e[0].stream);
+	assert_true(net_fixture_until(&f, end_is_closed, &e[1]));
+	assert_int_equal(e[1].got, 8);
+	assert_true(net_fixture_until(&f, end_is_closed, &e[0]));
+	net_fixture_done(&f);
+}
+
+static void input_that_never_becomes_complete_is_bounded(void **state) {
+	struct net_fixture f;
+	struct end e[2] = { { .unit = 1 }, { .unit = (size_t)1 << 30 } };
+	static uint8_t bytes[3 << 20];
+	(void)state;
+	net_fixture_init(&f);
+	open_both(&f, e, NULL, NULL);
+	assert_true(net_fixture_until(&f, ends_ready, e));
+	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
+	assert_int_equal(stream_flush(e[0].stream), 0);
+	assert_true(net_fixture_until(&f, end_is_closed, &e[1]));
+	assert_int_equal(e[1].error, PAWL_ETOOLARGE);
+	stream_free(e[0].stream);
+	net_fixture_done(&f);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
+		cmocka_unit_test(tls_carries_the_same_bytes_and_names_the_other_side),
+		cmocka_unit_test(a_certificate_of_another_authority_is_refused),
+		cmocka_unit_test(a_nodes_certificate_must_carry_its_name_and_fit_its_key),
+		cmocka_unit_test(bytes_are_stamped_when_they_are_received_not_when_they_were_sent),
+		cmocka_unit_test(a_stream_may_be_freed_by_the_handler_of_its_own_data),
+		cmocka_unit_test(last_words_leave_before_the_connection_closes),
+		cmocka_unit_test(input_that_never_becomes_complete_is_bounded),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
