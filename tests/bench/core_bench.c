@@ -2,8 +2,8 @@
  *
  *   core_bench [--leases N] [--ops N] [--outstanding N]
  *
- * Fills the table with N leases, then times acquire, extend and release of OPS other keys, OUTSTANDING at a time. A figure is
- * the work of all three masters together for one operation. Instructions of one kind of operation:
+ * Fills the table with N leases, then times acquire, extend and release of OPS other keys, OUTSTANDING at a time and no more
+ * than ROUND of them held at once, so that the table keeps its size. A figure is the work of all three masters together for one operation. Instructions of one kind of operation:
  *   valgrind --tool=callgrind --toggle-collect=measure_acquire core_bench --leases 1000 --ops 10000
  */
 #include <errno.h>
@@ -18,6 +18,7 @@
 
 #define NODES 3
 #define LEASE (SPAN_S * 36000)
+#define ROUND 1024
 #define TURN (10 * SPAN_US) /* virtual time that a turn of the loop takes */
 
 struct world {
@@ -221,11 +222,25 @@ static double seconds(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void measured(struct world *w, const char *name,
-	void (*measure)(struct world *, uint64_t, uint64_t, uint64_t), uint64_t first, uint64_t ops, uint64_t outstanding) {
-	double start = seconds();
-	measure(w, first, ops, outstanding);
-	printf("%-8s %10.0f ns\n", name, (seconds() - start) * 1e9 / (double)ops);
+struct measure {
+	const char *name;
+	void (*measure)(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding);
+	double seconds;
+};
+
+static void measured(struct world *w, uint64_t first, uint64_t ops, uint64_t outstanding) {
+	struct measure measures[] = {{"acquire", measure_acquire, 0}, {"extend", measure_extend, 0}, {"release", measure_release, 0}};
+	size_t count = sizeof measures / sizeof *measures;
+	for (uint64_t done = 0; done < ops; done += ROUND) {
+		for (size_t m = 0; m < count; m++) {
+			double start = seconds();
+			measures[m].measure(w, first + done, ops - done < ROUND ? ops - done : ROUND, outstanding);
+			measures[m].seconds += seconds() - start;
+		}
+	}
+	for (size_t m = 0; m < count; m++) {
+		printf("%-8s %10.0f ns\n", measures[m].name, measures[m].seconds * 1e9 / (double)ops);
+	}
 }
 
 static uint64_t number_of(const char *text) {
@@ -255,9 +270,7 @@ int main(int argc, char **argv) {
 	run(&w, CORE_ACQUIRE, 0, leases, 256);
 	printf("%llu leases, %llu outstanding, three masters together\n", (unsigned long long)leases, (unsigned long long)outstanding);
 	printf("memory   %10.0f bytes a lease, one master\n", (double)w.memory[0].used / (double)leases);
-	measured(&w, "acquire", measure_acquire, leases, ops, outstanding);
-	measured(&w, "extend", measure_extend, leases, ops, outstanding);
-	measured(&w, "release", measure_release, leases, ops, outstanding);
+	measured(&w, leases, ops, outstanding);
 	for (uint32_t i = 0; i < NODES; i++) {
 		core_out_free(w.out[i]);
 		core_free(w.core[i]);
