@@ -76,7 +76,7 @@ build_asan() {
 
 build_fuzz() {
 	configure build/fuzz clang --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true -Dtests=true &&
-		ninja -C build/fuzz
+		ninja -C build/fuzz fuzz
 }
 
 # built COMMAND...: for the test command, a build without a warning is one passed test.

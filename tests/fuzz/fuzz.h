@@ -1,0 +1,10 @@
+/* fuzz.h: what every target needs. A target aborts (CHECK) when what it looks at is wrong; it must not leak or keep state. */
+#ifndef PAWL_TESTS_FUZZ_H
+#define PAWL_TESTS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

@@ -1,0 +1,68 @@
+/* Bytes from a client, as they come: the first one says in pieces of how many. What is accepted means the same when a client
+ * of ours writes it. */
+#include "fuzz.h"
+
+#include "check.h"
+#include "client.h"
+
+static void request_again(const struct client_request *request, const struct allocator *alloc) {
+	struct client_decoder d;
+	struct client_request same;
+	struct client_refusal refusal;
+	struct buffer b;
+	client_decoder_init(&d, alloc);
+	buffer_init(&b, alloc, 4 * client_request_limits.bytes);
+	CHECK(client_request_encode(request, &b) == 0);
+	CHECK(client_request_decode(&d, buffer_slice(&b), &same, &refusal) == 0);
+	CHECK(request->method == same.method && request->msgid == same.msgid && request->present == same.present);
+	CHECK(slice_equal(request->core.key, same.core.key) && slice_equal(request->core.value, same.core.value));
+	CHECK(request->core.lease == same.core.lease && request->core.wait == same.core.wait);
+	CHECK(request->lock_count == same.lock_count);
+	client_decoder_done(&d);
+	buffer_done(&b);
+}
+
+/* A complete message. False: the connection is closed. */
+static bool request_handle(struct client_decoder *d, struct slice message, const struct allocator *alloc) {
+	struct client_request request;
+	struct client_refusal refusal = { 0 };
+	struct buffer b;
+	int error = client_request_decode(d, message, &request, &refusal);
+	CHECK(error == 0 || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE || error == PAWL_EPROTOCOL);
+	if (!error) {
+		request_again(&request, alloc);
+		return true;
+	}
+	buffer_init(&b, alloc, 4096);
+	CHECK(client_refusal_encode(request.msgid, &refusal, &b) == 0);
+	buffer_done(&b);
+	return error != PAWL_EPROTOCOL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	struct allocator alloc = alloc_libc(NULL);
+	struct client_scanner s = { 0 };
+	struct client_decoder d;
+	if (size == 0) {
+		return 0;
+	}
+	size_t step = (size_t)data[0] + 1, start = 1, end = 1;
+	client_decoder_init(&d, &alloc);
+	while (start < size) {
+		size_t found = 0;
+		enum client_scan result = client_scan(&s, &client_request_limits, slice_of(data + start, end - start), &found);
+		if (result == CLIENT_SCAN_COMPLETE) {
+			CHECK(found > 0 && found <= end - start);
+			if (!request_handle(&d, slice_of(data + start, found), &alloc)) {
+				break;
+			}
+			start += found;
+		} else if (result != CLIENT_SCAN_MORE || end == size) {
+			break;
+		}
+		end = end + step < size ? end + step : size;
+		end = end < start ? start : end;
+	}
+	client_decoder_done(&d);
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* A response from a server: the first byte says to which method. */
+#include "fuzz.h"
+
+#include "check.h"
+#include "client.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	static struct client_response response;
+	struct allocator alloc = alloc_libc(NULL);
+	struct client_scanner s = { 0 };
+	struct client_decoder d;
+	enum client_kind kind = CLIENT_NOTIFICATION;
+	uint32_t msgid;
+	size_t end;
+	if (size == 0) {
+		return 0;
+	}
+	enum client_method method = (enum client_method)(data[0] % CLIENT_METHODS);
+	struct slice message = slice_of(data + 1, size - 1);
+	client_decoder_init(&d, &alloc);
+	client_scan(&s, &client_response_limits, message, &end);
+	int peeked = client_response_peek(message, &kind, &msgid);
+	int error = client_response_decode(&d, method, message, &response);
+	CHECK(error == 0 || error == PAWL_EPROTOCOL);
+	if (!error) {
+		CHECK(peeked == 0 && kind == CLIENT_RESPONSE && msgid == response.msgid);
+		CHECK(response.count == 0 || response.entries || response.waiters || response.extended);
+	}
+	client_decoder_done(&d);
+	return 0;
+}
