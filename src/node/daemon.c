@@ -1,0 +1,207 @@
+/* starting -> running -> draining -> stopped; a signal during draining stops at once. */
+#include "daemon.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "node.h"
+#include "notify.h"
+#include "pawl/error.h"
+
+enum daemon_state { DAEMON_RUNNING, DAEMON_DRAINING, DAEMON_STOPPED };
+enum { DAEMON_SIGNALS = 3 };
+
+struct daemon {
+	enum daemon_state state;
+	struct event_base *base;
+	struct event *signals[DAEMON_SIGNALS];
+	struct node *node;
+	struct node_config *config;
+	const char *config_path;
+	bool announced; /* --dev: the endpoint was printed */
+	int error;      /* of the drain */
+};
+
+static void daemon_stop(struct daemon *d) {
+	d->state = DAEMON_STOPPED;
+	event_base_loopbreak(d->base);
+}
+
+static void daemon_on_drained(void *ctx, int error) {
+	struct daemon *d = ctx;
+	d->error = error;
+	if (error) {
+		log_event(LEVEL_ERROR, "drain_failed", LOG_TEXT("why", pawl_error_message(error)),
+			LOG_TEXT("effect", "the next start recovers as after a crash"));
+	} else {
+		log_plain(LEVEL_NOTICE, "drained");
+	}
+	daemon_stop(d);
+}
+
+static void daemon_on_stop(int signal_number, short what, void *ctx) {
+	(void)what;
+	struct daemon *d = ctx;
+	log_event(LEVEL_NOTICE, "stopping", LOG_TEXT("signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM"));
+	notify_stopping();
+	/* Nothing of --dev is kept, so there is nobody to write for. A second signal means now. */
+	if (d->state == DAEMON_DRAINING || !d->config_path) {
+		daemon_stop(d);
+		return;
+	}
+	d->state = DAEMON_DRAINING;
+	int error = node_drain(d->node, daemon_on_drained, d);
+	if (error) {
+		daemon_on_drained(d, error);
+	}
+}
+
+static int daemon_reload(struct daemon *d, char why[NODE_WHY_BYTES]) {
+	struct node_config *wanted = NULL;
+	struct problem problem = { "" };
+	int error = node_config_read(d->config_path, &wanted, &problem);
+	if (error) {
+		snprintf(why, NODE_WHY_BYTES, "%.*s", NODE_WHY_BYTES - 1, problem.text);
+		return error;
+	}
+	const char *refused = node_config_reload_problem(d->config, wanted);
+	if (refused) {
+		snprintf(why, NODE_WHY_BYTES, "%s: %s", d->config_path, refused);
+		error = PAWL_EINVAL;
+	}
+	error = error ? error : node_reload(d->node, wanted, why);
+	if (error) {
+		node_config_free(wanted);
+		return error;
+	}
+	node_config_free(d->config);
+	d->config = wanted;
+	log_level_set(wanted->log_level);
+	return 0;
+}
+
+static void daemon_on_reload(int signal_number, short what, void *ctx) {
+	(void)signal_number;
+	(void)what;
+	struct daemon *d = ctx;
+	char why[NODE_WHY_BYTES] = "";
+	if (d->state != DAEMON_RUNNING || !d->config_path) {
+		return;
+	}
+	notify_reloading();
+	if (daemon_reload(d, why)) {
+		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why), LOG_TEXT("effect", "everything stays as it was"));
+	} else {
+		log_plain(LEVEL_NOTICE, "reloaded");
+	}
+	notify_ready();
+}
+
+static void daemon_announce_dev(struct daemon *d) {
+	const char *address = node_client_address(d->node, 0);
+	d->announced = true;
+	printf("one master for looking around: loopback, no TLS, nothing is kept after it stops\n"
+		"endpoint: %s\n"
+		"try: PAWL_ENDPOINTS=%s pawl run my-job -- echo \"nobody else runs my-job now\"\n", address, address);
+	fflush(stdout);
+}
+
+static void daemon_on_voting(void *ctx, bool voting) {
+	struct daemon *d = ctx;
+	notify_voting(voting);
+	if (voting && !d->config_path && !d->announced) {
+		daemon_announce_dev(d);
+	}
+}
+
+static void daemon_log_start(const struct daemon *d) {
+	const struct node_config *c = d->config;
+	log_event(LEVEL_NOTICE, "started", LOG_TEXT("version", PAWL_VERSION), LOG_TEXT("node", c->name), LOG_TEXT("cluster", c->birth.cluster),
+		LOG_TEXT("state_dir", c->state_dir), LOG_TEXT("tls", c->tls.on ? "yes" : "no"));
+	if (node_peer_address(d->node)) {
+		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "peers"), LOG_TEXT("address", node_peer_address(d->node)));
+	}
+	for (size_t i = 0; node_client_address(d->node, i); i++) {
+		log_event(LEVEL_INFO, "listening", LOG_TEXT("for", "clients"), LOG_TEXT("address", node_client_address(d->node, i)));
+	}
+	if (c->insecure) {
+		log_event(LEVEL_WARNING, "insecure", LOG_TEXT("what", "listeners without TLS may be reached from other machines"));
+	}
+	if (c->admin_listen.kind != LISTEN_NONE) {
+		log_event(LEVEL_WARNING, "admin_not_served", LOG_TEXT("what", "[admin] listen is for a later version; nothing listens there"));
+	}
+}
+
+static int daemon_start(struct daemon *d, struct problem *problem) {
+	struct event_config *flags = event_config_new();
+	if (flags) {
+		event_config_set_flag(flags, EVENT_BASE_FLAG_PRECISE_TIMER);
+		d->base = event_base_new_with_config(flags);
+		event_config_free(flags);
+	}
+	problem_set(problem, "the event loop cannot be made: out of memory or files");
+	if (!d->base) {
+		return PAWL_ENOMEM;
+	}
+	static const int numbers[DAEMON_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
+	for (size_t i = 0; i < DAEMON_SIGNALS; i++) {
+		d->signals[i] = evsignal_new(d->base, numbers[i], numbers[i] == SIGHUP ? daemon_on_reload : daemon_on_stop, d);
+		if (!d->signals[i] || event_add(d->signals[i], NULL) != 0) {
+			return PAWL_ENOMEM;
+		}
+	}
+	char why[NODE_WHY_BYTES] = "";
+	const struct node_options options = { .base = d->base, .config = d->config, .on_voting = daemon_on_voting, .ctx = d };
+	int error = node_new(&options, &d->node, why);
+	error = error ? error : node_start(d->node, why);
+	problem_set(problem, "%s", why);
+	return error;
+}
+
+static void daemon_done(struct daemon *d) {
+	node_free(d->node);
+	for (size_t i = 0; i < DAEMON_SIGNALS; i++) {
+		if (d->signals[i]) {
+			event_free(d->signals[i]);
+		}
+	}
+	if (d->base) {
+		event_base_free(d->base);
+	}
+	node_config_free(d->config);
+}
+
+/* A connection a client: as many files as we may have. */
+static void daemon_raise_files(void) {
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int daemon_run(const struct daemon_options *options, struct problem *problem) {
+	struct daemon d = { .config = options->take_config, .config_path = options->config_path };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigaction(SIGPIPE, &ignore, NULL);
+	log_level_set(d.config->log_level);
+	daemon_raise_files();
+	int error = daemon_start(&d, problem);
+	if (!error) {
+		daemon_log_start(&d);
+		notify_ready();
+		if (event_base_dispatch(d.base) != 0 || d.state != DAEMON_STOPPED) {
+			problem_set(problem, "the event loop ended by itself");
+			error = PAWL_EIO;
+		}
+		if (d.error) {
+			problem_set(problem, "the drain failed: %s; the next start recovers as after a crash", pawl_error_message(d.error));
+			error = d.error;
+		}
+		log_plain(LEVEL_NOTICE, "stopped");
+	}
+	daemon_done(&d);
+	return error;
+}

@@ -1,0 +1,96 @@
+/* pawld: the command line decides, daemon.c runs. */
+#include <stdio.h>
+
+#include "config_file.h"
+#include "daemon.h"
+#include "dev_dir.h"
+#include "log.h"
+#include "pawl/error.h"
+#include "pawld_options.h"
+#include "tls_context.h"
+
+enum pawld_exit { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static enum pawld_exit pawld_fail(const struct problem *problem, enum pawld_exit status) {
+	fprintf(stderr, "pawld: %s\n", problem->text);
+	return status;
+}
+
+/* What a start would do with the file, up to the first effect. */
+static enum pawld_exit pawld_check(const char *path) {
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	if (node_config_read(path, &c, &problem)) {
+		return pawld_fail(&problem, EXIT_USAGE);
+	}
+	int error = 0;
+	if (c->tls.on) {
+		const struct tls_files files = { c->tls.ca, c->tls.cert, c->tls.key, TLS_CLIENT_REQUIRED };
+		struct tls_contexts contexts = { NULL, NULL };
+		char why[TLS_WHY_BYTES] = "";
+		error = tls_contexts_load(&files, c->name, &contexts, why);
+		problem_set(&problem, "%s: [tls] %s", path, why);
+		if (!error) {
+			tls_contexts_free(&contexts);
+		}
+	}
+	if (!error) {
+		printf("%s: good: node %s of cluster %s, %u master%s, %s\n", path, c->name, c->birth.cluster, c->birth.node_count,
+			c->birth.node_count == 1 ? "" : "s", c->tls.on ? "TLS" : "no TLS");
+		if (c->admin_listen.kind != LISTEN_NONE) {
+			printf("%s: note: [admin] listen is for a later version; nothing listens there yet\n", path);
+		}
+	}
+	node_config_free(c);
+	return error ? pawld_fail(&problem, EXIT_USAGE) : EXIT_DONE;
+}
+
+static enum pawld_exit pawld_run(const char *path) {
+	struct daemon_options options = { .config_path = path };
+	struct problem problem = { "" };
+	if (node_config_read(path, &options.take_config, &problem)) {
+		return pawld_fail(&problem, EXIT_USAGE);
+	}
+	return daemon_run(&options, &problem) ? pawld_fail(&problem, EXIT_FAILED) : EXIT_DONE;
+}
+
+static enum pawld_exit pawld_dev(const char *listen) {
+	char dir[CONFIG_PATH_MAX];
+	struct daemon_options options = { .config_path = NULL };
+	struct problem problem = { "" };
+	if (dev_dir_make(dir, &problem)) {
+		return pawld_fail(&problem, EXIT_FAILED);
+	}
+	enum pawld_exit status = EXIT_DONE;
+	if (node_config_dev(listen, dir, &options.take_config, &problem)) {
+		status = pawld_fail(&problem, EXIT_USAGE);
+	} else if (daemon_run(&options, &problem)) {
+		status = pawld_fail(&problem, EXIT_FAILED);
+	}
+	dev_dir_remove(dir);
+	return status;
+}
+
+int main(int argc, char **argv) {
+	struct pawld_options options;
+	struct problem problem;
+	log_start();
+	if (pawld_options_parse(argc, argv, &options, &problem)) {
+		return (int)pawld_fail(&problem, EXIT_USAGE);
+	}
+	switch (options.mode) {
+	case PAWLD_RUN:
+		return (int)pawld_run(options.config);
+	case PAWLD_DEV:
+		return (int)pawld_dev(options.listen);
+	case PAWLD_CHECK:
+		return (int)pawld_check(options.config);
+	case PAWLD_VERSION:
+		printf("pawld %s\n", PAWL_VERSION);
+		return EXIT_DONE;
+	case PAWLD_HELP:
+		printf("%s", pawld_help());
+		return EXIT_DONE;
+	}
+	return EXIT_FAILED;
+}

@@ -1,0 +1,21 @@
+/* pawld_options.h: the command line of pawld. */
+#ifndef PAWL_NODE_PAWLD_OPTIONS_H
+#define PAWL_NODE_PAWLD_OPTIONS_H
+
+#include "problem.h"
+
+#define PAWLD_CONFIG_DEFAULT "/etc/pawl/pawld.conf"
+
+enum pawld_mode { PAWLD_RUN, PAWLD_DEV, PAWLD_CHECK, PAWLD_VERSION, PAWLD_HELP };
+
+struct pawld_options {
+	enum pawld_mode mode;
+	const char *config; /* RUN, CHECK */
+	const char *listen; /* DEV; NULL: the default */
+};
+
+/* 0 or PAWL_EINVAL with *problem set. The options borrow from argv. */
+int pawld_options_parse(int argc, char **argv, struct pawld_options *out, struct problem *problem);
+const char *pawld_help(void);
+
+#endif

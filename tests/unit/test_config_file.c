@@ -1,0 +1,287 @@
+/* The configuration file of pawld. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "config_file.h"
+#include "pawl/error.h"
+
+#define MASTERS "[cluster.masters]\na = 127.0.0.1:1\nb = 127.0.0.1:2\nc = 127.0.0.1:3\n"
+#define BASE "[node]\nname = a\n[cluster]\nname = t\n" MASTERS
+#define TLS "[tls]\nca = /ca\ncert = /cert\nkey = /key\n"
+
+static struct node_config *parse_good(const char *text) {
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	if (node_config_parse(slice_str(text), "f", &c, &problem)) {
+		fail_msg("refused: %s", problem.text);
+	}
+	return c;
+}
+
+static void a_small_file_gets_safe_defaults(void **state) {
+	(void)state;
+	struct node_config *c = parse_good(BASE);
+	assert_string_equal(c->state_dir, "/var/lib/pawl");
+	assert_int_equal(c->birth.max_lease, 60 * SPAN_S);
+	assert_int_equal(c->birth.promise_timeout, 2 * SPAN_S);
+	assert_int_equal(c->birth.request_timeout, SPAN_S);
+	assert_int_equal(c->birth.drift_ppm, 10000);
+	assert_int_equal(c->replication_interval, 5 * SPAN_MS);
+	assert_int_equal(c->tls.client_auth, CLIENT_AUTH_REQUIRED);
+	assert_false(c->insecure);
+	assert_int_equal(c->listen_client_count, 1);
+	assert_true(listen_address_loopback(&c->listen_client[0]));
+	assert_int_equal(c->listen_client[0].port, CLIENT_PORT_DEFAULT);
+	assert_int_equal(c->listen_peer.port, 1);
+	assert_string_equal(c->advertise, "127.0.0.1:1");
+	assert_int_equal(c->admin_listen.kind, LISTEN_NONE);
+	node_config_free(c);
+}
+
+static void every_setting_arrives_where_it_belongs(void **state) {
+	(void)state;
+	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \nstate_dir = /s\nlisten_peer = 0.0.0.0:7\n"
+		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\nlog_level = debug\n"
+		"[cluster]\nname = t\nmax_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift = 0.5 %\nreplication_interval = 20us\n"
+		"[cluster.masters]\na = 10.0.0.1:1\n[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\n"
+		"[limits]\nkeys = 5\nmemory = 1g\nvalue_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min = 1s\n"
+		"[admin]\nlisten = 127.0.0.1:10\n");
+	assert_string_equal(c->state_dir, "/s");
+	assert_string_equal(c->listen_peer.host, "0.0.0.0");
+	assert_int_equal(c->listen_peer.kind, LISTEN_TLS);
+	assert_int_equal(c->listen_client_count, 3);
+	assert_string_equal(c->listen_client[0].host, "::1");
+	assert_int_equal(c->listen_client[1].kind, LISTEN_PLAIN);
+	assert_int_equal(c->listen_client[2].kind, LISTEN_UNIX);
+	assert_string_equal(c->listen_client[2].path, "/run/x");
+	assert_int_equal(c->log_level, LEVEL_DEBUG);
+	assert_int_equal(c->birth.max_lease, 120 * SPAN_S);
+	assert_int_equal(c->birth.request_timeout, 500 * SPAN_MS);
+	assert_int_equal(c->birth.drift_ppm, 5000);
+	assert_int_equal(c->replication_interval, 20 * SPAN_US);
+	assert_true(c->tls.on);
+	assert_int_equal(c->tls.client_auth, CLIENT_AUTH_OPTIONAL);
+	assert_int_equal(c->limits.core.keys, 5);
+	assert_int_equal(c->limits.core.memory_bytes, 1 << 30);
+	assert_int_equal(c->limits.core.value_bytes, 65536);
+	assert_int_equal(c->limits.core.waiters, 8);
+	assert_int_equal(c->limits.core.lease_min, SPAN_S);
+	assert_int_equal(c->limits.clients, 7);
+	assert_int_equal(c->limits.idle_timeout, 0);
+	assert_int_equal(c->admin_listen.port, 10);
+	node_config_free(c);
+}
+
+static void the_order_of_the_masters_lines_does_not_matter(void **state) {
+	(void)state;
+	struct node_config *one = parse_good(BASE);
+	struct node_config *two =
+		parse_good("[cluster.masters]\nc = 127.0.0.1:3\na = 127.0.0.1:1\nb = 127.0.0.1:2\n[cluster]\nname = t\n[node]\nname = b\n");
+	assert_int_equal(config_hash(&one->birth), config_hash(&two->birth));
+	node_config_free(one);
+	node_config_free(two);
+}
+
+/* What is wrong with a file: the problem begins with file and line, and holds both texts: the culprit and the remedy. */
+static const struct {
+	const char *text, *where, *culprit, *remedy;
+} wrong_files[] = {
+	{ BASE "[node]\n", "f:9:", "[node]", "first on line 1: move" },
+	{ BASE "[nodes]\n", "f:9:", "[nodes] is no section", "[cluster.masters], [tls]" },
+	{ BASE "[limits]\nvalues = 3\n", "f:10:", "[limits] values is no setting", "there are keys, memory" },
+	{ BASE "[limits]\nkeys = 3\n\nkeys = 3\n", "f:12:", "keys stands here a second time", "first on line 10" },
+	{ "name = a\n", "f:1:", "in front of the first section", "write [node]" },
+	{ "[node]\nname\n", "f:2:", "neither", "# on a line of their own" },
+	{ "[node\n", "f:1:", "without its end", "write [section]" },
+	{ "[]\n", "f:1:", "without a name", "write [section]" },
+	{ "[node]\n= a\n", "f:2:", "no name", "name = value" },
+	{ "[node]\nname =\n", "f:2:", "no value", "take the line away" },
+	{ "[node]\nname = a # me\n", "f:2:", "comment behind a value", "line of its own" },
+	{ "[node]\nname = \"a\"\n", "f:2:", "quotes", "without" },
+	{ "[node]\nname = a/b\n", "f:2:", "name = a/b", "letters, digits" },
+	{ "[node]\nna\x01me = a\n", "f:2:", "control character", "text file" },
+	{ "[node]\nstate_dir = x\n", "f:2:", "state_dir = x", "absolute path" },
+	{ "[node]\ninsecure = true\n", "f:2:", "insecure = true", "yes or no" },
+	{ "[node]\nlog_level = loud\n", "f:2:", "loud", "error, warning" },
+	{ "[cluster]\nmax_lease = 60\n", "f:2:", "max_lease = 60", "5s or 2m" },
+	{ "[cluster]\nmax_lease = 1.5s\n", "f:2:", "not a duration", "300ms" },
+	{ "[cluster]\nmax_lease = 0\n", "f:2:", "0 is not possible", "300ms" },
+	{ "[cluster]\nmax_lease = 99999999999h\n", "f:2:", "too long", "290 years" },
+	{ "[cluster]\nclock_drift = 1\n", "f:2:", "not a percentage", "0.5 %" },
+	{ "[cluster]\nclock_drift = 11 %\n", "f:2:", "not a percentage", "10 %" },
+	{ BASE "[limits]\nmemory = 3x\n", "f:10:", "not a size", "64k" },
+	{ BASE "[limits]\nmemory = 99999999999999999999g\n", "f:10:", "not a size", "64k" },
+	{ BASE "[limits]\nvalue_bytes = 2m\n", "f:10:", "value_bytes = 2m", "to 1m" },
+	{ BASE "[limits]\nkeys = 0\n", "f:10:", "keys = 0", "from 1" },
+	{ BASE "[limits]\nkeys = 1k\n", "f:10:", "not a number", "1000" },
+	{ BASE "[limits]\nlease_min = 2m\n", "f:10:", "lease_min is longer", "shorten" },
+	{ "[tls]\nclient_auth = maybe\n", "f:2:", "maybe", "required, optional or off" },
+	{ BASE "[tls]\nca = /ca\nkey = /key\n", "f:9:", "cert is missing", "take the section away" },
+	{ BASE "x = 127.0.0.1:1\n", "f:9:", "x has the address of a on line 6", "its own" },
+	{ BASE "a = 127.0.0.1:9\n", "f:9:", "a stands here a second time", "one line a master" },
+	{ BASE "x = 127.0.0.1\n", "f:9:", "x = 127.0.0.1", "host:port" },
+	{ BASE "x = unix:/x\n", "f:9:", "x = unix:/x", "host:port" },
+	{ BASE "x = h:0\n", "f:9:", "x = h:0", "host:port" },
+	{ "[node]\nname = z\n[cluster]\nname = t\n" MASTERS, "f:2:", "z is not in [cluster.masters]", "add a line" },
+	{ "[node]\n[cluster]\nname = t\n" MASTERS, "f:1:", "[node] name is missing", "write" },
+	{ "[node]\nname = a\n[cluster]\n" MASTERS, "f:3:", "[cluster] name is missing", "write the same" },
+	{ "[node]\nname = a\n[cluster]\nname = t\n", "f:", "[cluster.masters] names nobody", "host:port" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 5s\n" MASTERS, "f:5:", "promise_timeout", "at least twice" },
+	{ "[node]\nname = a\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "outside loopback", "insecure = yes" },
+	{ "[node]\nname = a\nlisten_client = :1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = :1", "write host:port" },
+	{ "[node]\nname = a\nlisten_client = ::1:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = ::1:1", "[v6-address]" },
+	{ "[node]\nname = a\nlisten_client = h:99999\n[cluster]\nname = t\n" MASTERS, "f:3:", "h:99999", "0 to 65535" },
+	{ "[node]\nname = a\nlisten_client = unix:x\n[cluster]\nname = t\n" MASTERS, "f:3:", "unix:x", "begins with /" },
+	{ "[node]\nname = a\nlisten_peer = unix:/x\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_peer", "write host:port" },
+	{ "[node]\nname = a\nlisten_peer = 10.0.0.1:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "outside loopback", "add [tls]" },
+	{ "[node]\nname = a\nadvertise = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS, "f:3:", "advertise = 127.0.0.1:9", "write the same" },
+	{ "[node]\nname = a\nlisten_peer = plain:127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "listen_peer", "take `plain:` away" },
+	{ "[node]\nname = a\nlisten_client = plain:10.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "without TLS", "insecure = yes" },
+	{ "[node]\nname = a\n[cluster]\nname = t\n[cluster.masters]\na = 10.0.0.1:1\n", "f:6:", "a = 10.0.0.1:1 is outside", "add [tls]" },
+	{ BASE "[acl]\nadmin = x\n", "f:9:", "[acl] needs [tls]", "take [acl] away" },
+	{ BASE TLS "[acl]\nadmin = x\nadmin = y\n", "f:15:", "admin stands here a second time", "with commas" },
+	{ BASE TLS "[acl]\nadmin = x y\n", "f:14:", "admin", "alice, bob" },
+	{ BASE TLS "[acl]\nx = reed y\n", "f:14:", "[acl] x", "read PREFIX" },
+	{ BASE TLS "[acl]\nx = read\n", "f:14:", "a prefix is missing", "read *" },
+	{ BASE TLS "[acl]\nx = read a*\n", "f:14:", "has no *", "begins with it" },
+	{ BASE TLS "[acl]\nx = read a,\n", "f:14:", "[acl] x", "read PREFIX" },
+	{ BASE TLS "[acl]\nx = read a\nx = write b\n", "f:15:", "x stands here a second time", "with commas" },
+};
+
+static void every_problem_names_line_culprit_and_remedy(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong_files / sizeof *wrong_files; i++) {
+		struct node_config *c = NULL;
+		struct problem problem = { "" };
+		int error = node_config_parse(slice_str(wrong_files[i].text), "f", &c, &problem);
+		if (error != PAWL_EINVAL || strncmp(problem.text, wrong_files[i].where, strlen(wrong_files[i].where)) != 0 ||
+			!strstr(problem.text, wrong_files[i].culprit) || !strstr(problem.text, wrong_files[i].remedy)) {
+			fail_msg("row %zu: error %d, \"%s\"", i, error, problem.text);
+		}
+		assert_null(c);
+	}
+}
+
+static void a_line_that_is_too_long_is_refused_not_cut(void **state) {
+	(void)state;
+	char text[8000];
+	int head = snprintf(text, sizeof text, "[node]\nname = a\nstate_dir = /");
+	memset(text + head, 'x', 6000);
+	text[head + 6000] = '\0';
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	assert_int_equal(node_config_parse(slice_str(text), "f", &c, &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "f:3: the value is too long"));
+}
+
+static void a_file_that_is_not_there_is_named(void **state) {
+	(void)state;
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	assert_int_equal(node_config_read("/nonexistent/x.conf", &c, &problem), PAWL_EIO);
+	assert_non_null(strstr(problem.text, "/nonexistent/x.conf: cannot be opened: No such file"));
+	assert_int_equal(node_config_read("/", &c, &problem), PAWL_EIO);
+}
+
+static void insecure_lets_plain_listeners_out(void **state) {
+	(void)state;
+	struct node_config *c = parse_good("[node]\nname = a\ninsecure = yes\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n"
+		"[cluster.masters]\na = 10.0.0.1:1\n");
+	assert_int_equal(c->listen_client[0].kind, LISTEN_PLAIN);
+	node_config_free(c);
+}
+
+static void rules_allow_what_they_name_and_nothing_else(void **state) {
+	(void)state;
+	struct node_config *c = parse_good(BASE TLS "[acl]\nadmin = root, ops\nx = read r/, write w/\nall = read *\n");
+	struct slice x = slice_str("x"), all = slice_str("all"), nobody = slice_str(""), root = slice_str("root");
+	assert_true(acl_allows(c, x, false, slice_str("r/1")));
+	assert_false(acl_allows(c, x, true, slice_str("r/1")));
+	assert_true(acl_allows(c, x, true, slice_str("w/1")));
+	assert_true(acl_allows(c, x, false, slice_str("w/1")));
+	assert_false(acl_allows(c, x, false, slice_str("w")));
+	assert_true(acl_allows(c, all, false, slice_str("")));
+	assert_false(acl_allows(c, all, true, slice_str("k")));
+	assert_false(acl_allows(c, nobody, false, slice_str("k")));
+	assert_false(acl_allows(c, slice_str("xx"), false, slice_str("r/1")));
+	assert_true(acl_allows(c, root, true, slice_str("k")));
+	assert_true(acl_is_admin(c, slice_str("ops")));
+	assert_false(acl_is_admin(c, x));
+	assert_false(acl_is_admin(c, nobody));
+	node_config_free(c);
+}
+
+static void without_rules_everybody_who_got_in_may_use_every_key(void **state) {
+	(void)state;
+	struct node_config *c = parse_good(BASE TLS "[acl]\nadmin = root\n");
+	assert_true(acl_allows(c, slice_str("x"), true, slice_str("k")));
+	assert_false(acl_is_admin(c, slice_str("x")));
+	node_config_free(c);
+}
+
+static void dev_is_one_master_on_loopback(void **state) {
+	(void)state;
+	struct node_config *c = NULL;
+	struct problem problem = { "" };
+	assert_int_equal(node_config_dev("127.0.0.1:0", "/tmp/x", &c, &problem), 0);
+	assert_int_equal(config_masters(&c->birth), 1);
+	assert_int_equal(c->listen_peer.kind, LISTEN_NONE);
+	assert_int_equal(c->listen_client[0].port, 0);
+	node_config_free(c);
+	assert_int_equal(node_config_dev("0.0.0.0:1", "/tmp/x", &c, &problem), PAWL_EINVAL);
+	assert_non_null(strstr(problem.text, "--listen 0.0.0.0:1: --dev has no TLS and stays on loopback"));
+}
+
+static void a_reload_changes_only_what_can_change(void **state) {
+	(void)state;
+	struct node_config *c = parse_good(BASE TLS);
+	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\n[limits]\nclients = 9\n[acl]\nadmin = x\n");
+	assert_null(node_config_reload_problem(c, good));
+	node_config_free(good);
+	static const char *const refused[] = { BASE, BASE TLS "[limits]\nkeys = 9\n",
+		"[node]\nname = b\n[cluster]\nname = t\n" MASTERS TLS, "[node]\nname = a\nlisten_client = 127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS,
+		"[node]\nname = a\n[cluster]\nname = u\n" MASTERS TLS };
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		struct node_config *bad = parse_good(refused[i]);
+		assert_non_null(node_config_reload_problem(c, bad));
+		node_config_free(bad);
+	}
+	node_config_free(c);
+}
+
+static void addresses_survive_being_written_and_read(void **state) {
+	(void)state;
+	static const char *const texts[] = { "127.0.0.1:1", "[::1]:65535", "localhost:0", "unix:/run/p.sock", "db.example:7117" };
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct listen_address a;
+		char text[300];
+		assert_null(listen_address_parse(texts[i], true, &a));
+		listen_address_format(&a, text, sizeof text);
+		assert_string_equal(text, texts[i]);
+		assert_int_equal(listen_address_loopback(&a), i != 4);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_small_file_gets_safe_defaults),
+		cmocka_unit_test(every_setting_arrives_where_it_belongs),
+		cmocka_unit_test(the_order_of_the_masters_lines_does_not_matter),
+		cmocka_unit_test(every_problem_names_line_culprit_and_remedy),
+		cmocka_unit_test(a_line_that_is_too_long_is_refused_not_cut),
+		cmocka_unit_test(a_file_that_is_not_there_is_named),
+		cmocka_unit_test(insecure_lets_plain_listeners_out),
+		cmocka_unit_test(rules_allow_what_they_name_and_nothing_else),
+		cmocka_unit_test(without_rules_everybody_who_got_in_may_use_every_key),
+		cmocka_unit_test(dev_is_one_master_on_loopback),
+		cmocka_unit_test(a_reload_changes_only_what_can_change),
+		cmocka_unit_test(addresses_survive_being_written_and_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

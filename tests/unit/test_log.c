@@ -1,0 +1,73 @@
+/* Log lines: readable, never ambiguous, no secrets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "log.h"
+
+#define FORMAT(out, event, ...) \
+	log_format((out), sizeof(out), (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
+
+static void a_line_is_an_event_and_its_fields(void **state) {
+	(void)state;
+	char line[256];
+	FORMAT(line, "peer_up", LOG_TEXT("peer", "b"), LOG_NUMBER("boot", 7), LOG_SPAN("after", 1500 * SPAN_MS), LOG_SPAN("rtt", 20 * SPAN_US));
+	assert_string_equal(line, "peer_up peer=b boot=7 after=1.5s rtt=20us");
+}
+
+static void values_that_could_be_mistaken_are_quoted(void **state) {
+	(void)state;
+	char line[256];
+	FORMAT(line, "e", LOG_TEXT("a", "two words"), LOG_TEXT("b", ""), LOG_TEXT("c", "x=y"), LOG_TEXT("d", "\"\\"));
+	assert_string_equal(line, "e a=\"two words\" b=\"\" c=\"x=y\" d=\"\\\"\\\\\"");
+}
+
+static void a_key_cannot_forge_a_line(void **state) {
+	(void)state;
+	char line[256];
+	FORMAT(line, "e", LOG_BYTES("key", slice_of("a\nb\x00\x1b[", 6)));
+	assert_string_equal(line, "e key=\"a\\x0ab\\x00\\x1b[\"");
+}
+
+static void long_values_are_cut_and_say_so(void **state) {
+	(void)state;
+	char line[1024], key[500];
+	memset(key, 'k', sizeof key);
+	size_t size = FORMAT(line, "e", LOG_BYTES("key", slice_of(key, sizeof key)));
+	assert_string_equal(line + size - 4, "...\"");
+	assert_true(size < 300);
+	char small[16];
+	assert_int_equal(FORMAT(small, "e", LOG_BYTES("key", slice_of(key, sizeof key))), 15);
+}
+
+static void a_lock_id_is_never_shown_whole(void **state) {
+	(void)state;
+	char line[256];
+	const struct id128 id = { { 0xde, 0xad, 0xbe, 0xef, 0x11, 0x22 } };
+	FORMAT(line, "e", LOG_LOCK("lock_id", &id), LOG_NODE("node", &id));
+	assert_string_equal(line, "e lock_id=deadbeef... node=deadbeef112200000000000000000000");
+}
+
+static void levels_below_the_wanted_one_are_not_written(void **state) {
+	(void)state;
+	assert_true(log_wanted(LEVEL_INFO));
+	assert_false(log_wanted(LEVEL_DEBUG));
+	log_level_set(LEVEL_ERROR);
+	assert_false(log_wanted(LEVEL_WARNING));
+	log_level_set(LEVEL_INFO);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_is_an_event_and_its_fields),
+		cmocka_unit_test(values_that_could_be_mistaken_are_quoted),
+		cmocka_unit_test(a_key_cannot_forge_a_line),
+		cmocka_unit_test(long_values_are_cut_and_say_so),
+		cmocka_unit_test(a_lock_id_is_never_shown_whole),
+		cmocka_unit_test(levels_below_the_wanted_one_are_not_written),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

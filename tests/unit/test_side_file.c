@@ -1,0 +1,171 @@
+/* The side file of a drain: used once and whole, or not at all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "pawl/error.h"
+#include "side_file.h"
+/* behind the codec's F_LOCK, which they leave alone */
+#include <fcntl.h>
+#include <unistd.h>
+
+static char dir[64], path[128];
+static const struct id128 me = { { 1, 2, 3 } }, other = { { 9 } };
+
+static int make_dir(void **state) {
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/pawl-side.XXXXXX");
+	if (!mkdtemp(dir)) {
+		return -1;
+	}
+	snprintf(path, sizeof path, "%s/drained", dir);
+	return 0;
+}
+
+static int remove_dir(void **state) {
+	(void)state;
+	return rmdir(dir); /* fails when a test left a file behind */
+}
+
+static void write_frames(size_t count) {
+	struct side_writer *w = NULL;
+	char frame[32];
+	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
+	for (size_t i = 0; i < count; i++) {
+		snprintf(frame, sizeof frame, "frame %zu", i);
+		assert_int_equal(side_writer_add(w, slice_str(frame)), 0);
+	}
+	assert_int_equal(side_writer_finish(w), 0);
+}
+
+static bool exists(const char *name) {
+	char full[128];
+	snprintf(full, sizeof full, "%s/%s", dir, name);
+	return access(full, F_OK) == 0;
+}
+
+static void frames_come_back_in_order_once(void **state) {
+	(void)state;
+	struct side_file *f = NULL;
+	struct problem problem;
+	struct slice frame;
+	write_frames(100);
+	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_TAKEN);
+	assert_false(exists("drained")); /* gone before a byte is used */
+	for (size_t i = 0; i < 100; i++) {
+		char wanted[32];
+		snprintf(wanted, sizeof wanted, "frame %zu", i);
+		assert_int_equal(side_file_next(f, &frame), 1);
+		assert_true(slice_equal(frame, slice_str(wanted)));
+	}
+	assert_int_equal(side_file_next(f, &frame), 0);
+	assert_int_equal(side_file_next(f, &frame), 0);
+	side_file_free(f);
+	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+}
+
+static void a_node_that_knew_nothing_leaves_an_empty_one(void **state) {
+	(void)state;
+	struct side_file *f = NULL;
+	struct problem problem;
+	struct slice frame;
+	write_frames(0);
+	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_TAKEN);
+	assert_int_equal(side_file_next(f, &frame), 0);
+	side_file_free(f);
+}
+
+static void assert_ignored(struct id128 id, uint64_t boot, const char *why) {
+	struct side_file *f = NULL;
+	struct problem problem = { "" };
+	assert_int_equal(side_file_take(dir, id, boot, &f, &problem), SIDE_BAD);
+	assert_null(f);
+	assert_non_null(strstr(problem.text, why));
+	assert_false(exists("drained"));
+}
+
+static void one_of_another_node_or_boot_is_ignored(void **state) {
+	(void)state;
+	write_frames(3);
+	assert_ignored(me, 6, "not of this node's last run");
+	write_frames(3);
+	assert_ignored(other, 5, "not of this node's last run");
+}
+
+static void one_cut_at_any_byte_is_ignored(void **state) {
+	(void)state;
+	struct stat st;
+	write_frames(3);
+	assert_int_equal(stat(path, &st), 0);
+	for (off_t size = 0; size < st.st_size; size++) {
+		write_frames(3);
+		assert_int_equal(truncate(path, size), 0);
+		assert_ignored(me, 5, " not ");
+	}
+}
+
+static void a_changed_byte_anywhere_is_noticed(void **state) {
+	(void)state;
+	struct stat st;
+	write_frames(3);
+	assert_int_equal(stat(path, &st), 0);
+	for (off_t at = 0; at < st.st_size; at++) {
+		uint8_t byte;
+		write_frames(3);
+		int fd = open(path, O_RDWR);
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= 0x04;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		close(fd);
+		assert_ignored(me, 5, " not ");
+	}
+}
+
+static void bytes_behind_the_end_are_damage(void **state) {
+	(void)state;
+	write_frames(3);
+	int fd = open(path, O_WRONLY | O_APPEND);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	assert_ignored(me, 5, "incomplete or damaged");
+}
+
+static void one_that_was_given_up_leaves_nothing(void **state) {
+	(void)state;
+	struct side_writer *w = NULL;
+	struct side_file *f = NULL;
+	struct problem problem;
+	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
+	assert_int_equal(side_writer_add(w, slice_str("x")), 0);
+	side_writer_abort(w);
+	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+}
+
+static void a_disk_that_fails_is_an_error(void **state) {
+	(void)state;
+	struct side_writer *w = NULL;
+	assert_int_equal(side_writer_open("/nonexistent", me, 5, &w), PAWL_EIO);
+	assert_null(w);
+}
+
+#define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		WITH_DIR(frames_come_back_in_order_once),
+		WITH_DIR(a_node_that_knew_nothing_leaves_an_empty_one),
+		WITH_DIR(one_of_another_node_or_boot_is_ignored),
+		WITH_DIR(one_cut_at_any_byte_is_ignored),
+		WITH_DIR(a_changed_byte_anywhere_is_noticed),
+		WITH_DIR(bytes_behind_the_end_are_damage),
+		WITH_DIR(one_that_was_given_up_leaves_nothing),
+		cmocka_unit_test(a_disk_that_fails_is_an_error),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
