@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
@@ -14,6 +13,7 @@
 #include "state_file.h"
 /* behind the codec's F_LOCK, which they leave alone */
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 static char dir[64], file_path[128];
@@ -112,7 +112,8 @@ static void what_was_written_is_read_back(void **state) {
 	state_file_close(f);
 }
 
-/* The write of state 3 stops after every number of bytes: whatever is on disk then is state 2 or all of state 3. */
+/* The write of state 3 stops after every number of bytes: what is on disk then is state 2, or all of state 3 when the bytes
+ * that are missing were there before. */
 static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 	(void)state;
 	struct durable two, three, found;
@@ -128,7 +129,8 @@ static void a_torn_write_at_any_byte_leaves_a_whole_state(void **state) {
 		assert_int_equal(state_file_write(f, &three), PAWL_EIO);
 		state_file_close(f);
 		f = open_good(&found);
-		assert_same(&two, &found);
+		assert_true(found.boot == 2 || cut > 64);
+		assert_same(found.boot == 2 ? &two : &three, &found);
 		assert_int_equal(state_file_write(f, &two), 0); /* puts the torn slot in order again ... */
 		assert_int_equal(state_file_write(f, &two), 0); /* ... and the other one, so that the next turn tears a good slot */
 	}
