@@ -370,19 +370,6 @@ static void what_is_written_is_messagepack(void **state) {
 	}
 }
 
-static void every_allocation_that_fails_leaves_the_buffer_as_it_was(void **state) {
-	struct response_test *t = *state;
-	for (size_t max = 1; max < 3000; max += 97) {
-		struct buffer small;
-		struct core_entry entry = random_entry(t);
-		struct core_reply r = { .op = CORE_GET, .held = true, .entry = entry };
-		buffer_init(&small, &t->alloc, max);
-		int error = client_reply_encode(5, &r, &t->facts, &small);
-		assert_true(error == 0 || (error == PAWL_ETOOLARGE && small.size == 0));
-		buffer_done(&small);
-	}
-}
-
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -404,7 +391,6 @@ int main(void) {
 		TEST(every_truncation_is_refused),
 		TEST(flipped_bytes_never_crash),
 		TEST(what_is_written_is_messagepack),
-		TEST(every_allocation_that_fails_leaves_the_buffer_as_it_was),
 	};
 #undef TEST
 	return cmocka_run_group_tests(tests, NULL, NULL);
