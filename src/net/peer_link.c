@@ -108,8 +108,10 @@ static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant n
 }
 
 static void peer_link_on_closed(void *ctx, int error, const char *why) {
-	struct peer_link *link = ctx;
-	peer_link_close(link, why ? why : pawl_error_message(error));
+	if (!why) {
+		why = error == PAWL_EUNREACHABLE ? "it cannot be reached" : pawl_error_message(error);
+	}
+	peer_link_close(ctx, why);
 }
 
 static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {

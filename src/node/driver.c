@@ -76,7 +76,7 @@ bool driver_may_log(struct driver *d) {
 static void driver_on_peer_trouble(void *ctx, const char *who, const char *why) {
 	struct driver *d = ctx;
 	if (driver_may_log(d)) {
-		log_event(LEVEL_WARNING, "peer_refused", LOG_TEXT("peer", who), LOG_TEXT("why", why));
+		log_event(LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", who), LOG_TEXT("why", why));
 	}
 }
 

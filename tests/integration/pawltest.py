@@ -1,0 +1,310 @@
+"""Real pawld processes on loopback, and a client that shares no code with libpawl. Python's standard library only."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+PATIENCE = 20.0
+
+
+# ---- MessagePack ----
+
+def pack(value):
+    if value is None:
+        return b"\xc0"
+    if value is True:
+        return b"\xc3"
+    if value is False:
+        return b"\xc2"
+    if isinstance(value, int):
+        return b"\xcf" + struct.pack(">Q", value) if value >= 0 else b"\xd3" + struct.pack(">q", value)
+    if isinstance(value, str):
+        data = value.encode()
+        return b"\xdb" + struct.pack(">I", len(data)) + data
+    if isinstance(value, bytes):
+        return b"\xc6" + struct.pack(">I", len(value)) + value
+    if isinstance(value, list):
+        return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(pack, value))
+    if isinstance(value, dict):
+        return b"\xdf" + struct.pack(">I", len(value)) + b"".join(pack(k) + pack(v) for k, v in value.items())
+    raise TypeError(type(value))
+
+
+class More(Exception):
+    """The message is not complete."""
+
+
+class Unpacker:
+    FIXED = {0xcc: ">B", 0xcd: ">H", 0xce: ">I", 0xcf: ">Q", 0xd0: ">b", 0xd1: ">h", 0xd2: ">i", 0xd3: ">q",
+             0xca: ">f", 0xcb: ">d"}
+    SIZED = {0xc4: (">B", "bin"), 0xc5: (">H", "bin"), 0xc6: (">I", "bin"), 0xd9: (">B", "str"), 0xda: (">H", "str"),
+             0xdb: (">I", "str"), 0xdc: (">H", "array"), 0xdd: (">I", "array"), 0xde: (">H", "map"), 0xdf: (">I", "map")}
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, size):
+        if self.at + size > len(self.data):
+            raise More
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def number(self, form):
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def sized(self, kind, size):
+        if kind == "bin":
+            return self.take(size)
+        if kind == "str":
+            return self.take(size).decode(errors="surrogateescape")
+        if kind == "array":
+            return [self.value() for _ in range(size)]
+        return {self.value(): self.value() for _ in range(size)}
+
+    def value(self):
+        tag = self.take(1)[0]
+        if tag < 0x80:
+            return tag
+        if tag >= 0xe0:
+            return tag - 256
+        if tag < 0x90:
+            return self.sized("map", tag & 15)
+        if tag < 0xa0:
+            return self.sized("array", tag & 15)
+        if tag < 0xc0:
+            return self.sized("str", tag & 31)
+        if tag in self.FIXED:
+            return self.number(self.FIXED[tag])
+        if tag in self.SIZED:
+            form, kind = self.SIZED[tag]
+            return self.sized(kind, self.number(form))
+        return {0xc0: None, 0xc2: False, 0xc3: True}[tag]
+
+
+# ---- a client ----
+
+class Refused(Exception):
+    def __init__(self, error):
+        super().__init__(error)
+        self.error, self.code = error, error["code"]
+
+
+class Closed(Exception):
+    """The node closed the connection."""
+
+
+def split(address):
+    host, port = address.rsplit(":", 1)
+    return host.strip("[]"), int(port)
+
+
+class Client:
+    def __init__(self, address, tls=None, timeout=PATIENCE):
+        if address.startswith("unix:"):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(timeout)
+            self.socket.connect(address[5:])
+        else:
+            self.socket = socket.create_connection(split(address), timeout)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket)
+        self.input, self.last, self.answers = b"", 0, {}
+
+    def send(self, method, **params):
+        self.last += 1
+        self.socket.sendall(pack([0, self.last, method, [params]]))
+        return self.last
+
+    def read(self):
+        while True:
+            unpacker = Unpacker(self.input)
+            try:
+                value = unpacker.value()
+                self.input = self.input[unpacker.at:]
+                return value
+            except More:
+                data = self.socket.recv(1 << 20)
+                if not data:
+                    raise Closed
+                self.input += data
+
+    def answer(self, msgid):
+        while msgid not in self.answers:
+            kind, answered, error, result = self.read()
+            assert kind == 1
+            self.answers[answered] = (error, result)
+        error, result = self.answers.pop(msgid)
+        if error is not None:
+            raise Refused(error)
+        return result
+
+    def call(self, method, **params):
+        return self.answer(self.send(method, **params))
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def lock_id():
+    return "%032x" % random.getrandbits(128)
+
+
+# ---- nodes ----
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Node:
+    """One pawld and the lines it logs."""
+
+    def __init__(self, arguments, name="node"):
+        self.name, self.lines, self.seen = name, [], threading.Condition()
+        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.seen:
+                self.lines.append(line.decode(errors="replace").rstrip())
+                self.seen.notify_all()
+        with self.seen:
+            self.lines.append(None)
+            self.seen.notify_all()
+
+    def wait_log(self, *words, start=0):
+        """The first line from number `start` on that has all the words: waits for it."""
+        end = time.monotonic() + PATIENCE
+        with self.seen:
+            at = start
+            while True:
+                for at in range(at, len(self.lines)):
+                    line = self.lines[at]
+                    if line is None:
+                        raise AssertionError("%s ended without %r:\n%s" % (self.name, words, self.log()))
+                    if all(word in " %s " % line for word in words):
+                        return line
+                at = len(self.lines)
+                left = end - time.monotonic()
+                if left <= 0 or not self.seen.wait(left):
+                    raise AssertionError("%s does not say %r:\n%s" % (self.name, words, self.log()))
+
+    def log(self):
+        return "\n".join("  %s" % line for line in self.lines if line)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        return self.wait()
+
+    def terminate(self):
+        self.process.terminate()
+        return self.wait()
+
+
+class Cluster:
+    """Masters a, b, c, ... on loopback, in a directory of their own. Use in a with statement."""
+
+    def __init__(self, pawld, masters=3, cluster="", node="", tls=None):
+        self.pawld, self.extra, self.tls = pawld, (cluster, node), tls
+        self.names = [chr(ord("a") + i) for i in range(masters)]
+        self.dir = tempfile.mkdtemp(prefix="pawl-it-")
+        self.nodes = {}
+
+    def config(self, name):
+        return os.path.join(self.dir, name + ".conf")
+
+    def write_configs(self):
+        self.peers = {n: "127.0.0.1:%d" % free_port() for n in self.names}
+        self.clients = {n: "127.0.0.1:%d" % free_port() for n in self.names}
+        for n in self.names:
+            with open(self.config(n), "w") as f:
+                f.write("[node]\nname = %s\nstate_dir = %s\n" % (n, os.path.join(self.dir, "state-" + n)))
+                f.write("listen_peer = %s\nlisten_client = %s, %s\n%s\n" % (
+                    self.peers[n], self.clients[n], self.unix(n), self.extra[1]))
+                f.write("[cluster]\nname = test\n%s\n[cluster.masters]\n" % self.extra[0])
+                f.write("".join("%s = %s\n" % p for p in self.peers.items()))
+                if self.tls:
+                    f.write("[tls]\n" + self.tls(self.dir, n))
+
+    def unix(self, name):
+        return "unix:" + os.path.join(self.dir, name + ".sock")
+
+    def start(self, name):
+        self.nodes[name] = Node([self.pawld, "--config", self.config(name)], name)
+        return self.nodes[name]
+
+    def start_all(self):
+        # A port that was free may be taken meanwhile: then all over with others.
+        for _ in range(5):
+            self.write_configs()
+            for n in self.names:
+                self.start(n)
+            try:
+                for n in self.names:
+                    self.nodes[n].wait_log(" voting ")
+                return self
+            except AssertionError as e:
+                if "cannot listen" not in str(e):
+                    raise
+                self.stop_all()
+        raise AssertionError("no free ports")
+
+    def client(self, name, **options):
+        return Client(self.clients[name], **options)
+
+    def stop_all(self):
+        for node in self.nodes.values():
+            if node.process.poll() is None:
+                node.signal(signal.SIGCONT)
+            if not node.process.stdout.closed:
+                node.kill()
+        self.nodes = {}
+
+    def __enter__(self):
+        try:
+            return self.start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        self.stop_all()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def tls_context(ca, cert=None, key=None):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(ca)
+    if cert:
+        context.load_cert_chain(cert, key)
+    return context
