@@ -65,7 +65,7 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 	}
 	uint64_t choice = run->profile.theme == THEME_quiet ? 7 : prng_below(&run->prng, 8);
 	if (run->healing || choice == 7) {
-		if (run->healing || run->profile.theme == THEME_quiet) {
+		if (caller_awaits(c, CORE_ACQUIRE, c->lock) && (run->healing || run->profile.theme == THEME_quiet)) {
 			sim_at(run->sim, sim_now(run->sim) + 2 * run->profile.sim.request_timeout, out_of_patience, c, arg);
 			return;
 		}

@@ -220,14 +220,23 @@ void faults_start(struct run *run) {
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
 }
 
+/* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */
+static bool worse_than_tcp(const struct sim_adversary *a) {
+	return a->lose_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
+}
+
 void faults_heal(struct run *run) {
 	struct sim *sim = run->sim;
+	bool links = worse_than_tcp(&run->profile.adversary);
 	sim_trace_fault(sim, "HEAL", TRACE_NONE, TRACE_NONE, 0);
 	sim_adversary_set(sim, NULL);
 	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
 		for (uint32_t j = 0; j < run->profile.sim.masters; j++) {
 			sim_cut(sim, i, j, false);
 			sim_link_delay(sim, i, j, 0);
+			if (links && i < j) {
+				sim_link_close(sim, i, j, false);
+			}
 		}
 		disk_mends(run, i);
 		sim_node_continue(sim, i);

@@ -112,6 +112,14 @@ struct sim_pair { /* nodes a < b */
 	bool dialling;
 };
 
+#define SIM_ROUNDS 4096
+#define SIM_REQUEST ((uint64_t)1 << 63) /* a client's request, where rounds are meant */
+#define SIM_NO_KEY (UINT32_MAX - 1) /* of a record that concerns some key, nobody knows which */
+struct sim_round { /* for the trace: what a round is about */
+	uint64_t round;
+	uint32_t key, lock;
+};
+
 struct sim {
 	struct sim_options options;
 	int64_t now;
@@ -129,6 +137,7 @@ struct sim {
 	struct sim_adversary adversary;
 	struct sim_observer observer;
 	struct sim_trace trace;
+	struct sim_round rounds[SIM_ROUNDS];
 	uint64_t requests, frames, steps;
 	uint64_t counts[COUNT_TOTAL];
 	struct allocator alloc; /* of the simulator itself */
@@ -186,6 +195,8 @@ void sim_session_free_all(struct sim *sim);
 
 /* sim_look.c */
 void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind kind, const struct frame *frame);
+void sim_look_subject(struct sim *sim, uint64_t round, uint32_t key, uint32_t lock);
+void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *record);
 void sim_look_counts(struct sim_node *node);
 void sim_look_note(struct sim_node *node, const struct core_note *note);
 

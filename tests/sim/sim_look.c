@@ -4,6 +4,34 @@ static struct sim_trace_record record_of(const struct sim *sim, enum sim_trace_k
 	return (struct sim_trace_record){ .at = sim->now, .kind = kind, .node = node, .other = other, .key = TRACE_NONE, .lock = TRACE_NONE };
 }
 
+static struct sim_round *subject_of(struct sim *sim, uint64_t round) {
+	return &sim->rounds[round * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (SIM_ROUNDS - 1)];
+}
+
+void sim_look_subject(struct sim *sim, uint64_t round, uint32_t key, uint32_t lock) {
+	*subject_of(sim, round) = (struct sim_round){ round, key, lock };
+}
+
+/* Answers name no key: it is that of the round which they echo. */
+void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *r) {
+	const struct sim_round *subject = subject_of(sim, round);
+	r->key = subject->round == round ? subject->key : SIM_NO_KEY;
+	r->lock = subject->round == round ? subject->lock : r->lock;
+}
+
+static void name_subject(struct sim *sim, const struct message *m, struct sim_trace_record *r) {
+	uint32_t fields = message_fields(m->kind);
+	if (fields & F_KEY) {
+		r->key = sim_name_key_number(m->key);
+		r->lock = fields & F_LOCK ? sim_name_lock_number(m->lock_id) : TRACE_NONE;
+		if (fields & F_ROUND) {
+			sim_look_subject(sim, m->round, r->key, r->lock);
+		}
+	} else {
+		sim_look_recall(sim, m->round, r);
+	}
+}
+
 void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind kind, const struct frame *frame) {
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
@@ -19,11 +47,7 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 		r.noted = m->noted;
 		r.a = m->round;
 		r.b = fields & F_LEASE ? m->lease_us : m->left_us;
-		r.key = fields & F_KEY ? sim_name_key_number(m->key) : TRACE_NONE;
-		r.lock = fields & F_LOCK ? sim_name_lock_number(m->lock_id) : TRACE_NONE;
-		if (!(fields & F_KEY)) {
-			r.key = UINT32_MAX - 1; /* answers name no key: they are found by their round in a full trace */
-		}
+		name_subject(node->sim, m, &r);
 		sim_trace_add(&node->sim->trace, &r);
 	}
 }

@@ -210,8 +210,9 @@ void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	struct sim *sim = node->sim;
 	static const char *const ops[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break" };
 	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index, .other = (uint32_t)reply->client,
-		.key = UINT32_MAX - 1, .lock = sim_name_lock_number(reply->lock_id), .text = ops[reply->op], .error = reply->error,
+		.key = SIM_NO_KEY, .lock = sim_name_lock_number(reply->lock_id), .text = ops[reply->op], .error = reply->error,
 		.token = reply->token, .a = reply->id, .b = (uint64_t)reply->valid / 1000000 };
+	sim_look_recall(sim, SIM_REQUEST | reply->id, &r);
 	sim_trace_add(&sim->trace, &r);
 	if (sim->observer.replied) {
 		sim->observer.replied(sim->observer.ctx, node->index, reply);

@@ -25,9 +25,9 @@ static void print_message(const struct sim_trace_record *r, FILE *to) {
 		fprintf(to, " %s", status_name(r->status));
 	}
 	if (fields & F_ROUND) {
-		fprintf(to, " round=%" PRIu64, r->a);
+		fprintf(to, " round=%" PRIx64, r->a);
 	}
-	if (fields & F_TOKEN) {
+	if ((fields & F_TOKEN) && r->token) {
 		fprintf(to, " token=%" PRIu64, r->token);
 	}
 	if (fields & F_NOTED) {
@@ -36,7 +36,7 @@ static void print_message(const struct sim_trace_record *r, FILE *to) {
 	if (fields & (F_LEASE | F_LEFT)) {
 		fprintf(to, " ms=%.3f", (double)r->b / 1e3);
 	}
-	if (fields & F_FLAGS) {
+	if ((fields & F_FLAGS) && r->flags) {
 		fprintf(to, " flags=%" PRIu32, r->flags);
 	}
 }
@@ -70,7 +70,7 @@ static void print_record(const struct sim_trace_record *r, FILE *to) {
 			fprintf(to, " a=%" PRIu64 " b=%" PRIu64, r->a, r->b);
 		}
 	}
-	if (r->key != TRACE_NONE) {
+	if (r->key < UINT32_MAX - 1) {
 		fprintf(to, " k%04" PRIu32, r->key);
 	}
 	if (r->lock != TRACE_NONE) {

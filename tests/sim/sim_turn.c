@@ -58,6 +58,7 @@ static void handle_request(struct sim_node *node, struct sim_item *item) {
 		.a = request->id, .b = (uint64_t)request->lease / 1000000 };
 	static const char *const ops[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break" };
 	r.text = ops[request->op];
+	sim_look_subject(node->sim, SIM_REQUEST | request->id, r.key, r.lock);
 	sim_trace_add(&node->sim->trace, &r);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = request });
 }
