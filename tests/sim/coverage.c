@@ -17,6 +17,15 @@ static const enum core_count wanted[] = {
 	COUNT_answer_stale_round, COUNT_repeat_joined, COUNT_token_reused, COUNT_persist_failed, COUNT_full, COUNT_busy, COUNT_broken,
 };
 
+void coverage_print(void) {
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		puts(core_count_name(wanted[i]));
+	}
+	for (int i = 0; i < RUN_COUNTS; i++) {
+		puts(run_count_name((enum run_count)i));
+	}
+}
+
 bool coverage_missing(const struct run_totals *totals) {
 	bool missing = false;
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -25,7 +34,7 @@ bool coverage_missing(const struct run_totals *totals) {
 			missing = true;
 		}
 	}
-	for (size_t i = 0; i < RUN_COUNTS; i++) {
+	for (int i = 0; i < RUN_COUNTS; i++) {
 		if (totals->run_counts[i] == 0) {
 			printf("never happened: %s\n", run_count_name((enum run_count)i));
 			missing = true;

@@ -20,13 +20,14 @@ static const char usage[] =
 	"  --history FILE     every operation as a line of JSON\n"
 	"  --counts           prints what happened how often\n"
 	"  --coverage         demands that everything on the list happened at least once\n"
+	"  --wanted           prints that list\n"
 	"  --until-violation  goes on until one is found, at most --seeds N (without it: no limit)\n"
 	"  --progress         a line every few seconds\n";
 
 struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
-	bool trace, coverage, counts, until_violation, progress, seeds_given;
+	bool trace, coverage, counts, until_violation, progress, wanted, seeds_given;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -43,7 +44,8 @@ static bool number(const char *text, uint64_t *out) {
 static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
 		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'h' }, { "counts", 0, NULL, 'c' },
-		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' }, { NULL, 0, NULL, 0 } };
+		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
+		{ "wanted", 0, NULL, 'w' }, { NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1 };
 	bool good = true;
 	for (int o; good && (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -80,6 +82,9 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		case 'p':
 			a->progress = true;
 			break;
+		case 'w':
+			a->wanted = true;
+			break;
 		default:
 			good = false;
 			break;
@@ -113,6 +118,10 @@ int main(int argc, char **argv) {
 	if (!parse(argc, argv, &a)) {
 		fputs(usage, stderr);
 		return 2;
+	}
+	if (a.wanted) {
+		coverage_print();
+		return 0;
 	}
 	struct run_options options = { .check_every = (uint32_t)a.check_every, .live = a.trace ? stdout : NULL, .program = argv[0] };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {

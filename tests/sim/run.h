@@ -78,6 +78,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals);
 
 /* coverage.c: names what has to happen sometimes and never did. */
 bool coverage_missing(const struct run_totals *totals);
+void coverage_print(void);
 
 /* caller.c: what clients do */
 void caller_start(struct run *run, uint32_t number);
