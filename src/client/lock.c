@@ -66,11 +66,9 @@ static void on_warn_alarm(struct alarm *alarm) {
 	}
 }
 
-/* Leases of one length that begin within a sixteenth of it are extended together: their time falls on a common grid. */
-static int64_t on_grid(int64_t at, int64_t now, span_ns lease) {
-	span_ns cell = lease / 16 > 0 ? lease / 16 : 1;
-	int64_t early = at - at % cell;
-	return early > now + cell / 2 ? early : at;
+static void lock_renew_at(struct pawl_lock *lock, int64_t boot_ns) {
+	lock->renew_at = boot_ns;
+	agenda_set(&lock->hub->agenda, &lock->renew_alarm, boot_ns);
 }
 
 void lock_schedule(struct pawl_lock *lock, bool at_once) {
@@ -86,7 +84,7 @@ void lock_schedule(struct pawl_lock *lock, bool at_once) {
 	} else if (wait < lock->lease / 16) {
 		wait = lock->lease / 16; /* a node that grants less than was asked for is not asked without end */
 	}
-	agenda_set(&hub->agenda, &lock->renew_alarm, on_grid(now.boot + wait, now.boot, lock->lease));
+	lock_renew_at(lock, now.boot + wait);
 }
 
 /* Soon again, later each time, at random, and still several times before the deadline. */
@@ -99,7 +97,7 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 	lock->failures++;
 	wait = wait < quarter ? wait : quarter;
 	wait = prng_between(&hub->prng, wait / 2, wait + wait / 2);
-	agenda_set(&hub->agenda, &lock->renew_alarm, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
+	lock_renew_at(lock, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
 }
 
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, const struct pawl_extended *outcome) {
@@ -150,6 +148,7 @@ static void lock_begin(struct pawl_lock *lock, const struct pawl_result *result,
 	list_append(&hub->locks, &lock->link);
 	if (hub->lease_shortest == 0 || lock->lease < hub->lease_shortest) {
 		hub->lease_shortest = lock->lease;
+		reach_watch_anew(hub);
 	}
 	/* docs/protocol.md, What the holder may count on: a client that waited long extends at once. */
 	lock_schedule(lock, result->waited_ms * SPAN_MS > lock->lease);

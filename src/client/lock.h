@@ -27,6 +27,7 @@ struct pawl_lock {
 	int last_error;  /* of the extensions since the last one that succeeded */
 	unsigned failures;
 	struct alarm renew_alarm, warn_alarm;
+	int64_t renew_at; /* on CLOCK_BOOTTIME, while the alarm is set */
 	struct batch *batch; /* the extension under way */
 	size_t slot;         /* in it */
 	pawl_lost_fn *on_lost;

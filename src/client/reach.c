@@ -149,6 +149,9 @@ static void on_data(void *ctx) {
 			found = take_message(hub, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
 		}
 	}
+	if (list_empty(&hub->flight)) {
+		agenda_clear(&hub->agenda, &hub->silence_alarm); /* nothing is awaited: it may be silent */
+	}
 	if (l->state == LINE_UP) {
 		buffer_consume(&l->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
@@ -173,7 +176,14 @@ void reach_watch(struct pawl *hub) {
 	if (!wheel_armed(&hub->silence_alarm.timer)) {
 		hub->heard = hub_now(hub);
 		hub->pinged = false;
-		agenda_set(&hub->agenda, &hub->silence_alarm, hub->heard.boot + silence_limit(hub) / 2);
+		reach_watch_anew(hub);
+	}
+}
+
+void reach_watch_anew(struct pawl *hub) {
+	if (!list_empty(&hub->flight)) {
+		struct instant since = hub->pinged ? hub->ping_at : hub->heard;
+		agenda_set(&hub->agenda, &hub->silence_alarm, since.boot + silence_limit(hub) / 2);
 	}
 }
 
@@ -204,7 +214,7 @@ static void on_silence_alarm(struct alarm *alarm) {
 	if (!hub->pinged && instant_elapsed_short(now, hub->heard) >= half) {
 		ping(hub, now);
 	}
-	agenda_set(&hub->agenda, alarm, (hub->pinged ? hub->ping_at.boot : hub->heard.boot) + half);
+	reach_watch_anew(hub);
 }
 
 void reach_move_on(struct pawl *hub) {
