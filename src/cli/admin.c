@@ -1,0 +1,144 @@
+/* pawl break, drain: what operators do to a lock, and to a node. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
+	pawl_result_free(take_result);
+	pawl_free(client);
+	return status;
+}
+
+/* ---- break ---- */
+
+static const char break_help[] =
+	"usage: pawl break KEY [--token T] [--now]\n"
+	"\n"
+	"Bars the holder of KEY from extending its lease, so that KEY is free when the lease ends. This is safe: the holder\n"
+	"is told, and stops in time. For administrators; the node logs who did it.\n"
+	"\n"
+	"  --token T            only if the holder has this token (default: whoever holds it now)\n"
+	"  --now                free KEY at once. THE HOLDER MAY GO ON BELIEVING THAT IT HOLDS IT until its lease ends: be\n"
+	"                       sure that it is dead, or that what it writes to checks fencing tokens\n"
+	"\n"
+	"Example:\n"
+	"  pawl get nightly-backup --quorum && pawl break nightly-backup\n";
+
+/* The token of whoever holds the key now; true, or *out_status says why not. */
+static bool find_holder(const struct cli_command_line *line, struct pawl *client, struct pawl_request *request,
+	const char *key, int *out_status) {
+	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
+	struct pawl_result *result = cli_call(client, &get);
+	*out_status = CLI_REFUSED;
+	bool found = !result->error && result->entry.held;
+	if (result->error) {
+		*out_status = cli_fail(line, result, "break", key);
+	} else if (found) {
+		request->token = result->entry.token;
+	} else {
+		result->error = PAWL_ENOTFOUND;
+		result->message = "nobody holds it";
+		*out_status = cli_fail(line, result, "break", key);
+	}
+	pawl_result_free(result);
+	return found;
+}
+
+static int break_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_BREAK };
+	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token }, { "now", CLI_FLAG, &request.now } };
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	struct pawl *client = cli_connect(line);
+	int status;
+	if (!request.token && !find_holder(line, client, &request, operands[0], &status)) {
+		return finish(client, NULL, status);
+	}
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "break", operands[0]));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		const struct pawl_value *warning = pawl_value_get(result->tree, "warning");
+		output_field_bytes("key", request.key);
+		output_field("token", "%" PRIu64, request.token);
+		output_field("broken", "%s", request.now ? "now" : "when the lease ends");
+		if (request.now && warning) {
+			output_field_bytes("warning", warning->bytes);
+		}
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_break = { "break", "take a lock from its holder, when its lease ends or now", break_help,
+	break_run };
+
+/* ---- drain ---- */
+
+static const char drain_help[] =
+	"usage: pawl drain NODE\n"
+	"\n"
+	"Prepares NODE for a planned stop: it stops voting and writes what it knows, so that its next start is only a pause.\n"
+	"Stop it right after. (SIGTERM to pawld does both.) NODE must be among the --endpoints; the others are not touched.\n"
+	"For administrators.\n"
+	"\n"
+	"Example:\n"
+	"  pawl drain b --endpoints a:7117,b:7117,c:7117 && ssh b systemctl restart pawld\n";
+
+/* A client that talks to this one endpoint only, if the node there is the one that is meant. */
+static struct pawl *connect_if_named(const struct cli_command_line *line, const char *endpoint, const char *node) {
+	struct cli_command_line one = *line;
+	one.endpoints = endpoint;
+	struct pawl *client = cli_connect(&one);
+	const struct pawl_request ping = { .method = PAWL_PING };
+	struct pawl_result *result = cli_call(client, &ping);
+	bool same = !result->error && strcmp(result->node, node) == 0;
+	if (!same) {
+		fprintf(stderr, "pawl drain: at %s: %s\n", endpoint, result->error ? result->message : result->node);
+		pawl_free(client);
+	}
+	pawl_result_free(result);
+	return same ? client : NULL;
+}
+
+static struct pawl *connect_named(const struct cli_command_line *line, const char *node) {
+	char *list = strdup(line->endpoints), *rest = list, *endpoint;
+	struct pawl *client = NULL;
+	while (!client && rest && (endpoint = strsep(&rest, ",")) != NULL) {
+		client = connect_if_named(line, endpoint, node);
+	}
+	free(list);
+	return client;
+}
+
+static int drain_run(struct cli_command_line *line) {
+	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
+	struct pawl *client = connect_named(line, operands[0]);
+	if (!client) {
+		struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = "that node is at none of the endpoints",
+			.endpoint = "", .field = "" };
+		return cli_fail(line, &none, "drain", operands[0]);
+	}
+	const struct pawl_request request = { .method = PAWL_DRAIN };
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "drain", operands[0]));
+	}
+	if (line->json) {
+		json_t *object = output_json_tree(result->tree);
+		output_json_bytes(object, "node", pawl_str(operands[0]));
+		output_json(object);
+	} else {
+		output_field("drained", "%s: it does not vote any more; stop it now", operands[0]);
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_drain = { "drain", "prepare a node for a planned stop", drain_help, drain_run };

@@ -1,0 +1,67 @@
+# bash completion for pawl
+
+_pawl_options() {
+	case $1 in
+	run) echo "--lease --wait --value --owner --grace" ;;
+	acquire) echo "--lease --wait --value --owner --lock-id" ;;
+	extend) echo "--lease --token" ;;
+	update) echo "--expect --expect-seq" ;;
+	get) echo "--quorum" ;;
+	ls) echo "--limit --after" ;;
+	wait) echo "--for --timeout" ;;
+	break) echo "--token --now" ;;
+	status) echo "--all --watch --interval" ;;
+	cert) echo "--host --dir --ca --ca-key --days --type --name --force" ;;
+	bench) echo "--outstanding --duration --count --connections --batch --leases --lease --hold --value --prefix" ;;
+	esac
+}
+
+# The command of the line, and with it where the command of pawl run begins.
+_pawl_scan() {
+	local i word
+	command='' after=0
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		case $word in
+		--) after=$((i + 1)) && return ;;
+		--endpoints | --cacert | --cert | --key | --server-name | --timeout) ((i++)) ;;
+		-*) ;;
+		*) [[ $command ]] || command=$word ;;
+		esac
+	done
+}
+
+_pawl() {
+	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
+	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
+	local commands="run acquire extend update release get ls wait waiters break status drain cert bench help"
+	COMPREPLY=()
+	_pawl_scan
+	if ((after)); then
+		if ((COMP_CWORD == after)); then
+			mapfile -t COMPREPLY < <(compgen -c -- "$current")
+		else
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		fi
+		return
+	fi
+	case $before in
+	--cacert | --cert | --key | --ca | --ca-key) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
+	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
+	--type) mapfile -t COMPREPLY < <(compgen -W "ec ed25519" -- "$current") && return ;;
+	esac
+	if [[ ! $command ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$commands $common --version" -- "$current")
+	elif [[ $current == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_options "$command") $common" -- "$current")
+	elif [[ $command == cert ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "ca node client" -- "$current")
+	elif [[ $command == bench ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "cycle handoff extend gap fill" -- "$current")
+	elif [[ $command == help ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+	fi
+}
+
+complete -F _pawl pawl

@@ -1,0 +1,153 @@
+/* Talking to a cluster, and saying what came of it. */
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+void cli_client_options(const struct cli_command_line *line, struct pawl_options *out_options) {
+	*out_options = (struct pawl_options){
+		.endpoints = line->endpoints,
+		.ca_file = line->ca_file,
+		.cert_file = line->cert_file,
+		.key_file = line->key_file,
+		.server_name = line->server_name,
+		.timeout_ms = line->timeout_ms,
+	};
+}
+
+struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base) {
+	/* A connection that breaks is an error to be told, not a reason to die. */
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigaction(SIGPIPE, &ignore, NULL);
+	struct pawl_options options;
+	cli_client_options(line, &options);
+	options.base = base;
+	struct pawl *client;
+	const char *message = NULL;
+	int error = pawl_new(&options, &client, &message);
+	if (error) {
+		cli_misuse(line, "%s (endpoints: %s)", message ? message : pawl_error_message(error), line->endpoints);
+	}
+	return client;
+}
+
+struct pawl *cli_connect(const struct cli_command_line *line) {
+	return cli_connect_on(line, NULL);
+}
+
+struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request) {
+	struct pawl_result *result = NULL;
+	int error = pawl_call(client, request, &result);
+	if (!result) {
+		fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
+		exit(error == PAWL_EINVAL || error == PAWL_ETOOLARGE ? CLI_USAGE : CLI_REFUSED);
+	}
+	return result;
+}
+
+struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text) {
+	struct pawl_id id;
+	if (pawl_id_parse(text, &id) || pawl_id_none(&id)) {
+		cli_misuse(line, "'%s' is no lock id: those are 32 hexadecimal digits, as pawl acquire prints them", text);
+	}
+	return id;
+}
+
+struct pawl_bytes cli_key(const struct cli_command_line *line, const char *text) {
+	if (!*text) {
+		cli_misuse(line, "the key is empty");
+	}
+	return pawl_str(text);
+}
+
+/* Whether a node had said no (it can be asked again later), or nobody was there to say anything. */
+enum cli_exit cli_exit_status(const struct pawl_result *result) {
+	switch (result->error) {
+	case 0:
+		return CLI_DONE;
+	case PAWL_ENOQUORUM:
+	case PAWL_ERECOVERING:
+	case PAWL_EUNREACHABLE:
+	case PAWL_ECLOSED:
+	case PAWL_ETLS:
+	case PAWL_EPROTOCOL:
+		return CLI_UNREACHABLE;
+	case PAWL_ETIMEOUT: /* of the library's own: the nodes were silent */
+		return result->tree ? CLI_REFUSED : CLI_UNREACHABLE;
+	default:
+		return CLI_REFUSED;
+	}
+}
+
+static const char *remedy(int error) {
+	static const struct {
+		int error;
+		const char *text;
+	} rows[] = {
+		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters" },
+		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent" },
+		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS" },
+		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node" },
+		{ PAWL_ELOST, "acquire it again, with a new lock id" },
+		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)" },
+		{ PAWL_ETOOLONG, "ask for a shorter lease: pawl status shows max_lease" },
+		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again" },
+		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names" },
+		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint" },
+		{ PAWL_EINDETERMINATE, "try again: it was changing" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (rows[i].error == error) {
+			return rows[i].text;
+		}
+	}
+	return NULL;
+}
+
+static void fail_json(const struct pawl_result *result, const char *what) {
+	json_t *error = output_json_tree(result->tree), *object = json_object();
+	output_json_set(error, "code", json_string(pawl_error_code(result->error)));
+	if (!json_object_get(error, "message")) {
+		output_json_bytes(error, "message", pawl_str(*result->message ? result->message : pawl_error_message(result->error)));
+	}
+	output_json_set(error, "operation", json_string(what));
+	output_json_set(object, "error", error);
+	output_json(object);
+}
+
+enum cli_exit cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
+	const char *subject) {
+	enum cli_exit status = cli_exit_status(result);
+	if (line->json) {
+		fail_json(result, what);
+		return status;
+	}
+	fprintf(stderr, "pawl: %s", what);
+	if (subject) {
+		fputc(' ', stderr);
+		output_bytes(stderr, pawl_str(subject), 0);
+	}
+	fprintf(stderr, ": %s", *result->message ? result->message : pawl_error_message(result->error));
+	if (*result->field) {
+		fprintf(stderr, " (%s)", result->field);
+	}
+	if (result->error == PAWL_EHELD && result->entry.held) {
+		fputs("; holder ", stderr);
+		output_bytes(stderr, result->entry.owner, 0);
+		fprintf(stderr, ", token %llu, %s left", (unsigned long long)result->entry.token,
+			output_duration(result->entry.remaining_ms));
+	}
+	if (result->error == PAWL_EMISMATCH && result->entry.value.data) {
+		fputs("; it is ", stderr);
+		output_bytes(stderr, result->entry.value, 0);
+	}
+	if (!result->tree) {
+		fprintf(stderr, " (endpoints: %s)", line->endpoints);
+	}
+	const char *help = remedy(result->error);
+	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
+	return status;
+}

@@ -1,0 +1,255 @@
+/* The guardian's own life. Nothing here allocates, talks to the network or waits for pawl run.
+ *
+ *   waiting --START--> running --deadline near, pawl run gone, END, CMD ended--> ending --grace or trust over--> killing
+ *      |                                                                            |                             |
+ *      '--pawl run gone--> exit                                                     '-- nothing left: GONE, exit -'
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guardian.h"
+#include "reaper.h"
+
+#define ORPHAN_GRACE_NS 500000000 /* pawl run is gone: CMD dies with it, but may tidy up */
+#define LOOK_NS 1000000000        /* the longest sleep: the timer follows one clock, the deadline two */
+#define KILL_AGAIN_NS 2000000
+
+enum guard_state { GUARD_WAITING, GUARD_RUNNING, GUARD_ENDING, GUARD_KILLING };
+
+struct guard {
+	const struct guardian *link;
+	const struct guardian_options *options;
+	sigset_t mask; /* as it was before: CMD's */
+	int signals, timer;
+	enum guard_state state;
+	pid_t command;     /* and its group */
+	int status;        /* of CMD, once `ended` */
+	bool ended, orphaned;
+	int64_t kill_at_ns; /* CLOCK_BOOTTIME; GUARD_ENDING */
+};
+
+static void say(const struct guard *g, enum guardian_word word, int value) {
+	struct guardian_message m = { word, value };
+	(void)send(g->link->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT); /* pawl run may be gone: then nobody needs it */
+}
+
+/* CMD's group, as long as its number is CMD's. */
+static pid_t group(const struct guard *g) {
+	return g->ended ? 0 : g->command;
+}
+
+/* ---- starting CMD ---- */
+
+static void set_environment(const struct guard *g) {
+	const struct guardian_shared *s = g->link->shared;
+	if (setenv("PAWL_KEY", g->options->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1) || setenv("PAWL_TOKEN", s->token, 1) ||
+		(*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
+		perror("pawl run: environment");
+		_exit(126);
+	}
+}
+
+_Noreturn static void become_command(const struct guard *g, pid_t guardian) {
+	setpgid(0, 0);
+	if (g->link->terminal >= 0) {
+		tcsetpgrp(g->link->terminal, getpid());
+	}
+	prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
+	if (getppid() != guardian) { /* it died before the line above */
+		_exit(126);
+	}
+	set_environment(g);
+	sigprocmask(SIG_SETMASK, &g->mask, NULL);
+	execvp(g->options->command[0], g->options->command);
+	int error = errno;
+	fprintf(stderr, "pawl run: cannot run %s: %s\n", g->options->command[0], strerror(error));
+	_exit(error == ENOENT ? 127 : 126); /* as shells do */
+}
+
+static void start(struct guard *g) {
+	pid_t self = getpid();
+	g->command = fork();
+	if (g->command == 0) {
+		become_command(g, self);
+	}
+	if (g->command < 0) {
+		perror("pawl run: fork");
+		say(g, GUARDIAN_GONE, 126 << 8);
+		_exit(1);
+	}
+	setpgid(g->command, g->command);
+	g->state = GUARD_RUNNING;
+	say(g, GUARDIAN_STARTED, (int)g->command);
+}
+
+/* ---- ending it ---- */
+
+static void begin_end(struct guard *g, int64_t grace_ns) {
+	if (g->state != GUARD_RUNNING) {
+		return;
+	}
+	g->state = GUARD_ENDING;
+	g->kill_at_ns = trust_boot_now() + grace_ns;
+	reaper_signal(group(g), SIGTERM);
+	reaper_signal(group(g), SIGCONT); /* what is stopped could not obey */
+}
+
+/* The moves that time brings. */
+static void look_at_time(struct guard *g) {
+	int64_t left = trust_left(&g->link->shared->trust), margin = g->options->margin_ns, grace = g->options->grace_ns;
+	if (g->state == GUARD_RUNNING && left <= margin + grace) {
+		say(g, GUARDIAN_LATE, 0);
+		begin_end(g, grace);
+	}
+	if (g->state == GUARD_ENDING && (left <= margin || trust_boot_now() >= g->kill_at_ns)) {
+		g->state = GUARD_KILLING;
+	}
+	if (g->state == GUARD_KILLING) {
+		reaper_signal(group(g), SIGKILL);
+	}
+}
+
+static void arm_timer(const struct guard *g) {
+	int64_t wait = LOOK_NS, left = trust_left(&g->link->shared->trust) - g->options->margin_ns;
+	switch (g->state) {
+	case GUARD_WAITING:
+		break;
+	case GUARD_RUNNING:
+		wait = left - g->options->grace_ns;
+		break;
+	case GUARD_ENDING:
+		wait = g->kill_at_ns - trust_boot_now();
+		wait = left < wait ? left : wait;
+		break;
+	case GUARD_KILLING:
+		wait = KILL_AGAIN_NS;
+		break;
+	}
+	wait = wait > LOOK_NS ? LOOK_NS : wait < 1 ? 1 : wait;
+	struct itimerspec t = { .it_value = { wait / 1000000000, wait % 1000000000 } };
+	timerfd_settime(g->timer, 0, &t, NULL);
+}
+
+/* ---- what the two sides say ---- */
+
+static void hear_message(struct guard *g, const struct guardian_message *m) {
+	switch ((enum guardian_word)m->word) {
+	case GUARDIAN_START:
+		if (g->state == GUARD_WAITING) {
+			start(g);
+		}
+		break;
+	case GUARDIAN_SIGNAL:
+		if (g->command > 0 && !g->ended) {
+			kill(-g->command, m->value);
+		}
+		break;
+	case GUARDIAN_RESUME:
+		if (g->command > 0 && !g->ended) {
+			tcsetpgrp(g->link->terminal, g->command);
+			kill(-g->command, SIGCONT);
+		}
+		break;
+	case GUARDIAN_END:
+		begin_end(g, g->options->grace_ns);
+		break;
+	case GUARDIAN_STARTED:
+	case GUARDIAN_SUSPENDED:
+	case GUARDIAN_LATE:
+	case GUARDIAN_GONE: /* these go the other way */
+		break;
+	}
+}
+
+static void hear(struct guard *g) {
+	struct guardian_message m;
+	ssize_t n;
+	while ((n = recv(g->link->fd, &m, sizeof m, MSG_DONTWAIT)) == (ssize_t)sizeof m) {
+		hear_message(g, &m);
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		return;
+	}
+	g->orphaned = true; /* the other end is closed: pawl run is gone, however */
+	if (g->state == GUARD_WAITING) {
+		_exit(0);
+	}
+	begin_end(g, ORPHAN_GRACE_NS < g->options->grace_ns ? ORPHAN_GRACE_NS : g->options->grace_ns);
+}
+
+/* Only the terminal's own stop is told: then pawl run has to step aside for the shell. */
+static void look_for_suspension(const struct guard *g) {
+	siginfo_t info = { 0 };
+	if (g->link->terminal >= 0 && waitid(P_PID, (id_t)g->command, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0) {
+		say(g, GUARDIAN_SUSPENDED, info.si_status);
+	}
+}
+
+static void collect(struct guard *g) {
+	struct signalfd_siginfo info[8];
+	while (read(g->signals, info, sizeof info) > 0) { /* one may stand for many: what counts is who has ended */
+	}
+	if (g->state == GUARD_WAITING) {
+		return;
+	}
+	if (!g->ended) {
+		look_for_suspension(g);
+	}
+	if (reaper_collect(g->command, &g->status, &g->ended)) {
+		say(g, GUARDIAN_GONE, g->status);
+		_exit(0);
+	}
+	if (g->ended) {
+		begin_end(g, g->options->grace_ns); /* what it left running */
+	}
+}
+
+/* ---- its life ---- */
+
+static void guard_init(struct guard *g) {
+	sigset_t all;
+	sigfillset(&all); /* what is meant for the job reaches CMD or pawl run; the guardian stays until both are done */
+	sigprocmask(SIG_BLOCK, &all, &g->mask);
+	setpgid(0, 0);
+	sigset_t child;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK); /* rings after a suspend, too */
+	if (!reaper_become() || g->signals < 0 || g->timer < 0) {
+		perror("pawl run: guardian");
+		_exit(1);
+	}
+	prctl(PR_SET_NAME, "pawl-guardian", 0UL, 0UL, 0UL);
+}
+
+void guard_main(const struct guardian *link, const struct guardian_options *options) {
+	struct guard g = { .link = link, .options = options };
+	guard_init(&g);
+	for (;;) {
+		arm_timer(&g);
+		struct pollfd fds[] = {
+			{ .fd = g.timer, .events = POLLIN },
+			{ .fd = g.signals, .events = POLLIN },
+			{ .fd = g.orphaned ? -1 : g.link->fd, .events = POLLIN },
+		};
+		if (poll(fds, sizeof fds / sizeof *fds, -1) < 0 && errno != EINTR) {
+			abort(); /* CMD dies with the guardian */
+		}
+		look_at_time(&g);
+		collect(&g);
+		if (fds[2].fd >= 0) {
+			hear(&g);
+		}
+	}
+}

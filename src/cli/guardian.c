@@ -1,0 +1,122 @@
+/* pawl run's side of the guardian. */
+#include "guardian.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reaper.h"
+
+/* The terminal, if CMD shall have it: when pawl is its foreground job and reads and writes there. In a pipeline the others
+ * need it as much, and it stays with pawl's group. */
+static int terminal_open(void) {
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		return -1;
+	}
+	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && tcgetpgrp(fd) != getpgrp()) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int start_failed(struct guardian *g, int fd) {
+	int error = errno;
+	if (fd >= 0) {
+		close(fd);
+	}
+	guardian_done(g);
+	return error;
+}
+
+int guardian_start(struct guardian *g, const struct guardian_options *options) {
+	int pair[2];
+	*g = (struct guardian){ .fd = -1, .terminal = -1 };
+	void *page = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED) {
+		return errno;
+	}
+	g->shared = page;
+	if (!reaper_become() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+		return start_failed(g, -1);
+	}
+	g->fd = pair[0];
+	g->terminal = terminal_open();
+	g->pid = fork();
+	if (g->pid < 0) {
+		return start_failed(g, pair[1]);
+	}
+	if (g->pid == 0) {
+		close(pair[0]);
+		g->fd = pair[1];
+		guard_main(g, options);
+	}
+	close(pair[1]);
+	setpgid(g->pid, g->pid); /* the guardian does so, too: whoever comes first */
+	return 0;
+}
+
+void guardian_send(struct guardian *g, enum guardian_word word, int value) {
+	struct guardian_message m = { word, value };
+	/* When this fails the guardian is gone or stuck, and the deadline, which it or pawl run enforces, decides. */
+	(void)send(g->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int guardian_receive(struct guardian *g, struct guardian_message *out) {
+	ssize_t n = recv(g->fd, out, sizeof *out, MSG_DONTWAIT);
+	if (n == (ssize_t)sizeof *out) {
+		if (out->word == GUARDIAN_STARTED) {
+			g->group = out->value;
+		}
+		return 1;
+	}
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+void guardian_replace(struct guardian *g) {
+	static const struct timespec pause = { .tv_nsec = 2000000 };
+	sigset_t child;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	pid_t group = g->group;
+	int status;
+	bool ended = false;
+	do {
+		reaper_signal(ended ? 0 : group, SIGKILL);
+		sigtimedwait(&child, NULL, &pause); /* until one has ended; what was forked meanwhile is killed in the next round */
+	} while (!reaper_collect(group, &status, &ended));
+}
+
+void guardian_terminal(const struct guardian *g, bool give) {
+	if (g->terminal < 0) {
+		return;
+	}
+	sigset_t output, before;
+	sigemptyset(&output);
+	sigaddset(&output, SIGTTOU); /* what is not in the foreground may only change that with this blocked */
+	sigprocmask(SIG_BLOCK, &output, &before);
+	tcsetpgrp(g->terminal, give ? g->group : getpgrp());
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+void guardian_done(struct guardian *g) {
+	if (g->fd >= 0) {
+		close(g->fd);
+	}
+	if (g->pid > 0) {
+		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) {
+		}
+	}
+	if (g->terminal >= 0) {
+		close(g->terminal);
+	}
+	munmap(g->shared, sizeof *g->shared);
+	*g = (struct guardian){ .fd = -1, .terminal = -1 };
+}

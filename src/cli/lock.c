@@ -1,0 +1,233 @@
+/* pawl acquire, extend, update, release: one request each; the caller keeps the lock id. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* What is left now, rather than at the sending: that is what the reader can still use. */
+static void set_time_left(json_t *object, const struct pawl_result *result) {
+	output_json_set(object, "valid_ms", json_integer(pawl_result_valid_ms(result)));
+}
+
+static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
+	pawl_result_free(take_result);
+	pawl_free(client);
+	return status;
+}
+
+/* ---- acquire ---- */
+
+static const char acquire_help[] =
+	"usage: pawl acquire KEY [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--lock-id ID]\n"
+	"\n"
+	"Takes the lock KEY and prints its lock id, fencing token and the time that is left. Nobody renews it: call\n"
+	"pawl extend before that time is over, and pawl release when done. To hold a lock while a program runs, pawl run\n"
+	"is simpler and safer.\n"
+	"\n"
+	"  --lease DURATION     for how long (default 30s)\n"
+	"  --wait DURATION      wait so long for others to let go of it, first come first served (default: one try)\n"
+	"  --value V            bytes that everybody can read at KEY while it is held\n"
+	"  --owner NAME         who holds it, for people (default: host and process)\n"
+	"  --lock-id ID         repeat an earlier acquire whose answer was lost or unsure (32 hexadecimal digits)\n"
+	"\n"
+	"Example:\n"
+	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
+	"  backup --fence \"$token\" && pawl release nightly-backup \"$id\"\n";
+
+static void acquire_print(const struct cli_command_line *line, struct pawl_bytes key, const struct pawl_result *result) {
+	if (line->json) {
+		json_t *object = output_json_tree(result->tree);
+		output_json_bytes(object, "key", key);
+		output_json_id(object, "lock_id", &result->lock_id);
+		set_time_left(object, result);
+		output_json(object);
+		return;
+	}
+	char id[PAWL_ID_TEXT];
+	pawl_id_format(&result->lock_id, id);
+	output_field_bytes("key", key);
+	output_field("lock id", "%s", id);
+	output_field("token", "%" PRIu64, result->token);
+	output_field_duration("time left", pawl_result_valid_ms(result));
+	if (result->waited_ms > 0) {
+		output_field_duration("waited", result->waited_ms);
+	}
+}
+
+static int acquire_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = CLI_LEASE_DEFAULT_MS };
+	const char *value = NULL, *owner = NULL, *id = NULL;
+	const struct cli_option options[] = {
+		{ "lease", CLI_DURATION, &request.lease_ms }, { "wait", CLI_DURATION, &request.wait_ms },
+		{ "value", CLI_TEXT, &value }, { "owner", CLI_TEXT, &owner }, { "lock-id", CLI_TEXT, &id },
+	};
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.value = pawl_str(value);
+	request.owner = pawl_str(owner);
+	if (id) {
+		request.lock_id = cli_lock_id(line, id);
+	}
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "acquire", operands[0]));
+	}
+	acquire_print(line, request.key, result);
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock id, token and time left", acquire_help,
+	acquire_run };
+
+/* ---- extend ---- */
+
+static const char extend_help[] =
+	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T]\n"
+	"\n"
+	"Prolongs a lock to DURATION from now and prints the time that is left. A lock whose time is over is lost, whatever\n"
+	"this says later: keep an eye on the clock.\n"
+	"\n"
+	"  --lease DURATION     for how long from now (default 30s)\n"
+	"  --token T            the token that acquire printed: masters that saw another holder since do not count\n"
+	"\n"
+	"Example:\n"
+	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
+
+static int extend_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = CLI_LEASE_DEFAULT_MS };
+	const struct cli_option options[] = {
+		{ "lease", CLI_DURATION, &request.lease_ms },
+		{ "token", CLI_NUMBER, &request.token },
+	};
+	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.lock_id = cli_lock_id(line, operands[1]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "extend", operands[0]));
+	}
+	if (line->json) {
+		json_t *object = output_json_tree(result->tree);
+		set_time_left(object, result);
+		output_json(object);
+	} else {
+		output_field_bytes("key", request.key);
+		output_field("token", "%" PRIu64, result->token);
+		output_field_duration("time left", pawl_result_valid_ms(result));
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took", extend_help, extend_run };
+
+/* ---- update ---- */
+
+static const char update_help[] =
+	"usage: pawl update KEY LOCK_ID VALUE [--expect OLD | --expect-seq SEQ]\n"
+	"\n"
+	"Sets the value of a lock that is held; everybody can read it with pawl get. The lease is untouched.\n"
+	"\n"
+	"  --expect OLD         only if the present value is OLD (it may be empty: --expect '')\n"
+	"  --expect-seq SEQ     only if it was written by this write: value_seq, as update and get --json print it\n"
+	"\n"
+	"Example:\n"
+	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect 10.0.0.6:8080\n";
+
+/* Hexadecimal digits to bytes, in place of the text's copy; false if they are none. */
+static bool parse_hex(const char *text, unsigned char *out, size_t room, size_t *out_size) {
+	static const char digits[] = "0123456789abcdef";
+	size_t n = strlen(text);
+	if (n == 0 || n % 2 || n / 2 > room) {
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *at = strchr(digits, text[i] | 0x20);
+		if (!at) {
+			return false;
+		}
+		unsigned digit = (unsigned)(at - digits);
+		out[i / 2] = (unsigned char)(i % 2 ? out[i / 2] | digit : digit << 4);
+	}
+	*out_size = n / 2;
+	return true;
+}
+
+static void update_print(const struct cli_command_line *line, const struct pawl_request *request,
+	const struct pawl_result *result) {
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		output_field_bytes("key", request->key);
+		output_field_bytes("value", request->value);
+	}
+}
+
+static int update_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_UPDATE };
+	const char *expect = NULL, *expect_seq = NULL;
+	unsigned char seq[64];
+	const struct cli_option options[] = {
+		{ "expect", CLI_TEXT, &expect },
+		{ "expect-seq", CLI_TEXT, &expect_seq },
+	};
+	char **operands = cli_options(line, options, COUNT(options), 3, 3, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.lock_id = cli_lock_id(line, operands[1]);
+	request.value = pawl_str(operands[2]);
+	request.expect = pawl_str(expect);
+	if (expect && expect_seq) {
+		cli_misuse(line, "--expect and --expect-seq together: name one of them");
+	}
+	if (expect_seq) {
+		request.expect_seq.data = seq;
+		if (!parse_hex(expect_seq, seq, sizeof seq, &request.expect_seq.size)) {
+			cli_misuse(line, "--expect-seq: '%s' is no value_seq: those are hexadecimal digits", expect_seq);
+		}
+	}
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "update", operands[0]));
+	}
+	update_print(line, &request, result);
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set", update_help, update_run };
+
+/* ---- release ---- */
+
+static const char release_help[] =
+	"usage: pawl release KEY LOCK_ID\n"
+	"\n"
+	"Gives a lock up; the next in the queue has it at once. Releasing twice does no harm: the second time it says that\n"
+	"the lock was not held any more, and that is no failure.\n"
+	"\n"
+	"Example:\n"
+	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
+
+static int release_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_RELEASE };
+	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.lock_id = cli_lock_id(line, operands[1]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "release", operands[0]));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		output_field_bytes("key", request.key);
+		output_field("released", "%s", result->released ? "yes" : "it was not held any more");
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_release = { "release", "give a lock up", release_help, release_run };

@@ -1,0 +1,169 @@
+/* Reading a command line: one table an option set, over getopt_long. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+static const char common_help[] =
+	"\n"
+	"Options of all commands:\n"
+	"  --endpoints LIST     nodes to ask, tried in turn: host:port, tls://host:port or\n"
+	"                       unix:/path, separated by commas (PAWL_ENDPOINTS; default " CLI_ENDPOINT_DEFAULT ")\n"
+	"  --cacert FILE        for tls://: who may vouch for nodes (PAWL_CACERT)\n"
+	"  --cert FILE          for tls://: this client's certificate (PAWL_CERT)\n"
+	"  --key FILE           for tls://: its private key (PAWL_CERT_KEY; outside of pawl run also PAWL_KEY)\n"
+	"  --server-name NAME   the name a node's certificate must carry, if not its host\n"
+	"  --timeout DURATION   how long to try all nodes, beyond what --wait asks for (default 5s)\n"
+	"  --json               print one JSON object\n"
+	"  --help               this text\n"
+	"Durations: 300ms, 5s, 2m, 1h.\n";
+
+void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
+	char text[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	const char *name = line->command ? line->command->name : NULL;
+	output_misuse(line->json, name, text);
+	exit(CLI_USAGE);
+}
+
+/* The options that every command has; their targets are in the line. */
+static size_t common_options(struct cli_command_line *line, struct cli_option *out) {
+	const struct cli_option common[] = {
+		{ "endpoints", CLI_TEXT, &line->endpoints },
+		{ "cacert", CLI_TEXT, &line->ca_file },
+		{ "cert", CLI_TEXT, &line->cert_file },
+		{ "key", CLI_TEXT, &line->key_file },
+		{ "server-name", CLI_TEXT, &line->server_name },
+		{ "timeout", CLI_DURATION, &line->timeout_ms },
+		{ "json", CLI_FLAG, &line->json },
+	};
+	memcpy(out, common, sizeof common);
+	return sizeof common / sizeof *common;
+}
+
+static void set_option(const struct cli_command_line *line, const struct cli_option *o, const char *text) {
+	switch (o->type) {
+	case CLI_FLAG:
+		*(bool *)o->target = true;
+		break;
+	case CLI_TEXT:
+		*(const char **)o->target = text;
+		break;
+	case CLI_DURATION:
+		if (!cli_duration_parse(text, o->target)) {
+			cli_misuse(line, "--%s: '%s' is not a duration: write 300ms, 5s or 2m", o->name, text);
+		}
+		break;
+	case CLI_NUMBER:
+		if (!cli_number_parse(text, o->target)) {
+			cli_misuse(line, "--%s: '%s' is not a number", o->name, text);
+		}
+		break;
+	}
+}
+
+/* Takes options off argv until `stop` says so; the commands' own come before the common ones, so that they win. */
+static void read_options(struct cli_command_line *line, const struct cli_option *options, size_t count, const char *mode,
+	int argc, char **argv) {
+	struct cli_option all[CLI_OPTIONS_MAX];
+	struct option table[CLI_OPTIONS_MAX + 3] = { { 0 } };
+	for (size_t i = 0; i < count; i++) {
+		all[i] = options[i];
+	}
+	size_t own = count;
+	struct cli_option common[CLI_OPTIONS_MAX];
+	size_t common_count = common_options(line, common);
+	for (size_t i = 0; i < common_count && count < CLI_OPTIONS_MAX; i++) {
+		bool shadowed = false;
+		for (size_t k = 0; k < own; k++) {
+			shadowed = shadowed || strcmp(common[i].name, options[k].name) == 0;
+		}
+		if (!shadowed) {
+			all[count++] = common[i];
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		table[i] = (struct option){ all[i].name, all[i].type == CLI_FLAG ? no_argument : required_argument, NULL, 0 };
+	}
+	table[count] = (struct option){ "help", no_argument, NULL, 'h' };
+	table[count + 1] = (struct option){ "version", no_argument, NULL, 'V' };
+
+	optind = 0; /* glibc: begin anew */
+	opterr = 0;
+	int c, at;
+	while ((c = getopt_long(argc, argv, mode, table, &at)) != -1) {
+		switch (c) {
+		case 0:
+			set_option(line, &all[at], optarg);
+			break;
+		case 'h':
+			output_help(line->command, common_help);
+			exit(CLI_DONE);
+		case 'V':
+			printf("pawl %s\n", pawl_version());
+			exit(CLI_DONE);
+		case ':':
+			cli_misuse(line, "%s needs a value", argv[optind - 1]);
+		default:
+			if (optopt) {
+				cli_misuse(line, "there is no option '-%c'", optopt);
+			}
+			cli_misuse(line, "there is no option '%s'", argv[optind - 1]);
+		}
+	}
+}
+
+int cli_options_global(struct cli_command_line *line, int argc, char **argv) {
+	read_options(line, NULL, 0, "+:h", argc, argv);
+	return optind;
+}
+
+char **cli_options(struct cli_command_line *line, const struct cli_option *options, size_t count, int least, int most,
+	int *out_count) {
+	read_options(line, options, count, ":h", line->argc, line->argv);
+	cli_options_environment(line);
+	int operands = line->argc - optind;
+	if (operands < least) {
+		cli_misuse(line, "something is missing; %.*s", (int)strcspn(line->command->help, "\n"), line->command->help);
+	}
+	if (operands > most) {
+		cli_misuse(line, "'%s' is too much", line->argv[optind + most]);
+	}
+	if (out_count) {
+		*out_count = operands;
+	}
+	return line->argv + optind;
+}
+
+void cli_options_environment(struct cli_command_line *line) {
+	/* pawl run sets PAWL_KEY to the key of the lock for what it runs, and PAWL_LOCK_ID with it: then it names no file. */
+	const char *key_file = getenv("PAWL_CERT_KEY");
+	if (!key_file && !getenv("PAWL_LOCK_ID")) {
+		key_file = getenv("PAWL_KEY");
+	}
+	const struct {
+		const char **target;
+		const char *text;
+	} settings[] = {
+		{ &line->endpoints, getenv("PAWL_ENDPOINTS") },
+		{ &line->ca_file, getenv("PAWL_CACERT") },
+		{ &line->cert_file, getenv("PAWL_CERT") },
+		{ &line->key_file, key_file },
+		{ &line->server_name, getenv("PAWL_SERVER_NAME") },
+	};
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		if (!*settings[i].target && settings[i].text && *settings[i].text) {
+			*settings[i].target = settings[i].text;
+		}
+	}
+	if (!line->endpoints) {
+		line->endpoints = CLI_ENDPOINT_DEFAULT;
+	}
+}

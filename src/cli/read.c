@@ -1,0 +1,268 @@
+/* pawl get, ls, wait, waiters: looking without taking. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
+	pawl_result_free(take_result);
+	pawl_free(client);
+	return status;
+}
+
+static void print_entry(const struct pawl_result *result, struct pawl_bytes key) {
+	const struct pawl_entry *e = &result->entry;
+	output_field_bytes("key", key);
+	if (!e->held) {
+		output_field("held", "%s", e->contested ? "contested: several may hold it, nobody gets it until one is left" : "no");
+	} else {
+		output_field_bytes("held by", e->owner);
+		output_field("token", "%" PRIu64, e->token);
+		output_field_bytes("value", e->value);
+		output_field_duration("time left", e->remaining_ms);
+		if (!pawl_id_none(&e->lock_id)) {
+			char id[PAWL_ID_TEXT];
+			pawl_id_format(&e->lock_id, id);
+			output_field("lock id", "%s", id);
+		}
+	}
+	if (result->recovering) {
+		output_field("note", "%s is recovering and may not know all yet", result->node);
+	}
+	if (result->age_ms >= 0 && *result->role && strcmp(result->role, "master") != 0) {
+		output_field_duration("view's age", result->age_ms);
+	}
+}
+
+static void print_read(const struct cli_command_line *line, const struct pawl_result *result, struct pawl_bytes key) {
+	if (line->json) {
+		json_t *object = output_json_tree(result->tree);
+		output_json_bytes(object, "key", key);
+		output_json(object);
+	} else {
+		print_entry(result, key);
+	}
+}
+
+/* ---- get ---- */
+
+static const char get_help[] =
+	"usage: pawl get KEY [--quorum]\n"
+	"\n"
+	"Says whether KEY is held, by whom, with which token and value, and for how long still. A free key is no failure.\n"
+	"Without --quorum the node answers from its own memory, at once, and may be behind.\n"
+	"\n"
+	"  --quorum             ask a quorum of masters\n"
+	"\n"
+	"Example:\n"
+	"  pawl get nightly-backup --quorum\n";
+
+static int get_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_GET };
+	const struct cli_option options[] = { { "quorum", CLI_FLAG, &request.quorum } };
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "get", operands[0]));
+	}
+	print_read(line, result, request.key);
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_get = { "get", "who holds a key, with its value", get_help, get_run };
+
+/* ---- ls ---- */
+
+static const char ls_help[] =
+	"usage: pawl ls [PREFIX] [--limit N] [--after KEY]\n"
+	"\n"
+	"Lists the held keys that begin with PREFIX, in order, as the node that answers knows them.\n"
+	"\n"
+	"  --limit N            at most N keys (default: all)\n"
+	"  --after KEY          begin after KEY\n"
+	"\n"
+	"Example:\n"
+	"  pawl ls jobs/ --limit 20\n";
+
+#define LS_PAGE 1000 /* the most that a node gives at once */
+
+struct ls {
+	const struct cli_command_line *line;
+	uint64_t left;  /* keys still to be shown */
+	uint64_t shown;
+	json_t *keys;   /* with --json */
+};
+
+static void ls_header(void) {
+	printf("%-32s %-20s %12s %9s  %s\n", "KEY", "HELD BY", "TOKEN", "TIME LEFT", "VALUE");
+}
+
+static int ls_page(struct ls *ls, const struct pawl_result *page) {
+	if (ls->line->json) {
+		json_t *tree = output_json_tree(page->tree);
+		int error = json_array_extend(ls->keys, json_object_get(tree, "keys"));
+		json_decref(tree);
+		ls->shown += page->entry_count;
+		return error;
+	}
+	for (size_t i = 0; i < page->entry_count; i++, ls->shown++) {
+		const struct pawl_entry *e = &page->entries[i];
+		if (ls->shown == 0) {
+			ls_header();
+		}
+		output_bytes(stdout, e->key, 32);
+		putchar(' ');
+		output_bytes(stdout, e->contested ? pawl_str("(contested)") : e->owner, 20);
+		printf(" %12" PRIu64 " %9s  ", e->token, output_duration(e->remaining_ms));
+		output_bytes(stdout, e->value, 0);
+		putchar('\n');
+	}
+	return 0;
+}
+
+/* The last page stays for its `more`; each begins after the last key of the one before. */
+static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client, struct pawl_request request) {
+	struct pawl_result *page = NULL;
+	do {
+		struct pawl_result *before = page;
+		request.limit = ls->left < LS_PAGE ? (uint32_t)ls->left : LS_PAGE;
+		page = cli_call(client, &request);
+		pawl_result_free(before);
+		if (page->error || ls_page(ls, page) || page->entry_count == 0) {
+			break;
+		}
+		ls->left -= page->entry_count < ls->left ? page->entry_count : ls->left;
+		request.after = page->entries[page->entry_count - 1].key;
+	} while (page->more && ls->left > 0);
+	return page;
+}
+
+static int ls_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_LIST };
+	struct ls ls = { .line = line, .left = UINT64_MAX };
+	const char *after = NULL;
+	const struct cli_option options[] = { { "limit", CLI_NUMBER, &ls.left }, { "after", CLI_TEXT, &after } };
+	int count;
+	char **operands = cli_options(line, options, COUNT(options), 0, 1, &count);
+	if (ls.left == 0) {
+		cli_misuse(line, "--limit 0 shows nothing: name at least 1");
+	}
+	const char *prefix = count ? operands[0] : "";
+	request.key = pawl_str(prefix);
+	request.after = pawl_str(after);
+	ls.keys = json_array();
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *last = ls_pages(&ls, client, request);
+	int status = CLI_DONE;
+	if (last->error) {
+		status = cli_fail(line, last, "ls", prefix);
+		json_decref(ls.keys);
+	} else if (line->json) {
+		json_t *object = json_object();
+		output_json_set(object, "keys", ls.keys);
+		output_json_set(object, "more", json_boolean(last->more));
+		output_json(object);
+	} else {
+		json_decref(ls.keys);
+		if (last->more) {
+			printf("(more: --limit %" PRIu64 " was reached)\n", ls.shown);
+		}
+	}
+	return finish(client, last, status);
+}
+
+const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help, ls_run };
+
+/* ---- wait ---- */
+
+static const char wait_help[] =
+	"usage: pawl wait KEY --for held|free [--timeout DURATION]\n"
+	"\n"
+	"Waits until KEY is held, or free, without taking it; returns at once if it is so already. Exit status 1 when the\n"
+	"time is over.\n"
+	"\n"
+	"  --for held|free      what to wait for\n"
+	"  --timeout DURATION   how long (default: for ever)\n"
+	"\n"
+	"Example:\n"
+	"  pawl wait deploy --for free --timeout 10m && echo done\n";
+
+#define WAIT_AT_ONCE_MS 600000 /* without --timeout: so long a time, then again */
+
+static int wait_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_WAIT };
+	const char *what = NULL, *timeout = NULL;
+	const struct cli_option options[] = { { "for", CLI_TEXT, &what }, { "timeout", CLI_TEXT, &timeout } };
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	if (!what || (strcmp(what, "held") != 0 && strcmp(what, "free") != 0)) {
+		cli_misuse(line, "say what to wait for: --for held or --for free");
+	}
+	request.for_free = strcmp(what, "free") == 0;
+	request.wait_ms = WAIT_AT_ONCE_MS;
+	if (timeout && !cli_duration_parse(timeout, &request.wait_ms)) {
+		cli_misuse(line, "--timeout: '%s' is not a duration: write 300ms, 5s or 2m", timeout);
+	}
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	while (!timeout && result->error == PAWL_ETIMEOUT && result->tree) {
+		pawl_result_free(result);
+		result = cli_call(client, &request);
+	}
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "wait", operands[0]));
+	}
+	print_read(line, result, request.key);
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_wait = { "wait", "wait until a key is held, or free, without taking it", wait_help, wait_run };
+
+/* ---- waiters ---- */
+
+static const char waiters_help[] =
+	"usage: pawl waiters KEY\n"
+	"\n"
+	"Shows who waits for KEY, in the order in which they will have it.\n"
+	"\n"
+	"Example:\n"
+	"  pawl waiters nightly-backup\n";
+
+static void print_waiters(const struct pawl_result *result) {
+	for (size_t i = 0; i < result->waiter_count; i++) {
+		const struct pawl_waiter *w = &result->waiters[i];
+		if (i == 0) {
+			printf("%4s %-32s %9s  %s\n", "", "OWNER", "WAITS FOR", "AT NODE");
+		}
+		printf("%3zu. ", i + 1);
+		output_bytes(stdout, w->owner, 32);
+		printf(" %9s  %s\n", output_duration(w->since_ms), w->node);
+	}
+	if (result->waiter_count == 0) {
+		printf("nobody waits\n");
+	}
+}
+
+static int waiters_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_WAITERS };
+	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "waiters", operands[0]));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		print_waiters(result);
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help, waiters_run };

@@ -1,0 +1,224 @@
+/* pawl status: how a node, and through it the cluster, does. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "output.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static const char status_help[] =
+	"usage: pawl status [--all] [--watch] [--interval DURATION]\n"
+	"\n"
+	"Shows how the first node that answers does: whether it votes or what it waits for, the cluster's masters and its\n"
+	"links to them, and what it holds.\n"
+	"\n"
+	"  --all                ask every node of --endpoints, a line each\n"
+	"  --watch              again and again, until interrupted (with --json: one object a line)\n"
+	"  --interval DURATION  for --watch (default 1s)\n"
+	"\n"
+	"Exit status 3 when no node answers; with --all, when one of them does not.\n"
+	"\n"
+	"Example:\n"
+	"  pawl status --all --endpoints a:7117,b:7117,c:7117\n";
+
+/* ---- fields of the tree ---- */
+
+static const char *text_of(const struct pawl_value *map, const char *name) {
+	const struct pawl_value *v = pawl_value_get(map, name);
+	return v && (v->kind == PAWL_TEXT || v->kind == PAWL_BYTES) ? v->bytes.data : "";
+}
+
+static int64_t int_of(const struct pawl_value *map, const char *name) {
+	const struct pawl_value *v = pawl_value_get(map, name);
+	return v && v->kind == PAWL_INT ? v->integer : 0;
+}
+
+static bool bool_of(const struct pawl_value *map, const char *name) {
+	const struct pawl_value *v = pawl_value_get(map, name);
+	return v && v->kind == PAWL_BOOL && v->boolean;
+}
+
+/* ---- one node at length ---- */
+
+static void print_state(const struct pawl_value *tree) {
+	const char *waits_for = text_of(tree, "waits_for");
+	int64_t left_ms = int_of(tree, "left_ms");
+	if (*waits_for && left_ms > 0) {
+		output_field("state", "%s, waits for %s, %s left", text_of(tree, "state"), waits_for, output_duration(left_ms));
+	} else if (*waits_for) {
+		output_field("state", "%s, waits for %s", text_of(tree, "state"), waits_for);
+	} else {
+		output_field("state", "%s", text_of(tree, "state"));
+	}
+}
+
+static void print_peers(const struct pawl_value *tree) {
+	const struct pawl_value *peers = pawl_value_get(tree, "peers");
+	if (!peers || peers->kind != PAWL_ARRAY || peers->count == 0) {
+		return;
+	}
+	printf("\n%-16s %-8s %-24s %-8s %-7s %s\n", "NODE", "ROLE", "ADDRESS", "LINK", "VOTES", "ROUND TRIP");
+	for (size_t i = 0; i < peers->count; i++) {
+		const struct pawl_value *p = &peers->items[i];
+		bool self = bool_of(p, "self"), linked = bool_of(p, "linked");
+		printf("%-16s %-8s %-24s %-8s %-7s ", text_of(p, "node"), text_of(p, "role"), text_of(p, "address"),
+			self ? "self" : linked ? "up" : "DOWN", bool_of(p, "voting") ? "yes" : "no");
+		if (self || !linked) {
+			printf("-\n");
+		} else {
+			printf("%.2fms\n", (double)int_of(p, "round_trip_us") / 1000);
+		}
+	}
+}
+
+static void print_status(const struct pawl_result *result) {
+	const struct pawl_value *tree = result->tree;
+	output_field("node", "%s (%s), pawl %s, up %s", text_of(tree, "node"), text_of(tree, "role"), text_of(tree, "version"),
+		output_duration(int_of(tree, "uptime_ms")));
+	output_field("at", "%s", result->endpoint);
+	print_state(tree);
+	output_field("cluster", "%s, epoch %" PRId64 "%s", *text_of(tree, "cluster") ? text_of(tree, "cluster") : "-",
+		int_of(tree, "epoch"), bool_of(tree, "complete") ? "" : bool_of(tree, "settled") ? ", not complete" : ", NOT SETTLED");
+	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", int_of(tree, "voting"), int_of(tree, "quorum"));
+	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", int_of(tree, "held"),
+		int_of(tree, "promises"), int_of(tree, "waiters"));
+	output_field("memory", "%.1f MiB", (double)int_of(tree, "memory_bytes") / 1048576);
+	output_field("longest", "a lease may last %s", output_duration(int_of(tree, "max_lease_ms")));
+	print_peers(tree);
+}
+
+/* ---- every node in a line ---- */
+
+static void print_line(const char *endpoint, const struct pawl_result *result) {
+	if (result->error) {
+		printf("%-28s %-16s %s\n", endpoint, "-", *result->message ? result->message : pawl_error_message(result->error));
+		return;
+	}
+	const struct pawl_value *tree = result->tree;
+	printf("%-28s %-16s %-8s %-13s %5" PRId64 " %3" PRId64 "/%-3" PRId64 " %9" PRId64 " %8" PRId64 " %9s\n", endpoint,
+		text_of(tree, "node"), text_of(tree, "role"), text_of(tree, "state"), int_of(tree, "epoch"), int_of(tree, "voting"),
+		int_of(tree, "quorum"), int_of(tree, "held"), int_of(tree, "waiters"), output_duration(int_of(tree, "uptime_ms")));
+}
+
+static json_t *line_json(const char *endpoint, const struct pawl_result *result) {
+	json_t *object = result->error ? json_object() : output_json_tree(result->tree);
+	output_json_bytes(object, "endpoint", pawl_str(endpoint));
+	if (result->error) {
+		json_t *error = output_json_tree(result->tree);
+		output_json_set(error, "code", json_string(pawl_error_code(result->error)));
+		output_json_set(error, "message", json_string(result->message));
+		output_json_set(object, "error", error);
+	}
+	return object;
+}
+
+/* ---- asking ---- */
+
+struct endpoint {
+	const char *text;
+	struct pawl *client; /* talks to this endpoint only */
+};
+
+struct status {
+	const struct cli_command_line *line;
+	bool all, watch;
+	uint32_t interval_ms;
+	char *list; /* what the endpoints' texts point into */
+	struct endpoint endpoints[32];
+	size_t count;
+	int exit_status;
+};
+
+static void ask_one(struct status *s) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	struct pawl_result *result = cli_call(s->endpoints[0].client, &request);
+	if (result->error) {
+		s->exit_status = cli_fail(s->line, result, "status", NULL);
+	} else {
+		s->exit_status = CLI_DONE;
+		if (s->line->json) {
+			output_json(output_json_tree(result->tree));
+		} else {
+			print_status(result);
+		}
+	}
+	pawl_result_free(result);
+}
+
+static void ask_all(struct status *s) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	json_t *nodes = json_array();
+	s->exit_status = CLI_DONE;
+	if (!s->line->json) {
+		printf("%-28s %-16s %-8s %-13s %5s %-7s %9s %8s %9s\n", "ENDPOINT", "NODE", "ROLE", "STATE", "EPOCH", "VOTES", "HELD",
+			"WAITERS", "UP");
+	}
+	for (size_t i = 0; i < s->count; i++) {
+		struct pawl_result *result = cli_call(s->endpoints[i].client, &request);
+		if (result->error) {
+			s->exit_status = CLI_UNREACHABLE;
+		}
+		if (s->line->json) {
+			json_array_append_new(nodes, line_json(s->endpoints[i].text, result));
+		} else {
+			print_line(s->endpoints[i].text, result);
+		}
+		pawl_result_free(result);
+	}
+	if (s->line->json) {
+		json_t *object = json_object();
+		output_json_set(object, "nodes", nodes);
+		output_json(object);
+	} else {
+		json_decref(nodes);
+	}
+}
+
+static void connect_all(struct status *s) {
+	struct cli_command_line one = *s->line;
+	char *rest = s->list;
+	while (rest && s->count < COUNT(s->endpoints)) {
+		struct endpoint *e = &s->endpoints[s->count++];
+		e->text = one.endpoints = s->all ? strsep(&rest, ",") : s->list;
+		e->client = cli_connect(&one);
+		rest = s->all ? rest : NULL;
+	}
+}
+
+static int status_run(struct cli_command_line *line) {
+	struct status s = { .line = line, .interval_ms = 1000 };
+	const struct cli_option options[] = {
+		{ "all", CLI_FLAG, &s.all },
+		{ "watch", CLI_FLAG, &s.watch },
+		{ "interval", CLI_DURATION, &s.interval_ms },
+	};
+	cli_options(line, options, COUNT(options), 0, 0, NULL);
+	s.list = strdup(line->endpoints);
+	if (!s.list) {
+		return CLI_REFUSED;
+	}
+	connect_all(&s);
+	do {
+		if (s.watch && !line->json) {
+			fputs("\033[H\033[2J", stdout); /* the screen anew */
+		}
+		if (s.all) {
+			ask_all(&s);
+		} else {
+			ask_one(&s);
+		}
+		/* This client holds nothing: all that its loop does meanwhile is to notice a lost connection. */
+		if (s.watch && fflush(stdout) == 0) {
+			pawl_poll(s.endpoints[0].client, s.interval_ms);
+		}
+	} while (s.watch && !ferror(stdout));
+	for (size_t i = 0; i < s.count; i++) {
+		pawl_free(s.endpoints[i].client);
+	}
+	free(s.list);
+	return s.exit_status;
+}
+
+const struct cli_command cli_status = { "status", "how the cluster does", status_help, status_run };
