@@ -1,0 +1,217 @@
+/* The guardian of pawl run, with real processes and the test in the place of pawl run.
+ *
+ * Everything that is started holds the writing end of one pipe: when the test reads the end of it, all of them are gone.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guardian.h"
+
+#define MS 1000000
+#define PATIENCE_MS 20000
+#define LONG_NS ((int64_t)60000 * MS)
+
+struct scene {
+	struct guardian guardian;
+	int life; /* the reading end */
+	char path[32]; /* how a command names the writing end */
+};
+
+static struct scene scene;
+
+static int64_t raw_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void trust_for(int64_t ns) {
+	trust_extend(&scene.guardian.shared->trust, trust_boot_now() + ns, raw_now() + ns);
+}
+
+/* Starts `sh -c script`, in which $0 is the pipe, with the deadline `trust_ns` away. */
+static void play(const char *script, int64_t trust_ns, int64_t grace_ns, int64_t margin_ns) {
+	static char shell[] = "/bin/sh", c[] = "-c", text[1024];
+	static char *command[] = { shell, c, text, scene.path, NULL };
+	int pair[2];
+	assert_int_equal(pipe(pair), 0);
+	fcntl(pair[0], F_SETFD, FD_CLOEXEC);
+	scene.life = pair[0];
+	snprintf(scene.path, sizeof scene.path, "/dev/fd/%d", pair[1]);
+	snprintf(text, sizeof text, "%s", script);
+	const struct guardian_options options = { "the key", command, grace_ns, margin_ns };
+	assert_int_equal(guardian_start(&scene.guardian, &options), 0);
+	close(pair[1]);
+	snprintf(scene.guardian.shared->token, sizeof scene.guardian.shared->token, "17");
+	snprintf(scene.guardian.shared->lock_id, sizeof scene.guardian.shared->lock_id, "%032d", 5);
+	trust_for(trust_ns);
+	guardian_send(&scene.guardian, GUARDIAN_START, 0);
+}
+
+static void readable(int fd) {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+}
+
+/* A line that the command wrote. */
+static void expect_line(const char *line) {
+	char text[256];
+	size_t n = 0;
+	while (n < sizeof text - 1 && (n == 0 || text[n - 1] != '\n')) {
+		readable(scene.life);
+		ssize_t got = read(scene.life, text + n, 1);
+		assert_int_equal(got, 1);
+		n++;
+	}
+	text[n - 1] = '\0';
+	assert_string_equal(text, line);
+}
+
+/* The end of the pipe: nobody who could have written is left. */
+static void expect_all_gone(void) {
+	char c;
+	readable(scene.life);
+	assert_int_equal(read(scene.life, &c, 1), 0);
+}
+
+static int await_word(enum guardian_word word) {
+	struct guardian_message m = { 0, 0 };
+	while (m.word != (int32_t)word) {
+		readable(scene.guardian.fd);
+		assert_int_equal(guardian_receive(&scene.guardian, &m), 1);
+	}
+	return m.value;
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	guardian_done(&scene.guardian);
+	close(scene.life);
+	while (waitpid(-1, NULL, 0) > 0) {
+	}
+	return 0;
+}
+
+static void exit_status_and_environment_pass_through(void **state) {
+	(void)state;
+	play("echo \"$PAWL_KEY $PAWL_TOKEN $PAWL_LOCK_ID\" > $0; exit 42", LONG_NS, MS, MS);
+	expect_line("the key 17 00000000000000000000000000000005");
+	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 42);
+	expect_all_gone();
+}
+
+static void signals_reach_the_command(void **state) {
+	(void)state;
+	play("trap 'echo heard > $0; exit 3' USR1; echo ready > $0; while :; do sleep 0.01; done", LONG_NS, MS, MS);
+	expect_line("ready");
+	guardian_send(&scene.guardian, GUARDIAN_SIGNAL, SIGUSR1);
+	expect_line("heard");
+	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 3);
+}
+
+static void a_command_that_ignores_sigterm_is_gone_before_the_deadline(void **state) {
+	(void)state;
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS / 60, 100 * (int64_t)MS, 200 * (int64_t)MS);
+	expect_line("ready");
+	await_word(GUARDIAN_LATE);
+	assert_int_equal(WTERMSIG(await_word(GUARDIAN_GONE)), SIGKILL);
+	expect_all_gone();
+	assert_true(trust_left(&scene.guardian.shared->trust) > 0);
+}
+
+static void a_command_that_obeys_has_its_grace(void **state) {
+	(void)state;
+	play("trap 'echo tidy > $0; exit 7' TERM; echo ready > $0; while :; do sleep 0.01; done", LONG_NS, LONG_NS / 10, MS);
+	expect_line("ready");
+	guardian_send(&scene.guardian, GUARDIAN_END, 0);
+	expect_line("tidy");
+	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 7);
+}
+
+static void one_clock_is_enough_to_end_trust(void **state) {
+	(void)state;
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", MS, 50 * (int64_t)MS, 100 * (int64_t)MS);
+	struct trust *t = &scene.guardian.shared->trust;
+	trust_extend(t, atomic_load(&t->boot_ns) + LONG_NS, 0); /* only one of them is extended */
+	await_word(GUARDIAN_GONE);
+	expect_all_gone();
+}
+
+static void what_the_command_leaves_behind_is_ended(void **state) {
+	(void)state;
+	play("trap '' TERM; (while :; do sleep 0.01; done) & setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & "
+		 "read line < /dev/null; exit 0", LONG_NS, 50 * (int64_t)MS, MS);
+	expect_line("away");
+	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 0);
+	expect_all_gone();
+}
+
+static void a_stopped_command_is_ended(void **state) {
+	(void)state;
+	play("trap '' TERM; echo ready > $0; kill -STOP 0", 1000 * (int64_t)MS, 100 * (int64_t)MS, 200 * (int64_t)MS);
+	expect_line("ready");
+	await_word(GUARDIAN_GONE);
+	expect_all_gone();
+	assert_true(trust_left(&scene.guardian.shared->trust) > 0);
+}
+
+static void all_die_with_pawl_run(void **state) {
+	(void)state;
+	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & while :; do sleep 0.01; done", LONG_NS,
+		100 * (int64_t)MS, MS);
+	expect_line("away");
+	close(scene.guardian.fd); /* as the kernel does when a process dies */
+	scene.guardian.fd = -1;
+	expect_all_gone();
+}
+
+static void the_command_dies_with_the_guardian(void **state) {
+	(void)state;
+	play("trap '' TERM; echo ready > $0; exec sleep 1000", LONG_NS, MS, MS);
+	expect_line("ready");
+	kill(scene.guardian.pid, SIGKILL);
+	expect_all_gone();
+}
+
+static void a_guardian_that_is_stopped_is_replaced(void **state) {
+	(void)state;
+	play("trap '' TERM; setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & while :; do sleep 0.01; done", LONG_NS,
+		MS, MS);
+	expect_line("away");
+	await_word(GUARDIAN_STARTED);
+	kill(scene.guardian.pid, SIGSTOP);
+	guardian_replace(&scene.guardian);
+	expect_all_gone();
+}
+
+static void a_command_that_does_not_exist_is_127(void **state) {
+	(void)state;
+	play("exec /does/not/exist 2>/dev/null", LONG_NS, MS, MS);
+	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 127);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(exit_status_and_environment_pass_through, tear_down),
+		cmocka_unit_test_teardown(signals_reach_the_command, tear_down),
+		cmocka_unit_test_teardown(a_command_that_ignores_sigterm_is_gone_before_the_deadline, tear_down),
+		cmocka_unit_test_teardown(a_command_that_obeys_has_its_grace, tear_down),
+		cmocka_unit_test_teardown(one_clock_is_enough_to_end_trust, tear_down),
+		cmocka_unit_test_teardown(what_the_command_leaves_behind_is_ended, tear_down),
+		cmocka_unit_test_teardown(a_stopped_command_is_ended, tear_down),
+		cmocka_unit_test_teardown(all_die_with_pawl_run, tear_down),
+		cmocka_unit_test_teardown(the_command_dies_with_the_guardian, tear_down),
+		cmocka_unit_test_teardown(a_guardian_that_is_stopped_is_replaced, tear_down),
+		cmocka_unit_test_teardown(a_command_that_does_not_exist_is_127, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
