@@ -208,7 +208,9 @@ uint64_t op_silent(const struct core *core, const struct op *op) {
 	uint64_t silent = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		enum vote_state s = op->votes[i].state;
-		silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
+		if (i != core->self || !core_votes(core)) { /* its own vote may not be in yet, but silent it is not */
+			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
+		}
 	}
 	return silent;
 }

@@ -191,7 +191,7 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 		r->value_size = (uint32_t)value.size;
 	}
 	if (value.size) {
-		memcpy((uint8_t *)r + fixed, value.data, value.size);
+		memcpy(r->bytes + r->owner_size + r->identity_size, value.data, value.size); /* `bytes` begins before the padding's end */
 	}
 	return true;
 }
