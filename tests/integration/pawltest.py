@@ -308,3 +308,11 @@ def tls_context(ca, cert=None, key=None):
     if cert:
         context.load_cert_chain(cert, key)
     return context
+
+
+def main(module):
+    """Runs a file of tests: the first argument is pawld, the others are for unittest."""
+    import sys
+    import unittest
+    module["PAWLD"] = os.path.abspath(sys.argv.pop(1))
+    unittest.main(module="__main__", verbosity=2)
