@@ -1,12 +1,15 @@
 #include "log.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "log_limit.h"
 
 #define LOG_LINE_MAX 2048
 #define LOG_BYTES_SHOWN 256 /* of one value */
@@ -163,14 +166,30 @@ static void log_prefix(struct log_text *t, enum log_level level) {
 	log_chars(t, text);
 }
 
+static bool log_may_write(const char *event, uint64_t *out_suppressed) {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct log_limit limit;
+	struct timespec now = { .tv_sec = 0 };
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	pthread_mutex_lock(&lock);
+	bool pass = log_limit_pass(&limit, event, now.tv_sec, out_suppressed);
+	pthread_mutex_unlock(&lock);
+	return pass;
+}
+
 void log_write(enum log_level level, const char *event, const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
-	if (!log_wanted(level)) {
+	uint64_t suppressed;
+	if (!log_wanted(level) || !log_may_write(event, &suppressed)) {
 		return;
 	}
 	log_prefix(&t, level);
 	log_fields(&t, event, fields);
+	if (suppressed > 0) {
+		log_chars(&t, " suppressed=");
+		log_number(&t, suppressed);
+	}
 	line[t.used++] = '\n';
 	ssize_t n = write(STDERR_FILENO, line, t.used);
 	(void)n; /* there is nobody to tell */

@@ -23,7 +23,7 @@ void log_core_note(const struct core *core, const struct core_note *note) {
 		log_event(LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
 		return;
 	case NOTE_RECOVERING:
-		log_event(LEVEL_NOTICE, "recovering", LOG_TEXT("waits_for", note->text));
+		log_plain(LEVEL_NOTICE, "recovering");
 		return;
 	case NOTE_DRAINING:
 		log_plain(LEVEL_NOTICE, "draining");
@@ -50,7 +50,7 @@ void log_core_note(const struct core *core, const struct core_note *note) {
 		log_event(LEVEL_NOTICE, "contested_ended", LOG_BYTES("key", note->key));
 		return;
 	case NOTE_BROKEN:
-		log_event(LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("by", note->text));
+		log_event(LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
 		return;
 	}
 }

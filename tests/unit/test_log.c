@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "log.h"
+#include "log_limit.h"
 
 #define FORMAT(out, event, ...) \
 	log_format((out), sizeof(out), (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
@@ -60,6 +61,21 @@ static void levels_below_the_wanted_one_are_not_written(void **state) {
 	log_level_set(LEVEL_INFO);
 }
 
+static void a_flood_of_one_event_is_counted_not_written(void **state) {
+	(void)state;
+	static struct log_limit limit;
+	static const char flood[] = "flood", rare[] = "rare";
+	uint64_t suppressed;
+	for (int i = 0; i < LOG_LIMIT_LINES + 7; i++) {
+		assert_int_equal(log_limit_pass(&limit, flood, 1, &suppressed), i < LOG_LIMIT_LINES);
+	}
+	assert_true(log_limit_pass(&limit, rare, 1, &suppressed));
+	assert_true(log_limit_pass(&limit, flood, 2, &suppressed));
+	assert_int_equal(suppressed, 7);
+	assert_true(log_limit_pass(&limit, flood, 2, &suppressed));
+	assert_int_equal(suppressed, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_an_event_and_its_fields),
@@ -67,6 +83,7 @@ int main(void) {
 		cmocka_unit_test(a_key_cannot_forge_a_line),
 		cmocka_unit_test(long_values_are_cut_and_say_so),
 		cmocka_unit_test(a_lock_id_is_never_shown_whole),
+		cmocka_unit_test(a_flood_of_one_event_is_counted_not_written),
 		cmocka_unit_test(levels_below_the_wanted_one_are_not_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
