@@ -221,6 +221,14 @@ static void service_drain(const struct service_call *call) {
 	d->on_drain_request(d->ctx, open->id);
 }
 
+/* A holder is deprived: the log says by whom. */
+static void service_break(const struct service_call *call) {
+	const struct core_request *core = &call->request->core;
+	log_event(LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_BYTES("by", call->who->identity),
+		LOG_TEXT("now", core->now ? "yes" : "no"));
+	service_call_core(call);
+}
+
 static void service_dispatch(const struct service_call *call) {
 	switch (call->request->method) {
 	case CLIENT_EXTEND:
@@ -237,8 +245,10 @@ static void service_dispatch(const struct service_call *call) {
 	case CLIENT_LIST:
 	case CLIENT_WAIT:
 	case CLIENT_WAITERS:
-	case CLIENT_BREAK:
 		service_call_core(call);
+		return;
+	case CLIENT_BREAK:
+		service_break(call);
 		return;
 	case CLIENT_STATUS:
 		service_status(call);
