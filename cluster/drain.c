@@ -36,7 +36,9 @@ void drain_done(struct core *core) {
 	core->drain_messages = NULL;
 }
 
+/* Whole buckets, and like out_frame only so many bytes that the codec takes the frame, values and all. */
 static size_t fill_records(struct core *core, size_t n) {
+	size_t bytes = 0;
 	for (; core->drain_bucket < core->keys.bucket_count; core->drain_bucket++) {
 		uint32_t here = 0;
 		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
@@ -45,13 +47,15 @@ static size_t fill_records(struct core *core, size_t n) {
 			}
 		}
 		CHECK(here < DRAIN_MESSAGES);
-		if (n + here > DRAIN_MESSAGES) {
+		if (n + here > DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 			return n;
 		}
 		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
 			const struct key *key = CONTAINER_OF(m, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
-				snapshot_record_message(core, key, r, &core->drain_messages[n++]);
+				struct message *record = &core->drain_messages[n++];
+				snapshot_record_message(core, key, r, record);
+				bytes += 256 + record->key.size + record->owner.size + record->identity.size + record->value.size;
 			}
 		}
 	}

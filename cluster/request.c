@@ -77,7 +77,10 @@ static struct problem check_state(struct core *core, const struct core_request *
 	if (core->state == CORE_UNBORN || core->state == CORE_DRAINED) {
 		return (struct problem){ PAWL_ERECOVERING, NULL };
 	}
-	if (core->op_count >= core->limits.rounds) {
+	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
+	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK;
+	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
+	if (core->op_count >= room) {
 		COUNT(core, busy);
 		return (struct problem){ PAWL_EBUSY, "rounds" };
 	}

@@ -155,14 +155,15 @@ enum pawl_method {
 struct pawl_extend_item {
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
-	uint32_t lease_ms;
+	uint32_t lease_ms; /* 0: 30000 */
+	uint64_t token;    /* 0: not named */
 };
 
-struct pawl_request { /* zero: not named, or the default; what a method does not know must be zero */
+struct pawl_request { /* zero: not named, or the default; what a method does not know is ignored */
 	enum pawl_method method;
 	struct pawl_bytes key; /* PAWL_LIST: the prefix */
 	struct pawl_id lock_id;
-	uint32_t lease_ms;
+	uint32_t lease_ms;       /* 0: 30000 */
 	uint32_t wait_ms;
 	uint32_t timeout_ms;     /* beyond wait_ms; 0: as in the client's options */
 	struct pawl_bytes owner; /* 0 bytes: as in the client's options */
@@ -200,7 +201,8 @@ const struct pawl_value *pawl_value_get(const struct pawl_value *map, const char
 struct pawl_entry { /* a key as reads show it */
 	bool held;
 	bool contested; /* after a recovery several may hold it: nobody gets it until one is left */
-	struct pawl_bytes key, owner, value;
+	struct pawl_bytes key; /* in PAWL_LIST */
+	struct pawl_bytes owner, value;
 	struct pawl_bytes value_seq; /* names the write of the value; opaque, for expect_seq */
 	uint64_t token;
 	int64_t remaining_ms;   /* of the lease as the node sees it; its holder stops earlier */

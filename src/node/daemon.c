@@ -66,12 +66,7 @@ static int daemon_reload(struct daemon *d, char why[NODE_WHY_BYTES]) {
 		snprintf(why, NODE_WHY_BYTES, "%.*s", NODE_WHY_BYTES - 1, problem.text);
 		return error;
 	}
-	const char *refused = node_config_reload_problem(d->config, wanted);
-	if (refused) {
-		snprintf(why, NODE_WHY_BYTES, "%s: %s", d->config_path, refused);
-		error = PAWL_EINVAL;
-	}
-	error = error ? error : node_reload(d->node, wanted, why);
+	error = node_reload(d->node, wanted, why);
 	if (error) {
 		node_config_free(wanted);
 		return error;

@@ -66,7 +66,7 @@ static span_ns get_span(struct bytes_reader *r) {
 	return (span_ns)v;
 }
 
-static int state_decode_payload(struct slice payload, struct state_slot *out) {
+int state_decode_payload(struct slice payload, struct state_slot *out) {
 	struct bytes_reader r = { .rest = payload };
 	struct durable *d = &out->durable;
 	get_text(&r, out->cluster);

@@ -22,6 +22,8 @@ struct state_slot {
 size_t state_encode(const struct state_slot *slot, uint8_t out[STATE_SLOT_BYTES]);
 /* 0 or PAWL_EPROTOCOL; *out only on success. Bytes behind what the slot's header announces are ignored. */
 int state_decode(struct slice bytes, struct state_slot *out);
+/* The inner part of state_decode: what the checksum covers, all but *out->sequence. */
+int state_decode_payload(struct slice payload, struct state_slot *out);
 
 /* ---- the file ---- */
 struct state_file;

@@ -1,0 +1,248 @@
+#include "call.h"
+
+#include <string.h>
+
+#include "check.h"
+
+#define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
+
+static void call_free(struct pawl_call *call) {
+	struct pawl *hub = call->hub;
+	list_remove(&call->link);
+	if (call->flying) {
+		map_remove(&hub->by_msgid, &call->by_msgid);
+	}
+	agenda_clear(&hub->agenda, &call->alarm);
+	order_free(call->order);
+	if (call->box) {
+		pawl_result_free(&call->box->result);
+	}
+	hub->call_count--;
+	alloc_free(hub->env.alloc, call, sizeof(*call));
+}
+
+/* Could the key be held, although the caller was not given it? Not when one node alone was asked and said no for a reason
+ * that comes before any commit. (docs/protocol.md, Release: after a failed commit the client library releases.) */
+static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answered) {
+	if (call->order->method != PAWL_ACQUIRE || call->sends == 0 || error == 0) {
+		return false;
+	}
+	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST || error == PAWL_EDENIED
+		|| error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE;
+	return !(answered && refused && call->sends == 1);
+}
+
+static void call_end(struct pawl_call *call, bool answered) {
+	struct pawl *hub = call->hub;
+	struct pawl_result *result = &call->box->result;
+	if (!hub->dying && acquire_in_doubt(call, result->error, answered)) {
+		call_release_quietly(hub, order_key(call->order), order_lock_id(call->order));
+	}
+	call->box = NULL;
+	list_remove(&call->link); /* so that whoever ends all calls does not meet it again */
+	call->end(call, result, call->ctx);
+	call_free(call);
+}
+
+static void call_fail(struct pawl_call *call, int error, const char *why) {
+	result_fail(call->box, error, why);
+	call_end(call, false);
+}
+
+static void on_deadline(struct alarm *alarm) {
+	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
+	struct pawl *hub = call->hub;
+	if (hub->state == HUB_READY || hub->last_error == 0) {
+		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
+	} else {
+		call_fail(call, hub->last_error, hub->last_problem);
+	}
+}
+
+static bool waits(enum pawl_method method) {
+	return method == PAWL_ACQUIRE || method == PAWL_WAIT;
+}
+
+static void call_schedule(struct pawl_call *call, const struct call_start *start) {
+	struct pawl *hub = call->hub;
+	const struct pawl_request *r = start->request;
+	struct instant now = hub_now(hub);
+	span_ns timeout = start->timeout;
+	if (timeout == 0) {
+		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : hub->timeout;
+	}
+	call->wait_end = instant_add(now, waits(r->method) ? (span_ns)r->wait_ms * SPAN_MS : 0);
+	agenda_set(&hub->agenda, &call->alarm, instant_add(call->wait_end, timeout).boot);
+}
+
+int call_start(struct pawl *hub, const struct call_start *start, struct pawl_call **out_call) {
+	if (hub->dying) {
+		return PAWL_EINVAL;
+	}
+	if (hub->call_count >= CALLS_MAX) {
+		return PAWL_EBUSY;
+	}
+	struct order *order;
+	int error = order_new(hub->env.alloc, start->request, hub->owner, &order);
+	if (error) {
+		return error;
+	}
+	struct pawl_call *call = alloc_new(hub->env.alloc, sizeof(*call));
+	struct result_box *box = result_new(&hub->env, start->request->method);
+	if (!call || !box) {
+		pawl_result_free(box ? &box->result : NULL);
+		alloc_free(hub->env.alloc, call, sizeof(*call));
+		order_free(order);
+		return PAWL_ENOMEM;
+	}
+	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
+		.end = start->end, .drop = start->drop, .ctx = start->ctx };
+	hub->call_count++;
+	list_append(&hub->queue, &call->link);
+	call_schedule(call, start);
+	hub_kick(hub);
+	if (out_call) {
+		*out_call = call;
+	}
+	return 0;
+}
+
+void call_cancel(struct pawl_call *take_call) {
+	struct pawl *hub = take_call->hub;
+	if (!hub->dying && acquire_in_doubt(take_call, PAWL_ECANCELED, false)) {
+		call_release_quietly(hub, order_key(take_call->order), order_lock_id(take_call->order));
+	}
+	if (take_call->drop) {
+		take_call->drop(take_call->ctx);
+	}
+	call_free(take_call);
+}
+
+/* ---- sending ---- */
+
+static struct pawl_call *find(struct pawl *hub, uint32_t msgid) {
+	struct map_node *node = map_first(&hub->by_msgid, msgid);
+	return node ? CONTAINER_OF(node, struct pawl_call, by_msgid) : NULL;
+}
+
+static uint32_t draw_msgid(struct pawl *hub) {
+	do {
+		hub->msgid++; /* 0 is the ping of the line itself */
+	} while (hub->msgid == 0 || find(hub, hub->msgid));
+	return hub->msgid;
+}
+
+static int call_send(struct pawl_call *call, struct instant now) {
+	struct pawl *hub = call->hub;
+	struct client_request *wire = &call->order->wire;
+	wire->msgid = draw_msgid(hub);
+	if (waits(call->order->method)) {
+		wire->core.wait = instant_left_short(now, call->wait_end);
+	}
+	int error = client_request_encode(wire, &hub->line.out);
+	if (error) {
+		return error;
+	}
+	call->msgid = wire->msgid;
+	call->sent_at = now;
+	call->sends++;
+	call->flying = true;
+	list_remove(&call->link);
+	list_append(&hub->flight, &call->link);
+	map_insert(&hub->by_msgid, &call->by_msgid, call->msgid);
+	return 0;
+}
+
+void calls_send(struct pawl *hub) {
+	struct instant now = hub_now(hub);
+	bool sent = false;
+	struct list *at;
+	while ((at = list_first(&hub->queue)) != NULL && hub->line.out.size < OUT_BYTES_FULL) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		int error = call_send(call, now);
+		if (error) {
+			call_fail(call, error, NULL);
+		}
+		sent = sent || !error;
+	}
+	if (sent) {
+		reach_watch(hub);
+	}
+}
+
+/* ---- answers ---- */
+
+void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
+	struct pawl_call *call = find(hub, msgid);
+	if (!call) {
+		return; /* a ping's, or of a call that is over */
+	}
+	struct client_response r;
+	int error = client_response_decode(&hub->decoder, call->order->wire.method, message, &r);
+	if (error) {
+		call_fail(call, error, NULL);
+		return;
+	}
+	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
+	if (call->order->method == PAWL_ACQUIRE && !r.error) {
+		call->box->result.lock_id = order_lock_id(call->order);
+	}
+	call_end(call, true);
+}
+
+/* In the order in which they were sent, before what has not been sent yet. */
+void calls_line_lost(struct pawl *hub) {
+	struct list back;
+	list_init(&back);
+	struct list *at;
+	while ((at = list_first(&hub->flight)) != NULL) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		list_remove(at);
+		list_append(&back, at);
+		map_remove(&hub->by_msgid, &call->by_msgid);
+		call->flying = false;
+	}
+	struct list *behind = hub->queue.next; /* the head itself, where the queue is empty */
+	struct list lost;
+	list_init(&lost);
+	while ((at = list_first(&back)) != NULL) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		list_remove(at);
+		if (order_repeatable(call->order)) {
+			list_insert_before(behind, at);
+		} else {
+			list_append(&lost, at);
+		}
+	}
+	while ((at = list_first(&lost)) != NULL) { /* callbacks may cancel any of them, so always the first */
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		call_fail(call, call->order->method == PAWL_UPDATE ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
+	}
+}
+
+void calls_fail_all(struct pawl *hub, int error) {
+	struct list all;
+	list_init(&all);
+	struct list *at;
+	while ((at = list_first(&hub->flight)) != NULL || (at = list_first(&hub->queue)) != NULL) {
+		list_remove(at);
+		list_append(&all, at);
+	}
+	while ((at = list_first(&all)) != NULL) { /* what callbacks start goes to the queue and stays */
+		call_fail(CONTAINER_OF(at, struct pawl_call, link), error, error == PAWL_ECANCELED ? NULL : hub->last_problem);
+	}
+}
+
+/* ---- what nobody waits for ---- */
+
+static void forget(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	(void)call;
+	(void)ctx;
+	pawl_result_free(take_result);
+}
+
+void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
+	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
+	/* Where even this fails the lease runs out by itself. */
+	(void)call_start(hub, &(struct call_start){ .request = &request, .end = forget }, NULL);
+}

@@ -1,0 +1,53 @@
+/* call.h: one request under way, over all the nodes that it is sent to.
+ *
+ *   queued --sent--> in flight --answer--> over
+ *      ^                 |
+ *      +--- line lost ---+      (but not what must not be repeated); at the deadline or a cancel: over, from either
+ */
+#ifndef PAWL_CLIENT_CALL_H
+#define PAWL_CLIENT_CALL_H
+
+#include "hub.h"
+#include "order.h"
+#include "result.h"
+
+struct pawl_call {
+	struct list link;         /* in queue or flight */
+	struct map_node by_msgid; /* in flight */
+	struct pawl *hub;
+	struct order *order;
+	struct result_box *box; /* made in advance: an outcome needs no memory */
+	struct alarm alarm;     /* the deadline */
+	struct instant wait_end;
+	struct instant sent_at; /* on this line */
+	uint32_t msgid;
+	unsigned sends;
+	bool flying;
+	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
+	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
+	void (*drop)(void *ctx); /* instead of end after a cancel or, with hub->dying, never; may be NULL */
+	void *ctx;
+	pawl_done_fn *done; /* the program's, of a pawl_start */
+};
+
+struct call_start {
+	const struct pawl_request *request;
+	span_ns timeout; /* beyond wait_ms; 0: as the request says */
+	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
+	void (*drop)(void *ctx);
+	void *ctx;
+};
+/* 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY or PAWL_ENOMEM. Goes out at the end of the loop's turn. */
+int call_start(struct pawl *hub, const struct call_start *start, struct pawl_call **out_call);
+void call_cancel(struct pawl_call *take_call);
+
+/* Sends what is queued, as far as there is room. 0, or an error of the line. */
+void calls_send(struct pawl *hub);
+void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message);
+void calls_line_lost(struct pawl *hub);
+void calls_fail_all(struct pawl *hub, int error);
+
+/* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
+void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
+
+#endif

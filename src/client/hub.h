@@ -1,0 +1,100 @@
+/* hub.h: the inside of struct pawl: one line to one of the endpoints, the calls that wait for it and those it carries, the
+ * locks, and the clockwork. What is started goes to `queue`; the turn at the end of each round of the loop (hub_kick) sends.
+ *
+ *   idle --work--> dialing --up--> ready --line lost--> idle (next endpoint) or, after a round of failures, pausing --> idle
+ */
+#ifndef PAWL_CLIENT_HUB_H
+#define PAWL_CLIENT_HUB_H
+
+#include "agenda.h"
+#include "client.h"
+#include "endpoint.h"
+#include "env.h"
+#include "line.h"
+#include "map.h"
+#include "pawl/pawl.h"
+#include "prng.h"
+
+#define CALLS_MAX 65536
+#define LEASE_MS_DEFAULT 30000
+
+enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
+
+struct pawl {
+	struct env env;
+	struct event_base *base;
+	bool own_base;
+	bool dying;         /* pawl_free was called: destroyed when nobody is inside any more */
+	unsigned inside;    /* in a callback of the loop */
+	unsigned blocking;  /* in a blocking call */
+	uint64_t callbacks; /* how many of the program's callbacks have run */
+
+	struct agenda agenda;
+	struct event kick; /* a turn is wanted */
+	bool kicked;
+	struct prng prng;
+
+	/* reach.c: the line and where it leads */
+	enum hub_state state;
+	struct line line;
+	struct endpoint_list endpoints;
+	size_t endpoint_at;
+	size_t failed_in_round, failed_by_tls; /* endpoints in turn without an answer between them */
+	unsigned rounds_failed;
+	SSL_CTX *tls; /* NULL: none configured */
+	char server_name[256];
+	struct alarm dial_alarm; /* connecting takes too long, or the pause is over */
+	struct alarm silence_alarm;
+	bool pinged;
+	struct instant heard, ping_at;
+	int last_error; /* why the line was lost last, or could not be had */
+	char last_problem[512];
+	struct client_scanner scanner;
+	struct client_decoder decoder;
+
+	/* call.c */
+	struct list queue;  /* to be sent */
+	struct list flight; /* sent on this line, in order */
+	struct map by_msgid;
+	size_t call_count;
+	uint32_t msgid;
+
+	/* lock.c, renew.c */
+	struct list locks;
+	struct list due; /* to be extended in this turn */
+	span_ns lease_shortest; /* of the locks there have been; 0: none */
+
+	struct pawl_bytes owner; /* default */
+	span_ns timeout, connect_timeout, silence;
+};
+
+/* What a program calls, with the world given: pawl_new's inside. `env` is copied, its allocator borrowed. */
+int hub_new(const struct pawl_options *options, const struct env *env, struct pawl **out, const char **out_problem);
+
+static inline struct instant hub_now(const struct pawl *hub) {
+	return env_now(&hub->env);
+}
+
+/* Around everything that the loop calls: the program's callbacks may free the client meanwhile. hub_leave may destroy it. */
+void hub_enter(struct pawl *hub);
+void hub_leave(struct pawl *hub);
+
+/* A turn is wanted at the end of this round of the loop. */
+void hub_kick(struct pawl *hub);
+/* Alarms that are due (for clocks that tests move). */
+void hub_tick(struct pawl *hub);
+/* A blocking call is allowed now. */
+bool hub_may_block(const struct pawl *hub);
+/* Runs the loop until *over. 0, PAWL_EIO: the loop failed, or PAWL_ECANCELED: a callback freed the client, and it is gone now
+ * (*over is true then, if that was the end of a call: every call has ended). */
+int hub_wait(struct pawl *hub, const bool *over);
+
+/* reach.c */
+void reach_init(struct pawl *hub);
+void reach_connect(struct pawl *hub);  /* from idle, from the loop only */
+void reach_stop(struct pawl *hub);     /* closes; flight is the caller's to clear */
+void reach_watch(struct pawl *hub);    /* something was sent: silence is counted from now on */
+void reach_watch_anew(struct pawl *hub); /* the limit may be shorter now */
+void reach_move_on(struct pawl *hub);  /* this node is of no use: try the next, if there is another */
+
+#endif

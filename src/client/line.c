@@ -1,0 +1,255 @@
+#include "line.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define LINE_IN_BYTES_MAX ((size_t)20 << 20)  /* one response of the largest size, and what came with it */
+#define LINE_OUT_BYTES_MAX ((size_t)16 << 20)
+#define LINE_READ_BYTES ((size_t)65536)
+#define LINE_READS_MAX 16 /* in one turn, so that one line does not starve the program's others */
+
+void line_init(struct line *l, const struct allocator *alloc, struct event_base *base, struct line_owner owner) {
+	*l = (struct line){ .base = base, .owner = owner, .fd = -1 };
+	buffer_init(&l->in, alloc, LINE_IN_BYTES_MAX);
+	buffer_init(&l->out, alloc, LINE_OUT_BYTES_MAX);
+	buffer_init(&l->net, alloc, LINE_OUT_BYTES_MAX + LINE_OUT_BYTES_MAX / 4);
+}
+
+void line_done(struct line *l) {
+	line_close(l);
+	buffer_done(&l->in);
+	buffer_done(&l->out);
+	buffer_done(&l->net);
+}
+
+static int line_problem(struct line *l, int error, const char *text) {
+	(void)snprintf(l->problem, sizeof(l->problem), "%s", text);
+	return error;
+}
+
+static int line_errno(struct line *l, int error, int number) {
+	char text[128];
+	return line_problem(l, error, strerror_r(number, text, sizeof(text)));
+}
+
+static int arm(struct line *l, struct event *event, bool *armed, bool want) {
+	if (*armed == want) {
+		return 0;
+	}
+	if ((want ? event_add(event, NULL) : event_del(event)) != 0) {
+		return line_problem(l, PAWL_ENOMEM, "the event loop takes no more events");
+	}
+	*armed = want;
+	return 0;
+}
+
+/* What is in the way of a plain write: for a sealed line first everything is sealed. */
+static int line_seal(struct line *l) {
+	int error = 0;
+	if (l->state == LINE_UP && l->out.size) {
+		error = seal_give(&l->seal, buffer_slice(&l->out));
+		buffer_clear(&l->out);
+	}
+	if (error) {
+		return line_problem(l, error, seal_problem(&l->seal));
+	}
+	error = seal_drain(&l->seal, &l->net);
+	return error ? line_problem(l, error, pawl_error_message(error)) : 0;
+}
+
+int line_flush(struct line *l) {
+	struct buffer *from = l->sealed ? &l->net : &l->out;
+	if (l->state == LINE_CLOSED || l->state == LINE_CONNECTING) {
+		return 0;
+	}
+	int error = l->sealed ? line_seal(l) : 0;
+	while (!error && from->size) {
+		ssize_t n = send(l->fd, from->data, from->size, MSG_NOSIGNAL);
+		if (n >= 0) {
+			buffer_consume(from, (size_t)n);
+		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			break;
+		} else if (errno != EINTR) {
+			error = line_errno(l, PAWL_ECLOSED, errno);
+		}
+	}
+	return error ? error : arm(l, &l->writing, &l->write_armed, from->size > 0);
+}
+
+static void line_down(struct line *l, int error) {
+	l->owner.down(l->owner.ctx, error);
+}
+
+/* The handshake moves by what arrived; once it is done the owner may send. */
+static int line_unseal(struct line *l, struct slice sealed) {
+	int error = seal_take(&l->seal, sealed, &l->in);
+	if (error) {
+		(void)line_problem(l, error, error == PAWL_ETLS ? seal_problem(&l->seal) : pawl_error_message(error));
+		(void)line_flush(l); /* the alert, as far as it goes: the other side may log it */
+		return error;
+	}
+	if (l->state == LINE_SEALING && l->seal.ready) {
+		l->state = LINE_UP;
+		l->owner.up(l->owner.ctx);
+		if (l->state != LINE_UP) {
+			return 0;
+		}
+	}
+	return line_flush(l);
+}
+
+/* One read. > 0: bytes, 0: nothing more now, negative: an error. */
+static int line_receive(struct line *l) {
+	uint8_t chunk[LINE_READ_BYTES];
+	uint8_t *room = l->sealed ? chunk : buffer_reserve(&l->in, LINE_READ_BYTES);
+	if (!room) {
+		return line_problem(l, PAWL_ENOMEM, pawl_error_message(PAWL_ENOMEM));
+	}
+	ssize_t n = recv(l->fd, room, LINE_READ_BYTES, 0);
+	if (n < 0) {
+		bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+		return later ? 0 : line_errno(l, PAWL_ECLOSED, errno);
+	}
+	if (n == 0) {
+		return line_problem(l, PAWL_ECLOSED, "the node closed the connection");
+	}
+	if (!l->sealed) {
+		buffer_commit(&l->in, (size_t)n);
+		return (int)n;
+	}
+	int error = line_unseal(l, slice_of(chunk, (size_t)n));
+	if (!error && l->state == LINE_UP && l->seal.closed) {
+		error = line_problem(l, PAWL_ECLOSED, "the node closed the connection");
+	}
+	return error ? error : (int)n;
+}
+
+void line_read_now(struct line *l) {
+	if (l->state != LINE_SEALING && l->state != LINE_UP) {
+		return;
+	}
+	int got = 0;
+	for (int i = 0; i < LINE_READS_MAX; i++) {
+		got = line_receive(l);
+		if (l->state == LINE_CLOSED) {
+			return; /* by the owner, when it came up */
+		}
+		if (got < (int)LINE_READ_BYTES) {
+			break; /* that was all, or an error: what came before it is looked at first */
+		}
+	}
+	if (l->in.size) {
+		l->owner.data(l->owner.ctx);
+	}
+	if (got < 0 && l->state != LINE_CLOSED) {
+		line_down(l, got);
+	}
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	line_read_now(ctx);
+}
+
+static int line_start_talking(struct line *l) {
+	int error = arm(l, &l->reading, &l->read_armed, true);
+	if (error) {
+		return error;
+	}
+	if (l->sealed) {
+		l->state = LINE_SEALING;
+		return line_unseal(l, slice_of(NULL, 0));
+	}
+	l->state = LINE_UP;
+	l->owner.up(l->owner.ctx);
+	return line_flush(l); /* nothing, where the owner has closed it */
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *ctx) {
+	struct line *l = ctx;
+	(void)fd;
+	(void)what;
+	int error = 0;
+	if (l->state == LINE_CONNECTING) {
+		int number = 0;
+		socklen_t size = sizeof(number);
+		if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &number, &size) != 0) {
+			number = errno;
+		}
+		error = number ? line_errno(l, PAWL_EUNREACHABLE, number) : line_start_talking(l);
+	} else {
+		error = line_flush(l);
+	}
+	if (error && l->state != LINE_CLOSED) {
+		line_down(l, error);
+	}
+}
+
+static int line_connect(struct line *l, const struct endpoint_address *address) {
+	l->fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (l->fd < 0) {
+		return line_errno(l, PAWL_EUNREACHABLE, errno);
+	}
+	if (address->addr.ss_family != AF_UNIX) {
+		int on = 1;
+		(void)setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only speed is lost without */
+	}
+	const void *addr = &address->addr;
+	if (connect(l->fd, addr, address->size) != 0 && errno != EINPROGRESS) {
+		return line_errno(l, PAWL_EUNREACHABLE, errno);
+	}
+	return 0;
+}
+
+int line_open(struct line *l, const struct endpoint_address *address, SSL_CTX *tls, const char *host) {
+	CHECK(l->state == LINE_CLOSED);
+	l->problem[0] = '\0';
+	l->sealed = tls != NULL;
+	l->state = LINE_CONNECTING;
+	int error = tls ? seal_init(&l->seal, tls, host) : 0;
+	if (error) {
+		(void)line_problem(l, error, pawl_error_message(error));
+	} else {
+		error = line_connect(l, address);
+	}
+	if (!error) {
+		CHECK(event_assign(&l->reading, l->base, l->fd, EV_READ | EV_PERSIST, on_readable, l) == 0);
+		CHECK(event_assign(&l->writing, l->base, l->fd, EV_WRITE | EV_PERSIST, on_writable, l) == 0);
+		error = arm(l, &l->writing, &l->write_armed, true); /* writable: connected, or not */
+	}
+	if (error) {
+		line_close(l);
+	}
+	return error;
+}
+
+void line_close(struct line *l) {
+	if (l->state == LINE_CLOSED) {
+		return;
+	}
+	if (l->read_armed) {
+		event_del(&l->reading);
+	}
+	if (l->write_armed) {
+		event_del(&l->writing);
+	}
+	l->read_armed = l->write_armed = false;
+	if (l->fd >= 0) {
+		close(l->fd);
+	}
+	l->fd = -1;
+	seal_done(&l->seal);
+	buffer_clear(&l->in);
+	buffer_clear(&l->out);
+	buffer_clear(&l->net);
+	l->state = LINE_CLOSED;
+}

@@ -1,0 +1,232 @@
+/* reach.c: which node the client talks to: endpoints in turn, pauses between rounds of failures, silence. */
+#include <stdio.h>
+#include <string.h>
+
+#include "call.h"
+#include "check.h"
+#include "hub.h"
+
+#define PAUSE_FIRST (50 * SPAN_MS)
+#define PAUSE_LAST (1000 * SPAN_MS)
+#define SILENCE_LEAST (100 * SPAN_MS)
+
+static struct endpoint *endpoint_now(struct pawl *hub) {
+	return &hub->endpoints.items[hub->endpoint_at];
+}
+
+static void note_failure(struct pawl *hub, int error, const char *why) {
+	hub->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
+	(void)snprintf(hub->last_problem, sizeof(hub->last_problem), "%.*s: %.*s", ENDPOINT_TEXT_MAX - 1,
+		endpoint_now(hub)->text, LINE_PROBLEM_MAX - 1, why);
+}
+
+static void pause_begin(struct pawl *hub) {
+	span_ns pause = PAUSE_FIRST << (hub->rounds_failed < 5 ? hub->rounds_failed : 5);
+	if (pause > PAUSE_LAST) {
+		pause = PAUSE_LAST;
+	}
+	pause = prng_between(&hub->prng, pause / 2, pause + pause / 2); /* so that clients of a dead node do not march in step */
+	hub->rounds_failed++;
+	hub->state = HUB_PAUSING;
+	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + pause);
+}
+
+/* The present address is of no use: the next address, the next endpoint, or, when all have failed, a pause. */
+static void move_on(struct pawl *hub, int error) {
+	hub->state = HUB_IDLE;
+	if (endpoint_next_address(endpoint_now(hub))) {
+		hub_kick(hub);
+		return;
+	}
+	hub->failed_in_round++;
+	hub->failed_by_tls += error == PAWL_ETLS;
+	hub->endpoint_at = (hub->endpoint_at + 1) % hub->endpoints.count;
+	if (hub->failed_in_round < hub->endpoints.count) {
+		hub_kick(hub);
+		return;
+	}
+	bool hopeless = hub->failed_by_tls == hub->endpoints.count; /* certificates do not get better by waiting */
+	hub->failed_in_round = hub->failed_by_tls = 0;
+	pause_begin(hub);
+	if (hopeless) {
+		calls_fail_all(hub, PAWL_ETLS);
+	}
+}
+
+static void line_lost(struct pawl *hub, int error, const char *why) {
+	note_failure(hub, error, why);
+	reach_stop(hub);
+	move_on(hub, error);
+	calls_line_lost(hub);
+}
+
+void reach_stop(struct pawl *hub) {
+	line_close(&hub->line);
+	hub->scanner = (struct client_scanner){ 0 };
+	hub->state = HUB_IDLE;
+	agenda_clear(&hub->agenda, &hub->dial_alarm);
+	agenda_clear(&hub->agenda, &hub->silence_alarm);
+}
+
+void reach_connect(struct pawl *hub) {
+	CHECK(hub->state == HUB_IDLE);
+	struct endpoint *e = endpoint_now(hub);
+	const struct endpoint_address *address = endpoint_address(e);
+	int error = PAWL_EUNREACHABLE;
+	if (!address) {
+		note_failure(hub, error, "the name has no address");
+	} else {
+		const char *host = hub->server_name[0] ? hub->server_name : e->host;
+		error = line_open(&hub->line, address, e->tls ? hub->tls : NULL, host);
+		if (error) {
+			note_failure(hub, error, hub->line.problem);
+		}
+	}
+	if (error) {
+		move_on(hub, error);
+		return;
+	}
+	hub->state = HUB_DIALING;
+	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + hub->connect_timeout);
+}
+
+static void on_dial_alarm(struct alarm *alarm) {
+	struct pawl *hub = CONTAINER_OF(alarm, struct pawl, dial_alarm);
+	if (hub->state == HUB_PAUSING) {
+		hub->state = HUB_IDLE;
+		hub_kick(hub);
+	} else if (hub->state == HUB_DIALING) {
+		line_lost(hub, PAWL_EUNREACHABLE, "connecting took too long");
+	}
+}
+
+/* ---- the line's side ---- */
+
+static void on_up(void *ctx) {
+	struct pawl *hub = ctx;
+	hub->state = HUB_READY;
+	agenda_clear(&hub->agenda, &hub->dial_alarm);
+	hub_kick(hub);
+}
+
+static void on_down(void *ctx, int error) {
+	struct pawl *hub = ctx;
+	hub_enter(hub);
+	line_lost(hub, error, hub->line.problem);
+	hub_leave(hub);
+}
+
+/* One message is at the front, found whole. False: what follows cannot be read any more. */
+static bool take_message(struct pawl *hub, struct slice message) {
+	enum client_kind kind;
+	uint32_t msgid;
+	if (client_response_peek(message, &kind, &msgid) != 0) {
+		return false;
+	}
+	hub->failed_in_round = hub->failed_by_tls = 0; /* it talks: a node that only accepts connections does not */
+	hub->rounds_failed = 0;
+	if (kind == CLIENT_RESPONSE) {
+		calls_answer(hub, msgid, message);
+	}
+	return true;
+}
+
+/* Messages one after the other; a callback may end the line or the client in between. */
+static void on_data(void *ctx) {
+	struct pawl *hub = ctx;
+	struct line *l = &hub->line;
+	size_t used = 0;
+	hub_enter(hub);
+	hub->heard = hub_now(hub);
+	hub->pinged = false;
+	enum client_scan found = CLIENT_SCAN_COMPLETE;
+	while (l->state == LINE_UP && !hub->dying && found == CLIENT_SCAN_COMPLETE) {
+		struct slice rest = slice_of(l->in.data + used, l->in.size - used);
+		size_t size;
+		found = rest.size ? client_scan(&hub->scanner, &client_response_limits, rest, &size) : CLIENT_SCAN_MORE;
+		if (found == CLIENT_SCAN_COMPLETE) {
+			used += size;
+			found = take_message(hub, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
+		}
+	}
+	if (list_empty(&hub->flight)) {
+		agenda_clear(&hub->agenda, &hub->silence_alarm); /* nothing is awaited: it may be silent */
+	}
+	if (l->state == LINE_UP) {
+		buffer_consume(&l->in, used);
+		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
+			line_lost(hub, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
+		}
+	}
+	hub_leave(hub);
+}
+
+/* ---- silence ---- */
+
+/* Locks must not be lost because one node hangs: with locks, at most a quarter of the shortest lease. */
+static span_ns silence_limit(const struct pawl *hub) {
+	span_ns limit = hub->silence;
+	if (hub->lease_shortest && !list_empty(&hub->locks) && hub->lease_shortest / 4 < limit) {
+		limit = hub->lease_shortest / 4;
+	}
+	return limit > SILENCE_LEAST ? limit : SILENCE_LEAST;
+}
+
+void reach_watch(struct pawl *hub) {
+	if (!wheel_armed(&hub->silence_alarm.timer)) {
+		hub->heard = hub_now(hub);
+		hub->pinged = false;
+		reach_watch_anew(hub);
+	}
+}
+
+void reach_watch_anew(struct pawl *hub) {
+	if (!list_empty(&hub->flight)) {
+		struct instant since = hub->pinged ? hub->ping_at : hub->heard;
+		agenda_set(&hub->agenda, &hub->silence_alarm, since.boot + silence_limit(hub) / 2);
+	}
+}
+
+static void ping(struct pawl *hub, struct instant now) {
+	struct client_request request = { .msgid = 0, .method = CLIENT_PING }; /* no call has this msgid: any answer will do */
+	if (client_request_encode(&request, &hub->line.out) == 0) {
+		hub->pinged = true;
+		hub->ping_at = now;
+		hub_kick(hub);
+	}
+}
+
+static void on_silence_alarm(struct alarm *alarm) {
+	struct pawl *hub = CONTAINER_OF(alarm, struct pawl, silence_alarm);
+	if (list_empty(&hub->flight) || hub->state != HUB_READY) {
+		return;
+	}
+	line_read_now(&hub->line); /* this process may have been stopped: what came meanwhile counts */
+	if (hub->dying || list_empty(&hub->flight) || hub->state != HUB_READY) {
+		return;
+	}
+	struct instant now = hub_now(hub);
+	span_ns half = silence_limit(hub) / 2;
+	if (hub->pinged && instant_elapsed_short(now, hub->ping_at) >= half) {
+		line_lost(hub, PAWL_ETIMEOUT, "the node is silent");
+		return;
+	}
+	if (!hub->pinged && instant_elapsed_short(now, hub->heard) >= half) {
+		ping(hub, now);
+	}
+	reach_watch_anew(hub);
+}
+
+void reach_move_on(struct pawl *hub) {
+	if (hub->endpoints.count > 1 && hub->state == HUB_READY) {
+		line_lost(hub, PAWL_ENOQUORUM, "the node does not reach a quorum");
+	}
+}
+
+void reach_init(struct pawl *hub) {
+	hub->dial_alarm.ring = on_dial_alarm;
+	hub->silence_alarm.ring = on_silence_alarm;
+	hub->state = HUB_IDLE;
+	line_init(&hub->line, hub->env.alloc, hub->base, (struct line_owner){ on_up, on_data, on_down, hub });
+	client_decoder_init(&hub->decoder, hub->env.alloc);
+}

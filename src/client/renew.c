@@ -1,0 +1,174 @@
+/* renew.c: one extend request for all locks that are due in a turn of the loop. */
+#include "lock.h"
+
+#include "check.h"
+
+struct batch {
+	struct pawl *hub;
+	size_t count;
+	struct pawl_lock *locks[]; /* NULL: gone meanwhile */
+};
+
+static size_t batch_bytes(size_t count) {
+	return sizeof(struct batch) + count * sizeof(struct pawl_lock *);
+}
+
+static void batch_free(struct batch *b) {
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->locks[i]) {
+			b->locks[i]->batch = NULL;
+		}
+	}
+	alloc_free(b->hub->env.alloc, b, batch_bytes(b->count));
+}
+
+void renew_forget(struct pawl_lock *lock) {
+	list_remove(&lock->due);
+	agenda_clear(&lock->hub->agenda, &lock->renew_alarm);
+	if (lock->batch) {
+		lock->batch->locks[lock->slot] = NULL;
+		lock->batch = NULL;
+	}
+}
+
+/* The outcome of the whole request stands for each lock where there is no list of outcomes. */
+static struct pawl_extended outcome_of(const struct pawl_result *result, size_t i) {
+	if (result->error == 0 && i < result->extended_count) {
+		return result->extended[i];
+	}
+	return (struct pawl_extended){ .error = result->error ? result->error : PAWL_EPROTOCOL };
+}
+
+/* A node that cannot help is left for another one. Not for one lock among many: that one is refused for itself. */
+static bool node_useless(const struct pawl_result *result) {
+	for (size_t i = 0; i < result->extended_count; i++) {
+		int error = result->extended[i].error;
+		if (error != PAWL_ENOQUORUM && error != PAWL_ERECOVERING) {
+			return false;
+		}
+	}
+	return result->extended_count > 0 || result->error == PAWL_ENOQUORUM || result->error == PAWL_ERECOVERING;
+}
+
+static void on_batch(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct batch *b = ctx;
+	struct pawl *hub = b->hub;
+	struct instant sent_at = call->sent_at;
+	for (size_t i = 0; i < b->count && !hub->dying; i++) {
+		struct pawl_lock *lock = b->locks[i];
+		if (lock) {
+			struct pawl_extended outcome = outcome_of(take_result, i);
+			renew_forget(lock);
+			lock_extended(lock, sent_at, &outcome);
+		}
+	}
+	bool useless = !hub->dying && node_useless(take_result);
+	pawl_result_free(take_result);
+	batch_free(b);
+	if (useless) {
+		reach_move_on(hub);
+	}
+}
+
+/* What is left to the lock with the most time: later no answer counts. */
+static span_ns longest_left(const struct batch *b, struct instant now) {
+	span_ns longest = SPAN_MS;
+	for (size_t i = 0; i < b->count; i++) {
+		span_ns left = instant_left_short(now, b->locks[i]->deadline);
+		longest = left > longest ? left : longest;
+	}
+	return longest;
+}
+
+static int batch_start(struct batch *b) {
+	struct pawl *hub = b->hub;
+	struct pawl_extend_item *items = alloc_new(hub->env.alloc, b->count * sizeof(*items));
+	if (!items) {
+		return PAWL_ENOMEM;
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		const struct pawl_lock *lock = b->locks[i];
+		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
+			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token };
+	}
+	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = true, .locks = items, .lock_count = b->count };
+	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .end = on_batch, .ctx = b };
+	int error = call_start(hub, &start, NULL);
+	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
+	return error;
+}
+
+static size_t count_due(const struct pawl *hub) {
+	size_t count = 0;
+	for (struct list *at = list_first(&hub->due); at && count < ORDER_LOCKS_MAX; at = list_after(&hub->due, at)) {
+		count++;
+	}
+	return count;
+}
+
+static struct batch *batch_new(struct pawl *hub, size_t count) {
+	struct batch *b = alloc_new(hub->env.alloc, batch_bytes(count));
+	if (!b) {
+		return NULL;
+	}
+	b->hub = hub;
+	b->count = count;
+	for (size_t i = 0; i < count; i++) {
+		struct pawl_lock *lock = CONTAINER_OF(list_first(&hub->due), struct pawl_lock, due);
+		list_remove(&lock->due);
+		b->locks[i] = lock;
+		lock->batch = b;
+		lock->slot = i;
+	}
+	return b;
+}
+
+/* Nothing could be sent: each lock tries again later, as after an answer that says no. */
+static void batch_fail(struct batch *b, int error) {
+	struct pawl *hub = b->hub;
+	struct pawl_extended failed = { .error = error };
+	for (size_t i = 0; i < b->count && !hub->dying; i++) {
+		struct pawl_lock *lock = b->locks[i];
+		if (lock) {
+			renew_forget(lock);
+			lock_extended(lock, hub_now(hub), &failed);
+		}
+	}
+	batch_free(b);
+}
+
+static void renew_later(struct pawl_lock *lock) {
+	struct pawl_extended failed = { .error = PAWL_ENOMEM };
+	list_remove(&lock->due);
+	lock_extended(lock, hub_now(lock->hub), &failed);
+}
+
+/* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and
+ * there are not more walks over all locks than eighths of the shortest lease. */
+static void gather(struct pawl *hub) {
+	int64_t now = hub_now(hub).boot;
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (wheel_armed(&lock->renew_alarm.timer) && !lock->failures && lock->renew_at - lock->lease / 8 <= now) {
+			agenda_clear(&hub->agenda, &lock->renew_alarm);
+			list_append(&hub->due, &lock->due);
+		}
+	}
+}
+
+void renew_turn(struct pawl *hub) {
+	if (!list_empty(&hub->due)) {
+		gather(hub);
+	}
+	for (size_t count; !hub->dying && (count = count_due(hub)) > 0;) {
+		struct batch *b = batch_new(hub, count);
+		if (!b) {
+			renew_later(CONTAINER_OF(list_first(&hub->due), struct pawl_lock, due));
+			continue;
+		}
+		int error = batch_start(b);
+		if (error) {
+			batch_fail(b, error);
+		}
+	}
+}

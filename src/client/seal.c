@@ -1,0 +1,173 @@
+#include "seal.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define SEAL_READ_BYTES ((size_t)16384)
+
+static void context_problem(const char *what, const char *file, const char **out_problem) {
+	static _Thread_local char text[512];
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	(void)snprintf(text, sizeof(text), "%s %s: %s", what, file ? file : "", reason ? reason : "cannot be used");
+	ERR_clear_error();
+	*out_problem = text;
+}
+
+static int context_load(SSL_CTX *context, const char *ca, const char *cert, const char *key, const char **out_problem) {
+	if (!ca || SSL_CTX_load_verify_locations(context, ca, NULL) != 1) {
+		context_problem("CA file", ca ? ca : "(none given, needed for tls://)", out_problem);
+		return PAWL_ETLS;
+	}
+	if (!cert != !key) {
+		*out_problem = "a certificate needs its key, and a key its certificate";
+		return PAWL_ETLS;
+	}
+	if (cert && SSL_CTX_use_certificate_chain_file(context, cert) != 1) {
+		context_problem("certificate file", cert, out_problem);
+		return PAWL_ETLS;
+	}
+	if (key && (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1
+			|| SSL_CTX_check_private_key(context) != 1)) {
+		context_problem("key file", key, out_problem);
+		return PAWL_ETLS;
+	}
+	return 0;
+}
+
+int seal_context_new(const char *ca_file, const char *cert_file, const char *key_file, SSL_CTX **out,
+	const char **out_problem) {
+	ERR_clear_error();
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	if (!context) {
+		return PAWL_ENOMEM;
+	}
+	int error = PAWL_ETLS;
+	*out_problem = "TLS 1.3 is not available";
+	if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1) {
+		SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+		SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+		error = context_load(context, ca_file, cert_file, key_file, out_problem);
+	}
+	if (error) {
+		SSL_CTX_free(context);
+		return error;
+	}
+	*out = context;
+	return 0;
+}
+
+void seal_context_free(SSL_CTX *context) {
+	SSL_CTX_free(context);
+}
+
+static bool is_address(const char *host) {
+	struct in6_addr any;
+	return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
+}
+
+static bool expect_host(SSL *ssl, const char *host) {
+	if (is_address(host)) {
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+	}
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+int seal_init(struct seal *s, SSL_CTX *context, const char *host) {
+	*s = (struct seal){ .ssl = SSL_new(context), .from_net = BIO_new(BIO_s_mem()), .to_net = BIO_new(BIO_s_mem()) };
+	if (!s->ssl || !s->from_net || !s->to_net) {
+		BIO_free(s->from_net);
+		BIO_free(s->to_net);
+		SSL_free(s->ssl);
+		*s = (struct seal){ 0 };
+		return PAWL_ENOMEM;
+	}
+	SSL_set_bio(s->ssl, s->from_net, s->to_net);
+	SSL_set_connect_state(s->ssl);
+	if (!expect_host(s->ssl, host)) {
+		seal_done(s);
+		return PAWL_ENOMEM;
+	}
+	return 0;
+}
+
+void seal_done(struct seal *s) {
+	SSL_free(s->ssl);
+	*s = (struct seal){ 0 };
+}
+
+/* 0 when it only waits for more bytes, or the other side has closed. */
+static int ssl_outcome(struct seal *s, int result) {
+	int why = SSL_get_error(s->ssl, result);
+	if (why == SSL_ERROR_ZERO_RETURN) {
+		s->closed = true;
+		return 0;
+	}
+	return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : PAWL_ETLS;
+}
+
+static int open_all(struct seal *s, struct buffer *plain) {
+	for (;;) {
+		uint8_t *room = buffer_reserve(plain, SEAL_READ_BYTES);
+		if (!room) {
+			return plain->max - plain->size < SEAL_READ_BYTES ? PAWL_ETOOLARGE : PAWL_ENOMEM;
+		}
+		int n = SSL_read(s->ssl, room, (int)SEAL_READ_BYTES);
+		if (n <= 0) {
+			return ssl_outcome(s, n);
+		}
+		buffer_commit(plain, (size_t)n);
+	}
+}
+
+int seal_take(struct seal *s, struct slice sealed, struct buffer *plain) {
+	ERR_clear_error();
+	CHECK(sealed.size <= INT_MAX);
+	if (sealed.size && BIO_write(s->from_net, sealed.data, (int)sealed.size) != (int)sealed.size) {
+		return PAWL_ENOMEM;
+	}
+	if (!s->ready) {
+		int result = SSL_do_handshake(s->ssl);
+		if (result != 1) {
+			return ssl_outcome(s, result);
+		}
+		s->ready = true;
+	}
+	return open_all(s, plain);
+}
+
+int seal_give(struct seal *s, struct slice plain) {
+	CHECK(s->ready && plain.size <= INT_MAX);
+	ERR_clear_error();
+	/* The other end is memory that grows: all of it is written at once. */
+	return plain.size == 0 || SSL_write(s->ssl, plain.data, (int)plain.size) == (int)plain.size ? 0 : PAWL_ETLS;
+}
+
+int seal_drain(struct seal *s, struct buffer *out) {
+	char *data;
+	long size = BIO_get_mem_data(s->to_net, &data);
+	if (size > 0) {
+		int error = buffer_append(out, data, (size_t)size);
+		if (error) {
+			return error;
+		}
+		(void)BIO_reset(s->to_net);
+	}
+	return 0;
+}
+
+const char *seal_problem(const struct seal *s) {
+	long verdict = SSL_get_verify_result(s->ssl);
+	if (verdict != X509_V_OK) {
+		return X509_verify_cert_error_string(verdict);
+	}
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	return reason ? reason : "the connection was closed during the handshake";
+}

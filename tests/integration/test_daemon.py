@@ -1,0 +1,198 @@
+"""pawld as a process: --dev, --check-config, signals, reloads, planned stops, what it refuses to start with."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from pawltest import Client, Cluster, Node, Refused, lock_id
+
+PAWLD = None
+
+
+def run(*arguments):
+    done = subprocess.run([PAWLD, *arguments], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Dev(unittest.TestCase):
+    def start(self, *more):
+        began = time.monotonic()
+        node = Node([PAWLD, "--dev", "--listen", "127.0.0.1:0", *more])
+        lines = [node.process.stdout.readline().decode() for _ in range(3)]
+        return node, lines, time.monotonic() - began
+
+    def test_is_ready_in_under_a_second_says_where_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as tmp:
+            os.environ["TMPDIR"] = tmp
+            try:
+                node, lines, took = self.start()
+            finally:
+                del os.environ["TMPDIR"]
+            self.assertLess(took, 1.0)
+            self.assertRegex(lines[1], r"^endpoint: 127\.0\.0\.1:\d+\n$")
+            with Client(lines[1].split()[1]) as client:
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], 0)
+            self.assertEqual(len(os.listdir(tmp)), 1)
+            self.assertEqual(node.terminate(), 0)
+            self.assertEqual(os.listdir(tmp), [])
+
+    def test_a_port_that_is_taken_is_named(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+            status, _, err = run("--dev", "--listen", address)
+        self.assertEqual(status, 1)
+        self.assertIn(address, err)
+        self.assertIn("in use", err)
+
+    def test_stays_on_loopback(self):
+        status, _, err = run("--dev", "--listen", "0.0.0.0:0")
+        self.assertEqual(status, 2)
+        self.assertIn("loopback", err)
+
+
+class Commands(unittest.TestCase):
+    def test_version_and_help(self):
+        self.assertRegex(run("--version")[1], r"^pawld \d+\.\d+\.\d+\n$")
+        self.assertIn("--check-config", run("--help")[1])
+
+    def test_a_wrong_command_line_is_status_2(self):
+        self.assertEqual(run()[0], 2)
+        self.assertEqual(run("--nonsense")[0], 2)
+
+    def test_check_config_names_the_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
+            f.write("[node]\nname = a\nnonsense = 1\n")
+            f.flush()
+            for arguments in (["--check-config", f.name], ["--check-config", "--config", f.name], ["--config", f.name]):
+                status, _, err = run(*arguments)
+                self.assertEqual(status, 2)
+                self.assertIn(f.name + ":3: [node] nonsense is no setting", err)
+
+    def test_check_config_reads_the_certificates(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
+            f.write("[node]\nname = a\n[cluster]\nname = t\n[cluster.masters]\na = 127.0.0.1:1\n"
+                    "[tls]\nca = /nonexistent/ca\ncert = /nonexistent/c\nkey = /nonexistent/k\n")
+            f.flush()
+            status, _, err = run("--check-config", f.name)
+            self.assertEqual(status, 2)
+            self.assertIn("/nonexistent/", err)
+
+
+class OneMaster(unittest.TestCase):
+    """A cluster of one, so that what a lease survives is this node's doing."""
+
+    def cluster(self, **options):
+        return Cluster(PAWLD, 1, **options)
+
+    def test_a_planned_stop_keeps_the_leases(self):
+        with self.cluster() as cluster:
+            held = lock_id()
+            with cluster.client("a") as client:
+                token = client.call("acquire", key="k", lease_ms=30000, lock_id=held, value="v")["token"]
+            node = cluster.nodes["a"]
+            self.assertEqual(node.terminate(), 0)
+            node.wait_log(" drained ")
+            self.assertTrue(os.path.exists(os.path.join(cluster.dir, "state-a", "drained")))
+            cluster.start("a").wait_log(" voting ", "drain")
+            self.assertFalse(os.path.exists(os.path.join(cluster.dir, "state-a", "drained")))
+            with cluster.client("a") as client:
+                found = client.call("get", key="k")
+                self.assertEqual((found["held"], found["token"]), (True, token))
+                with self.assertRaises(Refused) as refused:
+                    client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())
+                self.assertEqual(refused.exception.code, "held")
+                client.call("extend", key="k", lock_id=held, lease_ms=1000)
+
+    def test_a_damaged_side_file_is_ignored_and_the_node_waits(self):
+        with self.cluster(cluster="max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms") as cluster:
+            with cluster.client("a") as client:
+                token = client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"]
+            cluster.nodes["a"].terminate()
+            with open(os.path.join(cluster.dir, "state-a", "drained"), "r+b") as f:
+                f.seek(40)
+                f.write(b"XXXX")
+            node = cluster.start("a")
+            node.wait_log(" side_file_ignored ")
+            node.wait_log(" voting ", "waiting")
+            with cluster.client("a") as client:
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], token)
+
+    def test_a_kill_is_recovered_from_by_waiting_and_tokens_grow(self):
+        with self.cluster(cluster="max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms") as cluster:
+            with cluster.client("a") as client:
+                token = client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"]
+            cluster.nodes["a"].kill()
+            began = time.monotonic()
+            cluster.start("a").wait_log(" voting ", "waiting")
+            self.assertGreater(time.monotonic() - began, 1.0)
+            with cluster.client("a") as client:
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], token)
+
+    def test_a_state_directory_has_one_user(self):
+        with self.cluster() as cluster:
+            other = cluster.config("a") + "2"
+            with open(cluster.config("a")) as f, open(other, "w") as g:
+                g.write(f.read().replace(cluster.clients["a"] + ", ", "127.0.0.1:0, ").replace("a.sock", "a2.sock"))
+            status, _, err = run("--config", other)
+            self.assertEqual(status, 1)
+            self.assertIn("in use by another pawld", err)
+
+    def test_a_state_directory_of_another_cluster_is_refused(self):
+        with self.cluster() as cluster:
+            cluster.nodes["a"].terminate()
+            with open(cluster.config("a")) as f:
+                text = f.read()
+            with open(cluster.config("a"), "w") as f:
+                f.write(text.replace("name = test", "name = other"))
+            status, _, err = run("--config", cluster.config("a"))
+            self.assertEqual(status, 1)
+            self.assertIn("belongs to cluster test", err)
+
+    def test_a_reload_takes_what_is_good_and_leaves_what_is_not(self):
+        with self.cluster() as cluster:
+            node = cluster.nodes["a"]
+            with open(cluster.config("a"), "a") as f:
+                f.write("[limits]\nclients = 1\n")
+            node.signal(signal.SIGHUP)
+            node.wait_log(" reloaded ")
+            with open(cluster.config("a"), "a") as f:
+                f.write("nonsense = 1\n")
+            node.signal(signal.SIGHUP)
+            self.assertIn("nonsense is no setting", node.wait_log(" reload_refused "))
+            with cluster.client("a") as client:
+                self.assertEqual(client.call("ping")["node"], "a")
+
+    def test_systemd_hears_what_happens(self):
+        with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.bind(os.path.join(tmp, "notify"))
+            s.settimeout(10)
+            os.environ["NOTIFY_SOCKET"] = os.path.join(tmp, "notify")
+            try:
+                cluster = self.cluster()
+                with cluster:
+                    def hear(word):
+                        while word not in s.recv(4096):
+                            pass
+                    hear(b"READY=1")
+                    cluster.nodes["a"].signal(signal.SIGHUP)
+                    hear(b"RELOADING=1\nMONOTONIC_USEC=")
+                    hear(b"READY=1")
+                    cluster.nodes["a"].signal(signal.SIGTERM)
+                    hear(b"STOPPING=1")
+                    self.assertEqual(cluster.nodes["a"].wait(), 0)
+            except socket.timeout:
+                self.skipTest("built without libsystemd")
+            finally:
+                del os.environ["NOTIFY_SOCKET"]
+
+
+if __name__ == "__main__":
+    PAWLD = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

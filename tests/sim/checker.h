@@ -1,0 +1,65 @@
+/* checker.h: judges a run by what clients asked, were answered and believe, in true time (docs/protocol.md, section 8).
+ * It knows nothing of how the core works; of its state it looks only at whether a master has a record (core_peek).
+ *
+ * A violation is reported with the seed, the command that replays it and the last events for the key, and ends the program.
+ */
+#ifndef PAWL_SIM_CHECKER_H
+#define PAWL_SIM_CHECKER_H
+
+#include <stdio.h>
+
+#include "cluster_sim.h"
+
+struct checker;
+
+struct checker_options {
+	struct sim *sim;
+	uint64_t seed;
+	const char *replay; /* the command that replays this run */
+	const char *setup;  /* what the seed expanded to, for the report */
+	FILE *history;      /* NULL: none */
+	uint32_t masters;
+};
+struct checker *checker_new(const struct checker_options *options); /* observes the sim from now on */
+void checker_free(struct checker *c);                               /* writes what was never answered to the history */
+
+/* Ends the program with status 1. key: TRACE_NONE when it concerns none. */
+_Noreturn void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- locks ---- */
+uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value); /* a new lock_id; `value` is what acquires give it */
+struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
+uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
+/* Released, broken, or never to be believed again: all beliefs in it end. */
+void checker_lock_end(struct checker *c, uint32_t lock);
+bool checker_lock_ended(const struct checker *c, uint32_t lock);
+/* break --now by token: the lock_ids of the key that were answered with it may not be believed any more. */
+void checker_break(struct checker *c, uint32_t key, uint64_t token);
+
+/* ---- operations ---- */
+#define CHECKER_NO_VALUE UINT32_MAX
+struct checker_op {
+	enum core_op op;
+	uint32_t client, key, lock; /* lock: TRACE_NONE for reads */
+	span_ns lease, wait;
+	uint32_t expect, value;     /* UPDATE: CHECKER_NO_VALUE: unconditional; by_seq: the value that the seq names */
+	bool by_seq, quorum;
+	bool for_free;
+};
+/* Right after sim_send, which gave the id. */
+void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op);
+/* The client has the answer; `value` is what a read or a mismatch showed, CHECKER_NO_VALUE: nothing. */
+void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *reply, uint32_t value);
+bool checker_updates_left(const struct checker *c, uint32_t lock); /* more updates may be recorded for this lock_id */
+
+/* ---- beliefs ---- */
+/* From now until `deadline` on the actor's clocks (or the later one it had before) the actor takes the lock for its own. */
+void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct instant deadline, uint64_t token);
+void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock);
+/* Some lock_id of the key is believed now. */
+bool checker_believed(const struct checker *c, uint32_t key);
+
+uint64_t checker_operations(const struct checker *c);
+
+#endif

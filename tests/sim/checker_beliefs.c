@@ -1,0 +1,168 @@
+/* Who believes to hold what, and since when: mutual exclusion, the order of tokens, and what reads may say meanwhile. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "checker_impl.h"
+#include "pawl/error.h"
+
+/* A belief is what the client's own clocks tell: over as soon as either has reached the deadline. */
+bool belief_live(const struct checker *c, const struct belief *b) {
+	return !b->over && !instant_distrusted(sim_actor_clock(c->sim, b->actor), b->deadline);
+}
+
+static void trace_belief(struct checker *c, const struct sim_actor *actor, uint32_t lock, uint64_t token, const char *text, span_ns left) {
+	sim_trace_add(sim_trace(c->sim), &(struct sim_trace_record){ .at = sim_now(c->sim), .kind = TRACE_CLIENT, .node = actor->number,
+		.other = TRACE_NONE, .key = c->locks[lock].key, .lock = lock, .token = token, .text = text, .a = (uint64_t)left / 1000 });
+}
+
+static struct belief *belief_of(struct key_state *key, const struct sim_actor *actor, uint32_t lock) {
+	for (struct belief *b = key->beliefs; b; b = b->next) {
+		if (b->actor == actor && b->lock == lock) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+/* What is over is forgotten: its token lives on in key->believed. */
+static void prune(struct checker *c, struct key_state *key) {
+	for (struct belief **at = &key->beliefs; *at;) {
+		struct belief *b = *at;
+		if (belief_live(c, b)) {
+			at = &b->next;
+		} else {
+			*at = b->next;
+			free(b);
+		}
+	}
+}
+
+void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct instant deadline, uint64_t token) {
+	uint32_t number = c->locks[lock].key;
+	struct key_state *key = checker_key(c, number);
+	struct instant now = sim_actor_clock(c->sim, actor);
+	if (c->locks[lock].ended || instant_distrusted(now, deadline)) {
+		return;
+	}
+	prune(c, key);
+	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));
+	for (const struct belief *b = key->beliefs; b; b = b->next) {
+		if (b->lock != lock) {
+			checker_violation(c, "mutual exclusion", number, "client %" PRIu32 " begins to believe in L%" PRIu32 " (token %" PRIu64
+				") while client %" PRIu32 " believes in L%" PRIu32 " (token %" PRIu64 ", since %.6f, for %.3f ms more)",
+				actor->number, lock, token, b->actor->number, b->lock, b->token, (double)b->since / 1e9,
+				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);
+		}
+	}
+	uint64_t others = best_of_others(&key->believed, lock);
+	if (token <= others) {
+		checker_violation(c, "fencing (order of beliefs)", number, "L%" PRIu32 " is believed with token %" PRIu64
+			", but an earlier belief in another lock_id had %" PRIu64, lock, token, others);
+	}
+	best_add(&key->believed, lock, token);
+	struct belief *b = belief_of(key, actor, lock);
+	if (!b) {
+		b = calloc(1, sizeof *b);
+		CHECK(b != NULL);
+		*b = (struct belief){ .next = key->beliefs, .actor = actor, .lock = lock, .since = sim_now(c->sim), .deadline = deadline };
+		key->beliefs = b;
+	}
+	if (instant_left_short(now, deadline) > instant_left_short(now, b->deadline)) {
+		b->deadline = deadline; /* every answer may be trusted to its own end: the latest counts */
+	}
+	b->token = token > b->token ? token : b->token;
+}
+
+void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock) {
+	struct belief *b = belief_of(checker_key(c, c->locks[lock].key), actor, lock);
+	if (b && !b->over) {
+		trace_belief(c, actor, lock, b->token, "believes no more", 0);
+		b->over = true;
+	}
+}
+
+void checker_lock_end(struct checker *c, uint32_t lock) {
+	c->locks[lock].ended = true;
+	for (struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
+		b->over = b->over || b->lock == lock;
+	}
+}
+
+void checker_break(struct checker *c, uint32_t key, uint64_t token) {
+	for (uint32_t i = 0; i < c->lock_count; i++) {
+		if (c->locks[i].key == key && (token == 0 || c->locks[i].answered == token)) {
+			checker_lock_end(c, i);
+		}
+	}
+	for (struct belief *b = checker_key(c, key)->beliefs; b; b = b->next) {
+		if (token == 0 || b->token == token) {
+			checker_lock_end(c, b->lock);
+		}
+	}
+}
+
+const struct belief *checker_find_believed(const struct checker *c, uint32_t key) {
+	if (key >= c->key_count) {
+		return NULL;
+	}
+	for (const struct belief *b = c->keys[key].beliefs; b; b = b->next) {
+		if (belief_live(c, b)) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+bool checker_believed(const struct checker *c, uint32_t key) {
+	return checker_find_believed(c, key) != NULL;
+}
+
+/* ---- operations ---- */
+
+void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op) {
+	struct op_state *state = checker_op_of(c, id);
+	struct key_state *key = checker_key(c, op->key);
+	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
+	c->operations++;
+	if (op->op == CORE_ACQUIRE) {
+		state->others_before = best_of_others(&key->answered, op->lock);
+		state->own_before = c->locks[op->lock].answered;
+	}
+	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
+	if (b) {
+		state->believed_lock = b->lock;
+		state->beliefs_before = (uint64_t)b->since;
+		state->clean = checker_value_quiet(&c->locks[b->lock]);
+	}
+	if (op->lock != TRACE_NONE && (op->op == CORE_ACQUIRE || op->op == CORE_UPDATE)) {
+		checker_value_invoked(c, id, state);
+	}
+}
+
+/* A quorum read that says free while one belief lasted from its beginning to its end is wrong (section 3). */
+static void check_read(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value) {
+	const struct belief *b = checker_find_believed(c, op->op.key);
+	if (reply->error || !b || b->lock != op->believed_lock || (uint64_t)b->since != op->beliefs_before) {
+		return;
+	}
+	if (!reply->held) {
+		checker_violation(c, "honest answers (quorum read)", op->op.key, "the key is said to be free while client %" PRIu32
+			" believes in L%" PRIu32 " since %.6f", b->actor->number, b->lock, (double)b->since / 1e9);
+	}
+	if (op->clean && id128_equal(reply->entry.lock_id, c->locks[b->lock].id)) {
+		checker_value_returned(c, id, op, 0, value);
+	}
+}
+
+void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *reply, uint32_t value) {
+	struct op_state *op = checker_op_of(c, id);
+	CHECK(op->known && !op->returned);
+	op->returned = true;
+	if (op->op.op == CORE_GET && op->op.quorum) {
+		check_read(c, id, op, &reply->r, value);
+	} else if (op->op.lock != TRACE_NONE && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_UPDATE)) {
+		checker_value_returned(c, id, op, reply->r.error, value);
+	}
+	checker_history(c, id, op, &reply->r, value);
+}

@@ -1,0 +1,104 @@
+/* checker_impl.h: what the files of the checker share. */
+#ifndef PAWL_SIM_CHECKER_IMPL_H
+#define PAWL_SIM_CHECKER_IMPL_H
+
+#include "checker.h"
+
+struct best { /* the highest numbers of two different locks */
+	uint64_t first, second;
+	uint32_t first_lock, second_lock;
+};
+static inline uint64_t best_of_others(const struct best *b, uint32_t lock) {
+	return b->first_lock == lock ? b->second : b->first;
+}
+static inline void best_add(struct best *b, uint32_t lock, uint64_t token) {
+	if (b->first_lock == lock) {
+		b->first = token > b->first ? token : b->first;
+	} else if (token > b->first) {
+		b->second = b->first;
+		b->second_lock = b->first_lock;
+		b->first = token;
+		b->first_lock = lock;
+	} else if (token > b->second) {
+		b->second = token;
+		b->second_lock = lock;
+	}
+}
+
+struct belief {
+	struct belief *next;
+	const struct sim_actor *actor;
+	uint32_t lock;
+	struct instant deadline;
+	int64_t since; /* true time */
+	uint64_t token;
+	bool over;     /* given up; else over when the actor's clocks say so */
+};
+
+struct key_state {
+	struct belief *beliefs;
+	struct best answered, believed;
+};
+
+#define VALUE_OPS_MAX 24
+struct value_op {
+	uint64_t id; /* of the request */
+	int64_t invoked, returned; /* INT64_MAX: no answer yet, or one that says nothing about whether it took effect */
+	bool required; /* took effect for certain */
+	bool reads;    /* shows `value`, and that it is not `expect`; otherwise writes it, if `expect` is there */
+	uint32_t expect, value;
+};
+
+struct lock_state {
+	struct id128 id;
+	uint32_t key, value;
+	bool ended;
+	uint64_t answered; /* highest token of an acquire's answer */
+	uint64_t accepted[MASTERS_MAX]; /* highest token with which that master was seen to have it */
+	struct value_op ops[VALUE_OPS_MAX];
+	uint32_t op_count;
+};
+
+struct op_state {
+	struct checker_op op;
+	int64_t invoked;
+	uint64_t others_before, own_before; /* acquire: highest tokens answered when it was asked */
+	uint64_t beliefs_before;            /* read: how many beliefs of the key had begun or ended */
+	uint32_t believed_lock;             /* read: lock believed when it was asked */
+	bool known, returned;
+	bool clean; /* read of a value: no write was under way when it was asked */
+};
+
+struct token_entry {
+	uint64_t token;
+	uint32_t key, lock;
+};
+
+struct checker {
+	struct checker_options options;
+	struct sim *sim;
+	struct key_state *keys;
+	size_t key_count;
+	struct lock_state *locks;
+	size_t lock_count, lock_capacity;
+	struct op_state *ops; /* by request id */
+	size_t op_capacity;
+	struct token_entry *tokens; /* open addressing */
+	size_t token_count, token_capacity;
+	uint64_t operations;
+};
+
+struct key_state *checker_key(struct checker *c, uint32_t key);
+struct op_state *checker_op_of(struct checker *c, uint64_t id);
+bool belief_live(const struct checker *c, const struct belief *b);
+const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
+
+/* checker_values.c */
+void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);
+void checker_value_returned(struct checker *c, uint64_t id, const struct op_state *op, int error, uint32_t value);
+bool checker_value_quiet(const struct lock_state *lock); /* no write under way or in doubt */
+
+/* history.c */
+void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value);
+
+#endif

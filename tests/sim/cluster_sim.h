@@ -1,0 +1,151 @@
+/* cluster_sim.h: a whole cluster in one thread: real cores, real frames, simulated clocks, links, disks and clients.
+ *
+ * True time is known here and to nobody in the cluster. Nothing happens by itself: sim_step takes the next event. The
+ * same seed and the same calls give the same run.
+ */
+#ifndef PAWL_SIM_CLUSTER_H
+#define PAWL_SIM_CLUSTER_H
+
+#include <stdio.h>
+
+#include "core.h"
+#include "prng.h"
+#include "sim_clock.h"
+#include "sim_trace.h"
+
+struct sim;
+struct sim_session;
+
+struct sim_options {
+	uint64_t seed;
+	uint32_t masters; /* 1 .. MASTERS_MAX, called n1, n2, ...; index 0, 1, ... */
+	span_ns max_lease, request_timeout, promise_timeout;
+	uint32_t drift_ppm;
+	struct core_limits limits;
+	span_ns delay_min, delay_max;         /* of a frame, one way */
+	span_ns session_delay_min, session_delay_max; /* between client and node, one way */
+	span_ns loop_lag_max;                 /* until a loop that was woken runs */
+	span_ns disk_min, disk_max;           /* of a write to disk */
+	span_ns reconnect_min, reconnect_max; /* until a broken link is dialled again */
+	uint32_t check_every;                 /* core_check after every nth step of a node; 0: never */
+	bool plain_clocks;                    /* every clock is true time; otherwise offsets and rates within the drift */
+	size_t trace_records;                 /* power of two; 0: 4096 */
+};
+/* Options with which a run without faults is quick to read: 3 masters, exact clocks, 1 ms delays, request_timeout 100 ms, promise_timeout
+ * 200 ms, max_lease 10 s. */
+struct sim_options sim_options_plain(void);
+
+struct sim *sim_new(const struct sim_options *options); /* nodes are not started */
+void sim_free(struct sim *sim);
+
+/* ---- time ---- */
+int64_t sim_now(const struct sim *sim); /* true time, ns */
+bool sim_step(struct sim *sim);         /* one event; false: nothing will ever happen */
+void sim_run_for(struct sim *sim, span_ns span);
+/* Until the condition holds (true) or `limit` of true time has passed (false). */
+bool sim_run_until(struct sim *sim, bool (*condition)(void *ctx), void *ctx, span_ns limit);
+void sim_at(struct sim *sim, int64_t at, void (*fn)(void *ctx, uint64_t arg), void *ctx, uint64_t arg);
+struct prng *sim_prng(struct sim *sim);
+
+/* ---- nodes ---- */
+enum sim_side_file { SIM_SIDE_KEEP, SIM_SIDE_LOSE };
+void sim_node_start(struct sim *sim, uint32_t node);
+void sim_start_all(struct sim *sim);
+bool sim_all_voting(void *sim); /* condition for sim_run_until: all nodes run and vote */
+/* The process dies; what was not on disk is lost. `machine`: peers and clients hear nothing, and its clocks start anew. */
+void sim_node_kill(struct sim *sim, uint32_t node, bool machine);
+/* Stops voting, writes the side file and ends; `crash_after` frames (UINT32_MAX: never) the process dies and leaves half a file. */
+void sim_node_drain(struct sim *sim, uint32_t node, uint32_t crash_after);
+void sim_node_lose_side_file(struct sim *sim, uint32_t node);
+bool sim_node_running(const struct sim *sim, uint32_t node);
+void sim_node_pause(struct sim *sim, uint32_t node, span_ns span);    /* the process stands still, clocks and network go on */
+void sim_node_continue(struct sim *sim, uint32_t node);               /* before its time */
+void sim_node_suspend(struct sim *sim, uint32_t node, span_ns span);  /* the machine sleeps: raw stands too */
+void sim_node_rates(struct sim *sim, uint32_t node, int64_t boot_ppb, int64_t raw_ppb);
+/* Writes take this long from now on, and fail when `fails`. */
+void sim_node_disk(struct sim *sim, uint32_t node, span_ns min, span_ns max, bool fails);
+struct core *sim_node_core(struct sim *sim, uint32_t node); /* NULL: not running */
+struct instant sim_node_clock(const struct sim *sim, uint32_t node);
+const struct durable *sim_node_durable(const struct sim *sim, uint32_t node);
+void sim_node_durable_set(struct sim *sim, uint32_t node, const struct durable *durable); /* while it does not run */
+
+/* ---- network; from == to never ---- */
+void sim_cut(struct sim *sim, uint32_t from, uint32_t to, bool cut); /* one way: what is sent piles up */
+void sim_isolate(struct sim *sim, uint32_t node, bool cut);          /* both ways to all */
+void sim_link_close(struct sim *sim, uint32_t a, uint32_t b, bool mid_frame); /* noticed at both ends at different times */
+bool sim_linked(const struct sim *sim, uint32_t a, uint32_t b);      /* both ends up */
+void sim_delays(struct sim *sim, span_ns min, span_ns max);
+void sim_link_delay(struct sim *sim, uint32_t from, uint32_t to, span_ns extra); /* added to every frame of that way */
+
+enum sim_target_action {
+	SIM_TARGET_NONE,
+	SIM_TARGET_DELAY,         /* what follows on the link is late, too */
+	SIM_TARGET_LOSE,          /* the frame vanishes (not as TCP would) */
+	SIM_TARGET_LATE,          /* the frame is overtaken by others (not as TCP would) */
+	SIM_TARGET_CLOSE,         /* the link breaks behind the frame */
+	SIM_TARGET_KILL_SENDER,
+	SIM_TARGET_KILL_RECEIVER, /* after it handled the frame, its answer may have left */
+	SIM_TARGET_PAUSE_SENDER,
+	SIM_TARGET_PAUSE_RECEIVER
+};
+#define SIM_TARGET_ACTIONS 9
+struct sim_adversary {
+	uint32_t lose_ppm, duplicate_ppm, reorder_ppm, split_ppm, spike_ppm;
+	span_ns late_max;  /* of reordered and doubled frames and of spikes */
+	uint64_t kinds;    /* bit (1 << enum message_kind): frames that carry one of these meet `action` with target_ppm */
+	uint32_t target_ppm;
+	enum sim_target_action action;
+	span_ns target_max;
+	uint32_t clock_ppm; /* a frame's clock is raised beyond what can be right */
+	uint32_t stall_ppm; /* a node stands still for up to late_max between its step and the sending */
+};
+void sim_adversary_set(struct sim *sim, const struct sim_adversary *adversary); /* NULL: none */
+
+/* ---- clients ---- */
+struct sim_actor { /* a client's machine */
+	struct sim_clock clock;
+	int64_t paused_until;
+	uint32_t number; /* for the trace */
+};
+void sim_actor_init(struct sim *sim, struct sim_actor *actor, uint32_t number);
+struct instant sim_actor_clock(const struct sim *sim, const struct sim_actor *actor);
+bool sim_actor_paused(const struct sim *sim, const struct sim_actor *actor);
+void sim_actor_pause(struct sim *sim, struct sim_actor *actor, span_ns span);
+void sim_actor_suspend(struct sim *sim, struct sim_actor *actor, span_ns span);
+
+#define SIM_TEXT_MAX 64
+struct sim_reply { /* a copy of the core's reply that outlives the step */
+	struct core_reply r; /* its slices and lists are not to be used */
+	char entry_owner[SIM_TEXT_MAX], entry_value[SIM_TEXT_MAX];
+	size_t entry_owner_size, entry_value_size;
+	struct id128 first_waiter; /* WAITERS */
+};
+struct sim_handler {
+	void (*reply)(void *ctx, const struct sim_reply *reply); /* on the client's machine */
+	void (*closed)(void *ctx);                               /* the connection broke; not after sim_session_close */
+	void *ctx;
+};
+/* A connection to the node; breaks at once (soon, by `closed`) if the node does not run. Lives until sim_free. */
+struct sim_session *sim_connect(struct sim *sim, struct sim_actor *actor, uint32_t node, struct sim_handler handler);
+void sim_session_close(struct sim_session *session);
+bool sim_session_open(const struct sim_session *session);
+void sim_session_cut(struct sim_session *session, span_ns span); /* what is sent piles up that long */
+/* request->id and ->client are filled in; everything it points to is copied. Returns the id. */
+uint64_t sim_send(struct sim_session *session, const struct core_request *request);
+
+/* ---- looking on ---- */
+struct sim_observer {
+	void (*handled)(void *ctx, uint32_t node, uint32_t from, const struct frame *frame); /* right after the step */
+	void (*sent)(void *ctx, uint32_t node, uint32_t to, const struct frame *frame);
+	void (*replied)(void *ctx, uint32_t node, const struct core_reply *reply); /* as it leaves the node */
+	void (*stepped)(void *ctx, uint32_t node);
+	void *ctx;
+};
+void sim_observe(struct sim *sim, struct sim_observer observer);
+struct sim_trace *sim_trace(struct sim *sim);
+void sim_trace_fault(struct sim *sim, const char *what, uint32_t node, uint32_t other, uint64_t a); /* static text */
+const uint64_t *sim_counts(struct sim *sim); /* COUNT_TOTAL, over all nodes and all their lives */
+uint64_t sim_frames(const struct sim *sim);
+uint64_t sim_steps(const struct sim *sim);
+
+#endif

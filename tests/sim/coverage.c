@@ -1,0 +1,44 @@
+/* What has to happen sometimes: a run of many seeds in which one of these never came up has not tested what it should. */
+#include "run.h"
+
+static const enum core_count wanted[] = {
+	COUNT_promise_refused_held, COUNT_promise_refused_promised, COUNT_promise_refused_queued, COUNT_promise_refused_released,
+	COUNT_promise_refused_recovering, COUNT_promise_refused_contested, COUNT_promise_refused_denied, COUNT_promise_refused_full,
+	COUNT_promise_held_self, COUNT_promise_displaced, COUNT_promise_kept,
+	COUNT_commit_without_promise, COUNT_commit_refused_held, COUNT_commit_refused_stale_noted, COUNT_commit_refused_stale_clock,
+	COUNT_commit_refused_released, COUNT_commit_refused_recovering, COUNT_commit_refused_contested,
+	COUNT_extend_refused_held, COUNT_extend_refused_released, COUNT_extend_refused_barred, COUNT_extend_refused_recovering,
+	COUNT_extend_refused_contested, COUNT_extend_learned, COUNT_extend_not_had, COUNT_extend_contested_ok, COUNT_extend_late, COUNT_extend_unsure,
+	COUNT_withdraw_found, COUNT_withdraw_replaced, COUNT_teach_sent, COUNT_teach_accepted, COUNT_rejoin, COUNT_waited, COUNT_birth, COUNT_drained,
+	COUNT_drain_consumed, COUNT_contested, COUNT_contested_ended, COUNT_released_refused, COUNT_release_resent, COUNT_ceiling_raised,
+	COUNT_vote_held_back, COUNT_turn_given, COUNT_kept_promised, COUNT_turn_given_back, COUNT_turn_rival, COUNT_home_lost, COUNT_waiter_dropped,
+	COUNT_wait_ended, COUNT_try_tie, COUNT_update_refused_ballot, COUNT_update_mismatch, COUNT_update_mismatch_written_back, COUNT_update_taught,
+	COUNT_update_unsure, COUNT_read_indeterminate, COUNT_clock_refused, COUNT_link_reset, COUNT_stood_still, COUNT_answer_late,
+	COUNT_answer_stale_round, COUNT_repeat_joined, COUNT_token_reused, COUNT_persist_failed, COUNT_full, COUNT_busy, COUNT_broken,
+};
+
+void coverage_print(void) {
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		puts(core_count_name(wanted[i]));
+	}
+	for (int i = 0; i < RUN_COUNTS; i++) {
+		puts(run_count_name((enum run_count)i));
+	}
+}
+
+bool coverage_missing(const struct run_totals *totals) {
+	bool missing = false;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		if (totals->counts[wanted[i]] == 0) {
+			printf("never happened: %s\n", core_count_name(wanted[i]));
+			missing = true;
+		}
+	}
+	for (int i = 0; i < RUN_COUNTS; i++) {
+		if (totals->run_counts[i] == 0) {
+			printf("never happened: %s\n", run_count_name((enum run_count)i));
+			missing = true;
+		}
+	}
+	return missing;
+}

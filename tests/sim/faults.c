@@ -1,0 +1,250 @@
+/* What befalls a cluster, at times drawn from the seed. */
+#include "run.h"
+
+static uint32_t any_node(struct run *run) {
+	return (uint32_t)prng_below(&run->prng, run->profile.sim.masters);
+}
+
+static void start_again(void *ctx, uint64_t arg) {
+	struct run *run = ctx;
+	uint32_t node = (uint32_t)arg;
+	if (!sim_node_running(run->sim, node)) {
+		sim_node_start(run->sim, node);
+	}
+}
+
+static void start_later(struct run *run, uint32_t node) {
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->profile.down_max), start_again, run, node);
+}
+
+static void kill(struct run *run, uint32_t node) {
+	sim_node_kill(run->sim, node, prng_chance(&run->prng, 1, 4));
+	start_later(run, node);
+}
+
+static void drain(struct run *run, uint32_t node) {
+	if (!sim_node_running(run->sim, node)) {
+		return;
+	}
+	sim_node_drain(run->sim, node, prng_chance(&run->prng, 1, 6) ? (uint32_t)prng_below(&run->prng, 3) : UINT32_MAX);
+	if (prng_chance(&run->prng, 1, 8)) {
+		sim_node_lose_side_file(run->sim, node);
+	}
+	start_later(run, node);
+	if (prng_chance(&run->prng, 1, 8)) { /* and dies soon after: a side file serves once */
+		start_later(run, node);
+	}
+}
+
+/* The next node every time, each with about the same pause before the one that follows. */
+static void rolling(void *ctx, uint64_t arg) {
+	struct run *run = ctx;
+	uint32_t left = (uint32_t)(arg >> 1);
+	bool drains = arg & 1;
+	if (run->healing || left == 0) {
+		return;
+	}
+	uint32_t node = run->rolling++ % run->profile.sim.masters;
+	if (drains) {
+		drain(run, node);
+	} else {
+		kill(run, node);
+	}
+	span_ns gap = run_scale(run, run->profile.sim.request_timeout, run->profile.down_max + 3 * run->profile.sim.request_timeout);
+	sim_at(run->sim, sim_now(run->sim) + gap, rolling, run, (uint64_t)(left - 1) << 1 | drains);
+}
+
+static void uncut(void *ctx, uint64_t arg) {
+	struct run *run = ctx;
+	sim_cut(run->sim, (uint32_t)(arg >> 32), (uint32_t)arg, false);
+}
+
+static void cut_for(struct run *run, uint32_t from, uint32_t to, span_ns span) {
+	if (from != to) {
+		sim_cut(run->sim, from, to, true);
+		sim_at(run->sim, sim_now(run->sim) + span, uncut, run, (uint64_t)from << 32 | to);
+	}
+}
+
+static void split(struct run *run) {
+	uint64_t side = prng_next(&run->prng);
+	span_ns span = run_scale(run, 10 * SPAN_MS, run->profile.cut_max);
+	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+		for (uint32_t j = 0; j < run->profile.sim.masters; j++) {
+			if ((side >> i & 1) != (side >> j & 1)) {
+				cut_for(run, i, j, span);
+			}
+		}
+	}
+}
+
+static void isolate(struct run *run) {
+	uint32_t node = any_node(run);
+	span_ns span = run_scale(run, 10 * SPAN_MS, run->profile.cut_max);
+	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+		cut_for(run, i, node, span);
+		cut_for(run, node, i, span);
+	}
+}
+
+static void disk_mends(void *ctx, uint64_t arg) {
+	struct run *run = ctx;
+	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min, run->profile.sim.disk_max, false);
+}
+
+static void disk(struct run *run) {
+	uint32_t node = any_node(run);
+	bool fails = prng_chance(&run->prng, 1, 2);
+	sim_trace_fault(run->sim, fails ? "disk fails" : "disk is slow", node, TRACE_NONE, 0);
+	sim_node_disk(run->sim, node, SPAN_MS, 500 * SPAN_MS, fails);
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, 50 * SPAN_MS, SPAN_S), disk_mends, run, node);
+}
+
+/* Within the bound; or, where a node may go astray, one and always the same of its two clocks beyond it. */
+static void rate(struct run *run, bool heal) {
+	uint32_t node = any_node(run);
+	int64_t top = (int64_t)run->profile.sim.drift_ppm * 1000 - 1000;
+	int64_t boot = prng_chance(&run->prng, 1, 2) ? 0 : top, raw = prng_chance(&run->prng, 1, 2) ? boot : prng_between(&run->prng, 0, top);
+	if (run->profile.astray && !heal) {
+		int64_t far = prng_between(&run->prng, -200000000, 300000000);
+		if (node % 2) {
+			boot = far;
+		} else {
+			raw = far;
+		}
+	}
+	sim_node_rates(run->sim, node, boot, raw);
+}
+
+static void slow_link(struct run *run) {
+	uint32_t from = any_node(run), to = any_node(run);
+	sim_link_delay(run->sim, from, to, prng_chance(&run->prng, 1, 3) ? 0 : run_scale(run, 0, run->profile.sim.request_timeout));
+}
+
+static void kill_some(struct run *run) {
+	bool all = prng_chance(&run->prng, 1, 3);
+	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+		if (all || prng_chance(&run->prng, 1, 2)) {
+			kill(run, i);
+		}
+	}
+}
+
+static void client_fault(struct run *run, enum fault fault) {
+	struct caller *c = &run->callers[prng_below(&run->prng, run->profile.clients)];
+	span_ns span = run_scale(run, SPAN_MS, run->profile.pause_max);
+	if (fault == FAULT_CLIENT_PAUSE) {
+		sim_actor_pause(run->sim, &c->actor, span);
+	} else if (fault == FAULT_CLIENT_SUSPEND) {
+		sim_actor_suspend(run->sim, &c->actor, span);
+	} else if (c->session) {
+		sim_session_cut(c->session, span);
+	}
+}
+
+static void befall(struct run *run, enum fault fault) {
+	struct sim *sim = run->sim;
+	switch (fault) {
+	case FAULT_KILL:
+		kill(run, any_node(run));
+		break;
+	case FAULT_KILL_SOME:
+		kill_some(run);
+		break;
+	case FAULT_ROLLING:
+	case FAULT_ROLLING_DRAIN:
+		rolling(run, (uint64_t)(run->profile.sim.masters + prng_below(&run->prng, 3)) << 1 | (fault == FAULT_ROLLING_DRAIN));
+		break;
+	case FAULT_DRAIN:
+		drain(run, any_node(run));
+		break;
+	case FAULT_PAUSE:
+		sim_node_pause(sim, any_node(run), run_scale(run, SPAN_MS, run->profile.pause_max));
+		break;
+	case FAULT_SUSPEND:
+		sim_node_suspend(sim, any_node(run), run_scale(run, SPAN_MS, run->profile.pause_max));
+		break;
+	case FAULT_CUT:
+		cut_for(run, any_node(run), any_node(run), run_scale(run, 10 * SPAN_MS, run->profile.cut_max));
+		break;
+	case FAULT_ISOLATE:
+		isolate(run);
+		break;
+	case FAULT_SPLIT:
+		split(run);
+		break;
+	case FAULT_CLOSE:
+		sim_link_close(sim, any_node(run), any_node(run), prng_chance(&run->prng, 1, 2));
+		break;
+	case FAULT_SLOW_LINK:
+		slow_link(run);
+		break;
+	case FAULT_DISK:
+		disk(run);
+		break;
+	case FAULT_RATE:
+		rate(run, false);
+		break;
+	case FAULT_CLIENT_PAUSE:
+	case FAULT_CLIENT_SUSPEND:
+	case FAULT_CLIENT_CUT:
+		client_fault(run, fault);
+		break;
+	case FAULTS:
+		break;
+	}
+}
+
+static void next_fault(void *ctx, uint64_t arg) {
+	(void)arg;
+	struct run *run = ctx;
+	const struct profile *p = &run->profile;
+	uint64_t total = 0;
+	for (int i = 0; i < FAULTS; i++) {
+		total += p->fault_weight[i];
+	}
+	if (run->healing || total == 0) {
+		return;
+	}
+	uint64_t at = prng_below(&run->prng, total);
+	int fault = 0;
+	for (; at >= p->fault_weight[fault]; fault++) {
+		at -= p->fault_weight[fault];
+	}
+	befall(run, (enum fault)fault);
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, p->fault_every / 4, 2 * p->fault_every), next_fault, run, 0);
+}
+
+void faults_start(struct run *run) {
+	sim_adversary_set(run->sim, &run->profile.adversary);
+	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
+}
+
+/* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */
+static bool worse_than_tcp(const struct sim_adversary *a) {
+	return a->lose_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
+}
+
+void faults_heal(struct run *run) {
+	struct sim *sim = run->sim;
+	bool links = worse_than_tcp(&run->profile.adversary);
+	sim_trace_fault(sim, "HEAL", TRACE_NONE, TRACE_NONE, 0);
+	sim_adversary_set(sim, NULL);
+	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+		for (uint32_t j = 0; j < run->profile.sim.masters; j++) {
+			sim_cut(sim, i, j, false);
+			sim_link_delay(sim, i, j, 0);
+			if (links && i < j) {
+				sim_link_close(sim, i, j, false);
+			}
+		}
+		disk_mends(run, i);
+		sim_node_continue(sim, i);
+		if (!sim_node_running(sim, i)) {
+			sim_node_start(sim, i);
+		}
+		if (run->profile.astray) {
+			sim_node_rates(sim, i, 0, 0);
+		}
+	}
+}

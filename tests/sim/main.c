@@ -1,0 +1,153 @@
+/* pawl-sim: runs seeds of the simulator. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "run.h"
+
+static const char usage[] =
+	"usage: pawl-sim [--seeds N] [--start S] [--check-every N] [--history FILE] [--coverage] [--until-violation]\n"
+	"       pawl-sim --only-seed S [--trace] [--history FILE]\n"
+	"Runs whole clusters on simulated time, one a seed. Exit status 1 after a violation, or with --coverage when something that\n"
+	"has to happen sometimes never did; 2 after a usage error.\n"
+	"  --seeds N          how many (100)\n"
+	"  --start S          the first (1)\n"
+	"  --only-seed S      this one alone\n"
+	"  --trace            prints every event\n"
+	"  --check-every N    the cores' own checks after every Nth step of a node (1; 0: never)\n"
+	"  --history FILE     every operation as a line of JSON\n"
+	"  --counts           prints what happened how often\n"
+	"  --coverage         demands that everything on the list happened at least once\n"
+	"  --wanted           prints that list\n"
+	"  --until-violation  goes on until one is found, at most --seeds N (without it: no limit)\n"
+	"  --progress         a line every few seconds\n";
+
+struct arguments {
+	uint64_t seeds, start, check_every;
+	const char *history;
+	bool trace, coverage, counts, until_violation, progress, wanted, seeds_given;
+};
+
+static bool number(const char *text, uint64_t *out) {
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	if (errno || *end || end == text) {
+		return false;
+	}
+	*out = n;
+	return true;
+}
+
+static bool parse(int argc, char **argv, struct arguments *a) {
+	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
+		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'h' }, { "counts", 0, NULL, 'c' },
+		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
+		{ "wanted", 0, NULL, 'w' }, { NULL, 0, NULL, 0 } };
+	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1 };
+	bool good = true;
+	for (int o; good && (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+		switch (o) {
+		case 'n':
+			good = number(optarg, &a->seeds);
+			a->seeds_given = true;
+			break;
+		case 's':
+			good = number(optarg, &a->start);
+			break;
+		case 'o':
+			good = number(optarg, &a->start);
+			a->seeds = 1;
+			break;
+		case 'e':
+			good = number(optarg, &a->check_every);
+			break;
+		case 'h':
+			a->history = optarg;
+			break;
+		case 't':
+			a->trace = true;
+			break;
+		case 'c':
+			a->counts = true;
+			break;
+		case 'C':
+			a->coverage = true;
+			break;
+		case 'u':
+			a->until_violation = true;
+			break;
+		case 'p':
+			a->progress = true;
+			break;
+		case 'w':
+			a->wanted = true;
+			break;
+		default:
+			good = false;
+			break;
+		}
+	}
+	return good && optind == argc;
+}
+
+static double seconds(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void print_totals(const struct run_totals *t, double took) {
+	printf("seeds=%" PRIu64 " violations=0 operations=%" PRIu64 " frames=%" PRIu64 " steps=%" PRIu64 " virtual_s=%.0f took_s=%.1f seeds/s=%.1f\n",
+		t->runs, t->operations, t->frames, t->steps, (double)t->virtual_ns / 1e9, took, (double)t->runs / took);
+}
+
+static void print_counts(const struct run_totals *t) {
+	for (size_t i = 0; i < COUNT_TOTAL; i++) {
+		printf("count %s %" PRIu64 "\n", core_count_name((enum core_count)i), t->counts[i]);
+	}
+	for (size_t i = 0; i < RUN_COUNTS; i++) {
+		printf("count %s %" PRIu64 "\n", run_count_name((enum run_count)i), t->run_counts[i]);
+	}
+}
+
+int main(int argc, char **argv) {
+	struct arguments a;
+	if (!parse(argc, argv, &a)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (a.wanted) {
+		coverage_print();
+		return 0;
+	}
+	struct run_options options = { .check_every = (uint32_t)a.check_every, .live = a.trace ? stdout : NULL, .program = argv[0] };
+	if (a.history && !(options.history = fopen(a.history, "w"))) {
+		perror(a.history);
+		return 2;
+	}
+	static struct run_totals totals;
+	double began = seconds(), told = began;
+	bool endless = a.until_violation && !a.seeds_given;
+	for (uint64_t i = 0; endless || i < a.seeds; i++) {
+		options.seed = a.start + i;
+		run_seed(&options, &totals);
+		if (a.progress && seconds() - told > 5) {
+			told = seconds();
+			print_totals(&totals, told - began);
+			fflush(stdout);
+		}
+	}
+	print_totals(&totals, seconds() - began);
+	if (a.counts) {
+		print_counts(&totals);
+	}
+	bool missing = a.coverage && coverage_missing(&totals);
+	if (options.history && fclose(options.history)) {
+		perror(a.history);
+		return 2;
+	}
+	return missing ? 1 : 0;
+}

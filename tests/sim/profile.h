@@ -1,0 +1,81 @@
+/* profile.h: what one seed expands to (swarm testing: Groce and others, 2012): each run has its own sizes, timing, habits
+ * of clients and its own few kinds of faults, so that rare combinations come up that an average mix would drown. */
+#ifndef PAWL_SIM_PROFILE_H
+#define PAWL_SIM_PROFILE_H
+
+#include "cluster_sim.h"
+
+/* X(name) */
+#define PROFILE_THEMES(X) \
+	X(quiet)     /* no faults: order of waiting, contention, latency */ \
+	X(mixed)     /* any faults */ \
+	X(restarts)  /* masters come and go, one after the other or all at once */ \
+	X(drains)    /* rolling planned stops, some of which fail */ \
+	X(partition) /* cuts, broken links */ \
+	X(clocks)    /* clocks at the edges of the drift, holders that use their leases to the end */ \
+	X(pauses)    /* nodes and clients that stand still or sleep */ \
+	X(unkind)    /* frames lost, doubled, overtaken: worse than TCP */ \
+	X(targeted)  /* trouble exactly around certain messages */ \
+	X(updates)   /* many updates by callers that share a lock_id */ \
+	X(blind)     /* extensions by callers that keep no deadline, at other nodes */ \
+	X(disks)     /* slow and failing disks, ceilings */ \
+	X(limits)    /* small tables, strangers' identities */
+
+enum profile_theme {
+#define PROFILE_ENUM(name) THEME_##name,
+	PROFILE_THEMES(PROFILE_ENUM)
+#undef PROFILE_ENUM
+	THEMES
+};
+
+enum fault {
+	FAULT_KILL,        /* a process dies and is started again */
+	FAULT_KILL_SOME,   /* several at once, perhaps all */
+	FAULT_ROLLING,     /* one after the other */
+	FAULT_DRAIN,
+	FAULT_ROLLING_DRAIN,
+	FAULT_PAUSE,
+	FAULT_SUSPEND,
+	FAULT_CUT,         /* one way */
+	FAULT_ISOLATE,
+	FAULT_SPLIT,       /* two sides */
+	FAULT_CLOSE,       /* a link breaks, perhaps in mid-frame */
+	FAULT_SLOW_LINK,
+	FAULT_DISK,
+	FAULT_RATE,        /* clocks change their rates */
+	FAULT_CLIENT_PAUSE,
+	FAULT_CLIENT_SUSPEND,
+	FAULT_CLIENT_CUT,
+	FAULTS
+};
+
+enum client_habit { /* weights of what a client does next */
+	HABIT_ACQUIRE, HABIT_GET, HABIT_WAIT, HABIT_LIST, HABIT_WAITERS, HABIT_BREAK, HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND,
+	HABIT_STEAL,
+	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE, HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE,
+	HABITS
+};
+#define HABIT_FIRST_HOLDING HABIT_EXTEND
+
+struct profile {
+	enum profile_theme theme;
+	struct sim_options sim;
+	struct sim_adversary adversary;
+	uint32_t clients, keys;
+	span_ns active;      /* true time with faults */
+	span_ns think_min, think_max;
+	span_ns lease_min, lease_max, wait_max;
+	uint32_t wait_percent, repeat_percent, hold_on_percent; /* hold_on: extends only shortly before the end */
+	uint32_t idle_weight[HABITS]; /* those below HABIT_FIRST_HOLDING, and HABIT_MOVE: while holding nothing */
+	uint32_t hold_weight[HABITS];
+	uint32_t fault_weight[FAULTS];
+	span_ns fault_every; /* mean; 0: never */
+	span_ns down_max, cut_max, pause_max;
+	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
+	bool identities;
+};
+
+void profile_draw(struct profile *p, uint64_t seed);
+void profile_print(const struct profile *p, char *out, size_t size);
+
+#endif

@@ -1,0 +1,215 @@
+/* After the heal (docs/protocol.md, section 8.4): every node votes, every request is answered, a single contender has a free key
+ * within two rounds, a queue is served to the end, and a release wakes the next within two round trips. */
+#include <inttypes.h>
+
+#include "check.h"
+#include "pawl/error.h"
+#include "run.h"
+
+struct probe {
+	struct progress *all;
+	struct sim_actor actor;
+	struct sim_session *session;
+	uint32_t number, lock;
+	struct instant sent;
+	int64_t asked, granted; /* true time */
+	int error;
+	bool answered, released;
+};
+#define PROBES 5
+struct progress {
+	struct run *run;
+	struct probe probes[PROBES];
+	uint32_t count, served;
+	uint32_t key;
+	int64_t last_release;
+	span_ns worst_hand_off;
+};
+
+/* ---- bounds: of one message between nodes, and of one step ---- */
+
+static span_ns hop(const struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	return o->delay_max + o->loop_lag_max + 20 * SPAN_US;
+}
+
+static span_ns session_hop(const struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	return o->session_delay_max + o->loop_lag_max + 20 * SPAN_US;
+}
+
+/* Two rounds; a vote may have to wait for the ceiling to be raised. */
+static span_ns single_bound(const struct run *run) {
+	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+}
+
+static span_ns hand_off_bound(const struct run *run) {
+	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+}
+
+/* ---- probes ---- */
+
+static void release(void *ctx, uint64_t arg) {
+	(void)arg;
+	struct probe *p = ctx;
+	struct run *run = p->all->run;
+	char key[16];
+	struct core_request r = { .op = CORE_RELEASE, .key = sim_name_key(key, p->all->key), .lock_id = checker_lock_id(run->checker, p->lock) };
+	struct checker_op op = { .op = CORE_RELEASE, .client = p->actor.number, .key = p->all->key, .lock = p->lock };
+	checker_forget(run->checker, &p->actor, p->lock);
+	checker_lock_end(run->checker, p->lock);
+	p->all->last_release = sim_now(run->sim);
+	checker_invoked(run->checker, sim_send(p->session, &r), &op);
+}
+
+static void probe_reply(void *ctx, const struct sim_reply *reply) {
+	struct probe *p = ctx;
+	struct run *run = p->all->run;
+	checker_returned(run->checker, reply->r.id, reply, CHECKER_NO_VALUE);
+	if (reply->r.op == CORE_RELEASE) {
+		p->released = reply->r.error == 0;
+		if (!p->released) {
+			sim_at(run->sim, sim_now(run->sim) + 5 * SPAN_MS, release, p, 0);
+		}
+		return;
+	}
+	p->answered = true;
+	p->error = reply->r.error;
+	p->granted = sim_now(run->sim);
+	if (p->error) { /* where little fits, some are turned away */
+		p->all->served += run->profile.theme == THEME_limits && (p->error == PAWL_EFULL || p->error == PAWL_EBUSY);
+		return;
+	}
+	checker_believe(run->checker, &p->actor, p->lock, instant_add(p->sent, reply->r.valid), reply->r.token);
+	if (p->all->last_release) {
+		span_ns took = p->granted - p->all->last_release;
+		p->all->worst_hand_off = took > p->all->worst_hand_off ? took : p->all->worst_hand_off;
+	}
+	p->all->served++;
+	sim_at(run->sim, sim_now(run->sim) + 3 * SPAN_MS, release, p, 0);
+}
+
+static void probe_closed(void *ctx) {
+	struct probe *p = ctx;
+	checker_violation(p->all->run->checker, "progress", p->all->key, "a connection broke although nothing was wrong any more");
+}
+
+static void probe_start(struct progress *all, uint32_t number, uint32_t node, span_ns wait) {
+	struct run *run = all->run;
+	struct probe *p = &all->probes[number];
+	char key[16];
+	*p = (struct probe){ .all = all, .number = number, .asked = sim_now(run->sim) };
+	sim_actor_init(run->sim, &p->actor, 100 + number);
+	p->session = sim_connect(run->sim, &p->actor, node, (struct sim_handler){ probe_reply, probe_closed, p });
+	uint32_t value = ++run->values;
+	p->lock = checker_lock_new(run->checker, all->key, value);
+	span_ns lease = run->profile.sim.max_lease;
+	struct core_request r = { .op = CORE_ACQUIRE, .key = sim_name_key(key, all->key), .lock_id = checker_lock_id(run->checker, p->lock),
+		.lease = lease, .wait = wait, .owner = slice_str("probe") };
+	struct checker_op op = { .op = CORE_ACQUIRE, .client = p->actor.number, .key = all->key, .lock = p->lock, .lease = lease, .wait = wait,
+		.expect = CHECKER_NO_VALUE, .value = value };
+	p->sent = sim_actor_clock(run->sim, &p->actor);
+	checker_invoked(run->checker, sim_send(p->session, &r), &op);
+}
+
+static bool probes_done(void *ctx) {
+	const struct progress *all = ctx;
+	for (uint32_t i = 0; i < all->count; i++) {
+		if (!all->probes[i].answered || (!all->probes[i].error && !all->probes[i].released)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- demands ---- */
+
+static bool callers_done(void *ctx) {
+	const struct run *run = ctx;
+	for (uint32_t i = 0; i < run->profile.clients; i++) {
+		if (!caller_done(&run->callers[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void demand_answers(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	span_ns limit = run->profile.wait_max + 2 * o->max_lease + 20 * o->request_timeout + 2 * o->promise_timeout + run->profile.pause_max + 2 * SPAN_S;
+	if (sim_run_until(run->sim, callers_done, run, limit)) {
+		return;
+	}
+	for (uint32_t i = 0; i < run->profile.clients; i++) {
+		const struct caller *c = &run->callers[i];
+		for (int j = 0; j < CALLER_PENDING; j++) {
+			const struct pending *p = &c->pending[j];
+			if (p->id) {
+				uint32_t key = p->lock == TRACE_NONE ? TRACE_NONE : checker_lock_key(run->checker, p->lock);
+				checker_violation(run->checker, "progress (every request is answered)", key, "client %" PRIu32 " waits for request %" PRIu64
+					" (operation %d, L%" PRIu32 ") at n%" PRIu32, i, p->id, (int)p->op, p->lock, c->node + 1);
+			}
+		}
+		CHECK(c->state == CALLER_IDLE);
+	}
+}
+
+static void demand_votes(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	span_ns lease = span_grow(o->max_lease, 3 * o->drift_ppm);
+	if (sim_run_until(run->sim, sim_all_voting, run->sim, lease + 10 * o->request_timeout + 2 * SPAN_S)) {
+		return;
+	}
+	for (uint32_t i = 0; i < o->masters; i++) {
+		struct core_status status;
+		core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i), &status);
+		if (status.state != CORE_VOTING) {
+			checker_violation(run->checker, "progress (every node votes)", TRACE_NONE, "n%" PRIu32 " does not vote: state %d, waits for %s, %.3f s left",
+				i + 1, (int)status.state, status.waits_for ? status.waits_for : "nothing", (double)status.left / 1e9);
+		}
+	}
+}
+
+static void demand_single(struct run *run) {
+	struct progress all = { .run = run, .count = 1, .key = run->profile.keys + 1 };
+	for (uint32_t node = 0; node < run->profile.sim.masters && node < 3; node++) {
+		all.key = (uint32_t)prng_below(&run->prng, run->profile.keys + 2);
+		probe_start(&all, 0, node, 0);
+		sim_run_until(run->sim, probes_done, &all, 10 * run->profile.sim.request_timeout);
+		const struct probe *p = &all.probes[0];
+		if (!p->answered || p->error) {
+			checker_violation(run->checker, "progress (a free key is had)", all.key, "asked at n%" PRIu32 ": %s", node + 1,
+				p->answered ? pawl_error_code(p->error) : "no answer");
+		}
+		if (p->granted - p->asked > single_bound(run)) {
+			checker_violation(run->checker, "progress (two rounds)", all.key, "a free key was had after %.3f ms, at most %.3f are allowed",
+				(double)(p->granted - p->asked) / 1e6, (double)single_bound(run) / 1e6);
+		}
+		all.last_release = 0;
+	}
+}
+
+static void demand_queue(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	struct progress all = { .run = run, .count = PROBES, .key = (uint32_t)prng_below(&run->prng, run->profile.keys) };
+	for (uint32_t i = 0; i < PROBES; i++) {
+		probe_start(&all, i, (uint32_t)prng_below(&run->prng, o->masters), 30 * SPAN_S);
+	}
+	span_ns limit = PROBES * (hand_off_bound(run) + 10 * SPAN_MS) + 8 * hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
+	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES) {
+		checker_violation(run->checker, "progress (the queue is served)", all.key, "%" PRIu32 " of %d waiters had the key within %.3f ms",
+			all.served, PROBES, (double)limit / 1e6);
+	}
+	if (run->profile.theme != THEME_limits && all.worst_hand_off > hand_off_bound(run)) {
+		checker_violation(run->checker, "progress (a release wakes the next)", all.key, "it took %.3f ms, at most %.3f are allowed",
+			(double)all.worst_hand_off / 1e6, (double)hand_off_bound(run) / 1e6);
+	}
+}
+
+void progress_demand(struct run *run) {
+	demand_votes(run);
+	demand_answers(run);
+	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
+	demand_single(run);
+	demand_queue(run);
+}

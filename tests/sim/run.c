@@ -1,0 +1,66 @@
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+const char *run_count_name(enum run_count count) {
+	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
+		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared" };
+	return names[count];
+}
+
+static void add_totals(const struct run *run, struct run_totals *totals) {
+	const uint64_t *counts = sim_counts(run->sim);
+	for (size_t i = 0; i < COUNT_TOTAL; i++) {
+		totals->counts[i] += counts[i];
+	}
+	for (size_t i = 0; i < RUN_COUNTS; i++) {
+		totals->run_counts[i] += run->counts[i];
+	}
+	totals->runs++;
+	totals->operations += checker_operations(run->checker);
+	totals->frames += sim_frames(run->sim);
+	totals->steps += sim_steps(run->sim);
+	totals->virtual_ns += sim_now(run->sim);
+}
+
+static void live(struct run *run) {
+	sim_start_all(run->sim);
+	for (uint32_t i = 0; i < run->profile.clients; i++) {
+		caller_start(run, i);
+	}
+	faults_start(run);
+	sim_run_for(run->sim, run->profile.active);
+	run->healing = true;
+	faults_heal(run);
+	progress_demand(run);
+}
+
+void run_seed(const struct run_options *options, struct run_totals *totals) {
+	struct run *run = calloc(1, sizeof *run);
+	CHECK(run != NULL);
+	char setup[512], replay[256];
+	profile_draw(&run->profile, options->seed);
+	run->profile.sim.check_every = options->check_every;
+	profile_print(&run->profile, setup, sizeof setup);
+	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 " --trace", options->program, options->seed);
+	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
+	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
+		run->public_locks[i] = TRACE_NONE;
+	}
+	run->sim = sim_new(&run->profile.sim);
+	sim_trace(run->sim)->live = options->live;
+	if (options->live) {
+		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
+	}
+	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
+		.history = options->history, .masters = run->profile.sim.masters });
+	live(run);
+	add_totals(run, totals);
+	checker_free(run->checker);
+	sim_free(run->sim);
+	free(run->locks);
+	free(run);
+}

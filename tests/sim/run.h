@@ -1,0 +1,113 @@
+/* run.h: one run: a cluster, its checker, its clients and its faults, all drawn from one seed. */
+#ifndef PAWL_SIM_RUN_H
+#define PAWL_SIM_RUN_H
+
+#include "checker.h"
+#include "profile.h"
+
+/* What happened at the clients; the core cannot count it. */
+enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
+	RUN_SHARED, RUN_COUNTS };
+const char *run_count_name(enum run_count count);
+
+struct lock_info { /* what clients tell each other about a lock_id */
+	uint32_t seen_value; /* a value that somebody saw; CHECKER_NO_VALUE */
+	struct ballot seq;   /* a write that somebody saw, and its value */
+	uint32_t seq_value;
+	uint32_t first_value; /* what its acquires write */
+	uint32_t identity;    /* whose it is */
+};
+
+#define CALLER_PENDING 6
+struct pending {
+	uint64_t id; /* 0: free */
+	enum core_op op;
+	uint32_t lock, value;
+	struct instant sent;
+	bool kept;   /* EXTEND: with deadline_kept */
+	bool second; /* over the session that was left open behind */
+};
+
+enum caller_state { CALLER_IDLE, CALLER_ACQUIRING, CALLER_HOLDING };
+
+struct caller {
+	struct run *run;
+	struct sim_actor actor;
+	uint32_t number, node, identity;
+	struct sim_session *session, *second; /* second: where a request was left under way */
+	enum caller_state state;
+	uint32_t lock;
+	struct instant deadline;
+	uint64_t token;
+	span_ns lease, wait;
+	bool refused_badly;  /* an acquire of this lock failed so that it has to be released */
+	uint64_t patience;   /* number of the timer that counts */
+	struct pending pending[CALLER_PENDING];
+};
+
+#define PUBLIC_LOCKS 8
+#define CALLERS_MAX 16
+struct run {
+	struct sim *sim;
+	struct checker *checker;
+	struct profile profile;
+	struct prng prng;
+	bool healing;
+	struct caller callers[CALLERS_MAX];
+	struct lock_info *locks;
+	size_t lock_capacity;
+	uint32_t public_locks[PUBLIC_LOCKS]; /* of late, for others to join in */
+	uint32_t values;
+	uint64_t counts[RUN_COUNTS];
+	uint32_t rolling; /* the node that comes next */
+};
+
+struct run_options {
+	uint64_t seed;
+	uint32_t check_every;
+	FILE *history, *live;
+	const char *program;
+};
+struct run_totals {
+	uint64_t runs, operations, frames, steps;
+	int64_t virtual_ns;
+	uint64_t counts[COUNT_TOTAL], run_counts[RUN_COUNTS];
+};
+/* Runs one seed; a violation ends the program. */
+void run_seed(const struct run_options *options, struct run_totals *totals);
+
+/* coverage.c: names what has to happen sometimes and never did. */
+bool coverage_missing(const struct run_totals *totals);
+void coverage_print(void);
+
+/* caller.c: what clients do */
+void caller_start(struct run *run, uint32_t number);
+void caller_free(struct caller *c);
+bool caller_done(const struct caller *c); /* while healing: holds nothing and waits for nothing */
+bool caller_send(struct caller *c, const struct core_request *request, struct pending pending, const struct checker_op *op);
+void caller_release(struct caller *c, uint32_t lock);
+void caller_connect(struct caller *c, bool leave_open);
+struct lock_info *caller_info(struct run *run, uint32_t lock);
+span_ns run_scale(struct run *run, span_ns low, span_ns high);
+
+/* caller_ops.c: requests */
+void caller_acquire_new(struct caller *c);
+void caller_acquire_send(struct caller *c); /* for c->lock: first time or repeated */
+void caller_extend(struct caller *c, uint32_t lock, bool kept);
+void caller_update(struct caller *c, uint32_t lock);
+void caller_habit(struct caller *c, enum client_habit habit);
+
+/* caller_answers.c: what the answers mean to a client */
+void caller_reply(void *ctx, const struct sim_reply *reply);
+void caller_closed(void *ctx);
+struct pending *caller_pending(struct caller *c, uint64_t id);
+bool caller_awaits(const struct caller *c, enum core_op op, uint32_t lock);
+
+/* faults.c */
+void faults_start(struct run *run);
+void faults_heal(struct run *run); /* everything goes on and is linked again */
+
+/* progress.c */
+void progress_demand(struct run *run); /* after the heal */
+
+#endif

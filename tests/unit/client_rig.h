@@ -1,0 +1,30 @@
+/* client_rig.h: a client with clocks that the test moves, two fake nodes, and one loop for all of them. */
+#ifndef PAWL_TESTS_CLIENT_RIG_H
+#define PAWL_TESTS_CLIENT_RIG_H
+
+#include "fake_node.h"
+#include "hub.h"
+
+#define RIG_NODES 2
+
+struct rig {
+	struct allocator alloc;
+	struct alloc_counter counter;
+	struct env env;
+	struct instant now;
+	struct event_base *base;
+	struct fake_node nodes[RIG_NODES];
+	struct pawl *client;
+};
+
+void rig_open(struct rig *r, const struct pawl_options *options); /* endpoints, base are set here; options may be NULL */
+void rig_close(struct rig *r);                                    /* checks that no memory is left */
+
+void rig_settle(struct rig *r);                /* until nothing moves any more (at most a second of real time) */
+void rig_pass(struct rig *r, span_ns time);    /* both clocks move on, in small steps, and everything that follows happens */
+void rig_jump(struct rig *r, span_ns boot, span_ns raw); /* the clocks move at once, as after a pause; nobody has run yet */
+
+/* Callback for pawl_start: keeps the result in a struct pawl_result *. */
+void rig_done(struct pawl_result *take_result, void *arg);
+
+#endif

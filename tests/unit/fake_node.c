@@ -1,0 +1,215 @@
+#include "fake_node.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+
+void fake_open(struct fake_node *n) {
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(addr);
+	*n = (struct fake_node){ .alloc = alloc_libc(NULL), .valid_permille = 990 };
+	n->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	CHECK(n->fd >= 0 && bind(n->fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(n->fd, 16) == 0);
+	CHECK(getsockname(n->fd, (struct sockaddr *)&addr, &size) == 0);
+	n->port = ntohs(addr.sin_port);
+	(void)snprintf(n->endpoint, sizeof(n->endpoint), "127.0.0.1:%u", n->port);
+	for (size_t i = 0; i < FAKE_CONNS; i++) {
+		n->conns[i].fd = -1;
+		n->conns[i].node = n;
+	}
+}
+
+static void conn_close(struct fake_conn *c) {
+	if (c->fd >= 0) {
+		event_free(c->event);
+		close(c->fd);
+		buffer_done(&c->in);
+		buffer_done(&c->out);
+		c->fd = -1;
+	}
+}
+
+static struct client_facts facts = { .node = "fake", .role = "master" };
+
+static void answer_batch(struct fake_node *n, const struct client_request *r, struct buffer *out) {
+	struct client_extended items[CLIENT_LOCKS_MAX];
+	n->locks_last = r->lock_count;
+	n->locks_max = r->lock_count > n->locks_max ? r->lock_count : n->locks_max;
+	for (size_t i = 0; i < r->lock_count; i++) {
+		int error = i % 2 == 1 ? n->error_of_item : 0;
+		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id, .token = n->token, .acks = 3,
+			.quorum = 2, .valid = r->locks[i].lease / 1000 * n->valid_permille };
+	}
+	CHECK(client_batch_encode(r->msgid, items, r->lock_count, &facts, out) == 0);
+}
+
+static struct core_reply reply_of(struct fake_node *n, const struct client_request *r) {
+	struct core_reply reply = { .op = r->core.op, .error = n->error, .quorum = 2, .votes = 3, .acks = 3 };
+	reply.lock_id = r->core.lock_id;
+	reply.token = r->method == CLIENT_ACQUIRE ? ++n->token : n->token;
+	reply.valid = r->core.lease / 1000 * n->valid_permille;
+	reply.waited = n->waited;
+	reply.released = r->method == CLIENT_RELEASE;
+	reply.value_seq = (struct ballot){ 7, 8, 9 };
+	if (r->method == CLIENT_GET || r->method == CLIENT_WAIT || n->error == PAWL_EHELD) {
+		reply.held = true;
+		reply.entry = (struct core_entry){ .key = r->core.key, .owner = slice_str("somebody"), .value = slice_str("something"),
+			.token = 41, .remaining = 5 * SPAN_S, .value_seq = { 1, 2, 3 } };
+	}
+	return reply;
+}
+
+static void answer(struct fake_conn *c, const struct client_request *r) {
+	struct fake_node *n = c->node;
+	int error = 0;
+	if (r->method == CLIENT_PING) {
+		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
+	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error) {
+		answer_batch(n, r, &c->out);
+	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS) {
+		error = client_done_encode(r->msgid, &c->out);
+	} else if (n->error && n->error != PAWL_EHELD) {
+		struct client_refusal refusal = { .error = n->error };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
+	} else {
+		struct core_reply reply = reply_of(n, r);
+		error = client_reply_encode(r->msgid, &reply, &facts, &c->out);
+	}
+	CHECK(error == 0);
+}
+
+static void conn_flush(struct fake_conn *c) {
+	while (c->out.size) {
+		ssize_t sent = send(c->fd, c->out.data, c->out.size, MSG_NOSIGNAL);
+		if (sent <= 0) {
+			return; /* the client is gone; what is asked of this node is small enough never to block */
+		}
+		buffer_consume(&c->out, (size_t)sent);
+	}
+}
+
+static void note(struct fake_node *n, const struct client_request *r) {
+	n->asked[r->method]++;
+	n->last = *r;
+	n->last_lock_id = r->core.lock_id;
+	size_t size = r->core.key.size < sizeof(n->last_key) - 1 ? r->core.key.size : sizeof(n->last_key) - 1;
+	if (size) {
+		memcpy(n->last_key, r->core.key.data, size);
+	}
+	n->last_key[size] = '\0';
+}
+
+/* False: the connection is closed. */
+static bool serve(struct fake_conn *c, const struct client_request *r) {
+	struct fake_node *n = c->node;
+	note(n, r);
+	switch (n->mood) {
+	case FAKE_ANSWERS:
+	case FAKE_HOLDS_BACK:
+		answer(c, r);
+		return true;
+	case FAKE_SILENT:
+		return true;
+	case FAKE_KEEPS_ONE_IN:
+		if (r->method == CLIENT_PING) {
+			answer(c, r);
+		}
+		return true;
+	case FAKE_HANGS_UP:
+		conn_close(c);
+		return false;
+	case FAKE_TALKS_ROT:
+		CHECK(buffer_append(&c->out, "HTTP/1.1 400 Bad Request\r\n\r\n", 28) == 0);
+		return true;
+	}
+	return true;
+}
+
+static void serve_all(struct fake_conn *c) {
+	size_t size;
+	while (client_scan(&c->scanner, &client_request_limits, buffer_slice(&c->in), &size) == CLIENT_SCAN_COMPLETE) {
+		struct client_request r;
+		struct client_refusal refusal;
+		CHECK(client_request_decode(&c->node->decoder, slice_of(c->in.data, size), &r, &refusal) == 0);
+		if (!serve(c, &r)) {
+			return;
+		}
+		buffer_consume(&c->in, size);
+	}
+	if (c->node->mood != FAKE_HOLDS_BACK) {
+		conn_flush(c);
+	}
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg) {
+	struct fake_conn *c = arg;
+	(void)what;
+	uint8_t *room = buffer_reserve(&c->in, 1 << 16);
+	CHECK(room);
+	ssize_t got = recv((int)fd, room, 1 << 16, 0);
+	if (got <= 0) {
+		if (got == 0 || errno != EAGAIN) {
+			conn_close(c);
+		}
+		return;
+	}
+	buffer_commit(&c->in, (size_t)got);
+	c->node->reads++;
+	serve_all(c);
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *arg) {
+	struct fake_node *n = arg;
+	(void)what;
+	struct fake_conn *c = n->conns;
+	while (c->fd >= 0) {
+		c++;
+		CHECK(c < n->conns + FAKE_CONNS);
+	}
+	int accepted = accept4((int)fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (accepted < 0) {
+		return;
+	}
+	*c = (struct fake_conn){ .node = n, .fd = accepted };
+	buffer_init(&c->in, &n->alloc, 8 << 20);
+	buffer_init(&c->out, &n->alloc, 8 << 20);
+	c->event = event_new(n->base, accepted, EV_READ | EV_PERSIST, on_readable, c);
+	CHECK(c->event && event_add(c->event, NULL) == 0);
+	n->accepted++;
+}
+
+void fake_attach(struct fake_node *n, struct event_base *base) {
+	n->base = base;
+	client_decoder_init(&n->decoder, &n->alloc);
+	n->event = event_new(base, n->fd, EV_READ | EV_PERSIST, on_accept, n);
+	CHECK(n->event && event_add(n->event, NULL) == 0);
+}
+
+void fake_let_go(struct fake_node *n) {
+	for (size_t i = 0; i < FAKE_CONNS; i++) {
+		if (n->conns[i].fd >= 0) {
+			conn_flush(&n->conns[i]);
+		}
+	}
+}
+
+void fake_hang_up(struct fake_node *n) {
+	for (size_t i = 0; i < FAKE_CONNS; i++) {
+		conn_close(&n->conns[i]);
+	}
+}
+
+void fake_close(struct fake_node *n) {
+	fake_hang_up(n);
+	if (n->event) {
+		event_free(n->event);
+	}
+	client_decoder_done(&n->decoder);
+	close(n->fd);
+}

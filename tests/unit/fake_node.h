@@ -1,0 +1,62 @@
+/* fake_node.h: a node for the tests of the client: speaks the protocol on a loopback port, on the test's own loop, and does what
+ * the test says. It keeps no leases. */
+#ifndef PAWL_TESTS_FAKE_NODE_H
+#define PAWL_TESTS_FAKE_NODE_H
+
+#include <event2/event.h>
+
+#include "client.h"
+
+#define FAKE_CONNS 16
+#define FAKE_HELD_ANSWERS 64
+
+enum fake_mood {
+	FAKE_ANSWERS,
+	FAKE_SILENT,       /* reads, answers nothing at all */
+	FAKE_KEEPS_ONE_IN, /* answers pings only */
+	FAKE_HOLDS_BACK,   /* answers everything at fake_let_go */
+	FAKE_HANGS_UP,     /* closes the connection instead of answering */
+	FAKE_TALKS_ROT     /* answers what is no MessagePack-RPC */
+};
+
+struct fake_node;
+struct fake_conn {
+	struct fake_node *node;
+	int fd;
+	struct event *event;
+	struct buffer in, out;
+	struct client_scanner scanner;
+};
+
+struct fake_node {
+	struct event_base *base;
+	int fd;
+	unsigned port;
+	char endpoint[32];
+	struct event *event;
+	struct fake_conn conns[FAKE_CONNS];
+	struct allocator alloc;
+	struct client_decoder decoder;
+
+	enum fake_mood mood;
+	int error;             /* answered to everything but pings, 0: success */
+	int error_of_item;     /* of every second lock of a batch */
+	uint64_t token;        /* of the last acquire */
+	uint32_t valid_permille; /* of the lease; 990 */
+	span_ns waited;
+
+	unsigned asked[CLIENT_METHODS], accepted;
+	struct client_request last; /* without what it borrows */
+	struct id128 last_lock_id;
+	char last_key[64];
+	size_t locks_last, locks_max; /* in a batch */
+	unsigned reads;               /* how many reads brought requests */
+};
+
+void fake_open(struct fake_node *n);                             /* listens; the port is known */
+void fake_attach(struct fake_node *n, struct event_base *base);  /* serves on that loop */
+void fake_let_go(struct fake_node *n);                           /* sends what was held back */
+void fake_hang_up(struct fake_node *n);                          /* closes every connection */
+void fake_close(struct fake_node *n);
+
+#endif

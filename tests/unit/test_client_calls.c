@@ -1,0 +1,373 @@
+/* Requests of the client: answers, refusals, nodes that fail, hang or talk rot, and who may do what when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "client_rig.h"
+
+#include <unistd.h>
+
+static const struct pawl_bytes key = { "k", 1 };
+
+static struct pawl_result *ask(struct rig *r, const struct pawl_request *request) {
+	struct pawl_result *result = NULL;
+	assert_int_equal(pawl_start(r->client, request, rig_done, &result, NULL), 0);
+	rig_settle(r);
+	return result;
+}
+
+static void an_acquire_tells_token_and_time(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .lease_ms = 10000 };
+	struct pawl_result *result = ask(&r, &request);
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_int_equal(result->token, 1);
+	assert_int_equal(result->valid_ms, 9900);
+	assert_false(pawl_id_none(&result->lock_id));
+	assert_string_equal(result->endpoint, r.nodes[0].endpoint);
+	assert_string_equal(r.nodes[0].last_key, "k");
+	const struct pawl_value *token = pawl_value_get(result->tree, "token");
+	assert_non_null(token);
+	assert_int_equal(token->integer, 1);
+	rig_jump(&r, 9 * SPAN_S, 0);
+	assert_int_equal(pawl_result_valid_ms(result), 900);
+	rig_jump(&r, 0, 10 * SPAN_S);
+	assert_int_equal(pawl_result_valid_ms(result), 0);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_refusal_names_the_holder(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].error = PAWL_EHELD;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_EHELD);
+	assert_true(result->entry.held);
+	assert_string_equal(result->entry.owner.data, "somebody");
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void reads_give_the_entry(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_true(result->entry.held);
+	assert_int_equal(result->entry.token, 41);
+	assert_int_equal(result->entry.value_seq.size, 20);
+	assert_string_equal(result->entry.value.data, "something");
+	assert_string_equal(result->role, "master");
+	assert_int_equal(result->age_ms, -1);
+	assert_true(r.nodes[0].last.core.quorum);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].error = PAWL_ENOQUORUM;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void the_next_endpoint_is_asked_with_the_same_lock_id(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HANGS_UP;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
+	assert_true(id128_equal(r.nodes[0].last_lock_id, r.nodes[1].last_lock_id));
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HANGS_UP; /* and may have committed */
+	r.nodes[1].error = PAWL_EHELD;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_EHELD);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void an_update_whose_answer_is_lost_is_unsure_and_not_repeated(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HANGS_UP;
+	struct pawl_request request = { .method = PAWL_UPDATE, .key = key, .value = pawl_str("v"), .lock_id = { { 1 } } };
+	struct pawl_result *result = ask(&r, &request);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_EUNSURE);
+	assert_int_equal(r.nodes[1].asked[CLIENT_UPDATE], 0);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_drain_is_never_repeated_at_another_node(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HANGS_UP;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_DRAIN });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ECLOSED);
+	assert_int_equal(r.nodes[1].asked[CLIENT_DRAIN], 0);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_node_that_talks_rot_is_left(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_TALKS_ROT;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_PING });
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_silent_node_is_pinged_then_left(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_SILENT;
+	struct pawl_result *result = NULL;
+	struct pawl_request request = { .method = PAWL_GET, .key = key };
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 1100 * SPAN_MS);
+	assert_null(result);
+	assert_int_equal(r.nodes[0].asked[CLIENT_PING], 1);
+	rig_pass(&r, 1100 * SPAN_MS);
+	assert_non_null(result);
+	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_wait_that_is_pinged_may_last(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
+	struct pawl_result *result = NULL;
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 20000 };
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 15 * SPAN_S);
+	assert_null(result);
+	assert_int_equal(r.nodes[0].accepted, 1);
+	assert_int_equal(r.nodes[1].accepted, 0);
+	rig_pass(&r, 11 * SPAN_S);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ETIMEOUT);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_repeated_wait_asks_for_the_time_that_is_left(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
+	r.nodes[1].mood = FAKE_KEEPS_ONE_IN;
+	struct pawl_call *call;
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 20000 };
+	assert_int_equal(pawl_start(r.client, &request, NULL, NULL, &call), 0);
+	rig_pass(&r, 5 * SPAN_S);
+	fake_hang_up(&r.nodes[0]);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].last.core.wait, 15 * SPAN_S);
+	pawl_cancel(call);
+	rig_close(&r);
+}
+
+static void no_node_means_unreachable_after_the_timeout(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	struct pawl_result *result = NULL;
+	struct pawl_request request = { .method = PAWL_PING, .timeout_ms = 3000 };
+	for (size_t i = 0; i < RIG_NODES; i++) {
+		event_free(r.nodes[i].event);
+		r.nodes[i].event = NULL;
+		close(r.nodes[i].fd);
+		r.nodes[i].fd = -1;
+	}
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 2900 * SPAN_MS);
+	assert_null(result);
+	rig_pass(&r, 200 * SPAN_MS);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_EUNREACHABLE);
+	assert_non_null(strstr(result->message, "refused"));
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void what_is_started_in_one_turn_arrives_in_one_read(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	pawl_result_free(ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
+	unsigned reads = r.nodes[0].reads;
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key };
+	struct pawl_result *results[256] = { 0 };
+	for (size_t i = 0; i < 256; i++) {
+		assert_int_equal(pawl_start(r.client, &request, rig_done, &results[i], NULL), 0);
+	}
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 256);
+	assert_int_equal(r.nodes[0].reads, reads + 1);
+	for (size_t i = 0; i < 256; i++) {
+		assert_non_null(results[i]);
+		assert_int_equal(results[i]->error, 0);
+		pawl_result_free(results[i]);
+	}
+	rig_close(&r);
+}
+
+static void a_canceled_acquire_has_no_callback_and_is_released(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
+	struct pawl_result *result = NULL;
+	struct pawl_call *call;
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 1000 };
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, &call), 0);
+	rig_settle(&r);
+	pawl_cancel(call);
+	rig_settle(&r);
+	assert_null(result);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
+	rig_close(&r);
+}
+
+static void freeing_the_client_cancels_what_is_under_way(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_SILENT;
+	struct pawl_result *result = NULL;
+	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING }, rig_done, &result, NULL), 0);
+	rig_settle(&r);
+	pawl_free(r.client);
+	r.client = NULL;
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ECANCELED);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void free_the_client(struct pawl_result *take_result, void *arg) {
+	struct rig *r = arg;
+	pawl_result_free(take_result);
+	pawl_free(r->client);
+	r->client = NULL;
+}
+
+static void a_callback_may_free_the_client(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	struct pawl_result *other = NULL;
+	struct pawl_request request = { .method = PAWL_PING };
+	assert_int_equal(pawl_start(r.client, &request, free_the_client, &r, NULL), 0);
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &other, NULL), 0);
+	rig_settle(&r);
+	assert_null(r.client);
+	assert_non_null(other);
+	assert_int_equal(other->error, PAWL_ECANCELED);
+	pawl_result_free(other);
+	rig_close(&r);
+}
+
+static void blocking_calls_are_refused_on_the_programs_loop(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	struct pawl_result *result;
+	assert_int_equal(pawl_call(r.client, &(struct pawl_request){ .method = PAWL_PING }, &result), PAWL_EINVAL);
+	assert_null(result);
+	assert_int_equal(pawl_poll(r.client, 0), PAWL_EINVAL);
+	rig_close(&r);
+}
+
+static void requests_that_make_no_sense_are_refused_at_once(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	const struct pawl_request bad[] = {
+		{ .method = (enum pawl_method)99 },
+		{ .method = PAWL_RELEASE, .key = key },
+		{ .method = PAWL_UPDATE, .key = key },
+		{ .method = PAWL_EXTEND, .key = key },
+		{ .method = PAWL_GET, .key = { NULL, 4 } },
+		{ .method = PAWL_UPDATE, .key = key, .lock_id = { { 1 } }, .expect_seq = { "short", 5 } },
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(pawl_start(r.client, &bad[i], NULL, NULL, NULL), PAWL_EINVAL);
+	}
+	struct pawl_request large = { .method = PAWL_ACQUIRE, .key = key, .value = { "", (size_t)4 << 20 } };
+	assert_int_equal(pawl_start(r.client, &large, NULL, NULL, NULL), PAWL_ETOOLARGE);
+	rig_close(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_acquire_tells_token_and_time),
+		cmocka_unit_test(a_refusal_names_the_holder),
+		cmocka_unit_test(reads_give_the_entry),
+		cmocka_unit_test(an_acquire_that_failed_in_the_commit_is_released),
+		cmocka_unit_test(the_next_endpoint_is_asked_with_the_same_lock_id),
+		cmocka_unit_test(a_refusal_after_a_repeat_is_released_all_the_same),
+		cmocka_unit_test(an_update_whose_answer_is_lost_is_unsure_and_not_repeated),
+		cmocka_unit_test(a_drain_is_never_repeated_at_another_node),
+		cmocka_unit_test(a_node_that_talks_rot_is_left),
+		cmocka_unit_test(a_silent_node_is_pinged_then_left),
+		cmocka_unit_test(a_wait_that_is_pinged_may_last),
+		cmocka_unit_test(a_repeated_wait_asks_for_the_time_that_is_left),
+		cmocka_unit_test(no_node_means_unreachable_after_the_timeout),
+		cmocka_unit_test(what_is_started_in_one_turn_arrives_in_one_read),
+		cmocka_unit_test(a_canceled_acquire_has_no_callback_and_is_released),
+		cmocka_unit_test(freeing_the_client_cancels_what_is_under_way),
+		cmocka_unit_test(a_callback_may_free_the_client),
+		cmocka_unit_test(blocking_calls_are_refused_on_the_programs_loop),
+		cmocka_unit_test(requests_that_make_no_sense_are_refused_at_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
