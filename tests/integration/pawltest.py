@@ -116,7 +116,12 @@ class Client:
             self.socket = socket.create_connection(split(address), timeout)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
-            self.socket = tls.wrap_socket(self.socket)
+            plain = self.socket
+            try:
+                self.socket = tls.wrap_socket(plain, server_hostname=split(address)[0])
+            except BaseException:
+                plain.close()
+                raise
         self.input, self.last, self.answers = b"", 0, {}
 
     def send(self, method, **params):
@@ -303,7 +308,6 @@ class Cluster:
 
 def tls_context(ca, cert=None, key=None):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
     context.load_verify_locations(ca)
     if cert:
         context.load_cert_chain(cert, key)

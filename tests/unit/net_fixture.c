@@ -1,5 +1,6 @@
 #include "net_fixture.h"
 
+#include <dirent.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -20,10 +21,20 @@ void net_fixture_init(struct net_fixture *f) {
 	CHECK(mkdtemp(f->dir));
 }
 
+static void net_fixture_remove_dir(const char *path) {
+	DIR *dir = opendir(path);
+	CHECK(dir);
+	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+		if (entry->d_name[0] != '.') {
+			CHECK(unlinkat(dirfd(dir), entry->d_name, 0) == 0);
+		}
+	}
+	closedir(dir);
+	CHECK(rmdir(path) == 0);
+}
+
 void net_fixture_done(struct net_fixture *f) {
-	char command[128];
-	snprintf(command, sizeof command, "rm -r '%s'", f->dir);
-	CHECK(system(command) == 0);
+	net_fixture_remove_dir(f->dir);
 	X509_free(f->ca);
 	EVP_PKEY_free(f->ca_key);
 	net_loop_done(&f->loop);

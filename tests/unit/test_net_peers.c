@@ -8,7 +8,6 @@
 #include "peers.h" /* before unistd.h, which has an F_LOCK of its own */
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,0 +1,170 @@
+"""Who is let in with which certificate. The certificates are made by the openssl program."""
+
+import os
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import pawltest
+from pawltest import Closed, Cluster, Refused, pack
+
+PAWLD = None
+REFUSED = (Closed, ConnectionResetError, BrokenPipeError, ssl.SSLError)
+
+
+class Certificates:
+    """An authority in a directory, and what it signed."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        self.run("req", "-x509", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt", "-days", "2")
+
+    def run(self, *arguments, **options):
+        subprocess.run(("openssl",) + arguments + (("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+                       if arguments[0] == "req" else ()), cwd=self.dir, check=True, stderr=subprocess.DEVNULL, **options)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def make(self, name, uri, serial=None):
+        self.run("req", "-subj", "/CN=%s" % name, "-keyout", name + ".key", "-out", name + ".csr")
+        with open(self.path(name + ".ext"), "w") as f:
+            f.write("subjectAltName = URI:%s, IP:127.0.0.1\n" % uri)
+        self.run("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial", str(serial or 7),
+                 "-days", "2", "-extfile", name + ".ext", "-out", name + ".crt")
+
+    def context(self, name=None):
+        return pawltest.tls_context(self.path("ca.crt"), *([self.path(name + ".crt"), self.path(name + ".key")] if name else []))
+
+
+class Tls(unittest.TestCase):
+    auth = "required"
+
+    def setUp(self):
+        directory = tempfile.mkdtemp(prefix="pawl-tls-")
+        self.addCleanup(shutil.rmtree, directory)
+        self.certificates = Certificates(directory)
+        for name in "abc":
+            self.certificates.make(name, "pawl:node:" + name)
+        self.certificates.make("alice", "pawl:client:alice")
+        self.certificates.make("bob", "pawl:client:bob")
+
+    def section(self, _, name):
+        c = self.certificates
+        return "ca = %s\ncert = %s\nkey = %s\nclient_auth = %s\n[acl]\nadmin = alice\n" % (
+            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), self.auth)
+
+    def cluster(self, **options):
+        cluster = Cluster(PAWLD, tls=self.section, **options)
+        self.addCleanup(cluster.__exit__)
+        return cluster
+
+    def connect(self, cluster, name, certificate):
+        client = cluster.client(name, tls=self.certificates.context(certificate))
+        self.addCleanup(client.close)
+        return client
+
+    def refused(self, cluster, context):
+        """Refused at the latest with the first answer: in TLS 1.3 a client learns after its own handshake that it is."""
+        with self.assertRaises(REFUSED):
+            with cluster.client("a", tls=context) as client:
+                client.call("ping")
+
+    def test_nodes_and_clients_with_certificates_work_together(self):
+        cluster = self.cluster().__enter__()
+        alice, bob = self.connect(cluster, "a", "alice"), self.connect(cluster, "b", "bob")
+        got = bob.call("acquire", key="k", lease_ms=20000)
+        # The lock_id is the proof of holding: for the identity that acquired it, and for administrators.
+        self.assertIn("lock_id", bob.call("get", key="k"))
+        self.assertIn("lock_id", alice.call("get", key="k", consistency="quorum"))
+        self.certificates.make("carol", "pawl:client:carol")
+        carol = self.connect(cluster, "b", "carol")
+        self.assertNotIn("lock_id", carol.call("get", key="k"))
+        with self.assertRaises(Refused) as caught:
+            carol.call("acquire", key="k", lease_ms=20000, lock_id=got["lock_id"])
+        self.assertIn(caught.exception.code, ("denied", "held"))
+        with self.assertRaises(Refused) as caught:
+            bob.call("drain")
+        self.assertEqual(caught.exception.code, "denied")
+        self.stranger_cannot_speak_as_a_peer(cluster)
+        self.nobody_gets_in_without(cluster)
+
+    def nobody_gets_in_without(self, cluster):
+        self.refused(cluster, self.certificates.context())  # no certificate
+        with self.assertRaises(REFUSED):
+            with cluster.client("a") as plain:
+                plain.call("ping")
+        old = self.certificates.context("alice")
+        old.minimum_version = ssl.TLSVersion.TLSv1_2
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.refused(cluster, old)
+        # A node's certificate is no client's.
+        node = self.connect(cluster, "a", "b")
+        self.assertEqual(node.read()[2]["code"], "denied")
+        self.refused(cluster, self.certificates.context("b"))
+
+    def stranger_cannot_speak_as_a_peer(self, cluster):
+        """b listens to a. Alice has a certificate of the same authority and says that she is a; so does node c."""
+        for certificate, voting in (("alice", 3), ("c", 3)):
+            lines = len(cluster.nodes["b"].lines)
+            hello = pack({"pawl": [1, 1], "features": 0, "cluster": "test", "node": "a", "id": b"i" * 16, "boot": 1})
+            raw = socket.create_connection(pawltest.split(cluster.peers["b"]), pawltest.PATIENCE)
+            with self.certificates.context(certificate).wrap_socket(raw, server_hostname="127.0.0.1") as peer:
+                peer.sendall(struct.pack(">I", len(hello)) + hello)
+                try:
+                    while peer.recv(4096):
+                        pass
+                except (ConnectionResetError, ssl.SSLError):
+                    pass
+            cluster.nodes["b"].wait_log("its certificate is not the one of the node", start=lines)
+            self.assertEqual(self.connect(cluster, "b", "bob").call("status")["voting"], voting)
+
+    def test_a_node_does_not_start_with_anothers_certificate(self):
+        cluster = self.cluster()
+        cluster.write_configs()
+        shutil.copy(self.certificates.path("b.crt"), self.certificates.path("a.crt"))
+        shutil.copy(self.certificates.path("b.key"), self.certificates.path("a.key"))
+        node = cluster.start("a")
+        self.assertNotEqual(node.wait(), 0)
+        self.assertIn("pawl:node:a", node.log())
+
+    def test_certificates_are_reloaded_for_new_connections(self):
+        cluster = self.cluster(masters=1).__enter__()
+        before = self.connect(cluster, "a", "alice")
+        self.assertEqual(int(before.socket.getpeercert()["serialNumber"], 16), 7)
+        self.certificates.make("a", "pawl:node:a", serial=4711)
+        cluster.nodes["a"].signal(signal.SIGHUP)
+        cluster.nodes["a"].wait_log(" reloaded ")
+        after = self.connect(cluster, "a", "alice")
+        self.assertEqual(int(after.socket.getpeercert()["serialNumber"], 16), 4711)
+        self.assertEqual(before.call("ping")["node"], "a")
+        lines = len(cluster.nodes["a"].lines)
+        with open(self.certificates.path("a.crt"), "w") as f:
+            f.write("no certificate\n")
+        cluster.nodes["a"].signal(signal.SIGHUP)
+        cluster.nodes["a"].wait_log(" reload_refused ", "a.crt", start=lines)
+        self.assertEqual(self.connect(cluster, "a", "alice").call("ping")["node"], "a")
+
+
+class TlsOptional(Tls):
+    """The same with client_auth = optional: without a certificate one has no name, and no rights of an administrator."""
+    auth = "optional"
+
+    def nobody_gets_in_without(self, cluster):
+        nameless = self.connect(cluster, "a", None)
+        nameless.call("acquire", key="n", lease_ms=1000)
+        self.assertNotIn("lock_id", nameless.call("get", key="k"))
+        with self.assertRaises(Refused):
+            nameless.call("drain")
+
+    test_a_node_does_not_start_with_anothers_certificate = None
+    test_certificates_are_reloaded_for_new_connections = None
+
+
+if __name__ == "__main__":
+    pawltest.main(globals())
