@@ -21,7 +21,9 @@ void drain_start(struct core *core) {
 		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 			attempt_fail(core, op, PAWL_ERECOVERING);
 		} else if (op->state != OP_LOCAL) {
-			op_reply_all(core, op, PAWL_ERECOVERING);
+			/* A half-done write may still take effect (section 2, Update). */
+			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
+			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);
 			op_free(core, op);
 		}
 	}
