@@ -92,9 +92,9 @@ void commit_judge(struct core *core, struct op *op, bool over) {
 	if (acks >= core->quorum) {
 		held(core, op);
 	} else if (over || acks + open < core->quorum) {
-		bool by_record = op_votes(core, op, VOTE_BIT(VOTE_HELD)) != 0;
+		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
 		bool full = op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum;
-		attempt_fail(core, op, by_record ? PAWL_EHELD : full ? PAWL_EFULL : PAWL_ENOQUORUM);
+		attempt_fail(core, op, full ? PAWL_EFULL : PAWL_ENOQUORUM);
 	}
 }
 
