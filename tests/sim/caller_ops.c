@@ -133,16 +133,18 @@ static void read_key(struct caller *c, enum core_op kind, uint32_t key, bool quo
 	caller_send(c, &r, (struct pending){ .op = kind, .lock = TRACE_NONE }, &op);
 }
 
-static void break_key(struct caller *c, uint32_t key) {
+/* An administrator names the token that it saw. */
+static void break_lock(struct caller *c) {
 	struct run *run = c->run;
 	uint32_t lock = public_lock(run);
-	struct core_request r = { .op = CORE_BREAK, .admin = true, .now = prng_chance(&run->prng, 1, 2) };
-	if (lock != TRACE_NONE) {
-		key = checker_lock_key(run->checker, lock);
+	uint64_t token = lock == TRACE_NONE ? 0 : checker_lock_token(run->checker, lock);
+	if (token == 0) {
+		return;
 	}
-	struct checker_op op = { .op = CORE_BREAK, .client = c->number, .key = key, .lock = TRACE_NONE };
+	struct core_request r = { .op = CORE_BREAK, .admin = true, .now = prng_chance(&run->prng, 1, 2), .token = token };
+	struct checker_op op = { .op = CORE_BREAK, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = TRACE_NONE };
 	if (r.now) {
-		checker_break(run->checker, key, 0);
+		checker_lock_end(run->checker, lock);
 	}
 	caller_send(c, &r, (struct pending){ .op = CORE_BREAK, .lock = TRACE_NONE }, &op);
 }
@@ -205,7 +207,7 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 		read_key(c, CORE_WAITERS, key, false);
 		break;
 	case HABIT_BREAK:
-		break_key(c, key);
+		break_lock(c);
 		break;
 	case HABIT_STEAL:
 		steal(c);

@@ -84,6 +84,10 @@ bool checker_lock_ended(const struct checker *c, uint32_t lock) {
 	return c->locks[lock].ended;
 }
 
+uint64_t checker_lock_token(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].answered;
+}
+
 /* FE: no two lock_ids of a key are answered with the same token (section 8.2). Returns the lock that has it already. */
 static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint64_t token) {
 	if (2 * (c->token_count + 1) > c->token_capacity) {

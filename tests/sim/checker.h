@@ -34,8 +34,7 @@ uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
 /* Released, broken, or never to be believed again: all beliefs in it end. */
 void checker_lock_end(struct checker *c, uint32_t lock);
 bool checker_lock_ended(const struct checker *c, uint32_t lock);
-/* break --now by token: the lock_ids of the key that were answered with it may not be believed any more. */
-void checker_break(struct checker *c, uint32_t key, uint64_t token);
+uint64_t checker_lock_token(const struct checker *c, uint32_t lock); /* the highest it was answered with, 0: none */
 
 /* ---- operations ---- */
 #define CHECKER_NO_VALUE UINT32_MAX

@@ -89,19 +89,6 @@ void checker_lock_end(struct checker *c, uint32_t lock) {
 	}
 }
 
-void checker_break(struct checker *c, uint32_t key, uint64_t token) {
-	for (uint32_t i = 0; i < c->lock_count; i++) {
-		if (c->locks[i].key == key && (token == 0 || c->locks[i].answered == token)) {
-			checker_lock_end(c, i);
-		}
-	}
-	for (struct belief *b = checker_key(c, key)->beliefs; b; b = b->next) {
-		if (token == 0 || b->token == token) {
-			checker_lock_end(c, b->lock);
-		}
-	}
-}
-
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key) {
 	if (key >= c->key_count) {
 		return NULL;
