@@ -1,0 +1,129 @@
+/* evented.c: a program with a libevent loop of its own that leads while it holds a key.
+ *
+ *     cc evented.c $(pkg-config --cflags --libs pawl libevent_core) -o evented
+ *     ./evented 127.0.0.1:7117 leader-of-the-printers
+ *
+ * Everything happens in the loop: the acquire waits there, the lease is renewed there, and a callback tells when to stop.
+ * Ends on SIGINT or SIGTERM, after having let go of the key. */
+#include <event2/event.h>
+#include <inttypes.h>
+#include <pawl/pawl.h>
+#include <signal.h>
+#include <stdio.h>
+
+struct app {
+	struct event_base *base;
+	struct pawl *client;
+	struct pawl_call *campaign; /* the acquire under way */
+	struct pawl_lock *lock;     /* while leading */
+	struct event *tick, *interrupt, *terminate;
+	const char *key;
+	bool stopping;
+};
+
+static void campaign(struct app *app);
+
+static void on_released(struct pawl_result *take_result, void *arg) {
+	struct app *app = arg;
+	printf("released\n");
+	pawl_result_free(take_result);
+	event_base_loopbreak(app->base);
+}
+
+static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
+	struct app *app = arg;
+	printf("lost: %s; %" PRId64 " ms to stop in\n", pawl_error_message(cause), pawl_lock_valid_ms(lock));
+	event_del(app->tick); /* stop what the lock protects: here and now */
+	pawl_lock_free(lock);
+	app->lock = NULL;
+	campaign(app);
+}
+
+static void on_acquired(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
+	struct app *app = arg;
+	app->campaign = NULL;
+	if (take_lock) {
+		static const struct timeval period = { .tv_usec = 100000 };
+		printf("leading with token %" PRIu64 "\n", pawl_lock_token(take_lock));
+		fflush(stdout);
+		app->lock = take_lock;
+		event_add(app->tick, &period);
+	} else if (take_result->error != PAWL_ECANCELED) {
+		printf("not leading: %s\n", take_result->message);
+		campaign(app); /* each try waits at the node for its turn: no pause is needed in between */
+	}
+	pawl_result_free(take_result);
+}
+
+static void campaign(struct app *app) {
+	struct pawl_lock_options wanted = { .key = pawl_str(app->key), .lease_ms = 3000, .wait_ms = 60000, .on_lost = on_lost,
+		.arg = app };
+	int error = app->stopping ? 0 : pawl_lock_start(app->client, &wanted, on_acquired, app, &app->campaign);
+	if (error) {
+		fprintf(stderr, "%s\n", pawl_error_message(error));
+		event_base_loopbreak(app->base);
+	}
+}
+
+/* What only the leader does, ten times a second. */
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+	struct app *app = arg;
+	(void)fd;
+	(void)what;
+	if (pawl_lock_valid_ms(app->lock) > 0) { /* cheap: reads only the clock */
+		printf("tick\n");
+		fflush(stdout);
+	}
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg) {
+	struct app *app = arg;
+	(void)number;
+	(void)what;
+	if (app->stopping) {
+		event_base_loopbreak(app->base); /* the second one: without waiting for the release */
+		return;
+	}
+	app->stopping = true;
+	event_del(app->tick);
+	if (!app->lock || pawl_lock_release_start(app->lock, on_released, app) != 0) {
+		event_base_loopbreak(app->base);
+	}
+	app->lock = NULL;
+}
+
+static bool set_up(struct app *app) {
+	app->tick = event_new(app->base, -1, EV_PERSIST, on_tick, app);
+	app->interrupt = evsignal_new(app->base, SIGINT, on_signal, app);
+	app->terminate = evsignal_new(app->base, SIGTERM, on_signal, app);
+	return app->tick && app->interrupt && app->terminate && event_add(app->interrupt, NULL) == 0
+		&& event_add(app->terminate, NULL) == 0;
+}
+
+int main(int argc, char **argv) {
+	if (argc != 3) {
+		fprintf(stderr, "usage: evented ENDPOINTS KEY\n");
+		return 2;
+	}
+	struct app app = { .base = event_base_new(), .key = argv[2] };
+	struct pawl_options options = { .endpoints = argv[1], .base = app.base };
+	const char *problem = "no event loop";
+	if (!app.base || pawl_new(&options, &app.client, &problem) != 0) {
+		fprintf(stderr, "%s\n", problem);
+		return 2;
+	}
+	bool ready = set_up(&app);
+	if (ready) {
+		campaign(&app);
+		event_base_dispatch(app.base);
+	}
+	pawl_free(app.client); /* a campaign under way ends in here */
+	struct event *events[] = { app.tick, app.interrupt, app.terminate };
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		if (events[i]) {
+			event_free(events[i]);
+		}
+	}
+	event_base_free(app.base);
+	return ready ? 0 : 1;
+}
