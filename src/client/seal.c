@@ -76,8 +76,10 @@ static bool expect_host(SSL *ssl, const char *host) {
 	if (is_address(host)) {
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
 	}
+	char name[256]; /* OpenSSL's macro for the name that is asked for takes no const */
+	(void)snprintf(name, sizeof(name), "%s", host);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
 int seal_init(struct seal *s, SSL_CTX *context, const char *host) {

@@ -8,9 +8,22 @@ static struct instant rig_now(void *ctx) {
 	return ((struct rig *)ctx)->now;
 }
 
-void rig_open(struct rig *r, const struct pawl_options *options) {
-	*r = (struct rig){ .now = { 1000 * SPAN_S, 900 * SPAN_S } };
-	r->alloc = alloc_libc(&r->counter);
+static void *rig_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct rig *r = ctx;
+	if (new_size > old_size) {
+		r->allocations++;
+		if (r->allocations >= r->fail_from && r->allocations - r->fail_from < r->fail_count) {
+			r->failed++;
+			return NULL;
+		}
+	}
+	return r->counted.resize(r->counted.ctx, p, old_size, new_size);
+}
+
+static int rig_begin(struct rig *r, const struct pawl_options *options) {
+	r->now = (struct instant){ 1000 * SPAN_S, 900 * SPAN_S };
+	r->counted = alloc_libc(&r->counter);
+	r->alloc = (struct allocator){ rig_resize, r };
 	r->env = (struct env){ .alloc = &r->alloc, .now = rig_now, .ctx = r, .manual = true };
 	r->base = event_base_new();
 	CHECK(r->base);
@@ -24,7 +37,17 @@ void rig_open(struct rig *r, const struct pawl_options *options) {
 	o.endpoints = endpoints;
 	o.base = r->base;
 	const char *problem;
-	CHECK(hub_new(&o, &r->env, &r->client, &problem) == 0);
+	return hub_new(&o, &r->env, &r->client, &problem);
+}
+
+void rig_open(struct rig *r, const struct pawl_options *options) {
+	*r = (struct rig){ 0 };
+	CHECK(rig_begin(r, options) == 0);
+}
+
+int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count) {
+	*r = (struct rig){ .fail_from = fail_from, .fail_count = fail_count };
+	return rig_begin(r, NULL);
 }
 
 void rig_close(struct rig *r) {

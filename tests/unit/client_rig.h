@@ -10,6 +10,10 @@
 struct rig {
 	struct allocator alloc;
 	struct alloc_counter counter;
+	struct allocator counted;
+	uint64_t allocations; /* asked for so far */
+	uint64_t fail_from, fail_count; /* refused are those with these numbers, from 1 on */
+	uint64_t failed;
 	struct env env;
 	struct instant now;
 	struct event_base *base;
@@ -18,6 +22,8 @@ struct rig {
 };
 
 void rig_open(struct rig *r, const struct pawl_options *options); /* endpoints, base are set here; options may be NULL */
+/* As rig_open, but refuses allocations, so that there may be no client: 0 or PAWL_ENOMEM. */
+int rig_open_short(struct rig *r, uint64_t fail_from, uint64_t fail_count);
 void rig_close(struct rig *r);                                    /* checks that no memory is left */
 
 void rig_settle(struct rig *r);                /* until nothing moves any more (at most a second of real time) */

@@ -1,0 +1,124 @@
+/* Every allocation of a client's session fails in turn: once, and from then on. Nothing crashes, nothing leaks, every call has
+ * one outcome, and nobody is told to hold what was not granted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "client_rig.h"
+
+#define FAILURES_MAX 2000 /* far above what the session needs: it must end by itself */
+
+struct session {
+	struct rig rig;
+	unsigned outcomes;
+	struct pawl_lock *lock;
+};
+
+static void count(struct pawl_result *take_result, void *arg) {
+	struct session *s = arg;
+	s->outcomes++;
+	assert_non_null(take_result->message);
+	pawl_result_free(take_result);
+}
+
+static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
+	struct session *s = arg;
+	s->outcomes++;
+	s->lock = take_lock;
+	assert_true((take_lock != NULL) == (take_result->error == 0));
+	pawl_result_free(take_result);
+}
+
+static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
+	struct session *s = arg;
+	(void)cause;
+	assert_ptr_equal(lock, s->lock);
+}
+
+/* How many of them were accepted, and owe an outcome. */
+static unsigned ask_everything(struct session *s) {
+	const struct pawl_bytes key = pawl_str("some key");
+	const struct pawl_id id = { { 7 } };
+	const struct pawl_extend_item items[] = { { .key = key, .lock_id = id }, { .key = key, .lock_id = { { 8 } } } };
+	const struct pawl_request requests[] = {
+		{ .method = PAWL_ACQUIRE, .key = key, .value = pawl_str("some value"), .lock_id = id },
+		{ .method = PAWL_EXTEND, .locks = items, .lock_count = 2 },
+		{ .method = PAWL_UPDATE, .key = key, .lock_id = id, .value = pawl_str("another value"), .expect = pawl_str("x") },
+		{ .method = PAWL_GET, .key = key },
+		{ .method = PAWL_STATUS },
+		{ .method = PAWL_RELEASE, .key = key, .lock_id = id },
+	};
+	unsigned accepted = 0;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		int error = pawl_start(s->rig.client, &requests[i], count, s, NULL);
+		assert_true(error == 0 || error == PAWL_ENOMEM);
+		accepted += error == 0;
+	}
+	return accepted;
+}
+
+/* False: memory sufficed, this was the last one. */
+static bool session_runs_short(uint64_t fail_from, uint64_t fail_count) {
+	struct session s = { 0 };
+	unsigned owed = 0;
+	if (rig_open_short(&s.rig, fail_from, fail_count) == 0) {
+		struct pawl_lock_options o = { .key = pawl_str("kept"), .lease_ms = 900, .on_lost = on_lost, .arg = &s };
+		owed += pawl_lock_start(s.rig.client, &o, on_locked, &s, NULL) == 0;
+		rig_settle(&s.rig);
+		rig_pass(&s.rig, 600 * SPAN_MS); /* it is renewed */
+		owed += ask_everything(&s);
+		rig_settle(&s.rig);
+		fake_hang_up(&s.rig.nodes[0]);
+		owed += ask_everything(&s);
+		rig_pass(&s.rig, 400 * SPAN_MS);
+		if (s.lock) {
+			owed += pawl_lock_release_start(s.lock, count, &s) == 0;
+		}
+		rig_settle(&s.rig);
+	} else {
+		s.rig.client = NULL;
+	}
+	bool failed = s.rig.failed > 0;
+	rig_close(&s.rig);
+	assert_int_equal(s.outcomes, owed);
+	return failed;
+}
+
+static void one_allocation_fails(void **state) {
+	(void)state;
+	uint64_t n = 1;
+	while (session_runs_short(n, 1)) {
+		n++;
+		assert_true(n < FAILURES_MAX);
+	}
+	assert_true(n > 30);
+}
+
+static void memory_is_short_from_then_on(void **state) {
+	(void)state;
+	uint64_t n = 1;
+	while (session_runs_short(n, UINT64_MAX)) {
+		n++;
+		assert_true(n < FAILURES_MAX);
+	}
+}
+
+static void memory_is_short_for_a_while(void **state) {
+	(void)state;
+	uint64_t n = 1;
+	while (session_runs_short(n, 5)) {
+		n++;
+		assert_true(n < FAILURES_MAX);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_allocation_fails),
+		cmocka_unit_test(memory_is_short_from_then_on),
+		cmocka_unit_test(memory_is_short_for_a_while),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

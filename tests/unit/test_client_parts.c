@@ -1,0 +1,194 @@
+/* The small parts of the client: endpoints, identities, trees, options. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "endpoint.h"
+#include "env.h"
+#include "pawl/pawl.h"
+#include "prng.h"
+#include "tree.h"
+
+static void endpoints_of_every_kind_are_understood(void **state) {
+	(void)state;
+	struct endpoint_list list;
+	const char *problem;
+	const char *text = "a.example:7000, tls://b:1 ,unix:/run/pawl.sock,[::1]:7117,tls://[2001:db8::1]:65535";
+	assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, text, &problem), 0);
+	assert_int_equal(list.count, 5);
+	assert_string_equal(list.items[0].host, "a.example");
+	assert_string_equal(list.items[0].port, "7000");
+	assert_true(list.items[1].tls);
+	assert_string_equal(list.items[1].text, "tls://b:1");
+	assert_true(list.items[2].local);
+	assert_string_equal(list.items[2].host, "/run/pawl.sock");
+	assert_string_equal(list.items[3].host, "::1");
+	assert_string_equal(list.items[4].host, "2001:db8::1");
+	assert_true(list.items[4].tls);
+	endpoint_list_done(&list);
+}
+
+static void endpoints_that_cannot_be_are_refused_with_a_reason(void **state) {
+	(void)state;
+	char long_host[600], many[200] = "a:1";
+	memset(long_host, 'a', sizeof(long_host));
+	(void)snprintf(long_host + sizeof(long_host) - 4, 4, ":77");
+	for (int i = 0; i < 32; i++) {
+		memcpy(many + 3 + (size_t)i * 4, ",a:1", 5);
+	}
+	const char *bad[] = { NULL, "", "a", "a:", ":7", "a:0", "a:65536", "a:7x", "a:123456", "::1:7", "[::1]", "[]:7", "[::1:7",
+		"http://a:1", "tls://", "tls://a", "unix:", "a:1,", ",a:1", "a:1,,b:2", "a:1 b:2", long_host, many };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct endpoint_list list;
+		const char *problem = NULL;
+		assert_int_equal(endpoint_list_parse(&list, env_system()->alloc, bad[i], &problem), PAWL_EINVAL);
+		assert_non_null(problem);
+		assert_null(list.items);
+	}
+}
+
+static void an_endpoint_goes_through_its_addresses_and_starts_again(void **state) {
+	(void)state;
+	struct endpoint e = { .host = "127.0.0.1", .port = "7000" };
+	const struct endpoint_address *a = endpoint_address(&e);
+	assert_non_null(a);
+	assert_int_equal(e.address_count, 1);
+	assert_false(endpoint_next_address(&e));
+	assert_int_equal(e.address_count, 0);
+	assert_non_null(endpoint_address(&e));
+}
+
+static void an_id_survives_being_written(void **state) {
+	(void)state;
+	struct pawl_id id, back, other;
+	char text[PAWL_ID_TEXT];
+	assert_int_equal(pawl_id_new(&id), 0);
+	assert_int_equal(pawl_id_new(&other), 0);
+	assert_memory_not_equal(&id, &other, sizeof(id));
+	pawl_id_format(&id, text);
+	assert_int_equal(strlen(text), 32);
+	assert_int_equal(pawl_id_parse(text, &back), 0);
+	assert_memory_equal(&id, &back, sizeof(id));
+}
+
+static void text_that_is_no_id_is_refused(void **state) {
+	(void)state;
+	const char *bad[] = { NULL, "", "00", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0",
+		"0123456789abcdef0123456789abcdeg" };
+	struct pawl_id id = { { 1 } };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(pawl_id_parse(bad[i], &id), PAWL_EINVAL);
+	}
+	assert_int_equal(pawl_id_parse("0123456789ABCDEF0123456789abcdef", &id), 0);
+	assert_int_equal(id.bytes[7], 0xef);
+}
+
+static int tree(struct arena *arena, const char *bytes, size_t size, struct pawl_value *out) {
+	struct slice in = slice_of(bytes, size);
+	int error = tree_read(arena, &in, out);
+	return error ? error : (in.size == 0 ? 0 : PAWL_EPROTOCOL);
+}
+#define TREE(arena, text, out) tree(arena, text, sizeof(text) - 1, out)
+
+static void a_tree_has_what_was_written(void **state) {
+	(void)state;
+	struct arena arena;
+	struct pawl_value v;
+	arena_init(&arena, env_system()->alloc, 1 << 20);
+	assert_int_equal(TREE(&arena, "\x83\xa1" "a\x92\xc0\xc3\xa1" "b\xd1\xff\x00\xc4\x01" "c\xcb\x3f\xf8\0\0\0\0\0\0", &v), 0);
+	assert_int_equal(v.kind, PAWL_MAP);
+	assert_int_equal(v.count, 3);
+	const struct pawl_value *a = pawl_value_get(&v, "a"), *b = pawl_value_get(&v, "b"), *c = pawl_value_get(&v, "c");
+	assert_true(a && a->kind == PAWL_ARRAY && a->count == 2 && a->items[1].boolean);
+	assert_true(b && b->kind == PAWL_INT && b->integer == -256);
+	assert_true(c && c->kind == PAWL_REAL && c->real > 1.49 && c->real < 1.51);
+	assert_null(pawl_value_get(&v, "d"));
+	assert_null(pawl_value_get(a, "a"));
+	assert_null(pawl_value_get(NULL, "a"));
+	assert_int_equal(TREE(&arena, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", &v), 0);
+	assert_true(v.above);
+	assert_int_equal((uint64_t)v.integer, UINT64_MAX);
+	assert_int_equal(TREE(&arena, "\xe0", &v), 0);
+	assert_int_equal(v.integer, -32);
+	assert_int_equal(TREE(&arena, "\xd3\x80\0\0\0\0\0\0\0", &v), 0);
+	assert_int_equal(v.integer, INT64_MIN);
+	assert_int_equal(TREE(&arena, "\xca\xbf\x80\0\0", &v), 0);
+	assert_true(v.real < -0.99 && v.real > -1.01);
+	arena_done(&arena);
+}
+
+static void announced_sizes_are_not_believed(void **state) {
+	(void)state;
+	struct arena arena;
+	struct pawl_value v;
+	arena_init(&arena, env_system()->alloc, 1 << 16);
+	assert_int_equal(TREE(&arena, "\xdd\x00\xff\xff\xff", &v), PAWL_EPROTOCOL);
+	assert_int_equal(TREE(&arena, "\xdf\x10\x00\x00\x00", &v), PAWL_EPROTOCOL);
+	assert_int_equal(TREE(&arena, "\xdb\xff\xff\xff\xff" "abc", &v), PAWL_EPROTOCOL);
+	assert_int_equal(TREE(&arena, "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\xc0", &v), PAWL_EPROTOCOL);
+	assert_int_equal(TREE(&arena, "", &v), PAWL_EPROTOCOL);
+	arena_done(&arena);
+}
+
+static void random_bytes_are_read_or_refused(void **state) {
+	(void)state;
+	struct prng p;
+	struct arena arena;
+	prng_init(&p, 20261121);
+	arena_init(&arena, env_system()->alloc, 1 << 20);
+	for (int round = 0; round < 20000; round++) {
+		uint8_t bytes[64];
+		size_t size = (size_t)prng_below(&p, sizeof(bytes));
+		for (size_t i = 0; i < size; i++) {
+			bytes[i] = (uint8_t)prng_next(&p);
+		}
+		struct slice in = slice_of(bytes, size);
+		struct pawl_value v;
+		int error = tree_read(&arena, &in, &v);
+		assert_true(error == 0 || error == PAWL_EPROTOCOL);
+		arena_reset(&arena);
+	}
+	arena_done(&arena);
+}
+
+static void options_that_cannot_be_are_refused_with_a_reason(void **state) {
+	(void)state;
+	const struct {
+		struct pawl_options options;
+		int error;
+		const char *says;
+	} bad[] = {
+		{ { .endpoints = NULL }, PAWL_EINVAL, "no endpoint" },
+		{ { .endpoints = "nowhere" }, PAWL_EINVAL, "host:port" },
+		{ { .endpoints = "tls://a:1" }, PAWL_ETLS, "CA file" },
+		{ { .endpoints = "tls://a:1", .ca_file = "/nonexistent" }, PAWL_ETLS, "/nonexistent" },
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct pawl *client = NULL;
+		const char *message = NULL;
+		assert_int_equal(pawl_new(&bad[i].options, &client, &message), bad[i].error);
+		assert_non_null(message);
+		assert_non_null(strstr(message, bad[i].says));
+		assert_null(client);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(endpoints_of_every_kind_are_understood),
+		cmocka_unit_test(endpoints_that_cannot_be_are_refused_with_a_reason),
+		cmocka_unit_test(an_endpoint_goes_through_its_addresses_and_starts_again),
+		cmocka_unit_test(an_id_survives_being_written),
+		cmocka_unit_test(text_that_is_no_id_is_refused),
+		cmocka_unit_test(a_tree_has_what_was_written),
+		cmocka_unit_test(announced_sizes_are_not_believed),
+		cmocka_unit_test(random_bytes_are_read_or_refused),
+		cmocka_unit_test(options_that_cannot_be_are_refused_with_a_reason),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
