@@ -5,7 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export LC_ALL=C.UTF-8
 
 # Debian 12's names. Building the programs, and what the tests need besides.
-packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libevent-dev libssl-dev libinih-dev
+packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libevent-dev libssl-dev
 	libjansson-dev libsystemd-dev)
 packages_run=(openssl procps)
 packages_test=(clang libclang-rt-dev llvm libcmocka-dev libmsgpack-dev iproute2 nftables faketime)
