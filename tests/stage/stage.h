@@ -1,0 +1,150 @@
+/* stage.h: a few real cores on a stage, moved by hand: nothing is delivered, no time passes and no node dies unless the test
+ * says so. Messages go through the real codec and wait in the links, so that a test stops the cluster between any two of them.
+ * All memory comes from the allocators handed in, so that a whole stage can also be copied and put back (tests/model).
+ */
+#ifndef PAWL_TESTS_STAGE_H
+#define PAWL_TESTS_STAGE_H
+
+#include "alloc.h"
+#include "buffer.h"
+#include "core.h"
+#include "peer.h"
+#include "pawl/error.h"
+
+#define STAGE_NODES 5
+#define STAGE_REPLIES 256
+#define STAGE_NOTES 256
+#define STAGE_TEXT 96
+#define STAGE_ROWS 8
+
+struct stage_options {
+	uint32_t masters; /* n1, n2, ...; index 0, 1, ... is also the core's slot */
+	span_ns max_lease, request_timeout, promise_timeout;
+	uint32_t drift_ppm;
+	struct core_limits limits;
+	const struct allocator *own;  /* of the stage itself: must not fail */
+	const struct allocator *core; /* of the cores */
+	uint64_t seed;
+	bool unchecked; /* core_check is not run after every step */
+};
+
+struct stage_frame { /* under way on a link */
+	struct stage_frame *next;
+	uint64_t kinds; /* bits (1 << message_kind) */
+	size_t size;
+	uint8_t bytes[];
+};
+
+struct stage_fifo {
+	struct stage_frame *head, *tail;
+	uint32_t count;
+};
+
+struct stage_text {
+	char bytes[STAGE_TEXT];
+	size_t size;
+};
+
+struct stage_row { /* of a list, or of those who wait */
+	struct stage_text key, owner, value;
+	uint64_t token;
+	struct id128 lock_id;
+	bool show_lock_id;
+};
+
+struct stage_reply { /* a copy; the slices of `r` are not to be used */
+	struct core_reply r;
+	struct stage_text owner, value;
+	struct stage_row rows[STAGE_ROWS];
+};
+
+struct stage_node {
+	struct core *core; /* NULL: does not run */
+	struct core_out *out;
+	struct durable disk;
+	bool paused, disk_held, disk_fails;
+	bool down_pending[STAGE_NODES]; /* lost while it was paused */
+	int64_t boot_offset, raw_offset; /* its clocks against true time */
+	int64_t rate_ppb;
+	struct stage_frame *side; /* the side file of a drain, newest first */
+	bool side_whole;
+};
+
+struct stage {
+	struct stage_options options;
+	int64_t now; /* true time */
+	struct config birth;
+	struct stage_node nodes[STAGE_NODES];
+	bool up[STAGE_NODES][STAGE_NODES];  /* symmetric: a link is there */
+	bool cut[STAGE_NODES][STAGE_NODES]; /* symmetric: no new link is made */
+	bool held[STAGE_NODES][STAGE_NODES];
+	uint64_t stops[STAGE_NODES][STAGE_NODES]; /* kinds that stage_settle does not deliver */
+	struct stage_fifo links[STAGE_NODES][STAGE_NODES];
+	uint64_t sent[STAGE_NODES][STAGE_NODES][MESSAGE_KIND_MAX + 1]; /* messages, by kind */
+	uint64_t requests;
+	struct stage_reply replies[STAGE_REPLIES]; /* a ring */
+	uint64_t reply_count;
+	struct { uint32_t node; struct core_note note; } notes[STAGE_NOTES];
+	uint64_t note_count;
+	struct buffer scratch;
+	struct peer_decoder decoder;
+};
+
+struct stage_options stage_options_plain(void); /* 3 masters, request 100 ms, promise 200 ms, leases to 10 s, libc's memory */
+struct stage *stage_new(const struct stage_options *options);
+void stage_free(struct stage *s);
+
+/* ---- nodes ---- */
+bool stage_start(struct stage *s, uint32_t node); /* false: no memory */
+struct stage *stage_born(const struct stage_options *options); /* all started, linked and voting */
+void stage_kill(struct stage *s, uint32_t node);
+void stage_drain(struct stage *s, uint32_t node); /* writes the side file and ends; the next start takes it */
+void stage_pause(struct stage *s, uint32_t node);
+void stage_continue(struct stage *s, uint32_t node);
+void stage_step(struct stage *s, uint32_t node, const struct core_event *event);
+void stage_flush(struct stage *s, uint32_t node); /* what may leave leaves: after a disk was let go */
+struct instant stage_clock(const struct stage *s, uint32_t node);
+struct core_status stage_status(const struct stage *s, uint32_t node);
+bool stage_noted(const struct stage *s, uint32_t node, enum core_note_kind kind);
+uint64_t stage_count(const struct stage *s, enum core_count count); /* over all that run */
+
+/* ---- links ---- */
+void stage_mend(struct stage *s);                              /* makes every link that may be */
+void stage_break(struct stage *s, uint32_t a, uint32_t b);     /* what is under way is lost */
+void stage_cut(struct stage *s, uint32_t a, uint32_t b, bool cut); /* breaks it, and none is made until it heals */
+void stage_isolate(struct stage *s, uint32_t node, bool cut);
+bool stage_deliver(struct stage *s, uint32_t from, uint32_t to); /* the next frame, held or not; false: there is none */
+bool stage_head_is(const struct stage *s, uint32_t from, uint32_t to, enum message_kind kind);
+/* Everything but what is held or stopped, until nothing moves. */
+void stage_settle(struct stage *s);
+void stage_stop(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool stop);
+/* One message of `from` is handled at `to` now, whatever is under way. */
+void stage_inject(struct stage *s, uint32_t from, uint32_t to, const struct message *m);
+uint64_t stage_sent(const struct stage *s, enum message_kind kind); /* so far, over all links */
+
+/* ---- time ---- */
+void stage_wait(struct stage *s, span_ns span); /* passes in steps of the nodes' deadlines, and settles after each */
+void stage_jump(struct stage *s, span_ns span); /* passes at once; nobody does anything */
+void stage_tick(struct stage *s);               /* those whose deadline has come take a turn */
+bool stage_until_voting(struct stage *s, uint32_t node, span_ns limit);
+
+/* ---- clients ---- */
+struct id128 stage_lock(uint8_t number);
+/* Fills in the id; the client is the node's number + 1 unless it is set. Does not settle. */
+uint64_t stage_ask(struct stage *s, uint32_t node, struct core_request request);
+const struct stage_reply *stage_answer(const struct stage *s, uint64_t id); /* NULL: none yet */
+void stage_client_gone(struct stage *s, uint32_t node, uint64_t client);
+struct core_request stage_acquire(const char *key, struct id128 lock_id, span_ns lease, span_ns wait);
+struct core_request stage_request(enum core_op op, const char *key, struct id128 lock_id);
+/* Asks, settles, and returns the error; PAWL_ECLOSED: no answer yet. */
+int stage_do(struct stage *s, uint32_t node, struct core_request request);
+const struct stage_reply *stage_last(const struct stage *s); /* the newest reply */
+
+/* ---- shared by the stage's files ---- */
+void stage_link_down(struct stage *s, uint32_t a, uint32_t b);
+void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
+void stage_take_reply(struct stage *s, const struct core_reply *reply);
+void stage_fifo_clear(struct stage *s, struct stage_fifo *f);
+bool stage_awake(const struct stage *s, uint32_t node);
+
+#endif

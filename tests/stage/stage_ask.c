@@ -1,0 +1,85 @@
+/* The clients: requests, and copies of the replies. */
+#include "check.h"
+#include "stage.h"
+
+struct id128 stage_lock(uint8_t number) {
+	struct id128 id;
+	memset(id.b, 0xa0, sizeof id.b);
+	id.b[0] = number;
+	return id;
+}
+
+static void copy_text(struct stage_text *to, struct slice from) {
+	to->size = from.size < STAGE_TEXT ? from.size : STAGE_TEXT;
+	if (to->size) {
+		memcpy(to->bytes, from.data, to->size);
+	}
+}
+
+void stage_take_reply(struct stage *s, const struct core_reply *reply) {
+	struct stage_reply *copy = &s->replies[s->reply_count++ % STAGE_REPLIES];
+	memset(copy, 0, sizeof *copy);
+	copy->r = *reply;
+	copy_text(&copy->owner, reply->entry.owner);
+	copy_text(&copy->value, reply->entry.value);
+	for (size_t i = 0; i < reply->count && i < STAGE_ROWS; i++) {
+		struct stage_row *row = &copy->rows[i];
+		if (reply->entries) {
+			const struct core_entry *e = &reply->entries[i];
+			copy_text(&row->key, e->key);
+			copy_text(&row->owner, e->owner);
+			copy_text(&row->value, e->value);
+			row->token = e->token;
+			row->lock_id = e->lock_id;
+			row->show_lock_id = e->show_lock_id;
+		} else if (reply->waiters) {
+			copy_text(&row->owner, reply->waiters[i].owner);
+			row->lock_id = reply->waiters[i].lock_id;
+			row->show_lock_id = reply->waiters[i].show_lock_id;
+		}
+	}
+}
+
+uint64_t stage_ask(struct stage *s, uint32_t node, struct core_request request) {
+	request.id = ++s->requests;
+	request.client = request.client ? request.client : node + 1;
+	stage_step(s, node, &(struct core_event){ .kind = CORE_REQUEST, .request = &request });
+	return request.id;
+}
+
+const struct stage_reply *stage_answer(const struct stage *s, uint64_t id) {
+	for (uint64_t i = s->reply_count; i > 0 && s->reply_count - i < STAGE_REPLIES; i--) {
+		const struct stage_reply *r = &s->replies[(i - 1) % STAGE_REPLIES];
+		if (r->r.id == id) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+const struct stage_reply *stage_last(const struct stage *s) {
+	CHECK(s->reply_count > 0);
+	return &s->replies[(s->reply_count - 1) % STAGE_REPLIES];
+}
+
+void stage_client_gone(struct stage *s, uint32_t node, uint64_t client) {
+	stage_step(s, node, &(struct core_event){ .kind = CORE_CLIENT_GONE, .client = client });
+}
+
+struct core_request stage_request(enum core_op op, const char *key, struct id128 lock_id) {
+	return (struct core_request){ .op = op, .key = slice_str(key), .lock_id = lock_id };
+}
+
+struct core_request stage_acquire(const char *key, struct id128 lock_id, span_ns lease, span_ns wait) {
+	struct core_request r = stage_request(CORE_ACQUIRE, key, lock_id);
+	r.lease = lease;
+	r.wait = wait;
+	return r;
+}
+
+int stage_do(struct stage *s, uint32_t node, struct core_request request) {
+	uint64_t id = stage_ask(s, node, request);
+	stage_settle(s);
+	const struct stage_reply *r = stage_answer(s, id);
+	return r ? r->r.error : PAWL_ECLOSED;
+}

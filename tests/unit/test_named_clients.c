@@ -1,0 +1,272 @@
+/* Clients that vanish, repeat themselves, give up at the wrong moment, and reads and values (docs/protocol.md, sections 2, 3, 5, 9). */
+#include "named.h"
+
+static const struct id128 no_lock;
+
+/* ---- a broken connection, and the same request at another node ---- */
+
+static void the_first_node_gives_up_before_the_repeat(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(9));
+	wait_for(s, 1, "k", stage_lock(1));
+	stage_client_gone(s, 1, 2);
+	stage_settle(s);
+	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(9));
+	token_of(s, repeated);
+	assert_true(holds(s, 0, "k", stage_lock(1)));
+}
+
+static void the_first_node_gives_up_after_the_repeat_got_the_lock(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(9));
+	wait_for(s, 1, "k", stage_lock(1));
+	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(9));
+	stage_wait(s, 300 * SPAN_MS);
+	token_of(s, repeated);
+	stage_client_gone(s, 1, 2);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_true(holds(s, 0, "k", stage_lock(1))); /* a withdraw never takes a held record */
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+static void the_first_node_gives_up_between_the_phases_of_the_repeat(void **state) {
+	struct stage *s = *state;
+	s->held[0][1] = s->held[2][1] = true;
+	stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, WAIT)); /* has promises, does not know it */
+	stage_settle(s);
+	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
+	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
+	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
+	assert_false(answered(s, repeated));
+	stage_client_gone(s, 1, 2); /* its withdraws overtake the commits */
+	stage_settle(s);
+	memset(s->held, 0, sizeof s->held);
+	memset(s->stops, 0, sizeof s->stops);
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, repeated);
+	assert_true(holds(s, 0, "k", stage_lock(1)));
+}
+
+static void a_repeat_at_another_node_gets_a_lock_that_was_had_already_again(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take(s, 0, "k", stage_lock(1));
+	stage_client_gone(s, 0, 1);
+	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
+	uint64_t repeated = wait_for(s, 2, "k", stage_lock(1));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_true(token_of(s, repeated) >= token);
+	assert_false(answered(s, waiter));
+	release(s, 2, "k", stage_lock(1));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_true(token_of(s, waiter) > token_of(s, repeated));
+}
+
+static void a_waiter_that_gives_up_before_its_commit_leaves_the_key_to_the_next(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(9));
+	wait_for(s, 1, "k", stage_lock(1));
+	uint64_t next = wait_for(s, 2, "k", stage_lock(2));
+	s->held[0][1] = s->held[2][1] = true; /* the promises are on their way to it */
+	release(s, 0, "k", stage_lock(9));
+	stage_client_gone(s, 1, 2);
+	memset(s->held, 0, sizeof s->held);
+	stage_wait(s, 300 * SPAN_MS);
+	token_of(s, next);
+}
+
+static void a_waiter_that_gives_up_at_its_commit_holds_until_its_lease_ends(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(9));
+	wait_for(s, 1, "k", stage_lock(1));
+	uint64_t next = wait_for(s, 2, "k", stage_lock(2));
+	stage_stop(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
+	release(s, 0, "k", stage_lock(9));
+	stage_client_gone(s, 1, 2);
+	memset(s->stops, 0, sizeof s->stops);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_false(answered(s, next)); /* the client may have got the answer and may repeat its request */
+	assert_true(holds(s, 0, "k", stage_lock(1)));
+	stage_wait(s, LEASE);
+	token_of(s, next);
+}
+
+/* ---- wait, get, list ---- */
+
+static uint64_t wait_change(struct stage *s, uint32_t node, bool for_free, span_ns timeout) {
+	struct core_request r = stage_request(CORE_WAIT, "k", no_lock);
+	r.for_free = for_free;
+	r.wait = timeout;
+	uint64_t id = stage_ask(s, node, r);
+	stage_settle(s);
+	return id;
+}
+
+static void a_wait_sees_a_change_however_soon_it_comes_and_goes(void **state) {
+	struct stage *s = *state;
+	uint64_t held = wait_change(s, 1, false, WAIT);
+	assert_true(answered(s, wait_change(s, 1, true, WAIT))); /* it is free */
+	assert_false(answered(s, held));
+	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	uint64_t free = wait_change(s, 1, true, WAIT);
+	release(s, 0, "k", stage_lock(1));
+	assert_true(stage_answer(s, held)->r.held); /* held only for a moment */
+	assert_false(stage_answer(s, free)->r.held);
+	assert_int_equal(stage_answer(s, free)->r.error, PAWL_OK);
+}
+
+static void a_wait_for_what_is_already_so_is_answered_at_once(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t id = wait_change(s, 2, false, WAIT);
+	assert_true(stage_answer(s, id)->r.held);
+}
+
+static void a_wait_sees_the_end_of_a_lease_and_ends_itself(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t shorter = wait_change(s, 1, true, LEASE / 2), longer = wait_change(s, 2, true, WAIT);
+	stage_wait(s, LEASE / 2 + SPAN_MS);
+	assert_int_equal(stage_answer(s, shorter)->r.error, PAWL_ETIMEOUT);
+	stage_wait(s, LEASE / 2 + 5 * SPAN_MS);
+	assert_int_equal(stage_answer(s, longer)->r.error, PAWL_OK);
+}
+
+static void a_list_comes_in_pages_in_order(void **state) {
+	struct stage *s = *state;
+	static const char *const keys[] = { "p/c", "p/a", "q/x", "p/e", "p/b", "p/d", "a" };
+	for (uint8_t i = 0; i < 7; i++) {
+		take(s, i % 3, keys[i], stage_lock(i));
+	}
+	struct core_request r = stage_request(CORE_LIST, "p/", no_lock);
+	char after[4] = "";
+	char seen[8] = "";
+	for (int page = 0; page < 3; page++) {
+		r.limit = 2;
+		r.after = slice_str(after);
+		uint64_t id = stage_ask(s, 1, r);
+		stage_wait(s, SPAN_MS);
+		const struct stage_reply *reply = stage_answer(s, id);
+		assert_int_equal(reply->r.count, page < 2 ? 2 : 1);
+		assert_int_equal(reply->r.more, page < 2);
+		for (size_t i = 0; i < reply->r.count; i++) {
+			seen[strlen(seen)] = reply->rows[i].key.bytes[2];
+			memcpy(after, reply->rows[i].key.bytes, 3);
+		}
+	}
+	assert_string_equal(seen, "abcde");
+}
+
+static void a_quorum_read_does_not_count_silent_masters_as_free(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_isolate(s, 2, true);
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = true;
+	uint64_t id = stage_ask(s, 2, r);
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+}
+
+/* ---- values ---- */
+
+static int update(struct stage *s, uint32_t node, const char *value, const char *expected) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str(value);
+	r.expect_value = expected != NULL;
+	r.expected = expected ? slice_str(expected) : r.expected;
+	return stage_do(s, node, r);
+}
+
+static void assert_value(struct stage *s, const char *value) {
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_do(s, i, stage_request(CORE_GET, "k", no_lock)), PAWL_OK);
+		assert_int_equal(stage_last(s)->value.size, strlen(value));
+		assert_memory_equal(stage_last(s)->value.bytes, value, strlen(value));
+	}
+}
+
+static void an_update_replaces_the_value_that_was_expected(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_str("one");
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_value(s, "one");
+	assert_int_equal(update(s, 1, "longer than one", "one"), PAWL_OK);
+	assert_value(s, "longer than one");
+	assert_int_equal(update(s, 2, "", NULL), PAWL_OK);
+	assert_value(s, "");
+}
+
+static void an_update_with_another_expectation_is_a_mismatch_that_shows_the_value(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_int_equal(update(s, 0, "one", NULL), PAWL_OK);
+	struct ballot first = stage_last(s)->r.value_seq;
+	assert_int_equal(update(s, 1, "two", "other"), PAWL_EMISMATCH);
+	assert_memory_equal(stage_last(s)->value.bytes, "one", 3);
+	assert_value(s, "one");
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str("three");
+	r.expect_seq = true;
+	r.expected_seq = first; /* the mismatch wrote it back under a new one */
+	assert_int_equal(stage_do(s, 2, r), PAWL_EMISMATCH);
+	r.expected_seq = stage_last(s)->r.entry.value_seq;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	assert_value(s, "three");
+}
+
+static void two_updates_with_the_same_expectation_do_not_both_win(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t ids[3];
+	for (uint32_t i = 0; i < 3; i++) {
+		struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+		r.value = slice_str("new");
+		r.expect_value = true;
+		ids[i] = stage_ask(s, i, r);
+	}
+	stage_wait(s, SPAN_S);
+	uint32_t won = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		int error = stage_answer(s, ids[i])->r.error;
+		won += error == PAWL_OK;
+		assert_true(error == PAWL_OK || error == PAWL_EMISMATCH || error == PAWL_EUNSURE || error == PAWL_EBUSY);
+	}
+	assert_true(won <= 1);
+	assert_value(s, "new");
+}
+
+static void an_update_after_the_loss_is_lost(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_wait(s, LEASE + SPAN_MS);
+	assert_int_equal(update(s, 0, "x", NULL), PAWL_ELOST);
+	take(s, 1, "k", stage_lock(2));
+	assert_int_equal(update(s, 0, "x", NULL), PAWL_ELOST);
+	assert_value(s, "");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(the_first_node_gives_up_before_the_repeat),
+		NAMED(the_first_node_gives_up_after_the_repeat_got_the_lock),
+		NAMED(the_first_node_gives_up_between_the_phases_of_the_repeat),
+		NAMED(a_repeat_at_another_node_gets_a_lock_that_was_had_already_again),
+		NAMED(a_waiter_that_gives_up_before_its_commit_leaves_the_key_to_the_next),
+		NAMED(a_waiter_that_gives_up_at_its_commit_holds_until_its_lease_ends),
+		NAMED(a_wait_sees_a_change_however_soon_it_comes_and_goes),
+		NAMED(a_wait_for_what_is_already_so_is_answered_at_once),
+		NAMED(a_wait_sees_the_end_of_a_lease_and_ends_itself),
+		NAMED(a_list_comes_in_pages_in_order),
+		NAMED(a_quorum_read_does_not_count_silent_masters_as_free),
+		NAMED(an_update_replaces_the_value_that_was_expected),
+		NAMED(an_update_with_another_expectation_is_a_mismatch_that_shows_the_value),
+		NAMED(two_updates_with_the_same_expectation_do_not_both_win),
+		NAMED(an_update_after_the_loss_is_lost),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
