@@ -191,7 +191,8 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 		{ "leases", CLI_NUMBER, &b->leases }, { "lease", CLI_DURATION, &b->lease_ms }, { "hold", CLI_DURATION, &b->hold_ms },
 		{ "value", CLI_TEXT, &b->value }, { "prefix", CLI_TEXT, &b->prefix },
 	};
-	b->duration_ms = UINT32_MAX;
+	b->duration_ms = UINT32_MAX; /* not named: the mode's default */
+	b->outstanding = UINT64_MAX;
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	for (size_t i = 0; i < COUNT(modes); i++) {
 		if (strcmp(operands[0], modes[i].name) == 0) {
@@ -203,7 +204,7 @@ static void read_line(struct bench *b, struct cli_command_line *line) {
 	}
 	bool fill = b->mode->start == bench_fill_start;
 	b->duration_ms = b->duration_ms != UINT32_MAX ? b->duration_ms : fill ? 0 : 5000;
-	b->outstanding = b->outstanding ? b->outstanding : b->mode->outstanding;
+	b->outstanding = b->outstanding != UINT64_MAX ? b->outstanding : b->mode->outstanding;
 	b->lease_ms = b->lease_ms ? b->lease_ms : b->mode->lease_ms;
 	const struct {
 		const char *name;

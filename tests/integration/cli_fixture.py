@@ -1,0 +1,144 @@
+"""The command pawl against real nodes, for tests."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import pawltest
+from pawltest import PATIENCE
+
+PAWLD, PAWL = "", ""
+
+
+class Run:
+    """What a finished command did."""
+
+    def __init__(self, process, out, err):
+        self.status, self.out, self.err = process.returncode, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_")}
+    env.update(more)
+    return env
+
+
+def start(*arguments, endpoints="", **more):
+    """pawl in the background; its standard output and errors are pipes."""
+    env = environment(**({"PAWL_ENDPOINTS": endpoints} if endpoints else {}), **more)
+    return subprocess.Popen([PAWL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=env, text=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=PATIENCE)
+    return Run(process, out, err)
+
+
+def pawl(*arguments, endpoints="", **more):
+    return finish(start(*arguments, endpoints=endpoints, **more))
+
+
+class Alive:
+    """A pipe with a name that commands open for writing: its end says that all who did are gone."""
+
+    def __init__(self, folder):
+        self.path = tempfile.mktemp(dir=folder)
+        os.mkfifo(self.path)
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        self.input = b""
+
+    def _read(self, patience):
+        """False: nothing within that time. Sets self.ended at the end."""
+        if not select.select([self.fd], [], [], patience)[0]:
+            return False
+        data = os.read(self.fd, 4096)
+        self.ended = not data
+        self.input += data
+        return True
+
+    def line(self):
+        while b"\n" not in self.input:
+            assert self._read(PATIENCE) and not self.ended, "no line"
+        line, _, self.input = self.input.partition(b"\n")
+        return line.decode()
+
+    def wait_end(self):
+        self.ended = False
+        while not self.ended:
+            assert self._read(PATIENCE), "somebody still runs"
+
+    def has_ended(self):
+        self.ended = False
+        while not self.ended and self._read(0):
+            pass
+        return self.ended
+
+    def close(self):
+        os.close(self.fd)
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, whose processes end with it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="pawl-cli-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def alive(self):
+        alive = Alive(self.folder)
+        self.addCleanup(alive.close)
+        return alive
+
+    def start(self, *arguments, **more):
+        process = start(*arguments, **more)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait(PATIENCE)
+        process.stdout.close()
+        process.stderr.close()
+
+    def succeeds(self, run):
+        self.assertEqual(run.status, 0, run.err)
+        return run
+
+
+class DevCase(Case):
+    """With one node of its own, reached by self.endpoints."""
+
+    def setUp(self):
+        super().setUp()
+        self.endpoints = "unix:" + os.path.join(self.folder, "node")
+        self.node = pawltest.Node([PAWLD, "--dev", "--listen", self.endpoints])
+        self.addCleanup(self.node.kill)
+        self.node.wait_log(" voting ")
+
+    def pawl(self, *arguments, **more):
+        return pawl(*arguments, endpoints=self.endpoints, **more)
+
+    def begin(self, *arguments, **more):
+        return self.start(*arguments, endpoints=self.endpoints, **more)
+
+
+def main():
+    global PAWLD, PAWL
+    PAWLD, PAWL = sys.argv[1], sys.argv[2]
+    tests = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(tests)
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print("passed=%d failed=%d skipped=%d" % (result.testsRun - failed - skipped, failed, skipped))
+    sys.exit(1 if failed else 0)
