@@ -1,0 +1,294 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sessions.h" /* before unistd.h, which has an F_LOCK of its own */
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_fixture.h"
+#include "pawl/error.h"
+
+/* malloc that refuses one of its calls, or none. */
+struct fussy {
+	struct allocator libc;
+	int refuse_at, calls; /* refuse_at negative: none */
+	bool refused;
+};
+
+static void *fussy_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct fussy *f = ctx;
+	if (new_size > old_size && f->calls++ == f->refuse_at) {
+		f->refused = true;
+		return NULL;
+	}
+	return f->libc.resize(f->libc.ctx, p, old_size, new_size);
+}
+
+/* The node of the test: answers everything with a ping's answer, in the order in which it is told to. */
+struct host {
+	struct net_fixture f;
+	struct fussy fussy;
+	struct sessions *sessions;
+	unsigned requests, gone, troubles;
+	uint64_t client;
+	bool hold; /* do not answer yet */
+	bool local;
+	enum client_method method;
+	size_t locks;
+};
+
+static void host_answer(struct host *h) {
+	struct buffer *to = sessions_answer(h->sessions, h->client);
+	if (to && client_ping_encode(1, "0", "host", to) != 0) {
+		sessions_drop(h->sessions, h->client);
+	}
+}
+
+static void host_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
+	struct instant now) {
+	struct host *h = ctx;
+	(void)now;
+	h->requests++;
+	h->client = client;
+	h->local = who->local;
+	h->method = request->method;
+	h->locks = request->lock_count;
+	assert_int_equal(who->identity.size, 0);
+	if (!h->hold) {
+		host_answer(h);
+	}
+}
+
+static void host_gone(void *ctx, uint64_t client) {
+	struct host *h = ctx;
+	h->gone++;
+	h->client = client;
+}
+
+static void host_trouble(void *ctx, const char *from, const char *why) {
+	struct host *h = ctx;
+	(void)from;
+	assert_non_null(why);
+	h->troubles++;
+}
+
+static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble };
+
+static void host_init(struct host *h, int refuse_at) {
+	memset(h, 0, sizeof *h);
+	net_fixture_init(&h->f);
+	h->fussy = (struct fussy){ .libc = alloc_libc(NULL), .refuse_at = refuse_at };
+	h->f.alloc = (struct allocator){ fussy_resize, &h->fussy };
+}
+
+static int host_open(struct host *h, uint32_t clients, uint32_t requests) {
+	const struct sessions_options o = { .loop = &h->f.loop, .limits = { .clients = clients, .requests_per_client = requests },
+		.handlers = &host_handlers, .ctx = h };
+	return sessions_new(&o, &h->sessions);
+}
+
+static void host_done(struct host *h) {
+	sessions_free(h->sessions);
+	net_fixture_done(&h->f);
+}
+
+/* The other end of a new connection. */
+static int host_connect(struct host *h) {
+	int fds[2];
+	net_fixture_pair(fds);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, "test");
+	net_fixture_settle(&h->f);
+	return fds[1];
+}
+
+static void host_run(struct host *h) {
+	net_fixture_settle(&h->f);
+	sessions_flush(h->sessions);
+	net_fixture_settle(&h->f);
+}
+
+static void send_bytes(int fd, const void *bytes, size_t size) {
+	assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), size);
+}
+
+static void send_request(int fd, const struct client_request *request) {
+	struct allocator libc = alloc_libc(NULL);
+	struct buffer out;
+	buffer_init(&out, &libc, 1 << 20);
+	assert_int_equal(client_request_encode(request, &out), 0);
+	send_bytes(fd, out.data, out.size);
+	buffer_done(&out);
+}
+
+static void send_ping(int fd) {
+	const struct client_request ping = { .msgid = 1, .method = CLIENT_PING };
+	send_request(fd, &ping);
+}
+
+static size_t answers(int fd) {
+	static uint8_t bytes[65536];
+	ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+	size_t count = 0, at = 0, size;
+	struct client_scanner scanner = { 0 };
+	while (n > 0 && client_scan(&scanner, &client_response_limits, slice_of(bytes + at, (size_t)n - at), &size)
+		== CLIENT_SCAN_COMPLETE) {
+		at += size;
+		count++;
+	}
+	return count;
+}
+
+static void pipelined_requests_are_answered_with_one_flush(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fd = host_connect(&h);
+	for (int i = 0; i < 5; i++) {
+		send_ping(fd);
+	}
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.requests, 5);
+	assert_int_equal(answers(fd), 0); /* nothing leaves before the flush */
+	sessions_flush(h.sessions);
+	assert_int_equal(answers(fd), 5);
+	assert_true(h.local);
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 1);
+	assert_int_equal(sessions_count(h.sessions), 0);
+	host_done(&h);
+}
+
+static void a_request_too_many_is_refused_until_another_is_answered(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 2), 0);
+	int fd = host_connect(&h);
+	h.hold = true;
+	send_ping(fd);
+	send_ping(fd);
+	send_ping(fd);
+	host_run(&h);
+	assert_int_equal(h.requests, 2);
+	assert_int_equal(answers(fd), 1);
+	host_answer(&h);
+	send_ping(fd);
+	host_run(&h);
+	assert_int_equal(h.requests, 3);
+	close(fd);
+	host_done(&h);
+}
+
+static void an_answer_to_a_client_that_hung_up_goes_nowhere(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fd = host_connect(&h);
+	h.hold = true;
+	send_ping(fd);
+	net_fixture_settle(&h.f);
+	uint64_t client = h.client;
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 1);
+	assert_int_equal(h.client, client);
+	assert_null(sessions_answer(h.sessions, client));
+	host_done(&h);
+}
+
+static void connections_above_the_limit_are_closed(void **state) {
+	struct host h;
+	char byte;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 1, 10), 0);
+	int one = host_connect(&h), two = host_connect(&h);
+	assert_int_equal(recv(two, &byte, 1, 0), 0);
+	assert_int_equal(h.troubles, 1);
+	assert_int_equal(h.gone, 0); /* it never was */
+	send_ping(one);
+	host_run(&h);
+	assert_int_equal(answers(one), 1);
+	close(one);
+	close(two);
+	host_done(&h);
+}
+
+static void garbage_behind_good_requests_spares_their_answers(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fd = host_connect(&h);
+	send_ping(fd);
+	send_bytes(fd, "\xc1", 1);
+	host_run(&h);
+	assert_int_equal(h.requests, 1);
+	assert_int_equal(answers(fd), 2); /* the ping's, and one bad_request */
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 1);
+	host_done(&h);
+}
+
+/* One scenario: a batch that needs memory to decode, in pieces, so that memory is needed to keep it. */
+static void scenario(struct host *h) {
+	struct client_lock locks[40];
+	struct allocator libc = alloc_libc(NULL);
+	struct buffer out;
+	for (size_t i = 0; i < 40; i++) {
+		locks[i] = (struct client_lock){ .key = slice_str("some key"), .lease = SPAN_S };
+		memset(locks[i].lock_id.b, (int)i + 1, sizeof locks[i].lock_id.b);
+	}
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks,
+		.lock_count = 40 };
+	buffer_init(&out, &libc, 1 << 20);
+	assert_int_equal(client_request_encode(&batch, &out), 0);
+	if (host_open(h, 10, 10) == 0) {
+		int fd = host_connect(h);
+		send(fd, out.data, 1000, MSG_NOSIGNAL);
+		host_run(h);
+		send(fd, out.data + 1000, out.size - 1000, MSG_NOSIGNAL);
+		host_run(h);
+		size_t answered = answers(fd);
+		assert_true(h->fussy.refused || (answered == 1 && h->locks == 40));
+		close(fd);
+		host_run(h);
+		assert_int_equal(sessions_count(h->sessions), 0);
+	}
+	buffer_done(&out);
+}
+
+static void without_memory_a_session_ends_and_nothing_else_does(void **state) {
+	bool refused = true;
+	(void)state;
+	for (int at = 0; refused; at++) {
+		struct host h;
+		host_init(&h, at);
+		scenario(&h);
+		refused = h.fussy.refused;
+		host_done(&h);
+		assert_true(at < 1000);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
+		cmocka_unit_test(a_request_too_many_is_refused_until_another_is_answered),
+		cmocka_unit_test(an_answer_to_a_client_that_hung_up_goes_nowhere),
+		cmocka_unit_test(connections_above_the_limit_are_closed),
+		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
+		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
