@@ -82,7 +82,11 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 	(void)what;
 	struct daemon *d = ctx;
 	char why[NODE_WHY_BYTES] = "";
-	if (d->state != DAEMON_RUNNING || !d->config_path) {
+	if (!d->config_path) {
+		daemon_stop(d); /* --dev has nothing to read, and its terminal is gone */
+		return;
+	}
+	if (d->state != DAEMON_RUNNING) {
 		return;
 	}
 	notify_reloading();

@@ -66,6 +66,7 @@ static enum pawld_exit pawld_dev(const char *listen) {
 		status = pawld_fail(&problem, EXIT_USAGE);
 	} else if (daemon_run(&options, &problem)) {
 		status = pawld_fail(&problem, EXIT_FAILED);
+		fprintf(stderr, "pawld: --listen 127.0.0.1:0 takes a port that is free\n");
 	}
 	dev_dir_remove(dir);
 	return status;

@@ -50,6 +50,12 @@ class Dev(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn(address, err)
         self.assertIn("in use", err)
+        self.assertIn("--listen 127.0.0.1:0", err)
+
+    def test_ends_with_its_terminal(self):
+        node, _, _ = self.start()
+        node.signal(signal.SIGHUP)
+        self.assertEqual(node.wait(), 0)
 
     def test_stays_on_loopback(self):
         status, _, err = run("--dev", "--listen", "0.0.0.0:0")
