@@ -134,12 +134,7 @@ static void daemon_log_start(const struct daemon *d) {
 }
 
 static int daemon_start(struct daemon *d, struct problem *problem) {
-	struct event_config *flags = event_config_new();
-	if (flags) {
-		event_config_set_flag(flags, EVENT_BASE_FLAG_PRECISE_TIMER);
-		d->base = event_base_new_with_config(flags);
-		event_config_free(flags);
-	}
+	d->base = event_base_new(); /* precise time is the driver's own timer; the loop's would cost a system call a turn */
 	problem_set(problem, "the event loop cannot be made: out of memory or files");
 	if (!d->base) {
 		return PAWL_ENOMEM;
