@@ -282,8 +282,9 @@ void pawl_cancel(struct pawl_call *take_call);
 
 /* The lock cannot be kept, or is gone: called once, the library has stopped renewing, stop what the lock protects.
  * pawl_lock_valid_ms tells how long that may take. Causes: PAWL_ELOST: a node said that it is not yours any more (0 ms are
- * left). PAWL_EDENIED: an administrator barred it (break). Otherwise what failed last: PAWL_EUNREACHABLE, PAWL_ENOQUORUM,
- * PAWL_ETIMEOUT, ..., warn_ms before the deadline; or at the deadline where the loop was late.
+ * left): released through another handle, or broken by an administrator. PAWL_EDENIED: this identity may not extend it any
+ * more. Otherwise what failed last: PAWL_EUNREACHABLE, PAWL_ENOQUORUM, PAWL_ETIMEOUT, ..., warn_ms before the deadline; or at
+ * the deadline where the loop was late.
  * The handle stays until it is released or freed. */
 typedef void pawl_lost_fn(struct pawl_lock *lock, int cause, void *arg);
 /* An extension succeeded: the deadline is later now. */

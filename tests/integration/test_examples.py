@@ -1,0 +1,141 @@
+"""The example programs, and with them libpawl, against real nodes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import pawltest
+from pawltest import Cluster
+
+PAWLD = None
+BLOCKING = EVENTED = None
+
+
+class Program:
+    """An example that runs, and the lines that it prints."""
+
+    def __init__(self, path, *arguments):
+        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+        self.lines, self.seen = [], threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.seen:
+                self.lines.append(line.rstrip())
+                self.seen.notify_all()
+
+    def await_line(self, start, count=1):
+        """Until that many lines begin so; the last of them."""
+        with self.seen:
+            found = lambda: [line for line in self.lines if line.startswith(start)]
+            if not self.seen.wait_for(lambda: len(found()) >= count, pawltest.PATIENCE):
+                raise AssertionError("no %r in %r" % (start, self.lines))
+            return found()[count - 1]
+
+    def ticks(self):
+        with self.seen:
+            return self.lines.count("tick")
+
+    def end(self, number=None):
+        if number:
+            self.process.send_signal(number)
+        status = self.process.wait(pawltest.PATIENCE)
+        self.reader.join(pawltest.PATIENCE)
+        self.process.stdout.close()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.end()
+
+
+class Examples(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(PAWLD)
+        self.addCleanup(self.cluster.__exit__)
+        self.cluster.start_all()
+        self.endpoints = ",".join(self.cluster.clients[n] for n in "abc")
+
+    def run_example(self, path, *arguments):
+        program = Program(path, *arguments)
+        self.addCleanup(program.kill)
+        return program
+
+    def get(self, key, name="c"):
+        with self.cluster.client(name) as client:
+            return client.call("get", key=key, consistency="quorum")
+
+    def test_the_blocking_one_works_under_its_lock_and_lets_go(self):
+        first = self.run_example(BLOCKING, self.endpoints, "job")
+        first.await_line("step 1 of 10")
+        second = self.run_example(BLOCKING, self.endpoints, "job")
+        self.assertEqual((first.end(), second.end()), (0, 0))
+        self.assertEqual(len([line for line in second.lines if line.startswith("step")]), 10)
+        token = lambda program: int(program.lines[0].split()[-1])
+        self.assertGreater(token(second), token(first))
+        self.assertFalse(self.get("job")["held"])
+
+    def test_the_evented_one_leads_until_it_is_told_to_stop(self):
+        program = self.run_example(EVENTED, self.endpoints, "leader")
+        program.await_line("leading with token")
+        program.await_line("tick", 5)
+        self.assertTrue(self.get("leader")["held"])
+        self.assertEqual(program.end(signal.SIGTERM), 0)
+        self.assertIn("released", program.lines)
+        self.assertFalse(self.get("leader")["held"])
+
+    def test_a_leader_outlives_the_death_of_the_node_it_is_connected_with(self):
+        program = self.run_example(EVENTED, self.endpoints, "leader")
+        program.await_line("leading with token")
+        self.cluster.nodes["a"].kill()
+        program.await_line("tick", program.ticks() + 45)  # longer than the lease of three seconds
+        self.assertFalse([line for line in program.lines if line.startswith("lost")])
+        self.assertTrue(self.get("leader")["held"])
+        self.assertEqual(program.end(signal.SIGTERM), 0)
+
+    def test_a_leader_outlives_a_node_that_hangs(self):
+        program = self.run_example(EVENTED, self.endpoints, "leader")
+        program.await_line("leading with token")
+        self.cluster.nodes["a"].signal(signal.SIGSTOP)
+        program.await_line("tick", program.ticks() + 45)
+        self.assertFalse([line for line in program.lines if line.startswith("lost")])
+        self.assertEqual(program.end(signal.SIGTERM), 0)
+
+    def test_without_a_majority_the_leader_is_told_in_time_and_leads_again_later(self):
+        program = self.run_example(EVENTED, self.endpoints, "leader")
+        program.await_line("leading with token")
+        for name in "bc":
+            self.cluster.nodes[name].signal(signal.SIGSTOP)
+        lost = program.await_line("lost")
+        self.assertGreater(int(lost.split(";")[1].split()[0]), 100)
+        for name in "bc":
+            self.cluster.nodes[name].signal(signal.SIGCONT)
+        program.await_line("leading with token", 2)
+        self.assertEqual(program.end(signal.SIGTERM), 0)
+
+    def test_a_leader_that_was_stopped_too_long_knows_it_at_once(self):
+        program = self.run_example(EVENTED, self.endpoints, "leader")
+        program.await_line("leading with token")
+        rival = self.run_example(EVENTED, self.endpoints, "leader")
+        os.kill(program.process.pid, signal.SIGSTOP)
+        rival.await_line("leading with token")
+        before = program.ticks()
+        os.kill(program.process.pid, signal.SIGCONT)
+        self.assertIn("; 0 ms", program.await_line("lost"))
+        self.assertEqual(program.ticks(), before)
+        self.assertEqual(rival.end(signal.SIGTERM), 0)
+        program.await_line("leading with token", 2)
+
+
+if __name__ == "__main__":
+    BLOCKING, EVENTED = [os.path.abspath(path) for path in sys.argv[2:4]]
+    del sys.argv[2:4]
+    pawltest.main(globals())
