@@ -46,7 +46,7 @@ void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 		bool promise = op->attempt && ((asked >> op->votes[i].state) & 1);
 		bool home = entry && op->ticket.seq && op->home == (int)i;
 		if (promise || home) {
-			withdraw(core, op, i, promise, home);
+			withdraw(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */
 		}
 	}
 }
@@ -165,7 +165,7 @@ static void rehome(struct core *core, struct op *op) {
 	}
 	if (op->home >= 0 && peer_reachable(core, (uint32_t)op->home)) {
 		COUNT(core, home_changed);
-		withdraw(core, op, (uint32_t)op->home, false, true);
+		withdraw(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
 	} else if (op->home >= 0) {
 		COUNT(core, home_lost);
 	}
