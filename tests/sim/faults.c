@@ -222,7 +222,7 @@ void faults_start(struct run *run) {
 
 /* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */
 static bool worse_than_tcp(const struct sim_adversary *a) {
-	return a->lose_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
+	return a->lose_ppm || a->clock_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
 }
 
 void faults_heal(struct run *run) {

@@ -137,18 +137,21 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 
 /* ---- receiving ---- */
 
-static void handle_frame(struct sim_end *end, struct slice body, uint64_t kinds, struct peer_decoder *decoder) {
+static bool handle_frame(struct sim_end *end, struct slice body, uint64_t kinds, struct peer_decoder *decoder) {
 	struct sim *sim = end->sim;
 	struct sim_node *node = &sim->nodes[end->node];
 	uint32_t from = other_node(end);
 	struct frame frame;
-	CHECK(peer_frame_decode(decoder, body, &frame) == 0);
+	if (peer_frame_decode(decoder, body, &frame)) {
+		return false;
+	}
 	sim_look_frame(node, from, TRACE_HANDLED, &frame);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_FRAME, .peer = node->slot_of[from], .frame = &frame });
 	if (sim->observer.handled) {
 		sim->observer.handled(sim->observer.ctx, node->index, from, &frame);
 	}
 	sim_adversary_handled(node, kinds);
+	return true;
 }
 
 bool sim_link_receive(struct sim_end *end, struct sim_item *item) {
@@ -171,14 +174,13 @@ bool sim_link_receive(struct sim_end *end, struct sim_item *item) {
 			break;
 		}
 		if (body.size + PEER_PREFIX_BYTES != in.size) {
-			return false; /* the halves of two frames, mixed up by the adversary */
+			return false;
 		}
 	}
-	handle_frame(end, body, item->kinds, &sim->decoder);
-	if (!whole) {
-		buffer_clear(&end->partial);
-	}
-	return true;
+	bool good = handle_frame(end, body, item->kinds, &sim->decoder);
+	CHECK(good || !whole); /* only the halves of two frames, mixed up by the adversary, are no frame */
+	buffer_clear(&end->partial);
+	return good;
 }
 
 /* ---- breaking ---- */
