@@ -88,6 +88,7 @@ enum cli_exit cli_fail(const struct cli_command_line *line, const struct pawl_re
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request);
 /* A lock_id from the command line, or misuse. */
 struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text);
+void cli_lease_check(const struct cli_command_line *line, uint32_t lease_ms); /* refuses none at all */
 struct pawl_bytes cli_key(const struct cli_command_line *line, const char *text); /* refuses an empty one */
 
 #endif

@@ -56,6 +56,13 @@ struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text
 	return id;
 }
 
+/* The library would take 0 for its default. */
+void cli_lease_check(const struct cli_command_line *line, uint32_t lease_ms) {
+	if (lease_ms == 0) {
+		cli_misuse(line, "--lease 0 would be over before it begins");
+	}
+}
+
 struct pawl_bytes cli_key(const struct cli_command_line *line, const char *text) {
 	if (!*text) {
 		cli_misuse(line, "the key is empty");
@@ -93,7 +100,7 @@ static const char *remedy(int error) {
 		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node" },
 		{ PAWL_ELOST, "acquire it again, with a new lock id" },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)" },
-		{ PAWL_ETOOLONG, "ask for a shorter lease: pawl status shows max_lease" },
+		{ PAWL_ETOOLONG, "ask for a shorter --lease" },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again" },
 		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names" },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint" },
@@ -139,6 +146,10 @@ enum cli_exit cli_fail(const struct cli_command_line *line, const struct pawl_re
 		output_bytes(stderr, result->entry.owner, 0);
 		fprintf(stderr, ", token %llu, %s left", (unsigned long long)result->entry.token,
 			output_duration(result->entry.remaining_ms));
+	}
+	const struct pawl_value *limit = pawl_value_get(result->tree, "limit_ms");
+	if (limit && limit->kind == PAWL_INT) {
+		fprintf(stderr, "; at most %s", output_duration(limit->integer));
 	}
 	if (result->error == PAWL_EMISMATCH && result->entry.value.data) {
 		fputs("; it is ", stderr);

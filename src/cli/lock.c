@@ -65,6 +65,7 @@ static int acquire_run(struct cli_command_line *line) {
 		{ "value", CLI_TEXT, &value }, { "owner", CLI_TEXT, &owner }, { "lock-id", CLI_TEXT, &id },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
 	request.owner = pawl_str(owner);
@@ -104,6 +105,7 @@ static int extend_run(struct cli_command_line *line) {
 		{ "token", CLI_NUMBER, &request.token },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
+	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
 	struct pawl *client = cli_connect(line);

@@ -34,7 +34,8 @@ class CommandLine(Case):
                 (["run", "a"], "--"), (["run", "a", "--"], "--"), (["run", "a", "--lease", "4s", "--grace", "3s", "--", "x"], "--grace"),
                 (["get", "a", "--endpoints", "nonsense"], "nonsense"), (["bench", "nonsense"], "nonsense"),
                 (["bench", "cycle", "--outstanding", "0"], "outstanding"), (["cert", "nonsense"], "nonsense"),
-                (["break", "a", "--token", "-1"], "-1"), (["ls", "--limit", "0"], "--limit")]
+                (["break", "a", "--token", "-1"], "-1"), (["acquire", "a", "--lease", "0"], "--lease"),
+                (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"), (["ls", "--limit", "0"], "--limit")]
         for arguments, word in rows:
             run = pawl(*arguments)
             self.assertEqual((run.status, run.out), (2, ""), arguments)

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""test_run.py PAWLD PAWL: pawl run keeps its word, with real processes.
+
+Commands open a named pipe and keep it open; when the test reads its end all of them are gone. Whoever gets the key next does
+so by an acquire that waits: when it answers, the pipe must have ended.
+"""
+
+import os
+import pty
+import select
+import signal
+import socket
+import threading
+
+import cli_fixture
+import pawltest
+from cli_fixture import Case, DevCase, finish, pawl
+from pawltest import PATIENCE
+
+# Opens the pipe $0 as 9, ignores SIGTERM, and goes on for ever; says "ready".
+STUBBORN = "exec 9>$0; trap '' TERM INT HUP; echo ready >&9; while :; do sleep 0.01; done"
+# The same, with a part that leaves the process group and the session.
+SPREAD = "exec 9>$0; trap '' TERM; setsid sh -c 'trap \"\" TERM; while :; do sleep 0.01; done' & echo ready >&9; wait; wait"
+OBEDIENT = "exec 9>$0; trap 'echo told >&9; exit 9' TERM; echo ready >&9; while :; do sleep 0.01; done"
+
+
+class Proxy:
+    """Stands between a client and a node, on a Unix socket, and can fall silent without closing anything."""
+
+    def __init__(self, path, target):
+        self.path, self.target, self.silent = path, target, threading.Event()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen()
+        self.sockets = [self.listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(self.target)
+            self.sockets += [near, far]
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self._copy, args=(a, b), daemon=True).start()
+
+    def _copy(self, a, b):
+        try:
+            while data := a.recv(65536):
+                if not self.silent.is_set():
+                    b.sendall(data)
+        except OSError:
+            pass
+
+    def close(self):
+        for s in self.sockets:
+            s.close()
+
+
+class RunCase(DevCase):
+    def run_pawl(self, script, *options, endpoints=None):
+        """pawl run of a shell script, once it is ready; and the pipe that ends with all it started."""
+        alive = self.alive()
+        process = self.start("run", "k", *options, "--", "sh", "-c", script, alive.path, endpoints=endpoints or self.endpoints)
+        self.assertEqual(alive.line(), "ready")
+        return process, alive
+
+    def next_holder(self):
+        return self.begin("acquire", "k", "--wait", "20s", "--json")
+
+    def gone_before_the_next(self, alive, next_holder):
+        """Waits for the next holder's grant, and looks then."""
+        granted = finish(next_holder)
+        ended = alive.has_ended()
+        self.succeeds(granted)
+        self.assertTrue(ended, "the command still ran when the next one had the key")
+
+
+class Ordinary(RunCase):
+    def test_the_exit_status_passes_through_and_the_lock_is_free(self):
+        self.assertEqual(self.pawl("run", "k", "--", "sh", "-c", "exit 42").status, 42)
+        self.assertFalse(self.pawl("get", "k", "--json").json["held"])
+        self.succeeds(self.pawl("run", "k", "--", "true"))
+
+    def test_death_by_a_signal_is_128_and_its_number(self):
+        self.assertEqual(self.pawl("run", "k", "--", "sh", "-c", "kill -9 $$").status, 128 + 9)
+
+    def test_a_command_that_does_not_exist_is_127(self):
+        run = self.pawl("run", "k", "--", "/does/not/exist")
+        self.assertEqual(run.status, 127)
+        self.assertIn("/does/not/exist", run.err)
+        self.assertFalse(self.pawl("get", "k", "--json").json["held"])
+
+    def test_the_environment_names_key_lock_and_token(self):
+        run = self.pawl("run", "the key", "--value", "v", "--owner", "anna", "--", "sh", "-c",
+                        'echo "$PAWL_KEY|$PAWL_LOCK_ID|$PAWL_TOKEN"; exec "$0" get "$PAWL_KEY" --json', cli_fixture.PAWL)
+        words, got = self.succeeds(run).out.split("\n", 1)
+        got = cli_fixture.json.loads(got)
+        self.assertEqual(words, "the key|%s|%d" % (got["lock_id"], got["token"]))
+        self.assertEqual((got["owner"], got["value"]), ("anna", "v"))
+
+    def test_the_tls_key_of_the_environment_gets_out_of_the_keys_way(self):
+        for arguments in (["ca"], ["client", "me"]):
+            self.succeeds(pawl("cert", *arguments, "--dir", self.folder))
+        files = {"PAWL_" + n: os.path.join(self.folder, f) for n, f in (("CACERT", "ca.crt"), ("CERT", "me.crt"), ("KEY", "me.key"))}
+        run = self.pawl("run", "k", "--", "sh", "-c", 'echo "$PAWL_KEY $PAWL_CERT_KEY"; exec "$0" get k', cli_fixture.PAWL, **files)
+        self.assertEqual(self.succeeds(run).out.split("\n")[0], "k " + files["PAWL_KEY"])
+
+    def test_json_comes_last_and_tells_the_exit_status(self):
+        run = self.pawl("run", "k", "--json", "--", "sh", "-c", "exit 3")
+        self.assertEqual((run.status, run.json["exit_status"], run.json["key"]), (3, 3, "k"))
+
+    def test_standard_input_and_output_are_the_commands(self):
+        process = cli_fixture.subprocess.run([cli_fixture.PAWL, "run", "k", "--", "cat"], input=b"text", stdout=-1, timeout=PATIENCE,
+                                             env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+        self.assertEqual((process.returncode, process.stdout), (0, b"text"))
+
+    def test_a_held_key_is_refused_and_the_command_never_runs(self):
+        process, _ = self.run_pawl(STUBBORN)
+        marker = os.path.join(self.folder, "marker")
+        run = self.pawl("run", "k", "--", "touch", marker)
+        self.assertEqual((run.status, os.path.exists(marker)), (1, False))
+        self.assertEqual(self.pawl("run", "k", "--wait", "50ms", "--", "touch", marker).status, 1)
+        process.kill()
+
+    def test_no_node_is_status_3(self):
+        self.assertEqual(pawl("run", "k", "--timeout", "300ms", "--", "true", endpoints="unix:/does/not/exist").status, 3)
+
+    def test_signals_are_forwarded_to_the_commands_group(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+            name = number.name[3:]
+            script = "exec 9>$0; trap 'exit 7' %s; echo ready >&9; while :; do sleep 0.01; done" % name
+            process, _ = self.run_pawl(script)
+            process.send_signal(number)
+            self.assertEqual(finish(process).status, 7, name)
+
+    def test_a_signal_while_it_waits_ends_it(self):
+        holder, _ = self.run_pawl(STUBBORN)
+        waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        waiting.send_signal(signal.SIGTERM)
+        self.assertEqual(finish(waiting).status, 128 + signal.SIGTERM)
+        while self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        holder.kill()
+
+    def test_the_lease_is_renewed_while_the_command_runs(self):
+        process, alive = self.run_pawl(OBEDIENT, "--lease", "600ms")
+        token = self.pawl("get", "k", "--json").json["token"]
+        # Twice its lease later, by the server's own word about another lease that nobody renews.
+        for other in ("x", "y"):
+            self.pawl("acquire", other, "--lease", "600ms")
+            self.succeeds(self.pawl("wait", other, "--for", "free", "--timeout", "20s"))
+        self.assertEqual(self.pawl("get", "k", "--json").json["token"], token)
+        process.terminate()
+        self.assertEqual(alive.line(), "told")
+        self.assertEqual(finish(process).status, 9)
+
+    def test_what_the_command_leaves_in_the_background_ends_before_the_release(self):
+        alive = self.alive()
+        script = "exec 9>$0; (trap '' TERM; echo ready >&9; while :; do sleep 0.01; done) & read x <$0.go; exit 5"
+        os.mkfifo(alive.path + ".go")
+        process = self.begin("run", "k", "--lease", "1s", "--", "sh", "-c", script, alive.path)
+        self.assertEqual(alive.line(), "ready")
+        following = self.next_holder()
+        with open(alive.path + ".go", "w") as go:
+            go.write("go\n")
+        self.gone_before_the_next(alive, following)
+        self.assertEqual(finish(process).status, 5)
+
+    def test_the_terminal_is_the_commands_while_it_runs(self):
+        leader, terminal = pty.openpty()
+        self.addCleanup(os.close, leader)
+        script = "import os; print('mine' if os.tcgetpgrp(0) == os.getpgrp() else 'not mine')"
+        process = cli_fixture.subprocess.Popen(
+            ["setsid", "-c", "-w", cli_fixture.PAWL, "run", "k", "--", cli_fixture.sys.executable, "-c", script],
+            stdin=terminal, stdout=terminal, stderr=terminal, env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+        os.close(terminal)
+        out = b""
+        while b"mine" not in out:
+            self.assertTrue(select.select([leader], [], [], PATIENCE)[0], out)
+            out += os.read(leader, 4096)
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertTrue(out.startswith(b"mine"), out)
+
+
+class KeepsItsWord(RunCase):
+    def test_when_the_server_hangs_a_command_that_ignores_sigterm_is_gone_before_its_lease_ends(self):
+        process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
+        following = self.next_holder()
+        self.node.signal(signal.SIGSTOP)
+        self.assertEqual(finish(process).status, 4)
+        self.assertTrue(alive.has_ended())
+        self.node.signal(signal.SIGCONT)
+        self.gone_before_the_next(alive, following)
+
+    def test_when_the_network_falls_silent(self):
+        proxy = Proxy(os.path.join(self.folder, "proxy"), self.endpoints[5:])
+        self.addCleanup(proxy.close)
+        process, alive = self.run_pawl(SPREAD, "--lease", "1s", endpoints="unix:" + proxy.path)
+        following = self.next_holder()
+        proxy.silent.set()
+        self.gone_before_the_next(alive, following)
+        run = finish(process)
+        self.assertEqual(run.status, 4)
+        self.assertIn("'k'", run.err)
+
+    def test_when_the_server_dies_the_command_has_its_grace(self):
+        process, alive = self.run_pawl(OBEDIENT, "--lease", "1s", "--json")
+        self.node.kill()
+        self.assertEqual(alive.line(), "told")
+        alive.wait_end()
+        run = finish(process)
+        self.assertEqual((run.status, run.json["error"]["code"]), (4, "lost"))
+
+    def test_when_pawl_is_killed(self):
+        for script in (STUBBORN, SPREAD):
+            process, alive = self.run_pawl(script, "--lease", "3s")
+            following = self.next_holder()
+            process.kill()
+            self.gone_before_the_next(alive, following)
+            self.pawl("break", "k", "--now")
+
+    def test_when_pawl_is_stopped_for_longer_than_the_lease(self):
+        for script in (STUBBORN, SPREAD):
+            process, alive = self.run_pawl(script, "--lease", "1s")
+            following = self.next_holder()
+            process.send_signal(signal.SIGSTOP)
+            self.gone_before_the_next(alive, following)
+            process.send_signal(signal.SIGCONT)
+            self.assertEqual(finish(process).status, 4)
+            self.assertTrue(self.pawl("get", "k", "--json").json["held"])  # by the next one: pawl has not touched it
+            self.pawl("break", "k", "--now")
+
+    def test_when_the_shells_job_is_stopped_for_longer_than_the_lease(self):
+        alive = self.alive()
+        job = cli_fixture.subprocess.Popen(  # as a shell starts a job: in a process group of its own
+            ["setsid", cli_fixture.PAWL, "run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN, alive.path],
+            env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints), stderr=cli_fixture.subprocess.DEVNULL)
+        self.assertEqual(alive.line(), "ready")
+        following = self.next_holder()
+        os.killpg(job.pid, signal.SIGSTOP)
+        self.gone_before_the_next(alive, following)
+        os.killpg(job.pid, signal.SIGCONT)
+        self.assertEqual(job.wait(PATIENCE), 4)
+
+    def test_when_the_guardian_is_killed_or_stopped(self):
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            process, alive = self.run_pawl(SPREAD, "--lease", "1s")
+            following = self.next_holder()
+            with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
+                guardian = int(children.read().split()[0])
+            os.kill(guardian, number)
+            if number == signal.SIGSTOP:
+                self.node.signal(signal.SIGSTOP)  # so that there is something to enforce
+                finish(process)
+                self.node.signal(signal.SIGCONT)
+            self.gone_before_the_next(alive, following)
+            self.assertNotEqual(process.wait(PATIENCE), 0)
+            self.pawl("break", "k", "--now")
+
+    def test_when_an_administrator_breaks_the_lock(self):
+        process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
+        following = self.next_holder()
+        self.succeeds(self.pawl("break", "k"))
+        self.gone_before_the_next(alive, following)
+        self.assertEqual(finish(process).status, 4)
+
+
+class InACluster(Case):
+    def test_the_command_survives_the_kill_of_the_master_it_talks_to(self):
+        timing = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
+        with pawltest.Cluster(cli_fixture.PAWLD, cluster=timing) as cluster:
+            endpoints = ",".join(cluster.clients.values())
+            alive = self.alive()
+            process = self.start("run", "k", "--lease", "2s", "--", "sh", "-c", OBEDIENT, alive.path, endpoints=endpoints)
+            self.assertEqual(alive.line(), "ready")
+            token = pawl("get", "k", "--quorum", "--json", endpoints=endpoints).json["token"]
+            cluster.nodes["a"].kill()
+            rest = ",".join([cluster.clients["b"], cluster.clients["c"]])
+            other = pawl("acquire", "other", "--lease", "3s", "--json", endpoints=rest)
+            self.assertEqual(other.status, 0, other.err)
+            self.assertEqual(pawl("wait", "other", "--for", "free", "--timeout", "20s", endpoints=rest).status, 0)
+            self.assertEqual(pawl("get", "k", "--quorum", "--json", endpoints=rest).json.get("token"), token)
+            process.terminate()
+            self.assertEqual(alive.line(), "told")
+            self.assertEqual(finish(process).status, 9)
+
+    def test_without_a_quorum_the_command_ends_in_time(self):
+        timing = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
+        with pawltest.Cluster(cli_fixture.PAWLD, cluster=timing) as cluster:
+            endpoints = ",".join(cluster.clients.values())
+            alive = self.alive()
+            process = self.start("run", "k", "--lease", "1s", "--", "sh", "-c", STUBBORN, alive.path, endpoints=endpoints)
+            self.assertEqual(alive.line(), "ready")
+            for name in ("a", "b"):
+                cluster.nodes[name].signal(signal.SIGSTOP)
+            self.assertEqual(finish(process).status, 4)
+            self.assertTrue(alive.has_ended())
+            for name in ("a", "b"):
+                cluster.nodes[name].signal(signal.SIGCONT)
+            self.succeeds(pawl("acquire", "k", "--wait", "20s", "--lease", "2s", endpoints=endpoints))
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
