@@ -135,6 +135,32 @@ class Failures(unittest.TestCase):
                 linked(b)
                 b.call("acquire", key="b-again", lease_ms=1000)
 
+    def test_an_extension_that_a_stopped_node_finds_in_its_socket_is_too_late(self):
+        with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a, cluster.client("b") as b:
+            got = a.call("acquire", key="k", lease_ms=1000)
+            cluster.nodes["a"].signal(signal.SIGSTOP)
+            late = a.send("extend", key="k", lock_id=got["lock_id"], lease_ms=1000)
+            later = b.call("acquire", key="k", lease_ms=2000, wait_ms=20000)  # had when the lease is over
+            self.assertGreater(later["token"], got["token"])
+            cluster.nodes["a"].signal(signal.SIGCONT)
+            with self.assertRaises(Refused) as caught:
+                a.answer(late)
+            self.assertIn(caught.exception.code, ("lost", "unsure", "no_quorum", "held"))
+            self.assertEqual(b.call("get", key="k")["token"], later["token"])
+
+    def test_a_master_that_hangs_in_mid_frame_slows_nobody_down(self):
+        with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a:
+            value = b"x" * 60000
+            cluster.nodes["c"].signal(signal.SIGSTOP)
+            longest = 0
+            for i in range(300):  # more than fits into the buffers of the socket
+                began = time.monotonic()
+                a.call("acquire", key="v%d" % i, lease_ms=1000, value=value)
+                longest = max(longest, time.monotonic() - began)
+            self.assertLess(longest, 0.25)
+            cluster.nodes["c"].signal(signal.SIGCONT)
+            linked(a)
+
     def test_without_a_quorum_nothing_is_granted_and_the_silent_are_named(self):
         with Cluster(PAWLD, cluster=SHORT) as cluster, cluster.client("a") as a:
             cluster.nodes["b"].kill()

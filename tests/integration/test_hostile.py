@@ -185,5 +185,18 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.good.call("status")["voting"], 3)
 
 
+class Idle(unittest.TestCase):
+    def test_who_says_nothing_is_closed_but_not_who_waits(self):
+        with Cluster(PAWLD, masters=1, node="[limits]\nidle_timeout = 300ms\n") as cluster:
+            with cluster.client("a") as waiting, cluster.client("a") as idle:
+                got = waiting.call("acquire", key="k", lease_ms=30000)
+                asked = waiting.send("wait", **{"key": "k", "for": "free", "timeout_ms": 30000})
+                idle.call("ping")
+                with self.assertRaises(Closed):
+                    idle.read()
+                waiting.call("release", key="k", lock_id=got["lock_id"])
+                self.assertFalse(waiting.answer(asked)["held"])
+
+
 if __name__ == "__main__":
     pawltest.main(globals())
