@@ -1,0 +1,114 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "disk.h"
+#include "net_fixture.h"
+#include "state_file.h"
+
+struct seen {
+	uint64_t seqs[16];
+	bool oks[16];
+	size_t count;
+	uint64_t last_wanted;
+};
+
+static void on_done(void *ctx, uint64_t seq, bool ok) {
+	struct seen *s = ctx;
+	assert_true(s->count < 16);
+	s->seqs[s->count] = seq;
+	s->oks[s->count++] = ok;
+}
+
+static bool last_is_done(void *ctx) {
+	struct seen *s = ctx;
+	return s->count > 0 && s->seqs[s->count - 1] == s->last_wanted;
+}
+
+struct store {
+	struct net_fixture f;
+	struct state_file *file;
+	struct durable state;
+	struct disk *disk;
+	struct seen seen;
+};
+
+static void store_open(struct store *s) {
+	struct problem problem = { "" };
+	memset(s, 0, sizeof *s);
+	net_fixture_init(&s->f);
+	assert_int_equal(state_file_open(s->f.dir, "test", "a", &s->file, &s->state, &problem), 0);
+	assert_int_equal(disk_new(s->f.base, s->file, on_done, &s->seen, &s->disk), 0);
+}
+
+static void store_close(struct store *s) {
+	disk_free(s->disk);
+	state_file_close(s->file);
+	net_fixture_done(&s->f);
+}
+
+static void of_the_states_that_wait_only_the_newest_is_written(void **state) {
+	struct store s;
+	struct problem problem;
+	(void)state;
+	store_open(&s);
+	for (uint64_t seq = 1; seq <= 5; seq++) {
+		s.state.boot = seq;
+		disk_write(s.disk, &s.state, seq);
+	}
+	s.seen.last_wanted = 5;
+	assert_true(net_fixture_until(&s.f, last_is_done, &s.seen));
+	assert_int_equal(s.seen.count, 2); /* the first, which was under way, and the last */
+	assert_int_equal(s.seen.seqs[0], 1);
+	assert_true(s.seen.oks[0] && s.seen.oks[1]);
+	state_file_close(s.file);
+	assert_int_equal(state_file_open(s.f.dir, "test", "a", &s.file, &s.state, &problem), 0);
+	assert_int_equal(s.state.boot, 5);
+	store_close(&s);
+}
+
+static void a_write_that_fails_is_reported_and_the_next_may_succeed(void **state) {
+	struct store s;
+	(void)state;
+	store_open(&s);
+	state_file_fail_after(s.file, 10);
+	disk_write(s.disk, &s.state, 1);
+	s.seen.last_wanted = 1;
+	assert_true(net_fixture_until(&s.f, last_is_done, &s.seen));
+	assert_false(s.seen.oks[0]);
+	state_file_fail_after(s.file, -1);
+	disk_write(s.disk, &s.state, 2);
+	s.seen.last_wanted = 2;
+	assert_true(net_fixture_until(&s.f, last_is_done, &s.seen));
+	assert_true(s.seen.oks[1]);
+	store_close(&s);
+}
+
+static void a_write_under_way_is_waited_for_at_the_end(void **state) {
+	struct store s;
+	struct problem problem;
+	(void)state;
+	store_open(&s);
+	s.state.boot = 9;
+	disk_write(s.disk, &s.state, 1);
+	disk_free(s.disk);
+	s.disk = NULL;
+	assert_int_equal(s.seen.count, 0);
+	state_file_close(s.file);
+	assert_int_equal(state_file_open(s.f.dir, "test", "a", &s.file, &s.state, &problem), 0);
+	assert_int_equal(s.state.boot, 9);
+	store_close(&s);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_the_states_that_wait_only_the_newest_is_written),
+		cmocka_unit_test(a_write_that_fails_is_reported_and_the_next_may_succeed),
+		cmocka_unit_test(a_write_under_way_is_waited_for_at_the_end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
