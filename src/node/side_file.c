@@ -107,7 +107,7 @@ int side_writer_finish(struct side_writer *w) {
 	bytes_put_number(&b, w->checksum, 8);
 	synced_path(made, w->dir, SIDE_NAME_NEW);
 	synced_path(path, w->dir, SIDE_NAME);
-	bool ok = side_put(w, end, sizeof end) == 0 && fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 && rename(made, path) == 0 &&
+	bool ok = side_put(w, end, sizeof end) == 0 && !ferror(w->file) && fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 && rename(made, path) == 0 &&
 	          synced_dir(w->dir) == 0;
 	if (!ok) {
 		side_writer_abort(w);

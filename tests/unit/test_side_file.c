@@ -13,6 +13,7 @@
 #include "side_file.h"
 /* behind the codec's F_LOCK, which they leave alone */
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 static char dir[64], path[128];
@@ -154,6 +155,29 @@ static void a_disk_that_fails_is_an_error(void **state) {
 	assert_null(w);
 }
 
+static void a_full_disk_leaves_no_side_file(void **state) {
+	(void)state;
+	static uint8_t frame[65536];
+	struct side_writer *w = NULL;
+	struct side_file *f = NULL;
+	struct problem problem;
+	if (mount("none", dir, "tmpfs", 0, "size=32k") != 0) {
+		skip();
+	}
+	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
+	assert_int_equal(side_writer_add(w, slice_of(frame, sizeof frame)), PAWL_EIO);
+	side_writer_abort(w);
+	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
+	for (int i = 0; i < 40; i++) { /* the last of them fails, at the latest when the file is finished */
+		if (side_writer_add(w, slice_of(frame, 1000)) != 0) {
+			break;
+		}
+	}
+	assert_int_equal(side_writer_finish(w), PAWL_EIO);
+	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+	assert_int_equal(umount(dir), 0);
+}
+
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void) {
@@ -165,6 +189,7 @@ int main(void) {
 		WITH_DIR(a_changed_byte_anywhere_is_noticed),
 		WITH_DIR(bytes_behind_the_end_are_damage),
 		WITH_DIR(one_that_was_given_up_leaves_nothing),
+		WITH_DIR(a_full_disk_leaves_no_side_file),
 		cmocka_unit_test(a_disk_that_fails_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
