@@ -124,7 +124,7 @@ class DevCase(Case):
         super().setUp()
         self.endpoints = "unix:" + os.path.join(self.folder, "node")
         self.node = pawltest.Node([PAWLD, "--dev", "--listen", self.endpoints])
-        self.addCleanup(self.node.kill)
+        self.addCleanup(self.node.terminate)  # removes its directory; a kill would leave it
         self.node.wait_log(" voting ")
 
     def pawl(self, *arguments, **more):
