@@ -80,9 +80,9 @@ struct pawl *cli_connect(const struct cli_command_line *line);
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base);
 
 /* Exit status for an outcome: the node refused, or none could be reached. */
-enum cli_exit cli_exit_status(const struct pawl_result *result);
+int cli_exit_status(const struct pawl_result *result);
 /* Prints the failure of `what` (as "acquire 'backup'"), for people or as JSON; returns the exit status. */
-enum cli_exit cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
+int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject);
 /* One blocking request. Returns its result, successful or not; ends the program only when there is no memory. */
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request);

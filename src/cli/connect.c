@@ -71,7 +71,7 @@ struct pawl_bytes cli_key(const struct cli_command_line *line, const char *text)
 }
 
 /* Whether a node had said no (it can be asked again later), or nobody was there to say anything. */
-enum cli_exit cli_exit_status(const struct pawl_result *result) {
+int cli_exit_status(const struct pawl_result *result) {
 	switch (result->error) {
 	case 0:
 		return CLI_DONE;
@@ -125,9 +125,9 @@ static void fail_json(const struct pawl_result *result, const char *what) {
 	output_json(object);
 }
 
-enum cli_exit cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
+int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject) {
-	enum cli_exit status = cli_exit_status(result);
+	int status = cli_exit_status(result);
 	if (line->json) {
 		fail_json(result, what);
 		return status;

@@ -143,7 +143,7 @@ static void arm_timer(const struct guard *g) {
 /* ---- what the two sides say ---- */
 
 static void hear_message(struct guard *g, const struct guardian_message *m) {
-	switch ((enum guardian_word)m->word) {
+	switch (m->word) {
 	case GUARDIAN_START:
 		if (g->state == GUARD_WAITING) {
 			start(g);

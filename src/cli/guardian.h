@@ -41,8 +41,8 @@ enum guardian_word {
 };
 
 struct guardian_message {
-	int32_t word; /* enum guardian_word */
-	int32_t value;
+	enum guardian_word word;
+	int value;
 };
 
 struct guardian {

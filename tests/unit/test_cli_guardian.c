@@ -84,8 +84,8 @@ static void expect_all_gone(void) {
 }
 
 static int await_word(enum guardian_word word) {
-	struct guardian_message m = { 0, 0 };
-	while (m.word != (int32_t)word) {
+	struct guardian_message m = { GUARDIAN_START, 0 };
+	while (m.word != word) {
 		readable(scene.guardian.fd);
 		assert_int_equal(guardian_receive(&scene.guardian, &m), 1);
 	}
