@@ -119,7 +119,8 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
 		state->believed_lock = b->lock;
-		state->beliefs_before = (uint64_t)b->since;
+		state->believer = b->actor;
+		state->believed_until = b->deadline;
 		state->clean = checker_value_quiet(&c->locks[b->lock]);
 	}
 	if (op->lock != TRACE_NONE && (op->op == CORE_ACQUIRE || op->op == CORE_UPDATE)) {
@@ -127,10 +128,12 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	}
 }
 
-/* A quorum read that says free while one belief lasted from its beginning to its end is wrong (section 3). */
+/* A quorum read that says free is wrong if a belief that was there when it began lasted until its end, without any extension
+ * on the way: the masters that the belief rests on had the record all the time (section 3). */
 static void check_read(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value) {
 	const struct belief *b = checker_find_believed(c, op->op.key);
-	if (reply->error || !b || b->lock != op->believed_lock || (uint64_t)b->since != op->beliefs_before) {
+	if (reply->error || !b || b->lock != op->believed_lock || b->actor != op->believer ||
+			instant_distrusted(sim_actor_clock(c->sim, b->actor), op->believed_until)) {
 		return;
 	}
 	if (!reply->held) {

@@ -63,8 +63,9 @@ struct op_state {
 	struct checker_op op;
 	int64_t invoked;
 	uint64_t others_before, own_before; /* acquire: highest tokens answered when it was asked */
-	uint64_t beliefs_before;            /* read: how many beliefs of the key had begun or ended */
-	uint32_t believed_lock;             /* read: lock believed when it was asked */
+	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
+	const struct sim_actor *believer;
+	struct instant believed_until;
 	bool known, returned;
 	bool clean; /* read of a value: no write was under way when it was asked */
 };

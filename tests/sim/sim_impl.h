@@ -19,6 +19,7 @@ struct sim_item {
 	struct id128 id;          /* HELLO */
 	uint64_t boot;            /* HELLO */
 	uint64_t kinds;           /* FRAME: kinds of its messages */
+	bool piece;               /* FRAME: not the whole of it */
 	uint64_t session;         /* GONE */
 	struct core_request request; /* REQUEST */
 	uint64_t seq;             /* PERSISTED */
