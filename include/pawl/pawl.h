@@ -78,7 +78,8 @@ struct pawl_options { /* zero means the default everywhere; everything is copied
 	 * Tried in this order, beginning with the first; the next when one fails. Names are looked up with getaddrinfo, which
 	 * may block, when the endpoint is first used and again when none of its addresses answers. */
 	const char *endpoints;
-	struct event_base *base; /* the program's loop, must outlive the client; NULL: blocking style */
+	/* The program's loop; it must outlive the client, which keeps it running. NULL: blocking style. */
+	struct event_base *base;
 
 	/* TLS, used by the tls:// endpoints. Files are read by pawl_new. TLS 1.3 only. */
 	const char *ca_file;     /* PEM: who may vouch for nodes; needed for tls:// */
@@ -93,8 +94,8 @@ struct pawl_options { /* zero means the default everywhere; everything is copied
 	/* How long connecting to one endpoint may take, TLS included, before the next is tried; default 1000. */
 	uint32_t connect_timeout_ms;
 	/* How long a connection on which an answer is awaited may be silent before the next node is tried (it is pinged after
-	 * half of this; a node answers pings at once, whatever it waits for); default 2000. While locks are held it is not
-	 * more than a quarter of the shortest lease. */
+	 * half of this; a node answers pings at once, whatever it waits for); default 2000. While locks are held this and
+	 * connect_timeout_ms are not more than a sixth of the shortest lease. */
 	uint32_t silence_ms;
 };
 
@@ -104,7 +105,8 @@ struct pawl_options { /* zero means the default everywhere; everything is copied
 int pawl_new(const struct pawl_options *options, struct pawl **out_client, const char **out_message);
 
 /* Closes the connection. Calls under way end with PAWL_ECANCELED, their callbacks run before this returns (or, when it was
- * called in a callback, after that one has returned). Locks that are left are freed, not released. NULL is allowed. */
+ * called in a callback, after that one has returned). Acquires under way are released as far as that can be done without
+ * waiting. Locks that are left are freed, not released. NULL is allowed. */
 void pawl_free(struct pawl *client);
 
 /* Blocking style: runs the loop for at most timeout_ms (0: what is due now), so that locks are renewed, answers arrive and

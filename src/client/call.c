@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "lock.h"
 
 #define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
 
@@ -52,7 +53,9 @@ static void call_fail(struct pawl_call *call, int error, const char *why) {
 static void on_deadline(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
 	struct pawl *hub = call->hub;
-	if (hub->state == HUB_READY || hub->last_error == 0) {
+	if (call->order->method == PAWL_UPDATE && call->sends > 0) {
+		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
+	} else if (hub->state == HUB_READY || hub->last_error == 0) {
 		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
 	} else {
 		call_fail(call, hub->last_error, hub->last_problem);
@@ -79,7 +82,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	if (hub->dying) {
 		return PAWL_EINVAL;
 	}
-	if (hub->call_count >= CALLS_MAX) {
+	if (hub->call_count >= (start->internal ? 2 : 1) * (size_t)CALLS_MAX) {
 		return PAWL_EBUSY;
 	}
 	struct order *order;
@@ -98,7 +101,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
 		.end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
-	list_append(&hub->queue, &call->link);
+	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
 	call_schedule(call, start);
 	hub_kick(hub);
 	if (out_call) {
@@ -157,7 +160,7 @@ void calls_send(struct pawl *hub) {
 	struct instant now = hub_now(hub);
 	bool sent = false;
 	struct list *at;
-	while ((at = list_first(&hub->queue)) != NULL && hub->line.out.size < OUT_BYTES_FULL) {
+	while ((at = list_first(&hub->queue)) != NULL && line_backlog(&hub->line) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		int error = call_send(call, now);
 		if (error) {
@@ -235,6 +238,29 @@ void calls_fail_all(struct pawl *hub, int error) {
 
 /* ---- what nobody waits for ---- */
 
+static void part_from(struct pawl *hub, const struct pawl_call *call) {
+	struct client_request release = { .msgid = draw_msgid(hub), .method = CLIENT_RELEASE,
+		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
+		.core = { .op = CORE_RELEASE, .key = call->order->wire.core.key, .lock_id = call->order->wire.core.lock_id } };
+	(void)client_request_encode(&release, &hub->line.out); /* where it does not fit the lease runs out by itself */
+}
+
+void calls_part(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->flight); at; at = list_after(&hub->flight, at)) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		if (call->order->method == PAWL_ACQUIRE && !lock_believed(hub, order_lock_id(call->order))) {
+			part_from(hub, call);
+		}
+	}
+	for (struct list *at = list_first(&hub->queue); at; at = list_after(&hub->queue, at)) {
+		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
+		if (call->order->method == PAWL_RELEASE) {
+			part_from(hub, call);
+		}
+	}
+}
+
+
 static void forget(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	(void)call;
 	(void)ctx;
@@ -242,7 +268,10 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 }
 
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
+	if (lock_believed(hub, lock_id)) {
+		return; /* the program has repeated the lock_id of a lock that it holds: that one is not to be taken away */
+	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
 	/* Where even this fails the lease runs out by itself. */
-	(void)call_start(hub, &(struct call_start){ .request = &request, .end = forget }, NULL);
+	(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
 }

@@ -33,6 +33,7 @@ struct pawl_call {
 struct call_start {
 	const struct pawl_request *request;
 	span_ns timeout; /* beyond wait_ms; 0: as the request says */
+	bool internal;   /* the library's own: goes before what the program has queued, and is not limited by it */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx);
 	void *ctx;
@@ -41,11 +42,13 @@ struct call_start {
 int call_start(struct pawl *hub, const struct call_start *start, struct pawl_call **out_call);
 void call_cancel(struct pawl_call *take_call);
 
-/* Sends what is queued, as far as there is room. 0, or an error of the line. */
+/* Sends what is queued, as far as there is room. */
 void calls_send(struct pawl *hub);
 void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message);
 void calls_line_lost(struct pawl *hub);
 void calls_fail_all(struct pawl *hub, int error);
+/* The last words before the line is closed for good: what is being acquired is released. */
+void calls_part(struct pawl *hub);
 
 /* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);

@@ -179,7 +179,11 @@ bool endpoint_next_address(struct endpoint *e) {
 		e->address_at++;
 		return true;
 	}
+	endpoint_forget(e);
+	return false;
+}
+
+void endpoint_forget(struct endpoint *e) {
 	e->address_at = 0;
 	e->address_count = 0;
-	return false;
 }

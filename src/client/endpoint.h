@@ -42,5 +42,7 @@ void endpoint_list_done(struct endpoint_list *list);
 const struct endpoint_address *endpoint_address(struct endpoint *e);
 /* The present address failed. True: there is another one to try. False: none is left, look it up again next time. */
 bool endpoint_next_address(struct endpoint *e);
+/* Look its addresses up again next time, and begin with the first. */
+void endpoint_forget(struct endpoint *e);
 
 #endif

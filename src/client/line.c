@@ -71,16 +71,18 @@ int line_flush(struct line *l) {
 		return 0;
 	}
 	int error = l->sealed ? line_seal(l) : 0;
-	while (!error && from->size) {
-		ssize_t n = send(l->fd, from->data, from->size, MSG_NOSIGNAL);
+	size_t sent = 0;
+	while (!error && sent < from->size) {
+		ssize_t n = send(l->fd, from->data + sent, from->size - sent, MSG_NOSIGNAL);
 		if (n >= 0) {
-			buffer_consume(from, (size_t)n);
+			sent += (size_t)n;
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			break;
 		} else if (errno != EINTR) {
 			error = line_errno(l, PAWL_ECLOSED, errno);
 		}
 	}
+	buffer_consume(from, sent);
 	return error ? error : arm(l, &l->writing, &l->write_armed, from->size > 0);
 }
 
@@ -155,9 +157,12 @@ void line_read_now(struct line *l) {
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *ctx) {
+	struct line_owner owner = ((struct line *)ctx)->owner;
 	(void)fd;
 	(void)what;
+	owner.enter(owner.ctx);
 	line_read_now(ctx);
+	owner.leave(owner.ctx);
 }
 
 static int line_start_talking(struct line *l) {
@@ -174,10 +179,7 @@ static int line_start_talking(struct line *l) {
 	return line_flush(l); /* nothing, where the owner has closed it */
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *ctx) {
-	struct line *l = ctx;
-	(void)fd;
-	(void)what;
+static void line_write_now(struct line *l) {
 	int error = 0;
 	if (l->state == LINE_CONNECTING) {
 		int number = 0;
@@ -188,10 +190,22 @@ static void on_writable(evutil_socket_t fd, short what, void *ctx) {
 		error = number ? line_errno(l, PAWL_EUNREACHABLE, number) : line_start_talking(l);
 	} else {
 		error = line_flush(l);
+		if (!error && line_backlog(l) == 0) {
+			l->owner.room(l->owner.ctx);
+		}
 	}
 	if (error && l->state != LINE_CLOSED) {
 		line_down(l, error);
 	}
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *ctx) {
+	struct line_owner owner = ((struct line *)ctx)->owner;
+	(void)fd;
+	(void)what;
+	owner.enter(owner.ctx);
+	line_write_now(ctx);
+	owner.leave(owner.ctx);
 }
 
 static int line_connect(struct line *l, const struct endpoint_address *address) {

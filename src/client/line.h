@@ -19,9 +19,12 @@ enum line_state { LINE_CLOSED, LINE_CONNECTING, LINE_SEALING, LINE_UP };
 
 /* Called from the loop only. None of them is followed by another one after the owner has closed the line. */
 struct line_owner {
+	void (*enter)(void *ctx); /* around all others: the line lives until `leave` */
+	void (*leave)(void *ctx);
 	void (*up)(void *ctx);
-	void (*data)(void *ctx);                /* more bytes are in `in`: consume them */
-	void (*down)(void *ctx, int error);     /* the line is to be closed now; line->problem says why */
+	void (*data)(void *ctx);            /* more bytes are in `in`: consume them */
+	void (*room)(void *ctx);            /* what waited to be written is written */
+	void (*down)(void *ctx, int error); /* the line is to be closed now; line->problem says why */
 	void *ctx;
 };
 
@@ -48,6 +51,10 @@ void line_close(struct line *l);
 
 /* Writes what is in `out` in one go, the rest when the socket takes it. 0, or an error: close the line. */
 int line_flush(struct line *l);
+/* What waits to be written, in bytes. */
+static inline size_t line_backlog(const struct line *l) {
+	return l->out.size + l->net.size;
+}
 /* Reads what is there now, without waiting for the loop; `data` and `down` are called as ever. */
 void line_read_now(struct line *l);
 

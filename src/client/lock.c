@@ -22,6 +22,16 @@ void locks_free_all(struct pawl *hub) {
 	}
 }
 
+bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && pawl_lock_valid_ms(lock) > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* ---- keeping it ---- */
 
 /* Final: no answer brings it back. */

@@ -42,6 +42,8 @@ struct pawl_lock {
 void lock_extended(struct pawl_lock *lock, struct instant sent_at, const struct pawl_extended *outcome);
 /* When to extend next, after a success. */
 void lock_schedule(struct pawl_lock *lock, bool at_once);
+/* A lock of this client with that lock_id is trusted now. */
+bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
 void locks_free_all(struct pawl *hub);
 
 /* renew.c: extends what is due, in batches. */

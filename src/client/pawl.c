@@ -55,6 +55,8 @@ static void hub_turn(struct pawl *hub) {
 		int error = line_flush(&hub->line);
 		if (error) {
 			hub->line.owner.down(hub, error);
+		} else if (!list_empty(&hub->queue) && line_backlog(&hub->line) == 0) {
+			hub_kick(hub); /* there was no room for them, now there is; else the line tells when */
 		}
 	}
 	if (hub->state == HUB_IDLE && !hub->dying && !list_empty(&hub->queue)) {
@@ -142,7 +144,8 @@ static void hub_destroy(struct pawl *hub) {
 	const struct allocator *alloc = hub->env.alloc;
 	hub->inside++; /* nobody destroys it again meanwhile */
 	if (hub->state == HUB_READY) {
-		(void)line_flush(&hub->line); /* releases that nobody waits for, as far as the socket takes them */
+		calls_part(hub);
+		(void)line_flush(&hub->line); /* as far as the socket takes it */
 	}
 	calls_fail_all(hub, PAWL_ECANCELED);
 	locks_free_all(hub);
@@ -168,9 +171,6 @@ static void hub_destroy(struct pawl *hub) {
 void pawl_free(struct pawl *client) {
 	if (!client || client->dying) {
 		return;
-	}
-	if (client->state == HUB_READY && !client->inside) {
-		calls_send(client); /* among them releases of a cancel a moment ago */
 	}
 	client->dying = true;
 	if (!client->inside && !client->blocking) {

@@ -20,11 +20,18 @@ static void note_failure(struct pawl *hub, int error, const char *why) {
 		endpoint_now(hub)->text, LINE_PROBLEM_MAX - 1, why);
 }
 
-static void pause_begin(struct pawl *hub) {
-	span_ns pause = PAUSE_FIRST << (hub->rounds_failed < 5 ? hub->rounds_failed : 5);
-	if (pause > PAUSE_LAST) {
-		pause = PAUSE_LAST;
+/* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
+ * so that two that hang can be left between a third of the lease and the warning. */
+static span_ns lease_share(const struct pawl *hub, span_ns limit) {
+	if (hub->lease_shortest && !list_empty(&hub->locks) && hub->lease_shortest / 6 < limit) {
+		limit = hub->lease_shortest / 6;
 	}
+	return limit;
+}
+
+static void pause_begin(struct pawl *hub) {
+	span_ns pause = lease_share(hub, PAUSE_LAST), doubled = PAUSE_FIRST << (hub->rounds_failed < 5 ? hub->rounds_failed : 5);
+	pause = doubled < pause ? doubled : pause;
 	pause = prng_between(&hub->prng, pause / 2, pause + pause / 2); /* so that clients of a dead node do not march in step */
 	hub->rounds_failed++;
 	hub->state = HUB_PAUSING;
@@ -55,9 +62,12 @@ static void move_on(struct pawl *hub, int error) {
 
 static void line_lost(struct pawl *hub, int error, const char *why) {
 	note_failure(hub, error, why);
+	if (hub->state == HUB_READY) {
+		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
+	}
 	reach_stop(hub);
-	move_on(hub, error);
 	calls_line_lost(hub);
+	move_on(hub, error);
 }
 
 void reach_stop(struct pawl *hub) {
@@ -87,7 +97,7 @@ void reach_connect(struct pawl *hub) {
 		return;
 	}
 	hub->state = HUB_DIALING;
-	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + hub->connect_timeout);
+	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + lease_share(hub, hub->connect_timeout));
 }
 
 static void on_dial_alarm(struct alarm *alarm) {
@@ -109,11 +119,21 @@ static void on_up(void *ctx) {
 	hub_kick(hub);
 }
 
+static void on_room(void *ctx) {
+	hub_kick(ctx); /* calls may wait for it */
+}
+
 static void on_down(void *ctx, int error) {
 	struct pawl *hub = ctx;
-	hub_enter(hub);
 	line_lost(hub, error, hub->line.problem);
-	hub_leave(hub);
+}
+
+static void on_enter(void *ctx) {
+	hub_enter(ctx);
+}
+
+static void on_leave(void *ctx) {
+	hub_leave(ctx);
 }
 
 /* One message is at the front, found whole. False: what follows cannot be read any more. */
@@ -136,7 +156,6 @@ static void on_data(void *ctx) {
 	struct pawl *hub = ctx;
 	struct line *l = &hub->line;
 	size_t used = 0;
-	hub_enter(hub);
 	hub->heard = hub_now(hub);
 	hub->pinged = false;
 	enum client_scan found = CLIENT_SCAN_COMPLETE;
@@ -158,17 +177,12 @@ static void on_data(void *ctx) {
 			line_lost(hub, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
 		}
 	}
-	hub_leave(hub);
 }
 
 /* ---- silence ---- */
 
-/* Locks must not be lost because one node hangs: with locks, at most a quarter of the shortest lease. */
 static span_ns silence_limit(const struct pawl *hub) {
-	span_ns limit = hub->silence;
-	if (hub->lease_shortest && !list_empty(&hub->locks) && hub->lease_shortest / 4 < limit) {
-		limit = hub->lease_shortest / 4;
-	}
+	span_ns limit = lease_share(hub, hub->silence);
 	return limit > SILENCE_LEAST ? limit : SILENCE_LEAST;
 }
 
@@ -227,6 +241,6 @@ void reach_init(struct pawl *hub) {
 	hub->dial_alarm.ring = on_dial_alarm;
 	hub->silence_alarm.ring = on_silence_alarm;
 	hub->state = HUB_IDLE;
-	line_init(&hub->line, hub->env.alloc, hub->base, (struct line_owner){ on_up, on_data, on_down, hub });
+	line_init(&hub->line, hub->env.alloc, hub->base, (struct line_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, hub });
 	client_decoder_init(&hub->decoder, hub->env.alloc);
 }

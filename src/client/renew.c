@@ -92,7 +92,8 @@ static int batch_start(struct batch *b) {
 			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = true, .locks = items, .lock_count = b->count };
-	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .end = on_batch, .ctx = b };
+	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true, .end = on_batch,
+		.ctx = b };
 	int error = call_start(hub, &start, NULL);
 	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
 	return error;

@@ -238,84 +238,6 @@ static void no_node_means_unreachable_after_the_timeout(void **state) {
 	rig_close(&r);
 }
 
-static void what_is_started_in_one_turn_arrives_in_one_read(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	pawl_result_free(ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
-	unsigned reads = r.nodes[0].reads;
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key };
-	struct pawl_result *results[256] = { 0 };
-	for (size_t i = 0; i < 256; i++) {
-		assert_int_equal(pawl_start(r.client, &request, rig_done, &results[i], NULL), 0);
-	}
-	rig_settle(&r);
-	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 256);
-	assert_int_equal(r.nodes[0].reads, reads + 1);
-	for (size_t i = 0; i < 256; i++) {
-		assert_non_null(results[i]);
-		assert_int_equal(results[i]->error, 0);
-		pawl_result_free(results[i]);
-	}
-	rig_close(&r);
-}
-
-static void a_canceled_acquire_has_no_callback_and_is_released(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
-	struct pawl_result *result = NULL;
-	struct pawl_call *call;
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 1000 };
-	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, &call), 0);
-	rig_settle(&r);
-	pawl_cancel(call);
-	rig_settle(&r);
-	assert_null(result);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
-	rig_close(&r);
-}
-
-static void freeing_the_client_cancels_what_is_under_way(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_SILENT;
-	struct pawl_result *result = NULL;
-	assert_int_equal(pawl_start(r.client, &(struct pawl_request){ .method = PAWL_PING }, rig_done, &result, NULL), 0);
-	rig_settle(&r);
-	pawl_free(r.client);
-	r.client = NULL;
-	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_ECANCELED);
-	pawl_result_free(result);
-	rig_close(&r);
-}
-
-static void free_the_client(struct pawl_result *take_result, void *arg) {
-	struct rig *r = arg;
-	pawl_result_free(take_result);
-	pawl_free(r->client);
-	r->client = NULL;
-}
-
-static void a_callback_may_free_the_client(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	struct pawl_result *other = NULL;
-	struct pawl_request request = { .method = PAWL_PING };
-	assert_int_equal(pawl_start(r.client, &request, free_the_client, &r, NULL), 0);
-	assert_int_equal(pawl_start(r.client, &request, rig_done, &other, NULL), 0);
-	rig_settle(&r);
-	assert_null(r.client);
-	assert_non_null(other);
-	assert_int_equal(other->error, PAWL_ECANCELED);
-	pawl_result_free(other);
-	rig_close(&r);
-}
-
 static void blocking_calls_are_refused_on_the_programs_loop(void **state) {
 	(void)state;
 	struct rig r;
@@ -362,10 +284,6 @@ int main(void) {
 		cmocka_unit_test(a_wait_that_is_pinged_may_last),
 		cmocka_unit_test(a_repeated_wait_asks_for_the_time_that_is_left),
 		cmocka_unit_test(no_node_means_unreachable_after_the_timeout),
-		cmocka_unit_test(what_is_started_in_one_turn_arrives_in_one_read),
-		cmocka_unit_test(a_canceled_acquire_has_no_callback_and_is_released),
-		cmocka_unit_test(freeing_the_client_cancels_what_is_under_way),
-		cmocka_unit_test(a_callback_may_free_the_client),
 		cmocka_unit_test(blocking_calls_are_refused_on_the_programs_loop),
 		cmocka_unit_test(requests_that_make_no_sense_are_refused_at_once),
 	};

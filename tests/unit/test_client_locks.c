@@ -261,6 +261,41 @@ static void whoever_waited_long_extends_at_once(void **state) {
 	rig_close(&r);
 }
 
+static void a_repeat_that_fails_does_not_take_the_lock_away(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h;
+	struct pawl_result *result = NULL;
+	rig_open(&r, NULL);
+	take(&r, &h, "k", 9000);
+	r.nodes[0].error = PAWL_ENOQUORUM;
+	struct pawl_request repeat = { .method = PAWL_ACQUIRE, .key = pawl_str("k"), .lock_id = pawl_lock_id(h.lock) };
+	assert_int_equal(pawl_start(r.client, &repeat, rig_done, &result, NULL), 0);
+	rig_settle(&r);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
+	pawl_result_free(result);
+	drop(&h);
+	rig_close(&r);
+}
+
+static void two_nodes_that_hang_cost_no_lock(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h;
+	rig_open(&r, NULL);
+	take(&r, &h, "k", 3000);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
+	rig_pass(&r, 1800 * SPAN_MS); /* both have been tried */
+	assert_true(r.nodes[1].asked[CLIENT_EXTEND] > 0);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
+	rig_pass(&r, 5 * SPAN_S);
+	assert_int_equal(h.lost, 0);
+	drop(&h);
+	rig_close(&r);
+}
+
 static void a_release_ends_trust_and_renewal(void **state) {
 	(void)state;
 	struct rig r;
@@ -347,6 +382,8 @@ int main(void) {
 		cmocka_unit_test(a_lock_outlives_the_node_that_gave_it),
 		cmocka_unit_test(a_node_that_hangs_costs_no_lock),
 		cmocka_unit_test(whoever_waited_long_extends_at_once),
+		cmocka_unit_test(a_repeat_that_fails_does_not_take_the_lock_away),
+		cmocka_unit_test(two_nodes_that_hang_cost_no_lock),
 		cmocka_unit_test(a_release_ends_trust_and_renewal),
 		cmocka_unit_test(a_lock_may_be_freed_when_it_is_lost),
 		cmocka_unit_test(a_canceled_acquisition_leaves_nothing),
