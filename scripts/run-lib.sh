@@ -1,0 +1,182 @@
+# run-lib.sh: what scripts/run stands on: telling and checking, and the processes of its cluster. Source it after lib.sh; it expects
+# nodes, build, pawld, pawl and stay, and sets dir, pid, client_port and peer_port.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # those of scripts/run
+
+# ---- telling and checking -------------------------------------------------------------------------------------------------
+
+started_at=${EPOCHREALTIME/./}
+now_ms() { echo $(((${EPOCHREALTIME/./} - started_at) / 1000)); }
+
+if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+
+title() { printf '\n%s%5.1f s  %s%s\n' "$bold" "$(printf '%d.%d' $(($(now_ms) / 1000)) $(($(now_ms) % 1000 / 100)))" "$1" "$plain"; }
+tell() { printf '         %s\n' "$*"; }
+command_line() { tell "\$ pawl $(printf '%q ' "$@")"; }
+indent() { sed 's/^/         | /'; }
+
+# Says what went wrong, with the last lines of the logs. The EXIT trap stops the nodes.
+fail() {
+	printf '\nFAILED: %s\n' "$*" >&2
+	local node
+	for node in "${nodes[@]}"; do
+		[ -s "$dir/$node.log" ] && { printf -- '--- %s.log\n' "$node" && tail -n 15 "$dir/$node.log"; } >&2
+	done
+	exit 1
+}
+
+# show COMMAND...: prints and runs a pawl command; fails when it does.
+show() {
+	command_line "$@"
+	local text status
+	text=$("$pawl" "$@" 2>&1)
+	status=$?
+	[ -n "$text" ] && indent <<<"$text"
+	[ $status = 0 ] || fail "pawl $* ended with status $status"
+}
+
+# refused CODE COMMAND...: the same for a command that must be refused for this reason.
+refused() {
+	local code=$1 text status
+	shift
+	command_line "$@"
+	text=$("$pawl" "$@" 2>&1)
+	indent <<<"$text"
+	text=$("$pawl" "$@" --json 2>/dev/null)
+	status=$?
+	[ $status = 1 ] && [ "$(field code <<<"$text")" = "$code" ] || fail "pawl $* was not refused as $code: status $status, $text"
+}
+
+# field NAME: a number or string of the JSON object on stdin, which pawl prints on one line.
+field() { sed -nE 's/.*"'"$1"'": *"?([^",}]*)"?[,}].*/\1/p'; }
+
+# await SECONDS WHAT COMMAND...: until the command succeeds.
+await() {
+	local seconds=$1 what=$2 end
+	shift 2
+	end=$(($(now_ms) + seconds * 1000))
+	until "$@"; do
+		[ "$(now_ms)" -lt $end ] || fail "$what: not within $seconds s"
+		sleep 0.05
+	done
+}
+
+# ---- processes ------------------------------------------------------------------------------------------------------------
+
+declare -A pid=() client_port=() peer_port=()
+jobs_started=()
+dir=''
+
+# The processes that run with a configuration of the cluster that stays, whoever started them.
+stayed() {
+	local file argument
+	for file in /proc/[0-9]*/cmdline; do
+		while IFS= read -r -d '' argument; do
+			[[ $argument == "$stay"/[abc].conf ]] && basename "$(dirname "$file")"
+		done 2>/dev/null <"$file"
+	done
+}
+
+stop_stayed() {
+	local process
+	for process in $(stayed); do
+		kill -CONT "$process" 2>/dev/null
+		kill -TERM "$process" 2>/dev/null
+	done
+	for process in $(stayed); do
+		tail --pid="$process" -s 0.05 -f /dev/null &
+		local waiting=$!
+		(sleep 5 && kill -KILL "$process") 2>/dev/null &
+		wait $waiting
+		kill $! 2>/dev/null
+	done
+}
+
+cleanup() {
+	local status=$? node job
+	for job in "${jobs_started[@]}"; do kill "$job" 2>/dev/null; done
+	for node in "${!pid[@]}"; do kill -KILL "${pid[$node]}" 2>/dev/null; done
+	wait 2>/dev/null
+	$once && [ -n "$dir" ] && rm -rf "$dir"
+	exit $status
+}
+
+start_node() {
+	setsid "$pawld" --config "$dir/$1.conf" >>"$dir/$1.log" 2>&1 </dev/null &
+	pid[$1]=$!
+	echo $! >"$dir/$1.pid"
+}
+
+# Waits for the end of a node, however it was told to end.
+gone() {
+	wait "${pid[$1]}" 2>/dev/null
+	unset "pid[$1]"
+}
+
+votes() { "$pawl" --endpoints "$(endpoint "$1")" status --json 2>/dev/null | grep -q '"state": *"voting"'; }
+endpoint() { echo "tls://127.0.0.1:${client_port[$1]}"; }
+
+port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# The first ports of the documentation, or the next hundreds where those are taken.
+choose_ports() {
+	local base node port
+	for base in 7100 7200 7300 7400 7500 7600; do
+		local ok=true offset=17
+		for node in "${nodes[@]}"; do
+			client_port[$node]=$((base + offset)) peer_port[$node]=$((base + offset + 1))
+			for port in $((base + offset)) $((base + offset + 1)); do
+				port_free $port || ok=false
+			done
+			offset=$((offset + 10))
+		done
+		$ok && return 0
+	done
+	fail "no free ports between 7117 and 7638"
+}
+
+write_config() {
+	local node
+	{
+		cat <<-END
+			[node]
+			name = $1
+			state_dir = $dir/$1
+			listen_peer = 127.0.0.1:${peer_port[$1]}
+			listen_client = 127.0.0.1:${client_port[$1]}
+
+			# Short times, so that the demonstration need not wait; the defaults are 60s, 2s and 1s.
+			[cluster]
+			name = demo
+			max_lease = 5s
+			promise_timeout = 600ms
+			request_timeout = 300ms
+
+			[cluster.masters]
+		END
+		for node in "${nodes[@]}"; do
+			echo "$node = 127.0.0.1:${peer_port[$node]}"
+		done
+		cat <<-END
+
+			[tls]
+			ca = $dir/tls/ca.crt
+			cert = $dir/tls/$1.crt
+			key = $dir/tls/$1.key
+			client_auth = required
+
+			[acl]
+			admin = me
+		END
+	} >"$dir/$1.conf"
+}
+
+make_certificates() {
+	local node
+	show cert ca --dir "$dir/tls"
+	for node in "${nodes[@]}"; do
+		"$pawl" cert node "$node" --dir "$dir/tls" --host 127.0.0.1,localhost >/dev/null || fail "pawl cert node $node"
+	done
+	"$pawl" cert client me --dir "$dir/tls" >/dev/null || fail "pawl cert client me"
+	tell "and, with pawl cert node and pawl cert client, one for each node and one for you"
+}
