@@ -112,6 +112,7 @@ static bool serve(struct fake_conn *c, const struct client_request *r) {
 	switch (n->mood) {
 	case FAKE_ANSWERS:
 	case FAKE_HOLDS_BACK:
+	case FAKE_GARBLES:
 		answer(c, r);
 		return true;
 	case FAKE_SILENT:
@@ -131,6 +132,13 @@ static bool serve(struct fake_conn *c, const struct client_request *r) {
 	return true;
 }
 
+static void garble(struct fake_conn *c) {
+	struct prng *p = &c->node->prng;
+	for (uint64_t i = prng_below(p, 4); c->out.size && i > 0; i--) {
+		c->out.data[prng_below(p, c->out.size)] ^= (uint8_t)(1u << prng_below(p, 8));
+	}
+}
+
 static void serve_all(struct fake_conn *c) {
 	size_t size;
 	while (client_scan(&c->scanner, &client_request_limits, buffer_slice(&c->in), &size) == CLIENT_SCAN_COMPLETE) {
@@ -141,6 +149,9 @@ static void serve_all(struct fake_conn *c) {
 			return;
 		}
 		buffer_consume(&c->in, size);
+	}
+	if (c->node->mood == FAKE_GARBLES) {
+		garble(c);
 	}
 	if (c->node->mood != FAKE_HOLDS_BACK) {
 		conn_flush(c);

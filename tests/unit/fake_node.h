@@ -6,6 +6,7 @@
 #include <event2/event.h>
 
 #include "client.h"
+#include "prng.h"
 
 #define FAKE_CONNS 16
 #define FAKE_HELD_ANSWERS 64
@@ -16,7 +17,8 @@ enum fake_mood {
 	FAKE_KEEPS_ONE_IN, /* answers pings only */
 	FAKE_HOLDS_BACK,   /* answers everything at fake_let_go */
 	FAKE_HANGS_UP,     /* closes the connection instead of answering */
-	FAKE_TALKS_ROT     /* answers what is no MessagePack-RPC */
+	FAKE_TALKS_ROT,    /* answers what is no MessagePack-RPC */
+	FAKE_GARBLES       /* answers with some bits turned over */
 };
 
 struct fake_node;
@@ -37,6 +39,7 @@ struct fake_node {
 	struct fake_conn conns[FAKE_CONNS];
 	struct allocator alloc;
 	struct client_decoder decoder;
+	struct prng prng; /* for FAKE_GARBLES */
 
 	enum fake_mood mood;
 	int error;             /* answered to everything but pings, 0: success */

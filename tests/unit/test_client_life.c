@@ -168,6 +168,44 @@ static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	rig_close(&r);
 }
 
+static void count_outcome(struct pawl_result *take_result, void *arg) {
+	*(unsigned *)arg += 1;
+	assert_non_null(take_result->message);
+	pawl_result_free(take_result);
+}
+
+static void garbled_answers_end_every_call_once(void **state) {
+	(void)state;
+	const struct pawl_extend_item items[] = { { .key = key, .lock_id = { { 1 } } }, { .key = key, .lock_id = { { 2 } } } };
+	const struct pawl_request requests[] = {
+		{ .method = PAWL_ACQUIRE, .key = key },
+		{ .method = PAWL_EXTEND, .locks = items, .lock_count = 2 },
+		{ .method = PAWL_GET, .key = key },
+		{ .method = PAWL_RELEASE, .key = key, .lock_id = { { 1 } } },
+		{ .method = PAWL_PING },
+	};
+	const unsigned many = sizeof(requests) / sizeof(requests[0]);
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct rig r;
+		unsigned outcomes = 0;
+		rig_open(&r, NULL);
+		r.nodes[0].mood = r.nodes[1].mood = FAKE_GARBLES;
+		prng_init(&r.nodes[0].prng, seed);
+		prng_init(&r.nodes[1].prng, seed + 1000000);
+		for (unsigned i = 0; i < many; i++) {
+			assert_int_equal(pawl_start(r.client, &requests[i], count_outcome, &outcomes, NULL), 0);
+			rig_settle(&r);
+		}
+		for (int i = 0; i < 60 && outcomes < many; i++) {
+			rig_jump(&r, 100 * SPAN_MS, 100 * SPAN_MS);
+			hub_tick(r.client);
+			rig_settle(&r);
+		}
+		assert_int_equal(outcomes, many);
+		rig_close(&r);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_started_in_one_turn_arrives_in_one_read),
@@ -178,6 +216,7 @@ int main(void) {
 		cmocka_unit_test(freeing_the_client_releases_what_is_being_acquired),
 		cmocka_unit_test(an_update_that_nobody_answers_is_unsure),
 		cmocka_unit_test(what_a_slow_node_does_not_take_yet_waits),
+		cmocka_unit_test(garbled_answers_end_every_call_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
