@@ -1,4 +1,4 @@
-/* The guardian's own life. Nothing here allocates, talks to the network or waits for pawl run.
+/* The guardian's own life. Once it runs, nothing here waits for pawl run, the network or a disk.
  *
  *   waiting --START--> running --deadline near, pawl run gone, END, CMD ended--> ending --grace or trust over--> killing
  *      |                                                                            |                             |
@@ -24,7 +24,8 @@
 
 #define ORPHAN_GRACE_NS 500000000 /* pawl run is gone: CMD dies with it, but may tidy up */
 #define LOOK_NS 1000000000        /* the longest sleep: the timer follows one clock, the deadline two */
-#define KILL_AGAIN_NS 2000000
+#define KILL_AGAIN_NS 2000000     /* at first; then ever more seldom: there may be what cannot be killed */
+#define KILL_AGAIN_MAX_NS 250000000
 
 enum guard_state { GUARD_WAITING, GUARD_RUNNING, GUARD_ENDING, GUARD_KILLING };
 
@@ -37,7 +38,9 @@ struct guard {
 	pid_t command;     /* and its group */
 	int status;        /* of CMD, once `ended` */
 	bool ended, orphaned;
+	char **argv, *key;  /* copies of the options' */
 	int64_t kill_at_ns; /* CLOCK_BOOTTIME; GUARD_ENDING */
+	int64_t kill_wait_ns;
 };
 
 static void say(const struct guard *g, enum guardian_word word, int value) {
@@ -54,7 +57,7 @@ static pid_t group(const struct guard *g) {
 
 static void set_environment(const struct guard *g) {
 	const struct guardian_shared *s = g->link->shared;
-	if (setenv("PAWL_KEY", g->options->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1) || setenv("PAWL_TOKEN", s->token, 1) ||
+	if (setenv("PAWL_KEY", g->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1) || setenv("PAWL_TOKEN", s->token, 1) ||
 		(*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
 		perror("pawl run: environment");
 		_exit(126);
@@ -72,9 +75,9 @@ _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
 	}
 	set_environment(g);
 	sigprocmask(SIG_SETMASK, &g->mask, NULL);
-	execvp(g->options->command[0], g->options->command);
+	execvp(g->argv[0], g->argv);
 	int error = errno;
-	fprintf(stderr, "pawl run: cannot run %s: %s\n", g->options->command[0], strerror(error));
+	fprintf(stderr, "pawl run: cannot run %s: %s\n", g->argv[0], strerror(error));
 	_exit(error == ENOENT ? 127 : 126); /* as shells do */
 }
 
@@ -118,6 +121,8 @@ static void look_at_time(struct guard *g) {
 	}
 	if (g->state == GUARD_KILLING) {
 		reaper_signal(group(g), SIGKILL);
+		g->kill_wait_ns = g->kill_wait_ns ? 2 * g->kill_wait_ns : KILL_AGAIN_NS;
+		g->kill_wait_ns = g->kill_wait_ns < KILL_AGAIN_MAX_NS ? g->kill_wait_ns : KILL_AGAIN_MAX_NS;
 	}
 }
 
@@ -134,7 +139,7 @@ static void arm_timer(const struct guard *g) {
 		wait = left < wait ? left : wait;
 		break;
 	case GUARD_KILLING:
-		wait = KILL_AGAIN_NS;
+		wait = g->kill_wait_ns;
 		break;
 	}
 	wait = wait > LOOK_NS ? LOOK_NS : wait < 1 ? 1 : wait;
@@ -163,7 +168,7 @@ static void hear_message(struct guard *g, const struct guardian_message *m) {
 		}
 		break;
 	case GUARDIAN_END:
-		begin_end(g, g->options->grace_ns);
+		begin_end(g, m->value ? 0 : g->options->grace_ns);
 		break;
 	case GUARDIAN_STARTED:
 	case GUARDIAN_SUSPENDED:
@@ -226,6 +231,39 @@ static void become_prompt(void) {
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
+static void out_of_memory(void) {
+	fprintf(stderr, "pawl run: out of memory\n");
+	_exit(1);
+}
+
+/* CMD's arguments lie where the title goes. */
+static void copy_arguments(struct guard *g) {
+	size_t count = 0;
+	while (g->options->command[count]) {
+		count++;
+	}
+	g->argv = calloc(count + 1, sizeof *g->argv);
+	for (size_t i = 0; g->argv && i < count; i++) {
+		g->argv[i] = strdup(g->options->command[i]);
+		if (!g->argv[i]) {
+			out_of_memory();
+		}
+	}
+	g->key = strdup(g->options->key);
+	if (!g->argv || !g->key) {
+		out_of_memory();
+	}
+}
+
+/* Whoever ends pawl by its name or its arguments must not meet the guardian with it. */
+static void take_title(const struct guard *g) {
+	prctl(PR_SET_NAME, "lease-guardian", 0UL, 0UL, 0UL);
+	if (g->options->title) {
+		memset(g->options->title, 0, g->options->title_size);
+		snprintf(g->options->title, g->options->title_size, "lease-guardian of %ld", (long)getppid());
+	}
+}
+
 static void guard_init(struct guard *g) {
 	sigset_t all;
 	sigfillset(&all); /* what is meant for the job reaches CMD or pawl run; the guardian stays until both are done */
@@ -241,7 +279,8 @@ static void guard_init(struct guard *g) {
 		_exit(1);
 	}
 	become_prompt();
-	prctl(PR_SET_NAME, "pawl-guardian", 0UL, 0UL, 0UL);
+	copy_arguments(g);
+	take_title(g);
 }
 
 void guard_main(const struct guardian *link, const struct guardian_options *options) {

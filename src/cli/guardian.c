@@ -36,8 +36,10 @@ static int start_failed(struct guardian *g, int fd) {
 }
 
 int guardian_start(struct guardian *g, const struct guardian_options *options) {
+	static const struct sigaction usual = { .sa_handler = SIG_DFL };
 	int pair[2];
 	*g = (struct guardian){ .fd = -1, .terminal = -1 };
+	sigaction(SIGCHLD, &usual, NULL); /* whoever ignores it, as some parents do, is not told how children ended */
 	void *page = mmap(NULL, sizeof *g->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED) {
 		return errno;
@@ -80,7 +82,7 @@ int guardian_receive(struct guardian *g, struct guardian_message *out) {
 }
 
 void guardian_replace(struct guardian *g) {
-	static const struct timespec pause = { .tv_nsec = 2000000 };
+	struct timespec pause = { .tv_nsec = 1000000 };
 	sigset_t child;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -91,6 +93,7 @@ void guardian_replace(struct guardian *g) {
 	do {
 		reaper_signal(ended ? 0 : group, SIGKILL);
 		sigtimedwait(&child, NULL, &pause); /* until one has ended; what was forked meanwhile is killed in the next round */
+		pause.tv_nsec = pause.tv_nsec < 200000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
 	} while (!reaper_collect(group, &status, &ended));
 }
 

@@ -16,6 +16,7 @@
 #define PAWL_CLI_GUARDIAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,7 +33,7 @@ enum guardian_word {
 	GUARDIAN_START = 1, /* run CMD: the deadline is set */
 	GUARDIAN_SIGNAL,    /* pass signal `value` on to CMD's group */
 	GUARDIAN_RESUME,    /* give the terminal to CMD's group and continue it */
-	GUARDIAN_END,       /* end CMD: SIGTERM now, SIGKILL when the grace or the trust is over */
+	GUARDIAN_END,       /* end CMD: SIGTERM now, SIGKILL when the grace or the trust is over; `value` not 0: at once */
 	/* from the guardian */
 	GUARDIAN_STARTED,   /* `value`: CMD's process group */
 	GUARDIAN_SUSPENDED, /* the terminal stopped CMD */
@@ -56,6 +57,8 @@ struct guardian {
 struct guardian_options {
 	const char *key; /* PAWL_KEY for CMD */
 	char **command;  /* ends with NULL */
+	char *title;     /* memory of the process's arguments, which ps shows: the guardian writes what it is there */
+	size_t title_size;
 	int64_t grace_ns, margin_ns;
 };
 

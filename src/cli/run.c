@@ -149,7 +149,7 @@ static void lock_lost(struct run *r, int cause) {
 		fprintf(stderr, "pawl run: cannot keep '%s' any more (%s): ending %s\n", r->wanted.key, pawl_error_message(cause),
 			r->wanted.guarding.command[0]);
 	}
-	guardian_send(&r->guardian, GUARDIAN_END, 0);
+	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */
 }
 
 /* ---- what the guardian says ---- */

@@ -1,6 +1,7 @@
 /* The command line of pawl run. */
 #include "run.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "output.h"
@@ -50,6 +51,17 @@ static void set_times(const struct cli_command_line *line, struct run_wanted *w,
 	w->lock.warn_ms = grace_ms + margin_ms + lease / 50;
 }
 
+/* From the program's name to the end of the last argument: they lie one behind the other. */
+static void set_title(const struct cli_command_line *line, struct run_wanted *w) {
+	const char *end = program_invocation_name;
+	for (int i = 0; i < line->argc; i++) {
+		const char *after = line->argv[i] + strlen(line->argv[i]) + 1;
+		end = after > end ? after : end;
+	}
+	w->guarding.title = program_invocation_name;
+	w->guarding.title_size = (size_t)(end - program_invocation_name);
+}
+
 void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 	const char *value = NULL, *owner = NULL;
 	uint32_t grace_ms = 0;
@@ -58,6 +70,7 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 		{ "lease", CLI_DURATION, &w->lock.lease_ms }, { "wait", CLI_DURATION, &w->lock.wait_ms },
 		{ "value", CLI_TEXT, &value }, { "owner", CLI_TEXT, &owner }, { "grace", CLI_DURATION, &grace_ms },
 	};
+	set_title(line, w);
 	int cut = 1; /* what follows "--" is CMD's and is not looked at */
 	while (cut < line->argc && strcmp(line->argv[cut], "--") != 0) {
 		cut++;

@@ -263,6 +263,16 @@ class KeepsItsWord(RunCase):
             self.assertNotEqual(process.wait(PATIENCE), 0)
             self.pawl("break", "k", "--now")
 
+    def test_the_guardian_does_not_bear_pawls_name(self):
+        process, _ = self.run_pawl(STUBBORN)
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
+            guardian = children.read().split()[0]
+        for name in ("comm", "cmdline"):
+            with open("/proc/%s/%s" % (guardian, name)) as f:
+                text = f.read()
+            self.assertIn("lease-guardian", text)
+            self.assertNotIn("pawl", text)
+
     def test_when_an_administrator_breaks_the_lock(self):
         process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
         following = self.next_holder()

@@ -44,7 +44,7 @@ static void play_by(const char *script, int64_t boot_ns, int64_t raw_ns, int64_t
 	scene.life = pair[0];
 	snprintf(scene.path, sizeof scene.path, "/dev/fd/%d", pair[1]);
 	snprintf(text, sizeof text, "%s", script);
-	const struct guardian_options options = { "the key", command, grace_ns, margin_ns };
+	const struct guardian_options options = { .key = "the key", .command = command, .grace_ns = grace_ns, .margin_ns = margin_ns };
 	assert_int_equal(guardian_start(&scene.guardian, &options), 0);
 	close(pair[1]);
 	snprintf(scene.guardian.shared->token, sizeof scene.guardian.shared->token, "17");
@@ -149,6 +149,15 @@ static void one_clock_is_enough_to_end_trust(void **state) {
 	}
 }
 
+static void lost_at_once_leaves_no_grace(void **state) {
+	(void)state;
+	play("trap '' TERM; echo ready > $0; while :; do sleep 0.01; done", 2 * LONG_NS, LONG_NS, MS);
+	expect_line("ready");
+	guardian_send(&scene.guardian, GUARDIAN_END, 1);
+	await_word(GUARDIAN_GONE);
+	expect_all_gone();
+}
+
 static void what_the_command_leaves_behind_is_ended(void **state) {
 	(void)state;
 	play("trap '' TERM; (while :; do sleep 0.01; done) & setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & "
@@ -209,6 +218,7 @@ int main(void) {
 		cmocka_unit_test_teardown(a_command_that_ignores_sigterm_is_gone_before_the_deadline, tear_down),
 		cmocka_unit_test_teardown(a_command_that_obeys_has_its_grace, tear_down),
 		cmocka_unit_test(one_clock_is_enough_to_end_trust),
+		cmocka_unit_test_teardown(lost_at_once_leaves_no_grace, tear_down),
 		cmocka_unit_test_teardown(what_the_command_leaves_behind_is_ended, tear_down),
 		cmocka_unit_test_teardown(a_stopped_command_is_ended, tear_down),
 		cmocka_unit_test_teardown(all_die_with_pawl_run, tear_down),
