@@ -39,6 +39,7 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 	}
 }
 
+/* A client that dies before it releases leaves behind what some masters accepted. */
 static void acquire_failed(struct caller *c, const struct pending *p, int error) {
 	struct run *run = c->run;
 	if (p->lock != c->lock || c->state != CALLER_ACQUIRING) {
@@ -53,7 +54,7 @@ static void acquire_failed(struct caller *c, const struct pending *p, int error)
 	if (caller_awaits(c, CORE_ACQUIRE, p->lock)) {
 		return; /* another request for it is under way */
 	}
-	if (c->refused_badly) {
+	if (c->refused_badly && prng_below(&run->prng, 100) >= run->profile.silent_percent) {
 		caller_release(c, p->lock);
 	} else {
 		idle(c);

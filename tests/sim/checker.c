@@ -164,9 +164,30 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 	}
 }
 
+/* Section 5: who had entered the queue before some grant, which every clock has heard of since, has the earlier ticket. */
+static void check_order(struct checker *c, const struct op_state *granted) {
+	span_ns slack = c->options.order_slack;
+	int64_t now = sim_now(c->sim);
+	for (uint64_t id = 0; slack && id < c->op_capacity; id++) {
+		struct op_state *w = &c->ops[id];
+		if (!w->known || w->answered || w->op.op != CORE_ACQUIRE || w->op.key != granted->op.key || w->op.wait == 0 || w->invoked < 3 * SPAN_S) {
+			continue;
+		}
+		if (w->overtakable && w->overtakable + slack < granted->invoked) {
+			checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32 " (asked for at %.6f) is granted before L%" PRIu32
+				", which has waited since %.6f and saw another granted at %.6f", granted->op.lock, (double)granted->invoked / 1e9, w->op.lock,
+				(double)w->invoked / 1e9, (double)w->overtakable / 1e9);
+		}
+		if (w->overtakable == 0 && w->invoked + slack < now) {
+			w->overtakable = now;
+		}
+	}
+}
+
 static void acquire_answered(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	check_honest(c, node, op, reply);
+	check_order(c, op);
 	if (reply->token <= op->others_before || reply->token < op->own_before) {
 		checker_violation(c, "fencing (order of answers)", op->op.key, "L%" PRIu32 " is answered with token %" PRIu64
 			", but when it was asked for (%.6f) another had been answered with %" PRIu64 ", itself with %" PRIu64,
@@ -179,6 +200,7 @@ static void acquire_answered(struct checker *c, uint32_t node, const struct op_s
 static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, reply->id);
+	op->answered = true;
 	if (reply->error || !op->known) {
 		return;
 	}

@@ -19,6 +19,7 @@ struct checker_options {
 	const char *setup;  /* what the seed expanded to, for the report */
 	FILE *history;      /* NULL: none */
 	uint32_t masters;
+	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };
 struct checker *checker_new(const struct checker_options *options); /* observes the sim from now on */
 void checker_free(struct checker *c);                               /* writes what was never answered to the history */

@@ -66,7 +66,8 @@ struct op_state {
 	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
 	const struct sim_actor *believer;
 	struct instant believed_until;
-	bool known, returned;
+	int64_t overtakable;                /* acquire that waits: since when a grant has gone by, 0: none has */
+	bool known, answered, returned;     /* answered: the answer left the node */
 	bool clean; /* read of a value: no write was under way when it was asked */
 };
 

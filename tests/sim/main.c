@@ -15,6 +15,7 @@ static const char usage[] =
 	"  --seeds N          how many (100)\n"
 	"  --start S          the first (1)\n"
 	"  --only-seed S      this one alone\n"
+	"  --theme NAME       faults of this theme instead of one drawn from the seed\n"
 	"  --trace            prints every event\n"
 	"  --check-every N    the cores' own checks after every Nth step of a node (1; 0: never)\n"
 	"  --history FILE     every operation as a line of JSON\n"
@@ -27,6 +28,7 @@ static const char usage[] =
 struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
+	enum profile_theme theme;
 	bool trace, coverage, counts, until_violation, progress, wanted, seeds_given;
 };
 
@@ -45,8 +47,8 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
 		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'h' }, { "counts", 0, NULL, 'c' },
 		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
-		{ "wanted", 0, NULL, 'w' }, { NULL, 0, NULL, 0 } };
-	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1 };
+		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { NULL, 0, NULL, 0 } };
+	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
 	bool good = true;
 	for (int o; good && (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (o) {
@@ -66,6 +68,10 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			break;
 		case 'h':
 			a->history = optarg;
+			break;
+		case 'T':
+			a->theme = profile_theme_named(optarg);
+			good = a->theme != THEMES;
 			break;
 		case 't':
 			a->trace = true;
@@ -123,7 +129,7 @@ int main(int argc, char **argv) {
 		coverage_print();
 		return 0;
 	}
-	struct run_options options = { .check_every = (uint32_t)a.check_every, .live = a.trace ? stdout : NULL, .program = argv[0] };
+	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme, .live = a.trace ? stdout : NULL, .program = argv[0] };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {
 		perror(a.history);
 		return 2;

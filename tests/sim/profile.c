@@ -53,6 +53,7 @@ static void draw_habits(struct profile *p, struct prng *r) {
 	p->wait_max = scale(r, 50 * SPAN_MS, 4 * SPAN_S);
 	p->wait_percent = (uint32_t)between(r, 0, 100);
 	p->repeat_percent = (uint32_t)between(r, 0, 60);
+	p->silent_percent = (uint32_t)between(r, 0, 30);
 	p->hold_on_percent = (uint32_t)between(r, 0, 80);
 	p->idle_weight[HABIT_ACQUIRE] = 30;
 	p->idle_weight[HABIT_GET] = weight(r, 8);
@@ -129,6 +130,10 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_restarts:
 		SOME(restarts);
 		break;
+	case THEME_contested:
+		p->fault_weight[FAULT_KILL] = 1;
+		p->fault_weight[FAULT_ROLLING] = 3;
+		break;
 	case THEME_drains:
 		SOME(drains);
 		break;
@@ -200,6 +205,20 @@ static void theme_habits(struct profile *p, struct prng *r) {
 		p->hold_on_percent = 90;
 		p->astray = prng_chance(r, 1, 2);
 		break;
+	case THEME_contested:
+		p->keys = (uint32_t)between(r, 1, 2);
+		p->sim.max_lease = between(r, 400 * SPAN_MS, 1200 * SPAN_MS);
+		p->lease_min = p->lease_max = p->sim.max_lease;
+		p->sim.masters = prng_chance(r, 1, 2) ? 5 : 3;
+		p->think_max = scale(r, 5 * SPAN_MS, 40 * SPAN_MS);
+		p->wait_percent = 30;
+		p->sim.request_timeout = scale(r, 30 * SPAN_MS, 60 * SPAN_MS);
+		p->sim.promise_timeout = 2 * p->sim.request_timeout + scale(r, SPAN_MS, 20 * SPAN_MS);
+		p->sim.reconnect_max = 5 * SPAN_MS;
+		p->silent_percent = 70;
+		p->hold_weight[HABIT_RELEASE] = 15;
+		p->hold_weight[HABIT_EXTEND] = 25;
+		break;
 	case THEME_restarts:
 		p->keys = (uint32_t)between(r, 1, 3);
 		p->lease_max = p->sim.max_lease;
@@ -207,7 +226,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_quiet:
 		p->idle_weight[HABIT_BREAK] = 0;
 		p->hold_weight[HABIT_VANISH] = 0;
-		p->repeat_percent = 0;
+		p->repeat_percent = p->silent_percent = 0;
 		p->wait_percent = 80;
 		p->wait_max = 60 * SPAN_S;
 		break;
@@ -223,10 +242,11 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	}
 }
 
-void profile_draw(struct profile *p, uint64_t seed) {
+void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
 	*p = (struct profile){ .theme = (enum profile_theme)prng_below(&r, THEMES) };
+	p->theme = theme == THEMES ? p->theme : theme;
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
 	theme_habits(p, &r);
@@ -235,18 +255,37 @@ void profile_draw(struct profile *p, uint64_t seed) {
 		bool plain = p->theme == THEME_restarts || p->theme == THEME_drains || p->theme == THEME_clocks;
 		draw_adversary(p, &r, p->theme == THEME_unkind || (!plain && prng_chance(&r, 1, 4)));
 	}
-	if (p->theme == THEME_targeted || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
+	if (p->theme == THEME_contested) {
+		p->fault_every = between(&r, 3, 10) * p->sim.request_timeout;
+		p->down_max = scale(&r, 2 * SPAN_MS, 20 * SPAN_MS);
+		p->adversary.kinds = UINT64_C(1) << MESSAGE_COMMIT;
+		p->adversary.action = prng_chance(&r, 3, 4) ? SIM_TARGET_LOSE : SIM_TARGET_CLOSE;
+		p->adversary.target_ppm = 300000 + weight(&r, 400000);
+	} else if (p->theme == THEME_targeted || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
 		draw_target(p, &r);
 	}
 	p->sim.seed = seed;
 }
 
-void profile_print(const struct profile *p, char *out, size_t size) {
-	static const char *const themes[] = {
+static const char *const themes[] = {
 #define PROFILE_NAME(name) #name,
-		PROFILE_THEMES(PROFILE_NAME)
+	PROFILE_THEMES(PROFILE_NAME)
 #undef PROFILE_NAME
-	};
+};
+
+enum profile_theme profile_theme_named(const char *name) {
+	int theme = 0;
+	while (theme < THEMES && strcmp(themes[theme], name) != 0) {
+		theme++;
+	}
+	return (enum profile_theme)theme;
+}
+
+const char *profile_theme_name(enum profile_theme theme) {
+	return themes[theme];
+}
+
+void profile_print(const struct profile *p, char *out, size_t size) {
 	snprintf(out, size, "%s, %" PRIu32 " masters, %" PRIu32 " clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, promise_timeout %.0f ms, "
 		"max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f %% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64,
 		themes[p->theme], p->sim.masters, p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,

@@ -18,6 +18,7 @@
 	X(targeted)  /* trouble exactly around certain messages */ \
 	X(updates)   /* many updates by callers that share a lock_id */ \
 	X(blind)     /* extensions by callers that keep no deadline, at other nodes */ \
+	X(contested) /* commits that reach few, clients that vanish, restarts that merge what is left */ \
 	X(disks)     /* slow and failing disks, ceilings */ \
 	X(limits)    /* small tables, strangers' identities */
 
@@ -73,9 +74,13 @@ struct profile {
 	span_ns down_max, cut_max, pause_max;
 	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
 	bool identities;
+	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 };
 
-void profile_draw(struct profile *p, uint64_t seed);
+/* theme: THEMES to have it drawn, too. */
+void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
+enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
+const char *profile_theme_name(enum profile_theme theme);
 void profile_print(const struct profile *p, char *out, size_t size);
 
 #endif

@@ -26,6 +26,11 @@ static void add_totals(const struct run *run, struct run_totals *totals) {
 	totals->virtual_ns += sim_now(run->sim);
 }
 
+/* Where nothing goes wrong, the order of waiting is kept; what is closer together than a few messages has none. */
+static span_ns order_slack(const struct profile *p) {
+	return p->theme != THEME_quiet ? 0 : 6 * p->sim.delay_max + 4 * p->sim.session_delay_max + 8 * p->sim.loop_lag_max + 2 * p->sim.disk_max + 5 * SPAN_MS;
+}
+
 static void live(struct run *run) {
 	sim_start_all(run->sim);
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
@@ -42,10 +47,11 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	struct run *run = calloc(1, sizeof *run);
 	CHECK(run != NULL);
 	char setup[512], replay[256];
-	profile_draw(&run->profile, options->seed);
+	profile_draw(&run->profile, options->seed, options->theme);
 	run->profile.sim.check_every = options->check_every;
 	profile_print(&run->profile, setup, sizeof setup);
-	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 " --trace", options->program, options->seed);
+	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program, options->seed,
+		options->theme == THEMES ? "" : " --theme ", options->theme == THEMES ? "" : profile_theme_name(options->theme));
 	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
 	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
 		run->public_locks[i] = TRACE_NONE;
@@ -56,7 +62,8 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .masters = run->profile.sim.masters });
+		.history = options->history, .masters = run->profile.sim.masters,
+		.order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);

@@ -65,6 +65,7 @@ struct run {
 struct run_options {
 	uint64_t seed;
 	uint32_t check_every;
+	enum profile_theme theme; /* THEMES: drawn */
 	FILE *history, *live;
 	const char *program;
 };
