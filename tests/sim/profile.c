@@ -123,6 +123,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_quiet:
 		break;
 	case THEME_mixed:
+	case THEME_duel:
 		for (size_t i = 0; i < FAULTS; i++) {
 			p->fault_weight[i] = prng_chance(r, 1, 3) ? 1 + weight(r, 9) : 0;
 		}
@@ -237,9 +238,38 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_unkind:
 	case THEME_targeted:
 	case THEME_disks:
+	case THEME_duel:
 	case THEMES:
 		break;
 	}
+}
+
+/* Everything within a few messages of everything else: what needs three accidents in a row happens here. */
+static void draw_duel(struct profile *p, struct prng *r) {
+	static const uint32_t masters[] = { 3, 3, 3, 3, 3, 2, 4, 5 };
+	struct sim_options *o = &p->sim;
+	o->masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
+	o->delay_min = 100 * SPAN_US;
+	o->delay_max = scale(r, 200 * SPAN_US, 3 * SPAN_MS);
+	o->session_delay_max = scale(r, 40 * SPAN_US, SPAN_MS);
+	o->request_timeout = scale(r, 15 * SPAN_MS, 40 * SPAN_MS);
+	o->promise_timeout = 2 * o->request_timeout + scale(r, SPAN_MS, 20 * SPAN_MS);
+	o->max_lease = scale(r, 60 * SPAN_MS, 250 * SPAN_MS);
+	o->limits.lease_min = p->lease_min = 20 * SPAN_MS;
+	o->disk_max = scale(r, 200 * SPAN_US, 2 * SPAN_MS);
+	o->reconnect_max = scale(r, 2 * SPAN_MS, 10 * SPAN_MS);
+	p->fault_weight[FAULT_DISK] = 0; /* a disk's retry takes longer than all of this */
+	p->lease_max = prng_chance(r, 1, 2) ? o->max_lease : scale(r, 30 * SPAN_MS, o->max_lease);
+	p->clients = (uint32_t)between(r, 2, 4);
+	p->keys = prng_chance(r, 3, 4) ? 1 : 2;
+	p->think_min = 100 * SPAN_US;
+	p->think_max = scale(r, SPAN_MS, 10 * SPAN_MS);
+	p->wait_max = scale(r, 5 * SPAN_MS, 200 * SPAN_MS);
+	p->repeat_percent = (uint32_t)between(r, 0, 80);
+	p->fault_every = scale(r, 2 * o->request_timeout, 40 * o->request_timeout);
+	p->down_max = scale(r, SPAN_MS, prng_chance(r, 1, 4) ? 2 * o->max_lease : 20 * SPAN_MS);
+	p->cut_max = p->pause_max = scale(r, 10 * SPAN_MS, 2 * o->max_lease);
+	p->active = scale(r, 3 * SPAN_S, 8 * SPAN_S);
 }
 
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
@@ -251,9 +281,12 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	draw_habits(p, &r);
 	theme_habits(p, &r);
 	theme_faults(p, &r);
+	if (p->theme == THEME_duel) {
+		draw_duel(p, &r);
+	}
 	if (p->theme != THEME_quiet) {
 		bool plain = p->theme == THEME_restarts || p->theme == THEME_drains || p->theme == THEME_clocks;
-		draw_adversary(p, &r, p->theme == THEME_unkind || (!plain && prng_chance(&r, 1, 4)));
+		draw_adversary(p, &r, p->theme == THEME_unkind || (p->theme == THEME_duel && prng_chance(&r, 1, 2)) || (!plain && prng_chance(&r, 1, 4)));
 	}
 	if (p->theme == THEME_contested) {
 		p->fault_every = between(&r, 3, 10) * p->sim.request_timeout;
@@ -261,7 +294,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		p->adversary.kinds = UINT64_C(1) << MESSAGE_COMMIT;
 		p->adversary.action = prng_chance(&r, 3, 4) ? SIM_TARGET_LOSE : SIM_TARGET_CLOSE;
 		p->adversary.target_ppm = 300000 + weight(&r, 400000);
-	} else if (p->theme == THEME_targeted || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
+	} else if (p->theme == THEME_targeted || (p->theme == THEME_duel && prng_chance(&r, 3, 4)) || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
 		draw_target(p, &r);
 	}
 	p->sim.seed = seed;

@@ -20,7 +20,8 @@
 	X(blind)     /* extensions by callers that keep no deadline, at other nodes */ \
 	X(contested) /* commits that reach few, clients that vanish, restarts that merge what is left */ \
 	X(disks)     /* slow and failing disks, ceilings */ \
-	X(limits)    /* small tables, strangers' identities */
+	X(limits)    /* small tables, strangers' identities */ \
+	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */
 
 enum profile_theme {
 #define PROFILE_ENUM(name) THEME_##name,
