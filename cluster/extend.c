@@ -105,12 +105,22 @@ static void extended(struct core *core, struct op *op) {
 	op_finish(core, op);
 }
 
+/* Barred by a break (section 9): the holder may use what is left of its lease, and only gets no more. */
+static bool barred(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_BARRED) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static int extend_error(struct core *core, struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	uint32_t accepted = op_votes(core, op, ACCEPTED);
 	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (accepted ? 0 : VOTE_BIT(VOTE_NEED)));
 	if (lost > core->masters - core->quorum) {
-		return PAWL_ELOST;
+		return barred(core, op) ? PAWL_EDENIED : PAWL_ELOST;
 	}
 	if (op->blind && accepted + op_votes(core, op, learners) >= core->quorum) {
 		COUNT(core, extend_unsure);

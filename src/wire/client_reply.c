@@ -99,7 +99,9 @@ static void reply_put_holder(struct pack *k, struct pack_open *map, const struct
 
 void client_reply_put_error(struct pack *k, const struct core_reply *reply, const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
-	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), NULL);
+	const char *message = reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND
+		? "barred from extending by a break: what is left of the lease may be used, then take a new lock_id" : NULL;
+	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), message);
 	if (reply->quorum) {
 		reply_put_counts(k, &map, reply->quorum, reply->votes, reply->acks);
 	}
