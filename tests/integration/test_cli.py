@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 import cli_fixture
+import pawltest
 from cli_fixture import Case, DevCase, pawl
 
 COMMANDS = "run acquire extend update release get ls wait waiters break status drain cert bench".split()
@@ -281,6 +282,28 @@ class Certificates(Case):
         run = self.succeeds(self.cert("ca", "--days", "10", "--json"))
         self.assertEqual(self.succeeds(self.cert("client", "c", "--days", "100", "--json")).json["valid_until"],
                          run.json["valid_until"])
+
+    def test_a_cluster_lives_by_them_alone(self):
+        self.succeeds(self.cert("ca"))
+
+        def tls(folder, name):
+            self.succeeds(self.cert("node", name, "--host", "127.0.0.1,localhost"))
+            return "ca = %s\ncert = %s\nkey = %s\n" % tuple(map(self.path, ("ca.crt", name + ".crt", name + ".key")))
+
+        self.succeeds(self.cert("client", "me"))
+        self.succeeds(pawl("cert", "ca", "--dir", self.path("other")))
+        self.succeeds(pawl("cert", "client", "stranger", "--dir", self.path("other")))
+        mine = ["--cacert", self.path("ca.crt"), "--cert", self.path("me.crt"), "--key", self.path("me.key")]
+        strange = ["--cacert", self.path("ca.crt"), "--cert", self.path("other/stranger.crt"), "--key",
+                   self.path("other/stranger.key"), "--timeout", "1s"]
+        deceived = ["--cacert", self.path("other/ca.crt"), "--timeout", "1s"]
+        with pawltest.Cluster(cli_fixture.PAWLD, tls=tls) as cluster:
+            endpoints = ",".join("tls://" + address for address in cluster.clients.values())
+            self.succeeds(pawl("acquire", "k", *mine, endpoints=endpoints))
+            self.assertTrue(pawl("get", "k", "--quorum", "--json", *mine, endpoints=endpoints).json["held"])
+            for wrong in (strange, deceived, ["--cacert", self.path("ca.crt"), "--timeout", "1s"]):
+                run = pawl("get", "k", *wrong, endpoints=endpoints)
+                self.assertEqual(run.status, 3, run.err + run.out)
 
 
 if __name__ == "__main__":

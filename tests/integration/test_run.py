@@ -187,6 +187,25 @@ class Ordinary(RunCase):
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertTrue(out.startswith(b"mine"), out)
 
+    def test_a_stop_from_the_terminal_stops_the_whole_job_and_continuing_goes_on(self):
+        leader, terminal = pty.openpty()
+        self.addCleanup(os.close, leader)
+        alive = self.alive()
+        script = "exec 9>$0; trap 'exit 6' CONT; echo ready >&9; read line"
+        job = cli_fixture.subprocess.Popen(
+            ["setsid", "-c", cli_fixture.PAWL, "run", "k", "--", "sh", "-c", script, alive.path], stdin=terminal, stdout=terminal,
+            stderr=terminal, env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+        os.close(terminal)
+        self.addCleanup(job.wait, PATIENCE)
+        self.assertEqual(alive.line(), "ready")
+        os.write(leader, b"\x1a")
+        signal.alarm(int(PATIENCE))
+        _, status = os.waitpid(job.pid, os.WUNTRACED)
+        signal.alarm(0)
+        self.assertTrue(os.WIFSTOPPED(status))
+        job.send_signal(signal.SIGCONT)
+        self.assertEqual(job.wait(PATIENCE), 6)
+
 
 class KeepsItsWord(RunCase):
     def test_when_the_server_hangs_a_command_that_ignores_sigterm_is_gone_before_its_lease_ends(self):
