@@ -1,0 +1,187 @@
+/* Every allocation of a whole cluster's scenario fails in turn, once and for a while: no crash, no leak, every invariant holds
+ * after every step (the stage checks it), and with memory back the cluster makes progress. */
+#include <stdlib.h>
+
+#include "unit.h"
+
+#include "stage.h"
+
+#define LEASE (500 * SPAN_MS)
+#define LONGEST SPAN_S
+
+struct failing {
+	uint64_t calls, fail_first, fail_count; /* the calls that fail; fail_first 0: none */
+	size_t used;
+};
+
+/* What grows is always moved, so that nobody keeps an old pointer. */
+static void *failing_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct failing *f = ctx;
+	if (new_size > old_size) {
+		uint64_t call = ++f->calls;
+		if (f->fail_first && call >= f->fail_first && call - f->fail_first < f->fail_count) {
+			return NULL;
+		}
+	}
+	void *moved = NULL;
+	if (new_size) {
+		moved = malloc(new_size);
+		assert_non_null(moved);
+		if (p) {
+			memcpy(moved, p, old_size < new_size ? old_size : new_size);
+		}
+	}
+	free(p);
+	f->used += new_size - old_size;
+	return moved;
+}
+
+static void try_start(struct stage *s) {
+	for (uint32_t i = 0; i < s->options.masters; i++) {
+		if (s->nodes[i].core == NULL) {
+			stage_start(s, i);
+		}
+	}
+}
+
+static void ask(struct stage *s, uint32_t node, struct core_request r) {
+	if (s->nodes[node].core) {
+		stage_ask(s, node, r);
+		stage_settle(s);
+	}
+}
+
+static void contend(struct stage *s) {
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.owner = slice_str("owner");
+	r.value = slice_str("value");
+	r.identity = slice_str("alice");
+	ask(s, 0, r);
+	ask(s, 1, stage_acquire("k", stage_lock(2), LEASE, LONGEST));
+	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST));
+	ask(s, 2, stage_acquire("k", stage_lock(3), LEASE, LONGEST)); /* joins */
+	ask(s, 1, stage_acquire("k", stage_lock(4), LEASE, 0));
+	ask(s, 0, stage_acquire("other", stage_lock(5), LEASE, 0));
+	ask(s, 1, stage_request(CORE_WAITERS, "k", stage_lock(0)));
+}
+
+static void hold(struct stage *s) {
+	struct core_request extend = stage_request(CORE_EXTEND, "k", stage_lock(1)), update = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	struct core_request get = stage_request(CORE_GET, "k", stage_lock(0)), wait = stage_request(CORE_WAIT, "k", stage_lock(0));
+	struct core_request list = stage_request(CORE_LIST, "", stage_lock(0));
+	extend.lease = LEASE;
+	ask(s, 0, extend);
+	ask(s, 1, extend);
+	update.value = slice_str("a longer value than before");
+	ask(s, 0, update);
+	update.expect_value = true;
+	update.expected = slice_str("not this");
+	ask(s, 2, update);
+	get.quorum = true;
+	ask(s, 1, get);
+	ask(s, 1, stage_request(CORE_GET, "k", stage_lock(0)));
+	ask(s, 2, list);
+	wait.for_free = true;
+	wait.wait = LONGEST;
+	ask(s, 2, wait);
+}
+
+static void scenario(struct stage *s) {
+	try_start(s);
+	stage_wait(s, 150 * SPAN_MS);
+	try_start(s);
+	stage_wait(s, 150 * SPAN_MS);
+	contend(s);
+	hold(s);
+	stage_kill(s, 2); /* rejoins meanwhile, with records to merge */
+	try_start(s);
+	ask(s, 2, stage_acquire("k", stage_lock(6), LEASE, LONGEST));
+	stage_wait(s, 200 * SPAN_MS);
+	ask(s, 0, stage_request(CORE_RELEASE, "k", stage_lock(1)));
+	stage_wait(s, 20 * SPAN_MS);
+	struct core_request broken = stage_request(CORE_BREAK, "k", stage_lock(0));
+	broken.now = true;
+	ask(s, 1, broken);
+	stage_wait(s, 20 * SPAN_MS);
+	if (s->nodes[1].core) {
+		stage_drain(s, 1);
+	}
+	try_start(s);
+	stage_wait(s, 50 * SPAN_MS);
+	stage_cut(s, 0, 1, true);
+	ask(s, 0, stage_acquire("third", stage_lock(7), LEASE, 0));
+	stage_wait(s, 50 * SPAN_MS);
+	stage_cut(s, 0, 1, false); /* the one that missed it is taught */
+	stage_wait(s, 50 * SPAN_MS);
+}
+
+static void progress(struct stage *s) {
+	try_start(s);
+	stage_wait(s, 3 * LONGEST);
+	for (uint8_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_do(s, i, stage_acquire("after", stage_lock((uint8_t)(50 + i)), LEASE, 0)), PAWL_OK);
+		assert_int_equal(stage_do(s, i, stage_request(CORE_RELEASE, "after", stage_lock((uint8_t)(50 + i)))), PAWL_OK);
+		struct core_status status = stage_status(s, i);
+		assert_int_equal(status.state, CORE_VOTING);
+		assert_int_equal(status.waiters + status.promises, 0);
+	}
+}
+
+/* Without a failure all of it happens. */
+static void assert_whole(const struct stage *s) {
+	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent, COUNT_drain_consumed, COUNT_teach_sent, COUNT_teach_accepted,
+		COUNT_turn_given, COUNT_promise_kept, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
+		COUNT_release_ok, COUNT_broken };
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if (stage_count(s, parts[i]) == 0) {
+			fail_msg("%s did not happen", core_count_name(parts[i]));
+		}
+	}
+}
+
+/* Returns how many allocations the scenario made. */
+static uint64_t run(uint64_t fail_first, uint64_t fail_count) {
+	struct failing f = { .fail_first = fail_first, .fail_count = fail_count };
+	struct allocator failing = { failing_resize, &f };
+	struct stage_options o = stage_options_plain();
+	o.core = &failing;
+	o.max_lease = LONGEST;
+	o.limits.released = 8;
+	struct stage *s = stage_new(&o);
+	scenario(s);
+	uint64_t calls = f.calls;
+	if (fail_first == 0) {
+		assert_whole(s);
+	}
+	f.fail_first = 0;
+	progress(s);
+	stage_free(s);
+	assert_int_equal(f.used, 0);
+	return calls;
+}
+
+static void any_one_allocation_may_fail(void **state) {
+	(void)state;
+	uint64_t calls = run(0, 0);
+	assert_true(calls > 100);
+	for (uint64_t i = 1; i <= calls; i++) {
+		run(i, 1);
+	}
+}
+
+static void memory_may_be_gone_for_a_while_from_any_allocation_on(void **state) {
+	(void)state;
+	static const uint64_t lengths[] = { 3, 25, 400 };
+	uint64_t calls = run(0, 0);
+	for (uint64_t i = 1; i <= calls; i++) {
+		run(i, lengths[i % 3]);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_one_allocation_may_fail),
+		cmocka_unit_test(memory_may_be_gone_for_a_while_from_any_allocation_on),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
