@@ -93,7 +93,7 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 	struct record *r = record_new(core, m->owner, none, none);
 	if (r) {
 		r->token = m->token;
-		r->end = instant_add(core->now, (span_ns)m->left_us * SPAN_US);
+		r->end = instant_add(core->now, span_from_us(m->left_us));
 		record_free(core, op->record);
 		op->record = r;
 	}

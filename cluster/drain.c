@@ -107,7 +107,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 		r->wrote = m->ballot;
 		r->prepared = m->prepared;
 		r->barred = (m->flags & FLAG_BARRED) != 0;
-		r->end = instant_add(core->now, (span_ns)m->left_us * SPAN_US);
+		r->end = instant_add(core->now, span_from_us(m->left_us));
 		key_add_record(core, key, r);
 	}
 	if (key) {

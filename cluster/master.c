@@ -147,7 +147,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
 	}
 	r->token = m->token > r->token ? m->token : r->token;
-	r->end = instant_later(r->end, instant_add(core->now, (span_ns)m->lease_us * SPAN_US));
+	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
@@ -229,7 +229,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
-		r->end = instant_later(r->end, instant_add(core->now, (span_ns)m->lease_us * SPAN_US));
+		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 		answer.token = r->token;
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);

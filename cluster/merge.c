@@ -47,7 +47,7 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 	if (merged) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
-		r->end = instant_later(r->end, instant_add(core->now, (span_ns)m->left_us * SPAN_US));
+		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->left_us)));
 		r->barred = r->barred || (m->flags & FLAG_BARRED);
 		r->sources = (uint16_t)(r->sources | 1u << source);
 		master_raise_clock(core, r->token);

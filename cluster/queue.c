@@ -144,7 +144,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	w->attempt = m->attempt;
 	w->round = m->round;
 	w->ticket = m->ticket;
-	w->since = instant_add(core->now, -(span_ns)m->left_us * SPAN_US);
+	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->peer = from;
 	w->waits = (m->flags & FLAG_WAIT) != 0;
 	w->owner_size = (uint16_t)m->owner.size;

@@ -314,6 +314,11 @@ struct core {
 
 #define COUNT(core, name) ((core)->counts[COUNT_##name]++)
 
+/* A time from the wire: whatever a peer says, it saturates. */
+static inline span_ns span_from_us(uint64_t us) {
+	return us > (uint64_t)(SPAN_MAX / SPAN_US) ? SPAN_MAX : (span_ns)us * SPAN_US;
+}
+
 static inline bool core_votes(const struct core *core) {
 	return core->state == CORE_VOTING;
 }
