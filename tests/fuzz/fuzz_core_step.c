@@ -1,0 +1,319 @@
+/* Events for one master of three: what its peers say, well-typed but otherwise anything; requests; time; links; the disk. Every
+ * invariant holds after every step, no request is answered twice, and every byte of memory comes back. */
+#include <stdio.h>
+
+#include "fuzz.h"
+
+#include "check.h"
+#include "core.h"
+
+#define RING 32
+#define REQUESTS 512
+#define MESSAGES 4
+#define STEPS 400
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+struct world {
+	struct input in;
+	struct core *core;
+	struct core_out *out;
+	struct instant now;
+	struct config config;
+	struct durable durable;
+	struct message said[RING]; /* what it said to its peers, without the bytes: an answer may name a round under way */
+	uint32_t said_count;
+	uint64_t requests, persist_seq;
+	uint8_t state[REQUESTS]; /* 1: asked, 2: answered */
+	bool persisting, drained;
+	uint64_t boots[3];
+};
+
+static uint8_t next(struct world *w) {
+	if (w->in.size == 0) {
+		return 0;
+	}
+	w->in.size--;
+	return *w->in.data++;
+}
+
+static uint64_t next_of(struct world *w, uint64_t bound) {
+	return next(w) % bound;
+}
+
+static struct slice pick_text(struct world *w) {
+	static const char *const texts[] = { "", "a", "bb", "value", "another value, a longer one", "x" };
+	return slice_str(texts[next_of(w, 6)]);
+}
+
+static struct slice pick_key(struct world *w) {
+	static const char *const keys[] = { "k", "l", "other" };
+	return slice_str(keys[next_of(w, 3)]);
+}
+
+static struct id128 pick_id(struct world *w) {
+	struct id128 id;
+	memset(id.b, (int)next_of(w, 5), sizeof id.b); /* 1 to 3 are the nodes, too */
+	return id;
+}
+
+/* Mostly near the node's clock, sometimes absurd. */
+static uint64_t pick_number(struct world *w) {
+	struct core_status status;
+	uint8_t b = next(w);
+	core_status(w->core, w->now, &status);
+	switch (b & 7) {
+	case 0: return 0;
+	case 1: return TOKEN_MAX;
+	case 2: return status.clock > TOKEN_MAX - CLOCK_JUMP_MAX - 1 ? TOKEN_MAX : status.clock + CLOCK_JUMP_MAX + 1;
+	case 3: return status.clock < TOKEN_MAX - CEILING_BLOCK ? status.clock + CEILING_BLOCK : TOKEN_MAX;
+	case 4: return status.clock < 8 ? 0 : status.clock - (b >> 5);
+	default: return status.clock < TOKEN_MAX - 8 ? status.clock + (b >> 5) : TOKEN_MAX;
+	}
+}
+
+static uint64_t pick_time(struct world *w) { /* microseconds */
+	static const uint64_t times[] = { 0, 1, 100000, 250000, 1000000, 1000001, UINT64_MAX / 2, UINT64_MAX };
+	return times[next_of(w, 8)];
+}
+
+static struct ballot pick_ballot(struct world *w) {
+	return (struct ballot){ pick_number(w), next_of(w, 4), (uint32_t)next_of(w, 3) };
+}
+
+/* ---- what peers say ---- */
+
+static void fill_pledge(struct world *w, struct message *m, uint8_t *bytes) {
+	struct config c = w->config;
+	c.epoch = 1;
+	c.max_lease += next_of(w, 4) == 0 ? SPAN_S : 0;
+	m->blob = slice_of(bytes, config_encode(&c, bytes));
+	if (next_of(w, 4) == 0) {
+		m->blob = pick_text(w);
+	}
+}
+
+static struct message pick_message(struct world *w, uint8_t *bytes) {
+	const struct message *echo = &w->said[next_of(w, RING)];
+	struct message m = { .kind = (enum message_kind)(1 + next_of(w, MESSAGE_KIND_MAX)) };
+	bool echoes = next_of(w, 4) != 0;
+	uint32_t fields = message_fields(m.kind);
+	m.round = echoes ? echo->round : next_of(w, 3) << 16;
+	m.key = pick_key(w);
+	m.lock_id = echoes && !id128_zero(echo->lock_id) ? echo->lock_id : pick_id(w);
+	m.attempt = echoes ? echo->attempt : next_of(w, 3);
+	m.ticket = (struct ticket){ pick_number(w), next_of(w, 4) };
+	m.token = pick_number(w);
+	m.noted = pick_number(w);
+	m.clock = pick_number(w);
+	m.lease_us = pick_time(w);
+	m.left_us = pick_time(w);
+	m.owner = pick_text(w);
+	m.identity = pick_text(w);
+	m.value = pick_text(w);
+	m.ballot = pick_ballot(w);
+	m.prepared = pick_ballot(w);
+	m.flags = (uint32_t)next_of(w, 256) << 2 | (uint32_t)next_of(w, 4);
+	m.status = next_of(w, 2) ? (enum status)next_of(w, STATUS_MAX + 1) : STATUS_OK;
+	m.by = pick_id(w);
+	m.parts = (uint32_t)next_of(w, 4);
+	m.part = m.parts ? (uint32_t)next_of(w, m.parts) : 0;
+	if (fields & F_BLOB) {
+		fill_pledge(w, &m, bytes);
+	}
+	return m;
+}
+
+static void step(struct world *w, const struct core_event *event);
+
+static void say(struct world *w, uint32_t peer) {
+	static uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message messages[MESSAGES];
+	size_t count = 1 + next_of(w, MESSAGES);
+	for (size_t i = 0; i < count; i++) {
+		messages[i] = pick_message(w, bytes);
+	}
+	uint8_t odd = next(w);
+	struct frame frame = { .epoch = odd == 1 ? 2 : w->config.epoch, .config_hash = odd == 2 ? 5 : config_hash(&w->config),
+		.sender = w->config.nodes[odd == 3 ? 0 : peer].id, .boot = odd == 4 ? 9 : w->boots[peer], .clock = pick_number(w),
+		.flags = odd & 0x80 ? 0 : FRAME_VOTING, .messages = messages, .count = count };
+	step(w, &(struct core_event){ .kind = CORE_FRAME, .peer = peer, .frame = &frame });
+}
+
+/* ---- what clients ask ---- */
+
+static void ask(struct world *w) {
+	static const span_ns spans[] = { 0, 100 * SPAN_MS, 500 * SPAN_MS, SPAN_S, 2 * SPAN_S, -1, SPAN_MAX };
+	if (w->requests + 1 >= REQUESTS) {
+		return;
+	}
+	uint8_t flags = next(w);
+	struct core_request r = { .id = ++w->requests, .client = 1 + next_of(w, 3), .op = (enum core_op)next_of(w, CORE_BREAK + 1),
+		.key = pick_key(w), .lock_id = pick_id(w), .owner = pick_text(w), .value = pick_text(w), .identity = pick_text(w),
+		.lease = spans[next_of(w, 7)], .wait = spans[next_of(w, 7)], .expected = pick_text(w), .after = pick_text(w),
+		.token = flags & 64 ? pick_number(w) : 0, .limit = (uint32_t)next_of(w, 3), .admin = flags & 1, .deadline_kept = flags & 2,
+		.quorum = flags & 4, .now = flags & 8, .for_free = flags & 16, .expect_value = flags & 32, .expect_seq = flags & 128 };
+	w->state[r.id] = 1;
+	step(w, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
+}
+
+/* ---- after a step ---- */
+
+static void listen(struct world *w, uint32_t peer) {
+	struct frame frame;
+	while (core_out_frame(w->out, peer, &frame)) {
+		for (size_t i = 0; i < frame.count; i++) {
+			struct message *copy = &w->said[w->said_count++ % RING];
+			*copy = (struct message){ .kind = frame.messages[i].kind, .round = frame.messages[i].round, .attempt = frame.messages[i].attempt,
+				.lock_id = frame.messages[i].lock_id };
+		}
+		core_out_sent(w->out, peer);
+	}
+}
+
+static void step(struct world *w, const struct core_event *event) {
+	core_step(w->core, event, w->now, w->out);
+	core_check(w->core);
+	core_out_resets(w->out);
+	if (core_out_persist(w->out, &w->durable, &w->persist_seq)) {
+		w->persisting = true;
+	}
+	listen(w, 1);
+	listen(w, 2);
+	const struct core_reply *reply;
+	while ((reply = core_out_reply(w->out)) != NULL) {
+		CHECK(reply->id < REQUESTS && w->state[reply->id] == 1);
+		w->state[reply->id] = 2;
+	}
+	while (core_out_note(w->out) != NULL) {
+	}
+	core_out_clear(w->out);
+}
+
+static void pass(struct world *w) {
+	static const span_ns spans[] = { 0, SPAN_MS, 25 * SPAN_MS, 90 * SPAN_MS, 100 * SPAN_MS, 101 * SPAN_MS, 600 * SPAN_MS, 3 * SPAN_S };
+	uint8_t b = next(w);
+	span_ns span = spans[b & 7];
+	w->now.boot += span;
+	w->now.raw += b & 8 ? 0 : span;
+	step(w, &(struct core_event){ .kind = CORE_TICK });
+}
+
+static void persisted(struct world *w) {
+	if (w->persisting) {
+		bool ok = next_of(w, 4) != 0;
+		w->persisting = false;
+		step(w, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = w->persist_seq, .persist_ok = ok });
+	}
+}
+
+static void drain(struct world *w) {
+	struct frame frame;
+	step(w, &(struct core_event){ .kind = CORE_DRAIN });
+	while (core_drain_frame(w->core, w->now, &frame)) {
+		CHECK(frame.count > 0);
+	}
+}
+
+static void act(struct world *w) {
+	uint8_t b = next(w);
+	uint32_t peer = 1 + (b >> 7);
+	switch (b & 15) {
+	case 0: case 1: case 2: case 3: case 4: case 5: say(w, peer); break;
+	case 6: case 7: case 8: ask(w); break;
+	case 9: case 10: pass(w); break;
+	case 11: case 12: persisted(w); break;
+	case 13:
+		w->boots[peer] += b >> 4 & 1;
+		step(w, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = w->config.nodes[b & 64 ? 0 : peer].id,
+			.peer_boot = w->boots[peer] });
+		break;
+	case 14:
+		if (b & 64) {
+			step(w, &(struct core_event){ .kind = CORE_CLIENT_GONE, .client = 1 + (b >> 4 & 1) });
+		} else {
+			step(w, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
+		}
+		break;
+	default:
+		if (b == 255) {
+			drain(w);
+		} else {
+			pass(w);
+		}
+	}
+}
+
+/* ---- the beginning ---- */
+
+static void configure(struct world *w) {
+	struct config *c = &w->config;
+	*c = (struct config){ .epoch = 1, .max_lease = SPAN_S, .request_timeout = 100 * SPAN_MS, .promise_timeout = 200 * SPAN_MS,
+		.drift_ppm = 10000, .node_count = 3 };
+	snprintf(c->cluster, sizeof c->cluster, "fuzz");
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "n%u", i + 1);
+		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "n%u:7118", i + 1);
+		c->nodes[i].master = true;
+		memset(c->nodes[i].id.b, (int)i + 1, sizeof c->nodes[i].id.b);
+		w->boots[i] = 1;
+	}
+	c->cluster_id = (struct id128){ { 7 } };
+	w->durable.node_id = c->nodes[0].id;
+	w->now = (struct instant){ 100 * SPAN_S, 50 * SPAN_S };
+}
+
+/* Voting from the start by the side file of a drain, recovering, or not born yet. */
+static void begin(struct world *w, uint8_t how) {
+	bool restored = how % 4 != 3 && how % 4 != 2;
+	if (restored) {
+		struct message record = { .kind = MESSAGE_SNAPSHOT_RECORD, .key = slice_str("k"), .lock_id = { { 4, 4 } }, .token = 10, .noted = 5,
+			.left_us = 300000, .ballot = { 10, 1, 1 }, .prepared = { 10, 1, 1 } };
+		struct message messages[2] = { record, { .kind = MESSAGE_SNAPSHOT_END, .clock = 20 } };
+		struct frame frame = { .epoch = 1, .config_hash = config_hash(&w->config), .sender = w->durable.node_id, .boot = w->durable.boot,
+			.clock = 20, .messages = messages + (how & 8 ? 1 : 0), .count = how & 8 ? 1 : 2 };
+		step(w, &(struct core_event){ .kind = CORE_RESTORE, .frame = &frame });
+	}
+	step(w, &(struct core_event){ .kind = CORE_START, .restored = restored });
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	static struct world w;
+	memset(&w, 0, sizeof w);
+	w.in = (struct input){ data, size };
+	uint8_t how = next(&w);
+	configure(&w);
+	struct config birth = w.config;
+	birth.epoch = 0;
+	birth.cluster_id = (struct id128){ { 0 } };
+	for (uint32_t i = 0; i < 3; i++) {
+		birth.nodes[i].id = (struct id128){ { 0 } };
+	}
+	if (how % 4 != 3) {
+		w.durable.config = w.config;
+		w.durable.voted = true;
+		w.durable.boot = 3;
+		w.durable.ceiling = CEILING_BLOCK;
+		w.durable.max_lease_seen = w.config.max_lease;
+		w.durable.request_timeout_seen = w.config.request_timeout;
+	}
+	struct alloc_counter memory = { 0, 0 };
+	struct allocator alloc = alloc_libc(&memory);
+	struct core_options options = { .alloc = &alloc, .hash_key = { 1, 2 }, .seed = 3, .name = "n1", .birth = &birth, .durable = &w.durable,
+		.limits = { .released = 8, .keys = 3, .waiters = 6, .waiters_per_key = 4, .rounds = 12, .lingering = 4,
+			.memory_bytes = how & 16 ? 300000 : 0 } };
+	CHECK(core_new(&options, &w.core) == 0);
+	w.out = core_out_new(w.core);
+	CHECK(w.out != NULL);
+	begin(&w, how);
+	for (int i = 0; i < STEPS && w.in.size; i++) {
+		act(&w);
+	}
+	core_out_free(w.out);
+	core_free(w.core);
+	CHECK(memory.used == 0);
+	return 0;
+}
