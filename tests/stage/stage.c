@@ -32,6 +32,9 @@ struct stage *stage_new(const struct stage_options *options) {
 	struct stage *s = alloc_new(options->own, sizeof *s);
 	CHECK(s != NULL);
 	s->options = *options;
+	s->options.replies = options->replies ? options->replies : 256;
+	s->replies = alloc_new(options->own, s->options.replies * sizeof *s->replies);
+	CHECK(s->replies != NULL);
 	s->now = 1000 * SPAN_S; /* the clocks have a past */
 	buffer_init(&s->scratch, options->own, PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX);
 	peer_decoder_init(&s->decoder, options->own);
@@ -73,7 +76,9 @@ void stage_free(struct stage *s) {
 	}
 	buffer_done(&s->scratch);
 	peer_decoder_done(&s->decoder);
-	alloc_free(s->options.own, s, sizeof *s);
+	alloc_free(s->options.own, s->replies, s->options.replies * sizeof *s->replies);
+	const struct allocator *own = s->options.own;
+	alloc_free(own, s, sizeof *s);
 }
 
 /* ---- one step ---- */

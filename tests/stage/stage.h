@@ -11,9 +11,8 @@
 #include "peer.h"
 #include "pawl/error.h"
 
-#define STAGE_NODES 5
-#define STAGE_REPLIES 256
-#define STAGE_NOTES 256
+#define STAGE_NODES (NODES_MAX < 5 ? NODES_MAX : 5)
+#define STAGE_NOTES 64
 #define STAGE_TEXT 96
 #define STAGE_ROWS 8
 
@@ -25,7 +24,8 @@ struct stage_options {
 	const struct allocator *own;  /* of the stage itself: must not fail */
 	const struct allocator *core; /* of the cores */
 	uint64_t seed;
-	bool unchecked; /* core_check is not run after every step */
+	bool unchecked;   /* core_check is not run after every step */
+	uint32_t replies; /* how many are kept; 0: 256 */
 };
 
 struct stage_frame { /* under way on a link */
@@ -82,7 +82,7 @@ struct stage {
 	struct stage_fifo links[STAGE_NODES][STAGE_NODES];
 	uint64_t sent[STAGE_NODES][STAGE_NODES][MESSAGE_KIND_MAX + 1]; /* messages, by kind */
 	uint64_t requests;
-	struct stage_reply replies[STAGE_REPLIES]; /* a ring */
+	struct stage_reply *replies; /* a ring of options.replies */
 	uint64_t reply_count;
 	struct { uint32_t node; struct core_note note; } notes[STAGE_NOTES];
 	uint64_t note_count;

@@ -17,7 +17,7 @@ static void copy_text(struct stage_text *to, struct slice from) {
 }
 
 void stage_take_reply(struct stage *s, const struct core_reply *reply) {
-	struct stage_reply *copy = &s->replies[s->reply_count++ % STAGE_REPLIES];
+	struct stage_reply *copy = &s->replies[s->reply_count++ % s->options.replies];
 	memset(copy, 0, sizeof *copy);
 	copy->r = *reply;
 	copy_text(&copy->owner, reply->entry.owner);
@@ -48,8 +48,8 @@ uint64_t stage_ask(struct stage *s, uint32_t node, struct core_request request) 
 }
 
 const struct stage_reply *stage_answer(const struct stage *s, uint64_t id) {
-	for (uint64_t i = s->reply_count; i > 0 && s->reply_count - i < STAGE_REPLIES; i--) {
-		const struct stage_reply *r = &s->replies[(i - 1) % STAGE_REPLIES];
+	for (uint64_t i = s->reply_count; i > 0 && s->reply_count - i < s->options.replies; i--) {
+		const struct stage_reply *r = &s->replies[(i - 1) % s->options.replies];
 		if (r->r.id == id) {
 			return r;
 		}
@@ -59,7 +59,7 @@ const struct stage_reply *stage_answer(const struct stage *s, uint64_t id) {
 
 const struct stage_reply *stage_last(const struct stage *s) {
 	CHECK(s->reply_count > 0);
-	return &s->replies[(s->reply_count - 1) % STAGE_REPLIES];
+	return &s->replies[(s->reply_count - 1) % s->options.replies];
 }
 
 void stage_client_gone(struct stage *s, uint32_t node, uint64_t client) {

@@ -1,0 +1,266 @@
+/* explore.c: pawl-explore: goes through every order of events of tiny clusters, depth first.
+ *
+ *   pawl-explore [--seconds N] [--scope NAME] [--path 3,0,1,...]
+ *
+ * Of each scope it prints how many states there are and how many events led to them, and whether that is all of them. A
+ * violation ends it with status 1, the events that led there, and the path that plays them again.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+#include "explore.h"
+#include "prng.h"
+
+#define DEPTH_MAX 400
+#define REGION_BYTES ((size_t)2 << 20)
+
+/* passes, slow, restarts, breaks, walks; of each client: node, waits, keeps_deadline, acquires, extends, releases, repeats */
+static const struct scope scopes[] = {
+	{ "two contend", 0, 0, 0, 0, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
+	{ "hand over", 0, 0, 0, 0, false, { { 0, true, true, 1, 0, 1, 0 }, { 1, true, true, 1, 0, 0, 0 } } },
+	{ "a lease ends", 4, 1, 0, 0, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
+	{ "an extension", 5, 0, 0, 0, false, { { 0, false, true, 1, 1, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
+	{ "a blind one", 5, 0, 0, 0, false, { { 0, false, false, 1, 1, 0, 0 }, { 1, false, true, 1, 0, 1, 0 } } },
+	{ "a link breaks", 0, 0, 0, 1, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
+	{ "a restart", 4, 1, 1, 0, false, { { 0, false, true, 1, 0, 0, 1 }, { 1, false, true, 1, 0, 0, 0 } } },
+	{ "everything", 8, 2, 1, 1, true, { { 0, true, true, 2, 1, 1, 1 }, { 1, false, false, 2, 1, 1, 1 } } },
+};
+#define SCOPES (sizeof scopes / sizeof *scopes)
+
+struct level {
+	void *saved;
+	size_t capacity;
+	struct choice choices[CHOICES_MAX];
+	uint32_t count, next;
+};
+
+struct explorer {
+	struct region *region;
+	struct world *world; /* in the region */
+	struct level levels[DEPTH_MAX];
+	uint32_t depth, deepest;
+	uint64_t *seen; /* open addressing */
+	size_t seen_size, seen_count;
+	uint64_t events;
+	struct timespec until;
+};
+
+/* ---- states seen ---- */
+
+static bool put(uint64_t *table, size_t size, uint64_t h) {
+	size_t at = (size_t)h & (size - 1);
+	for (; table[at]; at = (at + 1) & (size - 1)) {
+		if (table[at] == h) {
+			return false;
+		}
+	}
+	table[at] = h;
+	return true;
+}
+
+/* True if it is new. */
+static bool remember(struct explorer *e, uint64_t h) {
+	h = h ? h : 1;
+	if (2 * e->seen_count >= e->seen_size) {
+		size_t size = e->seen_size ? 2 * e->seen_size : (size_t)1 << 16;
+		uint64_t *table = calloc(size, sizeof *table);
+		CHECK(table != NULL);
+		for (size_t i = 0; i < e->seen_size; i++) {
+			if (e->seen[i]) {
+				put(table, size, e->seen[i]);
+			}
+		}
+		free(e->seen);
+		e->seen = table;
+		e->seen_size = size;
+	}
+	bool fresh = put(e->seen, e->seen_size, h);
+	e->seen_count += fresh;
+	return fresh;
+}
+
+/* ---- depth first ---- */
+
+static void enter(struct explorer *e) {
+	CHECK(e->depth < DEPTH_MAX);
+	struct level *l = &e->levels[e->depth++];
+	size_t size = region_used(e->region);
+	if (l->capacity < size) {
+		free(l->saved);
+		l->saved = malloc(size + size / 4);
+		CHECK(l->saved != NULL);
+		l->capacity = size + size / 4;
+	}
+	l->next = 0;
+	l->count = world_choices(e->world, l->choices);
+	if (l->count > 1) {
+		region_save(e->region, l->saved);
+	}
+	e->deepest = e->depth > e->deepest ? e->depth : e->deepest;
+}
+
+static void tell(struct explorer *e, const struct scope *scope) {
+	const char *violation = e->world->violation;
+	uint32_t depth = e->depth;
+	printf("violation in \"%s\": %s\nplay it again: pawl-explore --scope '%s' --path ", scope->name, violation, scope->name);
+	for (uint32_t i = 0; i < depth; i++) {
+		printf("%s%u", i ? "," : "", e->levels[i].next - 1);
+	}
+	printf("\n");
+}
+
+static bool time_over(const struct explorer *e) {
+	struct timespec now;
+	if (e->events % 64) {
+		return false;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > e->until.tv_sec || (now.tv_sec == e->until.tv_sec && now.tv_nsec >= e->until.tv_nsec);
+}
+
+/* 1: all of it; 0: time was over; -1: a violation. */
+static int explore(struct explorer *e, const struct scope *scope) {
+	remember(e, world_hash(e->world));
+	enter(e);
+	while (e->depth) {
+		struct level *l = &e->levels[e->depth - 1];
+		if (l->next == l->count) {
+			e->depth--;
+			continue;
+		}
+		if (l->next) {
+			region_restore(e->region, l->saved);
+		}
+		world_apply(e->world, l->choices[l->next++]);
+		e->events++;
+		if (e->world->violation) {
+			tell(e, scope);
+			return -1;
+		}
+		if (remember(e, world_hash(e->world))) {
+			enter(e);
+		}
+		if (time_over(e)) {
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* Walks at random from the beginning to where nothing is left, until time is over. */
+static int walk(struct explorer *e, const struct scope *scope) {
+	struct prng prng;
+	prng_init(&prng, 1);
+	enter(e);
+	region_save(e->region, e->levels[0].saved);
+	for (;;) {
+		struct level *l = &e->levels[e->depth - 1];
+		l->count = world_choices(e->world, l->choices);
+		if (l->count == 0 || e->depth == DEPTH_MAX) {
+			region_restore(e->region, e->levels[0].saved);
+			e->depth = 1;
+			continue;
+		}
+		l->next = (uint32_t)prng_below(&prng, l->count);
+		world_apply(e->world, l->choices[l->next++]);
+		e->events++;
+		remember(e, world_hash(e->world));
+		if (e->world->violation) {
+			tell(e, scope);
+			return -1;
+		}
+		if (time_over(e)) {
+			return 0;
+		}
+		e->depth++;
+		e->deepest = e->depth > e->deepest ? e->depth : e->deepest;
+	}
+}
+
+static void play(struct world *w, const char *path) {
+	for (const char *at = path; *at;) {
+		struct choice choices[CHOICES_MAX];
+		char text[256], *rest;
+		uint32_t count = world_choices(w, choices), n = (uint32_t)strtoul(at, &rest, 10);
+		if (n >= count || rest == at) {
+			printf("there is no choice %u (of %u)\n", n, count);
+			return;
+		}
+		world_describe(w, choices[n], text, sizeof text);
+		printf("%4lld  %-50s", (long long)w->events, text);
+		world_apply(w, choices[n]);
+		for (uint32_t i = 0; i < CLIENTS; i++) {
+			printf("  client %u: %s", i + 1, w->clients[i].state != CLIENT_HOLDS ? "-" : w->stage->now < w->clients[i].believed_until ? "holds" : "held");
+		}
+		printf("%s%s\n", w->violation ? "  VIOLATION: " : "", w->violation ? w->violation : "");
+		at = *rest == ',' ? rest + 1 : rest;
+	}
+}
+
+/* ---- the scopes ---- */
+
+static int run(const struct scope *scope, double seconds, const char *path) {
+	struct explorer *e = calloc(1, sizeof *e);
+	CHECK(e != NULL);
+	e->region = region_new(REGION_BYTES);
+	struct allocator memory = region_allocator(e->region);
+	struct allocator *inside = alloc_new(&memory, sizeof *inside); /* borrowed by the cores for as long as they live */
+	*inside = memory;
+	e->world = world_new(scope, inside);
+	int result = 1;
+	if (path) {
+		play(e->world, path);
+	} else {
+		clock_gettime(CLOCK_MONOTONIC, &e->until);
+		long long end = e->until.tv_nsec + (long long)(seconds * 1e9);
+		e->until.tv_sec += (time_t)(end / 1000000000);
+		e->until.tv_nsec = (long)(end % 1000000000);
+		result = scope->walks ? walk(e, scope) : explore(e, scope);
+		printf("%-14s %9zu states, %10llu events, at most %u deep: %s\n", scope->name, e->seen_count, (unsigned long long)e->events, e->deepest,
+			result > 0 ? "all of them" : result == 0 ? "time was over" : "VIOLATION");
+		fflush(stdout);
+	}
+	for (uint32_t i = 0; i < DEPTH_MAX; i++) {
+		free(e->levels[i].saved);
+	}
+	free(e->seen);
+	region_free(e->region);
+	free(e);
+	return result;
+}
+
+int main(int argc, char **argv) {
+	double seconds = 60;
+	const char *only = NULL, *path = NULL;
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path") ? &path : NULL;
+		if (!value || (!text && strcmp(argv[i], "--seconds") != 0)) {
+			fprintf(stderr, "usage: pawl-explore [--seconds N] [--scope NAME] [--path N,N,...]\n");
+			return 2;
+		}
+		if (text) {
+			*text = value;
+		} else {
+			seconds = strtod(value, NULL);
+		}
+		i++;
+	}
+	int passed = 0, failed = 0;
+	for (size_t i = 0; i < SCOPES; i++) {
+		if (!only || strcmp(only, scopes[i].name) == 0) {
+			double share = only ? seconds : seconds / (double)(SCOPES - i);
+			struct timespec before, after;
+			clock_gettime(CLOCK_MONOTONIC, &before);
+			int result = run(&scopes[i], share, path);
+			clock_gettime(CLOCK_MONOTONIC, &after);
+			seconds -= (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+			*(result < 0 ? &failed : &passed) += 1;
+		}
+	}
+	printf("passed=%d failed=%d skipped=0\n", passed, failed);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,95 @@
+/* explore.h: every order of events of a tiny cluster of real cores.
+ *
+ * A core is pure and its memory is handed in, so a whole world (three cores, what is under way, two clients, the checker's
+ * notes) lives in one region that is copied before a choice and put back after it. A world that looks the same as one seen
+ * before, with the same budgets left, is not gone into again.
+ */
+#ifndef PAWL_TESTS_EXPLORE_H
+#define PAWL_TESTS_EXPLORE_H
+
+#include "stage.h"
+
+#define CLIENTS 2
+#define NODES 3
+#define CHOICES_MAX 32
+#define ACQUIRED_MAX 16
+
+/* ---- region.c: memory that can be copied and put back ---- */
+struct region;
+struct region *region_new(size_t size);
+void region_free(struct region *r);
+struct allocator region_allocator(struct region *r);
+size_t region_used(const struct region *r); /* bytes to copy */
+void region_save(const struct region *r, void *to);
+void region_restore(struct region *r, const void *from);
+
+/* ---- what may happen ---- */
+struct plan { /* of a client */
+	uint8_t node;
+	bool waits;          /* in the queue; else it tries once */
+	bool keeps_deadline; /* drops answers that come too late */
+	uint8_t acquires, extends, releases, repeats;
+};
+
+struct scope {
+	const char *name;
+	uint8_t passes;   /* of a quarter of a lease and a little less */
+	uint8_t slow;     /* so many links may hold messages while time passes */
+	uint8_t restarts; /* of one node, without its memory */
+	uint8_t breaks;   /* of a link: what is under way is lost */
+	bool walks;       /* too large for all of it: walks at random instead */
+	struct plan clients[CLIENTS];
+};
+
+enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK };
+struct choice {
+	enum choice_kind kind;
+	uint8_t a, b;
+};
+
+enum client_state { CLIENT_IDLE, CLIENT_ASKED, CLIENT_HOLDS, CLIENT_BROKEN };
+struct contender {
+	struct plan left;
+	enum client_state state;
+	uint8_t node, lock;
+	uint64_t asked, extending; /* request ids; 0: none */
+	int64_t asked_at, extend_at;
+	int64_t asked_event;
+	int64_t believed_from, believed_until; /* true time: the clients' clocks are exact, the nodes' are fast */
+	uint64_t token;
+};
+
+struct acquired { /* an acquisition that was answered */
+	uint8_t client, lock;
+	uint64_t token;
+	int64_t asked_event, answered_event;
+	int64_t began, ended; /* of its belief, true time; INT64_MAX: not over */
+};
+
+struct world {
+	struct stage *stage;
+	struct scope left; /* budgets */
+	struct contender clients[CLIENTS];
+	struct acquired acquired[ACQUIRED_MAX];
+	uint32_t acquired_count;
+	uint8_t locks;
+	int64_t events;
+	uint64_t replies_seen;
+	const char *violation;
+};
+
+/* ---- world.c ---- */
+struct world *world_new(const struct scope *scope, const struct allocator *memory);
+uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]);
+void world_apply(struct world *w, struct choice choice);
+void world_describe(const struct world *w, struct choice choice, char *out, size_t size);
+
+/* ---- judge_world.c: mutual exclusion and the order of tokens; knows nothing of the core ---- */
+void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until);
+void judge_ended(struct world *w, uint32_t client);
+void judge_now(struct world *w);
+
+/* ---- world_hash.c ---- */
+uint64_t world_hash(const struct world *w);
+
+#endif

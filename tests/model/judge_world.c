@@ -1,0 +1,59 @@
+/* What must always hold (docs/protocol.md, section 8, points 1 and 2), judged by what the clients were answered, in true time. */
+#include "check.h"
+#include "explore.h"
+
+static bool believes(const struct world *w, const struct contender *c) {
+	return c->state == CLIENT_HOLDS && w->stage->now < c->believed_until;
+}
+
+/* If one is answered before another is asked for, or its belief ends before the other's begins, its token is smaller. */
+static bool before(const struct acquired *a, const struct acquired *b) {
+	return a->answered_event < b->asked_event || a->ended < b->began;
+}
+
+static void judge_tokens(struct world *w) {
+	const struct acquired *b = &w->acquired[w->acquired_count - 1];
+	for (uint32_t i = 0; i + 1 < w->acquired_count; i++) {
+		const struct acquired *a = &w->acquired[i];
+		if (a->lock != b->lock && a->token == b->token) {
+			w->violation = "two lock_ids were answered with the same token";
+		} else if (a->lock != b->lock && before(a, b) && a->token >= b->token) {
+			w->violation = "a later acquisition has a token that is not higher";
+		}
+	}
+}
+
+void judge_ended(struct world *w, uint32_t client) {
+	for (uint32_t i = 0; i < w->acquired_count; i++) {
+		struct acquired *a = &w->acquired[i];
+		if (a->client == client && a->ended == INT64_MAX) {
+			a->ended = w->stage->now < w->clients[client].believed_until ? w->stage->now : w->clients[client].believed_until;
+		}
+	}
+}
+
+void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until) {
+	struct contender *c = &w->clients[client];
+	CHECK(w->acquired_count < ACQUIRED_MAX);
+	for (uint32_t i = 0; i < CLIENTS; i++) { /* beliefs that have run out meanwhile */
+		if (w->clients[i].state == CLIENT_HOLDS && !believes(w, &w->clients[i])) {
+			judge_ended(w, i);
+		}
+	}
+	c->believed_from = w->stage->now;
+	c->believed_until = until;
+	c->token = token;
+	w->acquired[w->acquired_count++] = (struct acquired){ .client = (uint8_t)client, .lock = c->lock, .token = token,
+		.asked_event = c->asked_event, .answered_event = w->events, .began = w->stage->now, .ended = INT64_MAX };
+	judge_tokens(w);
+}
+
+void judge_now(struct world *w) {
+	uint32_t holders = 0;
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		holders += believes(w, &w->clients[i]);
+	}
+	if (holders > 1) {
+		w->violation = "two clients believe at the same time that they hold the key";
+	}
+}

@@ -1,0 +1,230 @@
+/* A world: three cores, two clients, and what may happen to them next. */
+#include <stdio.h>
+
+#include "check.h"
+#include "explore.h"
+
+#define LEASE (200 * SPAN_MS)
+#define PASS (LEASE / 4 - SPAN_MS / 4) /* four of them end between the belief's end with and without the drift */
+
+struct world *world_new(const struct scope *scope, const struct allocator *memory) {
+	struct stage_options o = stage_options_plain();
+	o.own = o.core = memory;
+	o.max_lease = LEASE;
+	o.limits.released = 4;
+	o.replies = 4;
+	o.unchecked = true; /* once after each event, below */
+	struct world *w = alloc_new(memory, sizeof *w);
+	CHECK(w != NULL);
+	w->stage = stage_new(&o);
+	for (uint32_t i = 0; i < NODES; i++) { /* the masters are as fast as they may be */
+		w->stage->nodes[i].rate_ppb = i == 0 ? 0 : 9000000;
+		CHECK(stage_start(w->stage, i));
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		CHECK(stage_until_voting(w->stage, i, SPAN_S));
+	}
+	stage_wait(w->stage, LEASE);
+	w->left = *scope;
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		w->clients[i].left = scope->clients[i];
+		w->clients[i].node = scope->clients[i].node;
+	}
+	return w;
+}
+
+/* ---- what may happen ---- */
+
+static void add(struct choice out[CHOICES_MAX], uint32_t *n, enum choice_kind kind, uint32_t a, uint32_t b) {
+	CHECK(*n < CHOICES_MAX);
+	out[(*n)++] = (struct choice){ kind, (uint8_t)a, (uint8_t)b };
+}
+
+static void client_choices(const struct world *w, uint32_t i, struct choice out[CHOICES_MAX], uint32_t *n) {
+	const struct contender *c = &w->clients[i];
+	bool believes = c->state == CLIENT_HOLDS && w->stage->now < c->believed_until;
+	if ((c->state == CLIENT_IDLE && c->left.acquires) || (c->state == CLIENT_BROKEN && c->left.repeats)) {
+		add(out, n, CHOICE_ASK, i, 0);
+	}
+	if (c->state == CLIENT_HOLDS && !c->extending && c->left.extends && (believes || !c->left.keeps_deadline)) {
+		add(out, n, CHOICE_EXTEND, i, 0);
+	}
+	if (c->state == CLIENT_HOLDS && c->left.releases) {
+		add(out, n, CHOICE_RELEASE, i, 0);
+	}
+}
+
+uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
+	uint32_t n = 0;
+	for (uint32_t from = 0; from < NODES; from++) {
+		for (uint32_t to = 0; to < NODES; to++) {
+			if (w->stage->links[from][to].head) {
+				add(out, &n, CHOICE_DELIVER, from, to);
+			}
+		}
+	}
+	bool may_pass = w->left.passes && n <= w->left.slow;
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		client_choices(w, i, out, &n);
+	}
+	if (may_pass) {
+		add(out, &n, CHOICE_PASS, 0, 0);
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (w->left.restarts) {
+			add(out, &n, CHOICE_RESTART, i, 0);
+		}
+		if (w->left.breaks && w->stage->links[i][(i + 1) % NODES].count + w->stage->links[(i + 1) % NODES][i].count) {
+			add(out, &n, CHOICE_BREAK, i, (i + 1) % NODES);
+		}
+	}
+	return n;
+}
+
+/* ---- clients ---- */
+
+static void client_ask(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	if (c->state == CLIENT_IDLE) {
+		c->left.acquires--;
+		c->lock = ++w->locks;
+		c->asked_event = w->events;
+	} else { /* the connection broke: the same lock_id at another node */
+		c->left.repeats--;
+	}
+	c->state = CLIENT_ASKED;
+	c->asked_at = w->stage->now;
+	c->asked = w->stage->requests + 1;
+	struct core_request r = stage_acquire("k", stage_lock(c->lock), LEASE, c->left.waits ? SPAN_S : 0);
+	r.client = i + 1;
+	stage_ask(w->stage, c->node, r);
+}
+
+static void client_extend(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(c->lock));
+	r.client = i + 1;
+	r.lease = LEASE;
+	r.token = c->token;
+	r.deadline_kept = c->left.keeps_deadline;
+	c->left.extends--;
+	c->extend_at = w->stage->now;
+	c->extending = w->stage->requests + 1;
+	stage_ask(w->stage, c->node, r);
+}
+
+static void client_release(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(c->lock));
+	judge_ended(w, i); /* it stops trusting the lock first */
+	r.client = i + 1;
+	c->left.releases--;
+	c->state = CLIENT_IDLE;
+	c->believed_until = 0;
+	c->extending = 0;
+	stage_ask(w->stage, c->node, r);
+}
+
+static void hear(struct world *w, const struct core_reply *r) {
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		struct contender *c = &w->clients[i];
+		if (c->state == CLIENT_ASKED && r->id == c->asked) {
+			c->state = r->error == PAWL_OK ? CLIENT_HOLDS : CLIENT_IDLE;
+			if (r->error == PAWL_OK) {
+				judge_acquired(w, i, r->token, c->asked_at + r->valid);
+			}
+		} else if (c->extending && r->id == c->extending) {
+			bool late = c->left.keeps_deadline && w->stage->now >= c->believed_until;
+			c->extending = 0;
+			if (r->error == PAWL_OK && !late) {
+				if (w->stage->now >= c->believed_until) { /* it believes again: as if it were a new acquisition */
+					judge_ended(w, i);
+					c->asked_event = w->events;
+					judge_acquired(w, i, r->token, c->extend_at + r->valid);
+				}
+				c->believed_until = c->extend_at + r->valid > c->believed_until ? c->extend_at + r->valid : c->believed_until;
+				c->token = r->token;
+			}
+		}
+	}
+}
+
+static void hear_all(struct world *w) {
+	for (; w->replies_seen < w->stage->reply_count; w->replies_seen++) {
+		hear(w, &w->stage->replies[w->replies_seen % w->stage->options.replies].r);
+	}
+}
+
+/* Messages that only keep a link alive come at once: they would multiply the orders and decide nothing. */
+static void quiet(struct world *w) {
+	const uint64_t idle = (uint64_t)1 << MESSAGE_PING | (uint64_t)1 << MESSAGE_PONG | (uint64_t)1 << MESSAGE_PLEDGE;
+	hear_all(w);
+	stage_mend(w->stage);
+	for (bool any = true; any;) {
+		any = false;
+		for (uint32_t from = 0; from < NODES; from++) {
+			for (uint32_t to = 0; to < NODES; to++) {
+				const struct stage_frame *f = w->stage->links[from][to].head;
+				if (f && (f->kinds & ~idle) == 0) {
+					any = stage_deliver(w->stage, from, to);
+					hear_all(w);
+				}
+			}
+		}
+	}
+}
+
+/* ---- moving ---- */
+
+static void restart(struct world *w, uint32_t node) {
+	w->left.restarts--;
+	stage_kill(w->stage, node);
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		struct contender *c = &w->clients[i];
+		if (c->node == node) {
+			c->node = (uint8_t)((node + 1) % NODES);
+			c->extending = 0;
+			c->state = c->state == CLIENT_ASKED ? CLIENT_BROKEN : c->state;
+		}
+	}
+	CHECK(stage_start(w->stage, node));
+}
+
+void world_apply(struct world *w, struct choice choice) {
+	w->events++;
+	switch (choice.kind) {
+	case CHOICE_DELIVER: stage_deliver(w->stage, choice.a, choice.b); break;
+	case CHOICE_ASK: client_ask(w, choice.a); break;
+	case CHOICE_EXTEND: client_extend(w, choice.a); break;
+	case CHOICE_RELEASE: client_release(w, choice.a); break;
+	case CHOICE_PASS:
+		w->left.passes--;
+		stage_jump(w->stage, PASS);
+		stage_tick(w->stage);
+		break;
+	case CHOICE_RESTART: restart(w, choice.a); break;
+	case CHOICE_BREAK:
+		w->left.breaks--;
+		stage_break(w->stage, choice.a, choice.b);
+		break;
+	}
+	quiet(w);
+	for (uint32_t i = 0; i < NODES; i++) {
+		core_check(w->stage->nodes[i].core);
+	}
+	judge_now(w);
+}
+
+void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "time passes", "restart", "break" };
+	uint64_t kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
+	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
+	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {
+		n += snprintf(out + n, size - (size_t)n, " -> %u", choice.b + 1u);
+	}
+	for (int kind = 1; kind <= MESSAGE_KIND_MAX && (size_t)n < size; kind++) {
+		if (kinds >> kind & 1) {
+			n += snprintf(out + n, size - (size_t)n, " %s", message_name((enum message_kind)kind));
+		}
+	}
+}

@@ -1,0 +1,212 @@
+/* What a world looks like, as a number: everything that decides what happens next, and nothing of where it lies in memory. */
+#include "explore.h"
+#include "state.h"
+
+static void mix(uint64_t *h, uint64_t v) {
+	*h = (*h ^ v) * 0x9e3779b97f4a7c15u;
+	*h ^= *h >> 29;
+}
+
+static void mix_id(uint64_t *h, struct id128 id) {
+	uint64_t words[2];
+	memcpy(words, id.b, sizeof words);
+	mix(h, words[0]);
+	mix(h, words[1]);
+}
+
+static void mix_bytes(uint64_t *h, const uint8_t *bytes, size_t size) {
+	mix(h, size);
+	for (size_t i = 0; i < size; i++) {
+		mix(h, bytes[i]);
+	}
+}
+
+static void mix_time(uint64_t *h, struct instant t) {
+	mix(h, (uint64_t)t.boot);
+	mix(h, (uint64_t)t.raw);
+}
+
+static void mix_ballot(uint64_t *h, struct ballot b) {
+	mix(h, b.clock);
+	mix(h, b.node);
+	mix(h, b.boot);
+}
+
+static void hash_record(uint64_t *h, const struct record *r) {
+	mix_id(h, r->lock_id);
+	mix(h, r->token);
+	mix(h, r->noted);
+	mix_ballot(h, r->wrote);
+	mix_ballot(h, r->prepared);
+	mix_time(h, r->end);
+	mix(h, r->sources | (uint64_t)r->barred << 32);
+}
+
+static void hash_more(uint64_t *h, const struct key_more *more) {
+	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
+		const struct waiter *x = CONTAINER_OF(n, struct waiter, link);
+		mix_id(h, x->lock_id);
+		mix(h, x->attempt);
+		mix(h, x->round);
+		mix(h, x->ticket.clock);
+		mix(h, x->ticket.seq << 8 | x->peer << 2 | (uint64_t)x->turn << 1 | x->waits);
+	}
+	mix(h, 1);
+	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
+		const struct kept *k = CONTAINER_OF(n, struct kept, link);
+		mix_id(h, k->lock_id);
+		mix(h, k->attempt);
+		mix(h, k->round);
+		mix(h, k->peer);
+	}
+}
+
+static void hash_key(uint64_t *h, const struct key *key) {
+	mix_bytes(h, key->name, key->size);
+	mix(h, wheel_armed(&key->timer.wheel) ? key->timer.wheel.tick : 0);
+	for (const struct record *r = key->held; r; r = r->next) {
+		hash_record(h, r);
+	}
+	mix(h, 2);
+	if (key->promise) {
+		mix_id(h, key->promise->lock_id);
+		mix(h, key->promise->attempt);
+		mix(h, key->promise->noted);
+		mix_time(h, key->promise->end);
+		mix(h, key->promise->peer);
+	}
+	if (key->more) {
+		hash_more(h, key->more);
+	}
+}
+
+static void hash_votes(uint64_t *h, const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct vote *v = &op->votes[i];
+		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->counts << 17);
+		mix(h, v->token);
+		mix(h, v->noted);
+		mix(h, v->boot);
+	}
+}
+
+static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
+	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->kept << 17 |
+		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
+		(uint64_t)(op->record != NULL) << 22);
+	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt,
+		(uint64_t)op->home, op->pauses, (uint64_t)op->fetch_from, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		mix(h, numbers[i]);
+	}
+	mix_id(h, op->lock_id);
+	mix_time(h, op->sent);
+	mix_time(h, op->arrived);
+	mix_time(h, op->until);
+	hash_votes(h, core, op);
+	if (op->record) {
+		mix(h, op->record->token);
+	}
+	for (const struct list *n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
+		mix(h, CONTAINER_OF(n, struct caller, link)->id);
+	}
+}
+
+static void hash_peer(uint64_t *h, const struct peer *p) {
+	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 | (uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead << 4 |
+		(uint64_t)p->send.active << 5 | (uint64_t)p->take.asked << 6 | (uint64_t)p->take.done << 7);
+	mix(h, p->boot);
+	mix_time(h, p->ping_sent);
+	mix(h, p->ping_round);
+	mix(h, (uint64_t)p->round_trip);
+	mix(h, p->send.round);
+	mix(h, p->take.round);
+	mix(h, p->take.clock_end);
+}
+
+static void hash_table(uint64_t *h, const struct core *core) {
+	for (size_t b = 0; b < core->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->keys, b); n; n = map_next_in_bucket(n)) {
+			hash_key(h, CONTAINER_OF(n, struct key, node));
+		}
+	}
+	for (size_t b = 0; b < core->beliefs.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->beliefs, b); n; n = map_next_in_bucket(n)) {
+			const struct belief *belief = CONTAINER_OF(n, struct belief, node);
+			mix_id(h, belief->lock_id);
+			mix_time(h, belief->deadline);
+			mix(h, belief->token);
+		}
+	}
+	for (uint32_t i = 0; i < core->ring_size; i++) {
+		mix_id(h, core->ring[i].lock_id);
+	}
+}
+
+static void hash_core(uint64_t *h, const struct core *core) {
+	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->durable.boot, core->durable.ceiling, core->ceiling_on_disk,
+		core->op_next, core->ticket_next, core->prng.s[0], core->prng.s[1], core->homes_stale, core->beat.wheel.tick };
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		mix(h, numbers[i]);
+	}
+	mix_time(h, core->last_step);
+	mix_time(h, core->vote_began);
+	mix_time(h, core->rejoin_at);
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		hash_peer(h, &core->peers[i]);
+	}
+	hash_table(h, core);
+	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n)) {
+		hash_op(h, core, CONTAINER_OF(n, struct op, link));
+	}
+	mix(h, 3);
+	for (const struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+		hash_op(h, core, CONTAINER_OF(n, struct op, link));
+	}
+}
+
+static void hash_contender(uint64_t *h, const struct contender *c) {
+	mix(h, (uint64_t)c->state | (uint64_t)c->node << 8 | (uint64_t)c->lock << 16 | (uint64_t)c->left.acquires << 24 |
+		(uint64_t)c->left.extends << 32 | (uint64_t)c->left.releases << 40 | (uint64_t)c->left.repeats << 48);
+	mix(h, c->asked);
+	mix(h, c->extending);
+	mix(h, (uint64_t)c->asked_at);
+	mix(h, (uint64_t)c->extend_at);
+	mix(h, (uint64_t)c->believed_until);
+	mix(h, c->token);
+}
+
+/* The order of events counts only where it decides which of two acquisitions came first. */
+static void hash_judge(uint64_t *h, const struct world *w) {
+	for (uint32_t i = 0; i < w->acquired_count; i++) {
+		const struct acquired *a = &w->acquired[i];
+		mix(h, a->token);
+		mix(h, a->lock);
+		mix(h, (uint64_t)a->began);
+		mix(h, (uint64_t)a->ended);
+		for (uint32_t c = 0; c < CLIENTS; c++) {
+			mix(h, w->clients[c].state == CLIENT_ASKED && a->answered_event < w->clients[c].asked_event);
+		}
+	}
+}
+
+uint64_t world_hash(const struct world *w) {
+	uint64_t h = 0x243f6a8885a308d3u;
+	const struct stage *s = w->stage;
+	mix(&h, (uint64_t)s->now);
+	mix(&h, (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks);
+	for (uint32_t i = 0; i < NODES; i++) {
+		hash_core(&h, s->nodes[i].core);
+		for (uint32_t j = 0; j < NODES; j++) {
+			mix(&h, s->links[i][j].count);
+			for (const struct stage_frame *f = s->links[i][j].head; f; f = f->next) {
+				mix_bytes(&h, f->bytes, f->size);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		hash_contender(&h, &w->clients[i]);
+	}
+	hash_judge(&h, w);
+	return h;
+}
