@@ -28,7 +28,7 @@ static const char bench_help[] =
 	"  --outstanding N      so many at once (default: cycle 64, handoff 32 waiters, extend 1 batch, gap 4, fill 256)\n"
 	"  --duration DURATION  how long to measure (default 5s; fill: no limit)\n"
 	"  --count N            or until so many are done\n"
-	"  --connections N      spread over N connections (default 1)\n"
+	"  --connections N      spread over N connections, each begins with another endpoint (default 1)\n"
 	"  --batch N            extend: locks in a request (default 1000, at most 1000)\n"
 	"  --leases N           fill: how many (default 100000)\n"
 	"  --lease DURATION     (default 10s; fill and extend 60s)\n"
@@ -265,6 +265,23 @@ static bool measure(struct bench *b) {
 	return good && b->mode;
 }
 
+/* Connection number i begins with endpoint number i, so that many are spread over the nodes. */
+static struct pawl *connect_rotated(const struct bench *b, uint64_t number) {
+	struct cli_command_line line = *b->line;
+	const char *all = line.endpoints, *at = all;
+	for (uint64_t i = 0; i < number; i++) {
+		const char *comma = strchr(at, ',');
+		at = comma ? comma + 1 : all;
+	}
+	char *rotated = NULL;
+	if (at != all && asprintf(&rotated, "%s,%.*s", at, (int)(at - all - 1), all) > 0) {
+		line.endpoints = rotated;
+	}
+	struct pawl *client = cli_connect_on(&line, b->base);
+	free(rotated);
+	return client;
+}
+
 static int bench_run(struct cli_command_line *line) {
 	static struct bench bench; /* histograms are large for a stack */
 	struct bench *b = &bench;
@@ -284,7 +301,7 @@ static int bench_run(struct cli_command_line *line) {
 		return CLI_REFUSED;
 	}
 	for (uint64_t i = 0; i < b->connections; i++) {
-		b->clients[i] = cli_connect_on(line, b->base);
+		b->clients[i] = connect_rotated(b, i);
 	}
 	if (!measure(b)) {
 		return CLI_UNREACHABLE;

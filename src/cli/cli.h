@@ -31,6 +31,7 @@ struct cli_command_line {
 	bool json;
 	const char *endpoints, *ca_file, *cert_file, *key_file, *server_name;
 	uint32_t timeout_ms; /* 0: the library's default */
+	uint32_t silence_ms; /* of a node before the next is tried, likewise; set by commands */
 };
 
 extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls, cli_wait, cli_waiters,

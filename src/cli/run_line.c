@@ -9,6 +9,8 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define NS_PER_MS 1000000
 #define GRACE_DEFAULT_MS 5000
+#define SILENCE_MS 2000
+#define LEAST_MS(a, b) ((a) < (b) ? (a) : (b))
 
 const char run_help[] =
 	"usage: pawl run KEY [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--grace DURATION]\n"
@@ -28,24 +30,27 @@ const char run_help[] =
 	"  --wait DURATION      wait so long for others to let go of KEY, first come first served (default: one try)\n"
 	"  --value V            bytes that everybody can read at KEY meanwhile\n"
 	"  --owner NAME         who holds it, for people (default: host and process)\n"
-	"  --grace DURATION     between SIGTERM and SIGKILL; at most a quarter of the lease (default 5s, or that quarter)\n"
+	"  --grace DURATION     between SIGTERM and SIGKILL; at most a quarter of the lease\n"
+	"                       (default 5s, or a sixth of the lease if that is less)\n"
 	"\n"
 	"Example:\n"
 	"  pawl run nightly-backup --lease 1m --wait 10m -- sh -c 'backup --fence \"$PAWL_TOKEN\"'\n";
 
-/* How the lease's last part is divided: `grace` for CMD to tidy up after SIGTERM, `margin` for the kernel to carry out SIGKILL.
- * Renewal begins after a third of the lease; what is left after both is for trying again. */
-static void set_times(const struct cli_command_line *line, struct run_wanted *w, uint32_t grace_ms) {
-	uint32_t lease = w->lock.lease_ms, most = lease / 4;
+/* How the lease is divided, in its sixths: renewal begins after two; a node that hangs is left for the next one after one more;
+ * the last one and the margin before it are CMD's: `grace` to tidy up after SIGTERM, `margin` for the kernel to carry out
+ * SIGKILL. What lies between is for trying again. */
+static void set_times(struct cli_command_line *line, struct run_wanted *w, uint32_t grace_ms) {
+	uint32_t lease = w->lock.lease_ms;
 	if (lease < 20) {
 		cli_misuse(line, "--lease: a lease of less than 20ms leaves no time to end a command; the least of a cluster is 100ms");
 	}
-	if (grace_ms > most) {
+	if (grace_ms > lease / 4) {
 		cli_misuse(line, "--grace: %s is more than a quarter of the lease (%s): use a longer --lease",
 			output_duration(grace_ms), output_duration(lease));
 	}
-	grace_ms = grace_ms ? grace_ms : most < GRACE_DEFAULT_MS ? most : GRACE_DEFAULT_MS;
-	uint32_t margin_ms = lease / 10 < 1000 ? lease / 10 : 1000;
+	grace_ms = grace_ms ? grace_ms : LEAST_MS(lease / 6, GRACE_DEFAULT_MS);
+	uint32_t margin_ms = LEAST_MS(lease / 10, 1000);
+	line->silence_ms = LEAST_MS(lease / 6, SILENCE_MS);
 	w->guarding.grace_ns = (int64_t)grace_ms * NS_PER_MS;
 	w->guarding.margin_ns = (int64_t)margin_ms * NS_PER_MS;
 	w->lock.warn_ms = grace_ms + margin_ms + lease / 50;

@@ -301,7 +301,8 @@ class KeepsItsWord(RunCase):
 
 
 class InACluster(Case):
-    def test_the_command_survives_the_kill_of_the_master_it_talks_to(self):
+    def survives(self, number):
+        """pawl run outlives twice its lease after the master that it talks to got a signal."""
         timing = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
         with pawltest.Cluster(cli_fixture.PAWLD, cluster=timing) as cluster:
             endpoints = ",".join(cluster.clients.values())
@@ -309,15 +310,21 @@ class InACluster(Case):
             process = self.start("run", "k", "--lease", "2s", "--", "sh", "-c", OBEDIENT, alive.path, endpoints=endpoints)
             self.assertEqual(alive.line(), "ready")
             token = pawl("get", "k", "--quorum", "--json", endpoints=endpoints).json["token"]
-            cluster.nodes["a"].kill()
+            cluster.nodes["a"].signal(number)
             rest = ",".join([cluster.clients["b"], cluster.clients["c"]])
-            other = pawl("acquire", "other", "--lease", "3s", "--json", endpoints=rest)
+            other = pawl("acquire", "other", "--lease", "4s", "--json", endpoints=rest)
             self.assertEqual(other.status, 0, other.err)
             self.assertEqual(pawl("wait", "other", "--for", "free", "--timeout", "20s", endpoints=rest).status, 0)
             self.assertEqual(pawl("get", "k", "--quorum", "--json", endpoints=rest).json.get("token"), token)
             process.terminate()
             self.assertEqual(alive.line(), "told")
             self.assertEqual(finish(process).status, 9)
+
+    def test_the_command_survives_the_kill_of_the_master_it_talks_to(self):
+        self.survives(signal.SIGKILL)
+
+    def test_the_command_survives_that_the_master_it_talks_to_hangs(self):
+        self.survives(signal.SIGSTOP)
 
     def test_without_a_quorum_the_command_ends_in_time(self):
         timing = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
