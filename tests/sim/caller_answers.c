@@ -17,6 +17,13 @@ static void idle(struct caller *c) {
 static void acquired(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
 	struct instant now = sim_actor_clock(run->sim, &c->actor), deadline = instant_add(p->sent, r->valid);
+	if (p->stolen) {
+		if (checker_lock_believed(run->checker, p->lock)) {
+			checker_violation(run->checker, "identities", checker_lock_key(run->checker, p->lock), "L%u was given to another identity", (unsigned)p->lock);
+		}
+		checker_lock_end(run->checker, p->lock); /* it had run out: whose it is now is anybody's guess */
+		return;
+	}
 	if (p->lock != c->lock) {
 		return; /* given up meanwhile, and released or left to run out */
 	}
@@ -153,6 +160,10 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 		}
 		break;
 	case CORE_GET:
+		if (r->error == 0 && r->held && sim_name_lock_number(r->entry.lock_id) < c->run->lock_capacity) {
+			learn_value(c->run, sim_name_lock_number(r->entry.lock_id), shown, r->entry.value_seq);
+		}
+		break;
 	case CORE_RELEASE:
 	case CORE_LIST:
 	case CORE_WAIT:

@@ -159,8 +159,7 @@ static void steal(struct caller *c) {
 		.value = slice_str("v0") };
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = checker_lock_key(c->run->checker, lock), .lock = lock,
 		.lease = r.lease, .expect = CHECKER_NO_VALUE, .value = 0 };
-	checker_lock_end(c->run->checker, lock); /* should it succeed after all, what it means is anybody's guess */
-	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock, .stolen = true }, &op);
 }
 
 static void shared(struct caller *c, bool update) {

@@ -120,9 +120,23 @@ static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint
 static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id) {
 	uint32_t number = sim_name_lock_number(id);
 	uint64_t token, noted;
-	if (number < c->lock_count && core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
-		uint64_t *accepted = &c->locks[number].accepted[node];
-		*accepted = token > *accepted ? token : *accepted;
+	if (number >= c->lock_count || !core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
+		return;
+	}
+	struct lock_state *lock = &c->locks[number];
+	lock->accepted[node] = token > lock->accepted[node] ? token : lock->accepted[node];
+	if (lock->released[node] == sim_node_incarnation(c->sim, node) && !c->options.forgets_releases) {
+		checker_violation(c, "released lock_ids stay released", lock->key, "n%" PRIu32 " has L%" PRIu32 " again, although it was told of its release",
+			node + 1, number);
+	}
+}
+
+static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
+	uint32_t number = sim_name_lock_number(id);
+	struct core_status status;
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	if (number < c->lock_count && status.state == CORE_VOTING) {
+		c->locks[number].released[node] = sim_node_incarnation(c->sim, node);
 	}
 }
 
@@ -133,6 +147,9 @@ static bool may_accept(enum message_kind kind) {
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {
 	(void)from;
 	for (size_t i = 0; i < frame->count; i++) {
+		if (frame->messages[i].kind == MESSAGE_RELEASE) {
+			saw_release(ctx, node, frame->messages[i].lock_id);
+		}
 		if (may_accept(frame->messages[i].kind)) {
 			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id);
 		}
@@ -142,7 +159,11 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 /* A coordinator that is a master accepts without a message to itself. */
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
 	(void)to;
-	handled(ctx, node, node, frame);
+	for (size_t i = 0; i < frame->count; i++) {
+		if (frame->messages[i].kind == MESSAGE_COMMIT) {
+			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id);
+		}
+	}
 }
 
 /* Section 8.3: held means that q masters accepted. */
@@ -204,6 +225,10 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (reply->error || !op->known) {
 		return;
 	}
+	if (op->op.op == CORE_RELEASE) {
+		c->locks[op->op.lock].release_node = node;
+		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
+	}
 	if (op->op.op == CORE_ACQUIRE) {
 		acquire_answered(c, node, op, reply);
 	}
@@ -212,6 +237,35 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		if (owner != op->op.lock) {
 			checker_violation(c, "fencing (unique tokens)", op->op.key, "L%" PRIu32 " and L%" PRIu32
 				" are both answered with token %" PRIu64, owner, op->op.lock, reply->token);
+		}
+	}
+}
+
+/* Section 2, Release: the coordinator goes on until all have it. */
+static void check_released(struct checker *c, uint32_t number) {
+	const struct lock_state *lock = &c->locks[number];
+	uint64_t token, noted;
+	char key[16];
+	if (!lock->release_incarnation || lock->release_incarnation != sim_node_incarnation(c->sim, lock->release_node)) {
+		return;
+	}
+	for (uint32_t i = 0; i < c->options.masters; i++) {
+		if (core_peek(sim_node_core(c->sim, i), sim_name_key(key, lock->key), lock->id, &token, &noted)) {
+			checker_violation(c, "releases reach everybody", lock->key, "n%" PRIu32 " still has L%" PRIu32
+				", although n%" PRIu32 " answered its release and has been linked with it again", i + 1, number, lock->release_node + 1);
+		}
+	}
+}
+
+void checker_settled(struct checker *c) {
+	for (uint32_t i = 0; i < c->lock_count && !c->options.forgets_releases; i++) {
+		check_released(c, i);
+	}
+	for (uint32_t i = 0; i < c->options.masters; i++) {
+		struct core_status status;
+		core_status(sim_node_core(c->sim, i), sim_node_clock(c->sim, i), &status);
+		if (status.clock >= CLOCK_JUMP_MAX) {
+			checker_violation(c, "bounds of clocks", TRACE_NONE, "the clock of n%" PRIu32 " has jumped to %" PRIu64, i + 1, status.clock);
 		}
 	}
 }

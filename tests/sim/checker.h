@@ -19,6 +19,7 @@ struct checker_options {
 	const char *setup;  /* what the seed expanded to, for the report */
 	FILE *history;      /* NULL: none */
 	uint32_t masters;
+	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };
 struct checker *checker_new(const struct checker_options *options); /* observes the sim from now on */
@@ -53,12 +54,16 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *reply, uint32_t value);
 bool checker_updates_left(const struct checker *c, uint32_t lock); /* more updates may be recorded for this lock_id */
 
+/* Whole network again: releases that were answered have to have reached everybody, and no clock may have jumped. */
+void checker_settled(struct checker *c);
+
 /* ---- beliefs ---- */
 /* From now until `deadline` on the actor's clocks (or the later one it had before) the actor takes the lock for its own. */
 void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct instant deadline, uint64_t token);
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock);
 /* Some lock_id of the key is believed now. */
 bool checker_believed(const struct checker *c, uint32_t key);
+bool checker_lock_believed(const struct checker *c, uint32_t lock);
 
 uint64_t checker_operations(const struct checker *c);
 

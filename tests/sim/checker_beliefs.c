@@ -105,6 +105,11 @@ bool checker_believed(const struct checker *c, uint32_t key) {
 	return checker_find_believed(c, key) != NULL;
 }
 
+bool checker_lock_believed(const struct checker *c, uint32_t lock) {
+	const struct belief *b = checker_find_believed(c, c->locks[lock].key);
+	return b && b->lock == lock;
+}
+
 /* ---- operations ---- */
 
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op) {

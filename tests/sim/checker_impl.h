@@ -54,6 +54,9 @@ struct lock_state {
 	uint32_t key, value;
 	bool ended;
 	uint64_t answered; /* highest token of an acquire's answer */
+	uint64_t released[MASTERS_MAX]; /* incarnation of that master that handled a release of it; 0: none */
+	uint32_t release_node;          /* whose answer to the release the client has; with that node's incarnation */
+	uint64_t release_incarnation;
 	uint64_t accepted[MASTERS_MAX]; /* highest token with which that master was seen to have it */
 	struct value_op ops[VALUE_OPS_MAX];
 	uint32_t op_count;

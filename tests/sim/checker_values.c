@@ -192,7 +192,7 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 	if (op->op.op == CORE_ACQUIRE) {
 		if (error == 0) { /* whether it wrote or found its token: nothing after the answer */
 			v->returned = sim_now(c->sim);
-		} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_ERECOVERING) {
+		} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_EDENIED) {
 			drop_op(lock, v);
 		}
 		return;

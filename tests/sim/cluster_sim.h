@@ -58,6 +58,7 @@ void sim_node_kill(struct sim *sim, uint32_t node, bool machine);
 void sim_node_drain(struct sim *sim, uint32_t node, uint32_t crash_after);
 void sim_node_lose_side_file(struct sim *sim, uint32_t node);
 bool sim_node_running(const struct sim *sim, uint32_t node);
+uint64_t sim_node_incarnation(const struct sim *sim, uint32_t node); /* of its process; grows with every start */
 void sim_node_pause(struct sim *sim, uint32_t node, span_ns span);    /* the process stands still, clocks and network go on */
 void sim_node_continue(struct sim *sim, uint32_t node);               /* before its time */
 void sim_node_suspend(struct sim *sim, uint32_t node, span_ns span);  /* the machine sleeps: raw stands too */
@@ -96,6 +97,7 @@ struct sim_adversary {
 	uint32_t target_ppm;
 	enum sim_target_action action;
 	span_ns target_max;
+	uint32_t lease_ppm; /* a commit or an extension asks for far more than any lease may last */
 	uint32_t clock_ppm; /* a frame's clock is raised beyond what can be right */
 	uint32_t stall_ppm; /* a node stands still for up to late_max between its step and the sending */
 };

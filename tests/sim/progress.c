@@ -243,6 +243,8 @@ static void demand_queue(struct run *run) {
 void progress_demand(struct run *run) {
 	demand_votes(run);
 	demand_answers(run);
+	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
+	checker_settled(run->checker);
 	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
 	demand_single(run);
 	demand_queue(run);

@@ -63,7 +63,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
 		.history = options->history, .masters = run->profile.sim.masters,
-		.order_slack = order_slack(&run->profile) });
+		.forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);

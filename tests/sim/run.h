@@ -25,6 +25,7 @@ struct pending {
 	uint32_t lock, value;
 	struct instant sent;
 	bool kept;   /* EXTEND: with deadline_kept */
+	bool stolen; /* ACQUIRE: under an identity that is not the lock_id's */
 	bool second; /* over the session that was left open behind */
 };
 

@@ -92,13 +92,31 @@ static uint64_t kinds_of(const struct frame *frame) {
 	return kinds;
 }
 
+/* What no coordinator would ask for: a master has to refuse it (R5). */
+static struct message *stretch_leases(const struct frame *frame, span_ns lease) {
+	struct message *messages = malloc(frame->count * sizeof *messages);
+	CHECK(messages != NULL);
+	memcpy(messages, frame->messages, frame->count * sizeof *messages);
+	for (size_t i = 0; i < frame->count; i++) {
+		if (messages[i].kind == MESSAGE_COMMIT || messages[i].kind == MESSAGE_EXTEND || messages[i].kind == MESSAGE_LEARN) {
+			messages[i].lease_us = (uint64_t)lease / 1000;
+		}
+	}
+	return messages;
+}
+
 static void encode(struct sim *sim, const struct frame *frame) {
 	struct frame copy = *frame;
+	struct message *stretched = NULL;
+	if (sim_ppm(sim, sim->adversary.lease_ppm)) {
+		copy.messages = stretched = stretch_leases(frame, 20 * sim->options.max_lease);
+	}
 	if (sim_ppm(sim, sim->adversary.clock_ppm)) {
 		copy.clock += CLOCK_JUMP_MAX + CLOCK_JUMP_MAX / 2;
 	}
 	buffer_clear(&sim->scratch);
 	CHECK(peer_frame_encode(&copy, &sim->scratch) == 0);
+	free(stretched);
 }
 
 void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame) {

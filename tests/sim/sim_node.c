@@ -197,6 +197,10 @@ void sim_node_suspend(struct sim *sim, uint32_t index, span_ns span) {
 	sim_node_pause(sim, index, span);
 }
 
+uint64_t sim_node_incarnation(const struct sim *sim, uint32_t node) {
+	return sim->nodes[node].incarnation;
+}
+
 void sim_node_rates(struct sim *sim, uint32_t node, int64_t boot_ppb, int64_t raw_ppb) {
 	sim_clock_set_rates(&sim->nodes[node].clock, sim->now, boot_ppb, raw_ppb);
 	if (sim->nodes[node].core && !sim_node_paused(&sim->nodes[node])) {
