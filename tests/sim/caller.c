@@ -7,6 +7,7 @@
 static void think(void *ctx, uint64_t arg);
 
 span_ns run_scale(struct run *run, span_ns low, span_ns high) {
+	high = high > low ? high : low;
 	span_ns span = prng_between(&run->prng, low, high);
 	return prng_chance(&run->prng, 1, 2) ? span : low + (span - low) / 4;
 }

@@ -89,7 +89,8 @@ static void isolate(struct run *run) {
 
 static void disk_mends(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
-	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min, run->profile.sim.disk_max, false);
+	span_ns slow = run->healing ? 0 : run->profile.disk_slow;
+	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min, slow ? slow : run->profile.sim.disk_max, false);
 }
 
 static void disk(struct run *run) {
@@ -106,7 +107,7 @@ static void rate(struct run *run, bool heal) {
 	int64_t top = (int64_t)run->profile.sim.drift_ppm * 1000 - 1000;
 	int64_t boot = prng_chance(&run->prng, 1, 2) ? 0 : top, raw = prng_chance(&run->prng, 1, 2) ? boot : prng_between(&run->prng, 0, top);
 	if (run->profile.astray && !heal) {
-		int64_t far = prng_between(&run->prng, -200000000, 300000000);
+		int64_t far = prng_between(&run->prng, -200000000, 600000000);
 		if (node % 2) {
 			boot = far;
 		} else {
@@ -217,6 +218,9 @@ static void next_fault(void *ctx, uint64_t arg) {
 
 void faults_start(struct run *run) {
 	sim_adversary_set(run->sim, &run->profile.adversary);
+	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+		disk_mends(run, i);
+	}
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
 }
 

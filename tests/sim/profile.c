@@ -88,6 +88,7 @@ static void draw_adversary(struct profile *p, struct prng *r, bool unkind) {
 	a->spike_ppm = prng_chance(r, 1, 3) ? weight(r, 5000) : 0;
 	a->stall_ppm = prng_chance(r, 1, 4) ? weight(r, 2000) : 0;
 	a->clock_ppm = prng_chance(r, 1, 12) ? 500 : 0;
+	a->lease_ppm = prng_chance(r, 1, 12) ? 2000 : 0;
 	if (unkind) {
 		a->lose_ppm = prng_chance(r, 2, 3) ? weight(r, 100000) : 0;
 		a->duplicate_ppm = prng_chance(r, 2, 3) ? weight(r, 100000) : 0;
@@ -154,6 +155,10 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		p->fault_weight[FAULT_KILL] = 4;
 		p->fault_weight[FAULT_KILL_SOME] = 3;
 		break;
+	case THEME_moving:
+	case THEME_late:
+	case THEME_repeats:
+		break; /* profile_sharpen */
 	case THEME_unkind:
 	case THEME_targeted:
 	case THEME_updates:
@@ -206,20 +211,6 @@ static void theme_habits(struct profile *p, struct prng *r) {
 		p->hold_on_percent = 90;
 		p->astray = prng_chance(r, 1, 2);
 		break;
-	case THEME_contested:
-		p->keys = (uint32_t)between(r, 1, 2);
-		p->sim.max_lease = between(r, 400 * SPAN_MS, 1200 * SPAN_MS);
-		p->lease_min = p->lease_max = p->sim.max_lease;
-		p->sim.masters = prng_chance(r, 1, 2) ? 5 : 3;
-		p->think_max = scale(r, 5 * SPAN_MS, 40 * SPAN_MS);
-		p->wait_percent = 30;
-		p->sim.request_timeout = scale(r, 30 * SPAN_MS, 60 * SPAN_MS);
-		p->sim.promise_timeout = 2 * p->sim.request_timeout + scale(r, SPAN_MS, 20 * SPAN_MS);
-		p->sim.reconnect_max = 5 * SPAN_MS;
-		p->silent_percent = 70;
-		p->hold_weight[HABIT_RELEASE] = 15;
-		p->hold_weight[HABIT_EXTEND] = 25;
-		break;
 	case THEME_restarts:
 		p->keys = (uint32_t)between(r, 1, 3);
 		p->lease_max = p->sim.max_lease;
@@ -238,6 +229,10 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_unkind:
 	case THEME_targeted:
 	case THEME_disks:
+	case THEME_contested:
+	case THEME_moving:
+	case THEME_late:
+	case THEME_repeats:
 	case THEME_duel:
 	case THEMES:
 		break;
@@ -288,15 +283,10 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		bool plain = p->theme == THEME_restarts || p->theme == THEME_drains || p->theme == THEME_clocks;
 		draw_adversary(p, &r, p->theme == THEME_unkind || (p->theme == THEME_duel && prng_chance(&r, 1, 2)) || (!plain && prng_chance(&r, 1, 4)));
 	}
-	if (p->theme == THEME_contested) {
-		p->fault_every = between(&r, 3, 10) * p->sim.request_timeout;
-		p->down_max = scale(&r, 2 * SPAN_MS, 20 * SPAN_MS);
-		p->adversary.kinds = UINT64_C(1) << MESSAGE_COMMIT;
-		p->adversary.action = prng_chance(&r, 3, 4) ? SIM_TARGET_LOSE : SIM_TARGET_CLOSE;
-		p->adversary.target_ppm = 300000 + weight(&r, 400000);
-	} else if (p->theme == THEME_targeted || (p->theme == THEME_duel && prng_chance(&r, 3, 4)) || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
+	if (p->theme == THEME_targeted || (p->theme == THEME_duel && prng_chance(&r, 3, 4)) || (p->theme != THEME_quiet && prng_chance(&r, 1, 5))) {
 		draw_target(p, &r);
 	}
+	profile_sharpen(p, &r);
 	p->sim.seed = seed;
 }
 

@@ -19,6 +19,9 @@
 	X(updates)   /* many updates by callers that share a lock_id */ \
 	X(blind)     /* extensions by callers that keep no deadline, at other nodes */ \
 	X(contested) /* commits that reach few, clients that vanish, restarts that merge what is left */ \
+	X(moving)    /* short leases whose quorum moves: extensions reach some, late, and waiters press */ \
+	X(late)      /* masters restart right after they accepted, answers are about a round late */ \
+	X(repeats)   /* requests are repeated at other nodes long before and after their answers */ \
 	X(disks)     /* slow and failing disks, ceilings */ \
 	X(limits)    /* small tables, strangers' identities */ \
 	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */
@@ -73,6 +76,7 @@ struct profile {
 	uint32_t fault_weight[FAULTS];
 	span_ns fault_every; /* mean; 0: never */
 	span_ns down_max, cut_max, pause_max;
+	span_ns disk_slow; /* until the heal every write takes up to this; 0: as sim.disk_max */
 	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
 	bool identities;
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
@@ -82,6 +86,7 @@ struct profile {
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
 enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
 const char *profile_theme_name(enum profile_theme theme);
+void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_print(const struct profile *p, char *out, size_t size);
 
 #endif

@@ -242,6 +242,7 @@ static void demand_queue(struct run *run) {
 
 void progress_demand(struct run *run) {
 	demand_votes(run);
+	sim_run_for(run->sim, run->profile.disk_slow); /* the last slow write */
 	demand_answers(run);
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
 	checker_settled(run->checker);
