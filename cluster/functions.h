@@ -46,6 +46,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us);
 bool rule_had(const struct record *r, uint64_t caller_token);
 bool rule_token_bound(const struct core *core, uint64_t token);
+bool rule_message_bound(const struct core *core, const struct message *m);
 bool rule_value_counts(const struct record *r);
 
 /* ---- master.c, master_value.c: what a master does with messages ---- */
@@ -56,6 +57,7 @@ void master_read(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer);
 void master_raise_clock(struct core *core, uint64_t clock);
+void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 

@@ -8,6 +8,12 @@ void master_raise_clock(struct core *core, uint64_t clock) {
 	}
 }
 
+/* Counted and reported, never adopted (section 9). */
+void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key) {
+	COUNT(core, clock_refused);
+	out_note(core, NOTE_CLOCK_REFUSED, from, clock, NULL, key);
+}
+
 /* Whose record or promise stands in the way, and for how long still. */
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer) {
 	const struct record *r = key ? key_other(key, lock_id) : NULL;
@@ -116,14 +122,12 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	if (key == NULL) {
 		return false;
 	}
-	*at = key;
+	*at = key; /* whatever becomes of it, the caller settles */
 	struct record *r = key_record(key, m->lock_id);
 	bool fresh = r == NULL;
 	if (fresh) {
 		r = record_new(core, m->owner, m->identity, m->value);
 		if (r == NULL) {
-			table_settle(core, key);
-			*at = NULL;
 			return false;
 		}
 		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
@@ -172,8 +176,7 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
-	case STATUS_CLOCK: COUNT(core, clock_refused); break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_EPOCH:
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
 	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
 	}
 }
@@ -184,7 +187,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	answer.status = rule_commit(core, key, m);
 	count_commit(core, key, m, answer.status);
 	if (answer.status == STATUS_CLOCK) {
-		out_note(core, NOTE_CLOCK_REFUSED, from, m->token, NULL, m->key);
+		master_clock_refused(core, from, m->token, m->key);
 	}
 	if (answer.status == STATUS_OK && !accept(core, &key, m, from)) {
 		answer.status = STATUS_FULL;
@@ -251,8 +254,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 	}
 	if (answer.status == STATUS_OK && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
 		answer.status = STATUS_CLOCK;
-		COUNT(core, clock_refused);
-		out_note(core, NOTE_CLOCK_REFUSED, from, m->token, NULL, m->key);
+		master_clock_refused(core, from, m->token, m->key);
 	}
 	if (answer.status == STATUS_OK) {
 		answer.status = accept(core, &key, m, from) ? STATUS_OK : STATUS_FULL;

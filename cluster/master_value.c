@@ -29,7 +29,9 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_update(core, key, m);
-	if (answer.status == STATUS_OK) {
+	if (answer.status == STATUS_CLOCK) {
+		master_clock_refused(core, from, m->ballot.clock, m->key);
+	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
 		answer.prepared = r->prepared;
 		if (ballot_refused(r, m->ballot)) {
@@ -58,7 +60,9 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_WRITE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_update(core, key, m);
-	if (answer.status == STATUS_OK) {
+	if (answer.status == STATUS_CLOCK) {
+		master_clock_refused(core, from, m->ballot.clock, m->key);
+	} else if (answer.status == STATUS_OK) {
 		struct record **at = &key->held; /* not contested: the only one */
 		struct record *r = *at;
 		answer.prepared = r->prepared;

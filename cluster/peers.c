@@ -150,7 +150,9 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
 	for (size_t i = 0; i < frame->count && core->peers[peer].up; i++) {
 		const struct message *m = &frame->messages[i];
-		if (same || m->kind == MESSAGE_PING || m->kind == MESSAGE_PONG || m->kind == MESSAGE_PLEDGE) {
+		if (!rule_message_bound(core, m)) {
+			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
+		} else if (same || m->kind == MESSAGE_PING || m->kind == MESSAGE_PONG || m->kind == MESSAGE_PLEDGE) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */

@@ -32,6 +32,21 @@ bool rule_token_bound(const struct core *core, uint64_t token) {
 	return token <= TOKEN_MAX && (token <= core->clock || token - core->clock <= CLOCK_JUMP_MAX);
 }
 
+/* The same for every number that a message carries and that a clock might be raised to; true: it may be handled. Requests that
+ * are refused for their own reasons, with an answer that says so, are let through; so are snapshots, because who does not vote
+ * yet takes the clock of its sources, and EXTEND, whose token is the caller's and raises nothing. */
+bool rule_message_bound(const struct core *core, const struct message *m) {
+	const uint32_t fields = message_fields(m->kind);
+	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN || m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE ||
+		m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_SNAPSHOT_RECORD || m->kind == MESSAGE_SNAPSHOT_END) {
+		return true;
+	}
+	return (!(fields & F_TOKEN) || rule_token_bound(core, m->token)) && (!(fields & F_NOTED) || rule_token_bound(core, m->noted)) &&
+		(!(fields & F_BALLOT) || rule_token_bound(core, m->ballot.clock)) &&
+		(!(fields & F_PREPARED) || rule_token_bound(core, m->prepared.clock)) &&
+		(!(fields & F_TICKET) || rule_token_bound(core, m->ticket.clock));
+}
+
 enum status rule_promise(const struct core *core, const struct key *key, const struct message *m, uint32_t peer) {
 	(void)peer;
 	enum status s = rule_votes(core);
@@ -63,7 +78,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m) {
 	enum status s = rule_votes(core);
-	if (s == STATUS_OK && !rule_token_bound(core, m->token)) {
+	if (s == STATUS_OK && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
 		s = STATUS_CLOCK;
 	}
 	if (s == STATUS_OK) {
