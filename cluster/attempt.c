@@ -186,6 +186,19 @@ void attempt_rehome_all(struct core *core) {
 	}
 }
 
+/* A master is linked or votes (again): who has a turn asks it at once, so that a release finds the request kept there, too. */
+void attempt_peer_changed(struct core *core, uint32_t peer) {
+	if (peer >= core->masters || !peer_votes(core, peer)) {
+		return;
+	}
+	for (struct list *n = list_first(&core->waiting); n; n = list_after(&core->waiting, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
+			ask_one(core, op, peer, true);
+		}
+	}
+}
+
 void attempt_rehome_beat(struct core *core) {
 	if (core->homes_stale) {
 		attempt_rehome_all(core);

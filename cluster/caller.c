@@ -98,13 +98,11 @@ void op_reply_all(struct core *core, struct op *op, int error) {
 }
 
 void op_client_gone(struct core *core, uint64_t id) {
-	struct client *client = client_find(core, id);
-	while (client && !list_empty(&client->callers)) {
+	const struct client *client;
+	while ((client = client_find(core, id)) != NULL) { /* it is gone with the last of its callers */
 		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
 		struct op *op = c->op;
-		bool last = list_after(&client->callers, &c->by_client) == NULL;
 		op_leave(core, c);
-		client = last ? NULL : client;
 		if (!list_empty(&op->callers)) {
 			continue;
 		}

@@ -15,12 +15,12 @@ void drain_start(struct core *core) {
 	core->drain_ring = 0;
 	COUNT(core, drained);
 	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
-	for (struct list *n = list_first(&core->ops), *next; n; n = next) {
-		next = list_after(&core->ops, n);
-		struct op *op = CONTAINER_OF(n, struct op, link);
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 			attempt_fail(core, op, PAWL_ERECOVERING);
-		} else if (op->state != OP_LOCAL) {
+		} else if (op->kind == CORE_WAIT) {
+			local_end(core, op, PAWL_ERECOVERING);
+		} else {
 			/* A half-done write may still take effect (section 2, Update). */
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
 			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);

@@ -131,6 +131,8 @@ bool op_late(const struct core *core, const struct op *op); /* request_timeout h
 struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void op_found_clear(struct core *core, struct op *op);
 void op_finish(struct core *core, struct op *op); /* answered: lingers until the last master has answered */
+struct op *op_first(struct core *core);
+struct op *op_following(struct core *core);
 void op_peer_lost(struct core *core, uint32_t peer);
 void op_peer_changed(struct core *core, uint32_t peer);
 void op_timer(struct core *core, struct op *op);
@@ -150,6 +152,7 @@ void attempt_start(struct core *core, struct op *op);
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void attempt_timer(struct core *core, struct op *op);
 void attempt_peer_lost(struct core *core, struct op *op, uint32_t peer);
+void attempt_peer_changed(struct core *core, uint32_t peer);
 void attempt_rehome_all(struct core *core);
 void attempt_rehome_beat(struct core *core); /* those that found no home */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
@@ -191,6 +194,7 @@ void local_get(struct core *core, struct op *op);
 void local_wait(struct core *core, struct op *op);
 void local_wait_check(struct core *core, struct key *key); /* the key has changed */
 void local_forget(struct core *core, struct op *op); /* its last caller is gone */
+void local_end(struct core *core, struct op *op, int error); /* of a wait, without its change */
 void local_timer(struct core *core, struct op *op);
 void local_list(struct core *core, struct op *op);
 void local_list_go_on(struct core *core);

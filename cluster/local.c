@@ -80,7 +80,7 @@ void local_wait_check(struct core *core, struct key *key) {
 }
 
 /* The wait ends without its change. */
-static void leave(struct core *core, struct op *op, int error) {
+void local_end(struct core *core, struct op *op, int error) {
 	struct key *key = op->on;
 	list_remove(&op->waiting);
 	bool left = table_expire(core, key);
@@ -93,7 +93,7 @@ static void leave(struct core *core, struct op *op, int error) {
 void local_timer(struct core *core, struct op *op) {
 	if (op->kind == CORE_WAIT && instant_expired(core->now, op->until)) {
 		COUNT(core, wait_ended);
-		leave(core, op, PAWL_ETIMEOUT);
+		local_end(core, op, PAWL_ETIMEOUT);
 	} else if (op->kind == CORE_WAIT) {
 		timer_at(core, &op->timer, TIMER_OP, op->until);
 	}
@@ -101,7 +101,7 @@ void local_timer(struct core *core, struct op *op) {
 
 void local_forget(struct core *core, struct op *op) {
 	if (op->kind == CORE_WAIT) {
-		leave(core, op, PAWL_ECANCELED);
+		local_end(core, op, PAWL_ECANCELED);
 	} /* a list ends at its next slice */
 }
 

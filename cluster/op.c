@@ -89,6 +89,9 @@ void op_free(struct core *core, struct op *op) {
 		op_leave(core, CONTAINER_OF(n, struct caller, link));
 	}
 	timer_stop(core, &op->timer);
+	if (core->ops_next == &op->link) {
+		core->ops_next = op->link.next;
+	}
 	if (list_linked(&op->waiting)) {
 		list_remove(&op->waiting);
 		core->waiting_count -= op->kind == CORE_ACQUIRE;
@@ -226,6 +229,9 @@ struct message op_message(const struct op *op, enum message_kind kind) {
 void op_linger(struct core *core, struct op *op) {
 	CHECK(list_empty(&op->callers));
 	op->state = OP_LINGERING;
+	if (core->ops_next == &op->link) {
+		core->ops_next = op->link.next;
+	}
 	list_remove(&op->link);
 	list_append(&core->lingering, &op->link);
 	core->op_count--;
@@ -296,20 +302,41 @@ static void judge(struct core *core, struct op *op, bool over) {
 	}
 }
 
+/* The first operation under way, then the one after it: an operation may end others (a break ends the attempts of its lock_id),
+ * so whoever leaves the list moves this on. */
+struct op *op_first(struct core *core) {
+	core->ops_next = core->ops.next;
+	return op_following(core);
+}
+
+struct op *op_following(struct core *core) {
+	struct list *n = core->ops_next;
+	if (n == &core->ops) {
+		core->ops_next = NULL;
+		return NULL;
+	}
+	core->ops_next = n->next;
+	return CONTAINER_OF(n, struct op, link);
+}
+
+static bool vote_open(const struct vote *v) {
+	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED;
+}
+
 void op_peer_lost(struct core *core, uint32_t peer) {
-	struct list *heads[] = { &core->ops, &core->lingering };
-	for (int h = 0; peer < core->masters && h < 2; h++) {
-		for (struct list *n = list_first(heads[h]), *next; n; n = next) {
-			next = list_after(heads[h], n);
-			struct op *op = CONTAINER_OF(n, struct op, link);
-			enum vote_state *s = &op->votes[peer].state;
-			bool open = *s == VOTE_ASKED || *s == VOTE_LEARNING || *s == VOTE_NEED;
-			if (op->state == OP_LINGERING) {
-				*s = open ? VOTE_GONE : *s;
-			} else if (open || *s == VOTE_KEPT || (*s == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN))) {
-				*s = VOTE_GONE; /* promises and kept requests end with the link */
-				judge(core, op, false);
-			}
+	if (peer >= core->masters) {
+		return;
+	}
+	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+		struct vote *v = &CONTAINER_OF(n, struct op, link)->votes[peer];
+		v->state = vote_open(v) ? VOTE_GONE : v->state;
+	}
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		struct vote *v = &op->votes[peer];
+		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
+		if (vote_open(v) || v->state == VOTE_KEPT || promised) {
+			v->state = VOTE_GONE; /* promises and kept requests end with the link */
+			judge(core, op, false);
 		}
 	}
 }
@@ -320,6 +347,7 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 		next = list_after(&core->lingering, n);
 		linger_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
+	attempt_peer_changed(core, peer);
 	attempt_rehome_all(core);
 }
 

@@ -79,7 +79,8 @@ void queue_give_turn(struct core *core, struct key *key) {
 		if (w->turn) {
 			return;
 		}
-		first = first ? first : w;
+		/* the other entries of a coordinator that is just being lost are dropped next */
+		first = first ? first : peer_reachable(core, w->peer) ? w : NULL;
 	}
 	if (first) {
 		turn_to(core, first);

@@ -293,6 +293,7 @@ struct core {
 	/* operations */
 	struct map ops_by_id, ops_by_lock, clients, beliefs;
 	struct list ops, lingering, waiting, lists;
+	struct list *ops_next; /* of a walk over `ops` that is under way */
 	struct list op_pool;
 	uint64_t op_next, ticket_next;
 	uint32_t op_count, linger_count, waiting_count, pool_count;
