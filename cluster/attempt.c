@@ -262,7 +262,6 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 	if (op->state == OP_QUEUED) {
 		op->state = OP_TURN;
 		op->sent = core->now;
-		op->votes[from].boot = core->peers[from].boot;
 		take_vote(core, op, from, m);
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (i != from) {

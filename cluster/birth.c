@@ -7,7 +7,7 @@
 #include "state.h"
 
 static bool same_config(const struct config *a, const struct config *b) {
-	static uint8_t x[CONFIG_BYTES_MAX], y[CONFIG_BYTES_MAX];
+	uint8_t x[CONFIG_BYTES_MAX], y[CONFIG_BYTES_MAX];
 	size_t n = config_encode(a, x);
 	return n == config_encode(b, y) && memcmp(x, y, n) == 0;
 }

@@ -90,17 +90,18 @@ void break_judge(struct core *core, struct op *op, bool over) {
 }
 
 void break_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	if (m->kind == MESSAGE_READ_ANSWER && op->state == OP_ROUND) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_READ_ANSWER && op->state == OP_ROUND && v->state == VOTE_ASKED) {
 		if (m->status == STATUS_OK) {
 			op_found(core, op, from, m);
 		}
 		op->parts_seen[from]++;
 		if (op->parts_seen[from] >= m->parts || m->status != STATUS_OK) {
-			op->votes[from].state = m->status == STATUS_OK || m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
+			v->state = m->status == STATUS_OK || m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
 		}
 	} else if (m->kind == MESSAGE_BREAK_ANSWER && op->state == OP_SECOND) {
 		op->had_any = op->had_any || (m->flags & FLAG_HAD);
-		op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	}
 	break_judge(core, op, false);
 }

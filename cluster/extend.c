@@ -43,15 +43,18 @@ static void feed(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (r && op->votes[i].state == VOTE_NEED) {
 			learn(core, op, i, r);
-		} else if (!r && op->fetch_from < 0 && ((ACCEPTED >> op->votes[i].state) & 1) && i != core->self) {
+		} else if (!r && op->fetch_from < 0 && ((ACCEPTED >> op->votes[i].state) & 1) && !(op->fetch_tried >> i & 1) && peer_reachable(core, i)) {
 			struct message m = op_message(op, MESSAGE_FETCH);
 			op->fetch_from = (int)i;
+			op->fetch_tried |= 1u << i;
 			out_send(core, i, &m);
 		}
 	}
 }
 
+/* Whoever could not give it: another one that accepted is asked next. */
 static void fetched(struct core *core, struct op *op, const struct message *m) {
+	op->fetch_from = -1;
 	if (m->status == STATUS_OK && op->record == NULL) {
 		op->record = record_new(core, m->owner, m->identity, m->value);
 		if (op->record) {
@@ -78,8 +81,13 @@ static enum vote_state vote_of(const struct message *m) {
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER) {
-		fetched(core, op, m);
-	} else if (m->kind == MESSAGE_LEARN_ANSWER) {
+		if ((int)from == op->fetch_from) {
+			fetched(core, op, m);
+		}
+		feed(core, op);
+		return;
+	}
+	if (m->kind == MESSAGE_LEARN_ANSWER) {
 		v->state = m->status == STATUS_OK ? VOTE_OK : vote_of(m); /* learned: it did not have it */
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER) {
 		v->state = vote_of(m);
@@ -87,6 +95,14 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 	v->status = m->status;
 	feed(core, op);
+}
+
+/* The master that was asked for the record is gone. */
+void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
+	if (op->fetch_from == (int)peer) {
+		op->fetch_from = -1;
+		feed(core, op);
+	}
 }
 
 static void extended(struct core *core, struct op *op) {

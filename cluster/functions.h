@@ -174,6 +174,7 @@ void linger_peer_changed(struct core *core, struct op *op, uint32_t peer);
 void extend_start(struct core *core, struct op *op);
 void extend_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void extend_peer_lost(struct core *core, struct op *op, uint32_t peer);
 void extend_judge(struct core *core, struct op *op, bool over);
 void release_start(struct core *core, struct op *op);
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);

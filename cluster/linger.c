@@ -1,5 +1,6 @@
 /* linger.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
- * every master has acknowledged it, has started anew, or the lease would be over (section 2). */
+ * every master has acknowledged it, or the lease would be over (section 2). Also to one that has started anew: after a planned
+ * stop it still has the record, and otherwise it may have merged it. */
 #include "state.h"
 
 static bool goes_on(const struct op *op, const struct vote *v) {
@@ -36,11 +37,6 @@ void linger_teach(struct core *core, struct op *op, uint32_t slot) {
 }
 
 static void send_again(struct core *core, struct op *op, uint32_t slot) {
-	uint64_t asked_boot = op->votes[slot].boot;
-	if (asked_boot && core->peers[slot].boot != asked_boot && slot != core->self) {
-		op->votes[slot].state = VOTE_ABSENT; /* it has started anew since */
-		return;
-	}
 	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : MESSAGE_BREAK);
 	m.flags = op->now_flag ? FLAG_NOW : 0;
 	COUNT(core, release_resent);

@@ -48,7 +48,7 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->left_us)));
-		r->barred = r->barred || (m->flags & FLAG_BARRED);
+		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_barred(core, m->lock_id);
 		r->sources = (uint16_t)(r->sources | 1u << source);
 		master_raise_clock(core, r->token);
 		master_raise_clock(core, r->noted);
@@ -106,7 +106,32 @@ static void note_sources(struct core *core, struct record *r, uint32_t unused) {
 	r->sources = 0;
 }
 
+/* "Every release": a release may have come from one source after another one's record of the lock_id. */
+static void drop_released(struct core *core) {
+	map_walk_begin(&core->keys); /* no shrinking meanwhile */
+	for (size_t b = 0; b < core->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->keys, b), *next; n; n = next) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			next = map_next_in_bucket(n);
+			bool dropped = false;
+			for (struct record *r = key->held, *after; r; r = after) {
+				after = r->next;
+				if (released_has(core, r->lock_id)) {
+					key_drop_record(core, key, r);
+					dropped = true;
+				}
+			}
+			if (dropped) {
+				local_wait_check(core, key);
+				table_settle(core, key);
+			}
+		}
+	}
+	map_walk_end(&core->keys);
+}
+
 void merge_finish(struct core *core) {
+	drop_released(core);
 	each_record(core, note_sources, 0);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct snapshot_in *s = &core->peers[i].take;

@@ -179,7 +179,6 @@ uint64_t op_next_round(struct core *core, struct op *op) {
 
 void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
 	struct vote *v = &op->votes[slot];
-	v->boot = slot == core->self ? core->durable.boot : core->peers[slot].boot;
 	if (!peer_reachable(core, slot)) {
 		v->state = VOTE_GONE;
 		return;
@@ -328,11 +327,13 @@ void op_peer_lost(struct core *core, uint32_t peer) {
 		return;
 	}
 	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
-		struct vote *v = &CONTAINER_OF(n, struct op, link)->votes[peer];
-		v->state = vote_open(v) ? VOTE_GONE : v->state;
+		struct op *op = CONTAINER_OF(n, struct op, link);
+		op->votes[peer].state = vote_open(&op->votes[peer]) ? VOTE_GONE : op->votes[peer].state;
+		extend_peer_lost(core, op, peer);
 	}
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		struct vote *v = &op->votes[peer];
+		extend_peer_lost(core, op, peer);
 		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
 		if (vote_open(v) || v->state == VOTE_KEPT || promised) {
 			v->state = VOTE_GONE; /* promises and kept requests end with the link */

@@ -92,10 +92,12 @@ void read_judge(struct core *core, struct op *op, bool over) {
 	if (open && (op->contested_seen || v.undetermined)) {
 		return; /* whoever has not answered yet may decide it */
 	}
-	if (v.holder || v.free) {
+	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
+	bool doubtful = v.free && op->found_count > 0 && !op->again;
+	if (v.holder || (v.free && !doubtful)) {
 		COUNT(core, read_quorum);
 		answer_holder(core, op, v.holder);
-	} else if (!open) {
+	} else if (!open || doubtful) {
 		undetermined(core, op, silent);
 	}
 }
@@ -166,16 +168,19 @@ void waiters_judge(struct core *core, struct op *op, bool over) {
 
 void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind != MESSAGE_WAITERS_ANSWER || (int)from != op->home) {
+	if (m->kind != MESSAGE_WAITERS_ANSWER || (int)from != op->home || v->state != VOTE_ASKED) {
 		return;
 	}
 	if (m->status != STATUS_OK) {
 		v->state = VOTE_GONE;
 	} else if (m->parts == 0) {
 		v->state = VOTE_OK;
-	} else {
-		op_found(core, op, from, m);
-		v->state = m->part + 1 == m->parts ? VOTE_OK : VOTE_ASKED;
+	} else if (m->part == op->parts_seen[from]++) { /* in order, each once */
+		if (op_found(core, op, from, m) == NULL) {
+			v->state = VOTE_GONE;
+		} else if (m->part + 1 == m->parts) {
+			v->state = VOTE_OK;
+		}
 	}
 	waiters_judge(core, op, false);
 }

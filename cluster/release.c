@@ -2,10 +2,8 @@
 #include "state.h"
 
 void release_start(struct core *core, struct op *op) {
-	struct key *key = table_find(core, op->key);
-	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
-	span_ns whole = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
-	op->until = r ? r->end : instant_add(core->now, whole); /* when the lease would be over */
+	/* when the lease would be over, wherever: this node's record, if it has one, may have missed an extension */
+	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
 	belief_drop(core, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id);
 	op->state = OP_ROUND;

@@ -117,7 +117,6 @@ struct vote {
 	bool counts; /* read: its value counts as in Prepare */
 	uint64_t token, noted;
 	struct ballot wrote;
-	uint64_t boot; /* of the peer when it was asked */
 };
 
 enum op_state {
@@ -180,7 +179,8 @@ struct op {
 	int home;                 /* slot, or -1 */
 	uint32_t pauses;
 	/* extend */
-	int fetch_from;           /* slot the record was asked of, or -1 */
+	int fetch_from;           /* slot the record is being asked of, or -1 */
+	uint32_t fetch_tried;     /* bit set of those that were */
 	/* update */
 	struct ballot ballot, expected_seq, seen; /* seen: the highest one that stood in the way */
 	struct record *own_value; /* a copy: a report of the same value leaves it out */
