@@ -313,11 +313,6 @@ struct core {
 	uint64_t counts[COUNT_TOTAL];
 };
 
-/* Microseconds of a message as a duration: any u64 may stand there. */
-static inline span_ns span_from_us(uint64_t us) {
-	return us < (uint64_t)(SPAN_MAX / SPAN_US) ? (span_ns)us * SPAN_US : SPAN_MAX;
-}
-
 #define COUNT(core, name) ((core)->counts[COUNT_##name]++)
 
 /* A time from the wire: whatever a peer says, it saturates. */
