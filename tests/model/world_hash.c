@@ -86,7 +86,6 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->counts << 17);
 		mix(h, v->token);
 		mix(h, v->noted);
-		mix(h, v->boot);
 	}
 }
 
@@ -95,7 +94,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
 		(uint64_t)(op->record != NULL) << 22);
 	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt,
-		(uint64_t)op->home, op->pauses, (uint64_t)op->fetch_from, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
+		(uint64_t)op->home, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
