@@ -31,16 +31,18 @@ static void sharpen_contested(struct profile *p, struct prng *r) {
 	p->keys = 1 + weight(r, 1);
 	p->sim.max_lease = prng_between(r, 4, 20) * p->sim.request_timeout;
 	p->lease_min = p->lease_max = p->sim.max_lease;
-	p->sim.masters = prng_chance(r, 1, 2) ? 5 : 3;
+	static const uint32_t masters[] = { 3, 3, 3, 5, 5, 7 };
+	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
 	p->wait_percent = 30;
 	p->silent_percent = 70;
-	p->hold_weight[HABIT_RELEASE] = 15;
-	p->hold_weight[HABIT_EXTEND] = 25;
+	bool extends = prng_chance(r, 1, 2);
+	p->hold_weight[HABIT_RELEASE] = extends ? 3 : 15;
+	p->hold_weight[HABIT_EXTEND] = extends ? 60 : 25;
 	p->fault_every = prng_between(r, 3, 10) * p->sim.request_timeout;
 	p->down_max = prng_between(r, SPAN_MS, 5 * SPAN_MS);
 	p->adversary.kinds = KIND(COMMIT);
 	p->adversary.action = prng_chance(r, 3, 4) ? SIM_TARGET_LOSE : SIM_TARGET_CLOSE;
-	p->adversary.target_ppm = 300000 + weight(r, 400000);
+	p->adversary.target_ppm = (p->sim.masters == 7 ? 500000 : 300000) + weight(r, 400000);
 }
 
 /* One key, leases about as long as a round may take, every way slow or cut for about that long. */
