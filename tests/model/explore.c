@@ -17,16 +17,19 @@
 #define DEPTH_MAX 400
 #define REGION_BYTES ((size_t)2 << 20)
 
-/* passes, slow, restarts, breaks, walks; of each client: node, waits, keeps_deadline, acquires, extends, releases, repeats */
+#define ONCE .acquires = 1, .keeps_deadline = true
 static const struct scope scopes[] = {
-	{ "two contend", 0, 0, 0, 0, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
-	{ "hand over", 0, 0, 0, 0, false, { { 0, true, true, 1, 0, 1, 0 }, { 1, true, true, 1, 0, 0, 0 } } },
-	{ "a lease ends", 4, 1, 0, 0, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
-	{ "an extension", 5, 0, 0, 0, false, { { 0, false, true, 1, 1, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
-	{ "a blind one", 5, 0, 0, 0, false, { { 0, false, false, 1, 1, 0, 0 }, { 1, false, true, 1, 0, 1, 0 } } },
-	{ "a link breaks", 0, 0, 0, 1, false, { { 0, false, true, 1, 0, 0, 0 }, { 1, false, true, 1, 0, 0, 0 } } },
-	{ "a restart", 4, 1, 1, 0, false, { { 0, false, true, 1, 0, 0, 1 }, { 1, false, true, 1, 0, 0, 0 } } },
-	{ "everything", 8, 2, 1, 1, true, { { 0, true, true, 2, 1, 1, 1 }, { 1, false, false, 2, 1, 1, 1 } } },
+	{ .name = "two contend", .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "hand over", .clients = { { .node = 0, ONCE, .waits = true, .releases = 1 }, { .node = 1, ONCE, .waits = true } } },
+	{ .name = "a lease ends", .passes = 4, .slow = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "an extension", .passes = 5, .clients = { { .node = 0, ONCE, .extends = 1 }, { .node = 1, ONCE } } },
+	{ .name = "a blind one", .passes = 5, .clients = { { .node = 0, .acquires = 1, .extends = 1 }, { .node = 1, ONCE, .releases = 1 } } },
+	{ .name = "a link breaks", .breaks = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
+	{ .name = "a restart", .passes = 4, .slow = 1, .restarts = 1, .restarted = 3, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE, .later = true } } },
+	{ .name = "a repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .repeats = 1 }, { .node = 1, ONCE } } },
+	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
+		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
+		{ .node = 1, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 } } },
 };
 #define SCOPES (sizeof scopes / sizeof *scopes)
 
@@ -235,7 +238,7 @@ static int run(const struct scope *scope, double seconds, const char *path) {
 int main(int argc, char **argv) {
 	double seconds = 60;
 	const char *only = NULL, *path = NULL;
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path") ? &path : NULL;
 		if (!value || (!text && strcmp(argv[i], "--seconds") != 0)) {
@@ -247,7 +250,6 @@ int main(int argc, char **argv) {
 		} else {
 			seconds = strtod(value, NULL);
 		}
-		i++;
 	}
 	int passed = 0, failed = 0;
 	for (size_t i = 0; i < SCOPES; i++) {

@@ -28,6 +28,7 @@ struct plan { /* of a client */
 	uint8_t node;
 	bool waits;          /* in the queue; else it tries once */
 	bool keeps_deadline; /* drops answers that come too late */
+	bool later;          /* asks when no restart is left to come */
 	uint8_t acquires, extends, releases, repeats;
 };
 
@@ -35,7 +36,8 @@ struct scope {
 	const char *name;
 	uint8_t passes;   /* of a quarter of a lease and a little less */
 	uint8_t slow;     /* so many links may hold messages while time passes */
-	uint8_t restarts; /* of one node, without its memory */
+	uint8_t restarts; /* of a node, without its memory */
+	uint8_t restarted; /* which one: 1, 2, ...; 0: any */
 	uint8_t breaks;   /* of a link: what is under way is lost */
 	bool walks;       /* too large for all of it: walks at random instead */
 	struct plan clients[CLIENTS];

@@ -43,7 +43,8 @@ static void add(struct choice out[CHOICES_MAX], uint32_t *n, enum choice_kind ki
 static void client_choices(const struct world *w, uint32_t i, struct choice out[CHOICES_MAX], uint32_t *n) {
 	const struct contender *c = &w->clients[i];
 	bool believes = c->state == CLIENT_HOLDS && w->stage->now < c->believed_until;
-	if ((c->state == CLIENT_IDLE && c->left.acquires) || (c->state == CLIENT_BROKEN && c->left.repeats)) {
+	bool soon = !(c->left.later && w->left.restarts);
+	if ((c->state == CLIENT_IDLE && c->left.acquires && soon) || (c->state == CLIENT_BROKEN && c->left.repeats)) {
 		add(out, n, CHOICE_ASK, i, 0);
 	}
 	if (c->state == CLIENT_HOLDS && !c->extending && c->left.extends && (believes || !c->left.keeps_deadline)) {
@@ -71,7 +72,7 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 		add(out, &n, CHOICE_PASS, 0, 0);
 	}
 	for (uint32_t i = 0; i < NODES; i++) {
-		if (w->left.restarts) {
+		if (w->left.restarts && (!w->left.restarted || w->left.restarted == i + 1)) {
 			add(out, &n, CHOICE_RESTART, i, 0);
 		}
 		if (w->left.breaks && w->stage->links[i][(i + 1) % NODES].count + w->stage->links[(i + 1) % NODES][i].count) {
