@@ -81,6 +81,13 @@ int guardian_receive(struct guardian *g, struct guardian_message *out) {
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
+void guardian_continue(const struct guardian *g) {
+	siginfo_t info = { 0 };
+	if (waitid(P_PID, (id_t)g->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0) {
+		kill(g->pid, SIGCONT);
+	}
+}
+
 void guardian_replace(struct guardian *g) {
 	struct timespec pause = { .tv_nsec = 1000000 };
 	sigset_t child;

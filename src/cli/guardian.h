@@ -67,6 +67,8 @@ int guardian_start(struct guardian *g, const struct guardian_options *options);
 void guardian_send(struct guardian *g, enum guardian_word word, int value);
 /* 1: a message; 0: none now; -1: the guardian is gone. */
 int guardian_receive(struct guardian *g, struct guardian_message *out);
+/* Continues a guardian that somebody has stopped; to be called when a child changed its state (SIGCHLD). */
+void guardian_continue(const struct guardian *g);
 /* The guardian is gone or late: kills it, CMD and all that CMD started, and returns when nothing is left. */
 void guardian_replace(struct guardian *g);
 /* Takes the terminal back from CMD; then, with `give`, hands it to CMD again. */

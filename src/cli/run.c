@@ -30,7 +30,7 @@ struct run {
 	struct pawl *client;
 	struct pawl_call *call;
 	struct pawl_lock *lock;
-	struct event *guardian_event, *backup, *signals[8];
+	struct event *guardian_event, *guardian_stopped, *backup, *signals[8];
 	size_t signal_count;
 	struct pawl_id lock_id;
 	uint64_t token;
@@ -106,7 +106,7 @@ static void release_and_end(struct run *r, int exit_status) {
 	struct pawl_lock *lock = r->lock;
 	r->lock = NULL;
 	r->exit_status = exit_status;
-	if (r->cause == PAWL_ELOST || pawl_lock_valid_ms(lock) == 0) {
+	if (!lock || r->cause == PAWL_ELOST || pawl_lock_valid_ms(lock) == 0) {
 		pawl_lock_free(lock);
 		end_loop(r, exit_status);
 	} else if (pawl_lock_release_start(lock, on_released, r) != 0 ||
@@ -125,6 +125,13 @@ static void command_gone(struct run *r) {
 }
 
 static void replace_guardian(struct run *r, const char *why) {
+	if (!r->started) {
+		fprintf(stderr, "pawl run: the guardian %s before %s was started\n", why, r->wanted.guarding.command[0]);
+		event_del(r->guardian_event);
+		r->gone = true;
+		release_and_end(r, CLI_REFUSED);
+		return;
+	}
 	fprintf(stderr, "pawl run: the guardian %s: ending %s\n", why, r->wanted.guarding.command[0]);
 	r->status = SIGKILL; /* as waitpid tells of a process that it killed */
 	guardian_replace(&r->guardian);
@@ -179,6 +186,11 @@ static void on_guardian(evutil_socket_t fd, short what, void *arg) {
 			step_aside(r);
 		}
 	}
+}
+
+static void on_guardian_stopped(evutil_socket_t fd, short what, void *arg) {
+	(void)fd, (void)what;
+	guardian_continue(&((struct run *)arg)->guardian);
 }
 
 /* ---- the lock ---- */
@@ -284,8 +296,10 @@ static bool set_up(struct run *r) {
 		return false;
 	}
 	r->guardian_event = event_new(r->base, r->guardian.fd, EV_READ | EV_PERSIST, on_guardian, r);
+	r->guardian_stopped = evsignal_new(r->base, SIGCHLD, on_guardian_stopped, r);
 	r->backup = evtimer_new(r->base, on_backup, r);
-	return r->guardian_event && r->backup && event_add(r->guardian_event, NULL) == 0 && watch_signals(r);
+	return r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
+		evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
 }
 
 static void tear_down(struct run *r) {
@@ -297,11 +311,11 @@ static void tear_down(struct run *r) {
 	for (size_t i = 0; i < r->signal_count; i++) {
 		event_free(r->signals[i]);
 	}
-	if (r->guardian_event) {
-		event_free(r->guardian_event);
-	}
-	if (r->backup) {
-		event_free(r->backup);
+	struct event *others[] = { r->guardian_event, r->guardian_stopped, r->backup };
+	for (size_t i = 0; i < COUNT(others); i++) {
+		if (others[i]) {
+			event_free(others[i]);
+		}
 	}
 	if (r->base) {
 		event_base_free(r->base);

@@ -212,6 +212,7 @@ class KeepsItsWord(RunCase):
         process, alive = self.run_pawl(STUBBORN, "--lease", "1s")
         following = self.next_holder()
         self.node.signal(signal.SIGSTOP)
+        self.addCleanup(self.node.signal, signal.SIGCONT)
         self.assertEqual(finish(process).status, 4)
         self.assertTrue(alive.has_ended())
         self.node.signal(signal.SIGCONT)
@@ -267,27 +268,40 @@ class KeepsItsWord(RunCase):
         os.killpg(job.pid, signal.SIGCONT)
         self.assertEqual(job.wait(PATIENCE), 4)
 
-    def test_when_the_guardian_is_killed_or_stopped(self):
-        for number in (signal.SIGKILL, signal.SIGSTOP):
-            process, alive = self.run_pawl(SPREAD, "--lease", "1s")
-            following = self.next_holder()
-            with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
-                guardian = int(children.read().split()[0])
-            os.kill(guardian, number)
-            if number == signal.SIGSTOP:
-                self.node.signal(signal.SIGSTOP)  # so that there is something to enforce
-                finish(process)
-                self.node.signal(signal.SIGCONT)
-            self.gone_before_the_next(alive, following)
-            self.assertNotEqual(process.wait(PATIENCE), 0)
-            self.pawl("break", "k", "--now")
+    @staticmethod
+    def guardian(process):
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
+            return int(children.read().split()[0])
+
+    def test_when_the_guardian_is_killed(self):
+        process, alive = self.run_pawl(SPREAD, "--lease", "1s")
+        following = self.next_holder()
+        os.kill(self.guardian(process), signal.SIGKILL)
+        self.gone_before_the_next(alive, following)
+        self.assertEqual(finish(process).status, 128 + signal.SIGKILL)
+
+    def test_when_the_guardian_is_killed_before_the_command_runs(self):
+        holder, _ = self.run_pawl(STUBBORN)
+        waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        os.kill(self.guardian(waiting), signal.SIGKILL)
+        self.assertEqual(finish(waiting).status, 1)
+        holder.kill()
+
+    def test_a_guardian_that_somebody_stops_goes_on(self):
+        process, alive = self.run_pawl(SPREAD, "--lease", "1s")
+        os.kill(self.guardian(process), signal.SIGSTOP)
+        process.terminate()  # the script ignores it, so the guardian has something to enforce when the server hangs
+        self.node.signal(signal.SIGSTOP)
+        self.addCleanup(self.node.signal, signal.SIGCONT)
+        self.assertEqual(finish(process).status, 4)
+        self.assertTrue(alive.has_ended())
 
     def test_the_guardian_does_not_bear_pawls_name(self):
         process, _ = self.run_pawl(STUBBORN)
-        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
-            guardian = children.read().split()[0]
         for name in ("comm", "cmdline"):
-            with open("/proc/%s/%s" % (guardian, name)) as f:
+            with open("/proc/%d/%s" % (self.guardian(process), name)) as f:
                 text = f.read()
             self.assertIn("lease-guardian", text)
             self.assertNotIn("pawl", text)
