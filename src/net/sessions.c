@@ -79,6 +79,7 @@ static void session_mark(struct session *session) {
 
 static int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
 	session_mark(session);
+	session->all->handlers->refused(session->all->ctx);
 	return client_refusal_encode(msgid, refusal, stream_out(session->stream));
 }
 

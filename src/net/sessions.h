@@ -25,6 +25,7 @@ struct sessions_handlers { /* from the loop; each may call anything here but ses
 		struct instant now);
 	void (*gone)(void *ctx, uint64_t client); /* its requests need no answer any more */
 	void (*trouble)(void *ctx, const char *from, const char *why);
+	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
 };
 
 struct sessions_limits {

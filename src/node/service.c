@@ -294,4 +294,9 @@ static void service_on_trouble(void *ctx, const char *from, const char *why) {
 	}
 }
 
-const struct sessions_handlers driver_sessions_handlers = { service_on_request, service_on_gone, service_on_trouble };
+static void service_on_refused(void *ctx) {
+	driver_flush_later(ctx);
+}
+
+const struct sessions_handlers driver_sessions_handlers = { service_on_request, service_on_gone, service_on_trouble,
+	service_on_refused };

@@ -35,7 +35,7 @@ struct host {
 	struct net_fixture f;
 	struct fussy fussy;
 	struct sessions *sessions;
-	unsigned requests, gone, troubles;
+	unsigned requests, gone, troubles, refused;
 	uint64_t client;
 	bool hold; /* do not answer yet */
 	bool local;
@@ -78,7 +78,12 @@ static void host_trouble(void *ctx, const char *from, const char *why) {
 	h->troubles++;
 }
 
-static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble };
+static void host_refused(void *ctx) {
+	struct host *h = ctx;
+	h->refused++;
+}
+
+static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble, host_refused };
 
 static void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);
@@ -178,6 +183,7 @@ static void a_request_too_many_is_refused_until_another_is_answered(void **state
 	send_ping(fd);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
+	assert_int_equal(h.refused, 1); /* the host was told to flush */
 	assert_int_equal(answers(fd), 1);
 	host_answer(&h);
 	send_ping(fd);
