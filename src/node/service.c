@@ -221,9 +221,14 @@ static void service_drain(const struct service_call *call) {
 	d->on_drain_request(d->ctx, open->id);
 }
 
-/* A holder is deprived: the log says by whom. */
+/* A holder is deprived by somebody else: who may write the key may not do that. The log says who did. */
 static void service_break(const struct service_call *call) {
 	const struct core_request *core = &call->request->core;
+	if (!call->admin) {
+		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL,
+			"only an administrator may break a lock: name the identity in [acl] admin");
+		return;
+	}
 	log_event(LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_BYTES("by", call->who->identity),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);

@@ -91,6 +91,11 @@ class Tls(unittest.TestCase):
         with self.assertRaises(Refused) as caught:
             bob.call("drain")
         self.assertEqual(caught.exception.code, "denied")
+        # Who may write a key may not take it from its holder.
+        with self.assertRaises(Refused) as caught:
+            carol.call("break", key="k", now=True)
+        self.assertEqual(caught.exception.code, "denied")
+        self.assertTrue(alice.call("break", key="k", now=True)["broken"])
         self.stranger_cannot_speak_as_a_peer(cluster)
         self.nobody_gets_in_without(cluster)
 
