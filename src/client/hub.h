@@ -39,7 +39,7 @@ struct pawl {
 	struct line line;
 	struct endpoint_list endpoints;
 	size_t endpoint_at;
-	size_t failed_in_round, failed_by_tls; /* endpoints in turn without an answer between them */
+	size_t failed_in_round, failed_for_good; /* endpoints in turn without an answer between them */
 	unsigned rounds_failed;
 	SSL_CTX *tls; /* NULL: none configured */
 	char server_name[256];

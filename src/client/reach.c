@@ -38,6 +38,11 @@ static void pause_begin(struct pawl *hub) {
 	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + pause);
 }
 
+/* Certificates and access rules do not get better by waiting. */
+static bool hopeless(int error) {
+	return error == PAWL_ETLS || error == PAWL_EDENIED;
+}
+
 /* The present address is of no use: the next address, the next endpoint, or, when all have failed, a pause. */
 static void move_on(struct pawl *hub, int error) {
 	hub->state = HUB_IDLE;
@@ -46,17 +51,17 @@ static void move_on(struct pawl *hub, int error) {
 		return;
 	}
 	hub->failed_in_round++;
-	hub->failed_by_tls += error == PAWL_ETLS;
+	hub->failed_for_good += hopeless(error);
 	hub->endpoint_at = (hub->endpoint_at + 1) % hub->endpoints.count;
 	if (hub->failed_in_round < hub->endpoints.count) {
 		hub_kick(hub);
 		return;
 	}
-	bool hopeless = hub->failed_by_tls == hub->endpoints.count; /* certificates do not get better by waiting */
-	hub->failed_in_round = hub->failed_by_tls = 0;
+	bool give_up = hub->failed_for_good == hub->endpoints.count;
+	hub->failed_in_round = hub->failed_for_good = 0;
 	pause_begin(hub);
-	if (hopeless) {
-		calls_fail_all(hub, PAWL_ETLS);
+	if (give_up) {
+		calls_fail_all(hub, error);
 	}
 }
 
@@ -136,6 +141,20 @@ static void on_leave(void *ctx) {
 	hub_leave(ctx);
 }
 
+/* An error that answers no request is the node's last word about the connection: that it may not speak here, for example. */
+static bool is_last_word(struct pawl *hub, enum client_kind kind, uint32_t msgid, struct slice message) {
+	struct client_response r;
+	if (kind != CLIENT_RESPONSE || msgid != 0 || client_response_decode(&hub->decoder, CLIENT_PING, message, &r) != 0
+		|| r.error == 0) {
+		return false;
+	}
+	char why[LINE_PROBLEM_MAX];
+	(void)snprintf(why, sizeof(why), "%.*s", (int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
+		r.message.size ? (const char *)r.message.data : "");
+	line_lost(hub, r.error, why);
+	return true;
+}
+
 /* One message is at the front, found whole. False: what follows cannot be read any more. */
 static bool take_message(struct pawl *hub, struct slice message) {
 	enum client_kind kind;
@@ -143,7 +162,10 @@ static bool take_message(struct pawl *hub, struct slice message) {
 	if (client_response_peek(message, &kind, &msgid) != 0) {
 		return false;
 	}
-	hub->failed_in_round = hub->failed_by_tls = 0; /* it talks: a node that only accepts connections does not */
+	if (is_last_word(hub, kind, msgid, message)) {
+		return true;
+	}
+	hub->failed_in_round = hub->failed_for_good = 0; /* it talks: a node that only accepts connections does not */
 	hub->rounds_failed = 0;
 	if (kind == CLIENT_RESPONSE) {
 		calls_answer(hub, msgid, message);

@@ -75,6 +75,11 @@ class ClientTls(unittest.TestCase):
     def test_a_client_of_another_authority_is_told_so(self):
         self.refused("unknown ca", owner=self.others, name="mallory")
 
+    def test_the_certificate_of_a_node_is_refused_at_once_and_by_its_reason(self):
+        status, answer = self.pawl("get", "k", name="a")
+        self.assertEqual((status, answer["error"]["code"]), (1, "denied"), answer)
+        self.assertIn("pawl:client:NAME", answer["error"]["message"])
+
     def test_plain_bytes_to_a_tls_listener_lead_nowhere(self):
         status, answer = self.pawl("get", "k", endpoints=self.cluster.clients["a"])
         self.assertEqual((status, answer["error"]["code"]), (3, "unreachable"))
