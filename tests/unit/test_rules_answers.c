@@ -151,7 +151,7 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	assert_true(stage_head_is(s, 2, 0, MESSAGE_PREPARE_ANSWER));
 	for (int i = 0; i < 3; i++) { /* n1's round ends, and after a pause the next begins */
 		stage_jump(s, i < 2 ? 51 * SPAN_MS : 10 * SPAN_MS);
-		stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
+		stage_tick(s);
 	}
 	assert_true(head(s, 2, 0) == stale);
 	assert_true(stage_deliver(s, 2, 0));

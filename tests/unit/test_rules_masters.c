@@ -80,6 +80,25 @@ static void a_release_reaches_a_master_that_was_away(void **state) {
 	assert_int_equal(stage_status(s, 2).held, 0);
 }
 
+/* The one whose turn it is has withdrawn its promise for a moment, because of a rival elsewhere. */
+static void at_the_home_nobody_slips_in_before_those_who_wait(void **state) {
+	struct stage *s = *state;
+	struct message m = message_of(MESSAGE_ENQUEUE, stage_lock(1), 0);
+	m.ticket = (struct ticket){ 1, 1 };
+	m.flags = FLAG_WAIT;
+	stage_inject(s, 0, 1, &m);
+	assert_int_equal(stage_status(s, 1).promises, 1);
+	m = message_of(MESSAGE_WITHDRAW, stage_lock(1), 0);
+	stage_inject(s, 0, 1, &m);
+	m = message_of(MESSAGE_PROMISE, stage_lock(2), 0);
+	m.flags = FLAG_HOME;
+	stage_inject(s, 2, 1, &m);
+	assert_int_equal(stage_count(s, COUNT_promise_refused_queued), 1);
+	m.flags = FLAG_TURN; /* whoever gave it */
+	stage_inject(s, 2, 1, &m);
+	assert_int_equal(stage_status(s, 1).promises, 1);
+}
+
 /* ---- clocks ---- */
 
 static void a_lease_is_over_when_both_clocks_say_so(void **state) {
@@ -129,6 +148,7 @@ int main(void) {
 		NAMED(a_withdraw_leaves_the_promise_of_a_later_attempt_alone),
 		NAMED(a_withdraw_leaves_what_is_held_alone),
 		NAMED(a_release_reaches_a_master_that_was_away),
+		NAMED(at_the_home_nobody_slips_in_before_those_who_wait),
 		NAMED(a_lease_is_over_when_both_clocks_say_so),
 		NAMED(a_clock_from_too_far_is_not_adopted),
 		NAMED(nothing_leaves_while_a_clock_that_was_heard_is_above_the_ceiling_on_disk),

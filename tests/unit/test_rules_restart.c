@@ -100,6 +100,8 @@ static void a_snapshot_has_what_was_accepted_while_it_was_sent(void **state) {
 		snprintf(key, sizeof key, "new%u", i);
 		take_long(s, 0, key, stage_lock(i));
 	}
+	assert_true(stage_count(s, COUNT_snapshot_forwarded) >= 32);
+	stage_stop(s, 0, 1, MESSAGE_LEARN, true); /* nor is it taught */
 	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_GO_ON, false);
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_GO_ON, false);
 	assert_true(stage_until_voting(s, 1, SPAN_S));
