@@ -105,7 +105,8 @@ static void disk(struct run *run) {
 static void rate(struct run *run, bool heal) {
 	uint32_t node = any_node(run);
 	int64_t top = (int64_t)run->profile.sim.drift_ppm * 1000 - 1000;
-	int64_t boot = prng_chance(&run->prng, 1, 2) ? 0 : top, raw = prng_chance(&run->prng, 1, 2) ? boot : prng_between(&run->prng, 0, top);
+	int64_t boot = prng_chance(&run->prng, 1, 2) ? 0 : top;
+	int64_t raw = prng_chance(&run->prng, 1, 2) ? boot : prng_between(&run->prng, 0, top);
 	if (run->profile.astray && !heal) {
 		int64_t far = prng_between(&run->prng, -200000000, 600000000);
 		if (node % 2) {
@@ -118,7 +119,8 @@ static void rate(struct run *run, bool heal) {
 }
 
 static void slow_link(struct run *run) {
-	uint32_t from = any_node(run), to = any_node(run);
+	uint32_t from = any_node(run);
+	uint32_t to = any_node(run);
 	sim_link_delay(run->sim, from, to, prng_chance(&run->prng, 1, 3) ? 0 : run_scale(run, 0, run->profile.sim.request_timeout));
 }
 
@@ -143,11 +145,14 @@ static void client_fault(struct run *run, enum fault fault) {
 	}
 }
 
+/* Drawn one after the other: the order in which arguments are evaluated is the compiler's, and a seed has to be one run. */
 static void befall(struct run *run, enum fault fault) {
 	struct sim *sim = run->sim;
+	uint32_t node = any_node(run);
+	uint32_t other = any_node(run);
 	switch (fault) {
 	case FAULT_KILL:
-		kill(run, any_node(run));
+		kill(run, node);
 		break;
 	case FAULT_KILL_SOME:
 		kill_some(run);
@@ -157,16 +162,16 @@ static void befall(struct run *run, enum fault fault) {
 		rolling(run, (uint64_t)(run->profile.sim.masters + prng_below(&run->prng, 3)) << 1 | (fault == FAULT_ROLLING_DRAIN));
 		break;
 	case FAULT_DRAIN:
-		drain(run, any_node(run));
+		drain(run, node);
 		break;
 	case FAULT_PAUSE:
-		sim_node_pause(sim, any_node(run), run_scale(run, SPAN_MS, run->profile.pause_max));
+		sim_node_pause(sim, node, run_scale(run, SPAN_MS, run->profile.pause_max));
 		break;
 	case FAULT_SUSPEND:
-		sim_node_suspend(sim, any_node(run), run_scale(run, SPAN_MS, run->profile.pause_max));
+		sim_node_suspend(sim, node, run_scale(run, SPAN_MS, run->profile.pause_max));
 		break;
 	case FAULT_CUT:
-		cut_for(run, any_node(run), any_node(run), run_scale(run, 10 * SPAN_MS, run->profile.cut_max));
+		cut_for(run, node, other, run_scale(run, 10 * SPAN_MS, run->profile.cut_max));
 		break;
 	case FAULT_ISOLATE:
 		isolate(run);
@@ -175,7 +180,7 @@ static void befall(struct run *run, enum fault fault) {
 		split(run);
 		break;
 	case FAULT_CLOSE:
-		sim_link_close(sim, any_node(run), any_node(run), prng_chance(&run->prng, 1, 2));
+		sim_link_close(sim, node, other, prng_chance(&run->prng, 1, 2));
 		break;
 	case FAULT_SLOW_LINK:
 		slow_link(run);

@@ -58,10 +58,11 @@ static void create_core(struct sim_node *node) {
 	struct sim *sim = node->sim;
 	node->memory = (struct alloc_counter){ 0 };
 	node->alloc = alloc_libc(&node->memory);
+	uint64_t k0 = prng_next(&sim->prng), k1 = prng_next(&sim->prng), seed = prng_next(&sim->prng);
 	struct core_options options = {
 		.alloc = &node->alloc,
-		.hash_key = { prng_next(&sim->prng), prng_next(&sim->prng) },
-		.seed = prng_next(&sim->prng),
+		.hash_key = { k0, k1 },
+		.seed = seed,
 		.limits = sim->options.limits,
 		.name = node->name,
 		.birth = &sim->birth,
