@@ -119,7 +119,6 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	c->operations++;
 	if (op->op == CORE_ACQUIRE) {
 		state->others_before = best_of_others(&key->answered, op->lock);
-		state->own_before = c->locks[op->lock].answered;
 	}
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {

@@ -65,7 +65,7 @@ struct lock_state {
 struct op_state {
 	struct checker_op op;
 	int64_t invoked;
-	uint64_t others_before, own_before; /* acquire: highest tokens answered when it was asked */
+	uint64_t others_before;             /* acquire: the highest token of other lock_ids answered when it was asked */
 	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
 	const struct sim_actor *believer;
 	struct instant believed_until;
