@@ -131,7 +131,7 @@ static bool barred(const struct core *core, const struct op *op) {
 	return false;
 }
 
-static int extend_error(struct core *core, struct op *op) {
+static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	uint32_t accepted = op_votes(core, op, ACCEPTED);
 	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (accepted ? 0 : VOTE_BIT(VOTE_NEED)));
@@ -139,13 +139,13 @@ static int extend_error(struct core *core, struct op *op) {
 		return barred(core, op) ? PAWL_EDENIED : PAWL_ELOST;
 	}
 	if (op->blind && accepted + op_votes(core, op, learners) >= core->quorum) {
-		COUNT(core, extend_unsure);
 		return PAWL_EUNSURE; /* fewer than q had it: somebody else's may have come between */
 	}
 	return PAWL_ENOQUORUM;
 }
 
 static void fail(struct core *core, struct op *op, int error) {
+	core->counts[COUNT_extend_unsure] += error == PAWL_EUNSURE;
 	uint32_t acks = op_votes(core, op, ACCEPTED);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -169,7 +169,10 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 	if (counted >= core->quorum) {
 		extended(core, op);
 	} else if (over || possible < core->quorum) {
-		fail(core, op, extend_error(core, op));
+		int error = extend_error(core, op);
+		if (over || !op->blind || !asked || error != PAWL_ENOQUORUM) { /* else who answers yet decides whether it is only unsure */
+			fail(core, op, error);
+		}
 	}
 }
 
