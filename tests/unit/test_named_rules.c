@@ -1,0 +1,191 @@
+/* What a cluster does when its masters do not agree: teaching, learning, contested keys, clocks far apart (docs/protocol.md,
+ * sections 2 to 4 and 9). */
+#include "named.h"
+
+#define LONG (10 * SPAN_S)
+
+static const struct id128 no_lock;
+
+static uint64_t take_long(struct stage *s, uint32_t node, struct id128 lock) {
+	assert_int_equal(stage_do(s, node, stage_acquire("k", lock, LONG, 0)), PAWL_OK);
+	return stage_last(s)->r.token;
+}
+
+/* `lock` is had by the masters `coordinator` and `other` only. */
+static void take_without(struct stage *s, uint32_t coordinator, uint32_t missing, struct id128 lock) {
+	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
+	take_long(s, coordinator, lock);
+	stage_cut(s, coordinator, missing, true);
+	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, false);
+}
+
+/* A commit that reached its coordinator alone. */
+static void leave_behind(struct stage *s, uint32_t node, struct id128 lock) {
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, node, i, MESSAGE_COMMIT, true);
+	}
+	uint64_t id = stage_ask(s, node, stage_acquire("k", lock, LONG, 0));
+	stage_wait(s, 150 * SPAN_MS);
+	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	memset(s->stops, 0, sizeof s->stops);
+	stage_wait(s, 50 * SPAN_MS);
+	assert_int_equal(stage_status(s, node).held, 1);
+}
+
+static void a_master_that_missed_the_commit_is_taught_when_its_link_is_up(void **state) {
+	struct stage *s = *state;
+	take_without(s, 0, 2, stage_lock(1));
+	assert_false(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), NULL, NULL));
+	stage_cut(s, 0, 2, false);
+	stage_wait(s, 10 * SPAN_MS);
+	uint64_t token, noted;
+	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), &token, &noted));
+	assert_true(stage_count(s, COUNT_teach_accepted) > 0);
+}
+
+static void nobody_is_taught_what_was_released(void **state) {
+	struct stage *s = *state;
+	take_without(s, 0, 2, stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	stage_cut(s, 0, 2, false);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_status(s, 2).held, 0);
+	assert_int_equal(stage_count(s, COUNT_teach_accepted), 0);
+}
+
+static void an_extension_teaches_those_that_lack_the_record_its_value_too(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 2, true);
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_str("value");
+	r.owner = slice_str("owner");
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	stage_kill(s, 0); /* who would have taught it */
+	assert_true(stage_start(s, 0));
+	stage_isolate(s, 2, false);
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_true(stage_count(s, COUNT_extend_learned) > 0);
+	assert_int_equal(stage_do(s, 2, stage_request(CORE_GET, "k", no_lock)), PAWL_OK);
+	assert_memory_equal(stage_last(s)->value.bytes, "value", 5);
+	assert_memory_equal(stage_last(s)->owner.bytes, "owner", 5);
+}
+
+static void a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline(void **state) {
+	struct stage *s = *state;
+	take_without(s, 0, 2, stage_lock(1)); /* n1 and n2 have it; n1 answered it */
+	stage_kill(s, 0);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_EUNSURE); /* n2 had it, n3 only learns it */
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK); /* the way out: acquire again */
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, false), PAWL_OK);
+}
+
+static void a_release_is_sent_again_to_a_master_that_missed_it(void **state) {
+	struct stage *s = *state;
+	take_long(s, 0, stage_lock(1));
+	stage_isolate(s, 2, true);
+	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
+	assert_int_equal(stage_status(s, 2).held, 1);
+	take(s, 1, "k", stage_lock(2)); /* two others are enough meanwhile */
+	release(s, 1, "k", stage_lock(2));
+	stage_isolate(s, 2, false);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_status(s, 2).held, 0);
+	assert_true(stage_count(s, COUNT_release_resent) > 0);
+}
+
+static void a_record_left_behind_by_a_failed_commit_goes_with_a_release(void **state) {
+	struct stage *s = *state;
+	leave_behind(s, 0, stage_lock(1));
+	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK); /* what the client library does */
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 0);
+	}
+}
+
+/* ---- contested keys ---- */
+
+/* On n3 two records are live: n1's left behind, and the lock that n2 and n3 granted. */
+static void contest(struct stage *s) {
+	leave_behind(s, 0, stage_lock(1));
+	take_long(s, 1, stage_lock(2));
+	stage_kill(s, 2);
+	assert_true(stage_start(s, 2));
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+	assert_true(stage_noted(s, 2, NOTE_CONTESTED));
+	assert_int_equal(stage_status(s, 2).held, 2);
+}
+
+static void a_contested_key_is_granted_to_nobody(void **state) {
+	struct stage *s = *state;
+	contest(s);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(3), LEASE, 0)), PAWL_EHELD);
+	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EHELD); /* nor to one of the two */
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = true;
+	uint64_t id = stage_ask(s, 1, r);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EINDETERMINATE); /* both are reported live by q */
+}
+
+static void a_contested_key_is_extended_only_after_every_earlier_round_is_over(void **state) {
+	struct stage *s = *state;
+	contest(s);
+	assert_int_not_equal(extend(s, 1, "k", stage_lock(2), LONG, true), PAWL_OK);
+	assert_true(stage_count(s, COUNT_extend_refused_contested) > 0);
+	stage_wait(s, 110 * SPAN_MS);
+	assert_int_equal(extend(s, 1, "k", stage_lock(2), LONG, true), PAWL_OK);
+	assert_true(stage_count(s, COUNT_extend_contested_ok) > 0);
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LONG, false), PAWL_EUNSURE); /* n3 did not have it all the time */
+}
+
+static void a_contested_key_ends_with_a_release_or_the_end_of_a_lease(void **state) {
+	struct stage *s = *state;
+	contest(s);
+	release(s, 0, "k", stage_lock(1));
+	assert_true(stage_noted(s, 2, NOTE_CONTESTED_ENDED));
+	assert_int_equal(extend(s, 1, "k", stage_lock(2), LEASE, true), PAWL_OK);
+	stage_wait(s, LONG);
+	take(s, 2, "k", stage_lock(3));
+}
+
+/* ---- clocks ---- */
+
+static void a_master_far_behind_the_others_clocks_stops_voting_and_rejoins(void **state) {
+	struct stage *s = *state;
+	uint64_t far = stage_status(s, 0).clock + CLOCK_JUMP_MAX / 2;
+	for (int i = 0; i < 3; i++, far += CLOCK_JUMP_MAX / 2) { /* each step is allowed; all of them together are not */
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock((uint8_t)(90 + i)),
+			.token = far, .lease_us = 100, .ballot = { far, 1, 1 } };
+		stage_isolate(s, 2, true);
+		stage_cut(s, 0, 1, false);
+		stage_inject(s, 1, 0, &m);
+		stage_settle(s);
+		stage_wait(s, 30 * SPAN_MS);
+	}
+	stage_isolate(s, 2, false);
+	stage_wait(s, 60 * SPAN_MS);
+	assert_true(stage_noted(s, 2, NOTE_CLOCK_BEHIND));
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+	assert_true(stage_status(s, 2).clock > CLOCK_JUMP_MAX);
+	take(s, 2, "k", stage_lock(1));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_master_that_missed_the_commit_is_taught_when_its_link_is_up),
+		NAMED(nobody_is_taught_what_was_released),
+		NAMED(an_extension_teaches_those_that_lack_the_record_its_value_too),
+		NAMED(a_lock_that_only_one_master_still_has_is_unsure_to_who_keeps_no_deadline),
+		NAMED(a_release_is_sent_again_to_a_master_that_missed_it),
+		NAMED(a_record_left_behind_by_a_failed_commit_goes_with_a_release),
+		NAMED(a_contested_key_is_granted_to_nobody),
+		NAMED(a_contested_key_is_extended_only_after_every_earlier_round_is_over),
+		NAMED(a_contested_key_ends_with_a_release_or_the_end_of_a_lease),
+		NAMED(a_master_far_behind_the_others_clocks_stops_voting_and_rejoins),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
