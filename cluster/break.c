@@ -38,6 +38,7 @@ static void answer_all(struct core *core, struct op *op, int error) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
 		memset(r->lock_id.b, 0, sizeof r->lock_id.b);
 		r->released = op->had_any;
+		r->forced = op->now_flag;
 		r->acks = acks;
 		r->token = op->best_token;
 		r->entry.remaining = instant_left_long(core->now, op->until);

@@ -141,6 +141,7 @@ struct core_reply {
 	uint32_t quorum, votes, acks;
 	span_ns waited;           /* ACQUIRE */
 	bool released;            /* RELEASE; BREAK: something was broken */
+	bool forced;              /* BREAK: at once, whatever the holder believes */
 	bool held, contested;     /* reads; PAWL_EHELD: who holds is in `entry` when held */
 	bool recovering;          /* a local read on a node that recovers */
 	struct core_entry entry;  /* reads, PAWL_EHELD, PAWL_EMISMATCH (the present value) */
@@ -150,7 +151,7 @@ struct core_reply {
 	size_t count;
 	bool more;
 	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
-	span_ns limit;        /* PAWL_ETOOLONG: what is allowed */
+	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
 	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */
 };
 

@@ -12,7 +12,7 @@ static void refuse(struct core *core, const struct core_request *r, int error, c
 	reply->field = field;
 	reply->lock_id = r->lock_id;
 	reply->quorum = core->quorum;
-	reply->limit = core->config.max_lease;
+	reply->limit = error == PAWL_ETOOLONG ? core->config.max_lease : core->limits.lease_min;
 }
 
 struct problem {

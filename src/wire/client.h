@@ -161,6 +161,7 @@ struct client_extended {
 	uint32_t votes;  /* PAWL_ENOQUORUM */
 	span_ns limit;   /* PAWL_ETOOLONG */
 	uint64_t silent; /* PAWL_ENOQUORUM: bit set; only for encoding */
+	const char *field; /* what is refused: static, or NULL; only for encoding */
 };
 struct client_extended client_extended_of(const struct core_reply *reply);
 /* In the order of the request's `locks`. */

@@ -14,7 +14,7 @@ static const struct client_fact batch_lock_id = { "lock_id", FACT_ID, offsetof(s
 struct client_extended client_extended_of(const struct core_reply *reply) {
 	return (struct client_extended){ .error = reply->error, .lock_id = reply->lock_id, .valid = reply->valid,
 		.token = reply->token, .quorum = reply->quorum, .acks = reply->acks, .votes = reply->votes,
-		.limit = reply->limit, .silent = reply->silent };
+		.limit = reply->limit, .silent = reply->silent, .field = reply->field };
 }
 
 static void batch_put_item(struct pack *k, const struct client_extended *item, const struct client_facts *facts) {
@@ -24,7 +24,8 @@ static void batch_put_item(struct pack *k, const struct client_extended *item, c
 	}
 	if (item->error) {
 		struct core_reply reply = { .op = CORE_EXTEND, .error = item->error, .quorum = item->quorum,
-			.votes = item->votes, .acks = item->acks, .silent = item->silent, .limit = item->limit };
+			.votes = item->votes, .acks = item->acks, .silent = item->silent, .limit = item->limit,
+			.field = item->field };
 		pack_key(k, &map, "error");
 		client_reply_put_error(k, &reply, facts);
 	} else {

@@ -1,4 +1,6 @@
 /* Responses, as the server writes them. */
+#include <string.h>
+
 #include "check.h"
 #include "client_reply.h"
 
@@ -97,11 +99,27 @@ static void reply_put_holder(struct pack *k, struct pack_open *map, const struct
 	}
 }
 
+static bool reply_is_about(const struct core_reply *reply, int error, const char *field) {
+	return reply->error == error && reply->field && strcmp(reply->field, field) == 0;
+}
+
+/* What there is to say beyond the error's own sentence, which NULL stands for. */
+static const char *reply_message(const struct core_reply *reply) {
+	if (reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND) {
+		return "barred from extending by a break: what is left of the lease may be used, then take a new lock_id";
+	}
+	if (reply_is_about(reply, PAWL_EBADREQUEST, "lease_ms")) {
+		return "is shorter than this cluster allows ([limits] lease_min of its nodes)";
+	}
+	if (reply_is_about(reply, PAWL_ETOOLARGE, "value")) {
+		return "is larger than [limits] value_bytes of this node: keep larger data elsewhere and its name here";
+	}
+	return NULL;
+}
+
 void client_reply_put_error(struct pack *k, const struct core_reply *reply, const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
-	const char *message = reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND
-		? "barred from extending by a break: what is left of the lease may be used, then take a new lock_id" : NULL;
-	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), message);
+	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), reply_message(reply));
 	if (reply->quorum) {
 		reply_put_counts(k, &map, reply->quorum, reply->votes, reply->acks);
 	}
@@ -114,6 +132,8 @@ void client_reply_put_error(struct pack *k, const struct core_reply *reply, cons
 		reply_put_entry(k, &map, &entry);
 	} else if (reply->error == PAWL_ETOOLONG) {
 		reply_put_uint(k, &map, "limit_ms", reply_ms_down(reply->limit));
+	} else if (reply_is_about(reply, PAWL_EBADREQUEST, "lease_ms")) {
+		reply_put_uint(k, &map, "limit_ms", reply_ms_up(reply->limit));
 	}
 	pack_map_close(k, &map);
 }
@@ -244,7 +264,7 @@ static void reply_put_value_seq(struct pack *k, struct pack_open *map, const str
 
 static void reply_put_broken(struct pack *k, struct pack_open *map, const struct core_reply *reply) {
 	reply_put_bool(k, map, "broken", reply->released);
-	if (reply->released) {
+	if (reply->released && reply->forced) {
 		reply_put_text(k, map, "warning", "the holder may go on believing that it holds the key until its lease ends");
 	}
 }

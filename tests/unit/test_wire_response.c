@@ -100,6 +100,9 @@ static void extend_update_release_and_break_tell_their_part(void **state) {
 	assert_true(t->got.released);
 	r = (struct core_reply){ .op = CORE_BREAK, .released = true };
 	answer(t, CLIENT_BREAK, &r);
+	assert_true(t->got.released && t->got.warning.size == 0); /* the holder stops in time */
+	r.forced = true;
+	answer(t, CLIENT_BREAK, &r);
 	assert_true(t->got.released && t->got.warning.size > 0);
 }
 
