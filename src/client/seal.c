@@ -6,23 +6,32 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "check.h"
 #include "pawl/error.h"
 
 #define SEAL_READ_BYTES ((size_t)16384)
 
+/* The first error in the queue is the cause: for a file that cannot be opened the system's. */
 static void context_problem(const char *what, const char *file, const char **out_problem) {
 	static _Thread_local char text[512];
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	char buffer[128];
+	unsigned long cause = ERR_peek_error();
+	const char *reason = ERR_SYSTEM_ERROR(cause) ? strerror_r(ERR_GET_REASON(cause), buffer, sizeof(buffer))
+		: ERR_reason_error_string(ERR_peek_last_error());
 	(void)snprintf(text, sizeof(text), "%s %s: %s", what, file ? file : "", reason ? reason : "cannot be used");
 	ERR_clear_error();
 	*out_problem = text;
 }
 
 static int context_load(SSL_CTX *context, const char *ca, const char *cert, const char *key, const char **out_problem) {
-	if (!ca || SSL_CTX_load_verify_locations(context, ca, NULL) != 1) {
-		context_problem("CA file", ca ? ca : "(none given, needed for tls://)", out_problem);
+	if (!ca) {
+		*out_problem = "tls:// endpoints need a CA file: who may vouch for nodes";
+		return PAWL_ETLS;
+	}
+	if (SSL_CTX_load_verify_locations(context, ca, NULL) != 1) {
+		context_problem("CA file", ca, out_problem);
 		return PAWL_ETLS;
 	}
 	if (!cert != !key) {
@@ -170,6 +179,10 @@ const char *seal_problem(const struct seal *s) {
 	if (verdict != X509_V_OK) {
 		return X509_verify_cert_error_string(verdict);
 	}
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	unsigned long cause = ERR_peek_last_error();
+	if (ERR_GET_LIB(cause) == ERR_LIB_SSL && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
+		return "what answers there does not speak TLS, or none that is new enough";
+	}
+	const char *reason = ERR_reason_error_string(cause);
 	return reason ? reason : "the connection was closed during the handshake";
 }

@@ -18,7 +18,10 @@ __attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES
 	va_start(args, format);
 	int used = vsnprintf(why, TLS_WHY_BYTES, format, args);
 	va_end(args);
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	char buffer[128];
+	unsigned long cause = ERR_peek_error(); /* the first in the queue: for a file that cannot be opened the system's */
+	const char *reason = ERR_SYSTEM_ERROR(cause) ? strerror_r(ERR_GET_REASON(cause), buffer, sizeof buffer)
+		: ERR_reason_error_string(ERR_peek_last_error());
 	if (reason && used >= 0 && used < TLS_WHY_BYTES) {
 		snprintf(why + used, TLS_WHY_BYTES - (size_t)used, ": %s", reason);
 	}

@@ -29,7 +29,7 @@ static enum pawld_exit pawld_check(const char *path) {
 		struct tls_contexts contexts = { NULL, NULL };
 		char why[TLS_WHY_BYTES] = "";
 		error = tls_contexts_load(&files, c->name, &contexts, why);
-		problem_set(&problem, "%s: [tls] %s", path, why);
+		problem_set(&problem, "%s: %s", path, why);
 		if (!error) {
 			tls_contexts_free(&contexts);
 		}

@@ -280,7 +280,8 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	call.trusted = who->local && who->identity.size == 0;
 	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
 	if (service_needs_rights(request->method) && !service_may(&call)) {
-		service_refuse(d, client, request->msgid, PAWL_EDENIED, "key", "the access rules of this node do not allow it to this identity");
+		const char *field = request->method == CLIENT_LIST ? "prefix" : "key";
+		service_refuse(d, client, request->msgid, PAWL_EDENIED, field, "the access rules of this node do not allow it to this identity");
 		return;
 	}
 	service_dispatch(&call);
