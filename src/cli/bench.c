@@ -63,7 +63,9 @@ struct pawl *bench_client(const struct bench *b, uint64_t slot) {
 
 void bench_failed(struct bench *b, int error, const char *message) {
 	if (b->errors++ == 0) {
-		snprintf(b->first_error, sizeof b->first_error, "%s: %s", pawl_error_code(error), message);
+		const char *remedy = cli_remedy(error);
+		snprintf(b->first_error, sizeof b->first_error, "%s: %s%s%s", pawl_error_code(error), message, remedy ? ": " : "",
+			remedy ? remedy : "");
 	}
 }
 

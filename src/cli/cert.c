@@ -15,6 +15,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define HOSTS_MAX 32
+#define DAYS_DEFAULT UINT64_MAX /* --days was not named */
 
 static const char cert_help[] =
 	"usage: pawl cert ca [--name NAME]\n"
@@ -243,7 +244,7 @@ static long read_operands(struct cert *c, char **operands, int count, const char
 static int cert_run(struct cli_command_line *line) {
 	struct cert c = { .line = line, .dir = ".", .type = "ec" };
 	const char *name = "Pawl CA", *hosts = NULL;
-	uint64_t days = 0;
+	uint64_t days = DAYS_DEFAULT;
 	const struct cli_option options[] = {
 		{ "host", CLI_TEXT, &hosts }, { "dir", CLI_TEXT, &c.dir }, { "ca", CLI_TEXT, &c.ca_file },
 		{ "ca-key", CLI_TEXT, &c.ca_key_file }, { "days", CLI_NUMBER, &days }, { "type", CLI_TEXT, &c.type },
@@ -252,10 +253,10 @@ static int cert_run(struct cli_command_line *line) {
 	int count;
 	char **operands = cli_options(line, options, COUNT(options), 1, 2, &count);
 	long days_default = read_operands(&c, operands, count, name);
-	if (days > 36500) {
-		cli_misuse(line, "--days: at most 36500");
+	if (days != DAYS_DEFAULT && (days == 0 || days > 36500)) {
+		cli_misuse(line, "--days: 1 to 36500");
 	}
-	c.wanted.days = days ? (long)days : days_default;
+	c.wanted.days = days != DAYS_DEFAULT ? (long)days : days_default;
 	if (strcmp(c.type, "ec") != 0 && strcmp(c.type, "ed25519") != 0) {
 		cli_misuse(line, "--type: '%s' is neither ec nor ed25519", c.type);
 	}

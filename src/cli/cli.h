@@ -82,6 +82,7 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
 
 /* Exit status for an outcome: the node refused, or none could be reached. */
 int cli_exit_status(const struct pawl_result *result);
+const char *cli_remedy(int error); /* what to do about it, or NULL */
 /* Prints the failure of `what` (as "acquire 'backup'"), for people or as JSON; returns the exit status. */
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject);

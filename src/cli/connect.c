@@ -7,6 +7,8 @@
 #include "cli.h"
 #include "output.h"
 
+#define SUBJECT_MAX 64 /* bytes of a key in a message */
+
 void cli_client_options(const struct cli_command_line *line, struct pawl_options *out_options) {
 	*out_options = (struct pawl_options){
 		.endpoints = line->endpoints,
@@ -23,6 +25,9 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
 	/* A connection that breaks is an error to be told, not a reason to die. */
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigaction(SIGPIPE, &ignore, NULL);
+	if (!line->ca_file && strstr(line->endpoints, "tls://")) {
+		cli_misuse(line, "tls:// endpoints need --cacert FILE (or PAWL_CACERT): who may vouch for nodes");
+	}
 	struct pawl_options options;
 	cli_client_options(line, &options);
 	options.base = base;
@@ -90,14 +95,14 @@ int cli_exit_status(const struct pawl_result *result) {
 	}
 }
 
-static const char *remedy(int error) {
+const char *cli_remedy(int error) {
 	static const struct {
 		int error;
 		const char *text;
 	} rows[] = {
 		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters" },
 		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent" },
-		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS" },
+		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; those with TLS as tls://host:port" },
 		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node" },
 		{ PAWL_ELOST, "acquire it again, with a new lock id" },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)" },
@@ -105,6 +110,7 @@ static const char *remedy(int error) {
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again" },
 		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names" },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint" },
+		{ PAWL_EFULL, "see [limits] in the node's configuration" },
 		{ PAWL_EINDETERMINATE, "try again: it was changing" },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -126,6 +132,34 @@ static void fail_json(const struct pawl_result *result, const char *what) {
 	output_json(object);
 }
 
+static void print_what_failed(const struct pawl_result *result, const char *what, const char *subject) {
+	fprintf(stderr, "pawl: %s", what);
+	if (subject && *subject) {
+		fputc(' ', stderr);
+		struct pawl_bytes shown = pawl_str(subject);
+		bool cut = shown.size > SUBJECT_MAX;
+		shown.size = cut ? SUBJECT_MAX : shown.size;
+		output_bytes(stderr, shown, 0);
+		fputs(cut ? "..." : "", stderr);
+	}
+	const char *message = *result->message ? result->message : pawl_error_message(result->error);
+	bool field_first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE;
+	if (!*result->field) {
+		fprintf(stderr, ": %s", message);
+	} else if (field_first) { /* it is what the sentence is about */
+		fprintf(stderr, ": %s %s", result->field, message);
+	} else {
+		fprintf(stderr, ": %s (%s)", message, result->field);
+	}
+}
+
+static void print_limit(const struct pawl_result *result) {
+	const struct pawl_value *limit = pawl_value_get(result->tree, "limit_ms");
+	if (limit && limit->kind == PAWL_INT) {
+		fprintf(stderr, "; at %s %s", result->error == PAWL_ETOOLONG ? "most" : "least", output_duration(limit->integer));
+	}
+}
+
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject) {
 	int status = cli_exit_status(result);
@@ -133,25 +167,14 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		fail_json(result, what);
 		return status;
 	}
-	fprintf(stderr, "pawl: %s", what);
-	if (subject) {
-		fputc(' ', stderr);
-		output_bytes(stderr, pawl_str(subject), 0);
-	}
-	fprintf(stderr, ": %s", *result->message ? result->message : pawl_error_message(result->error));
-	if (*result->field) {
-		fprintf(stderr, " (%s)", result->field);
-	}
+	print_what_failed(result, what, subject);
 	if (result->error == PAWL_EHELD && result->entry.held) {
 		fputs("; holder ", stderr);
 		output_bytes(stderr, result->entry.owner, 0);
 		fprintf(stderr, ", token %llu, %s left", (unsigned long long)result->entry.token,
 			output_duration(result->entry.remaining_ms));
 	}
-	const struct pawl_value *limit = pawl_value_get(result->tree, "limit_ms");
-	if (limit && limit->kind == PAWL_INT) {
-		fprintf(stderr, "; at most %s", output_duration(limit->integer));
-	}
+	print_limit(result);
 	if (result->error == PAWL_EMISMATCH && result->entry.value.data) {
 		fputs("; it is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
@@ -159,7 +182,9 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	if (!result->tree) {
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
-	const char *help = remedy(result->error);
+	bool silent = result->error == PAWL_ETIMEOUT && !result->tree;
+	const char *help = silent ? "see with pawl status --all which nodes answer; those with TLS are named tls://host:port"
+		: cli_remedy(result->error);
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;
 }

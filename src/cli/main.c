@@ -19,7 +19,7 @@ static const struct cli_command *command_find(const char *name) {
 }
 
 int main(int argc, char **argv) {
-	struct cli_command_line line = { .argc = argc };
+	struct cli_command_line line = { .argc = argc, .argv = argv };
 	int at = cli_options_global(&line, argc, argv);
 	if (at >= argc) {
 		cli_misuse(&line, "which command?");

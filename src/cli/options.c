@@ -29,7 +29,11 @@ void cli_misuse(const struct cli_command_line *line, const char *format, ...) {
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	const char *name = line->command ? line->command->name : NULL;
-	output_misuse(line->json, name, text);
+	bool json = line->json;
+	for (int i = 1; i < line->argc && line->argv && !json && strcmp(line->argv[i], "--") != 0; i++) {
+		json = strcmp(line->argv[i], "--json") == 0; /* it may stand behind what is wrong */
+	}
+	output_misuse(json, name, text);
 	exit(CLI_USAGE);
 }
 

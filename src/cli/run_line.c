@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "output.h"
@@ -16,9 +17,9 @@ const char run_help[] =
 	"usage: pawl run KEY [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--grace DURATION]\n"
 	"                -- CMD [ARG...]\n"
 	"\n"
-	"Holds the lock KEY while CMD runs, renewing it meanwhile, and gives it back when CMD and all that it started are\n"
-	"gone. CMD runs in a process group of its own, with PAWL_KEY, PAWL_LOCK_ID and PAWL_TOKEN (the fencing token) in its\n"
-	"environment; signals are passed on, and CMD's exit status is pawl's (128 + N when signal N killed it).\n"
+	"Holds the lock KEY while CMD runs, renewing it meanwhile, and gives it back when CMD is over; what CMD left running\n"
+	"is ended first. CMD runs in a process group of its own, with PAWL_KEY, PAWL_LOCK_ID and PAWL_TOKEN (the fencing\n"
+	"token) in its environment; signals are passed on, and CMD's exit status is pawl's (128 + N when signal N killed it).\n"
 	"\n"
 	"When the lease cannot be kept CMD gets SIGTERM, then SIGKILL, so that it is gone before anybody else can have KEY,\n"
 	"and the exit status is 4. This holds also when CMD ignores SIGTERM, when pawl is killed, stopped or cut off from\n"
@@ -81,8 +82,9 @@ void run_read_line(struct cli_command_line *line, struct run_wanted *w) {
 		cut++;
 	}
 	w->guarding.command = cut < line->argc ? line->argv + cut + 1 : NULL;
+	int most = cut < line->argc ? 1 : INT_MAX; /* who forgot the "--" is told so below */
 	line->argc = cut;
-	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	char **operands = cli_options(line, options, COUNT(options), 1, most, NULL);
 	if (!w->guarding.command || !w->guarding.command[0]) {
 		cli_misuse(line, "there is no command to run: write it after '--', as in: pawl run KEY -- make deploy");
 	}

@@ -32,7 +32,8 @@ class CommandLine(Case):
         rows = [([], "which command"), (["nonsense"], "nonsense"), (["get"], "pawl get KEY"), (["get", "a", "b"], "'b'"),
                 (["get", "", ], "empty"), (["get", "a", "--lease", "5s"], "--lease"), (["acquire", "a", "--lease", "5"], "'5'"),
                 (["acquire", "a", "--lease"], "--lease"), (["extend", "a", "xyz"], "xyz"), (["wait", "a"], "--for"),
-                (["run", "a"], "--"), (["run", "a", "--"], "--"), (["run", "a", "--lease", "4s", "--grace", "3s", "--", "x"], "--grace"),
+                (["run", "a"], "--"), (["run", "a", "--"], "--"), (["run", "a", "true"], "after '--'"),
+                (["cert", "client", "a", "--days", "0"], "--days"), (["run", "a", "--lease", "4s", "--grace", "3s", "--", "x"], "--grace"),
                 (["get", "a", "--endpoints", "nonsense"], "nonsense"), (["bench", "nonsense"], "nonsense"),
                 (["bench", "cycle", "--outstanding", "0"], "outstanding"), (["cert", "nonsense"], "nonsense"),
                 (["break", "a", "--token", "-1"], "-1"), (["acquire", "a", "--lease", "0"], "--lease"),
@@ -46,6 +47,13 @@ class CommandLine(Case):
         run = pawl("get", "--json")
         self.assertEqual(run.status, 2)
         self.assertEqual(run.json["error"]["code"], "bad_request")
+        for arguments in (["get", "a", "--nonsense", "--json"], ["nonsense", "--json"]):  # it stands behind what is wrong
+            self.assertEqual(pawl(*arguments).json["error"]["code"], "bad_request")
+
+    def test_tls_without_an_authority_names_the_option(self):
+        run = pawl("get", "a", endpoints="tls://127.0.0.1:1")
+        self.assertEqual(run.status, 2)
+        self.assertIn("--cacert", run.err)
 
     def test_no_node_is_status_3_and_names_the_endpoints(self):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
@@ -131,6 +139,12 @@ class Locks(DevCase):
     def test_too_long_a_lease_is_refused(self):
         run = self.pawl("acquire", "a", "--lease", "48h", "--json")
         self.assertEqual((run.status, run.json["error"]["code"]), (1, "too_long"))
+
+    def test_too_short_a_lease_is_refused_with_the_shortest(self):
+        run = self.pawl("acquire", "a", "--lease", "1ms", "--json")
+        self.assertEqual((run.status, run.json["error"]["code"], run.json["error"]["field"]), (1, "bad_request", "lease_ms"))
+        self.assertGreater(run.json["error"]["limit_ms"], 1)
+        self.assertIn("lease_ms is shorter than", self.pawl("acquire", "a", "--lease", "1ms").err)
 
     def test_waiting_is_over_in_time_or_served_in_order(self):
         lock = self.acquire("a", "--owner", "anna")
