@@ -27,6 +27,8 @@ static const struct scope scopes[] = {
 	{ .name = "a link breaks", .breaks = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "a restart", .passes = 4, .slow = 1, .restarts = 1, .restarted = 3, .clients = { { .node = 1, ONCE }, { .node = 0, ONCE, .later = true } } },
 	{ .name = "a repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .repeats = 1 }, { .node = 1, ONCE } } },
+	{ .name = "two updates", .granted = true, .clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
+	{ .name = "half updates", .granted = true, .breaks = 1, .passes = 2, .clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
 	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
 		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
 		{ .node = 1, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 } } },

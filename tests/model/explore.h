@@ -30,6 +30,7 @@ struct plan { /* of a client */
 	bool keeps_deadline; /* drops answers that come too late */
 	bool later;          /* asks when no restart is left to come */
 	uint8_t acquires, extends, releases, repeats;
+	uint8_t updates;     /* each sets the value if it is still the one of the acquire; of the other client's lock if it has none */
 };
 
 struct scope {
@@ -39,11 +40,12 @@ struct scope {
 	uint8_t restarts; /* of a node, without its memory */
 	uint8_t restarted; /* which one: 1, 2, ...; 0: any */
 	uint8_t breaks;   /* of a link: what is under way is lost */
+	bool granted;     /* the first client holds the key from the beginning */
 	bool walks;       /* too large for all of it: walks at random instead */
 	struct plan clients[CLIENTS];
 };
 
-enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK };
+enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK };
 struct choice {
 	enum choice_kind kind;
 	uint8_t a, b;
@@ -54,7 +56,7 @@ struct contender {
 	struct plan left;
 	enum client_state state;
 	uint8_t node, lock;
-	uint64_t asked, extending; /* request ids; 0: none */
+	uint64_t asked, extending, updating; /* request ids; 0: none */
 	int64_t asked_at, extend_at;
 	int64_t asked_event;
 	int64_t believed_from, believed_until; /* true time: the clients' clocks are exact, the nodes' are fast */
@@ -75,6 +77,7 @@ struct world {
 	struct acquired acquired[ACQUIRED_MAX];
 	uint32_t acquired_count;
 	uint8_t locks;
+	uint8_t updated; /* updates that were answered as done */
 	int64_t events;
 	uint64_t replies_seen;
 	const char *violation;
@@ -86,9 +89,10 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]);
 void world_apply(struct world *w, struct choice choice);
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size);
 
-/* ---- judge_world.c: mutual exclusion and the order of tokens; knows nothing of the core ---- */
+/* ---- judge_world.c: mutual exclusion, the order of tokens, one update that wins; knows nothing of the core ---- */
 void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until);
 void judge_ended(struct world *w, uint32_t client);
+void judge_updated(struct world *w, uint32_t client, const struct stage_reply *reply);
 void judge_now(struct world *w);
 
 /* ---- world_hash.c ---- */

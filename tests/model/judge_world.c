@@ -1,4 +1,4 @@
-/* What must always hold (docs/protocol.md, section 8, points 1 and 2), judged by what the clients were answered, in true time. */
+/* What must always hold (docs/protocol.md, section 8, points 1 and 2; section 2, Update), judged by what the clients were answered, in true time. */
 #include "check.h"
 #include "explore.h"
 
@@ -46,6 +46,17 @@ void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t un
 	w->acquired[w->acquired_count++] = (struct acquired){ .client = (uint8_t)client, .lock = c->lock, .token = token,
 		.asked_event = c->asked_event, .answered_event = w->events, .began = w->stage->now, .ended = INT64_MAX };
 	judge_tokens(w);
+}
+
+/* All updates expect the value of the acquire, which is empty; a client's value is its number. */
+void judge_updated(struct world *w, uint32_t client, const struct stage_reply *reply) {
+	if (reply->r.error == PAWL_OK && ++w->updated > 1) {
+		w->violation = "two updates found the same value and replaced it";
+	} else if (reply->r.error == PAWL_EMISMATCH && reply->value.size == 0) {
+		w->violation = "a mismatch shows the value that was expected";
+	} else if (reply->r.error == PAWL_EMISMATCH && w->clients[client].left.updates == 0 && reply->value.bytes[0] == (char)('1' + client)) {
+		w->violation = "an update failed on what it wrote itself";
+	}
 }
 
 void judge_now(struct world *w) {

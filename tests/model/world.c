@@ -7,32 +7,6 @@
 #define LEASE (200 * SPAN_MS)
 #define PASS (LEASE / 4 - SPAN_MS / 4) /* four of them end between the belief's end with and without the drift */
 
-struct world *world_new(const struct scope *scope, const struct allocator *memory) {
-	struct stage_options o = stage_options_plain();
-	o.own = o.core = memory;
-	o.max_lease = LEASE;
-	o.limits.released = 4;
-	o.replies = 4;
-	o.unchecked = true; /* once after each event, below */
-	struct world *w = alloc_new(memory, sizeof *w);
-	CHECK(w != NULL);
-	w->stage = stage_new(&o);
-	for (uint32_t i = 0; i < NODES; i++) { /* the masters are as fast as they may be */
-		w->stage->nodes[i].rate_ppb = i == 0 ? 0 : 9000000;
-		CHECK(stage_start(w->stage, i));
-	}
-	for (uint32_t i = 0; i < NODES; i++) {
-		CHECK(stage_until_voting(w->stage, i, SPAN_S));
-	}
-	stage_wait(w->stage, LEASE);
-	w->left = *scope;
-	for (uint32_t i = 0; i < CLIENTS; i++) {
-		w->clients[i].left = scope->clients[i];
-		w->clients[i].node = scope->clients[i].node;
-	}
-	return w;
-}
-
 /* ---- what may happen ---- */
 
 static void add(struct choice out[CHOICES_MAX], uint32_t *n, enum choice_kind kind, uint32_t a, uint32_t b) {
@@ -49,6 +23,9 @@ static void client_choices(const struct world *w, uint32_t i, struct choice out[
 	}
 	if (c->state == CLIENT_HOLDS && !c->extending && c->left.extends && (believes || !c->left.keeps_deadline)) {
 		add(out, n, CHOICE_EXTEND, i, 0);
+	}
+	if (c->left.updates && !c->updating && w->clients[0].state == CLIENT_HOLDS) {
+		add(out, n, CHOICE_UPDATE, i, 0);
 	}
 	if (c->state == CLIENT_HOLDS && c->left.releases) {
 		add(out, n, CHOICE_RELEASE, i, 0);
@@ -126,9 +103,26 @@ static void client_release(struct world *w, uint32_t i) {
 	stage_ask(w->stage, c->node, r);
 }
 
-static void hear(struct world *w, const struct core_reply *r) {
+static void client_update(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	const char value[] = { (char)('1' + i), 0 };
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(w->clients[0].lock));
+	r.client = i + 1;
+	r.value = slice_str(value);
+	r.expect_value = true;
+	c->left.updates--;
+	c->updating = w->stage->requests + 1;
+	stage_ask(w->stage, c->node, r);
+}
+
+static void hear(struct world *w, const struct stage_reply *reply) {
+	const struct core_reply *r = &reply->r;
 	for (uint32_t i = 0; i < CLIENTS; i++) {
 		struct contender *c = &w->clients[i];
+		if (c->updating && r->id == c->updating) {
+			c->updating = 0;
+			judge_updated(w, i, reply);
+		}
 		if (c->state == CLIENT_ASKED && r->id == c->asked) {
 			c->state = r->error == PAWL_OK ? CLIENT_HOLDS : CLIENT_IDLE;
 			if (r->error == PAWL_OK) {
@@ -152,7 +146,7 @@ static void hear(struct world *w, const struct core_reply *r) {
 
 static void hear_all(struct world *w) {
 	for (; w->replies_seen < w->stage->reply_count; w->replies_seen++) {
-		hear(w, &w->stage->replies[w->replies_seen % w->stage->options.replies].r);
+		hear(w, &w->stage->replies[w->replies_seen % w->stage->options.replies]);
 	}
 }
 
@@ -175,6 +169,38 @@ static void quiet(struct world *w) {
 	}
 }
 
+struct world *world_new(const struct scope *scope, const struct allocator *memory) {
+	struct stage_options o = stage_options_plain();
+	o.own = o.core = memory;
+	o.max_lease = LEASE;
+	o.limits.released = 4;
+	o.replies = 4;
+	o.unchecked = true; /* once after each event, below */
+	struct world *w = alloc_new(memory, sizeof *w);
+	CHECK(w != NULL);
+	w->stage = stage_new(&o);
+	for (uint32_t i = 0; i < NODES; i++) { /* the masters are as fast as they may be */
+		w->stage->nodes[i].rate_ppb = i == 0 ? 0 : 9000000;
+		CHECK(stage_start(w->stage, i));
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		CHECK(stage_until_voting(w->stage, i, SPAN_S));
+	}
+	stage_wait(w->stage, LEASE);
+	w->left = *scope;
+	for (uint32_t i = 0; i < CLIENTS; i++) {
+		w->clients[i].left = scope->clients[i];
+		w->clients[i].node = scope->clients[i].node;
+	}
+	if (scope->granted) {
+		client_ask(w, 0);
+		stage_settle(w->stage);
+		hear_all(w);
+		CHECK(w->clients[0].state == CLIENT_HOLDS);
+	}
+	return w;
+}
+
 /* ---- moving ---- */
 
 static void restart(struct world *w, uint32_t node) {
@@ -184,7 +210,7 @@ static void restart(struct world *w, uint32_t node) {
 		struct contender *c = &w->clients[i];
 		if (c->node == node) {
 			c->node = (uint8_t)((node + 1) % NODES);
-			c->extending = 0;
+			c->extending = c->updating = 0;
 			c->state = c->state == CLIENT_ASKED ? CLIENT_BROKEN : c->state;
 		}
 	}
@@ -198,6 +224,7 @@ void world_apply(struct world *w, struct choice choice) {
 	case CHOICE_ASK: client_ask(w, choice.a); break;
 	case CHOICE_EXTEND: client_extend(w, choice.a); break;
 	case CHOICE_RELEASE: client_release(w, choice.a); break;
+	case CHOICE_UPDATE: client_update(w, choice.a); break;
 	case CHOICE_PASS:
 		w->left.passes--;
 		stage_jump(w->stage, PASS);
@@ -217,7 +244,7 @@ void world_apply(struct world *w, struct choice choice) {
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "time passes", "restart", "break" };
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "update", "time passes", "restart", "break" };
 	uint64_t kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
 	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {

@@ -40,6 +40,7 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_ballot(h, r->prepared);
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
+	mix_bytes(h, r->bytes, (size_t)r->owner_size + r->identity_size + r->value_size);
 }
 
 static void hash_more(uint64_t *h, const struct key_more *more) {
@@ -103,8 +104,11 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	mix_time(h, op->arrived);
 	mix_time(h, op->until);
 	hash_votes(h, core, op);
+	mix_ballot(h, op->ballot);
+	mix_ballot(h, op->seen);
+	mix(h, (uint64_t)op->error);
 	if (op->record) {
-		mix(h, op->record->token);
+		hash_record(h, op->record);
 	}
 	for (const struct list *n = list_first(&op->callers); n; n = list_after(&op->callers, n)) {
 		mix(h, CONTAINER_OF(n, struct caller, link)->id);
@@ -166,8 +170,10 @@ static void hash_core(uint64_t *h, const struct core *core) {
 
 static void hash_contender(uint64_t *h, const struct contender *c) {
 	mix(h, (uint64_t)c->state | (uint64_t)c->node << 8 | (uint64_t)c->lock << 16 | (uint64_t)c->left.acquires << 24 |
-		(uint64_t)c->left.extends << 32 | (uint64_t)c->left.releases << 40 | (uint64_t)c->left.repeats << 48);
+		(uint64_t)c->left.extends << 32 | (uint64_t)c->left.releases << 40 | (uint64_t)c->left.repeats << 48 |
+		(uint64_t)c->left.updates << 56);
 	mix(h, c->asked);
+	mix(h, c->updating);
 	mix(h, c->extending);
 	mix(h, (uint64_t)c->asked_at);
 	mix(h, (uint64_t)c->extend_at);
@@ -193,7 +199,7 @@ uint64_t world_hash(const struct world *w) {
 	uint64_t h = 0x243f6a8885a308d3u;
 	const struct stage *s = w->stage;
 	mix(&h, (uint64_t)s->now);
-	mix(&h, (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks);
+	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks);
 	for (uint32_t i = 0; i < NODES; i++) {
 		hash_core(&h, s->nodes[i].core);
 		for (uint32_t j = 0; j < NODES; j++) {
