@@ -12,7 +12,11 @@ if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 
 title() { printf '\n%s%5.1f s  %s%s\n' "$bold" "$(printf '%d.%d' $(($(now_ms) / 1000)) $(($(now_ms) % 1000 / 100)))" "$1" "$plain"; }
 tell() { printf '         %s\n' "$*"; }
-command_line() { tell "\$ pawl $(printf '%q ' "$@")"; }
+command_line() {
+	local text
+	text=$(printf ' %q' "$@")
+	tell "\$ pawl$text"
+}
 indent() { sed 's/^/         | /'; }
 
 # Says what went wrong, with the last lines of the logs. The EXIT trap stops the nodes.

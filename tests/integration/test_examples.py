@@ -57,6 +57,16 @@ class Program:
             self.end()
 
 
+class Readme(unittest.TestCase):
+    def test_its_c_program_compiles_as_it_is_printed(self):
+        top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        with open(os.path.join(top, "README.md"), encoding="utf-8") as f:
+            program = f.read().split("```c\n")[1].split("```")[0]
+        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-",
+                               "-I", os.path.join(top, "include")], input=program, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 class Examples(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster(PAWLD)
