@@ -73,8 +73,7 @@ void break_judge(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_SECOND) {
 		if (acks >= core->quorum || over || acks + open < core->quorum) {
 			answer_all(core, op, acks >= core->quorum ? PAWL_OK : PAWL_ENOQUORUM);
-			op_linger(core, op);
-			linger_settle(core, op);
+			linger_begin(core, op);
 		}
 		return;
 	}

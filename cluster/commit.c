@@ -78,13 +78,7 @@ static void held(struct core *core, struct op *op) {
 	}
 	belief_set(core, op->lock_id, deadline, op->token);
 	op->until = deadline;
-	op_linger(core, op);
-	for (uint32_t i = 0; i < core->masters; i++) { /* those that refused its token as stale are taught */
-		if (op->votes[i].state == VOTE_STALE) {
-			linger_teach(core, op, i);
-		}
-	}
-	linger_settle(core, op);
+	linger_begin(core, op);
 }
 
 void commit_judge(struct core *core, struct op *op, bool over) {

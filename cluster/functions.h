@@ -37,7 +37,7 @@ int released_init(struct core *core);
 void released_done(struct core *core);
 void released_add(struct core *core, struct id128 lock_id, bool barred_only);
 bool released_has(const struct core *core, struct id128 lock_id);
-bool released_barred(const struct core *core, struct id128 lock_id); /* barred or released */
+struct released *released_find(const struct core *core, struct id128 lock_id); /* released, or only barred; NULL: neither */
 
 /* ---- rules.c: R1 to R5 as pure decisions ---- */
 enum status rule_votes(const struct core *core);
@@ -167,7 +167,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 void commit_judge(struct core *core, struct op *op, bool over);
 void attempt_fail(struct core *core, struct op *op, int error);
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
-void linger_teach(struct core *core, struct op *op, uint32_t slot);
+void linger_begin(struct core *core, struct op *op);  /* may free it */
 void linger_settle(struct core *core, struct op *op); /* may free it */
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void linger_peer_changed(struct core *core, struct op *op, uint32_t peer);

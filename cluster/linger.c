@@ -27,7 +27,7 @@ void linger_settle(struct core *core, struct op *op) {
 }
 
 /* The record with its remaining time, accepted like an extension. */
-void linger_teach(struct core *core, struct op *op, uint32_t slot) {
+static void teach(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	m.token = op->token;
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, op->lease)) / SPAN_US);
@@ -43,17 +43,34 @@ static void send_again(struct core *core, struct op *op, uint32_t slot) {
 	op_ask(core, op, slot, &m);
 }
 
-/* A link is up again, or the master votes now. */
-void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
-	if (peer >= core->masters || !peer_votes(core, peer) || op->votes[peer].state != VOTE_GONE) {
+/* Those that missed it and can be reached by now; of an acquire also those that refused its token as stale. */
+static void catch_up(struct core *core, struct op *op, uint32_t peer) {
+	enum vote_state s = op->votes[peer].state;
+	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE)) {
 		return;
 	}
 	switch (op->kind) {
-	case CORE_ACQUIRE: linger_teach(core, op, peer); break;
+	case CORE_ACQUIRE: teach(core, op, peer); break;
 	case CORE_RELEASE: case CORE_BREAK: send_again(core, op, peer); break;
 	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: break;
 	}
+}
+
+/* The operation has been answered. A master may have come back while the others' answers were waited for. */
+void linger_begin(struct core *core, struct op *op) {
+	op_linger(core, op);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		catch_up(core, op, i);
+	}
 	linger_settle(core, op);
+}
+
+/* A link is up again, or the master votes now. */
+void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
+	if (peer < core->masters) {
+		catch_up(core, op, peer);
+		linger_settle(core, op);
+	}
 }
 
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
@@ -63,7 +80,7 @@ void linger_answer(struct core *core, struct op *op, uint32_t from, const struct
 	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
 		v->state = VOTE_GONE;
 	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_STALE) {
-		linger_teach(core, op, from);
+		teach(core, op, from);
 	} else {
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
 	}

@@ -26,8 +26,7 @@ void release_judge(struct core *core, struct op *op, bool over) {
 		r->released = op->had_any;
 		r->acks = acks;
 	}
-	op_linger(core, op);
-	linger_settle(core, op);
+	linger_begin(core, op);
 }
 
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {

@@ -107,6 +107,22 @@ static void a_release_reaches_a_master_that_was_stopped_and_started_meanwhile(vo
 	assert_false(has(s, 2, "k", stage_lock(1)));
 }
 
+static void a_release_reaches_a_master_that_comes_back_before_it_is_answered(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_break(s, 0, 2);
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
+	uint64_t id = stage_ask(s, 0, stage_request(CORE_RELEASE, "k", stage_lock(1)));
+	stage_mend(s);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	assert_true(has(s, 2, "k", stage_lock(1)));
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	assert_true(answered(s, id));
+	assert_false(has(s, 2, "k", stage_lock(1)));
+}
+
 static void waits_are_answered_when_their_node_is_stopped(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -227,6 +243,7 @@ int main(void) {
 		NAMED(a_coordinator_that_is_lost_with_two_in_the_queue_leaves_nothing_behind),
 		NAMED(who_has_a_turn_asks_a_master_that_comes_back_at_once),
 		NAMED(a_release_reaches_a_master_that_was_stopped_and_started_meanwhile),
+		NAMED(a_release_reaches_a_master_that_comes_back_before_it_is_answered),
 		NAMED(waits_are_answered_when_their_node_is_stopped),
 		cmocka_unit_test_setup_teardown(an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost, setup_five, named_teardown),
 		NAMED(a_quorum_read_asks_again_before_it_says_free_of_what_somebody_reported),
