@@ -1,12 +1,8 @@
 /* belief.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so, and for good. */
 #include "state.h"
 
-static uint64_t hash_of(const struct core *core, struct id128 lock_id) {
-	return siphash(core->hash_key, lock_id.b, sizeof lock_id.b);
-}
-
 static struct belief *find(struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->beliefs, hash_of(core, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->beliefs, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
 		struct belief *b = CONTAINER_OF(n, struct belief, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -30,7 +26,7 @@ void belief_set(struct core *core, struct id128 lock_id, struct instant deadline
 			return;
 		}
 		b->lock_id = lock_id;
-		map_insert(&core->beliefs, &b->node, hash_of(core, lock_id));
+		map_insert(&core->beliefs, &b->node, hash_lock_id(core, lock_id));
 		core->belief_count++;
 	}
 	b->deadline = deadline;

@@ -48,7 +48,7 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->left_us)));
-		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_barred(core, m->lock_id);
+		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_find(core, m->lock_id);
 		r->sources = (uint16_t)(r->sources | 1u << source);
 		master_raise_clock(core, r->token);
 		master_raise_clock(core, r->noted);

@@ -4,7 +4,7 @@
 #define POOL_MAX 1024
 
 static uint64_t hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
-	return siphash(core->hash_key, lock_id.b, sizeof lock_id.b) ^ key.size;
+	return hash_lock_id(core, lock_id) ^ key.size;
 }
 
 static uint64_t hash_number(uint64_t n) {

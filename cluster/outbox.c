@@ -73,22 +73,23 @@ static void queue_clear(struct queue *q) {
 	arena_reset(&q->bytes);
 }
 
+/* Bytes that the message's kind carries, in the queue's own memory. */
+static bool keep(struct queue *q, uint32_t carried, struct slice *bytes) {
+	return carried == 0 || bytes->size == 0 || arena_copy(&q->bytes, *bytes, bytes) == 0;
+}
+
 static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
 	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count, sizeof *q->messages)) {
 		return false;
 	}
-	struct message copy = *m;
+	struct message *copy = &q->messages[q->count];
 	const uint32_t fields = message_fields(m->kind);
-	struct { uint32_t field; const struct slice *from; struct slice *to; } parts[] = {
-		{ F_KEY, &m->key, &copy.key }, { F_OWNER, &m->owner, &copy.owner }, { F_IDENTITY, &m->identity, &copy.identity },
-		{ F_VALUE, &m->value, &copy.value }, { F_BLOB, &m->blob, &copy.blob },
-	};
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		if ((fields & parts[i].field) && parts[i].from->size && arena_copy(&q->bytes, *parts[i].from, parts[i].to) != 0) {
-			return false;
-		}
+	*copy = *m;
+	if (!(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
+		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob))) {
+		return false;
 	}
-	q->messages[q->count++] = copy;
+	q->count++;
 	return true;
 }
 

@@ -18,13 +18,8 @@ void released_done(struct core *core) {
 	}
 }
 
-/* Clients choose lock_ids: the hash is keyed, so that nobody can choose a chain. */
-static uint64_t hash_of(const struct core *core, struct id128 lock_id) {
-	return siphash(core->hash_key, lock_id.b, sizeof lock_id.b);
-}
-
-static struct released *find(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->ring_map, hash_of(core, lock_id)); n; n = map_next(n)) {
+struct released *released_find(const struct core *core, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->ring_map, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
 		struct released *r = CONTAINER_OF(n, struct released, node);
 		if (id128_equal(r->lock_id, lock_id)) {
 			return r;
@@ -34,7 +29,7 @@ static struct released *find(const struct core *core, struct id128 lock_id) {
 }
 
 void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
-	struct released *r = find(core, lock_id);
+	struct released *r = released_find(core, lock_id);
 	if (r) {
 		r->barred_only = r->barred_only && barred_only;
 		return;
@@ -47,14 +42,10 @@ void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
 	r->used = true;
 	r->lock_id = lock_id;
 	r->barred_only = barred_only;
-	map_insert(&core->ring_map, &r->node, hash_of(core, lock_id));
+	map_insert(&core->ring_map, &r->node, hash_lock_id(core, lock_id));
 }
 
 bool released_has(const struct core *core, struct id128 lock_id) {
-	const struct released *r = find(core, lock_id);
+	const struct released *r = released_find(core, lock_id);
 	return r && !r->barred_only;
-}
-
-bool released_barred(const struct core *core, struct id128 lock_id) {
-	return find(core, lock_id) != NULL;
 }

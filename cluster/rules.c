@@ -8,10 +8,8 @@ enum status rule_votes(const struct core *core) {
 
 /* R3: the lock_id must not be among the released. A broken one may not be lengthened by a repeat either. */
 static enum status rule_released(const struct core *core, struct id128 lock_id) {
-	if (released_has(core, lock_id)) {
-		return STATUS_RELEASED;
-	}
-	return released_barred(core, lock_id) ? STATUS_BARRED : STATUS_OK;
+	const struct released *r = released_find(core, lock_id);
+	return r == NULL ? STATUS_OK : r->barred_only ? STATUS_BARRED : STATUS_RELEASED;
 }
 
 /* R5: the duration must not exceed max_lease. */

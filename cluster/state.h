@@ -244,7 +244,7 @@ struct persisting { /* a state that the driver took to write */
 	bool pledged, voted;
 };
 
-enum ring_default { RELEASED_DEFAULT = 1 << 16, LINGERING_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
+enum ring_default { RELEASED_DEFAULT = 1 << 14, LINGERING_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
 
 struct core {
 	struct allocator alloc; /* counts and limits */
@@ -318,6 +318,20 @@ struct core {
 /* A time from the wire: whatever a peer says, it saturates. */
 static inline span_ns span_from_us(uint64_t us) {
 	return us > (uint64_t)(SPAN_MAX / SPAN_US) ? SPAN_MAX : (span_ns)us * SPAN_US;
+}
+
+/* lock_ids look random, but clients choose them: a keyed hash, so that nobody can choose a chain, of two words (the folded
+ * multiplication of wyhash), because every message looks one up more than once. */
+static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide)a * b;
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_id) {
+	uint64_t w[2];
+	memcpy(w, lock_id.b, sizeof w);
+	return hash_fold(hash_fold(w[0] ^ core->hash_key.k0, w[1] ^ core->hash_key.k1) ^ core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
 }
 
 static inline bool core_votes(const struct core *core) {
