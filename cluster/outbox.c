@@ -5,6 +5,7 @@
 #include "buffer.h"
 
 #define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
+#define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17) /* the same for messages that carry no bytes */
 #define OUT_REPLY_BYTES_MAX ((size_t)256 << 20)
 
 struct queue {
@@ -98,7 +99,8 @@ void out_send(struct core *core, uint32_t peer, const struct message *m) {
 	if (peer != core->self && !core->peers[peer].up) {
 		return;
 	}
-	if (!queue_add(core, &core->out->peers[peer], m)) {
+	struct queue *q = &core->out->peers[peer];
+	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
 		COUNT(core, no_memory);
 		if (peer != core->self) {
 			out_reset(core, peer);
