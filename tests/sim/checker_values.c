@@ -154,7 +154,7 @@ void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op) 
 	struct lock_state *lock = &c->locks[op->op.lock];
 	struct value_op *v = add_op(lock, id, op->invoked);
 	if (v) {
-		v->value = op->op.op == CORE_ACQUIRE ? lock->value : op->op.value;
+		v->value = op->op.value;
 		v->expect = op->op.op == CORE_ACQUIRE ? CHECKER_NO_VALUE : op->op.expect;
 	}
 }
