@@ -14,7 +14,8 @@ static void start_again(void *ctx, uint64_t arg) {
 }
 
 static void start_later(struct run *run, uint32_t node) {
-	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, run->profile.down_max), start_again, run, node);
+	span_ns down = run->profile.down_long && prng_chance(&run->prng, 1, 3) ? run->profile.down_long : run->profile.down_max;
+	sim_at(run->sim, sim_now(run->sim) + run_scale(run, SPAN_MS, down), start_again, run, node);
 }
 
 static void kill(struct run *run, uint32_t node) {

@@ -155,6 +155,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		p->fault_weight[FAULT_KILL] = 4;
 		p->fault_weight[FAULT_KILL_SOME] = 3;
 		break;
+	case THEME_overlap:
 	case THEME_moving:
 	case THEME_late:
 	case THEME_repeats:
@@ -230,6 +231,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_targeted:
 	case THEME_disks:
 	case THEME_contested:
+	case THEME_overlap:
 	case THEME_moving:
 	case THEME_late:
 	case THEME_repeats:

@@ -22,6 +22,7 @@
 	X(moving)    /* short leases whose quorum moves: extensions reach some, late, and waiters press */ \
 	X(late)      /* masters restart right after they accepted, answers are about a round late */ \
 	X(repeats)   /* requests are repeated at other nodes long before and after their answers */ \
+	X(overlap)   /* promises end with broken links while the commit that rests on them is still on its way */ \
 	X(disks)     /* slow and failing disks, ceilings */ \
 	X(limits)    /* small tables, strangers' identities */ \
 	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */
@@ -76,6 +77,7 @@ struct profile {
 	uint32_t fault_weight[FAULTS];
 	span_ns fault_every; /* mean; 0: never */
 	span_ns down_max, cut_max, pause_max;
+	span_ns down_long; /* some stay down for up to this; 0: none */
 	span_ns disk_slow; /* until the heal every write takes up to this; 0: as sim.disk_max */
 	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
 	bool identities;

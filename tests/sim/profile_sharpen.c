@@ -108,6 +108,28 @@ static void sharpen_repeats(struct profile *p, struct prng *r) {
 	p->adversary.late_max = p->sim.request_timeout;
 }
 
+/* A link breaks behind the promise, the commit to another master is slow, and somebody else is in and out meanwhile. */
+static void sharpen_overlap(struct profile *p, struct prng *r) {
+	dense(p, r);
+	p->keys = 1;
+	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
+	p->clients = 3 + weight(r, 2);
+	p->sim.delay_max = 300 * SPAN_US;
+	p->sim.max_lease = p->lease_max = prng_between(r, 40 * SPAN_MS, 200 * SPAN_MS);
+	p->think_max = SPAN_MS;
+	p->wait_percent = weight(r, 50);
+	p->repeat_percent = 60;
+	p->hold_weight[HABIT_RELEASE] = 60;
+	p->fault_weight[FAULT_CLOSE] = 10;
+	p->fault_weight[FAULT_CUT] = weight(r, 2);
+	p->fault_every = prng_between(r, 2 * SPAN_MS, 15 * SPAN_MS);
+	p->cut_max = 2 * p->sim.request_timeout;
+	p->adversary.kinds = KIND(COMMIT);
+	p->adversary.action = prng_chance(r, 1, 2) ? SIM_TARGET_DELAY : SIM_TARGET_LATE;
+	p->adversary.target_ppm = 200000 + weight(r, 300000);
+	p->adversary.target_max = p->sim.request_timeout;
+}
+
 /* Disks slower than everything else: what left before it was synced shows after the next start. */
 static void sharpen_disks(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 1, 1, 2, 3, 3 };
@@ -121,6 +143,7 @@ static void sharpen_disks(struct profile *p, struct prng *r) {
 	p->sim.promise_timeout = 2 * p->sim.request_timeout;
 	p->fault_every = prng_between(r, 200 * SPAN_MS, 1500 * SPAN_MS);
 	p->down_max = prng_between(r, 2 * SPAN_MS, 50 * SPAN_MS);
+	p->down_long = prng_chance(r, 1, 2) ? 4 * p->sim.max_lease : 0;
 	p->think_max = 20 * SPAN_MS;
 	p->keys = 1 + weight(r, 1);
 	p->hold_weight[HABIT_RELEASE] = 20;
@@ -153,6 +176,9 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 		break;
 	case THEME_late:
 		sharpen_late(p, r);
+		break;
+	case THEME_overlap:
+		sharpen_overlap(p, r);
 		break;
 	case THEME_repeats:
 		sharpen_repeats(p, r);
