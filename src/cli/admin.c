@@ -92,8 +92,10 @@ static const char drain_help[] =
 	"Example:\n"
 	"  pawl drain b --endpoints a:7117,b:7117,c:7117 && ssh b systemctl restart pawld\n";
 
-/* A client that talks to this one endpoint only, if the node there is the one that is meant. */
-static struct pawl *connect_if_named(const struct cli_command_line *line, const char *endpoint, const char *node) {
+static const char nowhere[] = "that node is at none of the endpoints; ";
+
+/* A client that talks to this one endpoint only, if the node there is the one that is meant; `found` gets what else there is. */
+static struct pawl *connect_if_named(const struct cli_command_line *line, const char *endpoint, const char *node, FILE *found) {
 	struct cli_command_line one = *line;
 	one.endpoints = endpoint;
 	struct pawl *client = cli_connect(&one);
@@ -101,18 +103,19 @@ static struct pawl *connect_if_named(const struct cli_command_line *line, const 
 	struct pawl_result *result = cli_call(client, &ping);
 	bool same = !result->error && strcmp(result->node, node) == 0;
 	if (!same) {
-		fprintf(stderr, "pawl drain: at %s: %s\n", endpoint, result->error ? result->message : result->node);
+		fprintf(found, "%s%s%s%s", ftell(found) > (long)strlen(nowhere) ? ", " : "", result->error ? "" : endpoint,
+			result->error ? "" : " is ", result->error ? result->message : result->node);
 		pawl_free(client);
 	}
 	pawl_result_free(result);
 	return same ? client : NULL;
 }
 
-static struct pawl *connect_named(const struct cli_command_line *line, const char *node) {
+static struct pawl *connect_named(const struct cli_command_line *line, const char *node, FILE *found) {
 	char *list = strdup(line->endpoints), *rest = list, *endpoint;
 	struct pawl *client = NULL;
 	while (!client && rest && (endpoint = strsep(&rest, ",")) != NULL) {
-		client = connect_if_named(line, endpoint, node);
+		client = connect_if_named(line, endpoint, node, found);
 	}
 	free(list);
 	return client;
@@ -120,10 +123,16 @@ static struct pawl *connect_named(const struct cli_command_line *line, const cha
 
 static int drain_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
-	struct pawl *client = connect_named(line, operands[0]);
+	char text[512] = "";
+	FILE *found = fmemopen(text, sizeof text - 1, "w"); /* what does not fit is left out */
+	if (!found) {
+		cli_misuse(line, "out of memory");
+	}
+	fputs(nowhere, found);
+	struct pawl *client = connect_named(line, operands[0], found);
+	fclose(found);
 	if (!client) {
-		struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = "that node is at none of the endpoints",
-			.endpoint = "", .field = "" };
+		struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text, .endpoint = "", .field = "" };
 		return cli_fail(line, &none, "drain", operands[0]);
 	}
 	const struct pawl_request request = { .method = PAWL_DRAIN };

@@ -217,7 +217,9 @@ class Locks(DevCase):
             self.assertEqual(json.loads(watch.stdout.readline())["state"], "voting")
 
     def test_drain_asks_only_the_node_that_is_named(self):
-        self.assertEqual(self.pawl("drain", "another").status, 3)
+        run = self.pawl("drain", "another")
+        self.assertEqual(run.status, 3)
+        self.assertIn(self.pawl("status", "--json").json["node"], run.err)  # who is there instead
         self.assertEqual(self.pawl("status", "--json").json["state"], "voting")
         self.succeeds(self.pawl("drain", self.pawl("status", "--json").json["node"]))
         self.assertNotEqual(self.pawl("status", "--json").json["state"], "voting")
