@@ -185,7 +185,7 @@ const uint64_t *core_counts(const struct core *core); /* COUNT_TOTAL of them, si
 
 enum core_note_kind { /* what an operator should read in the log */
 	NOTE_BORN,
-	NOTE_BIRTH_DIFFERS,  /* peer's pledge differs: `text` names what */
+	NOTE_BIRTH_DIFFERS,  /* peer's pledge differs: `text` names what; `value` 1: its cluster is born */
 	NOTE_BIRTH_STRANGER, /* peer's identity is not the one of the configuration: its state was lost or is another's */
 	NOTE_VOTING,         /* `text`: by birth, rejoining, waiting, or drain */
 	NOTE_RECOVERING,

@@ -13,7 +13,8 @@ void log_core_note(const struct core *core, const struct core_note *note) {
 		return;
 	case NOTE_BIRTH_DIFFERS:
 		log_event(LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
-			LOG_TEXT("remedy", "make [cluster] and [cluster.masters] the same on all nodes, empty every state_dir, start again: nothing was granted"));
+			LOG_TEXT("remedy", note->value ? "the cluster was born before: put back this node's own state_dir, and [cluster] as on the others; touch nothing there"
+				: "make [cluster] and [cluster.masters] the same on all nodes, empty every state_dir, start again: nothing was granted"));
 		return;
 	case NOTE_BIRTH_STRANGER:
 		log_event(LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),

@@ -1,5 +1,7 @@
 """A cluster of three masters: its operations, and what kills, stops and restarts cost."""
 
+import os
+import shutil
 import signal
 import subprocess
 import time
@@ -228,6 +230,21 @@ class Starting(unittest.TestCase):
             process.terminate()
             process.wait()
             process.stdout.close()
+
+
+class LostStateDirectory(unittest.TestCase):
+    def test_its_node_stays_outside_and_says_what_to_put_back(self):
+        with Cluster(PAWLD, cluster=SHORT) as cluster:
+            with cluster.client("a") as client:
+                lock = client.call("acquire", key="k", lease_ms=2000)
+                cluster.nodes["c"].kill()
+                shutil.rmtree(os.path.join(cluster.dir, "state-c"))
+                node = cluster.start("c")
+                node.wait_log(" birth_differs ", "born before", "state_dir")
+                with cluster.client("c") as stranger:
+                    self.assertEqual(stranger.call("status")["state"], "unconfigured")
+                    self.assertEqual(refusal(self, stranger, "get", key="k").code, "recovering")
+                client.call("extend", key="k", lock_id=lock["lock_id"], lease_ms=2000)
 
 
 if __name__ == "__main__":
