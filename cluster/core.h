@@ -72,7 +72,7 @@ struct core_request {
 	bool quorum;                         /* GET */
 	bool now;                            /* BREAK */
 	bool for_free;                       /* WAIT: for free, else for held */
-	bool expect_value, expect_seq;       /* UPDATE: which expectation, if any */
+	bool expect_value, expect_seq;       /* UPDATE: what is expected, if anything; with both set either will do */
 	struct slice expected;
 	struct ballot expected_seq;
 	struct slice after; /* LIST: first key is the first one after this; empty: from the start */

@@ -53,8 +53,8 @@ static void write_round(struct core *core, struct op *op) {
 
 /* The expectation is tested on the report with the highest ballot among q. */
 static void prepared(struct core *core, struct op *op) {
-	bool fits = (!op->expect_value || slice_equal(record_value(op->record), op->expected)) &&
-		(!op->expect_seq || ballot_compare(op->record->wrote, op->expected_seq) == 0);
+	bool fits = (!op->expect_value && !op->expect_seq) || (op->expect_value && slice_equal(record_value(op->record), op->expected)) ||
+		(op->expect_seq && ballot_compare(op->record->wrote, op->expected_seq) == 0);
 	if (!fits) {
 		COUNT(core, update_mismatch);
 		op->error = PAWL_EMISMATCH;

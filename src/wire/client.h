@@ -74,7 +74,7 @@ enum client_param {
 	CLIENT_HAS_TOKEN = 1 << 6,
 	CLIENT_HAS_DEADLINE_KEPT = 1 << 7,
 	CLIENT_HAS_LOCKS = 1 << 8,
-	CLIENT_HAS_EXPECT = 1 << 9,     /* update: `expect`, the present value */
+	CLIENT_HAS_EXPECT = 1 << 9,     /* update: `expect`, the present value, or its value_seq */
 	CLIENT_HAS_VALUE_SEQ = 1 << 10, /* update: `value_seq`, the present value's; not together with `expect` */
 	CLIENT_HAS_CONSISTENCY = 1 << 11,
 	CLIENT_HAS_PREFIX = 1 << 12,

@@ -82,11 +82,6 @@ static const char *take_value(struct unpack *u, struct client_request *r, int *e
 	return take_value_bytes(u, &r->core.value, error);
 }
 
-static const char *take_expect(struct unpack *u, struct client_request *r, int *error) {
-	r->core.expect_value = true;
-	return take_value_bytes(u, &r->core.expected, error);
-}
-
 static uint64_t param_be(const uint8_t *p, unsigned bytes) {
 	uint64_t value = 0;
 	for (unsigned i = 0; i < bytes; i++) {
@@ -95,18 +90,35 @@ static uint64_t param_be(const uint8_t *p, unsigned bytes) {
 	return value;
 }
 
-static const char *take_value_seq(struct unpack *u, struct client_request *r, int *error) {
-	static const char *const wrong = "must be a value_seq as it was answered (20 bytes, bin)";
-	struct slice s = { 0 };
-	if (take_bytes(u, SIZE_MAX, NULL, &s, error) || s.size != CLIENT_VALUE_SEQ_BYTES) {
-		return wrong;
+/* True: the bytes may be a value_seq, and are now also expected as one. */
+static bool take_seq(struct slice s, struct client_request *r) {
+	if (s.size != CLIENT_VALUE_SEQ_BYTES) {
+		return false;
 	}
 	struct ballot b = { param_be(s.data, 8), param_be(s.data + 8, 8), (uint32_t)param_be(s.data + 16, 4) };
 	if (b.clock > TOKEN_MAX) {
-		return wrong;
+		return false;
 	}
 	r->core.expect_seq = true;
 	r->core.expected_seq = b;
+	return true;
+}
+
+/* The present value, or a value_seq: bytes that may be either are met by either. */
+static const char *take_expect(struct unpack *u, struct client_request *r, int *error) {
+	const char *problem = take_value_bytes(u, &r->core.expected, error);
+	r->core.expect_value = true;
+	if (!problem) {
+		take_seq(r->core.expected, r);
+	}
+	return problem;
+}
+
+static const char *take_value_seq(struct unpack *u, struct client_request *r, int *error) {
+	struct slice s = { 0 };
+	if (take_bytes(u, SIZE_MAX, NULL, &s, error) || !take_seq(s, r)) {
+		return "must be a value_seq as it was answered (20 bytes, bin)";
+	}
 	return NULL;
 }
 

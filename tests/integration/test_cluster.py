@@ -53,6 +53,8 @@ class Operations(unittest.TestCase):
         seen = self.c.call("get", key="k2", consistency="quorum")
         self.assertEqual(seen["value"], b"two")
         self.a.call("update", key="k2", lock_id=got["lock_id"], value="three", value_seq=seen["value_seq"])
+        seq = self.a.call("update", key="k2", lock_id=got["lock_id"], value="four", expect="three")["value_seq"]
+        self.a.call("update", key="k2", lock_id=got["lock_id"], value="three", expect=seq)
 
     def test_many_leases_are_extended_by_one_request(self):
         locks = [{"key": "many%d" % i, "lock_id": self.a.call("acquire", key="many%d" % i, lease_ms=5000)["lock_id"],

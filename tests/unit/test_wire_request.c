@@ -81,6 +81,7 @@ static struct client_request random_request(struct request_test *t, size_t row, 
 	c->deadline_kept = has & CLIENT_HAS_DEADLINE_KEPT && prng_chance(p, 1, 2);
 	c->expect_value = (has & CLIENT_HAS_EXPECT) != 0;
 	c->expected = c->expect_value ? wire_bytes(p, 0, 300) : c->expected;
+	c->expected.size -= c->expected.size == CLIENT_VALUE_SEQ_BYTES; /* that many may be a value_seq, too */
 	c->expect_seq = (has & CLIENT_HAS_VALUE_SEQ) != 0;
 	c->expected_seq = c->expect_seq ? wire_ballot(p) : c->expected_seq;
 	c->quorum = has & CLIENT_HAS_CONSISTENCY && prng_chance(p, 1, 2);
@@ -280,6 +281,15 @@ static void wrong_types_and_ranges_name_field_and_remedy(void **state) {
 	ASSERT_BAD(t, "\x94\x00\x07\x05\x91\x80", "method", "string");
 }
 
+static void an_expectation_is_the_value_or_its_value_seq(void **state) {
+	struct request_test *t = *state;
+	assert_int_equal(DECODE(t, REQUEST("\xa6update", "\x84" KEY ID "\xa5value\xa1v\xa6" "expect\xc4\x14" "01234567890123456789")), 0);
+	assert_true(t->got.core.expect_value && t->got.core.expect_seq);
+	assert_true(t->got.core.expected_seq.boot == 0x36373839);
+	assert_int_equal(DECODE(t, REQUEST("\xa6update", "\x84" KEY ID "\xa5value\xa1v\xa6" "expect\xa1w")), 0);
+	assert_true(t->got.core.expect_value && !t->got.core.expect_seq);
+}
+
 static void only_one_expectation_may_be_given(void **state) {
 	struct request_test *t = *state;
 	ASSERT_BAD(t, REQUEST("\xa6update", "\x85" KEY ID "\xa5value\xa1v\xa6" "expect\xa1w\xa9value_seq\xc4\x14" "01234567890123456789"),
@@ -364,6 +374,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(unknown_methods_and_parameters_are_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_and_repeated_parameters_are_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_types_and_ranges_name_field_and_remedy, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_expectation_is_the_value_or_its_value_seq, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_one_expectation_may_be_given, setup, teardown),
 		cmocka_unit_test_setup_teardown(batches_are_checked_lock_by_lock, setup, teardown),
 		cmocka_unit_test_setup_teardown(values_that_are_too_long_are_too_large, setup, teardown),
