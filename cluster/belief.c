@@ -1,4 +1,5 @@
-/* belief.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so, and for good. */
+/* belief.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so (Time), and
+ * for good (section 2, Extend). */
 #include "state.h"
 
 static struct belief *find(struct core *core, struct id128 lock_id) {

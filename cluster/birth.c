@@ -14,7 +14,7 @@ static bool same_config(const struct config *a, const struct config *b) {
 
 static void tell(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
-	bool born = core->state != CORE_UNBORN;
+	bool born = core_born(core);
 	if (!born && !(core->durable.pledged && core->pledged_on_disk)) {
 		return;
 	}
@@ -140,10 +140,10 @@ static const char *difference(const struct config *a, const struct config *b) {
 void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	struct config theirs;
 	bool born = (m->flags & FLAG_BORN) != 0;
+	if (core_born(core) && !born) {
+		tell(core, from);
+	}
 	if (core->state != CORE_UNBORN) {
-		if (!born) {
-			tell(core, from);
-		}
 		return;
 	}
 	if (from >= core->masters || core->birth_stopped || config_decode(m->blob, &theirs) != 0) {

@@ -1,4 +1,5 @@
-/* core.c: the one entry. Expiry runs for the step's time first; then the event; then what the node says to itself. */
+/* core.c: the one entry. Expiry runs for the time of the step first (Time), so that whatever is looked at then is alive; then the event; then
+ * what the node says to itself. */
 #include "state.h"
 
 static uint64_t or_default(uint64_t value, uint64_t standard) {

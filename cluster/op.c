@@ -1,4 +1,5 @@
-/* op.c: what the coordinator's operations have in common: callers, rounds, votes, and the time after the answer. */
+/* op.c: what the coordinator's operations have in common: callers, rounds, votes, and the time after the answer. An answer counts once
+ * per master, only for the round under way, and only until request_timeout (section 1). */
 #include "state.h"
 
 #define POOL_MAX 1024

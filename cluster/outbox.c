@@ -189,7 +189,7 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
 		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size;
 	}
 	q->in_frame = n - q->sent;
-	*frame = (struct frame){ .epoch = core->state == CORE_UNBORN ? 0 : core->config.epoch, .config_hash = core->config_hash,
+	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0, .config_hash = core->config_hash,
 		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
 		.flags = core_votes(core) ? FRAME_VOTING : 0, .messages = q->messages + q->sent, .count = q->in_frame };
 	return true;

@@ -165,8 +165,8 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	if (!p->up || !id128_equal(frame->sender, p->id) || frame->boot != p->boot) {
 		return;
 	}
-	bool same = core->state != CORE_UNBORN && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
-	if (!same && !p->wrong_noted && core->state != CORE_UNBORN && frame->epoch != 0) {
+	bool same = core_born(core) && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	if (!same && !p->wrong_noted && core_born(core) && frame->epoch != 0) {
 		p->wrong_noted = true;
 		out_note(core, NOTE_WRONG_EPOCH, peer, frame->epoch, NULL, slice_of(NULL, 0));
 	}

@@ -114,9 +114,7 @@ struct vote {
 	enum vote_state state;
 	enum status status;
 	bool fresh; /* answered since the last renewal of a turn */
-	bool counts; /* read: its value counts as in Prepare */
 	uint64_t token, noted;
-	struct ballot wrote;
 };
 
 enum op_state {
@@ -268,7 +266,7 @@ struct core {
 	/* durable state */
 	struct durable durable; /* as wanted */
 	uint64_t persist_seq;   /* of `durable` */
-	uint64_t persist_taken, persist_done;
+	uint64_t persist_done;
 	struct persisting taken[4];
 	uint64_t ceiling_on_disk, boot_on_disk;
 	bool pledged_on_disk, voted_on_disk;
@@ -277,7 +275,7 @@ struct core {
 
 	/* recovery */
 	struct instant started, rejoin_at, vote_at, vote_began;
-	bool rejoining, birth_stopped, homes_stale;
+	bool birth_stopped, homes_stale;
 
 	/* timers */
 	struct wheel wheel;
@@ -332,6 +330,11 @@ static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_i
 	uint64_t w[2];
 	memcpy(w, lock_id.b, sizeof w);
 	return hash_fold(hash_fold(w[0] ^ core->hash_key.k0, w[1] ^ core->hash_key.k1) ^ core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* It is part of a cluster: epoch 1 or a later one has been written. Not before, whatever became of it since. */
+static inline bool core_born(const struct core *core) {
+	return core->config_hash != 0;
 }
 
 static inline bool core_votes(const struct core *core) {

@@ -17,7 +17,7 @@ static const char *waits_for(const struct core *core) {
 }
 
 void core_status(const struct core *core, struct instant now, struct core_status *s) {
-	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core->state == CORE_UNBORN ? 0 : core->config.epoch,
+	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core_born(core) ? core->config.epoch : 0,
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
 		.quorum = core->quorum, .keys = core->keys.count, .held = core->held_count, .promises = core->promise_count,
 		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,

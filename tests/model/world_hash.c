@@ -84,7 +84,7 @@ static void hash_key(uint64_t *h, const struct key *key) {
 static void hash_votes(uint64_t *h, const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct vote *v = &op->votes[i];
-		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->counts << 17);
+		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16);
 		mix(h, v->token);
 		mix(h, v->noted);
 	}

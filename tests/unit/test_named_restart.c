@@ -216,6 +216,26 @@ static void a_birth_waits_for_the_last_master(void **state) {
 	stage_free(s);
 }
 
+static void a_master_that_is_stopped_before_its_birth_does_not_claim_it(void **state) {
+	(void)state;
+	struct stage_options o = named_options();
+	struct stage *s = stage_new(&o);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, i, (i + 1) % 3, MESSAGE_PLEDGE, true);
+		stage_stop(s, i, (i + 2) % 3, MESSAGE_PLEDGE, true);
+		assert_true(stage_start(s, i));
+	}
+	stage_mend(s);
+	stage_settle(s);
+	assert_true(s->nodes[0].disk.pledged && s->nodes[1].disk.pledged);
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_DRAIN });
+	stage_stop(s, 0, 1, MESSAGE_PLEDGE, false);
+	stage_stop(s, 1, 0, MESSAGE_PLEDGE, false);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_status(s, 1).state, CORE_UNBORN); /* node 2 has not been heard */
+	stage_free(s);
+}
+
 static void a_birth_survives_a_crash_of_each_master_at_each_write(void **state) {
 	(void)state;
 	for (uint32_t crash = 0; crash < 12; crash++) {
@@ -317,6 +337,7 @@ int main(void) {
 		NAMED(a_drain_answers_those_who_wait),
 		NAMED(clocks_years_apart_change_nothing),
 		NAMED(a_master_that_slept_drops_its_links_unread),
+		cmocka_unit_test(a_master_that_is_stopped_before_its_birth_does_not_claim_it),
 		cmocka_unit_test(a_birth_with_different_timings_stops_and_says_so),
 		cmocka_unit_test(a_birth_waits_for_the_last_master),
 		cmocka_unit_test(a_birth_survives_a_crash_of_each_master_at_each_write),
