@@ -25,11 +25,14 @@ struct world {
 	struct config config;
 	struct durable durable;
 	struct message said[RING]; /* what it said to its peers, without the bytes: an answer may name a round under way */
+	uint32_t said_to[RING];
 	uint32_t said_count;
 	uint64_t requests, persist_seq;
 	uint8_t state[REQUESTS]; /* 1: asked, 2: answered */
-	bool persisting, drained;
+	bool persisting, good_disk;
 	uint64_t boots[3];
+	uint8_t pledge[CONFIG_BYTES_MAX]; /* what it pledged at its birth */
+	size_t pledge_size;
 };
 
 static uint8_t next(struct world *w) {
@@ -91,8 +94,11 @@ static void fill_pledge(struct world *w, struct message *m, uint8_t *bytes) {
 	c.epoch = 1;
 	c.max_lease += next_of(w, 4) == 0 ? SPAN_S : 0;
 	m->blob = slice_of(bytes, config_encode(&c, bytes));
-	if (next_of(w, 4) == 0) {
+	uint64_t how = next_of(w, 4);
+	if (how == 0) {
 		m->blob = pick_text(w);
+	} else if (how > 1 && w->pledge_size) {
+		m->blob = slice_of(w->pledge, w->pledge_size);
 	}
 }
 
@@ -129,6 +135,20 @@ static struct message pick_message(struct world *w, uint8_t *bytes) {
 
 static void step(struct world *w, const struct core_event *event);
 
+static uint64_t clock_of(const struct world *w) {
+	struct core_status status;
+	core_status(w->core, w->now, &status);
+	return status.clock < TOKEN_MAX ? status.clock : TOKEN_MAX;
+}
+
+static void send_frame(struct world *w, uint32_t peer, const struct message *messages, size_t count, bool right) {
+	uint8_t odd = right ? 0 : next(w);
+	struct frame frame = { .epoch = odd == 1 ? 2 : w->config.epoch, .config_hash = odd == 2 ? 5 : config_hash(&w->config),
+		.sender = w->config.nodes[odd == 3 ? 0 : peer].id, .boot = odd == 4 ? 9 : w->boots[peer], .clock = right ? clock_of(w) : pick_number(w),
+		.flags = odd & 0x80 ? 0 : FRAME_VOTING, .messages = messages, .count = count };
+	step(w, &(struct core_event){ .kind = CORE_FRAME, .peer = peer, .frame = &frame });
+}
+
 static void say(struct world *w, uint32_t peer) {
 	static uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message messages[MESSAGES];
@@ -136,11 +156,43 @@ static void say(struct world *w, uint32_t peer) {
 	for (size_t i = 0; i < count; i++) {
 		messages[i] = pick_message(w, bytes);
 	}
-	uint8_t odd = next(w);
-	struct frame frame = { .epoch = odd == 1 ? 2 : w->config.epoch, .config_hash = odd == 2 ? 5 : config_hash(&w->config),
-		.sender = w->config.nodes[odd == 3 ? 0 : peer].id, .boot = odd == 4 ? 9 : w->boots[peer], .clock = pick_number(w),
-		.flags = odd & 0x80 ? 0 : FRAME_VOTING, .messages = messages, .count = count };
-	step(w, &(struct core_event){ .kind = CORE_FRAME, .peer = peer, .frame = &frame });
+	send_frame(w, peer, messages, count, false);
+}
+
+/* What a master that has the key would say. */
+static struct message likely_message(struct world *w, uint8_t b) {
+	uint64_t clock = clock_of(w);
+	return (struct message){ .status = b & 1 ? (enum status)next_of(w, STATUS_MAX + 1) : STATUS_OK, .flags = b & 2 ? 0 : FLAG_HAD | FLAG_COUNTS,
+		.key = slice_str("k"), .lock_id = { { (uint8_t)(b >> 4 & 3) } }, .token = clock, .noted = b & 4 ? clock : 0, .clock = clock,
+		.lease_us = 500000, .left_us = 500000, .ballot = { clock, b >> 2 & 1, 1 }, .prepared = { clock, b >> 3 & 1, 1 },
+		.value = slice_str("value") };
+}
+
+/* One of the latest things it said is answered as a master would. */
+static void answer(struct world *w) {
+	uint8_t b = next(w), c = next(w);
+	static uint8_t bytes[CONFIG_BYTES_MAX];
+	static const enum message_kind snapshot[] = { MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_RELEASED, MESSAGE_SNAPSHOT_CHUNK, MESSAGE_SNAPSHOT_END };
+	const uint32_t back = 1 + b % 8;
+	if (w->said_count < back) {
+		return;
+	}
+	uint32_t at = (w->said_count - back) % RING;
+	const struct message *asked = &w->said[at];
+	struct message m = c >= 224 ? pick_message(w, bytes) : likely_message(w, c);
+	m.round = asked->round;
+	m.lock_id = id128_zero(asked->lock_id) ? m.lock_id : asked->lock_id;
+	if (asked->kind == MESSAGE_SNAPSHOT) {
+		m.kind = snapshot[b >> 3 & 3];
+	} else if (asked->kind == MESSAGE_ENQUEUE) {
+		m.kind = b & 8 ? MESSAGE_TURN : MESSAGE_ENQUEUE_ANSWER;
+	} else if (asked->kind < MESSAGE_SNAPSHOT || asked->kind == MESSAGE_PING) {
+		m.kind = (enum message_kind)(asked->kind + 1); /* an answer has the number after its request's */
+	} else {
+		m.kind = asked->kind;
+		m.blob = slice_of(w->pledge, w->pledge_size);
+	}
+	send_frame(w, w->said_to[at], &m, 1, c < 240);
 }
 
 /* ---- what clients ask ---- */
@@ -151,11 +203,21 @@ static void ask(struct world *w) {
 		return;
 	}
 	uint8_t flags = next(w);
-	struct core_request r = { .id = ++w->requests, .client = 1 + next_of(w, 3), .op = (enum core_op)next_of(w, CORE_BREAK + 1),
-		.key = pick_key(w), .lock_id = pick_id(w), .owner = pick_text(w), .value = pick_text(w), .identity = pick_text(w),
-		.lease = spans[next_of(w, 7)], .wait = spans[next_of(w, 7)], .expected = pick_text(w), .after = pick_text(w),
-		.token = flags & 64 ? pick_number(w) : 0, .limit = (uint32_t)next_of(w, 3), .admin = flags & 1, .deadline_kept = flags & 2,
-		.quorum = flags & 4, .now = flags & 8, .for_free = flags & 16, .expect_value = flags & 32, .expect_seq = flags & 128 };
+	struct core_request r = { .id = ++w->requests, .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4, .now = flags & 8,
+		.for_free = flags & 16, .expect_value = flags & 32, .expect_seq = flags & 128 };
+	r.client = 1 + next_of(w, 3); /* one after the other: the order of bytes is that of the statements */
+	r.op = (enum core_op)next_of(w, CORE_BREAK + 1);
+	r.key = pick_key(w);
+	r.lock_id = pick_id(w);
+	r.owner = pick_text(w);
+	r.value = pick_text(w);
+	r.identity = pick_text(w);
+	r.lease = spans[next_of(w, 7)];
+	r.wait = spans[next_of(w, 7)];
+	r.expected = pick_text(w);
+	r.after = pick_text(w);
+	r.token = flags & 64 ? pick_number(w) : 0;
+	r.limit = (uint32_t)next_of(w, 3);
 	w->state[r.id] = 1;
 	step(w, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
 }
@@ -166,6 +228,11 @@ static void listen(struct world *w, uint32_t peer) {
 	struct frame frame;
 	while (core_out_frame(w->out, peer, &frame)) {
 		for (size_t i = 0; i < frame.count; i++) {
+			if (frame.messages[i].kind == MESSAGE_PLEDGE) {
+				w->pledge_size = frame.messages[i].blob.size;
+				memcpy(w->pledge, frame.messages[i].blob.data, w->pledge_size);
+			}
+			w->said_to[w->said_count % RING] = peer;
 			struct message *copy = &w->said[w->said_count++ % RING];
 			*copy = (struct message){ .kind = frame.messages[i].kind, .round = frame.messages[i].round, .attempt = frame.messages[i].attempt,
 				.lock_id = frame.messages[i].lock_id };
@@ -178,8 +245,13 @@ static void step(struct world *w, const struct core_event *event) {
 	core_step(w->core, event, w->now, w->out);
 	core_check(w->core);
 	core_out_resets(w->out);
-	if (core_out_persist(w->out, &w->durable, &w->persist_seq)) {
-		w->persisting = true;
+	while (core_out_persist(w->out, &w->durable, &w->persist_seq)) {
+		w->persisting = !w->good_disk;
+		if (w->good_disk) {
+			core_step(w->core, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = w->persist_seq, .persist_ok = true }, w->now, w->out);
+		} else {
+			break;
+		}
 	}
 	listen(w, 1);
 	listen(w, 2);
@@ -191,6 +263,21 @@ static void step(struct world *w, const struct core_event *event) {
 	while (core_out_note(w->out) != NULL) {
 	}
 	core_out_clear(w->out);
+}
+
+/* A tenth of a second in which the peers keep their links alive. */
+static void quiet_time(struct world *w) {
+	for (int i = 0; i < 5; i++) {
+		w->now = instant_add(w->now, 26 * SPAN_MS);
+		uint32_t said = w->said_count;
+		step(w, &(struct core_event){ .kind = CORE_TICK });
+		for (; said < w->said_count; said++) {
+			if (w->said[said % RING].kind == MESSAGE_PING) {
+				struct message pong = { .kind = MESSAGE_PONG, .round = w->said[said % RING].round };
+				send_frame(w, w->said_to[said % RING], &pong, 1, true);
+			}
+		}
+	}
 }
 
 static void pass(struct world *w) {
@@ -222,7 +309,8 @@ static void act(struct world *w) {
 	uint8_t b = next(w);
 	uint32_t peer = 1 + (b >> 7);
 	switch (b & 15) {
-	case 0: case 1: case 2: case 3: case 4: case 5: say(w, peer); break;
+	case 0: case 1: say(w, peer); break;
+	case 2: case 3: case 4: case 5: answer(w); break;
 	case 6: case 7: case 8: ask(w); break;
 	case 9: case 10: pass(w); break;
 	case 11: case 12: persisted(w); break;
@@ -241,6 +329,8 @@ static void act(struct world *w) {
 	default:
 		if (b == 255) {
 			drain(w);
+		} else if (b & 16) {
+			quiet_time(w);
 		} else {
 			pass(w);
 		}
@@ -308,7 +398,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	CHECK(core_new(&options, &w.core) == 0);
 	w.out = core_out_new(w.core);
 	CHECK(w.out != NULL);
+	w.good_disk = how & 64;
 	begin(&w, how);
+	for (uint32_t peer = 1; peer < 3 && !(how & 32); peer++) {
+		step(&w, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = w.config.nodes[peer].id, .peer_boot = w.boots[peer] });
+	}
 	for (int i = 0; i < STEPS && w.in.size; i++) {
 		act(&w);
 	}
