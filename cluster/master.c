@@ -258,7 +258,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 	}
 	if (answer.status == STATUS_OK) {
 		answer.status = accept(core, &key, m, from) ? STATUS_OK : STATUS_FULL;
-		COUNT(core, teach_accepted);
+		core->counts[COUNT_teach_accepted] += answer.status == STATUS_OK;
 	} else {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		master_blocker(core, key, m->lock_id, &answer);
