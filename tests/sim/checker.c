@@ -133,11 +133,15 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	uint32_t number = sim_name_lock_number(id);
-	struct core_status status;
-	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
-	if (number < c->lock_count && status.state == CORE_VOTING) {
+	if (number < c->lock_count && c->releases[node] != c->releases_before[node]) { /* the frame may have been dropped unread */
 		c->locks[number].released[node] = sim_node_incarnation(c->sim, node);
 	}
+}
+
+static void stepped(void *ctx, uint32_t node) {
+	struct checker *c = ctx;
+	c->releases_before[node] = c->releases[node];
+	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 }
 
 static bool may_accept(enum message_kind kind) {
@@ -278,7 +282,7 @@ struct checker *checker_new(const struct checker_options *options) {
 	CHECK(c != NULL);
 	c->options = *options;
 	c->sim = options->sim;
-	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .sent = sent, .replied = replied, .ctx = c });
+	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .stepped = stepped, .sent = sent, .replied = replied, .ctx = c });
 	reporting = c;
 	check_hook_set(check_hook);
 	return c;

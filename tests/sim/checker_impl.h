@@ -88,6 +88,7 @@ struct checker {
 	size_t lock_count, lock_capacity;
 	struct op_state *ops; /* by request id */
 	size_t op_capacity;
+	uint64_t releases[MASTERS_MAX], releases_before[MASTERS_MAX]; /* that a node took, by its last step and by the one before */
 	struct token_entry *tokens; /* open addressing */
 	size_t token_count, token_capacity;
 	uint64_t operations;

@@ -45,6 +45,10 @@ static span_ns single_bound(const struct run *run) {
 	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
 }
 
+static span_ns hold(const struct run *run) {
+	return 12 * hop(run) + 3 * SPAN_MS;
+}
+
 static span_ns hand_off_bound(const struct run *run) {
 	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
 }
@@ -113,7 +117,8 @@ static void probe_reply(void *ctx, const struct sim_reply *reply) {
 		p->all->worst_hand_off = took > p->all->worst_hand_off ? took : p->all->worst_hand_off;
 	}
 	p->all->served++;
-	sim_at(run->sim, sim_now(run->sim) + 3 * SPAN_MS, release, p, 0);
+	/* Long enough for the next in the queue to be known everywhere, also after a pause for a rival. */
+	sim_at(run->sim, sim_now(run->sim) + hold(run), release, p, 0);
 }
 
 static void probe_closed(void *ctx) {
@@ -229,7 +234,7 @@ static void demand_queue(struct run *run) {
 	for (uint32_t i = 0; i < PROBES; i++) {
 		probe_start(&all, i, (uint32_t)prng_below(&run->prng, o->masters), 30 * SPAN_S);
 	}
-	span_ns limit = PROBES * (hand_off_bound(run) + 10 * SPAN_MS) + 8 * hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
+	span_ns limit = PROBES * (hand_off_bound(run) + hold(run) + 10 * SPAN_MS) + 8 * hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
 	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES) {
 		checker_violation(run->checker, "progress (the queue is served)", all.key, "%" PRIu32 " of %d waiters had the key within %.3f ms",
 			all.served, PROBES, (double)limit / 1e6);
