@@ -272,8 +272,9 @@ static void draw_duel(struct profile *p, struct prng *r) {
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
-	*p = (struct profile){ .theme = (enum profile_theme)prng_below(&r, THEMES) };
-	p->theme = theme == THEMES ? p->theme : theme;
+	/* Keys become contested too seldom to be left to an even draw. */
+	uint64_t drawn = prng_below(&r, THEMES + 2);
+	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES ? (enum profile_theme)drawn : THEME_contested };
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
 	theme_habits(p, &r);

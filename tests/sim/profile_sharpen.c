@@ -31,13 +31,15 @@ static void sharpen_contested(struct profile *p, struct prng *r) {
 	p->keys = 1 + weight(r, 1);
 	p->sim.max_lease = prng_between(r, 4, 20) * p->sim.request_timeout;
 	p->lease_min = p->lease_max = p->sim.max_lease;
-	static const uint32_t masters[] = { 3, 3, 3, 5, 5, 7 };
+	static const uint32_t masters[] = { 3, 3, 5, 5, 5, 7, 7 };
 	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
 	p->wait_percent = 30;
 	p->silent_percent = 70;
 	bool extends = prng_chance(r, 1, 2);
-	p->hold_weight[HABIT_RELEASE] = extends ? 3 : 15;
+	p->hold_weight[HABIT_RELEASE] = extends ? 2 : 15;
 	p->hold_weight[HABIT_EXTEND] = extends ? 60 : 25;
+	p->hold_weight[HABIT_IDLE] = 0;
+	p->hold_on_percent = extends ? 0 : p->hold_on_percent;
 	p->fault_every = prng_between(r, 3, 10) * p->sim.request_timeout;
 	p->down_max = prng_between(r, SPAN_MS, 5 * SPAN_MS);
 	p->adversary.kinds = KIND(COMMIT);
