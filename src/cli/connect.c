@@ -160,6 +160,14 @@ static void print_limit(const struct pawl_result *result) {
 	}
 }
 
+static void print_silent(const struct pawl_result *result) {
+	const struct pawl_value *silent = pawl_value_get(result->tree, "silent");
+	for (size_t i = 0; silent && silent->kind == PAWL_ARRAY && i < silent->count; i++) {
+		fputs(i ? ", " : "; silent: ", stderr);
+		output_bytes(stderr, silent->items[i].bytes, 0);
+	}
+}
+
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject) {
 	int status = cli_exit_status(result);
@@ -175,6 +183,7 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 			output_duration(result->entry.remaining_ms));
 	}
 	print_limit(result);
+	print_silent(result);
 	if (result->error == PAWL_EMISMATCH && result->entry.value.data) {
 		fputs("; it is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
