@@ -121,9 +121,10 @@ const char *pawl_endpoint(const struct pawl *client);
 enum pawl_method {
 	/* Takes `key` for `lease_ms`; waits at most `wait_ms` (0: one try). Also: owner, value, lock_id (none: drawn by the
 	 * library). Gives lock_id, token, valid_ms, quorum, votes, acks, waited_ms. pawl_lock_acquire does this and renews.
-	 * Repeated at the next node when the connection is lost. When it fails in a way that could leave the key held the library
-	 * releases the lock_id in the background. PAWL_EHELD (`entry` tells the holder if that is known), PAWL_ETIMEOUT,
-	 * PAWL_ENOQUORUM, PAWL_ETOOLONG, PAWL_EFULL, PAWL_EBUSY, ... : the caller does not hold the key. */
+	 * Repeated at the next node when the connection is lost or this one does not reach a quorum. When it fails in a way that
+	 * could leave the key held the library releases the lock_id in the background. PAWL_EHELD (`entry` tells the holder if
+	 * that is known), PAWL_ETIMEOUT, PAWL_ENOQUORUM, PAWL_ETOOLONG, PAWL_EFULL, PAWL_EBUSY, ... : the caller does not hold
+	 * the key. */
 	PAWL_ACQUIRE = 1,
 	/* Prolongs to `lease_ms` from the sending: key and lock_id, or many in `locks`; token (optional), deadline_kept.
 	 * Gives valid_ms, token, acks; for `locks` one result each in `extended`. PAWL_ELOST, PAWL_EUNSURE, PAWL_ENOQUORUM. */

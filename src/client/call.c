@@ -18,6 +18,9 @@ static void call_free(struct pawl_call *call) {
 	if (call->box) {
 		pawl_result_free(&call->box->result);
 	}
+	if (call->before) {
+		pawl_result_free(&call->before->result);
+	}
 	hub->call_count--;
 	alloc_free(hub->env.alloc, call, sizeof(*call));
 }
@@ -55,6 +58,11 @@ static void on_deadline(struct alarm *alarm) {
 	struct pawl *hub = call->hub;
 	if (call->order->method == PAWL_UPDATE && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
+	} else if (call->before) { /* says more than the silence of the others */
+		pawl_result_free(&call->box->result);
+		call->box = call->before;
+		call->before = NULL;
+		call_end(call, false);
 	} else if (hub->state == HUB_READY || hub->last_error == 0) {
 		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
 	} else {
@@ -99,7 +107,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 		return PAWL_ENOMEM;
 	}
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
-		.end = start->end, .drop = start->drop, .ctx = start->ctx };
+		.internal = start->internal, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
 	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
 	call_schedule(call, start);
@@ -175,6 +183,39 @@ void calls_send(struct pawl *hub) {
 
 /* ---- answers ---- */
 
+/* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. */
+static bool can_move_on(const struct pawl_call *call, int error) {
+	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && order_repeatable(call->order)
+		&& call->moves + 1 < call->hub->endpoints.count;
+}
+
+/* Asks the next node, and keeps the answer in case that none does better. The lock_id of an attempt that found no quorum is spent: its
+ * release may be on its way. One that the caller has named is the caller's to change. */
+static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
+	struct pawl *hub = call->hub;
+	struct result_box *next = result_new(&hub->env, call->order->method);
+	if (!next) {
+		return false;
+	}
+	if (r->error == PAWL_ENOQUORUM && call->order->method == PAWL_ACQUIRE) {
+		struct pawl_id spent = order_lock_id(call->order);
+		if (!call->order->drawn || order_draw(call->order) != 0) {
+			pawl_result_free(&next->result);
+			return false;
+		}
+		call_release_quietly(hub, order_key(call->order), spent);
+	}
+	result_answer(call->box, r, message, pawl_endpoint(hub), call->sent_at);
+	if (call->before) {
+		pawl_result_free(&call->before->result);
+	}
+	call->before = call->box;
+	call->box = next;
+	call->moves++;
+	reach_move_on(hub, r->error);
+	return true;
+}
+
 void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	struct pawl_call *call = find(hub, msgid);
 	if (!call) {
@@ -184,6 +225,9 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	int error = client_response_decode(&hub->decoder, call->order->wire.method, message, &r);
 	if (error) {
 		call_fail(call, error, NULL);
+		return;
+	}
+	if (can_move_on(call, r.error) && move_on(call, &r, message)) {
 		return;
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);

@@ -17,12 +17,14 @@ struct pawl_call {
 	struct pawl *hub;
 	struct order *order;
 	struct result_box *box; /* made in advance: an outcome needs no memory */
+	struct result_box *before; /* what a node said that was left for another one; else NULL */
 	struct alarm alarm;     /* the deadline */
 	struct instant wait_end;
 	struct instant sent_at; /* on this line */
 	uint32_t msgid;
 	unsigned sends;
-	bool flying;
+	size_t moves; /* nodes that were left because of their answers to it */
+	bool flying, internal;
 	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx); /* instead of end after a cancel or, with hub->dying, never; may be NULL */

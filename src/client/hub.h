@@ -95,6 +95,6 @@ void reach_connect(struct pawl *hub);  /* from idle, from the loop only */
 void reach_stop(struct pawl *hub);     /* closes; flight is the caller's to clear */
 void reach_watch(struct pawl *hub);    /* something was sent: silence is counted from now on */
 void reach_watch_anew(struct pawl *hub); /* the limit may be shorter now */
-void reach_move_on(struct pawl *hub);  /* this node is of no use: try the next, if there is another */
+void reach_move_on(struct pawl *hub, int error); /* this node is of no use: try the next, if there is another */
 
 #endif

@@ -193,10 +193,6 @@ int order_new(const struct allocator *alloc, const struct pawl_request *request,
 	if (error) {
 		return error;
 	}
-	struct pawl_id lock_id = request->lock_id;
-	if (request->method == PAWL_ACQUIRE && pawl_id_none(&lock_id) && pawl_id_new(&lock_id) != 0) {
-		return PAWL_EIO;
-	}
 	size_t locks = batch ? request->lock_count * sizeof(struct client_lock) : 0;
 	size_t size = sizeof(struct order) + locks + bytes;
 	struct order *o = alloc_new(alloc, size);
@@ -210,8 +206,21 @@ int order_new(const struct allocator *alloc, const struct pawl_request *request,
 		fill_locks(o, request, (struct client_lock *)(void *)(o + 1), &at);
 	}
 	fill(o, request, shown, at);
-	memcpy(o->wire.core.lock_id.b, lock_id.bytes, sizeof(lock_id.bytes));
+	o->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(&request->lock_id);
+	if (o->drawn && order_draw(o) != 0) {
+		order_free(o);
+		return PAWL_EIO;
+	}
 	*out = o;
+	return 0;
+}
+
+int order_draw(struct order *order) {
+	struct pawl_id lock_id;
+	if (pawl_id_new(&lock_id) != 0) {
+		return PAWL_EIO;
+	}
+	memcpy(order->wire.core.lock_id.b, lock_id.bytes, sizeof(lock_id.bytes));
 	return 0;
 }
 

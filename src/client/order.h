@@ -12,6 +12,7 @@ struct order {
 	const struct allocator *alloc;
 	size_t size; /* of this block, bytes and locks included */
 	enum pawl_method method;
+	bool drawn; /* the lock_id is the library's, not the caller's */
 	struct client_request wire; /* msgid and wait are set anew for each sending */
 };
 
@@ -19,6 +20,7 @@ struct order {
 int order_new(const struct allocator *alloc, const struct pawl_request *request, struct pawl_bytes owner,
 	struct order **out);
 void order_free(struct order *order);
+int order_draw(struct order *order); /* another lock_id; 0 or PAWL_EIO */
 
 /* May be sent again when its answer was lost (docs/protocol.md: repeats with the same lock_id are safe). An update may not: it
  * could undo what others wrote since; nor a drain, which would stop the next node as well. */

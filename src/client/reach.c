@@ -253,9 +253,9 @@ static void on_silence_alarm(struct alarm *alarm) {
 	reach_watch_anew(hub);
 }
 
-void reach_move_on(struct pawl *hub) {
+void reach_move_on(struct pawl *hub, int error) {
 	if (hub->endpoints.count > 1 && hub->state == HUB_READY) {
-		line_lost(hub, PAWL_ENOQUORUM, "the node does not reach a quorum");
+		line_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }
 

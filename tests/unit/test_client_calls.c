@@ -81,11 +81,78 @@ static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ENOQUORUM;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	const struct pawl_id named = { { 7 } };
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	assert_int_equal(result->error, PAWL_ENOQUORUM); /* the lock_id is the caller's: no other was tried */
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_node_without_the_others_is_left_with_a_new_lock_id(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].error = PAWL_ENOQUORUM;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
+	assert_memory_not_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1); /* of the first one */
+	assert_memory_equal(r.nodes[1].last_lock_id.b, r.nodes[0].last_lock_id.b, 16);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void a_node_that_recovers_is_left_with_the_same_lock_id(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].error = PAWL_ERECOVERING;
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_non_null(result);
+	assert_int_equal(result->error, 0);
+	assert_memory_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void an_answer_says_more_than_the_silence_of_the_others(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	for (size_t i = 1; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
+		r.nodes[i].mood = FAKE_SILENT;
+	}
+	r.nodes[0].error = PAWL_ENOQUORUM;
+	struct pawl_result *result = NULL;
+	const struct pawl_request request = { .method = PAWL_GET, .key = key, .quorum = true, .timeout_ms = 1500 };
+	assert_int_equal(pawl_start(r.client, &request, rig_done, &result, NULL), 0);
+	rig_pass(&r, 1600 * SPAN_MS);
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	assert_string_equal(result->endpoint, r.nodes[0].endpoint);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
+static void when_no_node_does_better_the_last_answer_is_given(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
+		r.nodes[i].error = PAWL_ENOQUORUM;
+	}
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_ENOQUORUM);
+	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
+		assert_int_equal(r.nodes[i].asked[CLIENT_GET], 1);
+	}
 	pawl_result_free(result);
 	rig_close(&r);
 }
@@ -275,6 +342,10 @@ int main(void) {
 		cmocka_unit_test(a_refusal_names_the_holder),
 		cmocka_unit_test(reads_give_the_entry),
 		cmocka_unit_test(an_acquire_that_failed_in_the_commit_is_released),
+		cmocka_unit_test(a_node_without_the_others_is_left_with_a_new_lock_id),
+		cmocka_unit_test(a_node_that_recovers_is_left_with_the_same_lock_id),
+		cmocka_unit_test(when_no_node_does_better_the_last_answer_is_given),
+		cmocka_unit_test(an_answer_says_more_than_the_silence_of_the_others),
 		cmocka_unit_test(the_next_endpoint_is_asked_with_the_same_lock_id),
 		cmocka_unit_test(a_refusal_after_a_repeat_is_released_all_the_same),
 		cmocka_unit_test(an_update_whose_answer_is_lost_is_unsure_and_not_repeated),
