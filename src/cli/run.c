@@ -102,11 +102,13 @@ static void on_release_late(evutil_socket_t fd, short what, void *arg) {
 
 /* Gives the lock back, as far as there is still something to give, and ends. Nothing may run under it any more. */
 static void release_and_end(struct run *r, int exit_status) {
-	static const struct timeval patience = { RELEASE_MS / 1000, RELEASE_MS % 1000 * 1000 };
 	struct pawl_lock *lock = r->lock;
+	int64_t left_ms = lock ? pawl_lock_valid_ms(lock) : 0; /* later there is nothing to give back */
+	int64_t patience_ms = left_ms < RELEASE_MS ? left_ms : RELEASE_MS;
+	const struct timeval patience = { patience_ms / 1000, patience_ms % 1000 * 1000 };
 	r->lock = NULL;
 	r->exit_status = exit_status;
-	if (!lock || r->cause == PAWL_ELOST || pawl_lock_valid_ms(lock) == 0) {
+	if (!lock || r->cause == PAWL_ELOST || left_ms == 0) {
 		pawl_lock_free(lock);
 		end_loop(r, exit_status);
 	} else if (pawl_lock_release_start(lock, on_released, r) != 0 ||
