@@ -1,6 +1,6 @@
 /* explore.c: pawl-explore: goes through every order of events of tiny clusters, depth first.
  *
- *   pawl-explore [--seconds N] [--scope NAME] [--path 3,0,1,...]
+ *   pawl-explore [--seconds N] [--scope NAME] [--seed N] [--path 3,0,1,...]
  *
  * Of each scope it prints how many states there are and how many events led to them, and whether that is all of them. A
  * violation ends it with status 1, the events that led there, and the path that plays them again.
@@ -49,7 +49,7 @@ struct explorer {
 	uint32_t depth, deepest;
 	uint64_t *seen; /* open addressing */
 	size_t seen_size, seen_count;
-	uint64_t events;
+	uint64_t events, seed;
 	struct timespec until;
 };
 
@@ -158,7 +158,7 @@ static int explore(struct explorer *e, const struct scope *scope) {
 /* Walks at random from the beginning to where nothing is left, until time is over. */
 static int walk(struct explorer *e, const struct scope *scope) {
 	struct prng prng;
-	prng_init(&prng, 1);
+	prng_init(&prng, e->seed);
 	enter(e);
 	region_save(e->region, e->levels[0].saved);
 	for (;;) {
@@ -207,9 +207,10 @@ static void play(struct world *w, const char *path) {
 
 /* ---- the scopes ---- */
 
-static int run(const struct scope *scope, double seconds, const char *path) {
+static int run(const struct scope *scope, double seconds, uint64_t seed, const char *path) {
 	struct explorer *e = calloc(1, sizeof *e);
 	CHECK(e != NULL);
+	e->seed = seed;
 	e->region = region_new(REGION_BYTES);
 	struct allocator memory = region_allocator(e->region);
 	struct allocator *inside = alloc_new(&memory, sizeof *inside); /* borrowed by the cores for as long as they live */
@@ -239,12 +240,12 @@ static int run(const struct scope *scope, double seconds, const char *path) {
 
 int main(int argc, char **argv) {
 	double seconds = 60;
-	const char *only = NULL, *path = NULL;
+	const char *only = NULL, *path = NULL, *seed = "1";
 	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path") ? &path : NULL;
+		const char **text = !strcmp(argv[i], "--scope") ? &only : !strcmp(argv[i], "--path") ? &path : !strcmp(argv[i], "--seed") ? &seed : NULL;
 		if (!value || (!text && strcmp(argv[i], "--seconds") != 0)) {
-			fprintf(stderr, "usage: pawl-explore [--seconds N] [--scope NAME] [--path N,N,...]\n");
+			fprintf(stderr, "usage: pawl-explore [--seconds N] [--scope NAME] [--seed N] [--path N,N,...]\n");
 			return 2;
 		}
 		if (text) {
@@ -259,7 +260,7 @@ int main(int argc, char **argv) {
 			double share = only ? seconds : seconds / (double)(SCOPES - i);
 			struct timespec before, after;
 			clock_gettime(CLOCK_MONOTONIC, &before);
-			int result = run(&scopes[i], share, path);
+			int result = run(&scopes[i], share, strtoull(seed, NULL, 10), path);
 			clock_gettime(CLOCK_MONOTONIC, &after);
 			seconds -= (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 			*(result < 0 ? &failed : &passed) += 1;
