@@ -151,11 +151,16 @@ static void on_backup(evutil_socket_t fd, short what, void *arg) {
 	replace_guardian(r, "is late");
 }
 
+/* Of an extension a timeout is no wait that was asked for. */
+static const char *cause_text(int cause) {
+	return cause == PAWL_ETIMEOUT ? "no node answers" : pawl_error_message(cause);
+}
+
 /* The lock cannot be kept: CMD has the time that is left. */
 static void lock_lost(struct run *r, int cause) {
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl run: cannot keep '%s' any more (%s): ending %s\n", r->wanted.key, pawl_error_message(cause),
+		fprintf(stderr, "pawl run: cannot keep '%s' any more (%s): ending %s\n", r->wanted.key, cause_text(cause),
 			r->wanted.guarding.command[0]);
 	}
 	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */
