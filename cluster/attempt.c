@@ -111,6 +111,7 @@ static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) 
 static void ask_all(struct core *core, struct op *op, bool turn) {
 	op->attempt = op_next_round(core, op);
 	op->state = turn ? OP_TURN : OP_ASKING;
+	op->wavering = false;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		ask_one(core, op, i, turn);
 	}
@@ -146,6 +147,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
 	op->state = OP_QUEUED;
+	op->wavering = false;
 	op->home = attempt_home(core, op->key);
 	if (op->home >= 0) {
 		enqueue_at(core, op);
@@ -351,6 +353,15 @@ static void turn_check(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 }
 
+void attempt_go_on(struct core *core, struct op *op) {
+	struct instant at = instant_add(op->sent, core->config.request_timeout);
+	if (instant_expired(core->now, at)) {
+		turn_check(core, op);
+	} else {
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	}
+}
+
 void attempt_timer(struct core *core, struct op *op) {
 	if (instant_expired(core->now, op->until)) {
 		wait_ended(core, op);
@@ -369,7 +380,11 @@ void attempt_timer(struct core *core, struct op *op) {
 		timer_at(core, &op->timer, TIMER_OP, op->until);
 		break;
 	case OP_TURN:
-		turn_check(core, op);
+		if (op->wavering) {
+			attempt_wavered(core, op);
+		} else {
+			turn_check(core, op);
+		}
 		break;
 	case OP_PAUSED:
 		ask_all(core, op, true);

@@ -42,19 +42,52 @@ static void refused(struct core *core, struct op *op) {
 	attempt_enqueue(core, op);
 }
 
+/* A rival's promise stands in the way, and q can no longer be had without it. */
+static bool rivalled(const struct core *core, const struct op *op) {
+	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && op_votes(core, op, ALIVE | OPEN) < core->quorum;
+}
+
+/* Two round trips, doubled so many times, at most promise_timeout / 4. */
+static span_ns pause_most(const struct core *core, uint32_t doubled) {
+	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
+	for (uint32_t i = 0; i < doubled && most < cap; i++) {
+		most *= 2;
+	}
+	return most < cap ? most : cap;
+}
+
 /* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
 static void back_off(struct core *core, struct op *op) {
 	COUNT(core, turn_rival);
 	attempt_withdraw(core, op, false);
-	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
-	for (uint32_t i = 0; i < op->pauses && most < cap; i++) {
-		most *= 2;
-	}
-	op->pauses++;
+	span_ns most = pause_most(core, op->pauses++);
+	op->wavering = false;
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
-	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most < cap ? most : cap));
+	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most));
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+/* Where q masters keep the request or have promised, a rival's promise elsewhere does not matter: the end of the record that it is
+ * kept behind decides, and who paused would sleep through it. But who has promises as well must not wait for that for long: two
+ * who have some each and wait for the same record would wait for each other. */
+static void rival_met(struct core *core, struct op *op) {
+	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_KEPT)) < core->quorum) {
+		back_off(core, op);
+	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
+		struct instant at = instant_add(core->now, pause_most(core, 0));
+		op->wavering = true;
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	}
+}
+
+void attempt_wavered(struct core *core, struct op *op) {
+	op->wavering = false;
+	if (rivalled(core, op)) {
+		back_off(core, op);
+	} else {
+		attempt_go_on(core, op);
+	}
 }
 
 void attempt_judge(struct core *core, struct op *op) {
@@ -77,7 +110,7 @@ void attempt_judge(struct core *core, struct op *op) {
 		attempt_fail(core, op, error);
 	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
 		attempt_fail(core, op, try_error(core, op));
-	} else if (op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && alive + open < core->quorum) {
-		back_off(core, op);
+	} else if (rivalled(core, op)) {
+		rival_met(core, op);
 	}
 }

@@ -169,6 +169,7 @@ struct op {
 	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
 	uint64_t best_token;      /* the highest token reported */
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
+	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;

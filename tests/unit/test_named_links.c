@@ -138,6 +138,24 @@ static void waits_are_answered_when_their_node_is_stopped(void **state) {
 	assert_int_equal(stage_answer(s, ids[1])->r.error, PAWL_ERECOVERING);
 }
 
+/* The third master has missed the holder's commit and promised to somebody else. */
+static void who_is_kept_by_a_quorum_does_not_pause_for_a_rival(void **state) {
+	struct stage *s = *state;
+	stage_cut(s, 0, 2, true);
+	take(s, 0, "k", stage_lock(1));
+	stage_stop(s, 0, 2, MESSAGE_LEARN, true);
+	stage_cut(s, 0, 2, false);
+	stage_mend(s);
+	stage_settle(s);
+	const struct message rival = { .kind = MESSAGE_PROMISE, .key = slice_str("k"), .lock_id = stage_lock(9), .attempt = 77 };
+	stage_inject(s, 0, 2, &rival);
+	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
+	int64_t before = s->now;
+	release(s, 0, "k", stage_lock(1));
+	token_of(s, waiter);
+	assert_int_equal(s->now, before);
+}
+
 /* ---- a record that is fetched from another master ---- */
 
 static int setup_five(void **state) {
@@ -245,6 +263,7 @@ int main(void) {
 		NAMED(a_release_reaches_a_master_that_was_stopped_and_started_meanwhile),
 		NAMED(a_release_reaches_a_master_that_comes_back_before_it_is_answered),
 		NAMED(waits_are_answered_when_their_node_is_stopped),
+		NAMED(who_is_kept_by_a_quorum_does_not_pause_for_a_rival),
 		cmocka_unit_test_setup_teardown(an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost, setup_five, named_teardown),
 		NAMED(a_quorum_read_asks_again_before_it_says_free_of_what_somebody_reported),
 		NAMED(absurd_clocks_in_any_field_are_counted_and_not_adopted),
