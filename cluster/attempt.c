@@ -210,12 +210,11 @@ void attempt_rehome_beat(struct core *core) {
 static void queue_answer(struct core *core, struct op *op, const struct message *m) {
 	attempt_note_holder(core, op, m);
 	switch (m->status) {
+	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
 	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
-		op->ticket.seq = 0; /* no entry is there */
 		attempt_fail(core, op, PAWL_EHELD);
 		break;
 	case STATUS_FULL:
-		op->ticket.seq = 0;
 		attempt_fail(core, op, PAWL_EFULL);
 		break;
 	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
@@ -284,7 +283,7 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
-		if (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED) {
+		if ((int)from == op->home && (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED)) {
 			queue_answer(core, op, m);
 		}
 	} else if (m->kind == MESSAGE_TURN) {
