@@ -74,7 +74,7 @@ static uint8_t *peer_put_low(uint8_t *p, uint32_t fields, const struct message *
 	if (fields & F_KEY) {
 		p = pack_put_bin(p, m->key);
 	}
-	if (fields & F_LOCK) {
+	if (fields & F_LOCK_ID) {
 		p = peer_put_id(p, m->lock_id);
 	}
 	if (fields & F_ATTEMPT) {
@@ -256,7 +256,7 @@ static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) 
 	if (fields & F_KEY) {
 		m->key = unpack_bin(u, KEY_MAX);
 	}
-	if (fields & F_LOCK) {
+	if (fields & F_LOCK_ID) {
 		m->lock_id = peer_take_id(u);
 	}
 	if (fields & F_ATTEMPT) {

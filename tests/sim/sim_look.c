@@ -23,7 +23,7 @@ static void name_subject(struct sim *sim, const struct message *m, struct sim_tr
 	uint32_t fields = message_fields(m->kind);
 	if (fields & F_KEY) {
 		r->key = sim_name_key_number(m->key);
-		r->lock = fields & F_LOCK ? sim_name_lock_number(m->lock_id) : TRACE_NONE;
+		r->lock = fields & F_LOCK_ID ? sim_name_lock_number(m->lock_id) : TRACE_NONE;
 		if (fields & F_ROUND) {
 			sim_look_subject(sim, m->round, r->key, r->lock);
 		}

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "peers.h" /* before unistd.h, which has an F_LOCK of its own */
+#include "peers.h" /* before unistd.h */
 
 #include <stdio.h>
 #include <string.h>

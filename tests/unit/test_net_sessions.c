@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "sessions.h" /* before unistd.h, which has an F_LOCK of its own */
+#include "sessions.h" /* before unistd.h */
 
 #include <string.h>
 #include <sys/socket.h>

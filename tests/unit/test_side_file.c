@@ -11,7 +11,7 @@
 
 #include "pawl/error.h"
 #include "side_file.h"
-/* behind the codec's F_LOCK, which they leave alone */
+/* behind the codec's F_LOCK_ID, which they leave alone */
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>

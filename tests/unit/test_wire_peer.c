@@ -44,7 +44,7 @@ static struct message random_message(struct prng *p, size_t row) {
 	struct message m = { .kind = kinds[row].kind };
 	m.round = fields & F_ROUND ? wire_number(p, UINT64_MAX) : 0;
 	m.key = fields & F_KEY ? wire_bytes(p, 1, KEY_MAX) : m.key;
-	m.lock_id = fields & F_LOCK ? wire_id(p) : m.lock_id;
+	m.lock_id = fields & F_LOCK_ID ? wire_id(p) : m.lock_id;
 	m.attempt = fields & F_ATTEMPT ? wire_number(p, UINT64_MAX) : 0;
 	m.ticket = fields & F_TICKET ? (struct ticket){ wire_number(p, UINT64_MAX), wire_number(p, UINT64_MAX) } : m.ticket;
 	m.token = fields & F_TOKEN ? wire_number(p, TOKEN_MAX) : 0;
