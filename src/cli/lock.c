@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "output.h"
 
+#define VALUE_SEQ_BYTES 20
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* What is left now, rather than at the sending: that is what the reader can still use. */
@@ -187,8 +188,9 @@ static int update_run(struct cli_command_line *line) {
 	}
 	if (expect_seq) {
 		request.expect_seq.data = seq;
-		if (!parse_hex(expect_seq, seq, sizeof seq, &request.expect_seq.size)) {
-			cli_misuse(line, "--expect-seq: '%s' is no value_seq: those are hexadecimal digits", expect_seq);
+		if (!parse_hex(expect_seq, seq, sizeof seq, &request.expect_seq.size) || request.expect_seq.size != VALUE_SEQ_BYTES) {
+			cli_misuse(line, "--expect-seq: '%s' is no value_seq: those are %d hexadecimal digits", expect_seq,
+				2 * VALUE_SEQ_BYTES);
 		}
 	}
 	struct pawl *client = cli_connect(line);

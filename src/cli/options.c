@@ -62,7 +62,7 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 		break;
 	case CLI_DURATION:
 		if (!cli_duration_parse(text, o->target)) {
-			cli_misuse(line, "--%s: '%s' is not a duration: write 300ms, 5s or 2m", o->name, text);
+			cli_misuse(line, "--%s: '%s' is not a duration: write 300ms, 5s or 2m, at most 1193h", o->name, text);
 		}
 		break;
 	case CLI_NUMBER:

@@ -195,6 +195,9 @@ static int status_run(struct cli_command_line *line) {
 		{ "interval", CLI_DURATION, &s.interval_ms },
 	};
 	cli_options(line, options, COUNT(options), 0, 0, NULL);
+	if (s.interval_ms == 0) {
+		cli_misuse(line, "--interval 0 would ask without a pause: name at least 1ms");
+	}
 	s.list = strdup(line->endpoints);
 	if (!s.list) {
 		return CLI_REFUSED;

@@ -37,7 +37,8 @@ class CommandLine(Case):
                 (["get", "a", "--endpoints", "nonsense"], "nonsense"), (["bench", "nonsense"], "nonsense"),
                 (["bench", "cycle", "--outstanding", "0"], "outstanding"), (["cert", "nonsense"], "nonsense"),
                 (["break", "a", "--token", "-1"], "-1"), (["acquire", "a", "--lease", "0"], "--lease"),
-                (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"), (["ls", "--limit", "0"], "--limit")]
+                (["extend", "a", "01" * 16, "--lease", "0s"], "--lease"), (["ls", "--limit", "0"], "--limit"),
+                (["update", "a", "01" * 16, "v", "--expect-seq", "00"], "40 hex"), (["status", "--interval", "0s"], "--interval")]
         for arguments, word in rows:
             run = pawl(*arguments)
             self.assertEqual((run.status, run.out), (2, ""), arguments)
