@@ -81,14 +81,22 @@ static void held(struct core *core, struct op *op) {
 	linger_begin(core, op);
 }
 
+static int commit_error(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_DENIED) {
+			return PAWL_EDENIED;
+		}
+	}
+	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum ? PAWL_EFULL : PAWL_ENOQUORUM;
+}
+
 void commit_judge(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
 		held(core, op);
 	} else if (over || acks + open < core->quorum) {
 		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
-		bool full = op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum;
-		attempt_fail(core, op, full ? PAWL_EFULL : PAWL_ENOQUORUM);
+		attempt_fail(core, op, commit_error(core, op));
 	}
 }
 

@@ -94,6 +94,9 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	/* R2: above what was noted for this lock_id; where nothing was, above the clock */
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
+	if (own && !slice_equal(m->identity, record_identity(own))) {
+		return STATUS_DENIED; /* two identities that try for one lock_id at once: the first one's it is */
+	}
 	uint64_t floor = own ? own->noted : promise ? promise->noted : core->clock;
 	return m->token > floor ? STATUS_OK : STATUS_STALE;
 }

@@ -210,6 +210,28 @@ static void a_quorum_read_asks_again_before_it_says_free_of_what_somebody_report
 	assert_false(stage_answer(s, id)->r.held);
 }
 
+/* ---- identities (section 9) ---- */
+
+static void of_two_identities_that_try_for_one_lock_id_at_once_one_has_it(void **state) {
+	struct stage *s = *state;
+	struct core_request mine = stage_acquire("k", stage_lock(1), LEASE, 0), other = mine;
+	mine.identity = slice_str("me");
+	other.identity = slice_str("somebody else");
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, 2, i, MESSAGE_COMMIT, true);
+	}
+	uint64_t theirs = stage_ask(s, 2, other);
+	stage_settle(s); /* its promises are there, its commits under way */
+	uint64_t ours = stage_ask(s, 0, mine);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, 2, i, MESSAGE_COMMIT, false);
+	}
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, ours)->r.error, PAWL_OK);
+	assert_int_equal(stage_answer(s, theirs)->r.error, PAWL_EDENIED);
+}
+
 /* ---- numbers that cannot be right (section 9) ---- */
 
 static void absurd_clocks_in_any_field_are_counted_and_not_adopted(void **state) {
@@ -266,6 +288,7 @@ int main(void) {
 		NAMED(who_is_kept_by_a_quorum_does_not_pause_for_a_rival),
 		cmocka_unit_test_setup_teardown(an_extension_asks_another_master_for_the_record_when_the_first_one_is_lost, setup_five, named_teardown),
 		NAMED(a_quorum_read_asks_again_before_it_says_free_of_what_somebody_reported),
+		NAMED(of_two_identities_that_try_for_one_lock_id_at_once_one_has_it),
 		NAMED(absurd_clocks_in_any_field_are_counted_and_not_adopted),
 		NAMED(durations_without_end_do_not_overflow),
 	};
