@@ -111,7 +111,7 @@ void peers_reset_all(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
 bool peer_reachable(const struct core *core, uint32_t slot); /* linked, or this node itself */
 bool peer_votes(const struct core *core, uint32_t slot);
-span_ns peers_round_trip(const struct core *core);
+span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 void step_message(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- op.c: operations in common ---- */

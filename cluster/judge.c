@@ -47,20 +47,11 @@ static bool rivalled(const struct core *core, const struct op *op) {
 	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && op_votes(core, op, ALIVE | OPEN) < core->quorum;
 }
 
-/* Two round trips, doubled so many times, at most promise_timeout / 4. */
-static span_ns pause_most(const struct core *core, uint32_t doubled) {
-	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
-	for (uint32_t i = 0; i < doubled && most < cap; i++) {
-		most *= 2;
-	}
-	return most < cap ? most : cap;
-}
-
 /* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
 static void back_off(struct core *core, struct op *op) {
 	COUNT(core, turn_rival);
 	attempt_withdraw(core, op, false);
-	span_ns most = pause_most(core, op->pauses++);
+	span_ns most = peers_pause_most(core, op->pauses++);
 	op->wavering = false;
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
@@ -75,7 +66,7 @@ static void rival_met(struct core *core, struct op *op) {
 	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_KEPT)) < core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
-		struct instant at = instant_add(core->now, pause_most(core, 0));
+		struct instant at = instant_add(core->now, peers_pause_most(core, 0));
 		op->wavering = true;
 		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	}

@@ -21,13 +21,22 @@ bool peer_votes(const struct core *core, uint32_t slot) {
 }
 
 /* The longest round trip among the masters that answer: what a pause between rivals is measured by. */
-span_ns peers_round_trip(const struct core *core) {
+static span_ns peers_round_trip(const struct core *core) {
 	span_ns longest = SPAN_MS;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct peer *p = &core->peers[i];
 		longest = p->linked && p->round_trip > longest ? p->round_trip : longest;
 	}
 	return longest;
+}
+
+/* The longest pause of one who was refused by a rival: two round trips, doubled so many times, at most promise_timeout / 4. */
+span_ns peers_pause_most(const struct core *core, uint32_t doubled) {
+	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
+	for (uint32_t i = 0; i < doubled && most < cap; i++) {
+		most *= 2;
+	}
+	return most < cap ? most : cap;
 }
 
 static void ping(struct core *core, uint32_t peer) {

@@ -68,14 +68,10 @@ static void pause_and_retry(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
-	span_ns cap = core->config.promise_timeout / 4, most = 2 * peers_round_trip(core);
-	for (uint32_t i = 0; i < op->pauses && most < cap; i++) {
-		most *= 2;
-	}
-	op->pauses++;
+	span_ns most = peers_pause_most(core, op->pauses++);
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
-	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, prng_between(&core->prng, 0, most < cap ? most : cap)));
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, prng_between(&core->prng, 0, most)));
 }
 
 static void finish(struct core *core, struct op *op, int error) {
