@@ -124,7 +124,7 @@ static const char *difference(const struct config *a, const struct config *b) {
 		a->drift_ppm != b->drift_ppm) {
 		return "max_lease, request_timeout, promise_timeout or clock_drift";
 	}
-	for (uint32_t i = 0; i < NODES_MAX; i++) {
+	for (uint32_t i = 0; i < CONFIG_NODES_MAX; i++) {
 		if (i < a->node_count && i < b->node_count && strcmp(a->nodes[i].name, b->nodes[i].name) == 0) {
 			if (strcmp(a->nodes[i].address, b->nodes[i].address) != 0) {
 				return "address of a master";

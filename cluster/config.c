@@ -16,6 +16,24 @@ uint32_t config_quorum(const struct config *c) {
 	return config_masters(c) / 2 + 1;
 }
 
+uint32_t config_sources(uint32_t masters) {
+	return masters - (masters / 2 + 1) + 1;
+}
+
+bool config_same_masters(const struct config *a, const struct config *b) {
+	uint32_t n = config_masters(a);
+	if (n != config_masters(b)) {
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		int at = config_find_id(b, a->nodes[i].id);
+		if (at < 0 || !b->nodes[at].master) {
+			return false;
+		}
+	}
+	return true;
+}
+
 int config_find_name(const struct config *c, const char *name) {
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		if (strcmp(c->nodes[i].name, name) == 0) {
@@ -35,8 +53,8 @@ int config_find_id(const struct config *c, struct id128 id) {
 }
 
 static const char *problem_of_nodes(const struct config *c) {
-	if (c->node_count == 0 || c->node_count > NODES_MAX) {
-		return "a configuration needs 1 to 64 nodes";
+	if (c->node_count == 0 || c->node_count > CONFIG_NODES_MAX) {
+		return "a configuration needs 1 to 48 nodes";
 	}
 	uint32_t masters = config_masters(c);
 	if (masters < 1 || masters > MASTERS_MAX) {
@@ -109,6 +127,13 @@ static void put_id(struct cursor *c, struct id128 id) {
 	c->to += sizeof id.b;
 }
 
+static void put_node(struct cursor *c, const struct config_node *n) {
+	put_text(c, n->name);
+	put_text(c, n->address);
+	put_id(c, n->id);
+	*c->to++ = n->master;
+}
+
 size_t config_encode(const struct config *config, uint8_t out[CONFIG_BYTES_MAX]) {
 	struct cursor c = { .to = out };
 	*c.to++ = 1;
@@ -121,11 +146,11 @@ size_t config_encode(const struct config *config, uint8_t out[CONFIG_BYTES_MAX])
 	put_number(&c, config->drift_ppm);
 	put_number(&c, config->node_count);
 	for (uint32_t i = 0; i < config->node_count; i++) {
-		const struct config_node *n = &config->nodes[i];
-		put_text(&c, n->name);
-		put_text(&c, n->address);
-		put_id(&c, n->id);
-		*c.to++ = n->master;
+		put_node(&c, &config->nodes[i]);
+	}
+	put_number(&c, config->before_count);
+	for (uint32_t i = 0; i < config->before_count; i++) {
+		put_node(&c, &config->before[i]);
 	}
 	return (size_t)(c.to - out);
 }
@@ -195,9 +220,13 @@ int config_decode(struct slice bytes, struct config *out) {
 	config.request_timeout = (span_ns)get_number(&c, INT64_MAX);
 	config.promise_timeout = (span_ns)get_number(&c, INT64_MAX);
 	config.drift_ppm = (uint32_t)get_number(&c, UINT32_MAX);
-	config.node_count = (uint32_t)get_number(&c, NODES_MAX);
+	config.node_count = (uint32_t)get_number(&c, CONFIG_NODES_MAX);
 	for (uint32_t i = 0; i < config.node_count && !c.bad; i++) {
 		get_node(&c, &config.nodes[i]);
+	}
+	config.before_count = (uint32_t)get_number(&c, MASTERS_MAX);
+	for (uint32_t i = 0; i < config.before_count && !c.bad; i++) {
+		get_node(&c, &config.before[i]);
 	}
 	if (c.bad || c.left != 0) {
 		return PAWL_EPROTOCOL;

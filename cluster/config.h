@@ -19,11 +19,17 @@ struct config {
 	span_ns max_lease, request_timeout, promise_timeout;
 	uint32_t drift_ppm;
 	uint32_t node_count;
-	struct config_node nodes[NODES_MAX]; /* masters first, in the order of the operator's list */
+	struct config_node nodes[CONFIG_NODES_MAX]; /* masters first, in the order of the operator's list */
+	uint32_t before_count;
+	struct config_node before[MASTERS_MAX]; /* the masters of epoch - 1: the handover asks them (section 6) */
 };
 
 uint32_t config_masters(const struct config *c); /* n */
 uint32_t config_quorum(const struct config *c);  /* n/2 + 1 */
+/* How many masters every quorum has at least one of: n - q + 1. */
+uint32_t config_sources(uint32_t masters);
+/* The same masters by identity, whatever their order, names and addresses. */
+bool config_same_masters(const struct config *a, const struct config *b);
 /* Index of the node, or -1. */
 int config_find_name(const struct config *c, const char *name);
 int config_find_id(const struct config *c, struct id128 id);
@@ -33,7 +39,7 @@ int config_find_id(const struct config *c, struct id128 id);
 const char *config_problem(const struct config *c);
 
 /* Canonical encoding, at most CONFIG_BYTES_MAX. Returns the size. */
-#define CONFIG_BYTES_MAX (256 + NODES_MAX * (NODE_NAME_MAX + ADDRESS_MAX + 24))
+#define CONFIG_BYTES_MAX (256 + (CONFIG_NODES_MAX + MASTERS_MAX) * (NODE_NAME_MAX + ADDRESS_MAX + 24))
 size_t config_encode(const struct config *c, uint8_t out[CONFIG_BYTES_MAX]);
 /* 0 or PAWL_EPROTOCOL; *out only on success. Exactly what config_encode wrote is accepted. */
 int config_decode(struct slice bytes, struct config *out);

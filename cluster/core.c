@@ -33,7 +33,7 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -75,6 +75,8 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->outer = *o->alloc;
 	core->alloc = (struct allocator){ count_resize, core };
 	core->hash_key = o->hash_key;
+	core->live = &core->tables[0];
+	core->beside = &core->tables[1];
 	set_limits(&core->limits, &o->limits);
 	prng_init(&core->prng, o->seed);
 	list_init(&core->ops);
@@ -95,46 +97,17 @@ int core_new(const struct core_options *o, struct core **out) {
 	return 0;
 }
 
-void table_clear(struct core *core) {
-	if (core->keys.segments == NULL) {
-		return;
-	}
-	map_walk_begin(&core->keys); /* no shrinking meanwhile */
-	for (size_t b = 0; b < core->keys.bucket_count; b++) {
-		struct map_node *n;
-		while ((n = map_bucket(&core->keys, b)) != NULL) {
-			struct key *key = CONTAINER_OF(n, struct key, node);
-			timer_stop(core, &key->timer);
-			while (key->held) {
-				struct record *r = key->held;
-				key->held = r->next;
-				core->held_count--;
-				record_free(core, r);
-			}
-			if (key->promise) {
-				key_drop_promise(core, key);
-			}
-			if (key->more) {
-				queue_free_all(core, key);
-				alloc_free(&core->alloc, key->more, sizeof *key->more);
-			}
-			map_remove(&core->keys, n);
-			alloc_free(&core->alloc, key, sizeof *key + key->size);
-		}
-	}
-	map_walk_end(&core->keys);
-}
-
 void core_free(struct core *core) {
 	if (core == NULL) {
 		return;
 	}
 	op_free_all(core);
-	table_clear(core);
+	table_clear(core, &core->tables[0]);
+	table_clear(core, &core->tables[1]);
 	drain_done(core);
 	belief_done(core);
 	released_done(core);
-	struct map *maps[] = { &core->keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -210,6 +183,10 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		break;
 	case MESSAGE_PLEDGE:
 		birth_pledge(core, from, m);
+		break;
+	case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
+	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
+	case MESSAGE_SNAPSHOT_READY:
 		break;
 	}
 }

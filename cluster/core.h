@@ -21,12 +21,18 @@ struct durable {
 	uint64_t ceiling; /* no vote left while the clock was above */
 	bool voted;       /* has voted in config.epoch */
 	bool pledged;     /* `config` with epoch 1 is this node's pledge, not written as chosen yet (birth) */
+	bool complete;    /* all masters of config.epoch are known to have voted in it */
+	bool voted_before; /* had voted in config.epoch - 1: what it says as a source that has forgotten (section 6) */
 	span_ns max_lease_seen, request_timeout_seen; /* the largest it ever voted under */
-	struct config config; /* epoch 0: none yet */
+	struct config config; /* the last one adopted, also when this node is not in it (any more); epoch 0: none yet */
+	/* The decree on the configuration that follows (section 6): the highest ballot promised, and what was accepted. */
+	struct ballot decree_promised, decree_accepted;
+	struct config decree_config; /* epoch 0: nothing was accepted */
 };
 
 struct core_limits { /* 0 anywhere: the default */
 	uint64_t keys, memory_bytes;
+	uint64_t log_bytes; /* of the transaction log (section 7) */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
 	span_ns lease_min;
 };
@@ -37,11 +43,14 @@ struct core_options {
 	uint64_t seed;                   /* for pauses */
 	struct core_limits limits;
 	const char *name;                /* of this node */
-	const struct config *birth;      /* epoch 0, the initial masters without identities; used while durable has no epoch */
+	const struct config *birth;      /* epoch 0, the initial masters without identities; used while durable has no epoch. A node
+	                                  * that is not among them waits until it is added (CORE_OUTSIDE) */
+	span_ns replication_interval;    /* 0: 5 ms; how long a batch for replicas may wait (section 7) */
+	bool auto_replace;               /* a master that comes back with a new identity gets its place without an operator */
 	const struct durable *durable;   /* as loaded, or fresh: node_id set, everything else zero */
 };
 
-/* 0, PAWL_ENOMEM or PAWL_EINVAL (name not in the configuration, configuration not usable). All options are copied. */
+/* 0, PAWL_ENOMEM or PAWL_EINVAL (configuration not usable). All options are copied. */
 int core_new(const struct core_options *options, struct core **out);
 void core_free(struct core *core);
 
@@ -55,7 +64,35 @@ enum core_op {
 	CORE_LIST,
 	CORE_WAIT,
 	CORE_WAITERS,
-	CORE_BREAK
+	CORE_BREAK,
+	CORE_CHANGE /* of the configuration (section 6); for administrators only, which the driver sees to */
+};
+
+enum change_kind {
+	CHANGE_ADD_REPLICA, /* name, address (may be empty when this node is linked with it already) */
+	CHANGE_PROMOTE,     /* name: of a replica */
+	CHANGE_DEMOTE,      /* name: a master becomes a replica */
+	CHANGE_REMOVE,      /* name */
+	CHANGE_REPLACE,     /* name leaves, other takes its place (a replica; or the same name: its new identity) */
+	CHANGE_SET_NODES,   /* nodes: the whole set */
+	CHANGE_SET_TIMING,  /* those that are not 0 */
+	CHANGE_FORCE        /* starts over with this node as the only master (section 6); needs `anyway` */
+};
+
+struct core_change_node {
+	struct slice name, address; /* address: empty: as it is known */
+	bool master;
+};
+
+struct core_change {
+	enum change_kind kind;
+	struct slice name, other, address;
+	const struct core_change_node *nodes;
+	uint32_t node_count;
+	span_ns max_lease, request_timeout, promise_timeout;
+	uint32_t drift_ppm;
+	bool has_drift; /* drift_ppm is given */
+	bool anyway;    /* even if the new set has no quorum as far as this node sees, or fewer masters than before survive */
 };
 
 struct core_request {
@@ -75,6 +112,7 @@ struct core_request {
 	bool expect_value, expect_seq;       /* UPDATE: what is expected, if anything; with both set either will do */
 	struct slice expected;
 	struct ballot expected_seq;
+	const struct core_change *change; /* CHANGE; borrowed for the step, like all slices in it */
 	struct slice after; /* LIST: first key is the first one after this; empty: from the start */
 	uint32_t limit;     /* LIST: at most (1 .. 1000; 0: 100) */
 };
@@ -142,8 +180,14 @@ struct core_reply {
 	span_ns waited;           /* ACQUIRE */
 	bool released;            /* RELEASE; BREAK: something was broken */
 	bool forced;              /* BREAK: at once, whatever the holder believes */
+	uint64_t epoch;           /* CHANGE: the present one, as the next three */
+	bool settled, complete;
+	uint64_t missing;         /* bit set of peers: masters that do not vote in it yet */
+	struct slice why;         /* CHANGE with an error or a warning: a sentence that names the culprit and the remedy */
 	bool held, contested;     /* reads; PAWL_EHELD: who holds is in `entry` when held */
 	bool recovering;          /* a local read on a node that recovers */
+	bool replica;             /* reads: answered by a replica, ... */
+	span_ns age;              /* ... whose view may be so old; SPAN_MAX: it has not followed anybody yet */
 	struct core_entry entry;  /* reads, PAWL_EHELD, PAWL_EMISMATCH (the present value) */
 	struct ballot value_seq;  /* UPDATE */
 	const struct core_entry *entries; /* LIST */
@@ -172,6 +216,12 @@ struct core_reply {
 	X(read_quorum) X(read_indeterminate) X(read_again) \
 	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) \
 	X(contested) X(contested_ended) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
+	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_not_voted) X(decree_value_adopted) \
+	X(decree_chosen) X(decree_finished_for_other) X(decree_rival) X(config_adopted) X(config_skipped) X(config_conflict) X(config_told) \
+	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
+	X(source_waited) X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) \
+	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
+	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
 	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken)
 
 enum core_count {
@@ -197,7 +247,14 @@ enum core_note_kind { /* what an operator should read in the log */
 	NOTE_WRONG_EPOCH,    /* peer; value: its epoch */
 	NOTE_CONTESTED,      /* text: nothing; key */
 	NOTE_CONTESTED_ENDED,
-	NOTE_BROKEN          /* key; value: token; text: identity of who did it */
+	NOTE_BROKEN,         /* key; value: token; text: identity of who did it */
+	NOTE_OUTSIDE,        /* it is in no configuration (value 0: never was; else the epoch that removed it) */
+	NOTE_FOLLOWING,      /* peer: the master that is followed from now on */
+	NOTE_ADOPTED,        /* value: the epoch; text: what this node is in it */
+	NOTE_CONFLICT,       /* peer; value: epoch: another configuration under the same number: this node stops voting */
+	NOTE_COMPLETE,       /* value: epoch: all its masters vote */
+	NOTE_CHANGE,         /* text: a step of a change that is coordinated here; value: epoch */
+	NOTE_FORCED          /* value: epoch */
 };
 struct core_note {
 	enum core_note_kind kind;
@@ -227,17 +284,49 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 /* Frees what was sent and replied. What is held back stays. Call once a turn of the loop. */
 void core_out_clear(struct core_out *out);
 
+/* True once after the table of peers has changed (who is at which index, and where to reach it): to be asked after every step,
+ * before anything else is done with an index. A link belongs to the node's name and goes with it to its new index; links of
+ * names that are not in the table any more are dropped, and told to nobody. */
+bool core_out_peers_changed(struct core_out *out);
+
 /* ---- looking in ---- */
+/* Peers: the nodes of the configuration in its order, masters first; then masters of the epoch before that are not in it; then
+ * guests: nodes that are not in (yet). The node itself is one of them. */
 uint32_t core_peer_count(const struct core *core); /* slots 0 .. count-1; the node itself is one of them */
 uint32_t core_self(const struct core *core);
-const struct config_node *core_peer(const struct core *core, uint32_t peer);
+const struct config_node *core_peer(const struct core *core, uint32_t peer); /* a guest's address may be empty */
+/* Whether this node dials the peer (else it waits to be dialled): of two members the one whose name is smaller. */
+bool core_peer_dialled(const struct core *core, uint32_t peer);
+/* A node of this name said hello that is not in the table: the index at which it is a guest from now on, or PAWL_EFULL. Ask
+ * core_out_peers_changed then, and go on with CORE_PEER_UP. A guest is gone when its link is. */
+int core_welcome(struct core *core, const char *name, struct core_out *out);
 
-enum core_state { CORE_UNBORN, CORE_RECOVERING, CORE_VOTING, CORE_DRAINED };
+enum core_state {
+	CORE_UNBORN,     /* an initial master before birth */
+	CORE_OUTSIDE,    /* in no configuration: never added, or removed */
+	CORE_FOLLOWING,  /* a replica */
+	CORE_HANDOVER,   /* a master of an epoch in which it has never voted: it takes over from the masters of the one before */
+	CORE_RECOVERING, /* a master that has voted in this epoch and has lost its memory */
+	CORE_VOTING,
+	CORE_DRAINED
+};
 
 struct core_peer_status {
 	bool linked, voting;
 	span_ns round_trip; /* of the last ping; 0: none yet */
 	uint64_t boot;
+	bool master, member; /* member: in the configuration */
+	bool stranger;       /* it has the name of a member, but another identity */
+	bool other_epoch;    /* it has not adopted this epoch (yet), or another */
+	/* Replication, where the other knows it: the place in this node's log that a follower has acknowledged. */
+	bool follows;
+	uint64_t position;   /* valid when `follows` */
+};
+
+struct core_change_status { /* of the change that is coordinated here; step NULL: none */
+	const char *step;     /* static text: "asking n4 who it is", ... */
+	uint64_t done, total; /* of records to be copied beforehand; 0: unknown */
+	uint64_t epoch;       /* that it is to have */
 };
 
 struct core_status {
@@ -246,6 +335,16 @@ struct core_status {
 	span_ns left;          /* RECOVERING: until it votes by waiting at the latest; 0: unknown */
 	uint64_t epoch, config_hash, clock, ceiling, boot;
 	uint32_t quorum, voting_linked; /* voting_linked: masters that vote in this epoch and are linked, itself included */
+	bool master, settled, complete;
+	uint64_t missing;     /* bit set of peers: masters that do not vote in this epoch, as far as this node sees */
+	uint32_t config_nodes; /* peers below are of the configuration */
+	/* Replication (section 7) */
+	uint64_t log_next, log_oldest, log_bytes; /* this node's log: the next number, the oldest still there */
+	int following;        /* a replica: the peer it follows, or -1 */
+	bool catching_up;     /* ... a snapshot of it is still arriving, of `snapshot_done` records so far */
+	uint64_t snapshot_done, position; /* position: in that master's log */
+	span_ns age;          /* a replica's: SPAN_MAX: unknown */
+	struct core_change_status change;
 	uint64_t keys, held, promises, waiters, rounds, lingering, beliefs, memory_bytes;
 	struct core_peer_status peers[NODES_MAX];
 };

@@ -41,9 +41,9 @@ void drain_done(struct core *core) {
 /* Whole buckets, and like out_frame only so many bytes that the codec takes the frame, values and all. */
 static size_t fill_records(struct core *core, size_t n) {
 	size_t bytes = 0;
-	for (; core->drain_bucket < core->keys.bucket_count; core->drain_bucket++) {
+	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++) {
 		uint32_t here = 0;
-		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
 			for (const struct record *r = CONTAINER_OF(m, struct key, node)->held; r; r = r->next) {
 				here++;
 			}
@@ -52,7 +52,7 @@ static size_t fill_records(struct core *core, size_t n) {
 		if (n + here > DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 			return n;
 		}
-		for (struct map_node *m = map_bucket(&core->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
 			const struct key *key = CONTAINER_OF(m, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message *record = &core->drain_messages[n++];
@@ -88,7 +88,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 		}
 	}
 	size_t n = fill_ring(core, fill_records(core, 0));
-	if (core->drain_bucket >= core->keys.bucket_count && core->drain_ring >= core->ring_size && n < DRAIN_MESSAGES) {
+	if (core->drain_bucket >= core->live->keys.bucket_count && core->drain_ring >= core->ring_size && n < DRAIN_MESSAGES) {
 		core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
 		core->drain_whole = true;
 	}

@@ -8,9 +8,14 @@ void timer_stop(struct core *core, struct timer *t);
 
 /* ---- table.c: keys and records ---- */
 struct slice key_name(const struct key *key);
-/* The key with what is past its end removed; NULL when nothing of it is left. */
+/* The key of the live table with what is past its end removed; NULL when nothing of it is left. */
 struct key *table_find(struct core *core, struct slice name);
 struct key *table_make(struct core *core, struct slice name); /* NULL: limit or memory */
+struct key *table_find_in(struct core *core, struct table *t, struct slice name);
+struct key *table_make_in(struct core *core, struct table *t, struct slice name);
+struct table *key_table(struct core *core, const struct key *key);
+void table_free_key(struct core *core, struct key *key); /* with all that stands on it */
+void table_clear(struct core *core, struct table *t);
 void table_settle(struct core *core, struct key *key);         /* re-arms the timer; frees the key if nothing is left */
 struct key_more *table_more(struct core *core, struct key *key); /* NULL: no memory */
 /* Ends what is past; returns false when the key was freed. */
@@ -224,7 +229,6 @@ void merge_forget_source(struct core *core, uint32_t source);
 void merge_note_clock(struct core *core); /* in every record: voting by waiting */
 void merge_released(struct core *core, const struct message *m);
 void merge_finish(struct core *core);
-void table_clear(struct core *core);
 void recovery_start(struct core *core, bool restored);
 void recovery_again(struct core *core); /* stops voting and rejoins */
 void recovery_beat(struct core *core);

@@ -69,12 +69,12 @@ static void check_op(const struct core *core, const struct op *op) {
 
 void core_check(const struct core *core) {
 	struct sums s = { 0, 0, 0 };
-	for (size_t b = 0; b < core->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->keys, b); n; n = map_next_in_bucket(n)) {
+	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);
 		}
 	}
-	CHECK(s.held == core->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
+	CHECK(s.held == core->live->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
 	uint32_t ops = 0, lingering = 0;
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
@@ -84,7 +84,7 @@ void core_check(const struct core *core) {
 		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_LINGERING);
 	}
 	CHECK(ops == core->op_count && lingering == core->linger_count && lingering <= core->limits.lingering);
-	CHECK(core->keys.count <= core->limits.keys);
+	CHECK(core->live->keys.count <= core->limits.keys);
 	CHECK(core->ceiling_on_disk <= core->durable.ceiling);
 	CHECK(core->state != CORE_VOTING || core->voted_on_disk || core->boot_on_disk != core->durable.boot);
 }

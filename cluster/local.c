@@ -129,7 +129,7 @@ void local_list_free(struct core *core, struct op *op) {
 	}
 	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
 	op->names = NULL;
-	map_walk_end(&core->keys);
+	map_walk_end(&core->live->keys);
 }
 
 void local_list(struct core *core, struct op *op) {
@@ -142,7 +142,7 @@ void local_list(struct core *core, struct op *op) {
 	}
 	op->names->capacity = capacity;
 	op->state = OP_LOCAL;
-	map_walk_begin(&core->keys);
+	map_walk_begin(&core->live->keys);
 	list_append(&core->lists, &op->waiting);
 }
 
@@ -200,8 +200,8 @@ static void list_slice(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
-	for (int i = 0; i < LIST_BUCKETS_A_STEP && op->bucket < core->keys.bucket_count; i++, op->bucket++) {
-		for (struct map_node *n = map_bucket(&core->keys, op->bucket); n; n = map_next_in_bucket(n)) {
+	for (int i = 0; i < LIST_BUCKETS_A_STEP && op->bucket < core->live->keys.bucket_count; i++, op->bucket++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, op->bucket); n; n = map_next_in_bucket(n)) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			struct slice name = key_name(key);
 			if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
@@ -214,7 +214,7 @@ static void list_slice(struct core *core, struct op *op) {
 			}
 		}
 	}
-	if (op->bucket >= core->keys.bucket_count) {
+	if (op->bucket >= core->live->keys.bucket_count) {
 		list_answer(core, op);
 	}
 }

@@ -76,8 +76,8 @@ void merge_released(struct core *core, const struct message *m) {
 }
 
 static void each_record(struct core *core, void (*visit)(struct core *core, struct record *r, uint32_t argument), uint32_t argument) {
-	for (size_t b = 0; b < core->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->keys, b); n; n = map_next_in_bucket(n)) {
+	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
 			for (struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
 				visit(core, r, argument);
 			}
@@ -108,9 +108,9 @@ static void note_sources(struct core *core, struct record *r, uint32_t unused) {
 
 /* "Every release": a release may have come from one source after another one's record of the lock_id. */
 static void drop_released(struct core *core) {
-	map_walk_begin(&core->keys); /* no shrinking meanwhile */
-	for (size_t b = 0; b < core->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->keys, b), *next; n; n = next) {
+	map_walk_begin(&core->live->keys); /* no shrinking meanwhile */
+	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
 			bool dropped = false;
@@ -127,7 +127,7 @@ static void drop_released(struct core *core) {
 			}
 		}
 	}
-	map_walk_end(&core->keys);
+	map_walk_end(&core->live->keys);
 }
 
 void merge_finish(struct core *core) {

@@ -29,6 +29,10 @@
 #define F_PART (1u << 17)     /* part u32, parts u32: part < parts, or both 0 */
 #define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
+#define F_EPOCH (1u << 20)    /* u64: the epoch that the message is about */
+#define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, or a count */
+#define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another */
+#define F_ECHO (1u << 23)     /* u64: a follower's own clock, given back to it; 0: none */
 #define BLOB_MAX 65536
 
 /* X(name, number on the wire, fields) */
@@ -60,22 +64,31 @@
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
 	X(WAITERS, 26, F_ROUND | F_KEY) \
 	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY) \
-	X(SNAPSHOT, 28, F_ROUND) \
+	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
 	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
 	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
-	X(SNAPSHOT_END, 33, F_ROUND | F_STATUS | F_CLOCK) \
+	X(SNAPSHOT_END, 33, F_ROUND | F_STATUS | F_CLOCK | F_FLAGS) \
 	X(PING, 34, F_ROUND) \
 	X(PONG, 35, F_ROUND) \
-	X(PLEDGE, 36, F_BLOB | F_FLAGS)
+	X(PLEDGE, 36, F_BLOB | F_FLAGS) \
+	X(CONFIG, 37, F_BLOB) \
+	X(DECREE_PREPARE, 38, F_ROUND | F_BALLOT) \
+	X(DECREE_PROMISE, 39, F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
+	X(DECREE_ACCEPT, 40, F_ROUND | F_BALLOT | F_BLOB) \
+	X(DECREE_ACCEPTED, 41, F_ROUND | F_STATUS | F_BALLOT) \
+	X(PREMERGE, 42, F_ROUND | F_BLOB) \
+	X(PREMERGE_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
+	X(SNAPSHOT_READY, 44, F_ROUND) \
+	X(PREMERGE_END, 45, F_ROUND)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 36
+#define MESSAGE_KIND_MAX 45
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
@@ -87,7 +100,11 @@ enum message_flag {
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
-	FLAG_RELEASED = 512 /* SNAPSHOT_RELEASED: released (else only barred) */
+	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred) */
+	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
+	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
+	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling */
+	FLAG_NEVER = 8192    /* SNAPSHOT_END: it never voted in the epoch before */
 };
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
@@ -119,6 +136,7 @@ struct message {
 	enum status status;
 	uint32_t flags, part, parts;
 	uint64_t round, attempt, token, noted, clock;
+	uint64_t epoch, number, log, echo;
 	uint64_t lease_us, left_us;
 	struct id128 lock_id, by;
 	struct ticket ticket;
@@ -127,7 +145,8 @@ struct message {
 };
 
 /* Every frame says who speaks, under which configuration, and how far its clock is. */
-#define FRAME_VOTING 1u /* the sender votes in this epoch */
+#define FRAME_VOTING 1u   /* the sender votes in this epoch */
+#define FRAME_COMPLETE 2u /* ... and knows that all its masters have voted in it (section 6) */
 struct frame {
 	uint64_t epoch, config_hash;
 	struct id128 sender;
@@ -137,6 +156,8 @@ struct frame {
 	size_t count;
 };
 
+/* Messages about the configuration itself, and what is merged beside the table (section 6): they mean the same under any epoch. */
+bool message_of_any_epoch(enum message_kind kind);
 uint32_t message_fields(enum message_kind kind); /* bits F_*; 0 for what is no kind */
 const char *message_name(enum message_kind kind);
 const char *status_name(enum status status);

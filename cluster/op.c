@@ -267,7 +267,7 @@ static void judge(struct core *core, struct op *op, bool over) {
 	case CORE_GET: read_judge(core, op, over); break;
 	case CORE_BREAK: break_judge(core, op, over); break;
 	case CORE_WAITERS: waiters_judge(core, op, over); break;
-	case CORE_LIST: case CORE_WAIT: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
 	}
 }
 
@@ -367,6 +367,6 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	case CORE_GET: read_answer(core, op, from, m); break;
 	case CORE_BREAK: break_answer(core, op, from, m); break;
 	case CORE_WAITERS: waiters_answer(core, op, from, m); break;
-	case CORE_LIST: case CORE_WAIT: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
 	}
 }

@@ -26,7 +26,7 @@ void recovery_start(struct core *core, bool restored) {
 		recovery_vote(core, "drain");
 		return;
 	}
-	table_clear(core);
+	table_clear(core, core->live);
 	begin(core);
 }
 

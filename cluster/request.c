@@ -117,6 +117,7 @@ static void begin(struct core *core, struct op *op, const struct core_request *r
 	case CORE_WAIT: local_wait(core, op); break;
 	case CORE_WAITERS: waiters_start(core, op); break;
 	case CORE_BREAK: break_start(core, op); break;
+	case CORE_CHANGE: break;
 	}
 }
 

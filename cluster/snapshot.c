@@ -15,7 +15,7 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	if (s->active) {
 		s->active = false;
 		core->snapshots--;
-		map_walk_end(&core->keys);
+		map_walk_end(&core->live->keys);
 	}
 }
 
@@ -28,11 +28,11 @@ static void end(struct core *core, uint32_t peer, uint64_t round, enum status st
 static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	size_t bytes = 0;
 	uint32_t records = 0;
-	for (; s->bucket < core->keys.bucket_count; s->bucket++) {
+	for (; s->bucket < core->live->keys.bucket_count; s->bucket++) {
 		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(&core->keys, s->bucket); n; n = map_next_in_bucket(n)) {
+		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket); n; n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
@@ -83,7 +83,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	snapshot_stop(core, from);
 	core->peers[from].send = (struct snapshot_out){ .active = true, .round = m->round };
 	core->snapshots++;
-	map_walk_begin(&core->keys);
+	map_walk_begin(&core->live->keys);
 	send_chunk(core, from);
 }
 

@@ -72,6 +72,11 @@ struct key_more { /* what few keys have */
 	uint32_t kept_count;
 };
 
+struct table {
+	struct map keys;
+	uint64_t held_count;
+};
+
 struct key {
 	struct map_node node;
 	struct timer timer; /* at or before the first end of what is below */
@@ -79,6 +84,7 @@ struct key {
 	struct promise *promise; /* never together with a held record */
 	struct key_more *more;
 	uint16_t size;
+	uint8_t table; /* which of core->tables it stands in */
 	uint8_t name[];
 };
 
@@ -282,9 +288,10 @@ struct core {
 	struct wheel wheel;
 	struct timer beat;
 
-	/* table */
-	struct map keys;
-	uint64_t held_count, promise_count, waiter_count;
+	/* tables: the one that is voted and read from, and one beside it: being built from snapshots, being emptied, or empty */
+	struct table tables[2];
+	struct table *live, *beside;
+	uint64_t promise_count, waiter_count;
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;

@@ -10,7 +10,11 @@ static const char *waits_for(const struct core *core) {
 		return core->durable.pledged ? "the other initial masters to pledge the same configuration" : "the other initial masters to be heard";
 	case CORE_RECOVERING:
 		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
-	case CORE_VOTING: case CORE_DRAINED:
+	case CORE_OUTSIDE:
+		return "an administrator to add it: pawl cluster add-replica";
+	case CORE_HANDOVER:
+		return "enough masters of the epoch before to hand over what they know";
+	case CORE_FOLLOWING: case CORE_VOTING: case CORE_DRAINED:
 		return "";
 	}
 	return "";
@@ -19,7 +23,7 @@ static const char *waits_for(const struct core *core) {
 void core_status(const struct core *core, struct instant now, struct core_status *s) {
 	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core_born(core) ? core->config.epoch : 0,
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
-		.quorum = core->quorum, .keys = core->keys.count, .held = core->held_count, .promises = core->promise_count,
+		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
 		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
 		.memory_bytes = core->memory_used };
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
@@ -32,7 +36,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 
 bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {
 	uint64_t hash = siphash(core->hash_key, name.data, name.size);
-	for (struct map_node *n = map_first(&core->keys, hash); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		const struct record *r = slice_equal(key_name(key), name) ? key_record(key, lock_id) : NULL;
 		if (r && !instant_expired(core->now, r->end)) {

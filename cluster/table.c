@@ -10,8 +10,12 @@ static uint64_t hash_of(const struct core *core, struct slice name) {
 	return siphash(core->hash_key, name.data, name.size);
 }
 
-static struct key *find_raw(struct core *core, struct slice name, uint64_t hash) {
-	for (struct map_node *n = map_first(&core->keys, hash); n; n = map_next(n)) {
+struct table *key_table(struct core *core, const struct key *key) {
+	return &core->tables[key->table];
+}
+
+static struct key *find_raw(const struct table *t, struct slice name, uint64_t hash) {
+	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
 		struct key *key = CONTAINER_OF(n, struct key, node);
 		if (key->size == name.size && memcmp(key->name, name.data, name.size) == 0) {
 			return key;
@@ -20,18 +24,26 @@ static struct key *find_raw(struct core *core, struct slice name, uint64_t hash)
 	return NULL;
 }
 
-struct key *table_find(struct core *core, struct slice name) {
-	struct key *key = find_raw(core, name, hash_of(core, name));
+struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
+	struct key *key = find_raw(t, name, hash_of(core, name));
 	return key && table_expire(core, key) ? key : NULL;
 }
 
+struct key *table_find(struct core *core, struct slice name) {
+	return table_find_in(core, core->live, name);
+}
+
 struct key *table_make(struct core *core, struct slice name) {
+	return table_make_in(core, core->live, name);
+}
+
+struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
 	uint64_t hash = hash_of(core, name);
-	struct key *key = find_raw(core, name, hash);
+	struct key *key = find_raw(t, name, hash);
 	if (key && table_expire(core, key)) {
 		return key;
 	}
-	if (core->keys.count >= core->limits.keys) {
+	if (t->keys.count >= core->limits.keys) {
 		COUNT(core, full);
 		return NULL;
 	}
@@ -41,8 +53,9 @@ struct key *table_make(struct core *core, struct slice name) {
 		return NULL;
 	}
 	key->size = (uint16_t)name.size;
+	key->table = (uint8_t)(t - core->tables);
 	memcpy(key->name, name.data, name.size);
-	map_insert(&core->keys, &key->node, hash);
+	map_insert(&t->keys, &key->node, hash);
 	return key;
 }
 
@@ -72,7 +85,7 @@ void table_settle(struct core *core, struct key *key) {
 	if (key->held == NULL && key->promise == NULL) {
 		timer_stop(core, &key->timer);
 		if (key->more == NULL) {
-			map_remove(&core->keys, &key->node);
+			map_remove(&key_table(core, key)->keys, &key->node);
 			alloc_free(&core->alloc, key, sizeof *key + key->size);
 		}
 		return;
@@ -111,6 +124,39 @@ bool table_expire(struct core *core, struct key *key) {
 		table_settle(core, key);
 	}
 	return left;
+}
+
+void table_free_key(struct core *core, struct key *key) {
+	timer_stop(core, &key->timer);
+	while (key->held) {
+		struct record *r = key->held;
+		key->held = r->next;
+		key_table(core, key)->held_count--;
+		record_free(core, r);
+	}
+	if (key->promise) {
+		key_drop_promise(core, key);
+	}
+	if (key->more) {
+		queue_free_all(core, key);
+		alloc_free(&core->alloc, key->more, sizeof *key->more);
+	}
+	map_remove(&key_table(core, key)->keys, &key->node);
+	alloc_free(&core->alloc, key, sizeof *key + key->size);
+}
+
+void table_clear(struct core *core, struct table *t) {
+	if (t->keys.segments == NULL) {
+		return;
+	}
+	map_walk_begin(&t->keys); /* no shrinking meanwhile */
+	for (size_t b = 0; b < t->keys.bucket_count; b++) {
+		struct map_node *n;
+		while ((n = map_bucket(&t->keys, b)) != NULL) {
+			table_free_key(core, CONTAINER_OF(n, struct key, node));
+		}
+	}
+	map_walk_end(&t->keys);
 }
 
 /* ---- records ---- */
@@ -200,7 +246,7 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	CHECK(key_record(key, r->lock_id) == NULL);
 	r->next = key->held;
 	key->held = r;
-	core->held_count++;
+	key_table(core, key)->held_count++;
 	if (r->next && r->next->next == NULL) {
 		COUNT(core, contested);
 		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
@@ -215,7 +261,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	}
 	*at = r->next;
 	record_free(core, r);
-	core->held_count--;
+	key_table(core, key)->held_count--;
 	timer_stop(core, &key->timer); /* what comes next may end earlier */
 	if (key->held && key->held->next == NULL) {
 		COUNT(core, contested_ended);

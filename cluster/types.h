@@ -56,8 +56,10 @@ struct ticket {
 /* Bounds that are part of the protocol (section 9). */
 #define MASTERS_MAX 9
 #ifndef NODES_MAX    /* smaller where whole clusters are copied by the million: tests/model */
-#define NODES_MAX 64 /* masters and replicas of one configuration */
+#define NODES_MAX 64 /* whom a node may have links with: see core_peer_count */
 #endif
+/* Of one configuration; the other links are for masters of the epoch before and for nodes that are not in yet. */
+#define CONFIG_NODES_MAX (NODES_MAX > 32 ? NODES_MAX - 16 : NODES_MAX)
 #define NODE_NAME_MAX 63
 #define ADDRESS_MAX 255
 #define KEY_MAX 512

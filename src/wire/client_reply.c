@@ -300,6 +300,8 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	case CORE_BREAK:
 		reply_put_broken(k, &map, reply);
 		break;
+	case CORE_CHANGE:
+		break;
 	}
 	pack_map_close(k, &map);
 }

@@ -50,6 +50,12 @@ static const char *status_state_name(enum core_state state) {
 	switch (state) {
 	case CORE_UNBORN:
 		return "unconfigured";
+	case CORE_OUTSIDE:
+		return "outside";
+	case CORE_FOLLOWING:
+		return "following";
+	case CORE_HANDOVER:
+		return "handover";
 	case CORE_RECOVERING:
 		return "recovering";
 	case CORE_VOTING:

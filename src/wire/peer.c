@@ -7,11 +7,12 @@
 #include "unpack.h"
 
 #define MESSAGE_FLAGS \
-	(FLAG_HOME | FLAG_TURN | FLAG_WAIT | FLAG_HAD | FLAG_NOW | FLAG_BARRED | FLAG_SAME | FLAG_COUNTS | FLAG_BORN | FLAG_RELEASED)
-#define FRAME_FLAGS FRAME_VOTING
+	(FLAG_HOME | FLAG_TURN | FLAG_WAIT | FLAG_HAD | FLAG_NOW | FLAG_BARRED | FLAG_SAME | FLAG_COUNTS | FLAG_BORN | FLAG_RELEASED | \
+		FLAG_HANDOVER | FLAG_REMEMBERS | FLAG_FORGOT | FLAG_NEVER)
+#define FRAME_FLAGS (FRAME_VOTING | FRAME_COMPLETE)
 #define FRAME_ELEMENTS 7
-/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 210 bytes. */
-#define MESSAGE_FIXED_MAX 224
+/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 246 bytes. */
+#define MESSAGE_FIXED_MAX 260
 #define FRAME_HEAD_MAX (PEER_PREFIX_BYTES + 1 + 4 * 9 + 18 + 5 + 5)
 #define PEER_CAPACITY_MIN 64
 
@@ -133,6 +134,18 @@ static uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message 
 	}
 	if (fields & F_CLOCK) {
 		p = pack_put_uint(p, m->clock);
+	}
+	if (fields & F_EPOCH) {
+		p = pack_put_uint(p, m->epoch);
+	}
+	if (fields & F_NUMBER) {
+		p = pack_put_uint(p, m->number);
+	}
+	if (fields & F_LOG) {
+		p = pack_put_uint(p, m->log);
+	}
+	if (fields & F_ECHO) {
+		p = pack_put_uint(p, m->echo);
 	}
 	return p;
 }
@@ -314,6 +327,18 @@ static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m)
 	}
 	if (fields & F_CLOCK) {
 		m->clock = unpack_uint(u, TOKEN_MAX);
+	}
+	if (fields & F_EPOCH) {
+		m->epoch = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_NUMBER) {
+		m->number = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_LOG) {
+		m->log = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_ECHO) {
+		m->echo = unpack_uint(u, UINT64_MAX);
 	}
 }
 

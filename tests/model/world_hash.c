@@ -128,8 +128,8 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 }
 
 static void hash_table(uint64_t *h, const struct core *core) {
-	for (size_t b = 0; b < core->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->keys, b); n; n = map_next_in_bucket(n)) {
+	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
 			hash_key(h, CONTAINER_OF(n, struct key, node));
 		}
 	}

@@ -56,7 +56,7 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.value = fields & F_VALUE ? wire_bytes(p, 0, prng_chance(p, 1, 8) ? 60000 : 40) : m.value;
 	m.ballot = fields & F_BALLOT ? wire_ballot(p) : m.ballot;
 	m.prepared = fields & F_PREPARED ? wire_ballot(p) : m.prepared;
-	m.flags = fields & F_FLAGS ? (uint32_t)prng_below(p, 1024) : 0;
+	m.flags = fields & F_FLAGS ? (uint32_t)prng_below(p, 16384) : 0;
 	m.status = fields & F_STATUS ? (enum status)prng_below(p, STATUS_MAX + 1) : STATUS_OK;
 	m.by = fields & F_BY ? wire_id(p) : m.by;
 	if ((fields & F_PART) && prng_chance(p, 3, 4)) {
@@ -65,6 +65,10 @@ static struct message random_message(struct prng *p, size_t row) {
 	}
 	m.blob = fields & F_BLOB ? wire_bytes(p, 0, 60000) : m.blob;
 	m.clock = fields & F_CLOCK ? wire_number(p, TOKEN_MAX) : 0;
+	m.epoch = fields & F_EPOCH ? wire_number(p, UINT64_MAX) : 0;
+	m.number = fields & F_NUMBER ? wire_number(p, UINT64_MAX) : 0;
+	m.log = fields & F_LOG ? wire_number(p, UINT64_MAX) : 0;
+	m.echo = fields & F_ECHO ? wire_number(p, UINT64_MAX) : 0;
 	return m;
 }
 
