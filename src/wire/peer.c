@@ -11,8 +11,8 @@
 		FLAG_HANDOVER | FLAG_REMEMBERS | FLAG_FORGOT | FLAG_NEVER)
 #define FRAME_FLAGS (FRAME_VOTING | FRAME_COMPLETE)
 #define FRAME_ELEMENTS 7
-/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 246 bytes. */
-#define MESSAGE_FIXED_MAX 260
+/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 282 bytes. */
+#define MESSAGE_FIXED_MAX 300
 #define FRAME_HEAD_MAX (PEER_PREFIX_BYTES + 1 + 4 * 9 + 18 + 5 + 5)
 #define PEER_CAPACITY_MIN 64
 

@@ -233,7 +233,7 @@ static int decode_message(struct peer_test *t, const void *message, size_t size)
 static void fields_out_of_range_are_refused(void **state) {
 	struct peer_test *t = *state;
 	assert_int_equal(decode_message(t, "\x92\x22\x05", 3), 0); /* PING */
-	assert_int_equal(decode_message(t, "\x92\x25\x05", 3), PAWL_EPROTOCOL); /* no kind 37 */
+	assert_int_equal(decode_message(t, "\x92\x7f\x05", 3), PAWL_EPROTOCOL); /* no kind 127 */
 	assert_int_equal(decode_message(t, "\x92\x00\x05", 3), PAWL_EPROTOCOL); /* nor 0 */
 	assert_int_equal(decode_message(t, "\x93\x22\x05\x05", 4), PAWL_EPROTOCOL); /* one element too many */
 	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL); /* one too few */
@@ -243,12 +243,12 @@ static void fields_out_of_range_are_refused(void **state) {
 	assert_int_equal(decode_message(t, "\x93\x14\x05\xc4\x01k", 6), 0);
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x12", 5), 0); /* RELEASE_ANSWER, status 18 */
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x13", 5), PAWL_EPROTOCOL); /* 19 */
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\xcd\x04\x00\x00", 7), PAWL_EPROTOCOL); /* flag 1024 */
+	assert_int_equal(decode_message(t, "\x94\x0d\x05\xce\x80\x00\x00\x00\x00", 9), PAWL_EPROTOCOL); /* flag 2^31 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0); /* SNAPSHOT_CHUNK, part 2 of 3 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);
 	/* SNAPSHOT_END with the greatest clock, and one above */
-	assert_int_equal(decode_message(t, "\x94\x21\x05\x00\xcf\x40\0\0\0\0\0\0\0", 13), 0);
-	assert_int_equal(decode_message(t, "\x94\x21\x05\x00\xcf\x40\0\0\0\0\0\0\1", 13), PAWL_EPROTOCOL);
+	assert_int_equal(decode_message(t, "\x95\x21\x05\x00\x00\xcf\x40\0\0\0\0\0\0\0", 14), 0);
+	assert_int_equal(decode_message(t, "\x95\x21\x05\x00\x00\xcf\x40\0\0\0\0\0\0\1", 14), PAWL_EPROTOCOL);
 }
 
 static void an_announced_count_takes_no_memory(void **state) {
