@@ -273,6 +273,24 @@ const struct config_node *core_peer(const struct core *core, uint32_t peer) {
 	return &core->config.nodes[peer];
 }
 
+/* The dialler is the one with the smaller name, so that there is one link for each pair. */
+bool core_peer_dialled(const struct core *core, uint32_t peer) {
+	return strcmp(core->name, core_peer(core, peer)->name) < 0;
+}
+
+/* The table is the configuration's: there is no room for guests yet. */
+int core_welcome(struct core *core, const char *name, struct core_out *out) {
+	(void)core;
+	(void)name;
+	(void)out;
+	return PAWL_EFULL;
+}
+
+bool core_out_peers_changed(struct core_out *out) {
+	(void)out;
+	return false;
+}
+
 const struct config *core_config(const struct core *core) {
 	return &core->config;
 }
