@@ -34,87 +34,6 @@ static void check_hook(const char *file, int line, const char *expr) {
 	checker_violation(reporting, "an invariant of the core", TRACE_NONE, "%s:%d: CHECK(%s)", file, line, expr);
 }
 
-/* ---- tables ---- */
-
-struct key_state *checker_key(struct checker *c, uint32_t key) {
-	if (key >= c->key_count) {
-		size_t count = (size_t)key + 64;
-		c->keys = realloc(c->keys, count * sizeof *c->keys);
-		CHECK(c->keys != NULL);
-		for (size_t i = c->key_count; i < count; i++) {
-			c->keys[i] = (struct key_state){ .answered = { 0, 0, TRACE_NONE, TRACE_NONE }, .believed = { 0, 0, TRACE_NONE, TRACE_NONE } };
-		}
-		c->key_count = count;
-	}
-	return &c->keys[key];
-}
-
-struct op_state *checker_op_of(struct checker *c, uint64_t id) {
-	if (id >= c->op_capacity) {
-		size_t capacity = c->op_capacity ? 2 * c->op_capacity : 1024;
-		c->ops = realloc(c->ops, capacity * sizeof *c->ops);
-		CHECK(c->ops != NULL && id < capacity);
-		memset(c->ops + c->op_capacity, 0, (capacity - c->op_capacity) * sizeof *c->ops);
-		c->op_capacity = capacity;
-	}
-	return &c->ops[id];
-}
-
-uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value) {
-	if (c->lock_count == c->lock_capacity) {
-		c->lock_capacity = c->lock_capacity ? 2 * c->lock_capacity : 256;
-		c->locks = realloc(c->locks, c->lock_capacity * sizeof *c->locks);
-		CHECK(c->locks != NULL);
-	}
-	uint32_t lock = (uint32_t)c->lock_count++;
-	c->locks[lock] = (struct lock_state){ .id = sim_name_lock(lock, prng_next(sim_prng(c->sim))), .key = key, .value = value };
-	checker_key(c, key);
-	return lock;
-}
-
-struct id128 checker_lock_id(const struct checker *c, uint32_t lock) {
-	return c->locks[lock].id;
-}
-
-uint32_t checker_lock_key(const struct checker *c, uint32_t lock) {
-	return c->locks[lock].key;
-}
-
-bool checker_lock_ended(const struct checker *c, uint32_t lock) {
-	return c->locks[lock].ended;
-}
-
-uint64_t checker_lock_token(const struct checker *c, uint32_t lock) {
-	return c->locks[lock].answered;
-}
-
-/* FE: no two lock_ids of a key are answered with the same token (section 8.2). Returns the lock that has it already. */
-static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint64_t token) {
-	if (2 * (c->token_count + 1) > c->token_capacity) {
-		struct token_entry *old = c->tokens;
-		size_t count = c->token_capacity;
-		c->token_capacity = count ? 2 * count : 1024;
-		c->tokens = calloc(c->token_capacity, sizeof *c->tokens);
-		CHECK(c->tokens != NULL);
-		c->token_count = 0;
-		for (size_t i = 0; i < count; i++) {
-			if (old[i].token) {
-				token_claim(c, old[i].key, old[i].lock, old[i].token);
-			}
-		}
-		free(old);
-	}
-	size_t mask = c->token_capacity - 1, i = (token * UINT64_C(0x9e3779b97f4a7c15) >> 20 ^ key * 2654435761u) & mask;
-	for (; c->tokens[i].token; i = (i + 1) & mask) {
-		if (c->tokens[i].token == token && c->tokens[i].key == key) {
-			return c->tokens[i].lock;
-		}
-	}
-	c->tokens[i] = (struct token_entry){ token, key, lock };
-	c->token_count++;
-	return lock;
-}
-
 /* ---- what leaves the nodes ---- */
 
 static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id) {
@@ -210,19 +129,6 @@ static void check_order(struct checker *c, const struct op_state *granted) {
 	}
 }
 
-static void acquire_answered(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
-	struct lock_state *lock = &c->locks[op->op.lock];
-	check_honest(c, node, op, reply);
-	check_order(c, op);
-	if (reply->token <= op->others_before) { /* of one lock_id's own several tokens the holder uses the highest */
-		checker_violation(c, "fencing (order of answers)", op->op.key, "L%" PRIu32 " is answered with token %" PRIu64
-			", but when it was asked for (%.6f) another had been answered with %" PRIu64,
-			op->op.lock, reply->token, (double)op->invoked / 1e9, op->others_before);
-	}
-	lock->answered = reply->token > lock->answered ? reply->token : lock->answered;
-	best_add(&checker_key(c, op->op.key)->answered, op->op.lock, reply->token);
-}
-
 static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, reply->id);
@@ -235,15 +141,10 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
 	}
 	if (op->op.op == CORE_ACQUIRE) {
-		acquire_answered(c, node, op, reply);
+		check_honest(c, node, op, reply);
+		check_order(c, op);
 	}
-	if (op->op.op == CORE_ACQUIRE || op->op.op == CORE_EXTEND) {
-		uint32_t owner = token_claim(c, op->op.key, op->op.lock, reply->token);
-		if (owner != op->op.lock) {
-			checker_violation(c, "fencing (unique tokens)", op->op.key, "L%" PRIu32 " and L%" PRIu32
-				" are both answered with token %" PRIu64, owner, op->op.lock, reply->token);
-		}
-	}
+	checker_answered(c, op, reply->token);
 }
 
 /* Section 2, Release: the coordinator goes on until all have it. */

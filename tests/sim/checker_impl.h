@@ -96,6 +96,8 @@ struct checker {
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
 struct op_state *checker_op_of(struct checker *c, uint64_t id);
+/* The operation was answered, with this token if it is an acquire or an extension (section 8.2). */
+void checker_answered(struct checker *c, const struct op_state *op, uint64_t token);
 bool belief_live(const struct checker *c, const struct belief *b);
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
 

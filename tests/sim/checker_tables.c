@@ -1,0 +1,114 @@
+/* What the checker keeps of keys, lock_ids and operations, and the tokens that were answered: nothing of nodes. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "checker_impl.h"
+
+struct key_state *checker_key(struct checker *c, uint32_t key) {
+	if (key >= c->key_count) {
+		size_t count = (size_t)key + 64;
+		c->keys = realloc(c->keys, count * sizeof *c->keys);
+		CHECK(c->keys != NULL);
+		for (size_t i = c->key_count; i < count; i++) {
+			c->keys[i] = (struct key_state){ .answered = { 0, 0, TRACE_NONE, TRACE_NONE }, .believed = { 0, 0, TRACE_NONE, TRACE_NONE } };
+		}
+		c->key_count = count;
+	}
+	return &c->keys[key];
+}
+
+struct op_state *checker_op_of(struct checker *c, uint64_t id) {
+	if (id >= c->op_capacity) {
+		size_t capacity = c->op_capacity ? 2 * c->op_capacity : 1024;
+		c->ops = realloc(c->ops, capacity * sizeof *c->ops);
+		CHECK(c->ops != NULL && id < capacity);
+		memset(c->ops + c->op_capacity, 0, (capacity - c->op_capacity) * sizeof *c->ops);
+		c->op_capacity = capacity;
+	}
+	return &c->ops[id];
+}
+
+uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value) {
+	if (c->lock_count == c->lock_capacity) {
+		c->lock_capacity = c->lock_capacity ? 2 * c->lock_capacity : 256;
+		c->locks = realloc(c->locks, c->lock_capacity * sizeof *c->locks);
+		CHECK(c->locks != NULL);
+	}
+	uint32_t lock = (uint32_t)c->lock_count++;
+	c->locks[lock] = (struct lock_state){ .id = sim_name_lock(lock, prng_next(sim_prng(c->sim))), .key = key, .value = value };
+	checker_key(c, key);
+	return lock;
+}
+
+struct id128 checker_lock_id(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].id;
+}
+
+uint32_t checker_lock_key(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].key;
+}
+
+bool checker_lock_ended(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].ended;
+}
+
+uint64_t checker_lock_token(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].answered;
+}
+
+/* ---- tokens ---- */
+
+/* FE: no two lock_ids of a key are answered with the same token (section 8.2). Returns the lock that has it already. */
+static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint64_t token) {
+	if (2 * (c->token_count + 1) > c->token_capacity) {
+		struct token_entry *old = c->tokens;
+		size_t count = c->token_capacity;
+		c->token_capacity = count ? 2 * count : 1024;
+		c->tokens = calloc(c->token_capacity, sizeof *c->tokens);
+		CHECK(c->tokens != NULL);
+		c->token_count = 0;
+		for (size_t i = 0; i < count; i++) {
+			if (old[i].token) {
+				token_claim(c, old[i].key, old[i].lock, old[i].token);
+			}
+		}
+		free(old);
+	}
+	size_t mask = c->token_capacity - 1, i = (token * UINT64_C(0x9e3779b97f4a7c15) >> 20 ^ key * 2654435761u) & mask;
+	for (; c->tokens[i].token; i = (i + 1) & mask) {
+		if (c->tokens[i].token == token && c->tokens[i].key == key) {
+			return c->tokens[i].lock;
+		}
+	}
+	c->tokens[i] = (struct token_entry){ token, key, lock };
+	c->token_count++;
+	return lock;
+}
+
+static void check_claimed(struct checker *c, const struct op_state *op, uint64_t token) {
+	uint32_t owner = token_claim(c, op->op.key, op->op.lock, token);
+	if (owner != op->op.lock) {
+		checker_violation(c, "fencing (unique tokens)", op->op.key, "L%" PRIu32 " and L%" PRIu32
+			" are both answered with token %" PRIu64, owner, op->op.lock, token);
+	}
+}
+
+void checker_answered(struct checker *c, const struct op_state *op, uint64_t token) {
+	if (op->op.op == CORE_EXTEND) {
+		check_claimed(c, op, token);
+	}
+	if (op->op.op != CORE_ACQUIRE) {
+		return;
+	}
+	struct lock_state *lock = &c->locks[op->op.lock];
+	if (token <= op->others_before) { /* of one lock_id's own several tokens the holder uses the highest */
+		checker_violation(c, "fencing (order of answers)", op->op.key, "L%" PRIu32 " is answered with token %" PRIu64
+			", but when it was asked for (%.6f) another had been answered with %" PRIu64,
+			op->op.lock, token, (double)op->invoked / 1e9, op->others_before);
+	}
+	lock->answered = token > lock->answered ? token : lock->answered;
+	best_add(&checker_key(c, op->op.key)->answered, op->op.lock, token);
+	check_claimed(c, op, token);
+}
