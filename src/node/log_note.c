@@ -5,6 +5,26 @@ static const char *note_peer(const struct core *core, const struct core_note *no
 	return note->peer < core_peer_count(core) ? core_peer(core, note->peer)->name : "";
 }
 
+/* Membership and replication. */
+static void note_of_the_set(const struct core_note *note, const char *peer) {
+	if (note->kind == NOTE_OUTSIDE) {
+		log_event(LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica, when it shall belong to the cluster"));
+	} else if (note->kind == NOTE_FOLLOWING) {
+		log_event(LEVEL_INFO, "following", LOG_TEXT("peer", peer));
+	} else if (note->kind == NOTE_ADOPTED) {
+		log_event(LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
+	} else if (note->kind == NOTE_CONFLICT) {
+		log_event(LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("remedy", "two clusters have been made from one: stop this node, and look at 'pawl cluster show' on both"));
+	} else if (note->kind == NOTE_COMPLETE) {
+		log_event(LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
+	} else if (note->kind == NOTE_CHANGE) {
+		log_event(LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
+	} else if (note->kind == NOTE_FORCED) {
+		log_event(LEVEL_WARNING, "forced", LOG_NUMBER("epoch", note->value));
+	}
+}
+
 void log_core_note(const struct core *core, const struct core_note *note) {
 	const char *peer = note_peer(core, note);
 	switch (note->kind) {
@@ -54,26 +74,13 @@ void log_core_note(const struct core *core, const struct core_note *note) {
 		log_event(LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
 		return;
 	case NOTE_OUTSIDE:
-		log_event(LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica, when it shall belong to the cluster"));
-		return;
 	case NOTE_FOLLOWING:
-		log_event(LEVEL_INFO, "following", LOG_TEXT("peer", peer));
-		return;
 	case NOTE_ADOPTED:
-		log_event(LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
-		return;
 	case NOTE_CONFLICT:
-		log_event(LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
-			LOG_TEXT("remedy", "two clusters have been made from one: stop this node, and look at 'pawl cluster show' on both"));
-		return;
 	case NOTE_COMPLETE:
-		log_event(LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
-		return;
 	case NOTE_CHANGE:
-		log_event(LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
-		return;
 	case NOTE_FORCED:
-		log_event(LEVEL_WARNING, "forced", LOG_NUMBER("epoch", note->value));
+		note_of_the_set(note, peer);
 		return;
 	}
 }

@@ -6,12 +6,14 @@
 #include "siphash.h"
 #include "state_file.h"
 
-#define STATE_MAGIC "PAWLSTA1" /* the last character is the version of the format */
+#define STATE_MAGIC "PAWLSTA2" /* the last character is the version of the format */
 #define STATE_HEADER_BYTES (8 + 8 + 4 + 8)
-#define STATE_PAYLOAD_MAX (2 * (1 + NODE_NAME_MAX) + 16 + 4 * 8 + 1 + 4 + CONFIG_BYTES_MAX)
+#define STATE_BALLOT_BYTES (8 + 8 + 4)
+#define STATE_PAYLOAD_MAX (2 * (1 + NODE_NAME_MAX) + 16 + 4 * 8 + 1 + 2 * STATE_BALLOT_BYTES + 2 * (4 + CONFIG_BYTES_MAX))
 _Static_assert(STATE_HEADER_BYTES + STATE_PAYLOAD_MAX <= STATE_SLOT_BYTES, "the largest state fits a slot");
 
-enum state_flag { STATE_VOTED = 1, STATE_PLEDGED = 2 };
+enum state_flag { STATE_VOTED = 1, STATE_PLEDGED = 2, STATE_COMPLETE = 4, STATE_VOTED_BEFORE = 8 };
+#define STATE_FLAGS 15u
 
 /* Against damage, not against people: the key is fixed. The sequence number is the second half. */
 static uint64_t state_checksum(uint64_t sequence, struct slice payload) {
@@ -24,10 +26,28 @@ static void put_text(struct bytes_writer *w, const char *text) {
 	bytes_put(w, text, size);
 }
 
+static void put_ballot(struct bytes_writer *w, struct ballot b) {
+	bytes_put_number(w, b.clock, 8);
+	bytes_put_number(w, b.node, 8);
+	bytes_put_number(w, b.boot, 4);
+}
+
+/* With its size; of none (epoch 0) only that, 0. */
+static void put_config(struct bytes_writer *w, const struct config *c) {
+	uint8_t *size_at = w->at;
+	w->at += 4;
+	size_t size = c->epoch > 0 ? config_encode(c, w->at) : 0;
+	bytes_put_number(&(struct bytes_writer){ size_at }, size, 4);
+	w->at += size;
+}
+
+static unsigned state_flags(const struct durable *d) {
+	return (d->voted ? STATE_VOTED : 0u) | (d->pledged ? STATE_PLEDGED : 0u) | (d->complete ? STATE_COMPLETE : 0u) |
+	       (d->voted_before ? STATE_VOTED_BEFORE : 0u);
+}
+
 size_t state_encode(const struct state_slot *slot, uint8_t out[STATE_SLOT_BYTES]) {
 	const struct durable *d = &slot->durable;
-	uint8_t config[CONFIG_BYTES_MAX];
-	size_t config_size = d->config.epoch > 0 ? config_encode(&d->config, config) : 0;
 	struct bytes_writer w = { out + STATE_HEADER_BYTES };
 	put_text(&w, slot->cluster);
 	put_text(&w, slot->node);
@@ -36,9 +56,11 @@ size_t state_encode(const struct state_slot *slot, uint8_t out[STATE_SLOT_BYTES]
 	bytes_put_number(&w, d->ceiling, 8);
 	bytes_put_number(&w, (uint64_t)d->max_lease_seen, 8);
 	bytes_put_number(&w, (uint64_t)d->request_timeout_seen, 8);
-	bytes_put_number(&w, (d->voted ? STATE_VOTED : 0u) | (d->pledged ? STATE_PLEDGED : 0u), 1);
-	bytes_put_number(&w, config_size, 4);
-	bytes_put(&w, config, config_size);
+	bytes_put_number(&w, state_flags(d), 1);
+	put_ballot(&w, d->decree_promised);
+	put_ballot(&w, d->decree_accepted);
+	put_config(&w, &d->config);
+	put_config(&w, &d->decree_config);
 	size_t size = (size_t)(w.at - out);
 	CHECK(size <= STATE_SLOT_BYTES);
 	struct slice payload = slice_of(out + STATE_HEADER_BYTES, size - STATE_HEADER_BYTES);
@@ -66,6 +88,27 @@ static span_ns get_span(struct bytes_reader *r) {
 	return (span_ns)v;
 }
 
+static struct ballot get_ballot(struct bytes_reader *r) {
+	struct ballot b;
+	b.clock = bytes_get_number(r, 8);
+	b.node = bytes_get_number(r, 8);
+	b.boot = (uint32_t)bytes_get_number(r, 4);
+	r->bad = r->bad || b.clock > TOKEN_MAX;
+	return b;
+}
+
+static void get_config(struct bytes_reader *r, struct config *out) {
+	size_t size = bytes_get_number(r, 4);
+	if (r->bad || size > r->rest.size) {
+		r->bad = true;
+		return;
+	}
+	if (size > 0) {
+		r->bad = config_decode(slice_of(r->rest.data, size), out) != 0 || out->epoch == 0;
+		r->rest = slice_of(r->rest.data + size, r->rest.size - size);
+	}
+}
+
 int state_decode_payload(struct slice payload, struct state_slot *out) {
 	struct bytes_reader r = { .rest = payload };
 	struct durable *d = &out->durable;
@@ -79,15 +122,16 @@ int state_decode_payload(struct slice payload, struct state_slot *out) {
 	uint64_t flags = bytes_get_number(&r, 1);
 	d->voted = flags & STATE_VOTED;
 	d->pledged = flags & STATE_PLEDGED;
-	size_t config_size = bytes_get_number(&r, 4);
-	if (r.bad || flags > (STATE_VOTED | STATE_PLEDGED) || config_size != r.rest.size || id128_zero(d->node_id) || d->ceiling > TOKEN_MAX) {
+	d->complete = flags & STATE_COMPLETE;
+	d->voted_before = flags & STATE_VOTED_BEFORE;
+	d->decree_promised = get_ballot(&r);
+	d->decree_accepted = get_ballot(&r);
+	get_config(&r, &d->config);
+	get_config(&r, &d->decree_config);
+	if (r.bad || r.rest.size != 0 || flags > STATE_FLAGS || id128_zero(d->node_id) || d->ceiling > TOKEN_MAX) {
 		return PAWL_EPROTOCOL;
 	}
-	if (config_size == 0) {
-		return d->voted || d->pledged ? PAWL_EPROTOCOL : 0;
-	}
-	int error = config_decode(r.rest, &d->config);
-	return error ? error : d->config.epoch == 0 ? PAWL_EPROTOCOL : 0;
+	return d->config.epoch == 0 && flags != 0 ? PAWL_EPROTOCOL : 0; /* marks of a configuration that is not there */
 }
 
 int state_decode(struct slice bytes, struct state_slot *out) {

@@ -10,7 +10,7 @@
 #include "core.h"
 #include "problem.h"
 
-#define STATE_SLOT_BYTES 28672 /* a multiple of every common block size: slots share no block */
+#define STATE_SLOT_BYTES 40960 /* a multiple of every common block size: slots share no block */
 
 /* ---- bytes (pure) ---- */
 struct state_slot {

@@ -69,7 +69,16 @@ static struct durable sample(struct durable d, uint64_t boot) {
 	d.request_timeout_seen = SPAN_S;
 	d.config = (struct config){ .epoch = 1, .cluster = "c", .max_lease = 60 * SPAN_S, .request_timeout = SPAN_S,
 		.promise_timeout = 2 * SPAN_S, .drift_ppm = 10000, .node_count = 1 };
+	d.complete = boot % 3 == 0;
+	d.voted_before = boot % 3 != 1;
+	d.decree_promised = (struct ballot){ boot + 5, 7, (uint32_t)boot };
+	d.decree_accepted = (struct ballot){ boot + 4, 6, 1 };
 	d.config.nodes[0] = (struct config_node){ .name = "a", .address = "127.0.0.1:1", .id = d.node_id, .master = true };
+	d.config.before_count = 2;
+	d.config.before[0] = (struct config_node){ .name = "z", .address = "127.0.0.1:3", .id = { { 9 } }, .master = true };
+	d.config.before[1] = d.config.nodes[0];
+	d.decree_config = d.config;
+	d.decree_config.epoch = boot % 4 ? 2 : 0;
 	return d;
 }
 
@@ -274,6 +283,32 @@ static void only_what_was_encoded_is_decoded(void **state) {
 	}
 }
 
+static void fill_config(struct config *c, char letter) {
+	*c = (struct config){ .epoch = 2, .max_lease = SPAN_S, .request_timeout = SPAN_S, .promise_timeout = 2 * SPAN_S,
+		.node_count = CONFIG_NODES_MAX, .before_count = MASTERS_MAX };
+	memset(c->cluster, letter, NODE_NAME_MAX);
+	for (uint32_t i = 0; i < CONFIG_NODES_MAX + MASTERS_MAX; i++) {
+		struct config_node *n = i < CONFIG_NODES_MAX ? &c->nodes[i] : &c->before[i - CONFIG_NODES_MAX];
+		memset(n->name, letter, NODE_NAME_MAX);
+		memset(n->address, letter, ADDRESS_MAX);
+		n->master = i % 2;
+	}
+}
+
+static void the_largest_state_is_read_back(void **state) {
+	(void)state;
+	static uint8_t bytes[STATE_SLOT_BYTES];
+	struct state_slot slot = { .sequence = 7, .durable = { .node_id = { { 1 } } } }, out;
+	memset(slot.cluster, 'c', NODE_NAME_MAX);
+	memset(slot.node, 'n', NODE_NAME_MAX);
+	fill_config(&slot.durable.config, 'x');
+	fill_config(&slot.durable.decree_config, 'y');
+	size_t size = state_encode(&slot, bytes);
+	assert_int_equal(state_decode(slice_of(bytes, size), &out), 0);
+	assert_same(&out.durable, &slot.durable);
+	assert_int_equal(out.durable.decree_config.before[8].address[254], 'y');
+}
+
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void) {
@@ -290,6 +325,7 @@ int main(void) {
 		WITH_DIR(a_full_disk_does_not_stop_writes),
 		WITH_DIR(a_disk_too_full_to_begin_leaves_no_file),
 		cmocka_unit_test(only_what_was_encoded_is_decoded),
+		cmocka_unit_test(the_largest_state_is_read_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,293 @@
+/* One message between peers as bytes: the fields that its kind carries, in the order of their bits. */
+#include "peer_message.h"
+
+#include "check.h"
+#include "pack.h"
+#include "pawl/error.h"
+
+#define MESSAGE_FLAGS \
+	(FLAG_HOME | FLAG_TURN | FLAG_WAIT | FLAG_HAD | FLAG_NOW | FLAG_BARRED | FLAG_SAME | FLAG_COUNTS | FLAG_BORN | FLAG_RELEASED | \
+		FLAG_HANDOVER | FLAG_REMEMBERS | FLAG_FORGOT | FLAG_NEVER)
+/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 282 bytes. */
+#define MESSAGE_FIXED_MAX 300
+
+/* What a kind carries, and how many elements its array has. */
+struct peer_kind {
+	uint32_t fields;
+	uint8_t elements;
+};
+
+#define PEER_ELEMENTS(fields) \
+	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
+		!!((fields) & F_PART))
+static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
+#define PEER_KIND(name, number, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
+	MESSAGE_TABLE(PEER_KIND)
+#undef PEER_KIND
+};
+
+/* ---- encoding ---- */
+
+uint8_t *peer_put_id(uint8_t *p, struct id128 id) {
+	*p++ = 0xc4;
+	*p++ = sizeof id.b;
+	memcpy(p, id.b, sizeof id.b);
+	return p + sizeof id.b;
+}
+
+static uint8_t *peer_put_ballot(uint8_t *p, struct ballot b) {
+	p = pack_put_uint(p, b.clock);
+	p = pack_put_uint(p, b.node);
+	return pack_put_uint(p, b.boot);
+}
+
+/* The first half of the fields, in the order of their bits. */
+static uint8_t *peer_put_low(uint8_t *p, uint32_t fields, const struct message *m) {
+	if (fields & F_ROUND) {
+		p = pack_put_uint(p, m->round);
+	}
+	if (fields & F_KEY) {
+		p = pack_put_bin(p, m->key);
+	}
+	if (fields & F_LOCK_ID) {
+		p = peer_put_id(p, m->lock_id);
+	}
+	if (fields & F_ATTEMPT) {
+		p = pack_put_uint(p, m->attempt);
+	}
+	if (fields & F_TICKET) {
+		p = pack_put_uint(p, m->ticket.clock);
+		p = pack_put_uint(p, m->ticket.seq);
+	}
+	if (fields & F_TOKEN) {
+		p = pack_put_uint(p, m->token);
+	}
+	if (fields & F_NOTED) {
+		p = pack_put_uint(p, m->noted);
+	}
+	if (fields & F_LEASE) {
+		p = pack_put_uint(p, m->lease_us);
+	}
+	if (fields & F_LEFT) {
+		p = pack_put_uint(p, m->left_us);
+	}
+	if (fields & F_OWNER) {
+		p = pack_put_bin(p, m->owner);
+	}
+	if (fields & F_IDENTITY) {
+		p = pack_put_bin(p, m->identity);
+	}
+	return p;
+}
+
+static uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message *m) {
+	if (fields & F_VALUE) {
+		p = pack_put_bin(p, m->value);
+	}
+	if (fields & F_BALLOT) {
+		p = peer_put_ballot(p, m->ballot);
+	}
+	if (fields & F_PREPARED) {
+		p = peer_put_ballot(p, m->prepared);
+	}
+	if (fields & F_FLAGS) {
+		p = pack_put_uint(p, m->flags);
+	}
+	if (fields & F_STATUS) {
+		p = pack_put_uint(p, (uint64_t)m->status);
+	}
+	if (fields & F_BY) {
+		p = peer_put_id(p, m->by);
+	}
+	if (fields & F_PART) {
+		p = pack_put_uint(p, m->part);
+		p = pack_put_uint(p, m->parts);
+	}
+	if (fields & F_BLOB) {
+		p = pack_put_bin(p, m->blob);
+	}
+	if (fields & F_CLOCK) {
+		p = pack_put_uint(p, m->clock);
+	}
+	if (fields & F_EPOCH) {
+		p = pack_put_uint(p, m->epoch);
+	}
+	if (fields & F_NUMBER) {
+		p = pack_put_uint(p, m->number);
+	}
+	if (fields & F_LOG) {
+		p = pack_put_uint(p, m->log);
+	}
+	if (fields & F_ECHO) {
+		p = pack_put_uint(p, m->echo);
+	}
+	return p;
+}
+
+static bool peer_ballot_valid(struct ballot b) {
+	return b.clock <= TOKEN_MAX;
+}
+
+static bool peer_part_valid(uint32_t part, uint32_t parts) {
+	return part < parts || (part == 0 && parts == 0);
+}
+
+/* Everything in the range that cluster/message.h gives it; fields that the kind lacks do not count. */
+static bool peer_message_valid(uint32_t fields, const struct message *m) {
+	return (!(fields & F_KEY) || (m->key.size >= 1 && m->key.size <= KEY_MAX)) &&
+		(!(fields & F_TOKEN) || m->token <= TOKEN_MAX) && (!(fields & F_NOTED) || m->noted <= TOKEN_MAX) &&
+		(!(fields & F_CLOCK) || m->clock <= TOKEN_MAX) && (!(fields & F_OWNER) || m->owner.size <= OWNER_MAX) &&
+		(!(fields & F_IDENTITY) || m->identity.size <= IDENTITY_MAX) &&
+		(!(fields & F_VALUE) || m->value.size <= VALUE_MAX_HARD) && (!(fields & F_BLOB) || m->blob.size <= BLOB_MAX) &&
+		(!(fields & F_BALLOT) || peer_ballot_valid(m->ballot)) &&
+		(!(fields & F_PREPARED) || peer_ballot_valid(m->prepared)) &&
+		(!(fields & F_FLAGS) || (m->flags & ~(uint32_t)MESSAGE_FLAGS) == 0) &&
+		(!(fields & F_STATUS) || (uint64_t)m->status <= STATUS_MAX) &&
+		(!(fields & F_PART) || peer_part_valid(m->part, m->parts));
+}
+
+static size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
+	size_t bytes = MESSAGE_FIXED_MAX;
+	bytes += fields & F_KEY ? m->key.size : 0;
+	bytes += fields & F_OWNER ? m->owner.size : 0;
+	bytes += fields & F_IDENTITY ? m->identity.size : 0;
+	bytes += fields & F_VALUE ? m->value.size : 0;
+	bytes += fields & F_BLOB ? m->blob.size : 0;
+	return bytes;
+}
+
+int peer_message_encode(const struct message *m, struct buffer *out) {
+	CHECK((unsigned)m->kind <= MESSAGE_KIND_MAX && peer_kinds[m->kind].fields != 0);
+	struct peer_kind kind = peer_kinds[m->kind];
+	CHECK(peer_message_valid(kind.fields, m));
+	size_t room = peer_message_bytes_max(kind.fields, m);
+	if (room > out->max - out->size) {
+		return PAWL_ETOOLARGE;
+	}
+	uint8_t *start = buffer_reserve(out, room);
+	if (!start) {
+		return PAWL_ENOMEM;
+	}
+	uint8_t *p = pack_put_array(start, kind.elements);
+	p = pack_put_uint(p, (uint64_t)m->kind);
+	p = peer_put_low(p, kind.fields, m);
+	p = peer_put_high(p, kind.fields, m);
+	buffer_commit(out, (size_t)(p - start));
+	return 0;
+}
+
+/* ---- decoding ---- */
+
+struct id128 peer_take_id(struct unpack *u) {
+	struct id128 id = { { 0 } };
+	struct slice s = unpack_bin(u, sizeof id.b);
+	if (s.size == sizeof id.b) {
+		memcpy(id.b, s.data, sizeof id.b);
+	} else {
+		u->bad = true;
+	}
+	return id;
+}
+
+static struct ballot peer_take_ballot(struct unpack *u) {
+	struct ballot b;
+	b.clock = unpack_uint(u, TOKEN_MAX);
+	b.node = unpack_uint(u, UINT64_MAX);
+	b.boot = (uint32_t)unpack_uint(u, UINT32_MAX);
+	return b;
+}
+
+static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) {
+	if (fields & F_ROUND) {
+		m->round = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_KEY) {
+		m->key = unpack_bin(u, KEY_MAX);
+	}
+	if (fields & F_LOCK_ID) {
+		m->lock_id = peer_take_id(u);
+	}
+	if (fields & F_ATTEMPT) {
+		m->attempt = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_TICKET) {
+		m->ticket.clock = unpack_uint(u, UINT64_MAX);
+		m->ticket.seq = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_TOKEN) {
+		m->token = unpack_uint(u, TOKEN_MAX);
+	}
+	if (fields & F_NOTED) {
+		m->noted = unpack_uint(u, TOKEN_MAX);
+	}
+	if (fields & F_LEASE) {
+		m->lease_us = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_LEFT) {
+		m->left_us = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_OWNER) {
+		m->owner = unpack_bin(u, OWNER_MAX);
+	}
+	if (fields & F_IDENTITY) {
+		m->identity = unpack_bin(u, IDENTITY_MAX);
+	}
+}
+
+static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m) {
+	if (fields & F_VALUE) {
+		m->value = unpack_bin(u, VALUE_MAX_HARD);
+	}
+	if (fields & F_BALLOT) {
+		m->ballot = peer_take_ballot(u);
+	}
+	if (fields & F_PREPARED) {
+		m->prepared = peer_take_ballot(u);
+	}
+	if (fields & F_FLAGS) {
+		m->flags = (uint32_t)unpack_uint(u, MESSAGE_FLAGS);
+	}
+	if (fields & F_STATUS) {
+		m->status = (enum status)unpack_uint(u, STATUS_MAX);
+	}
+	if (fields & F_BY) {
+		m->by = peer_take_id(u);
+	}
+	if (fields & F_PART) {
+		m->part = (uint32_t)unpack_uint(u, UINT32_MAX);
+		m->parts = (uint32_t)unpack_uint(u, UINT32_MAX);
+	}
+	if (fields & F_BLOB) {
+		m->blob = unpack_bin(u, BLOB_MAX);
+	}
+	if (fields & F_CLOCK) {
+		m->clock = unpack_uint(u, TOKEN_MAX);
+	}
+	if (fields & F_EPOCH) {
+		m->epoch = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_NUMBER) {
+		m->number = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_LOG) {
+		m->log = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_ECHO) {
+		m->echo = unpack_uint(u, UINT64_MAX);
+	}
+}
+
+void peer_message_take(struct unpack *u, struct message *m) {
+	*m = (struct message){ 0 };
+	uint32_t elements = unpack_array(u);
+	uint64_t number = unpack_uint(u, MESSAGE_KIND_MAX);
+	struct peer_kind kind = peer_kinds[number];
+	if (u->bad || kind.fields == 0 || kind.elements != elements) {
+		u->bad = true;
+		return;
+	}
+	m->kind = (enum message_kind)number;
+	peer_take_low(u, kind.fields, m);
+	peer_take_high(u, kind.fields, m);
+	u->bad = u->bad || !peer_message_valid(kind.fields, m);
+}
