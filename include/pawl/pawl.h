@@ -351,6 +351,13 @@ int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, voi
 /* Forgets the lock without releasing it: no renewal, no callback; the lease runs out by itself. NULL is allowed. */
 void pawl_lock_free(struct pawl_lock *take_lock);
 
+/* ---- fencing ---- */
+
+/* For a resource that a lock protects: *highest is the highest token it has seen under this key, 0 at first, kept for as long
+ * as what it protects, and read and written in the same transaction. true: the holder of `token` is the newest one seen, and
+ * *highest is raised to it; let it read and write. false: somebody newer was here, refuse it. Token 0 is always refused. */
+bool pawl_fence_check(uint64_t *highest, uint64_t token);
+
 #ifdef __cplusplus
 }
 #endif

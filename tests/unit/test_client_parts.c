@@ -178,6 +178,17 @@ static void options_that_cannot_be_are_refused_with_a_reason(void **state) {
 	}
 }
 
+static void a_fence_lets_nobody_pass_behind_a_newer_holder(void **state) {
+	(void)state;
+	uint64_t highest = 0;
+	assert_false(pawl_fence_check(&highest, 0));
+	assert_true(pawl_fence_check(&highest, 7));
+	assert_true(pawl_fence_check(&highest, 7));
+	assert_true(pawl_fence_check(&highest, 9));
+	assert_false(pawl_fence_check(&highest, 7));
+	assert_int_equal(highest, 9);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(endpoints_of_every_kind_are_understood),
@@ -188,6 +199,7 @@ int main(void) {
 		cmocka_unit_test(a_tree_has_what_was_written),
 		cmocka_unit_test(announced_sizes_are_not_believed),
 		cmocka_unit_test(random_bytes_are_read_or_refused),
+		cmocka_unit_test(a_fence_lets_nobody_pass_behind_a_newer_holder),
 		cmocka_unit_test(options_that_cannot_be_are_refused_with_a_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
