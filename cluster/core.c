@@ -252,11 +252,15 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	if (!list_empty(&core->lists)) {
 		local_list_go_on(core);
 	}
+	if (core->beside_use == BESIDE_EMPTYING) {
+		table_empty_go_on(core);
+	}
 	core->out = NULL;
 }
 
 int64_t core_deadline(const struct core *core) {
-	return list_empty(&core->lists) ? wheel_deadline(&core->wheel) : core->now.boot;
+	bool more = !list_empty(&core->lists) || core->beside_use == BESIDE_EMPTYING;
+	return more ? core->now.boot : wheel_deadline(&core->wheel);
 }
 
 /* ---- looking in ---- */

@@ -16,6 +16,14 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
 struct table *key_table(struct core *core, const struct key *key);
 void table_free_key(struct core *core, struct key *key); /* with all that stands on it */
 void table_clear(struct core *core, struct table *t);
+/* The table beside the live one belongs to one builder at a time. False: it is another's, or still being emptied. */
+bool table_beside_take(struct core *core);
+bool table_beside_free(const struct core *core); /* it could be taken */
+void table_beside_drop(struct core *core);       /* what was built is of no use: it is emptied in pieces */
+/* What was built beside is live from now on, and the old table is emptied in pieces. Promises and queues must be gone before;
+ * waits, lists and snapshots that are under way go on with the new table. */
+void table_swap(struct core *core);
+void table_empty_go_on(struct core *core);
 void table_settle(struct core *core, struct key *key);         /* re-arms the timer; frees the key if nothing is left */
 struct key_more *table_more(struct core *core, struct key *key); /* NULL: no memory */
 /* Ends what is past; returns false when the key was freed. */
@@ -206,6 +214,7 @@ void local_end(struct core *core, struct op *op, int error); /* of a wait, witho
 void local_timer(struct core *core, struct op *op);
 void local_list(struct core *core, struct op *op);
 void local_list_go_on(struct core *core);
+void local_tables_swapped(struct core *core, struct table *old); /* waits and lists go on with the live table */
 bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *entry);
 void local_list_free(struct core *core, struct op *op);
 void request_handle(struct core *core, const struct core_request *r);
@@ -223,6 +232,7 @@ void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
 void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
 void snapshot_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only);
 void snapshot_stop(struct core *core, uint32_t peer);
+void snapshot_tables_swapped(struct core *core, struct table *old); /* walks begin again in the live table */
 void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m);
 bool merge_record(struct core *core, uint32_t source, const struct message *m); /* false: no memory; the snapshot is not whole then */
 void merge_forget_source(struct core *core, uint32_t source);

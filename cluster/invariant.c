@@ -67,8 +67,26 @@ static void check_op(const struct core *core, const struct op *op) {
 	(void)core;
 }
 
+/* The table beside holds records and nothing else. */
+static void check_beside(const struct core *core) {
+	const struct table *t = core->beside;
+	uint64_t held = 0;
+	for (size_t b = 0; b < t->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
+			const struct key *key = CONTAINER_OF(n, struct key, node);
+			CHECK(&core->tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
+			for (const struct record *r = key->held; r; r = r->next) {
+				held++;
+			}
+		}
+	}
+	CHECK(held == t->held_count);
+	CHECK(core->beside_use != BESIDE_FREE || t->keys.count == 0);
+}
+
 void core_check(const struct core *core) {
 	struct sums s = { 0, 0, 0 };
+	check_beside(core);
 	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);

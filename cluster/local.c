@@ -45,7 +45,7 @@ static bool fulfilled(const struct op *op, const struct key *key) {
 	return op->for_free == (key == NULL || key->held == NULL);
 }
 
-void local_wait(struct core *core, struct op *op) {
+static void wait_on(struct core *core, struct op *op) {
 	struct key *key = table_find(core, op->key);
 	if (fulfilled(op, key)) {
 		answer(core, op, key, PAWL_OK);
@@ -63,10 +63,14 @@ void local_wait(struct core *core, struct op *op) {
 	}
 	op->state = OP_LOCAL;
 	op->on = key;
-	op->until = instant_add(core->now, op->wait);
 	list_append(&more->waits, &op->waiting);
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	table_settle(core, key);
+}
+
+void local_wait(struct core *core, struct op *op) {
+	op->until = instant_add(core->now, op->wait);
+	wait_on(core, op);
 }
 
 void local_wait_check(struct core *core, struct key *key) {
@@ -105,6 +109,14 @@ void local_forget(struct core *core, struct op *op) {
 	} /* a list ends at its next slice */
 }
 
+static void wait_moved(struct core *core, struct op *op) {
+	struct key *old = op->on;
+	list_remove(&op->waiting);
+	op->on = NULL;
+	table_settle(core, old);
+	wait_on(core, op);
+}
+
 /* ---- list ---- */
 
 struct key_names { /* the first keys after `after`, in order, one more than asked for */
@@ -120,13 +132,17 @@ static void drop_name(struct core *core, struct slice name) {
 	alloc_free(&core->alloc, (void *)(uintptr_t)name.data, name.size);
 }
 
+static void drop_names(struct core *core, struct key_names *names) {
+	while (names->count > 0) {
+		drop_name(core, names->names[--names->count]);
+	}
+}
+
 void local_list_free(struct core *core, struct op *op) {
 	if (op->names == NULL) {
 		return;
 	}
-	for (uint32_t i = 0; i < op->names->count; i++) {
-		drop_name(core, op->names->names[i]);
-	}
+	drop_names(core, op->names);
 	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
 	op->names = NULL;
 	map_walk_end(&core->live->keys);
@@ -225,4 +241,20 @@ void local_list_go_on(struct core *core) {
 	list_remove(n);
 	list_append(&core->lists, n); /* in turns */
 	list_slice(core, op);
+}
+
+/* Waits are looked at again, because the new table may fulfil them; lists begin anew. */
+void local_tables_swapped(struct core *core, struct table *old) {
+	for (struct list *n = list_first(&core->lists); n; n = list_after(&core->lists, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		drop_names(core, op->names);
+		op->bucket = 0;
+		map_walk_end(&old->keys);
+		map_walk_begin(&core->live->keys);
+	}
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		if (op->kind == CORE_WAIT && op->state == OP_LOCAL) {
+			wait_moved(core, op);
+		}
+	}
 }

@@ -19,6 +19,18 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	}
 }
 
+/* The new table has at least what the old one had. */
+void snapshot_tables_swapped(struct core *core, struct table *old) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		struct snapshot_out *s = &core->peers[i].send;
+		if (s->active) {
+			s->bucket = 0;
+			map_walk_end(&old->keys);
+			map_walk_begin(&core->live->keys);
+		}
+	}
+}
+
 static void end(struct core *core, uint32_t peer, uint64_t round, enum status status) {
 	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
 	snapshot_stop(core, peer);

@@ -77,6 +77,12 @@ struct table {
 	uint64_t held_count;
 };
 
+enum beside_use {
+	BESIDE_FREE,     /* empty; whoever wants to build in it takes it */
+	BESIDE_BUILDING, /* from snapshots; whoever took it ends that by a swap or by dropping it */
+	BESIDE_EMPTYING  /* in pieces, so that nobody waits for it */
+};
+
 struct key {
 	struct map_node node;
 	struct timer timer; /* at or before the first end of what is below */
@@ -291,6 +297,8 @@ struct core {
 	/* tables: the one that is voted and read from, and one beside it: being built from snapshots, being emptied, or empty */
 	struct table tables[2];
 	struct table *live, *beside;
+	enum beside_use beside_use;
+	size_t empty_bucket; /* EMPTYING: from the last bucket down */
 	uint64_t promise_count, waiter_count;
 	struct released *ring;
 	uint32_t ring_size, ring_next;

@@ -114,7 +114,7 @@ bool table_expire(struct core *core, struct key *key) {
 			ended = true;
 		}
 	}
-	if (ended) {
+	if (ended && key_table(core, key) == core->live) {
 		queue_record_ended(core, key);
 		local_wait_check(core, key);
 	}
@@ -157,6 +157,58 @@ void table_clear(struct core *core, struct table *t) {
 		}
 	}
 	map_walk_end(&t->keys);
+}
+
+/* ---- the table beside ---- */
+#define EMPTY_KEYS_A_STEP 512
+#define EMPTY_BUCKETS_A_STEP 4096
+
+bool table_beside_free(const struct core *core) {
+	return core->beside_use == BESIDE_FREE;
+}
+
+bool table_beside_take(struct core *core) {
+	if (!table_beside_free(core)) {
+		return false;
+	}
+	core->beside_use = BESIDE_BUILDING;
+	return true;
+}
+
+void table_beside_drop(struct core *core) {
+	CHECK(core->beside_use == BESIDE_BUILDING);
+	core->beside_use = BESIDE_EMPTYING;
+	core->empty_bucket = core->beside->keys.bucket_count;
+}
+
+/* From the last bucket down: while the table shrinks its elements only move to buckets that are still to come. */
+void table_empty_go_on(struct core *core) {
+	struct table *t = core->beside;
+	uint32_t keys = 0, buckets = 0;
+	while (t->keys.count > 0 && keys < EMPTY_KEYS_A_STEP && buckets++ < EMPTY_BUCKETS_A_STEP) {
+		CHECK(core->empty_bucket > 0);
+		size_t bucket = core->empty_bucket < t->keys.bucket_count ? core->empty_bucket : t->keys.bucket_count;
+		core->empty_bucket = bucket - 1;
+		struct map_node *n;
+		while (bucket <= t->keys.bucket_count && (n = map_bucket(&t->keys, bucket - 1)) != NULL) {
+			table_free_key(core, CONTAINER_OF(n, struct key, node));
+			keys++;
+		}
+	}
+	if (t->keys.count == 0) {
+		core->beside_use = BESIDE_FREE;
+	}
+}
+
+void table_swap(struct core *core) {
+	CHECK(core->beside_use == BESIDE_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
+	struct table *old = core->live;
+	core->live = core->beside;
+	core->beside = old;
+	table_beside_drop(core);
+	COUNT(core, table_swapped);
+	local_tables_swapped(core, old);
+	snapshot_tables_swapped(core, old);
 }
 
 /* ---- records ---- */
