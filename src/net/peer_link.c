@@ -45,6 +45,9 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body, st
 static int peer_link_on_hello(struct peer_link *link, struct slice body) {
 	struct peer_hello theirs;
 	const char *problem = peer_link_judge(link, body, &theirs);
+	if (link->doomed) {
+		return PAWL_ECLOSED;
+	}
 	if (problem) {
 		peer_link_close(link, problem);
 		return PAWL_EPROTOCOL;
@@ -137,7 +140,7 @@ int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
 		}
 		return PAWL_ENOMEM;
 	}
-	*link = (struct peer_link){ .peer = o->peer, .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
+	*link = (struct peer_link){ .peer = o->peer, .dialled = o->role == TLS_CLIENT, .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
 		.stream = made };
 	link->deadline = event_new(o->loop->base, -1, 0, peer_link_on_deadline, link);
 	if (!link->deadline || event_add(link->deadline, &greeting) != 0) {

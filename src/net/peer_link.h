@@ -27,7 +27,8 @@ struct peer_link_handlers { /* each may free the link */
 
 struct peer_link {
 	struct list among; /* the owner's */
-	int peer;          /* the owner's: index, or -1: not known yet */
+	int peer;          /* the owner's, or -1: not known yet */
+	bool dialled;      /* by this node */
 	bool up;
 
 	struct net_loop *loop;

@@ -17,7 +17,8 @@
 
 struct peers_slot {
 	struct peers *peers;
-	uint32_t index;
+	bool used;
+	uint32_t index; /* in the owner's table */
 	char name[NODE_NAME_MAX + 1];
 	char address[ADDRESS_MAX + 1];
 	bool dial; /* it is for us to dial */
@@ -26,6 +27,8 @@ struct peers_slot {
 	struct dialer *dialer;
 	struct peer_link *dialling; /* not up yet */
 	struct peer_link *link;     /* up */
+	struct id128 id;            /* who is at its other end */
+	uint64_t boot;
 	struct event *again;
 	const char *told; /* the last trouble */
 };
@@ -37,18 +40,19 @@ struct peers {
 	void *ctx;
 	SSL_CTX *tls;
 	struct prng prng;
+	bool started;
 	struct list strangers;
 	uint32_t stranger_count;
 	uint32_t count;
-	struct peers_slot slots[];
+	struct peers_slot *table[NODES_MAX]; /* by index */
+	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */
 };
 
-static size_t peers_bytes(uint32_t count) {
-	return sizeof(struct peers) + count * sizeof(struct peers_slot);
-}
+/* Between two nodes that dial each other: no trouble, and told to nobody. */
+static const char peers_crossed[] = "another link to it stays";
 
 static void peers_tell(struct peers_slot *slot, const char *why) {
-	if (!slot->told || strcmp(slot->told, why) != 0) {
+	if (why != peers_crossed && (!slot->told || strcmp(slot->told, why) != 0)) {
 		slot->told = why;
 		slot->peers->handlers->trouble(slot->peers->ctx, slot->name, why);
 	}
@@ -59,7 +63,7 @@ static void peers_tell(struct peers_slot *slot, const char *why) {
 /* Unless it is under way: after the backoff, give or take half of it, so that a cluster that starts together does not go on
  * knocking together. */
 static void peers_dial_later(struct peers_slot *slot) {
-	if (!slot->dial || slot->dialer || slot->dialling || slot->link) {
+	if (!slot->dial || slot->dialer || slot->dialling || slot->link || !slot->peers->started) {
 		return;
 	}
 	int64_t ms = slot->backoff_ms / 2 + prng_between(&slot->peers->prng, 0, slot->backoff_ms);
@@ -70,6 +74,11 @@ static void peers_dial_later(struct peers_slot *slot) {
 
 static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, struct peer_link **out);
 
+/* By which a link knows its slot. */
+static int peers_place(const struct peers_slot *slot) {
+	return (int)(slot - slot->peers->slots);
+}
+
 static void peers_on_dialled(void *ctx, int take_fd) {
 	struct peers_slot *slot = ctx;
 	dialer_free(slot->dialer);
@@ -77,7 +86,7 @@ static void peers_on_dialled(void *ctx, int take_fd) {
 	if (take_fd < 0) {
 		peers_tell(slot, "its address cannot be found or reached");
 	} else {
-		peers_link_new(slot->peers, take_fd, TLS_CLIENT, (int)slot->index, &slot->dialling);
+		peers_link_new(slot->peers, take_fd, TLS_CLIENT, peers_place(slot), &slot->dialling);
 	}
 	peers_dial_later(slot);
 }
@@ -86,6 +95,9 @@ static void peers_on_again(evutil_socket_t fd, short what, void *ctx) {
 	struct peers_slot *slot = ctx;
 	(void)fd;
 	(void)what;
+	if (slot->link || slot->dialling || slot->dialer) {
+		return;
+	}
 	int error = dialer_new(slot->peers->loop->base, slot->address, slot->attempts++, peers_on_dialled, slot, &slot->dialer);
 	if (error) {
 		peers_tell(slot, pawl_error_message(error));
@@ -93,15 +105,22 @@ static void peers_on_again(evutil_socket_t fd, short what, void *ctx) {
 	}
 }
 
+static void peers_stop_dialling(struct peers_slot *slot) {
+	event_del(slot->again);
+	dialer_free(slot->dialer);
+	slot->dialer = NULL;
+	peer_link_free(slot->dialling);
+	slot->dialling = NULL;
+}
+
 /* ---- links ---- */
 
-static int peers_find(const struct peers *p, const char *name) {
-	for (uint32_t i = 0; i < p->count; i++) {
-		if (strcmp(p->slots[i].name, name) == 0) {
-			return (int)i;
-		}
+static struct peers_slot *peers_find(struct peers *p, const char *name) {
+	uint32_t i = 0;
+	while (i < p->count && strcmp(p->table[i]->name, name) != 0) {
+		i++;
 	}
-	return -1;
+	return i < p->count ? p->table[i] : NULL;
 }
 
 /* Which slot a link belongs to, or NULL: it has not said hello and was accepted. */
@@ -124,47 +143,74 @@ static void peers_forget(struct peers *p, struct peer_link *link) {
 	peer_link_free(link);
 }
 
+static const char *peers_welcome(struct peers *p, const struct peer_hello *theirs, struct peers_slot **out) {
+	int index = p->handlers->welcome ? p->handlers->welcome(p->ctx, theirs) : PAWL_ENOTFOUND;
+	if (index < 0) {
+		return index == PAWL_EFULL ? "no room for another node" : "it is no node of this cluster";
+	}
+	CHECK((uint32_t)index < p->count && strcmp(p->table[index]->name, theirs->node) == 0);
+	*out = p->table[index];
+	return NULL;
+}
+
+/* Both sides decide alike when both have dialled: so one link stays, the same one. A node that has restarted, and one that
+ * dials anew, has left the older link behind. */
+static bool peers_older_stays(const struct peers_slot *slot, const struct peer_link *link, const struct peer_hello *theirs) {
+	if (slot->boot != theirs->boot || !id128_equal(slot->id, theirs->id) || slot->link->dialled == link->dialled) {
+		return false;
+	}
+	bool we_are_smaller = strcmp(slot->peers->hello.node, slot->name) < 0;
+	return slot->link->dialled == we_are_smaller;
+}
+
 static const char *peers_on_greeted(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
 	struct peers *p = ctx;
-	int peer = peers_find(p, theirs->node);
-	if (peer < 0) {
-		return "it is no node of this cluster";
-	}
+	struct peers_slot *slot = peers_find(p, theirs->node);
 	if (strcmp(theirs->node, p->hello.node) == 0) {
 		return "it has our own name";
 	}
-	if (link->peer >= 0) {
-		return link->peer == peer ? NULL : "another node answers at its address";
+	if (link->peer >= 0 && slot != peers_slot_of(p, link)) {
+		return "another node answers at its address";
 	}
-	if (p->slots[peer].dial) {
-		return "it is for us to dial it";
+	if (slot && slot->link) {
+		if (peers_older_stays(slot, link, theirs)) {
+			return peers_crossed;
+		}
+		uint32_t peer = slot->index;
+		peers_forget(p, slot->link);
+		p->handlers->down(p->ctx, peer, "another connection took its place");
+		slot = peers_find(p, theirs->node); /* a guest may be gone with its link, and with it this one if it was dialled */
 	}
-	link->peer = peer;
-	return NULL;
+	const char *problem = slot || link->doomed ? NULL : peers_welcome(p, theirs, &slot);
+	if (slot && !problem && !link->doomed) {
+		link->peer = peers_place(slot);
+	}
+	return problem;
 }
 
 static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
-	uint32_t peer = slot->index;
 	if (list_linked(&link->among)) {
 		list_remove(&link->among);
 		p->stranger_count--;
 	}
-	if (slot->link) { /* it has dialled anew: what it left behind is dead */
-		peers_forget(p, slot->link);
-		p->handlers->down(p->ctx, peer, "it has dialled anew");
+	if (slot->dialling == link) {
+		slot->dialling = NULL;
+	} else if (strcmp(theirs->node, p->hello.node) < 0) {
+		peers_stop_dialling(slot); /* what we dialled would have to give way to this one */
 	}
-	slot->dialling = NULL;
 	slot->link = link;
+	slot->id = theirs->id;
+	slot->boot = theirs->boot;
 	slot->backoff_ms = BACKOFF_MIN_MS;
 	slot->told = NULL;
-	p->handlers->up(p->ctx, peer, theirs);
+	p->handlers->up(p->ctx, slot->index, theirs);
 }
 
 static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body, struct instant now) {
 	struct peers *p = ctx;
-	return p->handlers->frame(p->ctx, (uint32_t)link->peer, body, now);
+	return p->handlers->frame(p->ctx, peers_slot_of(p, link)->index, body, now);
 }
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
@@ -174,9 +220,9 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 	peers_forget(p, link);
 	if (up) {
 		p->handlers->down(p->ctx, slot->index, why);
-	} else if (slot) {
+	} else if (slot && !slot->link) {
 		peers_tell(slot, why);
-	} else {
+	} else if (!slot && why != peers_crossed) {
 		p->handlers->trouble(p->ctx, "a stranger", why);
 	}
 	if (slot) {
@@ -213,12 +259,12 @@ void peers_accept(struct peers *p, int take_fd, const char *from) {
 
 struct buffer *peers_out(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);
-	return p->slots[peer].link ? stream_out(p->slots[peer].link->stream) : NULL;
+	return p->table[peer]->link ? stream_out(p->table[peer]->link->stream) : NULL;
 }
 
 int peers_flush(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);
-	struct peer_link *link = p->slots[peer].link;
+	struct peer_link *link = p->table[peer]->link;
 	int error = link ? stream_flush(link->stream) : 0;
 	if (error) {
 		peers_reset(p, peer);
@@ -228,10 +274,68 @@ int peers_flush(struct peers *p, uint32_t peer) {
 
 void peers_reset(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);
-	struct peers_slot *slot = &p->slots[peer];
+	struct peers_slot *slot = p->table[peer];
 	if (slot->link) {
 		peers_forget(p, slot->link);
 		peers_dial_later(slot);
+	}
+}
+
+/* ---- the table ---- */
+
+static void peers_drop(struct peers_slot *slot) {
+	peers_stop_dialling(slot);
+	peer_link_free(slot->link);
+	slot->link = NULL;
+	slot->used = slot->dial = false;
+}
+
+static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		struct peers_slot *slot = &p->slots[i];
+		if (!slot->used) {
+			*slot = (struct peers_slot){ .peers = p, .used = true, .backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
+			memcpy(slot->name, name, strlen(name) + 1);
+			return slot;
+		}
+	}
+	CHECK(false);
+}
+
+static void peers_set_slot(struct peers_slot *slot, const struct peers_node *node) {
+	bool dial = node->dial && node->address[0] != '\0' && strcmp(node->name, slot->peers->hello.node) != 0;
+	bool moved = strcmp(slot->address, node->address) != 0;
+	memcpy(slot->address, node->address, strlen(node->address) + 1);
+	if (slot->dial && (!dial || moved)) {
+		peers_stop_dialling(slot);
+	}
+	if (dial && (!slot->dial || moved) && !slot->link && slot->peers->started) {
+		event_active(slot->again, EV_TIMEOUT, 0);
+	}
+	slot->dial = dial;
+}
+
+void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t count) {
+	struct peers_slot *table[NODES_MAX];
+	CHECK(count <= NODES_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK(strlen(nodes[i].name) <= NODE_NAME_MAX && strlen(nodes[i].address) <= ADDRESS_MAX);
+		table[i] = peers_find(p, nodes[i].name);
+		if (table[i]) {
+			table[i]->index = i;
+		}
+	}
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct peers_slot *slot = p->table[i];
+		if (slot->index >= count || table[slot->index] != slot) {
+			peers_drop(slot);
+		}
+	}
+	p->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		p->table[i] = table[i] ? table[i] : peers_take_slot(p, nodes[i].name);
+		p->table[i]->index = i;
+		peers_set_slot(p->table[i], &nodes[i]);
 	}
 }
 
@@ -246,26 +350,16 @@ void peers_set_tls(struct peers *p, SSL_CTX *context) {
 }
 
 void peers_start(struct peers *p) {
+	p->started = true;
 	for (uint32_t i = 0; i < p->count; i++) {
-		if (p->slots[i].dial) {
-			event_active(p->slots[i].again, EV_TIMEOUT, 0);
+		if (p->table[i]->dial) {
+			event_active(p->table[i]->again, EV_TIMEOUT, 0);
 		}
 	}
 }
 
-static int peers_slot_init(struct peers *p, uint32_t index, const struct peers_node *node) {
-	struct peers_slot *slot = &p->slots[index];
-	CHECK(strlen(node->name) <= NODE_NAME_MAX && strlen(node->address) <= ADDRESS_MAX);
-	*slot = (struct peers_slot){ .peers = p, .index = index, .dial = strcmp(p->hello.node, node->name) < 0,
-		.backoff_ms = BACKOFF_MIN_MS };
-	memcpy(slot->name, node->name, strlen(node->name) + 1);
-	memcpy(slot->address, node->address, strlen(node->address) + 1);
-	slot->again = event_new(p->loop->base, -1, 0, peers_on_again, slot);
-	return slot->again ? 0 : PAWL_ENOMEM;
-}
-
 int peers_new(const struct peers_options *o, struct peers **out) {
-	struct peers *p = alloc_new(o->loop->alloc, peers_bytes(o->count));
+	struct peers *p = alloc_new(o->loop->alloc, sizeof *p);
 	if (!p) {
 		return PAWL_ENOMEM;
 	}
@@ -273,14 +367,15 @@ int peers_new(const struct peers_options *o, struct peers **out) {
 	p->hello = o->hello;
 	p->handlers = o->handlers;
 	p->ctx = o->ctx;
-	p->count = o->count;
 	prng_init(&p->prng, o->seed);
 	list_init(&p->strangers);
-	for (uint32_t i = 0; i < o->count; i++) {
-		int error = peers_slot_init(p, i, &o->nodes[i]);
-		if (error) {
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		struct peers_slot *slot = &p->slots[i];
+		slot->peers = p;
+		slot->again = event_new(p->loop->base, -1, 0, peers_on_again, slot);
+		if (!slot->again) {
 			peers_free(p);
-			return error;
+			return PAWL_ENOMEM;
 		}
 	}
 	*out = p;
@@ -295,14 +390,10 @@ void peers_free(struct peers *p) {
 	while ((stranger = list_first(&p->strangers)) != NULL) {
 		peers_forget(p, CONTAINER_OF(stranger, struct peer_link, among));
 	}
-	for (uint32_t i = 0; i < p->count; i++) {
-		dialer_free(p->slots[i].dialer);
-		peer_link_free(p->slots[i].dialling);
-		peer_link_free(p->slots[i].link);
-		if (p->slots[i].again) {
-			event_free(p->slots[i].again);
-		}
+	for (uint32_t i = 0; i < NODES_MAX && p->slots[i].again; i++) {
+		peers_drop(&p->slots[i]);
+		event_free(p->slots[i].again);
 	}
 	SSL_CTX_free(p->tls);
-	alloc_free(p->loop->alloc, p, peers_bytes(p->count));
+	alloc_free(p->loop->alloc, p, sizeof *p);
 }

@@ -1,14 +1,17 @@
-/* peers.h: the links of a node to all others: one connection per pair, dialled by the node whose name is smaller by strcmp,
- * and dialled again when it breaks, after 50 ms at first, then up to a second, with jitter.
+/* peers.h: the links of a node to all others: one connection per pair, dialled by who is told to, and dialled again when it
+ * breaks, after 50 ms at first, then up to a second, with jitter.
  *
  *   IDLE --dial--> DIALLING --hello--> UP       the other side: a connection is accepted, says hello, and is UP;
  *    ^ backoff        |                 |        it takes the place of an older one of the same peer
  *    +----------------+-----------------+
+ *
+ * Where both dial, the link that the node with the smaller name (by strcmp) dialled stays, on both sides.
  */
 #ifndef PAWL_NET_PEERS_H
 #define PAWL_NET_PEERS_H
 
 #include <openssl/ssl.h>
+#include <stdbool.h>
 
 #include "buffer.h"
 #include "clock.h"
@@ -23,17 +26,19 @@ struct peers_handlers { /* from the loop, never from within a call of the owner;
 	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now); /* not 0: the link is dropped, down() follows */
 	/* A connection that did not become a link; `who` is a name or an address. The same trouble of a peer is told once. */
 	void (*trouble)(void *ctx, const char *who, const char *why);
+	/* A node said hello whose name is not in the table: the owner makes room for it with peers_set_nodes and returns its
+	 * index, or a negative PAWL_E...: the connection is refused. up() follows. NULL: strangers are refused. */
+	int (*welcome)(void *ctx, const struct peer_hello *theirs);
 };
 
 struct peers_node {
-	const char *name, *address;
+	const char *name, *address; /* address: may be empty where nobody dials */
+	bool dial;                  /* this node dials it; else it waits to be dialled */
 };
 
 struct peers_options {
 	struct net_loop *loop; /* borrowed */
 	struct peer_hello hello; /* ours */
-	const struct peers_node *nodes; /* copied; index is the peer; the node itself is among them and skipped */
-	uint32_t count;
 	uint64_t seed; /* for the jitter */
 	const struct peers_handlers *handlers; /* borrowed, static */
 	void *ctx;
@@ -41,6 +46,11 @@ struct peers_options {
 
 int peers_new(const struct peers_options *options, struct peers **out); /* 0 or PAWL_ENOMEM */
 void peers_free(struct peers *p); /* no handler is called any more; accepts NULL */
+
+/* The table: copied, names are unique; the place in it is the peer's index from now on. The node itself may be among them and
+ * is skipped. Links belong to names and move with them; those of names that are gone are dropped, down() is not called.
+ * May be called from within a handler. At most NODES_MAX nodes. */
+void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t count);
 
 void peers_set_tls(struct peers *p, SSL_CTX *context); /* for connections to come; NULL: plain. Holds a reference */
 void peers_start(struct peers *p);                     /* begins to dial */

@@ -25,12 +25,16 @@ struct party {
 	unsigned ups, downs, frames, troubles;
 	size_t bytes;
 	int refuse; /* what frame() says */
+	int guests; /* how many nodes that are not in its table it welcomes */
+	const struct peers_node *guest_table; /* its table of three nodes when it does */
+	uint32_t last_up; /* index */
+	bool dials_all;
 	char why[256], who[256];
 };
 
 static void party_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct party *p = ctx;
-	(void)peer;
+	p->last_up = peer;
 	p->ups++;
 	snprintf(p->who, sizeof p->who, "%s", theirs->node);
 }
@@ -58,7 +62,17 @@ static void party_trouble(void *ctx, const char *who, const char *why) {
 	snprintf(p->why, sizeof p->why, "%s", why);
 }
 
-static const struct peers_handlers party_handlers = { party_up, party_down, party_frame, party_trouble };
+static int party_welcome(void *ctx, const struct peer_hello *theirs) {
+	struct party *p = ctx;
+	if (p->guests-- <= 0) {
+		return PAWL_EFULL;
+	}
+	assert_string_equal(theirs->node, p->guest_table[2].name);
+	peers_set_nodes(p->peers, p->guest_table, 3);
+	return 2;
+}
+
+static const struct peers_handlers party_handlers = { party_up, party_down, party_frame, party_trouble, party_welcome };
 
 static void party_accepted(void *ctx, int take_fd, bool local, const char *from) {
 	struct party *p = ctx;
@@ -73,17 +87,19 @@ static void party_listen(struct net_fixture *f, struct party *p) {
 
 /* `claim` is the name the party says it has. */
 static void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]) {
-	struct peers_options o = { .loop = &f->loop, .nodes = nodes, .count = 2, .seed = 1, .handlers = &party_handlers, .ctx = p };
+	struct peers_options o = { .loop = &f->loop, .seed = 1, .handlers = &party_handlers, .ctx = p };
 	o.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX, .boot = 7 };
 	memset(o.hello.id.b, *claim, sizeof o.hello.id.b);
 	snprintf(o.hello.cluster, sizeof o.hello.cluster, "test");
 	snprintf(o.hello.node, sizeof o.hello.node, "%s", claim);
 	assert_int_equal(peers_new(&o, &p->peers), 0);
+	peers_set_nodes(p->peers, nodes, 2);
 }
 
 /* Nodes "a" and "b" of the cluster "test". */
 static void party_make(struct net_fixture *f, struct party *p, const char *claim, const struct party *a, const struct party *b) {
-	const struct peers_node nodes[2] = { { "a", listener_address(a->listener) }, { "b", listener_address(b->listener) } };
+	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all },
+		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b' } };
 	party_make_with(f, p, claim, nodes);
 }
 
@@ -92,13 +108,18 @@ struct pair {
 	struct party a, b;
 };
 
-static void pair_open(struct pair *p) {
+static void pair_open_with(struct pair *p, bool both_dial) {
 	memset(p, 0, sizeof *p);
+	p->a.dials_all = p->b.dials_all = both_dial;
 	net_fixture_init(&p->f);
 	party_listen(&p->f, &p->a);
 	party_listen(&p->f, &p->b);
 	party_make(&p->f, &p->a, "a", &p->a, &p->b);
 	party_make(&p->f, &p->b, "b", &p->a, &p->b);
+}
+
+static void pair_open(struct pair *p) {
+	pair_open_with(p, false);
 }
 
 static void pair_close(struct pair *p) {
@@ -154,7 +175,7 @@ static void a_name_is_looked_up_and_dialled(void **state) {
 	pair_open(&p);
 	peers_free(p.a.peers);
 	snprintf(address, sizeof address, "localhost:%s", strrchr(listener_address(p.b.listener), ':') + 1);
-	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener) }, { "b", address } };
+	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false }, { "b", address, true } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -166,7 +187,7 @@ static void a_look_up_under_way_may_be_given_up(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "a", "localhost:1" }, { "b", "localhost:1" } };
+	const struct peers_node nodes[2] = { { "a", "localhost:1", false }, { "b", "localhost:1", true } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
@@ -342,6 +363,116 @@ static void a_node_whose_address_cannot_be_reached_is_tried_again(void **state) 
 	pair_close(&p);
 }
 
+/* ---- the table changes ---- */
+
+static void a_link_goes_with_its_name_to_another_index(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	const struct peers_node turned[3] = { { "b", listener_address(p.b.listener), true }, { "c", "", true }, { "a", "", false } };
+	peers_set_nodes(p.a.peers, turned, 3);
+	assert_non_null(peers_out(p.a.peers, 0));
+	assert_null(peers_out(p.a.peers, 1));
+	send_frames(&p.a, 0, 2);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	assert_int_equal(p.a.ups + p.a.downs + p.b.downs, 1);
+	pair_close(&p);
+}
+
+static bool b_lost_it(void *ctx) {
+	return ((struct pair *)ctx)->b.downs > 0;
+}
+
+static void a_node_that_left_the_table_loses_its_link_silently(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	const struct peers_node alone[1] = { { "a", "", false } };
+	peers_set_nodes(p.a.peers, alone, 1);
+	assert_true(net_fixture_until(&p.f, b_lost_it, &p));
+	assert_int_equal(p.a.downs, 0);
+	const struct peers_node again[2] = { { "b", listener_address(p.b.listener), true }, { "a", "", false } };
+	peers_set_nodes(p.a.peers, again, 2); /* dialled at once */
+	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
+	assert_int_equal(p.a.last_up, 0);
+	pair_close(&p);
+}
+
+static void a_node_is_dialled_at_its_new_address(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	const struct peers_node wrong[2] = { { "a", "", false }, { "b", "127.0.0.1:1", true } };
+	peers_set_nodes(p.a.peers, wrong, 2);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, a_troubled, &p));
+	const struct peers_node right[2] = { { "a", "", false }, { "b", listener_address(p.b.listener), true } };
+	peers_set_nodes(p.a.peers, right, 2);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	pair_close(&p);
+}
+
+static void a_guest_is_welcomed_by_the_owner(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	const struct peers_node guests[3] = { { "a", "", false }, { "b", "", false }, { "x", "", false } };
+	p.b.guests = 1;
+	p.b.guest_table = guests;
+	peers_free(p.a.peers);
+	const struct peers_node nodes[2] = { { "x", "", false }, { "b", listener_address(p.b.listener), true } };
+	party_make_with(&p.f, &p.a, "x", nodes); /* a larger name than b's dials as well */
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	assert_int_equal(p.b.last_up, 2);
+	send_frames(&p.a, 1, 2);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	pair_close(&p);
+}
+
+static void a_guest_for_whom_there_is_no_room_is_refused(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open(&p);
+	peers_free(p.a.peers);
+	const struct peers_node nodes[2] = { { "x", "", false }, { "b", listener_address(p.b.listener), true } };
+	party_make_with(&p.f, &p.a, "x", nodes);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	assert_string_equal(p.b.why, "no room for another node");
+	assert_int_equal(p.b.ups, 0);
+	pair_close(&p);
+}
+
+static bool linked_and_quiet(void *ctx) {
+	struct pair *p = ctx;
+	return p->a.ups > 0 && p->b.ups > 0 && p->a.ups == p->a.downs + 1 && p->b.ups == p->b.downs + 1;
+}
+
+/* Whichever of the two connections is heard of first, where. */
+static void of_two_that_dial_each_other_one_link_stays(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open_with(&p, true);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, linked_and_quiet, &p));
+	for (int i = 0; i < 20; i++) { /* far longer than the backoff would be, if somebody dialled again */
+		net_fixture_settle(&p.f);
+	}
+	assert_true(net_fixture_until(&p.f, linked_and_quiet, &p));
+	unsigned ups = p.a.ups + p.b.ups;
+	assert_true(ups <= 4);
+	send_frames(&p.a, 1, 2);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	assert_int_equal(p.a.ups + p.b.ups, ups);
+	assert_int_equal(p.a.troubles, 0);
+	pair_close(&p);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_link_joins_two_nodes_and_carries_frames),
@@ -356,6 +487,12 @@ int main(void) {
 		cmocka_unit_test(the_dialler_checks_whom_it_reached),
 		cmocka_unit_test(garbage_and_half_packets_of_strangers_harm_no_link),
 		cmocka_unit_test(a_node_whose_address_cannot_be_reached_is_tried_again),
+		cmocka_unit_test(a_link_goes_with_its_name_to_another_index),
+		cmocka_unit_test(a_node_that_left_the_table_loses_its_link_silently),
+		cmocka_unit_test(a_node_is_dialled_at_its_new_address),
+		cmocka_unit_test(a_guest_is_welcomed_by_the_owner),
+		cmocka_unit_test(a_guest_for_whom_there_is_no_room_is_refused),
+		cmocka_unit_test(of_two_that_dial_each_other_one_link_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
