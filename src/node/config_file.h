@@ -62,12 +62,13 @@ struct node_config {
 	struct listen_address listen_peer; /* LISTEN_NONE: nobody dials this node (--dev) */
 	struct listen_address listen_client[LISTEN_CLIENT_MAX];
 	uint32_t listen_client_count;
-	char advertise[ADDRESS_MAX + 1]; /* host:port at which peers reach this node */
+	char advertise[ADDRESS_MAX + 1]; /* host:port at which peers reach this node; empty: not said (of a node that is to be added) */
 	bool insecure;
 	enum log_level log_level;
 
 	struct config birth; /* epoch 0: the cluster's name, initial masters and timing constants; used at birth only */
 	span_ns replication_interval;
+	bool auto_replace; /* a master that comes back with a new identity gets its place without an operator */
 
 	struct tls_config tls;
 	struct node_limits limits;

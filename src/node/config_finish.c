@@ -7,17 +7,14 @@
 static int finish_names(struct config_reading *r) {
 	const struct node_config *c = r->config;
 	if (c->name[0] == '\0') {
-		return config_wrong(r, r->section_line[SECTION_NODE], "[node] name is missing: write `name = a`, a name out of [cluster.masters]");
+		return config_wrong(r, r->section_line[SECTION_NODE], "[node] name is missing: write `name = a`: a name out of [cluster.masters], or "
+			"a new one for a node that is to be added");
 	}
 	if (c->birth.cluster[0] == '\0') {
 		return config_wrong(r, r->section_line[SECTION_CLUSTER], "[cluster] name is missing: write the same `name = ...` on every node");
 	}
 	if (c->birth.node_count == 0) {
 		return config_wrong(r, r->section_line[SECTION_MASTERS], "[cluster.masters] names nobody: write one `name = host:port` a line");
-	}
-	if (config_find_name(&c->birth, c->name) < 0) {
-		return config_wrong(r, r->setting_line[SETTING_NODE_NAME],
-			"[node] name = %s is not in [cluster.masters]: add a line `%s = host:port` there on every node", c->name, c->name);
 	}
 	return 0;
 }
@@ -85,9 +82,24 @@ static int finish_listen(struct config_reading *r, enum setting setting, const c
 	return 0;
 }
 
-static int finish_peer(struct config_reading *r) {
+/* Of an initial master: what the others have. Of a node that is to be added: what it says itself. */
+static int finish_advertise(struct config_reading *r) {
 	struct node_config *c = r->config;
 	int self = config_find_name(&c->birth, c->name);
+	if (self < 0) {
+		struct listen_address address;
+		const char *wrong = c->advertise[0] ? listen_address_parse(c->advertise, true, &address) : NULL;
+		if (wrong || (c->advertise[0] && (address.kind != LISTEN_TLS || address.port == 0))) {
+			return config_wrong(r, r->setting_line[SETTING_ADVERTISE], "[node] advertise = %s: write host:port, where the others reach this "
+				"node", c->advertise);
+		}
+		if (!c->advertise[0] && !r->listen_peer[0]) {
+			return config_wrong(r, r->setting_line[SETTING_NODE_NAME], "[node] name = %s is not in [cluster.masters]: write listen_peer = "
+				"host:port below it for a node that is to be added, or a line `%s = host:port` there, on every node, for an initial master",
+				c->name, c->name);
+		}
+		return 0;
+	}
 	const char *own = c->birth.nodes[self].address;
 	if (c->advertise[0] == '\0') {
 		memcpy(c->advertise, own, sizeof c->advertise);
@@ -96,6 +108,11 @@ static int finish_peer(struct config_reading *r) {
 		return config_wrong(r, r->setting_line[SETTING_ADVERTISE], "[node] advertise = %s differs from this node's address in "
 			"[cluster.masters], %s: write the same, or take advertise away", c->advertise, own);
 	}
+	return 0;
+}
+
+static int finish_peer(struct config_reading *r) {
+	struct node_config *c = r->config;
 	for (uint32_t i = 0; i < c->birth.node_count && !c->tls.on && !c->insecure; i++) {
 		struct listen_address peer;
 		if (listen_address_parse(c->birth.nodes[i].address, false, &peer) == NULL && !listen_address_loopback(&peer)) {
@@ -103,7 +120,7 @@ static int finish_peer(struct config_reading *r) {
 				"`insecure = yes` in [node] if the network itself is safe", c->birth.nodes[i].name, c->birth.nodes[i].address);
 		}
 	}
-	return finish_listen(r, SETTING_LISTEN_PEER, r->listen_peer[0] ? r->listen_peer : own, &c->listen_peer);
+	return finish_listen(r, SETTING_LISTEN_PEER, r->listen_peer[0] ? r->listen_peer : c->advertise, &c->listen_peer);
 }
 
 static int finish_client(struct config_reading *r) {
@@ -144,6 +161,7 @@ int config_finish(struct config_reading *r) {
 	finish_sort_masters(r);
 	error = error ? error : finish_timing(r);
 	error = error ? error : finish_tls(r);
+	error = error ? error : finish_advertise(r);
 	error = error ? error : finish_peer(r);
 	error = error ? error : finish_client(r);
 	if (!error && r->admin_listen[0]) {
@@ -165,7 +183,7 @@ static bool clients_same(const struct node_config *a, const struct node_config *
 }
 
 static bool limits_same(const struct core_limits *a, const struct core_limits *b) {
-	return a->keys == b->keys && a->memory_bytes == b->memory_bytes && a->value_bytes == b->value_bytes && a->waiters == b->waiters &&
+	return a->keys == b->keys && a->memory_bytes == b->memory_bytes && a->log_bytes == b->log_bytes && a->value_bytes == b->value_bytes && a->waiters == b->waiters &&
 	       a->waiters_per_key == b->waiters_per_key && a->waiters_per_client == b->waiters_per_client && a->released == b->released &&
 	       a->rounds == b->rounds && a->lingering == b->lingering && a->lease_min == b->lease_min;
 }
@@ -180,11 +198,14 @@ const char *node_config_reload_problem(const struct node_config *running, const 
 	if (running->tls.on != wanted->tls.on) {
 		return "[tls] is turned on or off with a restart only";
 	}
+	if (running->auto_replace != wanted->auto_replace || running->replication_interval != wanted->replication_interval) {
+		return "[cluster] auto_replace and replication_interval change with a restart only";
+	}
 	if (strcmp(running->birth.cluster, wanted->birth.cluster) != 0) {
 		return "[cluster] name never changes";
 	}
 	if (!limits_same(&running->limits.core, &wanted->limits.core)) {
-		return "[limits] keys, memory, value_bytes, waiters*, released, rounds, lingering and lease_min change with a restart only";
+		return "[limits] keys, memory, log, value_bytes, waiters*, released, rounds, lingering and lease_min change with a restart only";
 	}
 	return NULL;
 }

@@ -20,6 +20,7 @@
 	X(REQUEST_TIMEOUT, "cluster", "request_timeout", SPAN, birth.request_timeout) \
 	X(CLOCK_DRIFT, "cluster", "clock_drift", PERCENT, birth.drift_ppm) \
 	X(REPLICATION_INTERVAL, "cluster", "replication_interval", SPAN, replication_interval) \
+	X(AUTO_REPLACE, "cluster", "auto_replace", BOOL, auto_replace) \
 	X(TLS_CA, "tls", "ca", PATH, tls.ca) \
 	X(TLS_CERT, "tls", "cert", PATH, tls.cert) \
 	X(TLS_KEY, "tls", "key", PATH, tls.key) \
@@ -27,6 +28,7 @@
 	X(ADMIN_LISTEN, "admin", "listen", RAW, admin_listen) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \
 	X(LIMIT_MEMORY, "limits", "memory", SIZE64, limits.core.memory_bytes) \
+	X(LIMIT_LOG, "limits", "log", SIZE64, limits.core.log_bytes) \
 	X(LIMIT_VALUE_BYTES, "limits", "value_bytes", VALUE_BYTES, limits.core.value_bytes) \
 	X(LIMIT_WAITERS, "limits", "waiters", COUNT32, limits.core.waiters) \
 	X(LIMIT_WAITERS_PER_KEY, "limits", "waiters_per_key", COUNT32, limits.core.waiters_per_key) \

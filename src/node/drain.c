@@ -86,7 +86,7 @@ static void drain_end(struct drain *d, int error) {
 	d->state = DRAIN_DONE;
 	d->error = error ? PAWL_EIO : 0;
 	if (error) {
-		log_event(LEVEL_ERROR, "side_file_failed", LOG_TEXT("why", pawl_error_message(error)));
+		log_to(d->driver->log, LEVEL_ERROR, "side_file_failed", LOG_TEXT("why", pawl_error_message(error)));
 	}
 	event_active(d->told, EV_TIMEOUT, 0);
 }

@@ -1,6 +1,7 @@
 #include "driver.h"
 
 #include <event2/event.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -26,9 +27,62 @@ static void driver_reset_links(struct driver *d) {
 	}
 }
 
+/* Where the peer of that name was, or -1. */
+static int driver_find_name(const struct driver *d, const char *name) {
+	for (uint32_t i = 0; i < d->facts.peer_count; i++) {
+		if (strcmp(d->names[i], name) == 0) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static void driver_read_facts(struct driver *d, uint32_t count) {
+	struct core_status status;
+	core_status(d->core, d->last, &status);
+	d->facts.node = d->nodes[core_self(d->core)]->name;
+	d->facts.role = status.state == CORE_OUTSIDE ? "outside" : status.master ? "master" : "replica";
+	d->facts.peers = d->nodes;
+	d->facts.peer_count = count;
+}
+
+/* The core's table as it is now: links, and what is remembered by index, move to the new places. */
+static void driver_read_table(struct driver *d) {
+	struct peers_node nodes[NODES_MAX];
+	uint32_t count = core_peer_count(d->core);
+	uint64_t lost = 0;
+	CHECK(count <= NODES_MAX && core_self(d->core) < count);
+	for (uint32_t i = 0; i < count; i++) {
+		d->nodes[i] = core_peer(d->core, i);
+		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i) };
+		int before = driver_find_name(d, d->nodes[i]->name);
+		lost |= before >= 0 && (d->lost_links & (uint64_t)1 << before) ? (uint64_t)1 << i : 0;
+	}
+	d->lost_links = lost;
+	for (uint32_t i = 0; i < count; i++) {
+		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
+	}
+	driver_read_facts(d, count);
+	if (d->peers) {
+		peers_set_nodes(d->peers, nodes, count);
+	}
+}
+
+int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed) {
+	const struct peers_options options = { .loop = loop, .hello = *hello, .seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
+	int error = peers_new(&options, &d->peers);
+	if (!error) {
+		driver_read_table(d);
+	}
+	return error;
+}
+
 void driver_step(struct driver *d, const struct core_event *event, struct instant now) {
 	d->last = instant_later(d->last, now);
 	core_step(d->core, event, d->last, d->out);
+	if (core_out_peers_changed(d->out)) {
+		driver_read_table(d);
+	}
 	driver_reset_links(d);
 	driver_flush_later(d);
 }
@@ -39,14 +93,14 @@ void driver_step_now(struct driver *d, const struct core_event *event) {
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
-	log_event(LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_NUMBER("boot", theirs->boot));
+	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_NUMBER("boot", theirs->boot));
 	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot };
 	driver_step_now(d, &event);
 }
 
 static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why) {
 	struct driver *d = ctx;
-	log_event(LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
+	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
 	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer };
 	driver_step_now(d, &event);
 }
@@ -76,12 +130,22 @@ bool driver_may_log(struct driver *d) {
 static void driver_on_peer_trouble(void *ctx, const char *who, const char *why) {
 	struct driver *d = ctx;
 	if (driver_may_log(d)) {
-		log_event(LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", who), LOG_TEXT("why", why));
+		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", who), LOG_TEXT("why", why));
 	}
 }
 
+/* A node that is not in (yet): whether it may stay is for the core to say. */
+static int driver_on_peer_welcome(void *ctx, const struct peer_hello *theirs) {
+	struct driver *d = ctx;
+	int peer = core_welcome(d->core, theirs->node, d->out);
+	if (core_out_peers_changed(d->out)) {
+		driver_read_table(d);
+	}
+	return peer;
+}
+
 const struct peers_handlers driver_peers_handlers = {
-	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble,
+	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble, driver_on_peer_welcome,
 };
 
 /* ---- time ---- */
@@ -115,14 +179,9 @@ static void driver_on_timer(evutil_socket_t fd, short what, void *ctx) {
 static void driver_log_notes(struct driver *d) {
 	const struct core_note *note;
 	while ((note = core_out_note(d->out)) != NULL) {
-		log_core_note(d->core, note);
-		if (!d->on_voting) {
-			continue;
-		}
-		if (note->kind == NOTE_VOTING) {
-			d->on_voting(d->voting_ctx, true);
-		} else if (note->kind == NOTE_RECOVERING || note->kind == NOTE_DRAINING) {
-			d->on_voting(d->voting_ctx, false);
+		log_core_note(d->log, d->core, note);
+		if (d->on_note) {
+			d->on_note(d->ctx, note);
 		}
 	}
 }
@@ -203,16 +262,6 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- life ---- */
 
-static void driver_init_facts(struct driver *d) {
-	uint32_t count = core_peer_count(d->core), self = core_self(d->core);
-	CHECK(count <= NODES_MAX && self < count);
-	for (uint32_t i = 0; i < count; i++) {
-		d->nodes[i] = core_peer(d->core, i);
-	}
-	d->facts = (struct client_facts){ .node = d->nodes[self]->name, .role = d->nodes[self]->master ? "master" : "replica",
-		.peers = d->nodes, .peer_count = count };
-}
-
 int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
 	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
 	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -223,8 +272,8 @@ int driver_init(struct driver *d, struct event_base *base, struct core *take_cor
 	if (!d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0) {
 		return PAWL_ENOMEM;
 	}
-	driver_init_facts(d);
 	d->started = d->last = time_source_now();
+	driver_read_table(d);
 	return 0;
 }
 

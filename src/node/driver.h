@@ -22,7 +22,8 @@ struct driver {
 	struct event_base *base;
 	struct core *core;
 	struct core_out *out;
-	struct peers *peers;       /* NULL: none (one master alone) */
+	struct log *log;           /* NULL: the process's */
+	struct peers *peers;       /* NULL: not started yet */
 	struct sessions *sessions;
 	struct disk *disk;
 	struct requests requests;
@@ -33,22 +34,23 @@ struct driver {
 	struct event *timer, *flush;
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
-	const struct config_node *nodes[NODES_MAX];
+	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
+	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
 	/* What happened to connections while the core's output was being written: told to it afterwards. */
 	uint64_t lost_links;
 	uint64_t log_tokens_at; /* ns; see driver_may_log */
 	uint32_t log_tokens;
-	void (*on_voting)(void *ctx, bool voting); /* may be NULL */
-	void *voting_ctx;
+	void (*on_note)(void *ctx, const struct core_note *note);
 	void (*on_drain_request)(void *ctx, uint64_t request_id);
-	void *ctx;
+	void *ctx; /* of both */
 };
 
 /* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */
 int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc);
 void driver_done(struct driver *d); /* after peers, sessions and disk are gone; accepts zeroed memory */
 
-/* One event. Links that the core gave up are reset before anything else can be read from them; the rest leaves later in this turn. */
+/* One event. Links move with the core's table of peers, and those that the core gave up are reset, before anything else can be
+ * read from them; the rest leaves later in this turn. */
 void driver_step(struct driver *d, const struct core_event *event, struct instant now);
 void driver_step_now(struct driver *d, const struct core_event *event);
 
@@ -61,6 +63,9 @@ bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq)
 
 /* Whether another line about strangers may be logged: at most ten a second, so that nobody fills the disk from outside. */
 bool driver_may_log(struct driver *d);
+
+/* Makes the links of the nodes that the core knows; peers_start begins to dial. 0 or PAWL_ENOMEM. */
+int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed);
 
 extern const struct peers_handlers driver_peers_handlers;       /* ctx: the driver */
 extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ctx: the driver */

@@ -166,15 +166,27 @@ static void log_prefix(struct log_text *t, enum log_level level) {
 	log_chars(t, text);
 }
 
+static bool log_may_pass(struct log_limit *limit, const char *event, uint64_t *out_suppressed) {
+	struct timespec now = { .tv_sec = 0 };
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return log_limit_pass(limit, event, now.tv_sec, out_suppressed);
+}
+
 static bool log_may_write(const char *event, uint64_t *out_suppressed) {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct log_limit limit;
-	struct timespec now = { .tv_sec = 0 };
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	pthread_mutex_lock(&lock);
-	bool pass = log_limit_pass(&limit, event, now.tv_sec, out_suppressed);
+	bool pass = log_may_pass(&limit, event, out_suppressed);
 	pthread_mutex_unlock(&lock);
 	return pass;
+}
+
+static void log_body(struct log_text *t, const char *event, const struct log_field *fields, uint64_t suppressed) {
+	log_fields(t, event, fields);
+	if (suppressed > 0) {
+		log_chars(t, " suppressed=");
+		log_number(t, suppressed);
+	}
 }
 
 void log_write(enum log_level level, const char *event, const struct log_field *fields) {
@@ -185,11 +197,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 		return;
 	}
 	log_prefix(&t, level);
-	log_fields(&t, event, fields);
-	if (suppressed > 0) {
-		log_chars(&t, " suppressed=");
-		log_number(&t, suppressed);
-	}
+	log_body(&t, event, fields, suppressed);
 	line[t.used++] = '\n';
 	ssize_t n = write(STDERR_FILENO, line, t.used);
 	(void)n; /* there is nobody to tell */
@@ -197,6 +205,23 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 
 void log_plain(enum log_level level, const char *event) {
 	log_write(level, event, (const struct log_field[]){ { .kind = LOG_KIND_END } });
+}
+
+void log_write_to(struct log *log, enum log_level level, const char *event, const struct log_field *fields) {
+	char line[LOG_LINE_MAX];
+	struct log_text t = { line, sizeof line, 0 };
+	uint64_t suppressed;
+	if (!log) {
+		log_write(level, event, fields);
+	} else if (level <= log->level && log_may_pass(&log->limit, event, &suppressed)) {
+		log_body(&t, event, fields, suppressed);
+		line[t.used] = '\0';
+		log->line(log->ctx, level, line);
+	}
+}
+
+void log_plain_to(struct log *log, enum log_level level, const char *event) {
+	log_write_to(log, level, event, (const struct log_field[]){ { .kind = LOG_KIND_END } });
 }
 
 struct slice log_slice(const char *text) {

@@ -9,6 +9,7 @@
 #define PAWL_NODE_LOG_H
 
 #include "core.h"
+#include "log_limit.h"
 
 enum log_level { LEVEL_ERROR = 3, LEVEL_WARNING = 4, LEVEL_NOTICE = 5, LEVEL_INFO = 6, LEVEL_DEBUG = 7 };
 
@@ -44,8 +45,22 @@ bool log_wanted(enum log_level level);
 /* Reads the environment: priorities instead of times and levels when stderr is systemd's journal. Call once in main. */
 void log_start(void);
 
+/* ---- the lines of one node, where a process has several, or a program wants them itself ---- */
+struct log {
+	enum log_level level;
+	/* Event and fields, with a NUL, without time and end of line. From any of the node's functions and callbacks. */
+	void (*line)(void *ctx, enum log_level level, const char *text);
+	void *ctx;
+	struct log_limit limit;
+};
+/* NULL: as log_event. */
+#define log_to(log, level, event, ...) \
+	log_write_to((log), (level), (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
+void log_plain_to(struct log *log, enum log_level level, const char *event);
+void log_write_to(struct log *log, enum log_level level, const char *event, const struct log_field *fields);
+
 /* What the core says that an operator should read. */
-void log_core_note(const struct core *core, const struct core_note *note);
+void log_core_note(struct log *log, const struct core *core, const struct core_note *note);
 
 /* Formats a line without its end, for tests: at most size bytes with the 0; the time is left out. */
 size_t log_format(char *out, size_t size, const char *event, const struct log_field *fields);

@@ -6,72 +6,72 @@ static const char *note_peer(const struct core *core, const struct core_note *no
 }
 
 /* Membership and replication. */
-static void note_of_the_set(const struct core_note *note, const char *peer) {
+static void note_of_the_set(struct log *log, const struct core_note *note, const char *peer) {
 	if (note->kind == NOTE_OUTSIDE) {
-		log_event(LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica, when it shall belong to the cluster"));
+		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica, when it shall belong to the cluster"));
 	} else if (note->kind == NOTE_FOLLOWING) {
-		log_event(LEVEL_INFO, "following", LOG_TEXT("peer", peer));
+		log_to(log, LEVEL_INFO, "following", LOG_TEXT("peer", peer));
 	} else if (note->kind == NOTE_ADOPTED) {
-		log_event(LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
+		log_to(log, LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
 	} else if (note->kind == NOTE_CONFLICT) {
-		log_event(LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
+		log_to(log, LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
 			LOG_TEXT("remedy", "two clusters have been made from one: stop this node, and look at 'pawl cluster show' on both"));
 	} else if (note->kind == NOTE_COMPLETE) {
-		log_event(LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
+		log_to(log, LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
 	} else if (note->kind == NOTE_CHANGE) {
-		log_event(LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
+		log_to(log, LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
 	} else if (note->kind == NOTE_FORCED) {
-		log_event(LEVEL_WARNING, "forced", LOG_NUMBER("epoch", note->value));
+		log_to(log, LEVEL_WARNING, "forced", LOG_NUMBER("epoch", note->value));
 	}
 }
 
-void log_core_note(const struct core *core, const struct core_note *note) {
+void log_core_note(struct log *log, const struct core *core, const struct core_note *note) {
 	const char *peer = note_peer(core, note);
 	switch (note->kind) {
 	case NOTE_BORN:
-		log_event(LEVEL_NOTICE, "cluster_born", LOG_TEXT("cluster", core_config(core)->cluster), LOG_NUMBER("epoch", core_config(core)->epoch));
+		log_to(log, LEVEL_NOTICE, "cluster_born", LOG_TEXT("cluster", core_config(core)->cluster), LOG_NUMBER("epoch", core_config(core)->epoch));
 		return;
 	case NOTE_BIRTH_DIFFERS:
-		log_event(LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
+		log_to(log, LEVEL_ERROR, "birth_differs", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy", note->value ? "the cluster was born before: put back this node's own state_dir, and [cluster] as on the others; touch nothing there"
 				: "make [cluster] and [cluster.masters] the same on all nodes, empty every state_dir, start again: nothing was granted"));
 		return;
 	case NOTE_BIRTH_STRANGER:
-		log_event(LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
+		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
 			LOG_TEXT("remedy", "its state_dir was lost or is another's: put back its own"));
 		return;
 	case NOTE_VOTING:
-		log_event(LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
+		log_to(log, LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
 		return;
 	case NOTE_RECOVERING:
-		log_plain(LEVEL_NOTICE, "recovering");
+		log_plain_to(log, LEVEL_NOTICE, "recovering");
 		return;
 	case NOTE_DRAINING:
-		log_plain(LEVEL_NOTICE, "draining");
+		log_plain_to(log, LEVEL_NOTICE, "draining");
 		return;
 	case NOTE_CLOCK_REFUSED:
-		log_event(LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		log_to(log, LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
 		return;
 	case NOTE_CLOCK_BEHIND:
-		log_event(LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
+		log_to(log, LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
 		return;
 	case NOTE_LINK_RESET:
-		log_event(LEVEL_WARNING, "link_reset", LOG_TEXT("peer", peer));
+		log_to(log, LEVEL_WARNING, "link_reset", LOG_TEXT("peer", peer));
 		return;
 	case NOTE_STOOD_STILL:
-		log_event(LEVEL_WARNING, "stood_still", LOG_SPAN("for", note->value));
+		log_to(log, LEVEL_WARNING, "stood_still", LOG_SPAN("for", note->value));
 		return;
 	case NOTE_WRONG_EPOCH:
-		log_event(LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value));
+		log_to(log, LEVEL_WARNING, "wrong_epoch", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value));
 		return;
 	case NOTE_CONTESTED:
-		log_event(LEVEL_WARNING, "contested", LOG_BYTES("key", note->key));
+		log_to(log, LEVEL_WARNING, "contested", LOG_BYTES("key", note->key));
 		return;
 	case NOTE_CONTESTED_ENDED:
-		log_event(LEVEL_NOTICE, "contested_ended", LOG_BYTES("key", note->key));
+		log_to(log, LEVEL_NOTICE, "contested_ended", LOG_BYTES("key", note->key));
 		return;
 	case NOTE_BROKEN:
-		log_event(LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
+		log_to(log, LEVEL_WARNING, "broken", LOG_BYTES("key", note->key), LOG_NUMBER("token", note->value), LOG_TEXT("how", note->text));
 		return;
 	case NOTE_OUTSIDE:
 	case NOTE_FOLLOWING:
@@ -80,7 +80,7 @@ void log_core_note(const struct core *core, const struct core_note *note) {
 	case NOTE_COMPLETE:
 	case NOTE_CHANGE:
 	case NOTE_FORCED:
-		note_of_the_set(note, peer);
+		note_of_the_set(log, note, peer);
 		return;
 	}
 }

@@ -31,6 +31,8 @@ struct node {
 	struct drain drain;
 	struct doors doors;
 	bool restored;
+	void (*on_voting)(void *ctx, bool voting);
+	void *ctx;
 	void (*drained)(void *ctx, int error);
 	void *drained_ctx;
 };
@@ -53,9 +55,21 @@ static void node_on_persisted(void *ctx, uint64_t seq, bool ok) {
 	struct node *node = ctx;
 	const struct core_event event = { .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = ok };
 	if (!ok) {
-		log_plain(LEVEL_ERROR, "state_file_failed");
+		log_plain_to(node->driver.log, LEVEL_ERROR, "state_file_failed");
 	}
 	driver_step_now(&node->driver, &event);
+}
+
+static void node_on_note(void *ctx, const struct core_note *note) {
+	struct node *node = ctx;
+	if (!node->on_voting) {
+		return;
+	}
+	if (note->kind == NOTE_VOTING) {
+		node->on_voting(node->ctx, true);
+	} else if (note->kind == NOTE_RECOVERING || note->kind == NOTE_DRAINING || note->kind == NOTE_OUTSIDE) {
+		node->on_voting(node->ctx, false);
+	}
 }
 
 static void node_on_drain_answer(void *ctx, uint64_t tag, int error) {
@@ -94,7 +108,7 @@ static int node_open_state(struct node *node, char why[NODE_WHY_BYTES]) {
 static int node_make_core(struct node *node, struct core **out, char why[NODE_WHY_BYTES]) {
 	const struct node_config *c = node->config;
 	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core, .name = c->name, .birth = &c->birth,
-		.durable = &node->durable };
+		.durable = &node->durable, .replication_interval = c->replication_interval, .auto_replace = c->auto_replace };
 	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
 	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
 	int error = core_new(&options, out);
@@ -119,7 +133,7 @@ static void node_restore(struct node *node) {
 	int more = 0;
 	enum side_found found = side_file_take(node->config->state_dir, node->durable.node_id, node->durable.boot, &side, &problem);
 	if (found == SIDE_BAD) {
-		log_event(LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
 	}
 	if (found != SIDE_TAKEN) {
 		return;
@@ -135,7 +149,7 @@ static void node_restore(struct node *node) {
 	side_file_free(side);
 	node->restored = more == 0;
 	if (more < 0) {
-		log_event(LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
 	}
 }
 
@@ -151,6 +165,7 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 		return node_no_memory(why);
 	}
 	d->config = node->config;
+	d->on_note = node_on_note;
 	d->on_drain_request = node_on_drain_request;
 	d->ctx = node;
 	node_restore(node);
@@ -182,8 +197,8 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 		node_free(node);
 		return error;
 	}
-	node->driver.on_voting = options->on_voting;
-	node->driver.voting_ctx = options->ctx;
+	node->on_voting = options->on_voting;
+	node->ctx = options->ctx;
 	*out_node = node;
 	return 0;
 }
@@ -210,22 +225,15 @@ static int node_start_core(struct node *node, char why[NODE_WHY_BYTES]) {
 static int node_make_peers(struct node *node) {
 	struct driver *d = &node->driver;
 	struct core_status status;
-	struct peers_node nodes[NODES_MAX];
-	struct peers_options options = { .loop = &node->loop, .nodes = nodes, .count = core_peer_count(d->core),
-		.handlers = &driver_peers_handlers, .ctx = d };
-	if (options.count < 2) {
-		return 0;
-	}
-	for (uint32_t i = 0; i < options.count; i++) {
-		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address };
-	}
+	struct peer_hello hello = { .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX, .features = PEER_FEATURES,
+		.id = node->durable.node_id };
+	uint64_t seed;
 	core_status(d->core, d->last, &status);
-	options.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX,
-		.features = PEER_FEATURES, .id = node->durable.node_id, .boot = status.boot };
-	snprintf(options.hello.cluster, sizeof options.hello.cluster, "%s", core_config(d->core)->cluster);
-	snprintf(options.hello.node, sizeof options.hello.node, "%s", node->config->name);
-	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);
-	return peers_new(&options, &d->peers);
+	hello.boot = status.boot;
+	snprintf(hello.cluster, sizeof hello.cluster, "%s", core_config(d->core)->cluster);
+	snprintf(hello.node, sizeof hello.node, "%s", node->config->name);
+	CHECK(RAND_bytes((unsigned char *)&seed, sizeof seed) == 1);
+	return driver_make_peers(d, &node->loop, &hello, seed);
 }
 
 static struct sessions_limits node_session_limits(const struct node_config *c) {
@@ -248,9 +256,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	if (error) {
 		return error;
 	}
-	if (d->peers) {
-		peers_start(d->peers);
-	}
+	peers_start(d->peers);
 	driver_flush_later(d);
 	return 0;
 }

@@ -217,7 +217,7 @@ static void service_drain(const struct service_call *call) {
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	log_event(LEVEL_NOTICE, "drain_asked", LOG_BYTES("by", call->who->identity));
+	log_to(d->log, LEVEL_NOTICE, "drain_asked", LOG_BYTES("by", call->who->identity));
 	d->on_drain_request(d->ctx, open->id);
 }
 
@@ -229,7 +229,7 @@ static void service_break(const struct service_call *call) {
 			"only an administrator may break a lock: name the identity in [acl] admin");
 		return;
 	}
-	log_event(LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_BYTES("by", call->who->identity),
+	log_to(call->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_BYTES("by", call->who->identity),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);
 }
@@ -295,8 +295,9 @@ static void service_on_gone(void *ctx, uint64_t client) {
 }
 
 static void service_on_trouble(void *ctx, const char *from, const char *why) {
-	if (driver_may_log(ctx)) {
-		log_event(LEVEL_WARNING, "client_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
+	struct driver *d = ctx;
+	if (driver_may_log(d)) {
+		log_to(d->log, LEVEL_WARNING, "client_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
 	}
 }
 

@@ -128,7 +128,8 @@ static const struct {
 	{ BASE "x = 127.0.0.1\n", "f:9:", "x = 127.0.0.1", "host:port" },
 	{ BASE "x = unix:/x\n", "f:9:", "x = unix:/x", "host:port" },
 	{ BASE "x = h:0\n", "f:9:", "x = h:0", "host:port" },
-	{ "[node]\nname = z\n[cluster]\nname = t\n" MASTERS, "f:2:", "z is not in [cluster.masters]", "add a line" },
+	{ "[node]\nname = z\n[cluster]\nname = t\n" MASTERS, "f:2:", "z is not in [cluster.masters]", "write listen_peer" },
+	{ "[node]\nname = z\nadvertise = h\n[cluster]\nname = t\n" MASTERS, "f:3:", "advertise = h", "write host:port" },
 	{ "[node]\n[cluster]\nname = t\n" MASTERS, "f:1:", "[node] name is missing", "write" },
 	{ "[node]\nname = a\n[cluster]\n" MASTERS, "f:3:", "[cluster] name is missing", "write the same" },
 	{ "[node]\nname = a\n[cluster]\nname = t\n", "f:", "[cluster.masters] names nobody", "host:port" },
@@ -194,6 +195,22 @@ static void insecure_lets_plain_listeners_out(void **state) {
 	struct node_config *c = parse_good("[node]\nname = a\ninsecure = yes\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n"
 		"[cluster.masters]\na = 10.0.0.1:1\n");
 	assert_int_equal(c->listen_client[0].kind, LISTEN_PLAIN);
+	node_config_free(c);
+}
+
+static void a_node_that_is_to_be_added_says_where_it_listens(void **state) {
+	(void)state;
+	struct node_config *c = parse_good("[node]\nname = z\nlisten_peer = 127.0.0.1:9\n[cluster]\nname = t\nauto_replace = yes\n"
+		"replication_interval = 1ms\n" MASTERS "[limits]\nlog = 1m\n");
+	assert_int_equal(c->listen_peer.port, 9);
+	assert_string_equal(c->advertise, "");
+	assert_true(c->auto_replace);
+	assert_int_equal(c->replication_interval, SPAN_MS);
+	assert_int_equal(c->limits.core.log_bytes, 1 << 20);
+	node_config_free(c);
+	c = parse_good("[node]\nname = z\nadvertise = 127.0.0.1:8\n[cluster]\nname = t\n" MASTERS);
+	assert_int_equal(c->listen_peer.port, 8);
+	assert_false(c->auto_replace);
 	node_config_free(c);
 }
 
@@ -277,6 +294,7 @@ int main(void) {
 		cmocka_unit_test(a_line_that_is_too_long_is_refused_not_cut),
 		cmocka_unit_test(a_file_that_is_not_there_is_named),
 		cmocka_unit_test(insecure_lets_plain_listeners_out),
+		cmocka_unit_test(a_node_that_is_to_be_added_says_where_it_listens),
 		cmocka_unit_test(rules_allow_what_they_name_and_nothing_else),
 		cmocka_unit_test(without_rules_everybody_who_got_in_may_use_every_key),
 		cmocka_unit_test(dev_is_one_master_on_loopback),

@@ -1,0 +1,54 @@
+/* peers_pair.h: for tests of links: two nodes on one loop, each with a listener, and what their links told them. */
+#ifndef PAWL_TESTS_PEERS_PAIR_H
+#define PAWL_TESTS_PEERS_PAIR_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "peers.h" /* before unistd.h */
+
+#include "listener.h"
+#include "net_fixture.h"
+#include "pawl/error.h"
+
+/* A node of the test: what its links told it. */
+struct party {
+	const char *name;
+	struct peers *peers;
+	struct listener *listener;
+	unsigned ups, downs, frames, troubles;
+	size_t bytes;
+	int refuse; /* what frame() says */
+	int guests; /* how many nodes that are not in its table it welcomes */
+	const struct peers_node *guest_table; /* its table of three nodes when it does */
+	uint32_t last_up; /* index */
+	bool dials_all;
+	char why[256], who[256];
+};
+
+struct pair {
+	struct net_fixture f;
+	struct party a, b;
+};
+
+/* `claim` is the name that the party says it has. */
+void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]);
+void party_accepted(void *ctx, int take_fd, bool local, const char *from);
+/* Nodes "a" and "b" of the cluster "test"; a dials, or both do. */
+void pair_open_with(struct pair *p, bool both_dial);
+void pair_open(struct pair *p);
+void pair_close(struct pair *p);
+void pair_start(struct pair *p);
+
+bool both_up(void *ctx);
+bool both_up_twice(void *ctx);
+bool b_troubled(void *ctx);
+bool a_troubled(void *ctx);
+bool b_got_frames(void *ctx);
+void send_frames(struct party *from, uint32_t to, int count);
+
+#endif
