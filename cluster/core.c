@@ -104,6 +104,8 @@ void core_free(struct core *core) {
 	op_free_all(core);
 	table_clear(core, &core->tables[0]);
 	table_clear(core, &core->tables[1]);
+	digest_done(core, &core->tables[0]);
+	digest_done(core, &core->tables[1]);
 	drain_done(core);
 	belief_done(core);
 	released_done(core);

@@ -109,6 +109,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		key_add_record(core, key, r);
+		digest_record(core, key, r);
 	}
 	if (key) {
 		table_settle(core, key);

@@ -45,6 +45,18 @@ void key_drop_record(struct core *core, struct key *key, struct record *r);
 void key_drop_promise(struct core *core, struct key *key);
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 
+/* ---- digest.c: what a table holds, in numbers that masters compare ---- */
+bool digest_add_key(struct core *core, struct table *t, struct key *key); /* false: no memory */
+void digest_drop_key(struct key *key);
+/* To be called whenever a record's token, ballot of the value, or bar has changed, and after it was added and filled in. */
+void digest_record(struct core *core, const struct key *key, struct record *r);
+void digest_drop_record(struct core *core, const struct key *key, struct record *r);
+uint64_t digest_root(const struct table *t);
+uint64_t digest_leaf(const struct table *t, uint32_t leaf);
+struct key *digest_first(const struct table *t, uint32_t leaf); /* of the leaf's keys; then key->leaf_next */
+void digest_done(struct core *core, struct table *t);
+void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
+
 /* ---- released.c ---- */
 int released_init(struct core *core);
 void released_done(struct core *core);

@@ -3,6 +3,7 @@
 
 struct sums {
 	uint64_t held, promises, waiters;
+	uint64_t digests[DIGEST_GROUPS];
 };
 
 static void check_record(const struct core *core, const struct record *r) {
@@ -39,6 +40,7 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	CHECK(!(key->held && key->promise)); /* a held record displaces the promise */
 	CHECK(key->held || key->promise || key->more);
 	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
+	digest_check_key(core->live, key, s->digests);
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
 		s->held++;
@@ -70,22 +72,23 @@ static void check_op(const struct core *core, const struct op *op) {
 /* The table beside holds records and nothing else. */
 static void check_beside(const struct core *core) {
 	const struct table *t = core->beside;
-	uint64_t held = 0;
+	struct sums s = { .held = 0 };
 	for (size_t b = 0; b < t->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			CHECK(&core->tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
+			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
-				held++;
+				s.held++;
 			}
 		}
 	}
-	CHECK(held == t->held_count);
+	CHECK(s.held == t->held_count && memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
 	CHECK(core->beside_use != BESIDE_FREE || t->keys.count == 0);
 }
 
 void core_check(const struct core *core) {
-	struct sums s = { 0, 0, 0 };
+	struct sums s = { .held = 0 };
 	check_beside(core);
 	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
@@ -93,6 +96,7 @@ void core_check(const struct core *core) {
 		}
 	}
 	CHECK(s.held == core->live->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
+	CHECK(memcmp(s.digests, core->live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
 	uint32_t ops = 0, lingering = 0;
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));

@@ -153,6 +153,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
+	digest_record(core, key, r);
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
 	snapshot_changed(core, key, r);
@@ -329,6 +330,7 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 		snapshot_released(core, m->key, m->lock_id, true);
 		if (r) {
 			r->barred = true;
+			digest_record(core, key, r);
 		}
 	}
 	out_send(core, from, &answer);

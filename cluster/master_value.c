@@ -77,6 +77,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		} else {
 			r = *at;
 			r->wrote = r->prepared = m->ballot;
+			digest_record(core, key, r);
 			master_raise_clock(core, m->ballot.clock);
 			snapshot_changed(core, key, r);
 		}

@@ -54,6 +54,9 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 		master_raise_clock(core, r->noted);
 		master_raise_clock(core, r->prepared.clock);
 	}
+	if (r) {
+		digest_record(core, key, r);
+	}
 	if (key) {
 		local_wait_check(core, key);
 		table_settle(core, key);
@@ -68,6 +71,7 @@ void merge_released(struct core *core, const struct message *m) {
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && barred_only) {
 		r->barred = true;
+		digest_record(core, key, r);
 	} else if (r) {
 		key_drop_record(core, key, r);
 		local_wait_check(core, key);

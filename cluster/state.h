@@ -25,6 +25,7 @@ struct record { /* a held record; its bytes (owner, identity, value) follow it *
 	struct ballot wrote;    /* of the write that made the value */
 	struct ballot prepared; /* the highest one noted; never below `wrote` */
 	struct instant end;
+	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint16_t owner_size;
 	uint16_t sources; /* merging: bit set of the sources that had it */
@@ -72,8 +73,16 @@ struct key_more { /* what few keys have */
 	uint32_t kept_count;
 };
 
+enum { DIGEST_GROUPS = 128, DIGEST_GROUP = 128, DIGEST_LEAVES = DIGEST_GROUPS * DIGEST_GROUP };
+struct leaf { /* of the digests that masters compare (digest.c) */
+	uint64_t digest;
+	struct key *first;
+};
+
 struct table {
 	struct map keys;
+	uint64_t group_digests[DIGEST_GROUPS];
+	struct leaf *leaves[DIGEST_GROUPS]; /* DIGEST_GROUP each, made with the first key */
 	uint64_t held_count;
 };
 
@@ -89,7 +98,8 @@ struct key {
 	struct record *held;
 	struct promise *promise; /* never together with a held record */
 	struct key_more *more;
-	uint16_t size;
+	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
+	uint16_t size, leaf;
 	uint8_t table; /* which of core->tables it stands in */
 	uint8_t name[];
 };

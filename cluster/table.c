@@ -55,6 +55,10 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
 	key->size = (uint16_t)name.size;
 	key->table = (uint8_t)(t - core->tables);
 	memcpy(key->name, name.data, name.size);
+	if (!digest_add_key(core, t, key)) {
+		alloc_free(&core->alloc, key, sizeof *key + key->size);
+		return NULL;
+	}
 	map_insert(&t->keys, &key->node, hash);
 	return key;
 }
@@ -86,6 +90,7 @@ void table_settle(struct core *core, struct key *key) {
 		timer_stop(core, &key->timer);
 		if (key->more == NULL) {
 			map_remove(&key_table(core, key)->keys, &key->node);
+			digest_drop_key(key);
 			alloc_free(&core->alloc, key, sizeof *key + key->size);
 		}
 		return;
@@ -131,6 +136,7 @@ void table_free_key(struct core *core, struct key *key) {
 	while (key->held) {
 		struct record *r = key->held;
 		key->held = r->next;
+		digest_drop_record(core, key, r);
 		key_table(core, key)->held_count--;
 		record_free(core, r);
 	}
@@ -142,6 +148,7 @@ void table_free_key(struct core *core, struct key *key) {
 		alloc_free(&core->alloc, key->more, sizeof *key->more);
 	}
 	map_remove(&key_table(core, key)->keys, &key->node);
+	digest_drop_key(key);
 	alloc_free(&core->alloc, key, sizeof *key + key->size);
 }
 
@@ -196,6 +203,7 @@ void table_empty_go_on(struct core *core) {
 		}
 	}
 	if (t->keys.count == 0) {
+		digest_done(core, t);
 		core->beside_use = BESIDE_FREE;
 	}
 }
@@ -312,6 +320,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 		at = &(*at)->next;
 	}
 	*at = r->next;
+	digest_drop_record(core, key, r);
 	record_free(core, r);
 	key_table(core, key)->held_count--;
 	timer_stop(core, &key->timer); /* what comes next may end earlier */
