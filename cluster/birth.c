@@ -143,8 +143,8 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (core_born(core) && !born) {
 		tell(core, from);
 	}
-	if (core->state != CORE_UNBORN) {
-		return;
+	if (core->state != CORE_UNBORN || core->durable.voted) {
+		return; /* born, or that is being written */
 	}
 	if (from >= core->masters || core->birth_stopped || config_decode(m->blob, &theirs) != 0) {
 		return;
