@@ -1,0 +1,55 @@
+# root.sh: a bare Debian 12 in a directory, for scripts that try things where nothing is installed; source it after lib.sh.
+# shellcheck shell=bash
+
+suite=bookworm
+root_unshared=() # what in_root keeps apart besides
+
+# Where this machine's apt finds Debian 12; nothing where it does not.
+debian_mirror() {
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 2>/dev/null |
+		awk -v suite=$suite '$2 == suite && $3 == "main" { print $1; exit }'
+}
+
+# Why a system cannot be made here, or nothing.
+no_bare_debian() {
+	if [ "$(id -u)" != 0 ]; then
+		echo "needs root, for debootstrap and chroot"
+	elif [ -z "$(debian_mirror)" ]; then
+		echo "this machine's apt knows no mirror of Debian 12 ($suite)"
+	elif ! unshare --mount --pid --net --fork true 2>/dev/null; then
+		echo "this machine lets nobody make namespaces"
+	fi
+}
+
+# bare_debian DIR: makes one there, unless there is one.
+bare_debian() {
+	local dir=$1
+	if [ ! -e "$dir/etc/debian_version" ]; then
+		say "a bare Debian 12 in $dir"
+		debootstrap --variant=minbase $suite "$dir" "$(debian_mirror)" >"$dir.log" 2>&1 ||
+			{ tail -n 20 "$dir.log"; die "debootstrap failed"; }
+		rm -f "$dir.log"
+	fi
+	# How this machine reaches the mirror is no business of ours: the new system does it the same way.
+	cp /etc/resolv.conf /etc/hosts "$dir/etc/"
+	apt-config dump Acquire | grep -i '::proxy' >"$dir/etc/apt/apt.conf.d/90proxy" || true
+}
+
+# in_root DIR COMMAND...: in namespaces of its own, so that what is mounted or started inside vanishes with the command. Begins in /.
+in_root() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --pid --fork --kill-child "${root_unshared[@]}" bash -eu -c '
+		mount --make-rprivate /
+		mount -t proc proc "$0/proc"
+		mount --rbind /dev "$0/dev"
+		ip link set lo up
+		exec chroot "$0" /usr/bin/env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LC_ALL=C.UTF-8 \
+			DEBIAN_FRONTEND=noninteractive "$@"
+	' "$@"
+}
+
+# The same with no network but a loopback of its own.
+in_root_alone() {
+	local root_unshared=(--net)
+	in_root "$@"
+}
