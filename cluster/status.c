@@ -25,13 +25,19 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
 		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
 		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
-		.memory_bytes = core->memory_used };
+		.memory_bytes = core->memory_used, .master = core->self < core->masters, .config_nodes = core->config.node_count, .following = -1,
+		.age = SPAN_MAX };
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
+		s->peers[i].master = i < core->masters;
+		s->peers[i].member = i < core->config.node_count;
 		s->voting_linked += i < core->masters && peer_votes(core, i);
+		s->missing |= i < core->masters && !peer_votes(core, i) ? UINT64_C(1) << i : 0;
 	}
+	s->settled = s->voting_linked >= core->quorum;
+	s->complete = s->missing == 0;
 }
 
 bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {

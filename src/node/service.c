@@ -97,6 +97,14 @@ static bool service_writes(enum client_method method) {
 	case CLIENT_UPDATE:
 	case CLIENT_RELEASE:
 	case CLIENT_BREAK:
+	case CLIENT_CLUSTER_ADD_REPLICA:
+	case CLIENT_CLUSTER_PROMOTE:
+	case CLIENT_CLUSTER_DEMOTE:
+	case CLIENT_CLUSTER_REMOVE:
+	case CLIENT_CLUSTER_REPLACE:
+	case CLIENT_CLUSTER_SET_NODES:
+	case CLIENT_CLUSTER_SET_TIMING:
+	case CLIENT_CLUSTER_FORCE:
 		return true;
 	case CLIENT_GET:
 	case CLIENT_LIST:
@@ -234,6 +242,18 @@ static void service_break(const struct service_call *call) {
 	service_call_core(call);
 }
 
+static void service_change(const struct service_call *call) {
+	const char *method = client_method_name(call->request->method);
+	if (!call->admin) {
+		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL,
+			"only an administrator may change the cluster: name the identity in [acl] admin");
+		return;
+	}
+	log_event(LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
+		LOG_BYTES("by", call->who->identity));
+	service_call_core(call);
+}
+
 static void service_dispatch(const struct service_call *call) {
 	switch (call->request->method) {
 	case CLIENT_EXTEND:
@@ -264,11 +284,22 @@ static void service_dispatch(const struct service_call *call) {
 	case CLIENT_DRAIN:
 		service_drain(call);
 		return;
+	case CLIENT_CLUSTER_ADD_REPLICA:
+	case CLIENT_CLUSTER_PROMOTE:
+	case CLIENT_CLUSTER_DEMOTE:
+	case CLIENT_CLUSTER_REMOVE:
+	case CLIENT_CLUSTER_REPLACE:
+	case CLIENT_CLUSTER_SET_NODES:
+	case CLIENT_CLUSTER_SET_TIMING:
+	case CLIENT_CLUSTER_FORCE:
+		service_change(call);
+		return;
 	}
 }
 
+/* To a key; the others ask for an administrator where they need one. */
 static bool service_needs_rights(enum client_method method) {
-	return method != CLIENT_STATUS && method != CLIENT_PING && method != CLIENT_DRAIN;
+	return method != CLIENT_STATUS && method != CLIENT_PING && method != CLIENT_DRAIN && !client_method_changes(method);
 }
 
 /* ---- the sessions' events ---- */

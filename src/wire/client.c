@@ -20,6 +20,10 @@ const char *client_method_name(enum client_method method) {
 	return client_method_names[method];
 }
 
+bool client_method_changes(enum client_method method) {
+	return method >= CLIENT_CLUSTER_ADD_REPLICA && method <= CLIENT_CLUSTER_FORCE;
+}
+
 void client_decoder_init(struct client_decoder *d, const struct allocator *alloc) {
 	*d = (struct client_decoder){ .alloc = alloc };
 }

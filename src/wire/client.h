@@ -19,20 +19,24 @@
 /* X(name, on the wire) */
 #define CLIENT_METHOD_TABLE(X) \
 	X(ACQUIRE, "acquire") X(EXTEND, "extend") X(UPDATE, "update") X(RELEASE, "release") X(GET, "get") X(LIST, "list") \
-	X(WAIT, "wait") X(WAITERS, "waiters") X(BREAK, "break") X(STATUS, "status") X(PING, "ping") X(DRAIN, "drain")
+	X(WAIT, "wait") X(WAITERS, "waiters") X(BREAK, "break") X(STATUS, "status") X(PING, "ping") X(DRAIN, "drain") \
+	X(CLUSTER_ADD_REPLICA, "cluster_add_replica") X(CLUSTER_PROMOTE, "cluster_promote") X(CLUSTER_DEMOTE, "cluster_demote") \
+	X(CLUSTER_REMOVE, "cluster_remove") X(CLUSTER_REPLACE, "cluster_replace") X(CLUSTER_SET_NODES, "cluster_set_nodes") \
+	X(CLUSTER_SET_TIMING, "cluster_set_timing") X(CLUSTER_FORCE, "cluster_force")
 
 enum client_method {
 #define CLIENT_METHOD_ENUM(name, text) CLIENT_##name,
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
 #undef CLIENT_METHOD_ENUM
 };
-#define CLIENT_METHODS 12
+#define CLIENT_METHODS 20
 const char *client_method_name(enum client_method method);
 
 #define CLIENT_LOCKS_MAX 4096       /* in one `extend` with `locks` */
 #define CLIENT_LIST_MAX 1000        /* greatest `limit` of `list` */
 #define CLIENT_LIST_DEFAULT 100
 #define CLIENT_MS_MAX 1000000000000 /* greatest duration in a request, ms: 31 years */
+#define CLIENT_DRIFT_PPM_MAX 100000
 #define CLIENT_VALUE_SEQ_BYTES 20   /* value_seq: clock, node, boot in network byte order, as bin; opaque to callers */
 
 /* ---- where a message ends ---- */
@@ -81,7 +85,20 @@ enum client_param {
 	CLIENT_HAS_LIMIT = 1 << 13,
 	CLIENT_HAS_AFTER = 1 << 14,
 	CLIENT_HAS_FOR = 1 << 15,
-	CLIENT_HAS_NOW = 1 << 16
+	CLIENT_HAS_NOW = 1 << 16,
+	/* Of the changes of the set: */
+	CLIENT_HAS_NAME = 1 << 17,
+	CLIENT_HAS_ADDRESS = 1 << 18,
+	CLIENT_HAS_OLD = 1 << 19, /* cluster_replace: core_change.name */
+	CLIENT_HAS_NEW = 1 << 20, /* cluster_replace: core_change.other */
+	CLIENT_HAS_MASTERS = 1 << 21,
+	CLIENT_HAS_REPLICAS = 1 << 22,
+	CLIENT_HAS_ANYWAY = 1 << 23,
+	CLIENT_HAS_YES = 1 << 24, /* cluster_force: core_change.anyway */
+	CLIENT_HAS_MAX_LEASE = 1 << 25,
+	CLIENT_HAS_REQUEST_TIMEOUT = 1 << 26,
+	CLIENT_HAS_PROMISE_TIMEOUT = 1 << 27,
+	CLIENT_HAS_DRIFT = 1 << 28
 };
 
 struct client_lock { /* one of `locks` */
@@ -96,13 +113,15 @@ struct client_request {
 	enum client_method method;
 	uint32_t present; /* bits of enum client_param; what is absent has its default below */
 	/* For the methods that go to the core: op, key (LIST: the prefix), owner, value, lock_id, lease, wait, token,
-	 * deadline_kept, quorum, now, for_free, expect_value, expect_seq, expected, expected_seq, after, limit. The server fills
-	 * in id, client, identity, admin, and for an acquire without CLIENT_HAS_LOCK_ID a lock_id.
+	 * deadline_kept, quorum, now, for_free, expect_value, expect_seq, expected, expected_seq, after, limit, and for the
+	 * changes of the set `change` (what is decoded points into this struct and the decoder). The server fills in id, client, identity, admin, and for an acquire without CLIENT_HAS_LOCK_ID a lock_id.
 	 * Defaults: everything zero, but `limit` 100 and the `timeout_ms` of wait CLIENT_MS_MAX (as long as the connection). */
 	struct core_request core;
 	const struct client_lock *locks; /* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX, no other but deadline_kept */
 	size_t lock_count;
+	struct core_change change; /* what is decoded; to be encoded is what core.change points to */
 };
+bool client_method_changes(enum client_method method); /* a change of the set: cluster_... */
 
 /* Memory for lists, used again for the next message; one a connection, or one for all. */
 struct client_decoder {
@@ -137,9 +156,9 @@ int client_request_encode(const struct client_request *request, struct buffer *o
 /* What answers need beside the core's reply. Strings borrowed. */
 struct client_facts {
 	const char *node; /* this node's name */
-	const char *role; /* "master", "replica" */
+	const char *role; /* "master", "replica"; a reply or a status of the core that knows better wins */
 	bool replica;     /* age_ms is a number, else null */
-	span_ns age;
+	span_ns age;      /* SPAN_MAX: not known: null */
 	const struct config_node *const *peers; /* by index as core_peer(): names of silent masters and of waiters' nodes */
 	uint32_t peer_count;
 };
@@ -171,24 +190,48 @@ int client_batch_encode(uint32_t msgid, const struct client_extended *items, siz
 /* ---- status, both ways ---- */
 
 struct client_status_peer {
-	struct slice node, address, role;
+	struct slice node, address, role; /* role: "master", "replica", or "guest": not in the configuration (yet, or any more) */
 	bool self, linked, voting;
+	bool stranger;      /* has the name of a member, but another identity */
+	bool other_epoch;   /* has not adopted the node's epoch, or has adopted a later one */
 	span_ns round_trip; /* 0: not measured */
+	bool follows;       /* it follows the node; only then: */
+	uint64_t position, lag; /* the place in the node's log that it has, and how many entries it is behind */
+};
+
+struct client_status_following { /* of a replica */
+	struct slice node; /* the master it follows; empty: none now */
+	bool catching_up;  /* that master's snapshot is arriving, `snapshot_done` records so far */
+	uint64_t snapshot_done;
+	uint64_t position; /* in that master's log */
+	span_ns age;       /* SPAN_MAX: not known yet */
+};
+
+struct client_status_change { /* of the set, coordinated by the node; step empty: none */
+	struct slice step;
+	uint64_t done, total; /* of records to be copied beforehand; total 0: not known */
+	uint64_t epoch;       /* that it is to have */
 };
 
 struct client_status {
 	struct slice node, role, version;
 	struct slice cluster;
-	struct slice state;     /* "unconfigured", "recovering", "voting", "drained" */
+	struct slice state;     /* "unconfigured", "following", "handover", "recovering", "voting", "drained" */
 	struct slice waits_for; /* empty: nothing */
 	span_ns left;           /* until it votes by waiting at the latest; 0: unknown */
 	uint64_t epoch, config_hash;
-	bool settled, complete; /* a majority of the masters votes; all do (as far as this node is linked) */
+	bool settled, complete; /* a majority of the masters has voted in this epoch; all have */
+	struct slice missing[MASTERS_MAX]; /* masters that do not vote in it, as far as this node sees */
+	uint32_t missing_count;
+	bool replica;           /* `following` counts */
+	struct client_status_following following;
+	uint64_t log_next, log_oldest, log_bytes; /* the node's transaction log: the next number, the oldest still there */
+	struct client_status_change change;
 	uint32_t quorum, voting_linked;
 	uint64_t boot, clock, ceiling;
 	uint64_t keys, held, promises, waiters, rounds, memory_bytes, clients;
 	span_ns uptime, max_lease;
-	uint32_t peer_count; /* masters first; the node itself is among them */
+	uint32_t peer_count; /* masters first, then replicas, then guests; the node itself is among them */
 	struct client_status_peer peers[NODES_MAX];
 };
 /* Fills everything that the core knows: all but version, clients and uptime. Borrows from core, config and the facts. */
@@ -218,7 +261,8 @@ enum client_result {
 	CLIENT_GOT_LIMIT = 1 << 15,
 	CLIENT_GOT_VERSION = 1 << 16,
 	CLIENT_GOT_WARNING = 1 << 17,
-	CLIENT_GOT_LIST = 1 << 18 /* the list of LIST, WAITERS, or EXTEND with `locks` */
+	CLIENT_GOT_LIST = 1 << 18, /* the list of LIST, WAITERS, or EXTEND with `locks` */
+	CLIENT_GOT_EPOCH = 1 << 19 /* a change of the set */
 };
 
 enum client_entry_has {
@@ -265,6 +309,10 @@ struct client_response {
 	struct slice node, role, version, warning;
 	struct slice silent[CLIENT_SILENT_MAX]; /* no_quorum: the masters that were silent */
 	uint32_t silent_count;
+	uint64_t epoch;               /* changes of the set: the present one, as the next three; also of their errors */
+	bool settled, complete;
+	struct slice missing[CLIENT_SILENT_MAX]; /* masters that do not vote in it yet */
+	uint32_t missing_count;
 	/* One of these lists, by method: LIST, WAITERS, EXTEND with `locks`. */
 	const struct client_entry *entries;
 	const struct client_waiter *waiters;

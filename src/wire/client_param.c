@@ -1,4 +1,5 @@
 /* The parameters of requests: the table, and a reader for each. What is wrong is said with the remedy. */
+#include "client_change.h"
 #include "client_param.h"
 
 #define METHOD_BIT(method) (1u << (method))
@@ -202,6 +203,13 @@ static const char *take_for(struct unpack *u, struct client_request *r, int *err
 #define M_LEASED (METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK))
 #define M_HELD (M_LEASED | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE))
 
+#define M_NAMED \
+	(METHOD_BIT(CLIENT_CLUSTER_ADD_REPLICA) | METHOD_BIT(CLIENT_CLUSTER_PROMOTE) | METHOD_BIT(CLIENT_CLUSTER_DEMOTE) | \
+		METHOD_BIT(CLIENT_CLUSTER_REMOVE))
+#define M_ANYWAY \
+	(METHOD_BIT(CLIENT_CLUSTER_PROMOTE) | METHOD_BIT(CLIENT_CLUSTER_DEMOTE) | METHOD_BIT(CLIENT_CLUSTER_REMOVE) | \
+		METHOD_BIT(CLIENT_CLUSTER_REPLACE) | METHOD_BIT(CLIENT_CLUSTER_SET_NODES))
+
 static const struct client_param_rule param_rules[] = {
 	{ "key", CLIENT_HAS_KEY, M_KEYED, take_key },
 	{ "lock_id", CLIENT_HAS_LOCK_ID, M_HELD, take_lock_id },
@@ -221,6 +229,18 @@ static const struct client_param_rule param_rules[] = {
 	{ "for", CLIENT_HAS_FOR, METHOD_BIT(CLIENT_WAIT), take_for },
 	{ "timeout_ms", CLIENT_HAS_WAIT, METHOD_BIT(CLIENT_WAIT), take_wait },
 	{ "now", CLIENT_HAS_NOW, METHOD_BIT(CLIENT_BREAK), take_now },
+	{ "name", CLIENT_HAS_NAME, M_NAMED, client_take_name },
+	{ "address", CLIENT_HAS_ADDRESS, METHOD_BIT(CLIENT_CLUSTER_ADD_REPLICA), client_take_address },
+	{ "old", CLIENT_HAS_OLD, METHOD_BIT(CLIENT_CLUSTER_REPLACE), client_take_old },
+	{ "new", CLIENT_HAS_NEW, METHOD_BIT(CLIENT_CLUSTER_REPLACE), client_take_new },
+	{ "masters", CLIENT_HAS_MASTERS, METHOD_BIT(CLIENT_CLUSTER_SET_NODES), NULL },
+	{ "replicas", CLIENT_HAS_REPLICAS, METHOD_BIT(CLIENT_CLUSTER_SET_NODES), NULL },
+	{ "anyway", CLIENT_HAS_ANYWAY, M_ANYWAY, client_take_anyway },
+	{ "yes", CLIENT_HAS_YES, METHOD_BIT(CLIENT_CLUSTER_FORCE), client_take_yes },
+	{ "max_lease_ms", CLIENT_HAS_MAX_LEASE, METHOD_BIT(CLIENT_CLUSTER_SET_TIMING), client_take_max_lease },
+	{ "request_timeout_ms", CLIENT_HAS_REQUEST_TIMEOUT, METHOD_BIT(CLIENT_CLUSTER_SET_TIMING), client_take_request_timeout },
+	{ "promise_timeout_ms", CLIENT_HAS_PROMISE_TIMEOUT, METHOD_BIT(CLIENT_CLUSTER_SET_TIMING), client_take_promise_timeout },
+	{ "clock_drift_ppm", CLIENT_HAS_DRIFT, METHOD_BIT(CLIENT_CLUSTER_SET_TIMING), client_take_drift },
 };
 #define PARAM_RULES (sizeof param_rules / sizeof param_rules[0])
 
@@ -245,6 +265,15 @@ static const struct param_method param_methods[CLIENT_METHODS + 1] = {
 	[CLIENT_STATUS] = { 0, "unknown parameter: status takes none" },
 	[CLIENT_PING] = { 0, "unknown parameter: ping takes none" },
 	[CLIENT_DRAIN] = { 0, "unknown parameter: drain takes none" },
+	[CLIENT_CLUSTER_ADD_REPLICA] = { CLIENT_HAS_NAME, "unknown parameter: cluster_add_replica takes name, address" },
+	[CLIENT_CLUSTER_PROMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_promote takes name, anyway" },
+	[CLIENT_CLUSTER_DEMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_demote takes name, anyway" },
+	[CLIENT_CLUSTER_REMOVE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_remove takes name, anyway" },
+	[CLIENT_CLUSTER_REPLACE] = { CLIENT_HAS_OLD | CLIENT_HAS_NEW, "unknown parameter: cluster_replace takes old, new, anyway" },
+	[CLIENT_CLUSTER_SET_NODES] = { CLIENT_HAS_MASTERS, "unknown parameter: cluster_set_nodes takes masters, replicas, anyway" },
+	[CLIENT_CLUSTER_SET_TIMING] = { 0,
+		"unknown parameter: cluster_set_timing takes max_lease_ms, request_timeout_ms, promise_timeout_ms, clock_drift_ppm" },
+	[CLIENT_CLUSTER_FORCE] = { CLIENT_HAS_YES, "unknown parameter: cluster_force takes yes" },
 	[CLIENT_PARAM_LOCK] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: each of locks takes key, lock_id, lease_ms, token" },
 };

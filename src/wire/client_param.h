@@ -16,7 +16,7 @@ struct client_param_rule {
 	const char *name;
 	uint32_t bit;            /* enum client_param */
 	uint32_t methods;        /* those that take it, a bit each */
-	client_param_take *take; /* NULL: the list of locks */
+	client_param_take *take; /* NULL: a list, of locks or nodes */
 };
 /* The method's parameter of that name, or NULL. */
 const struct client_param_rule *client_param_find(unsigned method, struct slice name);

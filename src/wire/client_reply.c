@@ -45,20 +45,22 @@ static void reply_put_lock_id(struct pack *k, struct pack_open *map, struct id12
 
 /* ---- errors ---- */
 
-static void reply_put_error_head(struct pack *k, struct pack_open *map, int error, struct slice field, const char *message) {
+static void reply_put_error_head(struct pack *k, struct pack_open *map, int error, struct slice field, struct slice message) {
 	reply_put_text(k, map, "code", pawl_error_code(error));
-	reply_put_text(k, map, "message", message ? message : pawl_error_message(error));
+	pack_key(k, map, "message");
+	pack_str(k, message.size ? message : slice_str(pawl_error_message(error)));
 	if (field.size) {
 		pack_key(k, map, "field");
 		pack_str(k, field);
 	}
 }
 
-static void reply_put_silent(struct pack *k, struct pack_open *map, uint64_t silent, const struct client_facts *facts) {
-	pack_key(k, map, "silent");
+/* The names of peers in a bit set. */
+static void reply_put_names(struct pack *k, struct pack_open *map, const char *key, uint64_t set, const struct client_facts *facts) {
+	pack_key(k, map, key);
 	struct pack_open names = pack_array_open(k);
 	for (uint32_t i = 0; i < facts->peer_count && i < NODES_MAX; i++) {
-		if (silent & (1ull << i)) {
+		if (set & (1ull << i)) {
 			pack_item(&names);
 			pack_text(k, facts->peers[i]->name);
 		}
@@ -103,8 +105,8 @@ static bool reply_is_about(const struct core_reply *reply, int error, const char
 	return reply->error == error && reply->field && strcmp(reply->field, field) == 0;
 }
 
-/* What there is to say beyond the error's own sentence, which NULL stands for. */
-static const char *reply_message(const struct core_reply *reply) {
+/* What there is to say beyond the error's own sentence, which nothing stands for. */
+static const char *reply_sentence(const struct core_reply *reply) {
 	if (reply->error == PAWL_EDENIED && reply->op == CORE_EXTEND) {
 		return "barred from extending by a break: what is left of the lease may be used, then take a new lock_id";
 	}
@@ -114,17 +116,29 @@ static const char *reply_message(const struct core_reply *reply) {
 	if (reply_is_about(reply, PAWL_ETOOLARGE, "value")) {
 		return "is larger than [limits] value_bytes of this node: keep larger data elsewhere and its name here";
 	}
-	return NULL;
+	return "";
+}
+
+static void reply_put_change(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	reply_put_uint(k, map, "epoch", reply->epoch);
+	reply_put_bool(k, map, "settled", reply->settled);
+	reply_put_bool(k, map, "complete", reply->complete);
+	reply_put_names(k, map, "missing", reply->missing, facts);
 }
 
 void client_reply_put_error(struct pack *k, const struct core_reply *reply, const struct client_facts *facts) {
 	struct pack_open map = pack_map_open(k);
-	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), reply_message(reply));
+	struct slice message = reply->why.size ? reply->why : slice_str(reply_sentence(reply));
+	reply_put_error_head(k, &map, reply->error, slice_str(reply->field ? reply->field : ""), message);
 	if (reply->quorum) {
 		reply_put_counts(k, &map, reply->quorum, reply->votes, reply->acks);
 	}
+	if (reply->op == CORE_CHANGE && reply->epoch) {
+		reply_put_change(k, &map, reply, facts);
+	}
 	if (reply->error == PAWL_ENOQUORUM) {
-		reply_put_silent(k, &map, reply->silent, facts);
+		reply_put_names(k, &map, "silent", reply->silent, facts);
 	} else if (reply->error == PAWL_EHELD) {
 		reply_put_holder(k, &map, reply);
 	} else if (reply->error == PAWL_EMISMATCH) {
@@ -143,7 +157,8 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	struct pack_open map = pack_map_open(&k);
-	reply_put_error_head(&k, &map, refusal->error, refusal->field, refusal->message);
+	reply_put_error_head(&k, &map, refusal->error, refusal->field,
+		slice_str(refusal->message ? refusal->message : ""));
 	pack_map_close(&k, &map);
 	pack_nil(&k);
 	return pack_end(&k);
@@ -151,12 +166,15 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 
 /* ---- results ---- */
 
-static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const struct client_facts *facts) {
+/* Where it was read. What the core says of itself is newer than the facts. An age that is not known is none. */
+static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	span_ns age = reply->replica ? reply->age : facts->age;
 	reply_put_text(k, map, "node", facts->node);
-	reply_put_text(k, map, "role", facts->role);
+	reply_put_text(k, map, "role", reply->replica ? "replica" : facts->role);
 	pack_key(k, map, "age_ms");
-	if (facts->replica) {
-		pack_uint(k, reply_ms_up(facts->age));
+	if ((reply->replica || facts->replica) && age < SPAN_MAX) {
+		pack_uint(k, reply_ms_up(age));
 	} else {
 		pack_nil(k);
 	}
@@ -183,7 +201,7 @@ static void reply_put_read(struct pack *k, struct pack_open *map, const struct c
 	if (reply->recovering) {
 		reply_put_bool(k, map, "recovering", true);
 	}
-	reply_put_viewpoint(k, map, facts);
+	reply_put_viewpoint(k, map, reply, facts);
 }
 
 /* How far a list may grow, so that what follows it still fits. */
@@ -222,7 +240,7 @@ static void reply_put_list(struct pack *k, struct pack_open *map, const struct c
 	}
 	pack_array_close(k, &list);
 	reply_put_bool(k, map, "more", reply->more || done < reply->count);
-	reply_put_viewpoint(k, map, facts);
+	reply_put_viewpoint(k, map, reply, facts);
 }
 
 static const char *reply_node_name(const struct client_facts *facts, struct id128 id) {
@@ -301,6 +319,11 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 		reply_put_broken(k, &map, reply);
 		break;
 	case CORE_CHANGE:
+		reply_put_change(k, &map, reply, facts);
+		if (reply->why.size) {
+			pack_key(k, &map, "warning");
+			pack_str(k, reply->why);
+		}
 		break;
 	}
 	pack_map_close(k, &map);

@@ -1,9 +1,8 @@
-/* Requests: the server's side refuses what is wrong by its name, the client's side writes them. */
-#include "check.h"
+/* Requests, as the server reads them: what is wrong is refused by its name. */
 #include "client.h"
+#include "client_change.h"
 #include "client_list.h"
 #include "client_param.h"
-#include "pack.h"
 
 _Static_assert((int)CLIENT_ACQUIRE == (int)CORE_ACQUIRE && (int)CLIENT_EXTEND == (int)CORE_EXTEND &&
 		(int)CLIENT_UPDATE == (int)CORE_UPDATE && (int)CLIENT_RELEASE == (int)CORE_RELEASE &&
@@ -11,9 +10,10 @@ _Static_assert((int)CLIENT_ACQUIRE == (int)CORE_ACQUIRE && (int)CLIENT_EXTEND ==
 		(int)CLIENT_WAITERS == (int)CORE_WAITERS && (int)CLIENT_BREAK == (int)CORE_BREAK,
 	"the core's methods come first, in the order of enum core_op");
 
-#define REQUEST_NAME_MAX 64 /* of a method or a parameter */
+_Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE && CHANGE_ADD_REPLICA == 0,
+	"changes of the set come last, in the order of enum change_kind");
 
-/* ---- decoding ---- */
+#define REQUEST_NAME_MAX 64 /* of a method or a parameter */
 
 struct request_reader {
 	struct unpack u;
@@ -42,7 +42,7 @@ static bool request_broken(struct request_reader *r) {
 	return r->u.bad;
 }
 
-static void request_take_locks(struct request_reader *r, struct client_request *out);
+static void request_take_list(struct request_reader *r, uint32_t bit, struct client_request *out);
 
 static void request_take_param(struct request_reader *r, unsigned method, struct client_request *out) {
 	struct slice name = slice_of(NULL, 0);
@@ -66,7 +66,7 @@ static void request_take_param(struct request_reader *r, unsigned method, struct
 	}
 	out->present |= rule->bit;
 	if (!rule->take) {
-		request_take_locks(r, out);
+		request_take_list(r, rule->bit, out);
 		return;
 	}
 	int error = PAWL_EBADREQUEST;
@@ -127,8 +127,57 @@ static void request_take_locks(struct request_reader *r, struct client_request *
 	out->lock_count = count;
 }
 
+/* One of `masters` and `replicas`; both stand in the decoder's memory, one behind the other. */
+static void request_take_nodes(struct request_reader *r, bool masters, struct client_request *out) {
+	const char *field = masters ? "masters" : "replicas";
+	struct core_change *change = &out->change;
+	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
+		request_refuse_text(r, field, "must be a list of names, each alone or as name=host:port");
+		return;
+	}
+	uint32_t count = unpack_array(&r->u);
+	if (!request_broken(r) && ((masters && count == 0) || count > (masters ? MASTERS_MAX : CONFIG_NODES_MAX - MASTERS_MAX))) {
+		request_refuse_text(r, field, masters ? "must name 1 to 9 nodes" : "must name at most 39 nodes");
+	}
+	for (uint32_t i = 0; i < count && !r->error; i++) {
+		struct core_change_node *node = client_list_room(r->d, change->node_count, sizeof *node);
+		if (!node) {
+			r->error = PAWL_ENOMEM;
+			return;
+		}
+		int error = PAWL_EBADREQUEST;
+		const char *problem = client_take_node(&r->u, node, &error);
+		if (!request_broken(r) && problem) {
+			request_refuse(r, error, slice_str(field), problem);
+		}
+		node->master = masters;
+		change->node_count++;
+		change->nodes = r->d->items;
+	}
+}
+
+static void request_take_list(struct request_reader *r, uint32_t bit, struct client_request *out) {
+	if (bit == CLIENT_HAS_LOCKS) {
+		request_take_locks(r, out);
+	} else {
+		request_take_nodes(r, bit == CLIENT_HAS_MASTERS, out);
+	}
+}
+
+/* Of a change of the set. */
+static void request_check_change(struct request_reader *r, struct client_request *out) {
+	const char *field = "params";
+	const char *problem = client_change_problem(out, &field);
+	if (problem && !r->error) {
+		request_refuse_text(r, field, problem);
+	}
+	if (out->change.node_count) {
+		client_change_order(r->d->items, out->change.node_count);
+	}
+}
+
 /* What the table of parameters cannot say. */
-static void request_check_together(struct request_reader *r, const struct client_request *out) {
+static void request_check_together(struct request_reader *r, struct client_request *out) {
 	uint32_t missing = client_param_required(out->method) & ~out->present;
 	if (out->present & CLIENT_HAS_LOCKS) {
 		missing = 0;
@@ -139,6 +188,9 @@ static void request_check_together(struct request_reader *r, const struct client
 	request_require(r, out->method, missing);
 	if ((out->present & CLIENT_HAS_EXPECT) && (out->present & CLIENT_HAS_VALUE_SEQ)) {
 		request_refuse_text(r, "value_seq", "must not be given together with expect: choose one");
+	}
+	if (client_method_changes(out->method)) {
+		request_check_change(r, out);
 	}
 }
 
@@ -181,12 +233,19 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	}
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
-		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain");
+		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain, "
+		"cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
+		"cluster_set_timing, cluster_force");
 }
 
 static void request_defaults(struct client_request *out) {
 	if (out->method <= CLIENT_BREAK) {
 		out->core.op = (enum core_op)out->method;
+	}
+	if (client_method_changes(out->method)) {
+		out->core.op = CORE_CHANGE;
+		out->core.change = &out->change;
+		out->change.kind = (enum change_kind)(out->method - CLIENT_CLUSTER_ADD_REPLICA);
 	}
 	if (out->method == CLIENT_WAIT) {
 		out->core.wait = (span_ns)CLIENT_MS_MAX * SPAN_MS;
@@ -214,118 +273,4 @@ int client_request_decode(struct client_decoder *d, struct slice message, struct
 		request_take_params(&r, out);
 	}
 	return r.error;
-}
-
-/* ---- encoding ---- */
-
-static uint64_t request_ms_up(span_ns span) {
-	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
-}
-
-static uint64_t request_ms_down(span_ns span) {
-	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS);
-}
-
-static void request_put_lock_id(struct pack *k, struct id128 id) {
-	pack_bin(k, slice_of(id.b, sizeof id.b));
-}
-
-static void request_put_locks(struct pack *k, const struct client_request *r) {
-	CHECK(r->lock_count <= CLIENT_LOCKS_MAX);
-	pack_array(k, (uint32_t)r->lock_count);
-	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
-		const struct client_lock *lock = &r->locks[i];
-		pack_map(k, lock->token ? 4 : 3);
-		pack_text(k, "key");
-		pack_bin(k, lock->key);
-		pack_text(k, "lock_id");
-		request_put_lock_id(k, lock->lock_id);
-		pack_text(k, "lease_ms");
-		pack_uint(k, request_ms_down(lock->lease));
-		if (lock->token) {
-			pack_text(k, "token");
-			pack_uint(k, lock->token);
-		}
-	}
-}
-
-static void request_put_value_seq(struct pack *k, struct ballot b) {
-	uint8_t bytes[CLIENT_VALUE_SEQ_BYTES];
-	pack_put_be(pack_put_be(pack_put_be(bytes, b.clock, 8), b.node, 8), b.boot, 4);
-	pack_bin(k, slice_of(bytes, sizeof bytes));
-}
-
-static void request_put_param(struct pack *k, const struct client_request *r, enum client_param param) {
-	const struct core_request *core = &r->core;
-	switch (param) {
-	case CLIENT_HAS_KEY:
-	case CLIENT_HAS_PREFIX:
-		pack_bin(k, core->key);
-		return;
-	case CLIENT_HAS_LEASE:
-		pack_uint(k, request_ms_down(core->lease));
-		return;
-	case CLIENT_HAS_WAIT:
-		pack_uint(k, request_ms_up(core->wait));
-		return;
-	case CLIENT_HAS_OWNER:
-		pack_bin(k, core->owner);
-		return;
-	case CLIENT_HAS_VALUE:
-		pack_bin(k, core->value);
-		return;
-	case CLIENT_HAS_LOCK_ID:
-		request_put_lock_id(k, core->lock_id);
-		return;
-	case CLIENT_HAS_TOKEN:
-		pack_uint(k, core->token);
-		return;
-	case CLIENT_HAS_DEADLINE_KEPT:
-		pack_bool(k, core->deadline_kept);
-		return;
-	case CLIENT_HAS_LOCKS:
-		request_put_locks(k, r);
-		return;
-	case CLIENT_HAS_EXPECT:
-		pack_bin(k, core->expected);
-		return;
-	case CLIENT_HAS_VALUE_SEQ:
-		request_put_value_seq(k, core->expected_seq);
-		return;
-	case CLIENT_HAS_CONSISTENCY:
-		pack_text(k, core->quorum ? "quorum" : "local");
-		return;
-	case CLIENT_HAS_LIMIT:
-		pack_uint(k, core->limit);
-		return;
-	case CLIENT_HAS_AFTER:
-		pack_bin(k, core->after);
-		return;
-	case CLIENT_HAS_FOR:
-		pack_text(k, core->for_free ? "free" : "held");
-		return;
-	case CLIENT_HAS_NOW:
-		pack_bool(k, core->now);
-		return;
-	}
-}
-
-int client_request_encode(const struct client_request *request, struct buffer *out) {
-	struct pack k;
-	pack_begin(&k, out);
-	pack_array(&k, 4);
-	pack_uint(&k, 0);
-	pack_uint(&k, request->msgid);
-	pack_text(&k, client_method_name(request->method));
-	pack_array(&k, 1);
-	struct pack_open map = pack_map_open(&k);
-	for (uint32_t bits = request->present; bits != 0; bits &= bits - 1) {
-		uint32_t bit = bits & (~bits + 1);
-		const char *name = client_param_name(request->method, bit);
-		CHECK(name);
-		pack_key(&k, &map, name);
-		request_put_param(&k, request, (enum client_param)bit);
-	}
-	pack_map_close(&k, &map);
-	return pack_end(&k);
 }

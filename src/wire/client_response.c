@@ -25,6 +25,9 @@ static const struct client_fact response_facts[] = {
 	FACT(more, FACT_BOOL, CLIENT_GOT_MORE),
 	FACT(node, FACT_TEXT, CLIENT_GOT_NODE),
 	FACT(role, FACT_TEXT, CLIENT_GOT_ROLE),
+	FACT(epoch, FACT_U64, CLIENT_GOT_EPOCH),
+	FACT(settled, FACT_BOOL, 0),
+	FACT(complete, FACT_BOOL, 0),
 	FACT(version, FACT_TEXT, CLIENT_GOT_VERSION),
 	FACT(warning, FACT_TEXT, CLIENT_GOT_WARNING),
 	FACT(message, FACT_TEXT, 0),
@@ -175,13 +178,14 @@ static void response_take_list(struct response_reader *r, const struct response_
 	r->out->present |= CLIENT_GOT_LIST;
 }
 
-static void response_take_silent(struct response_reader *r) {
-	uint32_t count = unpack_array(&r->u);
-	r->out->silent_count = 0;
-	for (uint32_t i = 0; i < count && !r->u.bad; i++) {
-		struct slice name = unpack_bytes(&r->u, SIZE_MAX);
-		if (r->out->silent_count < CLIENT_SILENT_MAX) {
-			r->out->silent[r->out->silent_count++] = name;
+/* Names of masters; more than a cluster may have are left out. */
+static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILENT_MAX], uint32_t *out_count) {
+	uint32_t count = unpack_array(u);
+	*out_count = 0;
+	for (uint32_t i = 0; i < count && !u->bad; i++) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (*out_count < CLIENT_SILENT_MAX) {
+			names[(*out_count)++] = name;
 		}
 	}
 }
@@ -193,7 +197,7 @@ static bool response_take_error(struct response_reader *r, struct slice name) {
 	if (slice_equal(name, slice_str("code"))) {
 		r->out->error = response_take_code(&r->u);
 	} else if (slice_equal(name, slice_str("silent"))) {
-		response_take_silent(r);
+		response_take_names(&r->u, r->out->silent, &r->out->silent_count);
 	} else if (slice_equal(name, slice_str("holder"))) {
 		response_take_entry(&r->u, &r->out->entry);
 	} else {
@@ -215,7 +219,9 @@ static void response_take_fact(struct response_reader *r, struct slice name, boo
 static void response_take_pair(struct response_reader *r, bool error) {
 	struct slice name = unpack_bytes(&r->u, SIZE_MAX);
 	const struct response_list *list = response_list_of(r->method);
-	if (error) {
+	if (client_method_changes(r->method) && slice_equal(name, slice_str("missing"))) {
+		response_take_names(&r->u, r->out->missing, &r->out->missing_count);
+	} else if (error) {
 		if (!response_take_error(r, name)) {
 			response_take_fact(r, name, true);
 		}
@@ -246,6 +252,15 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 	case CLIENT_LIST:
 	case CLIENT_WAITERS:
 		return CLIENT_GOT_LIST;
+	case CLIENT_CLUSTER_ADD_REPLICA:
+	case CLIENT_CLUSTER_PROMOTE:
+	case CLIENT_CLUSTER_DEMOTE:
+	case CLIENT_CLUSTER_REMOVE:
+	case CLIENT_CLUSTER_REPLACE:
+	case CLIENT_CLUSTER_SET_NODES:
+	case CLIENT_CLUSTER_SET_TIMING:
+	case CLIENT_CLUSTER_FORCE:
+		return CLIENT_GOT_EPOCH;
 	case CLIENT_STATUS:
 	case CLIENT_PING:
 	case CLIENT_DRAIN:

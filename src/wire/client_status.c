@@ -32,7 +32,27 @@ static const struct client_fact status_facts[] = {
 	FACT_NAMED("uptime_ms", uptime, FACT_MS),
 	FACT_NAMED("max_lease_ms", max_lease, FACT_MS),
 };
-#define STATUS_FACTS (sizeof status_facts / sizeof status_facts[0])
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Maps of their own inside the result. */
+static const struct client_fact replication_facts[] = {
+	FACT(log_next, FACT_U64),
+	FACT(log_oldest, FACT_U64),
+	FACT(log_bytes, FACT_U64),
+};
+static const struct client_fact following_facts[] = {
+	FACT_NAMED("node", following.node, FACT_TEXT),
+	FACT_NAMED("catching_up", following.catching_up, FACT_BOOL),
+	FACT_NAMED("snapshot_done", following.snapshot_done, FACT_U64),
+	FACT_NAMED("position", following.position, FACT_U64),
+};
+static const struct client_fact age_fact = FACT_NAMED("age_ms", following.age, FACT_MS_UP);
+static const struct client_fact change_facts[] = {
+	FACT_NAMED("step", change.step, FACT_TEXT),
+	FACT_NAMED("done", change.done, FACT_U64),
+	FACT_NAMED("total", change.total, FACT_U64),
+	FACT_NAMED("epoch", change.epoch, FACT_U64),
+};
 
 #define PEER_FACT(member, type) { #member, type, offsetof(struct client_status_peer, member), 0 }
 static const struct client_fact peer_facts[] = {
@@ -42,16 +62,22 @@ static const struct client_fact peer_facts[] = {
 	PEER_FACT(self, FACT_BOOL),
 	PEER_FACT(linked, FACT_BOOL),
 	PEER_FACT(voting, FACT_BOOL),
+	PEER_FACT(stranger, FACT_BOOL),
+	PEER_FACT(other_epoch, FACT_BOOL),
 	{ "round_trip_us", FACT_US, offsetof(struct client_status_peer, round_trip), 0 },
+	PEER_FACT(follows, FACT_BOOL),
 };
-#define PEER_FACTS (sizeof peer_facts / sizeof peer_facts[0])
+/* Only of one that follows. */
+static const struct client_fact follower_facts[] = {
+	PEER_FACT(position, FACT_U64),
+	PEER_FACT(lag, FACT_U64),
+};
 
 static const char *status_state_name(enum core_state state) {
 	switch (state) {
 	case CORE_UNBORN:
-		return "unconfigured";
 	case CORE_OUTSIDE:
-		return "outside";
+		return "unconfigured"; /* waits_for tells which */
 	case CORE_FOLLOWING:
 		return "following";
 	case CORE_HANDOVER:
@@ -66,17 +92,57 @@ static const char *status_state_name(enum core_state state) {
 	return "unknown";
 }
 
+static void status_of_peer(struct client_status_peer *out, const struct core_status *core, uint32_t at, const struct client_facts *facts) {
+	const struct config_node *node = facts->peers[at];
+	const struct core_peer_status *peer = &core->peers[at];
+	*out = (struct client_status_peer){ .node = slice_str(node->name), .address = slice_str(node->address), .linked = peer->linked,
+		.voting = peer->voting, .stranger = peer->stranger, .other_epoch = peer->other_epoch, .round_trip = peer->round_trip };
+	out->role = slice_str(!peer->member ? "guest" : peer->master ? "master" : "replica");
+	out->self = strcmp(node->name, facts->node) == 0;
+	if (peer->follows) {
+		out->follows = true;
+		out->position = peer->position;
+		out->lag = core->log_next > peer->position ? core->log_next - peer->position : 0;
+	}
+}
+
+static void status_of_peers(struct client_status *out, const struct core_status *core, const struct client_facts *facts) {
+	out->role = slice_str(facts->role);
+	out->peer_count = facts->peer_count < NODES_MAX ? facts->peer_count : NODES_MAX;
+	for (uint32_t i = 0; i < out->peer_count; i++) {
+		status_of_peer(&out->peers[i], core, i, facts);
+		if (out->peers[i].self) {
+			out->role = out->peers[i].role;
+		}
+		if (core->missing >> i & 1 && out->missing_count < MASTERS_MAX) {
+			out->missing[out->missing_count++] = out->peers[i].node;
+		}
+	}
+}
+
+static void status_of_replication(struct client_status *out, const struct core_status *core) {
+	out->log_next = core->log_next;
+	out->log_oldest = core->log_oldest;
+	out->log_bytes = core->log_bytes;
+	out->replica = core->state == CORE_FOLLOWING;
+	if (out->replica) {
+		bool follows = core->following >= 0 && (uint32_t)core->following < out->peer_count;
+		out->following = (struct client_status_following){ follows ? out->peers[core->following].node : slice_str(""),
+			core->catching_up, core->snapshot_done, core->position, core->age };
+	}
+}
+
 void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
 	const struct client_facts *facts) {
-	uint32_t masters = 0;
 	out->node = slice_str(facts->node);
-	out->role = slice_str(facts->role);
 	out->cluster = slice_str(config->cluster);
 	out->state = slice_str(status_state_name(core->state));
 	out->waits_for = slice_str(core->waits_for ? core->waits_for : "");
 	out->left = core->left;
 	out->epoch = core->epoch;
 	out->config_hash = core->config_hash;
+	out->settled = core->settled;
+	out->complete = core->complete;
 	out->quorum = core->quorum;
 	out->voting_linked = core->voting_linked;
 	out->boot = core->boot;
@@ -89,18 +155,14 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 	out->rounds = core->rounds;
 	out->memory_bytes = core->memory_bytes;
 	out->max_lease = config->max_lease;
-	out->peer_count = facts->peer_count < NODES_MAX ? facts->peer_count : NODES_MAX;
-	for (uint32_t i = 0; i < out->peer_count; i++) {
-		const struct config_node *node = facts->peers[i];
-		const struct core_peer_status *peer = &core->peers[i];
-		masters += node->master;
-		out->peers[i] = (struct client_status_peer){ slice_str(node->name), slice_str(node->address),
-			slice_str(node->master ? "master" : "replica"), strcmp(node->name, facts->node) == 0, peer->linked,
-			peer->voting, peer->round_trip };
-	}
-	out->settled = core->quorum > 0 && core->voting_linked >= core->quorum;
-	out->complete = masters > 0 && core->voting_linked >= masters;
+	out->missing_count = 0;
+	out->change = (struct client_status_change){ slice_str(core->change.step ? core->change.step : ""), core->change.done,
+		core->change.total, core->change.epoch };
+	status_of_peers(out, core, facts);
+	status_of_replication(out, core);
 }
+
+/* ---- writing ---- */
 
 /* The names of all masters, resp. all replicas, as a list. */
 static void status_put_names(struct pack *k, struct pack_open *map, const char *key, const char *role,
@@ -116,6 +178,51 @@ static void status_put_names(struct pack *k, struct pack_open *map, const char *
 	pack_array_close(k, &names);
 }
 
+static void status_put_missing(struct pack *k, struct pack_open *map, const struct client_status *status) {
+	pack_key(k, map, "missing");
+	pack_array(k, status->missing_count);
+	for (uint32_t i = 0; i < status->missing_count; i++) {
+		pack_str(k, status->missing[i]);
+	}
+}
+
+static void status_put_peer(struct pack *k, const struct client_status_peer *peer) {
+	struct pack_open map = pack_map_open(k);
+	client_fact_put_all(k, &map, peer_facts, COUNT(peer_facts), peer, 0);
+	if (peer->follows) {
+		client_fact_put_all(k, &map, follower_facts, COUNT(follower_facts), peer, 0);
+	}
+	pack_map_close(k, &map);
+}
+
+static void status_put_following(struct pack *k, struct pack_open *map, const struct client_status *status) {
+	pack_key(k, map, "following");
+	if (!status->replica) {
+		pack_nil(k);
+		return;
+	}
+	struct pack_open inner = pack_map_open(k);
+	client_fact_put_all(k, &inner, following_facts, COUNT(following_facts), status, 0);
+	if (status->following.age < SPAN_MAX) {
+		client_fact_put(k, &inner, &age_fact, status);
+	} else {
+		pack_key(k, &inner, "age_ms");
+		pack_nil(k);
+	}
+	pack_map_close(k, &inner);
+}
+
+static void status_put_change(struct pack *k, struct pack_open *map, const struct client_status *status) {
+	pack_key(k, map, "change");
+	if (status->change.step.size == 0) {
+		pack_nil(k);
+		return;
+	}
+	struct pack_open inner = pack_map_open(k);
+	client_fact_put_all(k, &inner, change_facts, COUNT(change_facts), status, 0);
+	pack_map_close(k, &inner);
+}
+
 int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out) {
 	struct pack k;
 	pack_begin(&k, out);
@@ -123,29 +230,43 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 	pack_uint(&k, 1);
 	pack_uint(&k, msgid);
 	pack_nil(&k);
-	struct pack_open map = pack_map_open(&k);
-	client_fact_put_all(&k, &map, status_facts, STATUS_FACTS, status, 0);
+	struct pack_open map = pack_map_open(&k), inner;
+	client_fact_put_all(&k, &map, status_facts, COUNT(status_facts), status, 0);
 	status_put_names(&k, &map, "masters", "master", status);
 	status_put_names(&k, &map, "replicas", "replica", status);
+	status_put_missing(&k, &map, status);
 	pack_key(&k, &map, "peers");
 	pack_array(&k, status->peer_count);
 	for (uint32_t i = 0; i < status->peer_count; i++) {
-		struct pack_open peer = pack_map_open(&k);
-		client_fact_put_all(&k, &peer, peer_facts, PEER_FACTS, &status->peers[i], 0);
-		pack_map_close(&k, &peer);
+		status_put_peer(&k, &status->peers[i]);
 	}
+	pack_key(&k, &map, "replication");
+	inner = pack_map_open(&k);
+	client_fact_put_all(&k, &inner, replication_facts, COUNT(replication_facts), status, 0);
+	pack_map_close(&k, &inner);
+	status_put_following(&k, &map, status);
+	status_put_change(&k, &map, status);
 	pack_map_close(&k, &map);
 	return pack_end(&k);
 }
 
-static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
-	struct client_fact_set set = { peer_facts, PEER_FACTS, peer, NULL };
+/* ---- reading ---- */
+
+static void status_take_map(struct unpack *u, const struct client_fact_set *one, const struct client_fact_set *other) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
-		if (!client_fact_take(&set, unpack_bytes(u, SIZE_MAX), u)) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (!client_fact_take(one, name, u) && !client_fact_take(other, name, u)) {
 			unpack_skip(u);
 		}
 	}
+}
+
+static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
+	const struct client_fact_set all = { peer_facts, COUNT(peer_facts), peer, NULL };
+	const struct client_fact_set follower = { follower_facts, COUNT(follower_facts), peer, NULL };
+	*peer = (struct client_status_peer){ 0 };
+	status_take_map(u, &all, &follower);
 }
 
 /* Those beyond NODES_MAX (a newer server may allow more) are left out. */
@@ -154,7 +275,6 @@ static void status_take_peers(struct unpack *u, struct client_status *out) {
 	out->peer_count = 0;
 	for (uint32_t i = 0; i < count && !u->bad; i++) {
 		if (i < NODES_MAX) {
-			out->peers[i] = (struct client_status_peer){ 0 };
 			status_take_peer(u, &out->peers[i]);
 			out->peer_count++;
 		} else {
@@ -163,13 +283,45 @@ static void status_take_peers(struct unpack *u, struct client_status *out) {
 	}
 }
 
+static void status_take_missing(struct unpack *u, struct client_status *out) {
+	uint32_t count = unpack_array(u);
+	out->missing_count = 0;
+	for (uint32_t i = 0; i < count && !u->bad; i++) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (out->missing_count < MASTERS_MAX) {
+			out->missing[out->missing_count++] = name;
+		}
+	}
+}
+
+/* A map inside the result, or nil; true: it was there. */
+static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count, struct client_status *out) {
+	const struct client_fact_set set = { facts, count, out, NULL };
+	const struct client_fact_set age = { &age_fact, facts == following_facts, out, NULL };
+	if (unpack_peek(u) == UNPACK_NIL) {
+		unpack_skip(u);
+		return false;
+	}
+	status_take_map(u, &set, &age);
+	return true;
+}
+
 void client_status_take(struct unpack *u, struct slice name, struct client_status *out) {
-	struct client_fact_set set = { status_facts, STATUS_FACTS, out, NULL };
+	struct client_fact_set set = { status_facts, COUNT(status_facts), out, NULL };
 	if (client_fact_take(&set, name, u)) {
 		return;
 	}
 	if (slice_equal(name, slice_str("peers"))) {
 		status_take_peers(u, out);
+	} else if (slice_equal(name, slice_str("missing"))) {
+		status_take_missing(u, out);
+	} else if (slice_equal(name, slice_str("replication"))) {
+		status_take_inner(u, replication_facts, COUNT(replication_facts), out);
+	} else if (slice_equal(name, slice_str("following"))) {
+		out->following.age = SPAN_MAX;
+		out->replica = status_take_inner(u, following_facts, COUNT(following_facts), out);
+	} else if (slice_equal(name, slice_str("change"))) {
+		status_take_inner(u, change_facts, COUNT(change_facts), out);
 	} else {
 		unpack_skip(u);
 	}

@@ -1,0 +1,132 @@
+/* Requests, as the client writes them. */
+#include "check.h"
+#include "client.h"
+#include "client_change.h"
+#include "client_param.h"
+#include "pack.h"
+
+static uint64_t request_ms_up(span_ns span) {
+	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
+}
+
+static uint64_t request_ms_down(span_ns span) {
+	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS);
+}
+
+static void request_put_lock_id(struct pack *k, struct id128 id) {
+	pack_bin(k, slice_of(id.b, sizeof id.b));
+}
+
+static void request_put_locks(struct pack *k, const struct client_request *r) {
+	CHECK(r->lock_count <= CLIENT_LOCKS_MAX);
+	pack_array(k, (uint32_t)r->lock_count);
+	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
+		const struct client_lock *lock = &r->locks[i];
+		pack_map(k, lock->token ? 4 : 3);
+		pack_text(k, "key");
+		pack_bin(k, lock->key);
+		pack_text(k, "lock_id");
+		request_put_lock_id(k, lock->lock_id);
+		pack_text(k, "lease_ms");
+		pack_uint(k, request_ms_down(lock->lease));
+		if (lock->token) {
+			pack_text(k, "token");
+			pack_uint(k, lock->token);
+		}
+	}
+}
+
+static void request_put_value_seq(struct pack *k, struct ballot b) {
+	uint8_t bytes[CLIENT_VALUE_SEQ_BYTES];
+	pack_put_be(pack_put_be(pack_put_be(bytes, b.clock, 8), b.node, 8), b.boot, 4);
+	pack_bin(k, slice_of(bytes, sizeof bytes));
+}
+
+static void request_put_param(struct pack *k, const struct client_request *r, enum client_param param) {
+	const struct core_request *core = &r->core;
+	switch (param) {
+	case CLIENT_HAS_KEY:
+	case CLIENT_HAS_PREFIX:
+		pack_bin(k, core->key);
+		return;
+	case CLIENT_HAS_LEASE:
+		pack_uint(k, request_ms_down(core->lease));
+		return;
+	case CLIENT_HAS_WAIT:
+		pack_uint(k, request_ms_up(core->wait));
+		return;
+	case CLIENT_HAS_OWNER:
+		pack_bin(k, core->owner);
+		return;
+	case CLIENT_HAS_VALUE:
+		pack_bin(k, core->value);
+		return;
+	case CLIENT_HAS_LOCK_ID:
+		request_put_lock_id(k, core->lock_id);
+		return;
+	case CLIENT_HAS_TOKEN:
+		pack_uint(k, core->token);
+		return;
+	case CLIENT_HAS_DEADLINE_KEPT:
+		pack_bool(k, core->deadline_kept);
+		return;
+	case CLIENT_HAS_LOCKS:
+		request_put_locks(k, r);
+		return;
+	case CLIENT_HAS_EXPECT:
+		pack_bin(k, core->expected);
+		return;
+	case CLIENT_HAS_VALUE_SEQ:
+		request_put_value_seq(k, core->expected_seq);
+		return;
+	case CLIENT_HAS_CONSISTENCY:
+		pack_text(k, core->quorum ? "quorum" : "local");
+		return;
+	case CLIENT_HAS_LIMIT:
+		pack_uint(k, core->limit);
+		return;
+	case CLIENT_HAS_AFTER:
+		pack_bin(k, core->after);
+		return;
+	case CLIENT_HAS_FOR:
+		pack_text(k, core->for_free ? "free" : "held");
+		return;
+	case CLIENT_HAS_NOW:
+		pack_bool(k, core->now);
+		return;
+	case CLIENT_HAS_NAME:
+	case CLIENT_HAS_ADDRESS:
+	case CLIENT_HAS_OLD:
+	case CLIENT_HAS_NEW:
+	case CLIENT_HAS_MASTERS:
+	case CLIENT_HAS_REPLICAS:
+	case CLIENT_HAS_ANYWAY:
+	case CLIENT_HAS_YES:
+	case CLIENT_HAS_MAX_LEASE:
+	case CLIENT_HAS_REQUEST_TIMEOUT:
+	case CLIENT_HAS_PROMISE_TIMEOUT:
+	case CLIENT_HAS_DRIFT:
+		client_change_put(k, core->change, param);
+		return;
+	}
+}
+
+int client_request_encode(const struct client_request *request, struct buffer *out) {
+	struct pack k;
+	pack_begin(&k, out);
+	pack_array(&k, 4);
+	pack_uint(&k, 0);
+	pack_uint(&k, request->msgid);
+	pack_text(&k, client_method_name(request->method));
+	pack_array(&k, 1);
+	struct pack_open map = pack_map_open(&k);
+	for (uint32_t bits = request->present; bits != 0; bits &= bits - 1) {
+		uint32_t bit = bits & (~bits + 1);
+		const char *name = client_param_name(request->method, bit);
+		CHECK(name);
+		pack_key(&k, &map, name);
+		request_put_param(&k, request, (enum client_param)bit);
+	}
+	pack_map_close(&k, &map);
+	return pack_end(&k);
+}
