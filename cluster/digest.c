@@ -6,11 +6,13 @@
  */
 #include "state.h"
 
-static uint64_t word_at(const uint8_t *p, size_t size) {
-	uint64_t w = 0;
-	for (size_t i = 0; i < 8 && i < size; i++) {
-		w |= (uint64_t)p[i] << (8 * i);
-	}
+/* Eight bytes, the same number on every machine. */
+static inline uint64_t word_at(const uint8_t *p) {
+	uint64_t w;
+	memcpy(&w, p, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	w = __builtin_bswap64(w);
+#endif
 	return w;
 }
 
@@ -19,14 +21,22 @@ static uint16_t leaf_of(struct slice name) {
 	uint64_t h = name.size;
 	size_t at = 0;
 	for (; at + 8 <= name.size; at += 8) {
-		h = hash_fold(h ^ word_at(name.data + at, 8), UINT64_C(0x9e3779b97f4a7c15));
+		h = hash_fold(h ^ word_at(name.data + at), UINT64_C(0x9e3779b97f4a7c15));
 	}
-	h = hash_fold(h ^ word_at(name.data + at, name.size - at), UINT64_C(0xbf58476d1ce4e5b9));
+	uint64_t rest = 0;
+	if (name.size >= 8) {
+		rest = word_at(name.data + name.size - 8);
+	} else {
+		for (size_t i = 0; i < name.size; i++) {
+			rest |= (uint64_t)name.data[i] << (8 * i);
+		}
+	}
+	h = hash_fold(h ^ rest, UINT64_C(0xbf58476d1ce4e5b9));
 	return (uint16_t)(h % DIGEST_LEAVES);
 }
 
 static uint64_t hash_of(const struct record *r) {
-	uint64_t h = hash_fold(word_at(r->lock_id.b, 8) ^ UINT64_C(0x94d049bb133111eb), word_at(r->lock_id.b + 8, 8) ^ UINT64_C(0xd6e8feb86659fd93));
+	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb), word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
 	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
 	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
 }
