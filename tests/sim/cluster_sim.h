@@ -16,9 +16,11 @@
 struct sim;
 struct sim_session;
 
+#define SIM_NODES_MAX 16
 struct sim_options {
 	uint64_t seed;
-	uint32_t masters; /* 1 .. MASTERS_MAX, called n1, n2, ...; index 0, 1, ... */
+	uint32_t masters; /* the initial ones, 1 .. MASTERS_MAX: called n1, n2, ...; index 0, 1, ... */
+	uint32_t further; /* nodes that are in no configuration until somebody adds them; their names and indexes come next */
 	span_ns max_lease, request_timeout, promise_timeout;
 	uint32_t drift_ppm;
 	struct core_limits limits;
@@ -27,6 +29,8 @@ struct sim_options {
 	span_ns loop_lag_max;                 /* until a loop that was woken runs */
 	span_ns disk_min, disk_max;           /* of a write to disk */
 	span_ns reconnect_min, reconnect_max; /* until a broken link is dialled again */
+	span_ns replication_interval;         /* 0: the core's default */
+	bool auto_replace;                    /* masters that lost their files come back by themselves */
 	uint32_t check_every;                 /* core_check after every nth step of a node; 0: never */
 	bool plain_clocks;                    /* every clock is true time; otherwise offsets and rates within the drift */
 	size_t trace_records;                 /* power of two; 0: 4096 */
@@ -51,12 +55,19 @@ struct prng *sim_prng(struct sim *sim);
 enum sim_side_file { SIM_SIDE_KEEP, SIM_SIDE_LOSE };
 void sim_node_start(struct sim *sim, uint32_t node);
 void sim_start_all(struct sim *sim);
-bool sim_all_voting(void *sim); /* condition for sim_run_until: all nodes run and vote */
+uint32_t sim_nodes(const struct sim *sim);
+/* Index of a node by its name, TRACE_NONE if there is none; and the name. */
+uint32_t sim_node_named(const struct sim *sim, const char *name);
+const char *sim_node_name(const struct sim *sim, uint32_t node);
+/* Who stands in this slot of a running node's table of peers; TRACE_NONE: nobody. */
+uint32_t sim_node_in_slot(const struct sim *sim, uint32_t node, uint32_t slot);
 /* The process dies; what was not on disk is lost. `machine`: peers and clients hear nothing, and its clocks start anew. */
 void sim_node_kill(struct sim *sim, uint32_t node, bool machine);
 /* Stops voting, writes the side file and ends; `crash_after` frames (UINT32_MAX: never) the process dies and leaves half a file. */
 void sim_node_drain(struct sim *sim, uint32_t node, uint32_t crash_after);
 void sim_node_lose_side_file(struct sim *sim, uint32_t node);
+/* While it does not run: all its files are gone, it comes back with a new identity. */
+void sim_node_lose_files(struct sim *sim, uint32_t node);
 bool sim_node_running(const struct sim *sim, uint32_t node);
 uint64_t sim_node_incarnation(const struct sim *sim, uint32_t node); /* of its process; grows with every start */
 void sim_node_pause(struct sim *sim, uint32_t node, span_ns span);    /* the process stands still, clocks and network go on */
@@ -118,6 +129,7 @@ void sim_actor_suspend(struct sim *sim, struct sim_actor *actor, span_ns span);
 #define SIM_TEXT_MAX 64
 struct sim_reply { /* a copy of the core's reply that outlives the step */
 	struct core_reply r; /* its slices and lists are not to be used */
+	char why[4 * SIM_TEXT_MAX]; /* CHANGE */
 	char entry_owner[SIM_TEXT_MAX], entry_value[SIM_TEXT_MAX];
 	size_t entry_owner_size, entry_value_size;
 	struct id128 first_waiter; /* WAITERS */
@@ -140,6 +152,7 @@ struct sim_observer {
 	void (*handled)(void *ctx, uint32_t node, uint32_t from, const struct frame *frame); /* right after the step */
 	void (*sent)(void *ctx, uint32_t node, uint32_t to, const struct frame *frame);
 	void (*replied)(void *ctx, uint32_t node, const struct core_reply *reply); /* as it leaves the node */
+	void (*asked)(void *ctx, uint32_t node, const struct core_request *request); /* right before it is handled */
 	void (*stepped)(void *ctx, uint32_t node);
 	void *ctx;
 };

@@ -50,13 +50,12 @@ static void print_answer(FILE *to, const struct checker_op *op, const struct cor
 }
 
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value) {
-	static const char *const names[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break" };
 	FILE *to = c->options.history;
 	if (!to) {
 		return;
 	}
 	fprintf(to, "{\"seed\":%" PRIu64 ",\"id\":%" PRIu64 ",\"process\":%" PRIu32 ",\"op\":\"%s\",\"key\":\"k%04" PRIu32 "\"", c->options.seed, id,
-		op->op.client, names[op->op.op], op->op.key);
+		op->op.client, sim_op_name(op->op.op), op->op.key);
 	if (op->op.lock != TRACE_NONE) {
 		print_lock(to, c->locks[op->op.lock].id);
 	}

@@ -52,6 +52,20 @@ void sim_node_lose_side_file(struct sim *sim, uint32_t node) {
 	sim_disk_side_clear(&sim->nodes[node]);
 }
 
+void sim_disk_fresh(struct sim_node *node) {
+	node->disk = (struct durable){ 0 };
+	for (size_t i = 0; i < sizeof node->disk.node_id.b; i++) {
+		node->disk.node_id.b[i] = (uint8_t)(1 + prng_below(&node->sim->prng, 255));
+	}
+}
+
+void sim_node_lose_files(struct sim *sim, uint32_t index) {
+	CHECK(!sim->nodes[index].core);
+	sim_trace_fault(sim, "loses its files", index, TRACE_NONE, 0);
+	sim_disk_side_clear(&sim->nodes[index]);
+	sim_disk_fresh(&sim->nodes[index]);
+}
+
 static void side_append(struct sim_node *node, const struct frame *frame) {
 	struct buffer *scratch = &node->sim->scratch;
 	buffer_clear(scratch);

@@ -80,8 +80,8 @@ struct sim_node {
 	span_ns disk_min, disk_max;
 	bool disk_fails;
 	struct sim_side side;
-	struct sim_link *links[MASTERS_MAX]; /* those the core believes up */
-	uint32_t slot_of[MASTERS_MAX], node_of[NODES_MAX];
+	struct sim_link *links[SIM_NODES_MAX]; /* those the core believes up: their nodes have a slot */
+	uint32_t slot_of[SIM_NODES_MAX], node_of[NODES_MAX]; /* of the core's table of peers; TRACE_NONE: no such */
 	struct sim_fifo inbox;
 	bool woken;
 	uint64_t tick_number; /* of the tick that counts */
@@ -128,10 +128,10 @@ struct sim {
 	struct sim_queue queue;
 	struct config birth;
 	uint32_t n;
-	struct sim_node nodes[MASTERS_MAX];
-	struct sim_pair pairs[MASTERS_MAX][MASTERS_MAX];
-	bool cut[MASTERS_MAX][MASTERS_MAX];
-	span_ns extra[MASTERS_MAX][MASTERS_MAX];
+	struct sim_node nodes[SIM_NODES_MAX];
+	struct sim_pair pairs[SIM_NODES_MAX][SIM_NODES_MAX];
+	bool cut[SIM_NODES_MAX][SIM_NODES_MAX];
+	span_ns extra[SIM_NODES_MAX][SIM_NODES_MAX];
 	struct sim_link *links;
 	struct sim_session **sessions;
 	size_t session_count, session_capacity;
@@ -162,11 +162,13 @@ void sim_node_deliver(struct sim_node *node, struct sim_item *take_item); /* int
 void sim_node_wake(struct sim_node *node);
 void sim_node_step(struct sim_node *node, const struct core_event *event);
 void sim_node_end(struct sim_node *node, bool quiet); /* the process is gone */
+void sim_node_table(struct sim_node *node); /* after whatever may have changed the core's table of peers */
 
 /* sim_turn.c: one turn of a node's loop */
 void sim_turn_flush(struct sim_node *node);
 
 /* sim_disk.c */
+void sim_disk_fresh(struct sim_node *node); /* an empty directory: a new identity */
 void sim_disk_begin(struct sim_node *node);
 void sim_disk_crash(struct sim_node *node);
 void sim_disk_restore(struct sim_node *node, bool *out_restored);
@@ -176,6 +178,8 @@ void sim_disk_side_clear(struct sim_node *node);
 void sim_link_dial(struct sim *sim, uint32_t a, uint32_t b);
 void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame);
 bool sim_link_receive(struct sim_end *end, struct sim_item *item); /* handles the bytes of one item */
+void sim_link_put(struct sim_end *to, enum sim_item_kind kind, span_ns late, struct id128 id, uint64_t boot); /* a HELLO or END */
+bool sim_link_alive(const struct sim_end *end);
 /* This end is closed by its node; the other hears of it unless `quiet`. */
 void sim_link_drop(struct sim_end *end, bool quiet);
 void sim_link_node_ends(struct sim_node *node, bool quiet);

@@ -19,7 +19,7 @@ static uint32_t other_node(const struct sim_end *end) {
 	return end->link->ends[!end->number].node;
 }
 
-static bool alive(const struct sim_end *end) {
+bool sim_link_alive(const struct sim_end *end) {
 	const struct sim_node *node = &end->sim->nodes[end->node];
 	return end->open && node->core && node->incarnation == end->incarnation;
 }
@@ -28,7 +28,7 @@ static void pump(void *ctx, uint64_t arg) {
 	(void)arg;
 	struct sim_end *end = ctx;
 	end->pumping = false;
-	if (!alive(end)) {
+	if (!sim_link_alive(end)) {
 		sim_fifo_clear(&end->coming);
 		return;
 	}
@@ -72,6 +72,17 @@ static struct sim_item *item_for(struct sim_end *end, enum sim_item_kind kind, s
 	item->end = end->number;
 	item->at = at;
 	return item;
+}
+
+void sim_link_put(struct sim_end *to, enum sim_item_kind kind, span_ns late, struct id128 id, uint64_t boot) {
+	struct sim_item *item = item_for(to, kind, 0, arrival(to, late, false));
+	item->id = id;
+	item->boot = boot;
+	put_coming(to, item);
+}
+
+static void put_end(struct sim_end *to, span_ns late) {
+	sim_link_put(to, ITEM_END, late, (struct id128){ 0 }, 0);
 }
 
 /* ---- sending ---- */
@@ -128,7 +139,7 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	if (sim->observer.sent) {
 		sim->observer.sent(sim->observer.ctx, node->index, to, frame);
 	}
-	if (!alive(far)) {
+	if (!sim_link_alive(far)) {
 		return;
 	}
 	uint64_t kinds = kinds_of(frame);
@@ -148,9 +159,9 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 		put_bytes(far, sim->scratch.data, size, kinds, &fate);
 	}
 	if (fate.closes) {
-		put_coming(far, item_for(far, ITEM_END, 0, arrival(far, 0, false)));
+		put_end(far, 0);
 		struct sim_end *near = &link->ends[!far->number];
-		put_coming(near, item_for(near, ITEM_END, 0, arrival(near, sim_between(sim, 0, sim->options.request_timeout), false)));
+		put_end(near, sim_between(sim, 0, sim->options.request_timeout));
 	}
 }
 
@@ -216,8 +227,8 @@ void sim_link_drop(struct sim_end *end, bool quiet) {
 	if (node->links[far->node] == end->link) {
 		node->links[far->node] = NULL;
 	}
-	if (!quiet && alive(far)) {
-		put_coming(far, item_for(far, ITEM_END, 0, arrival(far, 0, false)));
+	if (!quiet && sim_link_alive(far)) {
+		put_end(far, 0);
 	}
 	sim_link_dial(end->sim, end->node, far->node);
 }
@@ -240,7 +251,7 @@ void sim_link_close(struct sim *sim, uint32_t a, uint32_t b, bool mid_frame) {
 	sim_trace_fault(sim, "break link", a, b, mid_frame);
 	for (int i = 0; i < 2; i++) {
 		struct sim_end *end = &link->ends[i];
-		if (!alive(end)) {
+		if (!sim_link_alive(end)) {
 			continue;
 		}
 		struct sim_item *last = end->coming.tail;
@@ -248,65 +259,12 @@ void sim_link_close(struct sim *sim, uint32_t a, uint32_t b, bool mid_frame) {
 			last->size /= 2;
 			last->kinds = 0;
 		}
-		put_coming(end, item_for(end, ITEM_END, 0, arrival(end, sim_between(sim, 0, sim->options.request_timeout / 2), false)));
+		put_end(end, sim_between(sim, 0, sim->options.request_timeout / 2));
 	}
 }
 
 bool sim_linked(const struct sim *sim, uint32_t a, uint32_t b) {
 	return sim->nodes[a].core && sim->nodes[b].core && sim->nodes[a].links[b] && sim->nodes[a].links[b] == sim->nodes[b].links[a];
-}
-
-/* ---- dialling ---- */
-
-static void open_end(struct sim *sim, struct sim_link *link, uint32_t number, uint32_t node) {
-	struct sim_end *end = &link->ends[number];
-	*end = (struct sim_end){ .sim = sim, .node = node, .number = number, .link = link, .incarnation = sim->nodes[node].incarnation, .open = true };
-	buffer_init(&end->partial, &sim->alloc, 2 * (PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX));
-}
-
-static void send_hello(struct sim_end *end) {
-	const struct sim_node *node = &end->sim->nodes[end->node];
-	struct sim_end *far = &end->link->ends[!end->number];
-	struct core_status status;
-	core_status(node->core, sim_node_clock(end->sim, node->index), &status);
-	struct sim_item *item = item_for(far, ITEM_HELLO, 0, arrival(far, 0, false));
-	item->id = node->disk.node_id;
-	item->boot = status.boot;
-	put_coming(far, item);
-}
-
-static void dial(void *ctx, uint64_t arg) {
-	struct sim *sim = ctx;
-	uint32_t a = (uint32_t)(arg >> 32), b = (uint32_t)arg;
-	struct sim_pair *pair = &sim->pairs[a][b];
-	pair->dialling = false;
-	if (!sim->nodes[a].core || !sim->nodes[b].core) {
-		return; /* a node that starts dials again */
-	}
-	if (pair->link && alive(&pair->link->ends[0]) && alive(&pair->link->ends[1])) {
-		return;
-	}
-	if (sim->cut[a][b] || sim->cut[b][a] || sim_node_paused(&sim->nodes[a]) || sim_node_paused(&sim->nodes[b])) {
-		sim_link_dial(sim, a, b);
-		return;
-	}
-	struct sim_link *link = calloc(1, sizeof *link);
-	CHECK(link != NULL);
-	open_end(sim, link, 0, a);
-	open_end(sim, link, 1, b);
-	link->next = sim->links;
-	sim->links = pair->link = link;
-	send_hello(&link->ends[0]);
-	send_hello(&link->ends[1]);
-}
-
-void sim_link_dial(struct sim *sim, uint32_t x, uint32_t y) {
-	uint32_t a = x < y ? x : y, b = x < y ? y : x;
-	if (a == b || sim->pairs[a][b].dialling) {
-		return;
-	}
-	sim->pairs[a][b].dialling = true;
-	sim_at(sim, sim->now + sim_between(sim, sim->options.reconnect_min, sim->options.reconnect_max), dial, sim, (uint64_t)a << 32 | b);
 }
 
 /* ---- cutting ---- */

@@ -32,6 +32,11 @@ static void name_subject(struct sim *sim, const struct message *m, struct sim_tr
 	}
 }
 
+static uint64_t epoch_of(struct slice blob) {
+	struct config config;
+	return config_decode(blob, &config) == 0 ? config.epoch : 0;
+}
+
 void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind kind, const struct frame *frame) {
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
@@ -44,9 +49,10 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 		r.status = m->status;
 		r.flags = m->flags;
 		r.token = m->token;
-		r.noted = m->noted;
+		r.noted = fields & F_NOTED ? m->noted : m->ballot.clock;
 		r.a = m->round;
-		r.b = fields & F_LEASE ? m->lease_us : m->left_us;
+		r.b = fields & F_LEASE ? m->lease_us : fields & F_EPOCH ? m->epoch : fields & F_BLOB ? epoch_of(m->blob) : m->left_us;
+		r.epoch = frame->epoch;
 		name_subject(node->sim, m, &r);
 		sim_trace_add(&node->sim->trace, &r);
 	}
@@ -61,9 +67,10 @@ void sim_trace_fault(struct sim *sim, const char *what, uint32_t node, uint32_t 
 
 void sim_look_note(struct sim_node *node, const struct core_note *note) {
 	static const char *const names[] = { "born", "birth differs", "birth stranger", "voting", "recovering", "draining", "clock refused",
-		"clock behind", "link reset", "stood still", "wrong epoch", "contested", "contested ended", "broken" };
+		"clock behind", "link reset", "stood still", "wrong epoch", "contested", "contested ended", "broken", "outside", "following",
+		"adopted", "conflict", "complete", "change", "forced" };
 	struct sim_trace_record r = record_of(node->sim, TRACE_NOTE, node->index, TRACE_NONE);
-	r.text = note->kind == NOTE_VOTING && note->text ? note->text : names[note->kind];
+	r.text = (note->kind == NOTE_VOTING || note->kind == NOTE_CHANGE || note->kind == NOTE_ADOPTED) && note->text ? note->text : names[note->kind];
 	r.a = note->value;
 	if (note->key.size) {
 		r.key = sim_name_key_number(note->key);

@@ -12,9 +12,7 @@ void sim_node_init(struct sim *sim, uint32_t index) {
 	sim_clock_draw(sim, &node->clock, false);
 	node->disk_min = sim->options.disk_min;
 	node->disk_max = sim->options.disk_max;
-	for (size_t i = 0; i < sizeof node->disk.node_id.b; i++) {
-		node->disk.node_id.b[i] = (uint8_t)(1 + prng_below(&sim->prng, 255));
-	}
+	sim_disk_fresh(node);
 }
 
 void sim_node_done(struct sim_node *node) {
@@ -28,16 +26,34 @@ void sim_node_done(struct sim_node *node) {
 	sim_disk_side_clear(node);
 }
 
+/* Links belong to names and go with them to their new slots; those of names that are gone are dropped, and told to nobody here. */
 static void map_slots(struct sim_node *node) {
+	struct sim *sim = node->sim;
 	uint32_t slots = core_peer_count(node->core);
+	CHECK(slots <= NODES_MAX);
+	memset(node->slot_of, 0xff, sizeof node->slot_of);
+	memset(node->node_of, 0xff, sizeof node->node_of);
 	for (uint32_t slot = 0; slot < slots; slot++) {
-		const struct config_node *peer = core_peer(node->core, slot);
-		for (uint32_t i = 0; i < node->sim->n; i++) {
-			if (strcmp(peer->name, node->sim->nodes[i].name) == 0) {
-				node->slot_of[i] = slot;
-				node->node_of[slot] = i;
-			}
+		uint32_t i = sim_node_named(sim, core_peer(node->core, slot)->name);
+		CHECK(i != TRACE_NONE && node->slot_of[i] == TRACE_NONE);
+		node->slot_of[i] = slot;
+		node->node_of[slot] = i;
+	}
+	CHECK(node->node_of[core_self(node->core)] == node->index);
+	for (uint32_t i = 0; i < sim->n; i++) {
+		struct sim_link *link = node->links[i];
+		if (link && node->slot_of[i] == TRACE_NONE) {
+			sim_trace_fault(sim, "not in the table any more: drops link to", node->index, i, 0);
+			sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1], false);
+		} else if (!link && i != node->index) {
+			sim_link_dial(sim, node->index, i);
 		}
+	}
+}
+
+void sim_node_table(struct sim_node *node) {
+	if (core_out_peers_changed(node->out)) {
+		map_slots(node);
 	}
 }
 
@@ -45,6 +61,7 @@ void sim_node_step(struct sim_node *node, const struct core_event *event) {
 	struct sim *sim = node->sim;
 	core_step(node->core, event, sim_clock_read(&node->clock, sim->now), node->out);
 	sim->steps++;
+	sim_node_table(node);
 	if (sim->options.check_every && ++node->unchecked >= sim->options.check_every) {
 		node->unchecked = 0;
 		core_check(node->core);
@@ -67,6 +84,8 @@ static void create_core(struct sim_node *node) {
 		.name = node->name,
 		.birth = &sim->birth,
 		.durable = &node->disk,
+		.replication_interval = sim->options.replication_interval,
+		.auto_replace = sim->options.auto_replace,
 	};
 	int error = core_new(&options, &node->core);
 	CHECK(error == 0);
@@ -98,21 +117,6 @@ void sim_start_all(struct sim *sim) {
 	for (uint32_t i = 0; i < sim->n; i++) {
 		sim_node_start(sim, i);
 	}
-}
-
-bool sim_all_voting(void *ctx) {
-	struct sim *sim = ctx;
-	for (uint32_t i = 0; i < sim->n; i++) {
-		struct core_status status;
-		if (!sim->nodes[i].core) {
-			return false;
-		}
-		core_status(sim->nodes[i].core, sim_node_clock(sim, i), &status);
-		if (status.state != CORE_VOTING) {
-			return false;
-		}
-	}
-	return true;
 }
 
 void sim_node_end(struct sim_node *node, bool quiet) {

@@ -140,12 +140,45 @@ static struct slice keep(struct sim_item *item, size_t *used, struct slice s) {
 	return kept;
 }
 
+static size_t change_size(const struct core_change *change) {
+	size_t size = 0;
+	if (change) {
+		size = sizeof *change + change->name.size + change->other.size + change->address.size;
+		for (uint32_t i = 0; i < change->node_count; i++) {
+			size += sizeof *change->nodes + change->nodes[i].name.size + change->nodes[i].address.size;
+		}
+	}
+	return size;
+}
+
+/* First what has to be aligned, then the bytes. */
+static size_t keep_change(struct sim_item *item, const struct core_change *change) {
+	if (!change) {
+		return 0;
+	}
+	struct core_change *copy = (struct core_change *)(void *)item->bytes;
+	struct core_change_node *nodes = (struct core_change_node *)(void *)(copy + 1);
+	size_t used = sizeof *copy + change->node_count * sizeof *nodes;
+	*copy = *change;
+	copy->name = keep(item, &used, change->name);
+	copy->other = keep(item, &used, change->other);
+	copy->address = keep(item, &used, change->address);
+	for (uint32_t i = 0; i < change->node_count; i++) {
+		nodes[i] = change->nodes[i];
+		nodes[i].name = keep(item, &used, change->nodes[i].name);
+		nodes[i].address = keep(item, &used, change->nodes[i].address);
+	}
+	copy->nodes = nodes;
+	item->request.change = copy;
+	return used;
+}
+
 uint64_t sim_send(struct sim_session *s, const struct core_request *request) {
 	CHECK(s->open);
-	size_t used = 0;
 	struct sim_item *item = sim_item_new(ITEM_REQUEST, request->key.size + request->owner.size + request->value.size +
-		request->identity.size + request->expected.size + request->after.size);
+		request->identity.size + request->expected.size + request->after.size + change_size(request->change));
 	item->request = *request;
+	size_t used = keep_change(item, request->change);
 	struct core_request *r = &item->request;
 	r->id = ++s->sim->requests;
 	r->client = s->number;
@@ -194,6 +227,10 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 	p->reply.r = *reply;
 	p->reply.entry_owner_size = copy_text(p->reply.entry_owner, reply->entry.owner);
 	p->reply.entry_value_size = copy_text(p->reply.entry_value, reply->entry.value);
+	size_t why = reply->why.size < sizeof p->reply.why ? reply->why.size : sizeof p->reply.why - 1;
+	if (why) {
+		memcpy(p->reply.why, reply->why.data, why);
+	}
 	if (reply->op == CORE_WAITERS && reply->error == 0 && reply->count) {
 		p->reply.first_waiter = reply->waiters[0].lock_id;
 	}
@@ -208,9 +245,8 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	struct sim *sim = node->sim;
-	static const char *const ops[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break" };
 	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index, .other = (uint32_t)reply->client,
-		.key = SIM_NO_KEY, .lock = sim_name_lock_number(reply->lock_id), .text = ops[reply->op], .error = reply->error,
+		.key = SIM_NO_KEY, .lock = sim_name_lock_number(reply->lock_id), .text = sim_op_name(reply->op), .error = reply->error,
 		.token = reply->token, .a = reply->id, .b = (uint64_t)reply->valid / 1000000 };
 	sim_look_recall(sim, SIM_REQUEST | reply->id, &r);
 	sim_trace_add(&sim->trace, &r);

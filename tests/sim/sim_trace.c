@@ -36,6 +36,15 @@ static void print_message(const struct sim_trace_record *r, FILE *to) {
 	if (fields & (F_LEASE | F_LEFT)) {
 		fprintf(to, " ms=%.3f", (double)r->b / 1e3);
 	}
+	if (fields & (F_BLOB | F_EPOCH)) {
+		fprintf(to, " of epoch %" PRIu64, r->b);
+	}
+	if ((fields & F_BALLOT) && r->noted && !(fields & F_NOTED)) {
+		fprintf(to, " ballot=%" PRIu64, r->noted);
+	}
+	if (r->epoch > 1) {
+		fprintf(to, " e%" PRIu64, r->epoch);
+	}
 	if ((fields & F_FLAGS) && r->flags) {
 		fprintf(to, " flags=%" PRIu32, r->flags);
 	}
@@ -102,6 +111,11 @@ void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t l
 			print_record(r, to);
 		}
 	}
+}
+
+const char *sim_op_name(enum core_op op) {
+	static const char *const names[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break", "change" };
+	return names[op];
 }
 
 struct slice sim_name_key(char buffer[16], uint32_t key) {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "message.h"
+#include "core.h"
 
 enum sim_trace_kind {
 	TRACE_SENT,    /* a message leaves node for other */
@@ -27,7 +27,7 @@ struct sim_trace_record {
 	enum status status;
 	int error;
 	const char *text; /* static storage */
-	uint64_t token, noted, a, b;
+	uint64_t token, noted, a, b, epoch; /* epoch: of the frame */
 	uint32_t flags;
 };
 
@@ -47,6 +47,7 @@ void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t l
 /* Keys and lock_ids of the simulator carry their number. */
 struct slice sim_name_key(char buffer[16], uint32_t key);
 uint32_t sim_name_key_number(struct slice key); /* TRACE_NONE: not one of ours */
+const char *sim_op_name(enum core_op op);
 struct id128 sim_name_lock(uint32_t lock, uint64_t random);
 uint32_t sim_name_lock_number(struct id128 lock);
 

@@ -34,6 +34,15 @@ static void handle_hello(struct sim_node *node, const struct sim_item *item) {
 		sim_link_drop(&old->ends[side], false);
 		sim_node_step(node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = node->slot_of[from] });
 	}
+	if (node->slot_of[from] == TRACE_NONE) {
+		int slot = core_welcome(node->core, node->sim->nodes[from].name, node->out);
+		sim_node_table(node);
+		if (slot < 0) {
+			sim_link_drop(end, false);
+			return;
+		}
+		CHECK(node->slot_of[from] == (uint32_t)slot);
+	}
 	node->links[from] = item->link;
 	sim_trace_fault(node->sim, "link up to", node->index, from, item->boot);
 	sim_node_step(node, &(struct core_event){
@@ -56,10 +65,12 @@ static void handle_request(struct sim_node *node, struct sim_item *item) {
 	struct sim_trace_record r = { .at = node->sim->now, .kind = TRACE_REQUEST, .node = node->index, .other = (uint32_t)request->client,
 		.key = sim_name_key_number(request->key), .lock = sim_name_lock_number(request->lock_id), .token = request->token,
 		.a = request->id, .b = (uint64_t)request->lease / 1000000 };
-	static const char *const ops[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break" };
-	r.text = ops[request->op];
+	r.text = sim_op_name(request->op);
 	sim_look_subject(node->sim, SIM_REQUEST | request->id, r.key, r.lock);
 	sim_trace_add(&node->sim->trace, &r);
+	if (node->sim->observer.asked) {
+		node->sim->observer.asked(node->sim->observer.ctx, node->index, request);
+	}
 	sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = request });
 }
 
@@ -95,7 +106,7 @@ static void reset_links(struct sim_node *node) {
 	uint64_t resets = core_out_resets(node->out);
 	for (uint32_t slot = 0; resets; slot++, resets >>= 1) {
 		if (resets & 1) {
-			struct sim_link *link = node->links[node->node_of[slot]];
+			struct sim_link *link = node->node_of[slot] == TRACE_NONE ? NULL : node->links[node->node_of[slot]];
 			if (link) {
 				sim_trace_fault(node->sim, "reset link to", node->index, node->node_of[slot], 0);
 				sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1], false);
@@ -137,10 +148,9 @@ void sim_turn_flush(struct sim_node *node) {
 	sim_disk_begin(node);
 	struct frame frame;
 	for (uint32_t i = 0; i < node->sim->n; i++) {
-		uint32_t slot = node->slot_of[i];
-		while (i != node->index && node->links[i] && core_out_frame(node->out, slot, &frame)) {
+		while (i != node->index && node->links[i] && core_out_frame(node->out, node->slot_of[i], &frame)) {
 			sim_link_send(node, i, &frame);
-			core_out_sent(node->out, slot);
+			core_out_sent(node->out, node->slot_of[i]);
 		}
 	}
 	const struct core_reply *reply;

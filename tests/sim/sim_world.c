@@ -31,8 +31,8 @@ static void name_birth(struct sim *sim) {
 	c->request_timeout = sim->options.request_timeout;
 	c->promise_timeout = sim->options.promise_timeout;
 	c->drift_ppm = sim->options.drift_ppm;
-	c->node_count = sim->n;
-	for (uint32_t i = 0; i < sim->n; i++) {
+	c->node_count = sim->options.masters;
+	for (uint32_t i = 0; i < c->node_count; i++) {
 		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "n%u", i + 1);
 		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "n%u:7700", i + 1);
 		c->nodes[i].master = true;
@@ -40,11 +40,11 @@ static void name_birth(struct sim *sim) {
 }
 
 struct sim *sim_new(const struct sim_options *options) {
-	CHECK(options->masters >= 1 && options->masters <= MASTERS_MAX);
+	CHECK(options->masters >= 1 && options->masters <= MASTERS_MAX && options->masters + options->further <= SIM_NODES_MAX);
 	struct sim *sim = calloc(1, sizeof *sim);
 	CHECK(sim != NULL);
 	sim->options = *options;
-	sim->n = options->masters;
+	sim->n = options->masters + options->further;
 	sim->now = SPAN_S; /* so that a clock that starts with the machine has a past */
 	prng_init(&sim->prng, options->seed ^ UINT64_C(0x51b0a7d));
 	sim->alloc = alloc_libc(NULL);
@@ -72,6 +72,27 @@ void sim_free(struct sim *sim) {
 	buffer_done(&sim->scratch);
 	peer_decoder_done(&sim->decoder);
 	free(sim);
+}
+
+uint32_t sim_nodes(const struct sim *sim) {
+	return sim->n;
+}
+
+uint32_t sim_node_named(const struct sim *sim, const char *name) {
+	for (uint32_t i = 0; i < sim->n; i++) {
+		if (strcmp(sim->nodes[i].name, name) == 0) {
+			return i;
+		}
+	}
+	return TRACE_NONE;
+}
+
+const char *sim_node_name(const struct sim *sim, uint32_t node) {
+	return sim->nodes[node].name;
+}
+
+uint32_t sim_node_in_slot(const struct sim *sim, uint32_t node, uint32_t slot) {
+	return sim->nodes[node].core && slot < NODES_MAX ? sim->nodes[node].node_of[slot] : TRACE_NONE;
 }
 
 int64_t sim_now(const struct sim *sim) {
