@@ -25,12 +25,23 @@ struct lock_info *caller_info(struct run *run, uint32_t lock) {
 	return &run->locks[lock];
 }
 
+/* Nodes that are not in the cluster are asked seldom: they can only say so. */
+static uint32_t any_node(struct run *run) {
+	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
+	const struct config *newest = checker_newest(run->checker);
+	bool master;
+	for (int tries = 0; newest && tries < 4 && !checker_in_config(run->checker, newest, node, &master); tries++) {
+		node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
+	}
+	return node;
+}
+
 void caller_start(struct run *run, uint32_t number) {
 	struct caller *c = &run->callers[number];
 	*c = (struct caller){ .run = run, .number = number, .lock = TRACE_NONE };
 	sim_actor_init(run->sim, &c->actor, number);
 	c->identity = run->profile.identities ? (uint32_t)prng_below(&run->prng, 2) : 0;
-	c->node = (uint32_t)prng_below(&run->prng, run->profile.sim.masters);
+	c->node = any_node(run);
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, 100 * SPAN_MS), think, c, 0);
 }
 
@@ -81,7 +92,7 @@ void caller_connect(struct caller *c, bool leave_open) {
 			sim_session_close(c->session);
 		}
 	}
-	c->node = (uint32_t)prng_below(&run->prng, run->profile.sim.masters);
+	c->node = any_node(run);
 	c->session = sim_connect(run->sim, &c->actor, c->node, (struct sim_handler){ caller_reply, caller_closed, c });
 }
 

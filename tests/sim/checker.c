@@ -36,15 +36,30 @@ static void check_hook(const char *file, int line, const char *expr) {
 
 /* ---- what leaves the nodes ---- */
 
-static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id) {
+static int64_t later(int64_t a, int64_t b) {
+	return a > b ? a : b;
+}
+
+/* lease: what the node was asked for, less what any drift may take from it; 0: unknown. */
+static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id, span_ns lease) {
 	uint32_t number = sim_name_lock_number(id);
 	uint64_t token, noted;
 	if (number >= c->lock_count || !core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
 		return;
 	}
 	struct lock_state *lock = &c->locks[number];
-	lock->accepted[node] = token > lock->accepted[node] ? token : lock->accepted[node];
-	if (lock->released[node] == sim_node_incarnation(c->sim, node) && !c->options.forgets_releases) {
+	const struct node_view *view = &c->views[node];
+	if (!view->master) {
+		return; /* a replica's table says nothing about what was accepted */
+	}
+	if (token > lock->accepted[node] || lock->accepted_tenure[node] != view->tenure) {
+		lock->accepted[node] = token > lock->accepted[node] ? token : lock->accepted[node];
+		lock->accepted_tenure[node] = view->tenure;
+		lock->accepted_at[node] = sim_now(c->sim);
+		lock->accepted_until[node] = 0;
+	}
+	lock->accepted_until[node] = later(lock->accepted_until[node], sim_now(c->sim) + lease);
+	if (lock->released[node] == view->tenure && !c->options.forgets_releases) {
 		checker_violation(c, "released lock_ids stay released", lock->key, "n%" PRIu32 " has L%" PRIu32 " again, although it was told of its release",
 			node + 1, number);
 	}
@@ -53,12 +68,14 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	uint32_t number = sim_name_lock_number(id);
 	if (number < c->lock_count && c->releases[node] != c->releases_before[node]) { /* the frame may have been dropped unread */
-		c->locks[number].released[node] = sim_node_incarnation(c->sim, node);
+		c->locks[number].released[node] = c->views[node].tenure;
+		c->locks[number].released_at[node] = sim_now(c->sim);
 	}
 }
 
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
+	checker_configs_look(c, node);
 	c->releases_before[node] = c->releases[node];
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 }
@@ -70,13 +87,22 @@ static bool may_accept(enum message_kind kind) {
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {
 	(void)from;
 	for (size_t i = 0; i < frame->count; i++) {
-		if (frame->messages[i].kind == MESSAGE_RELEASE) {
-			saw_release(ctx, node, frame->messages[i].lock_id);
+		const struct message *m = &frame->messages[i];
+		if (m->kind == MESSAGE_RELEASE) {
+			saw_release(ctx, node, m->lock_id);
 		}
-		if (may_accept(frame->messages[i].kind)) {
-			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id);
+		if (may_accept(m->kind)) {
+			span_ns lease = m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US ? (span_ns)m->lease_us * SPAN_US : 0;
+			saw_record(ctx, node, m->key, m->lock_id, lease / 2);
 		}
 	}
+}
+
+static void asked(void *ctx, uint32_t node, const struct core_request *request) {
+	struct checker *c = ctx;
+	struct op_state *op = checker_op_of(c, request->id);
+	op->asked_at = sim_now(c->sim);
+	op->asked_epoch = c->views[node].epoch;
 }
 
 /* A coordinator that is a master accepts without a message to itself. */
@@ -84,7 +110,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 	(void)to;
 	for (size_t i = 0; i < frame->count; i++) {
 		if (frame->messages[i].kind == MESSAGE_COMMIT) {
-			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id);
+			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id, 0);
 		}
 	}
 }
@@ -93,18 +119,18 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 static void check_honest(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
-	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id);
-	uint32_t accepted = 0, quorum = c->options.masters / 2 + 1;
-	for (uint32_t i = 0; i < c->options.masters; i++) {
-		accepted += lock->accepted[i] >= reply->token;
+	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0);
+	if (lock->ended) {
+		return; /* a release may follow in the frame of the commit: nothing to be seen */
 	}
-	if (quorum == 1 || lock->ended) {
-		return; /* one alone accepts without a message; a release may follow in the frame of the commit: nothing to be seen */
-	}
-	if (accepted < quorum || reply->quorum != quorum || reply->acks < quorum) {
+	if (!checker_quorum_accepted(c, node, op, reply)) {
+		uint32_t accepted = 0;
+		for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+			accepted += lock->accepted[i] >= reply->token;
+		}
 		checker_violation(c, "honest answers", op->op.key, "L%" PRIu32 " is answered as held with token %" PRIu64
-			", but %" PRIu32 " masters of %" PRIu32 " accepted it (the answer says %" PRIu32 " of %" PRIu32 ")",
-			op->op.lock, reply->token, accepted, c->options.masters, reply->acks, reply->quorum);
+			", but that is no quorum of an epoch: %" PRIu32 " nodes accepted it (the answer says %" PRIu32 ", with a quorum of %" PRIu32 ")",
+			op->op.lock, reply->token, accepted, reply->acks, reply->quorum);
 	}
 }
 
@@ -139,6 +165,10 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (op->op.op == CORE_RELEASE) {
 		c->locks[op->op.lock].release_node = node;
 		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
+		c->locks[op->op.lock].release_epoch = c->views[node].epoch;
+	}
+	if (op->op.op == CORE_GET && !op->op.quorum) {
+		checker_aged_read(c, node, op, reply);
 	}
 	if (op->op.op == CORE_ACQUIRE) {
 		check_honest(c, node, op, reply);
@@ -152,11 +182,14 @@ static void check_released(struct checker *c, uint32_t number) {
 	const struct lock_state *lock = &c->locks[number];
 	uint64_t token, noted;
 	char key[16];
-	if (!lock->release_incarnation || lock->release_incarnation != sim_node_incarnation(c->sim, lock->release_node)) {
+	const struct config *newest = checker_newest(c);
+	if (!lock->release_incarnation || lock->release_incarnation != sim_node_incarnation(c->sim, lock->release_node) || !newest ||
+			lock->release_epoch != newest->epoch) {
 		return;
 	}
-	for (uint32_t i = 0; i < c->options.masters; i++) {
-		if (core_peek(sim_node_core(c->sim, i), sim_name_key(key, lock->key), lock->id, &token, &noted)) {
+	for (uint32_t i = 0; i < sim_nodes(c->sim); i++) {
+		bool master = false;
+		if (checker_in_config(c, newest, i, &master) && master && core_peek(sim_node_core(c->sim, i), sim_name_key(key, lock->key), lock->id, &token, &noted)) {
 			checker_violation(c, "releases reach everybody", lock->key, "n%" PRIu32 " still has L%" PRIu32
 				", although n%" PRIu32 " answered its release and has been linked with it again", i + 1, number, lock->release_node + 1);
 		}
@@ -167,7 +200,7 @@ void checker_settled(struct checker *c) {
 	for (uint32_t i = 0; i < c->lock_count && !c->options.forgets_releases; i++) {
 		check_released(c, i);
 	}
-	for (uint32_t i = 0; i < c->options.masters; i++) {
+	for (uint32_t i = 0; i < sim_nodes(c->sim) && !c->options.forced; i++) {
 		struct core_status status;
 		core_status(sim_node_core(c->sim, i), sim_node_clock(c->sim, i), &status);
 		if (status.clock >= CLOCK_JUMP_MAX) {
@@ -183,7 +216,7 @@ struct checker *checker_new(const struct checker_options *options) {
 	CHECK(c != NULL);
 	c->options = *options;
 	c->sim = options->sim;
-	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .stepped = stepped, .sent = sent, .replied = replied, .ctx = c });
+	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied, .ctx = c });
 	reporting = c;
 	check_hook_set(check_hook);
 	return c;
@@ -204,6 +237,7 @@ void checker_free(struct checker *c) {
 	}
 	check_hook_set(NULL);
 	reporting = NULL;
+	free(c->configs);
 	free(c->keys);
 	free(c->locks);
 	free(c->ops);

@@ -18,7 +18,7 @@ struct checker_options {
 	const char *replay; /* the command that replays this run */
 	const char *setup;  /* what the seed expanded to, for the report */
 	FILE *history;      /* NULL: none */
-	uint32_t masters;
+	bool forced;        /* the cluster may be started over: clocks jump */
 	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };
@@ -56,6 +56,18 @@ bool checker_updates_left(const struct checker *c, uint32_t lock); /* more updat
 
 /* Whole network again: releases that were answered have to have reached everybody, and no clock may have jumped. */
 void checker_settled(struct checker *c);
+
+/* ---- configurations; nodes by their names and present identities ---- */
+const struct config *checker_newest(const struct checker *c); /* that anybody adopted; NULL: none yet */
+const struct config *checker_config(const struct checker *c, struct id128 cluster, uint64_t epoch); /* NULL: never seen */
+bool checker_in_config(const struct checker *c, const struct config *config, uint32_t node, bool *out_master);
+bool checker_config_complete(const struct checker *c, const struct config *config); /* all its masters have voted in it */
+/* The client of a change has its answer from the node. */
+void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, const struct core_change *change, const struct sim_reply *reply);
+
+/* ---- replicas ---- */
+uint32_t checker_followed(const struct checker *c, uint32_t node); /* TRACE_NONE: nobody */
+bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t master, uint32_t *lock); /* else *lock differs */
 
 /* ---- beliefs ---- */
 /* From now until `deadline` on the actor's clocks (or the later one it had before) the actor takes the lock for its own. */

@@ -54,10 +54,13 @@ struct lock_state {
 	uint32_t key, value;
 	bool ended;
 	uint64_t answered; /* highest token of an acquire's answer */
-	uint64_t released[MASTERS_MAX]; /* incarnation of that master that handled a release of it; 0: none */
+	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
+	int64_t released_at[SIM_NODES_MAX];
 	uint32_t release_node;          /* whose answer to the release the client has; with that node's incarnation */
-	uint64_t release_incarnation;
-	uint64_t accepted[MASTERS_MAX]; /* highest token with which that master was seen to have it */
+	uint64_t release_incarnation, release_epoch;
+	uint64_t accepted[SIM_NODES_MAX]; /* highest token with which that master was seen to have it: */
+	uint64_t accepted_tenure[SIM_NODES_MAX];
+	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX]; /* since when; it lasts until then at least */
 	struct value_op ops[VALUE_OPS_MAX];
 	uint32_t op_count;
 };
@@ -69,6 +72,8 @@ struct op_state {
 	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
 	const struct sim_actor *believer;
 	struct instant believed_until;
+	int64_t asked_at;                   /* when the node handled it, ... */
+	uint64_t asked_epoch;               /* ... and the epoch it was in */
 	int64_t overtakable;                /* acquire that waits: since when a grant has gone by, 0: none has */
 	bool known, answered, returned;     /* answered: the answer left the node */
 	bool clean; /* read of a value: no write was under way when it was asked */
@@ -77,6 +82,19 @@ struct op_state {
 struct token_entry {
 	uint64_t token;
 	uint32_t key, lock;
+};
+
+struct seen_config {
+	struct config config;
+	uint64_t hash;
+	uint32_t by; /* the node that had it first */
+};
+
+struct node_view {
+	uint64_t incarnation, epoch;
+	uint64_t tenure; /* changes when it starts, and when it is no master any more: what it must not forget before */
+	struct id128 id, cluster;
+	bool born, looked, master;
 };
 
 struct checker {
@@ -88,10 +106,13 @@ struct checker {
 	size_t lock_count, lock_capacity;
 	struct op_state *ops; /* by request id */
 	size_t op_capacity;
-	uint64_t releases[MASTERS_MAX], releases_before[MASTERS_MAX]; /* that a node took, by its last step and by the one before */
+	uint64_t releases[SIM_NODES_MAX], releases_before[SIM_NODES_MAX]; /* that a node took, by its last step and by the one before */
 	struct token_entry *tokens; /* open addressing */
 	size_t token_count, token_capacity;
 	uint64_t operations;
+	struct seen_config *configs;
+	size_t config_count;
+	struct node_view views[SIM_NODES_MAX];
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -105,6 +126,13 @@ const struct belief *checker_find_believed(const struct checker *c, uint32_t key
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);
 void checker_value_returned(struct checker *c, uint64_t id, const struct op_state *op, int error, uint32_t value);
 bool checker_value_quiet(const struct lock_state *lock); /* no write under way or in doubt */
+
+/* checker_configs.c */
+void checker_configs_look(struct checker *c, uint32_t node);
+bool checker_quorum_accepted(const struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
+
+/* checker_replicas.c */
+void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
 
 /* history.c */
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value);

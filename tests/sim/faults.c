@@ -2,13 +2,13 @@
 #include "run.h"
 
 static uint32_t any_node(struct run *run) {
-	return (uint32_t)prng_below(&run->prng, run->profile.sim.masters);
+	return (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 }
 
 static void start_again(void *ctx, uint64_t arg) {
 	struct run *run = ctx;
 	uint32_t node = (uint32_t)arg;
-	if (!sim_node_running(run->sim, node)) {
+	if (!sim_node_running(run->sim, node) && !(run->destroyed & 1u << node)) {
 		sim_node_start(run->sim, node);
 	}
 }
@@ -20,6 +20,33 @@ static void start_later(struct run *run, uint32_t node) {
 
 static void kill(struct run *run, uint32_t node) {
 	sim_node_kill(run->sim, node, prng_chance(&run->prng, 1, 4));
+	start_later(run, node);
+}
+
+/* Whether the cluster can bear it that the node's files are gone: at most one of every set of masters that may still be asked for
+ * what it knows, or that is being proposed. Operators do with less than this; the protocol promises nothing then. */
+static bool may_lose(const struct run *run, uint32_t node) {
+	const struct config *newest = checker_newest(run->checker);
+	if (!newest || run->profile.masters_least < 3 || newest->epoch == run->lost_in) {
+		return false;
+	}
+	for (uint32_t i = 0; i < newest->node_count; i++) {
+		bool master;
+		if (!checker_in_config(run->checker, newest, sim_node_named(run->sim, newest->nodes[i].name), &master)) {
+			return false; /* one that lost its files has not been replaced */
+		}
+	}
+	return sim_node_durable(run->sim, node)->config.epoch > 0 && (checker_config_complete(run->checker, newest) || run->lost_in + 1 != newest->epoch);
+}
+
+static void lose_files(struct run *run, uint32_t node) {
+	if (!may_lose(run, node)) {
+		return;
+	}
+	run->lost_in = checker_newest(run->checker)->epoch;
+	run->counts[RUN_FILES_LOST]++;
+	sim_node_kill(run->sim, node, prng_chance(&run->prng, 1, 4));
+	sim_node_lose_files(run->sim, node);
 	start_later(run, node);
 }
 
@@ -45,7 +72,7 @@ static void rolling(void *ctx, uint64_t arg) {
 	if (run->healing || left == 0) {
 		return;
 	}
-	uint32_t node = run->rolling++ % run->profile.sim.masters;
+	uint32_t node = run->rolling++ % sim_nodes(run->sim);
 	if (drains) {
 		drain(run, node);
 	} else {
@@ -70,8 +97,8 @@ static void cut_for(struct run *run, uint32_t from, uint32_t to, span_ns span) {
 static void split(struct run *run) {
 	uint64_t side = prng_next(&run->prng);
 	span_ns span = run_scale(run, 10 * SPAN_MS, run->profile.cut_max);
-	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
-		for (uint32_t j = 0; j < run->profile.sim.masters; j++) {
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
+		for (uint32_t j = 0; j < sim_nodes(run->sim); j++) {
 			if ((side >> i & 1) != (side >> j & 1)) {
 				cut_for(run, i, j, span);
 			}
@@ -82,7 +109,7 @@ static void split(struct run *run) {
 static void isolate(struct run *run) {
 	uint32_t node = any_node(run);
 	span_ns span = run_scale(run, 10 * SPAN_MS, run->profile.cut_max);
-	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		cut_for(run, i, node, span);
 		cut_for(run, node, i, span);
 	}
@@ -127,7 +154,7 @@ static void slow_link(struct run *run) {
 
 static void kill_some(struct run *run) {
 	bool all = prng_chance(&run->prng, 1, 3);
-	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		if (all || prng_chance(&run->prng, 1, 2)) {
 			kill(run, i);
 		}
@@ -160,7 +187,7 @@ static void befall(struct run *run, enum fault fault) {
 		break;
 	case FAULT_ROLLING:
 	case FAULT_ROLLING_DRAIN:
-		rolling(run, (uint64_t)(run->profile.sim.masters + prng_below(&run->prng, 3)) << 1 | (fault == FAULT_ROLLING_DRAIN));
+		rolling(run, (uint64_t)(sim_nodes(run->sim) + prng_below(&run->prng, 3)) << 1 | (fault == FAULT_ROLLING_DRAIN));
 		break;
 	case FAULT_DRAIN:
 		drain(run, node);
@@ -197,6 +224,9 @@ static void befall(struct run *run, enum fault fault) {
 	case FAULT_CLIENT_CUT:
 		client_fault(run, fault);
 		break;
+	case FAULT_LOSE_FILES:
+		lose_files(run, node);
+		break;
 	case FAULTS:
 		break;
 	}
@@ -224,7 +254,7 @@ static void next_fault(void *ctx, uint64_t arg) {
 
 void faults_start(struct run *run) {
 	sim_adversary_set(run->sim, &run->profile.adversary);
-	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		disk_mends(run, i);
 	}
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
@@ -240,8 +270,8 @@ void faults_heal(struct run *run) {
 	bool links = worse_than_tcp(&run->profile.adversary);
 	sim_trace_fault(sim, "HEAL", TRACE_NONE, TRACE_NONE, 0);
 	sim_adversary_set(sim, NULL);
-	for (uint32_t i = 0; i < run->profile.sim.masters; i++) {
-		for (uint32_t j = 0; j < run->profile.sim.masters; j++) {
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
+		for (uint32_t j = 0; j < sim_nodes(run->sim); j++) {
 			sim_cut(sim, i, j, false);
 			sim_link_delay(sim, i, j, 0);
 			if (links && i < j) {
@@ -250,9 +280,7 @@ void faults_heal(struct run *run) {
 		}
 		disk_mends(run, i);
 		sim_node_continue(sim, i);
-		if (!sim_node_running(sim, i)) {
-			sim_node_start(sim, i);
-		}
+		start_again(run, i);
 		if (run->profile.astray) {
 			sim_node_rates(sim, i, 0, 0);
 		}

@@ -167,6 +167,13 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_limits:
 		SOME(light);
 		break;
+	case THEME_replicas:
+	case THEME_membership:
+	case THEME_operators:
+	case THEME_restarts_in_change:
+	case THEME_whole_set:
+	case THEME_forced:
+		break; /* profile_members */
 	case THEMES:
 		break;
 	}
@@ -236,6 +243,12 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_late:
 	case THEME_repeats:
 	case THEME_duel:
+	case THEME_replicas:
+	case THEME_membership:
+	case THEME_operators:
+	case THEME_restarts_in_change:
+	case THEME_whole_set:
+	case THEME_forced:
 	case THEMES:
 		break;
 	}
@@ -269,12 +282,14 @@ static void draw_duel(struct profile *p, struct prng *r) {
 	p->active = scale(r, 3 * SPAN_S, 8 * SPAN_S);
 }
 
+#define THEMES_DRAWN (THEME_duel + 1) /* the later ones are asked for by name */
+
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
 	/* Keys become contested too seldom to be left to an even draw. */
-	uint64_t drawn = prng_below(&r, THEMES + 2);
-	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES ? (enum profile_theme)drawn : THEME_contested };
+	uint64_t drawn = prng_below(&r, THEMES_DRAWN + 2);
+	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES_DRAWN ? (enum profile_theme)drawn : THEME_contested };
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
 	theme_habits(p, &r);
@@ -312,9 +327,9 @@ const char *profile_theme_name(enum profile_theme theme) {
 }
 
 void profile_print(const struct profile *p, char *out, size_t size) {
-	snprintf(out, size, "%s, %" PRIu32 " masters, %" PRIu32 " clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, promise_timeout %.0f ms, "
+	snprintf(out, size, "%s, %" PRIu32 " masters and %" PRIu32 " further nodes, %" PRIu32 " clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, promise_timeout %.0f ms, "
 		"max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f %% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64,
-		themes[p->theme], p->sim.masters, p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,
+		themes[p->theme], p->sim.masters, p->sim.further, p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,
 		(double)p->sim.promise_timeout / 1e6, (double)p->sim.max_lease / 1e6, (double)p->sim.delay_min / 1e6, (double)p->sim.delay_max / 1e6,
 		p->adversary.lose_ppm / 1e4, p->adversary.duplicate_ppm / 1e4, p->adversary.reorder_ppm / 1e4, (int)p->adversary.action,
 		p->adversary.kinds);

@@ -25,7 +25,13 @@
 	X(overlap)   /* promises end with broken links while the commit that rests on them is still on its way */ \
 	X(disks)     /* slow and failing disks, ceilings */ \
 	X(limits)    /* small tables, strangers' identities */ \
-	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */
+	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */ \
+	X(replicas)  /* nodes that are added and follow; their masters come and go */ \
+	X(membership) /* one operator, few faults */ \
+	X(operators) /* several at cross purposes, trouble around the messages of a change */ \
+	X(restarts_in_change) /* masters restart in the middle of changes, with and without their files */ \
+	X(whole_set) /* changes that replace everybody */ \
+	X(forced)    /* a majority is lost for good */
 
 enum profile_theme {
 #define PROFILE_ENUM(name) THEME_##name,
@@ -52,6 +58,7 @@ enum fault {
 	FAULT_CLIENT_PAUSE,
 	FAULT_CLIENT_SUSPEND,
 	FAULT_CLIENT_CUT,
+	FAULT_LOSE_FILES, /* a node comes back with an empty directory */
 	FAULTS
 };
 
@@ -81,6 +88,10 @@ struct profile {
 	span_ns disk_slow; /* until the heal every write takes up to this; 0: as sim.disk_max */
 	bool astray;         /* one clock of a node may leave the bound while the other keeps it */
 	bool identities;
+	uint32_t operators;
+	uint32_t change_weight[CHANGE_FORCE];
+	span_ns operate_every;
+	uint32_t masters_least, masters_most; /* that operators ask for */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 };
 
@@ -89,6 +100,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
 enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
 const char *profile_theme_name(enum profile_theme theme);
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
+void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
 void profile_print(const struct profile *p, char *out, size_t size);
 
 #endif

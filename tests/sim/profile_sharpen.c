@@ -204,5 +204,13 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_duel:
 	case THEMES:
 		break;
+	case THEME_replicas:
+	case THEME_membership:
+	case THEME_operators:
+	case THEME_restarts_in_change:
+	case THEME_whole_set:
+	case THEME_forced:
+		profile_members(p, r);
+		break;
 	}
 }

@@ -30,7 +30,7 @@ struct progress {
 
 /* ---- bounds: of one message between nodes, and of one step ---- */
 
-static span_ns hop(const struct run *run) {
+span_ns progress_hop(const struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	return o->delay_max + o->loop_lag_max + 20 * SPAN_US;
 }
@@ -42,15 +42,15 @@ static span_ns session_hop(const struct run *run) {
 
 /* Two rounds; a vote may have to wait for the ceiling to be raised. */
 static span_ns single_bound(const struct run *run) {
-	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
 }
 
 static span_ns hold(const struct run *run) {
-	return 12 * hop(run) + 3 * SPAN_MS;
+	return 12 * progress_hop(run) + 3 * SPAN_MS;
 }
 
 static span_ns hand_off_bound(const struct run *run) {
-	return 2 * session_hop(run) + 4 * hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
+	return 2 * session_hop(run) + 4 * progress_hop(run) + 2 * run->profile.sim.disk_max + 4 * SPAN_MS;
 }
 
 /* ---- probes ---- */
@@ -193,25 +193,9 @@ static void demand_answers(struct run *run) {
 	}
 }
 
-static void demand_votes(struct run *run) {
-	const struct sim_options *o = &run->profile.sim;
-	span_ns lease = span_grow(o->max_lease, 3 * o->drift_ppm);
-	if (sim_run_until(run->sim, sim_all_voting, run->sim, lease + 10 * o->request_timeout + 2 * SPAN_S)) {
-		return;
-	}
-	for (uint32_t i = 0; i < o->masters; i++) {
-		struct core_status status;
-		core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i), &status);
-		if (status.state != CORE_VOTING) {
-			checker_violation(run->checker, "progress (every node votes)", TRACE_NONE, "n%" PRIu32 " does not vote: state %d, waits for %s, %.3f s left",
-				i + 1, (int)status.state, status.waits_for ? status.waits_for : "nothing", (double)status.left / 1e9);
-		}
-	}
-}
-
 static void demand_single(struct run *run) {
 	struct progress all = { .run = run, .count = 1, .key = run->profile.keys + 1 };
-	for (uint32_t node = 0; node < run->profile.sim.masters && node < 3; node++) {
+	for (uint32_t at = 0, node; at < 4 && members_node(run, at, &node); at++) {
 		all.key = (uint32_t)prng_below(&run->prng, run->profile.keys + 2);
 		probe_start(&all, 0, node, 0);
 		sim_run_until(run->sim, probes_done, &all, 10 * run->profile.sim.request_timeout);
@@ -225,7 +209,7 @@ static void demand_single(struct run *run) {
 				(double)(p->granted - p->asked) / 1e6, (double)single_bound(run) / 1e6);
 		}
 		all.last_release = 0;
-		sim_run_for(run->sim, 4 * hop(run)); /* the release reaches everybody: where only few keys fit, it makes room */
+		sim_run_for(run->sim, 4 * progress_hop(run)); /* the release reaches everybody: where only few keys fit, it makes room */
 	}
 }
 
@@ -233,9 +217,9 @@ static void demand_queue(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	struct progress all = { .run = run, .count = PROBES, .key = (uint32_t)prng_below(&run->prng, run->profile.keys) };
 	for (uint32_t i = 0; i < PROBES; i++) {
-		probe_start(&all, i, (uint32_t)prng_below(&run->prng, o->masters), 30 * SPAN_S);
+		probe_start(&all, i, members_any(run), 30 * SPAN_S);
 	}
-	span_ns limit = PROBES * (hand_off_bound(run) + hold(run) + 10 * SPAN_MS) + 8 * hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
+	span_ns limit = PROBES * (hand_off_bound(run) + hold(run) + 10 * SPAN_MS) + 8 * progress_hop(run) + 2 * o->promise_timeout + 2 * o->request_timeout;
 	if (!sim_run_until(run->sim, probes_done, &all, limit) || all.served != PROBES) {
 		checker_violation(run->checker, "progress (the queue is served)", all.key, "%" PRIu32 " of %d waiters had the key within %.3f ms",
 			all.served, PROBES, (double)limit / 1e6);
@@ -247,7 +231,7 @@ static void demand_queue(struct run *run) {
 }
 
 void progress_demand(struct run *run) {
-	demand_votes(run);
+	members_demand(run);
 	sim_run_for(run->sim, run->profile.disk_slow); /* the last slow write */
 	demand_answers(run);
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
@@ -256,4 +240,10 @@ void progress_demand(struct run *run) {
 	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
 	demand_single(run);
 	demand_queue(run);
+	replicas_demand(run);
+	if (run->profile.operators && run->profile.theme != THEME_forced) {
+		members_demand_change(run);
+		replicas_demand(run);
+		demand_single(run);
+	}
 }

@@ -7,7 +7,8 @@
 
 const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
-		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared" };
+		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "change_answered_done", "change_answered_refused", "change_cut_off",
+		"change_repeated", "files_lost" };
 	return names[count];
 }
 
@@ -36,6 +37,9 @@ static void live(struct run *run) {
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
 		caller_start(run, i);
 	}
+	for (uint32_t i = 0; i < run->profile.operators; i++) {
+		operator_start(run, i);
+	}
 	faults_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;
@@ -56,13 +60,14 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
 		run->public_locks[i] = TRACE_NONE;
 	}
+	run->born = run->profile.sim;
 	run->sim = sim_new(&run->profile.sim);
 	sim_trace(run->sim)->live = options->live;
 	if (options->live) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .masters = run->profile.sim.masters,
+		.history = options->history, .forced = run->profile.theme == THEME_forced,
 		.forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);

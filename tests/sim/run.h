@@ -7,7 +7,7 @@
 
 /* What happened at the clients; the core cannot count it. */
 enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
-	RUN_SHARED, RUN_COUNTS };
+	RUN_SHARED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -46,6 +46,32 @@ struct caller {
 	struct pending pending[CALLER_PENDING];
 };
 
+struct order { /* a change, by the indexes of nodes: it can be asked for again */
+	enum change_kind kind;
+	uint32_t name, other;       /* TRACE_NONE: none */
+	uint32_t masters, replicas; /* SET_NODES: bit sets */
+	span_ns max_lease, request_timeout, promise_timeout;
+	bool anyway;
+};
+struct spelled { /* the same in the words of the core */
+	struct core_change change;
+	struct core_change_node nodes[SIM_NODES_MAX];
+	char addresses[SIM_NODES_MAX][24];
+};
+struct operator {
+	struct run *run;
+	struct sim_actor actor;
+	struct sim_session *session;
+	struct order order;
+	uint32_t node;
+	uint64_t pending, turn; /* request without an answer; number of the timer that counts */
+	bool repeats;
+	bool driven;            /* by progress.c, not by itself */
+	bool answered;
+	int error;              /* the answer */
+};
+#define OPERATORS_MAX 3
+
 #define PUBLIC_LOCKS 8
 #define CALLERS_MAX 16
 struct run {
@@ -55,6 +81,10 @@ struct run {
 	struct prng prng;
 	bool healing;
 	struct caller callers[CALLERS_MAX];
+	struct operator operators[OPERATORS_MAX];
+	struct sim_options born; /* profile.sim as it was drawn: the profile follows set-timing once all is quiet */
+	uint32_t destroyed; /* bit set of nodes that are gone for good */
+	uint64_t lost_in; /* the last epoch in which a node lost its files */
 	struct lock_info *locks;
 	size_t lock_capacity;
 	uint32_t public_locks[PUBLIC_LOCKS]; /* of late, for others to join in */
@@ -105,11 +135,26 @@ void caller_closed(void *ctx);
 struct pending *caller_pending(struct caller *c, uint64_t id);
 bool caller_awaits(const struct caller *c, enum core_op op, uint32_t lock);
 
+/* operator.c */
+void operator_start(struct run *run, uint32_t number);
+void operator_init(struct operator *op, struct run *run, uint32_t number); /* for one that is driven */
+void operator_ask(struct operator *op, uint32_t node); /* op->order of the node */
+
 /* faults.c */
 void faults_start(struct run *run);
 void faults_heal(struct run *run); /* everything goes on and is linked again */
 
 /* progress.c */
 void progress_demand(struct run *run); /* after the heal */
+span_ns progress_hop(const struct run *run); /* at most: one message between nodes, with what it waits for at both */
+
+/* progress_members.c */
+void members_demand(struct run *run);  /* all agree, every master votes, every replica follows */
+void members_demand_change(struct run *run);
+bool members_node(struct run *run, uint32_t at, uint32_t *out_node); /* the at-th node of the newest configuration */
+uint32_t members_any(struct run *run);
+
+/* progress_replicas.c */
+void replicas_demand(struct run *run);
 
 #endif
