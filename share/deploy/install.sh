@@ -1,0 +1,39 @@
+#!/bin/sh
+# install.sh: makes this machine node @name@ of the cluster @cluster@. As root; it may be repeated. Written by scripts/deploy.
+set -eu
+cd "$(dirname "$0")"
+die() {
+	echo "install.sh: $*" >&2
+	exit 1
+}
+
+[ "$(id -u)" = 0 ] || die "needs root"
+if ls ./*.deb >/dev/null 2>&1; then
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -o Dpkg::Options::=--force-confold ./*.deb
+fi
+command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and libpawl1 beside this script"
+getent passwd pawl >/dev/null || die "there is no user pawl, which the package pawld makes"
+
+# A machine that is another node already keeps that node's promises.
+if [ -e @state_dir@/state ] && [ -e @config_dir@/pawld.conf ] && ! grep -qx 'name = @name@' @config_dir@/pawld.conf; then
+	die "this machine is another node: $(grep -m 1 '^name = ' @config_dir@/pawld.conf). Wrong directory, or wrong host?"
+fi
+
+install -d -m 750 -g pawl @config_dir@
+install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf @config_dir@/
+install -D -m 644 unit.conf /etc/systemd/system/pawld.service.d/cluster.conf
+setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config @config_dir@/pawld.conf
+
+if [ ! -d /run/systemd/system ]; then
+	echo "systemd does not run here: start pawld --config @config_dir@/pawld.conf as the user pawl by yourself"
+	exit 0
+fi
+systemctl daemon-reload
+systemctl enable --quiet pawld
+if systemctl is-active --quiet pawld; then
+	systemctl reload pawld
+	echo "@name@ runs and was reloaded; for changes that need a restart: systemctl restart pawld, one node after the other"
+else
+	systemctl start pawld
+	echo "@name@ was started"
+fi

@@ -1,0 +1,166 @@
+"""scripts/deploy: one description becomes a cluster that runs, and running it again changes nothing."""
+
+import glob
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import pawltest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+DESCRIPTION = """
+[cluster]
+name = test
+max_lease = 5s
+request_timeout = 300ms
+promise_timeout = 600ms
+
+[masters]
+%(masters)s
+[replicas]
+%(replicas)s
+[clients]
+ops = admin
+app = write app/
+[limits]
+keys = 1000
+[places]
+config_dir = %(dir)s/{name}
+state_dir = %(dir)s/{name}/state
+socket = %(dir)s/{name}/socket
+"""
+
+
+class TestDeploy(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="pawl-deploy-")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.nodes = {}
+        self.addCleanup(lambda: [n.kill() for n in self.nodes.values() if not n.process.stdout.closed])
+        self.out = os.path.join(self.dir, "out")
+        self.file = os.path.join(self.dir, "cluster.ini")
+
+    def write(self, text):
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def describe(self, masters=3, replicas=2):
+        def row(name):
+            return "%s = 127.0.0.1:%d localhost client=127.0.0.1:%d\n" % (name, pawltest.free_port(), pawltest.free_port())
+        names = {"masters": "abcde"[:masters], "replicas": "xyz"[:replicas]}
+        self.write(DESCRIPTION % {"dir": self.dir, **{k: "".join(map(row, v)) for k, v in names.items()}})
+
+    def deploy(self, status=0):
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "deploy"), "--pawl", PAWL, self.file, self.out],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def start(self, name):
+        there = os.path.join(self.dir, name)
+        os.makedirs(there, exist_ok=True)
+        for file in glob.glob(os.path.join(self.out, "hosts", name, "*")):
+            shutil.copy2(file, there)
+        self.nodes[name] = pawltest.Node([PAWLD, "--config", os.path.join(there, "pawld.conf")], name)
+
+    def pawl(self, *arguments, client="ops"):
+        """With the environment that was written for the client."""
+        return subprocess.run(["bash", "-c", '. "$0" && exec "$@"', os.path.join(self.out, "clients", client, "env"), PAWL, *arguments],
+                              capture_output=True, text=True, timeout=60)
+
+    def born(self):
+        for _ in range(5):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.describe()
+            self.deploy()
+            for name in "abc":
+                self.start(name)
+            try:
+                for name in "abc":
+                    self.nodes[name].wait_log(" voting ")
+                return
+            except AssertionError as e:
+                if "cannot listen" not in str(e):
+                    raise
+                for name, node in self.nodes.items():
+                    node.kill()
+                    shutil.rmtree(os.path.join(self.dir, name))
+                self.nodes = {}
+        raise AssertionError("no free ports")
+
+    def test_what_it_writes_runs(self):
+        self.born()
+        got = self.pawl("acquire", "app/one", "--lease", "3s", client="app")
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(self.pawl("acquire", "other", client="app").returncode, 1)
+        self.assertEqual(self.pawl("acquire", "other", "--lease", "1s").returncode, 0)
+        for name in "abc":
+            self.assertEqual(self.nodes[name].terminate(), 0, self.nodes[name].log())
+
+    def test_again_it_changes_nothing_and_then_only_what_was_changed(self):
+        self.describe()
+        self.deploy()
+        self.assertIn("nothing has changed", self.deploy())
+        with open(self.file, encoding="utf-8") as f:
+            text = f.read()
+        self.write(text.replace("x = 127.0.0.1:", "x = localhost:").replace("ops = admin", "ops = admin\nnew ="))
+        news = self.deploy()
+        self.assertIn("changed hosts/x: pawld.conf", news)
+        self.assertIn("new     clients/new: ", news)
+        self.assertNotIn("hosts/a:", news)
+        self.assertNotIn("authority", news)
+        self.write(text.replace("app = write app/\n", ""))
+        self.assertIn("clients/app is no longer", self.deploy())
+
+    def test_keys_are_for_their_owner_alone(self):
+        self.describe()
+        self.deploy()
+        keys = glob.glob(os.path.join(self.out, "**", "*.key"), recursive=True)
+        self.assertGreaterEqual(len(keys), 1 + 2 * 7)
+        for key in keys:
+            self.assertEqual(stat.S_IMODE(os.stat(key).st_mode), 0o600, key)
+        self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o700)
+
+    def test_mistakes_are_named_with_their_line(self):
+        cases = [
+            ("[cluster]\nname = x\nmax_leese = 1s\n", ":3: [cluster] max_leese is unknown"),
+            ("[cluster]\nname = x\n[master]\n", ":3: [master] is unknown"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\na = 10.0.0.2\n", ":5: a appears twice"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[replicas]\na = 10.0.0.2\n", ":6: a is there twice"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1:x\n", ":4: `10.0.0.1:x` is no address"),
+            ("[cluster]\nname = x\n[masters]\na b = 10.0.0.1\n", ":4: `a b` is no name"),
+            ("[cluster]\nname = x\n[masters]\na =\n", ":4: a needs an address"),
+            ("[masters]\na = 10.0.0.1\n", "[cluster] name is missing"),
+            ("[cluster]\nname = x\n", "0 masters"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\na =\n", "the name a is taken"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7118\n", "have the same address"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7120 client=10.0.0.1:7121\n", "must hold {name}"),
+        ]
+        for text, told in cases:
+            self.write(text)
+            self.assertIn(told, self.deploy(status=1))
+            self.assertFalse(os.path.exists(self.out))
+
+    def test_it_does_not_make_a_second_authority_over_half_of_one(self):
+        self.describe()
+        self.deploy()
+        os.remove(os.path.join(self.out, "ca", "ca.key"))
+        self.assertIn("put it back", self.deploy(status=1))
+
+    def test_it_leaves_other_directories_alone(self):
+        self.describe()
+        os.makedirs(self.out)
+        with open(os.path.join(self.out, "precious"), "w", encoding="utf-8"):
+            pass
+        self.assertIn("holds something else", self.deploy(status=1))
+        self.assertEqual(os.listdir(self.out), ["precious"])
+
+
+if __name__ == "__main__":
+    PAWL = os.path.abspath(sys.argv.pop(2))
+    pawltest.main(globals())
