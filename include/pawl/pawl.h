@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "change.h"
 #include "error.h"
 
 #ifdef __cplusplus
@@ -152,7 +153,11 @@ enum pawl_method {
 	/* Gives node and version. */
 	PAWL_PING,
 	/* Before a planned stop: the node that is asked stops voting and writes what it knows. Never repeated at another. */
-	PAWL_DRAIN
+	PAWL_DRAIN,
+	/* Changes the cluster: `change` (change.h). Gives epoch, settled, complete, missing, warning. May take long, wait_ms is how
+	 * long (0: 10 minutes); PAWL_STATUS on the same client tells meanwhile how far it is (`change` in its tree). PAWL_EMISMATCH:
+	 * another change came first. PAWL_EUNSETTLED: the one before is not over. PAWL_EBUSY, PAWL_ENOQUORUM, PAWL_ENOTFOUND, ... */
+	PAWL_CHANGE
 };
 
 struct pawl_extend_item {
@@ -180,6 +185,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	bool quorum, now, for_free;
 	uint32_t limit;
 	struct pawl_bytes after;
+	const struct pawl_change *change; /* PAWL_CHANGE; borrowed for the call only, as all that it points to */
 };
 
 /* ---- results ---- */
@@ -255,6 +261,12 @@ struct pawl_result {
 	bool more;
 	const struct pawl_waiter *waiters;
 	size_t waiter_count;
+
+	uint64_t epoch; /* PAWL_CHANGE: the present one; a majority of its masters votes in it, all of them do */
+	bool settled, complete;
+	const char *const *missing; /* names of its masters that do not */
+	size_t missing_count;
+	const char *warning; /* of a change or a break that was done, "" if there is nothing to warn of */
 
 	const struct pawl_value *tree; /* the whole result or error map as the node sent it; NULL when no node answered */
 };

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "lock.h"
 
+#define CHANGE_WAIT_MS_DEFAULT 600000
 #define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
 
 static void call_free(struct pawl_call *call) {
@@ -70,8 +71,27 @@ static void on_deadline(struct alarm *alarm) {
 	}
 }
 
-static bool waits(enum pawl_method method) {
-	return method == PAWL_ACQUIRE || method == PAWL_WAIT;
+/* How long the node itself may take before it answers. */
+static span_ns wait_of(const struct pawl_request *r) {
+	switch (r->method) {
+	case PAWL_ACQUIRE:
+	case PAWL_WAIT:
+		return (span_ns)r->wait_ms * SPAN_MS;
+	case PAWL_CHANGE:
+		return (span_ns)(r->wait_ms ? r->wait_ms : CHANGE_WAIT_MS_DEFAULT) * SPAN_MS;
+	case PAWL_EXTEND:
+	case PAWL_UPDATE:
+	case PAWL_RELEASE:
+	case PAWL_GET:
+	case PAWL_LIST:
+	case PAWL_WAITERS:
+	case PAWL_BREAK:
+	case PAWL_STATUS:
+	case PAWL_PING:
+	case PAWL_DRAIN:
+		return 0;
+	}
+	return 0;
 }
 
 static void call_schedule(struct pawl_call *call, const struct call_start *start) {
@@ -82,7 +102,7 @@ static void call_schedule(struct pawl_call *call, const struct call_start *start
 	if (timeout == 0) {
 		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : hub->timeout;
 	}
-	call->wait_end = instant_add(now, waits(r->method) ? (span_ns)r->wait_ms * SPAN_MS : 0);
+	call->wait_end = instant_add(now, wait_of(r));
 	agenda_set(&hub->agenda, &call->alarm, instant_add(call->wait_end, timeout).boot);
 }
 
@@ -147,7 +167,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	struct pawl *hub = call->hub;
 	struct client_request *wire = &call->order->wire;
 	wire->msgid = draw_msgid(hub);
-	if (waits(call->order->method)) {
+	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
 	int error = client_request_encode(wire, &hub->line.out);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "change.h"
 #include "check.h"
 #include "hub.h"
 
@@ -26,6 +27,7 @@ static const struct row rows[] = {
 	[PAWL_STATUS] = { CLIENT_STATUS, CORE_GET, 0 },
 	[PAWL_PING] = { CLIENT_PING, CORE_GET, 0 },
 	[PAWL_DRAIN] = { CLIENT_DRAIN, CORE_GET, 0 },
+	[PAWL_CHANGE] = { CLIENT_CLUSTER_SET_NODES, CORE_CHANGE, 0 }, /* change.c says which */
 };
 
 static uint32_t present_extend(const struct pawl_request *r) {
@@ -57,6 +59,7 @@ static uint32_t present_named(const struct pawl_request *r, struct pawl_bytes ow
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_CHANGE:
 		return 0;
 	}
 	return 0;
@@ -84,7 +87,7 @@ static int check_locks(const struct pawl_request *r, size_t *bytes) {
 
 /* What the library cannot send, or must not; the rest is for the node to refuse. *bytes: to be copied. */
 static int check_request(const struct pawl_request *r, struct pawl_bytes owner, size_t *bytes) {
-	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_DRAIN) {
+	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_CHANGE) {
 		return PAWL_EINVAL;
 	}
 	const struct pawl_bytes all[] = { r->key, owner, r->value, r->expect, r->after };
@@ -187,25 +190,30 @@ static void fill(struct order *o, const struct pawl_request *r, struct pawl_byte
 int order_new(const struct allocator *alloc, const struct pawl_request *request, struct pawl_bytes owner,
 	struct order **out) {
 	struct pawl_bytes shown = request->owner.size ? request->owner : owner;
-	bool batch = request->method == PAWL_EXTEND && request->locks;
-	size_t bytes;
+	bool batch = request->method == PAWL_EXTEND && request->locks, change = request->method == PAWL_CHANGE;
+	size_t bytes, behind = batch ? request->lock_count * sizeof(struct client_lock) : 0;
 	int error = check_request(request, shown, &bytes);
+	if (!error && change) {
+		error = change_size(request->change, &behind);
+	}
 	if (error) {
 		return error;
 	}
-	size_t locks = batch ? request->lock_count * sizeof(struct client_lock) : 0;
-	size_t size = sizeof(struct order) + locks + bytes;
+	size_t size = sizeof(struct order) + behind + bytes;
 	struct order *o = alloc_new(alloc, size);
 	if (!o) {
 		return PAWL_ENOMEM;
 	}
 	o->alloc = alloc;
 	o->size = size;
-	uint8_t *at = (uint8_t *)(o + 1) + locks;
+	uint8_t *at = (uint8_t *)(o + 1) + behind;
 	if (batch) {
 		fill_locks(o, request, (struct client_lock *)(void *)(o + 1), &at);
 	}
 	fill(o, request, shown, at);
+	if (change) {
+		change_fill(&o->wire, request->change, o + 1);
+	}
 	o->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(&request->lock_id);
 	if (o->drawn && order_draw(o) != 0) {
 		order_free(o);
@@ -231,7 +239,7 @@ void order_free(struct order *order) {
 }
 
 bool order_repeatable(const struct order *order) {
-	return order->method != PAWL_UPDATE && order->method != PAWL_DRAIN;
+	return order->method != PAWL_UPDATE && order->method != PAWL_DRAIN && order->wire.method != CLIENT_CLUSTER_FORCE;
 }
 
 struct pawl_bytes order_key(const struct order *order) {

@@ -23,7 +23,7 @@ void order_free(struct order *order);
 int order_draw(struct order *order); /* another lock_id; 0 or PAWL_EIO */
 
 /* May be sent again when its answer was lost (docs/protocol.md: repeats with the same lock_id are safe). An update may not: it
- * could undo what others wrote since; nor a drain, which would stop the next node as well. */
+ * could undo what others wrote since; nor a drain, which would stop the next node as well, or a forced new start. */
 bool order_repeatable(const struct order *order);
 
 struct pawl_bytes order_key(const struct order *order);

@@ -14,7 +14,7 @@ static const struct pawl_entry no_entry = { .key = { "", 0 }, .owner = { "", 0 }
 
 static void result_clear(struct pawl_result *r, enum pawl_method method) {
 	*r = (struct pawl_result){ .method = method, .message = "", .endpoint = "", .field = "", .value_seq = no_bytes,
-		.entry = no_entry, .node = "", .role = "", .version = "", .age_ms = -1 };
+		.entry = no_entry, .node = "", .role = "", .version = "", .warning = "", .age_ms = -1 };
 }
 
 struct result_box *result_new(const struct env *env, enum pawl_method method) {
@@ -153,6 +153,7 @@ static int copy_texts(struct arena *arena, const struct client_response *r, stru
 	error = error ? error : tree_text(arena, status ? r->status.role : r->role, &to->role);
 	error = error ? error : tree_text(arena, status ? r->status.version : r->version, &to->version);
 	error = error ? error : tree_text(arena, r->message, &to->message);
+	error = error ? error : tree_text(arena, r->warning, &to->warning);
 	return error ? error : tree_text(arena, r->field, &to->field);
 }
 
@@ -169,6 +170,41 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->more = r->more;
 	to->age_ms = r->present & CLIENT_GOT_AGE ? r->age / SPAN_MS : -1;
 	to->entry.contested = r->contested;
+}
+
+/* A change's missing masters; those whose names are no text are left out. */
+static int copy_missing(struct arena *arena, const struct pawl_value *names, struct pawl_result *to) {
+	if (!names || names->kind != PAWL_ARRAY || names->count == 0) {
+		return 0;
+	}
+	const char **missing = arena_take(arena, names->count * sizeof(*missing), _Alignof(const char *));
+	if (!missing) {
+		return PAWL_ENOMEM;
+	}
+	for (size_t i = 0; i < names->count; i++) {
+		if (names->items[i].kind == PAWL_TEXT || names->items[i].kind == PAWL_BYTES) {
+			missing[to->missing_count++] = names->items[i].bytes.data;
+		}
+	}
+	to->missing = missing;
+	return 0;
+}
+
+static bool says(const struct pawl_value *map, const char *name) {
+	const struct pawl_value *v = pawl_value_get(map, name);
+	return v && v->kind == PAWL_BOOL && v->boolean;
+}
+
+/* What became of a change, also of one that was refused, out of the tree. */
+static int copy_change(struct arena *arena, struct pawl_result *to) {
+	const struct pawl_value *epoch = pawl_value_get(to->tree, "epoch");
+	if (to->method != PAWL_CHANGE) {
+		return 0;
+	}
+	to->epoch = epoch && epoch->kind == PAWL_INT ? (uint64_t)epoch->integer : 0;
+	to->settled = says(to->tree, "settled");
+	to->complete = says(to->tree, "complete");
+	return copy_missing(arena, pawl_value_get(to->tree, "missing"), to);
 }
 
 /* The error or result of [1, msgid, error, result], as a tree. */
@@ -212,6 +248,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 		error = copy_seq(arena, r->value_seq, &to->value_seq);
 	}
 	error = error ? error : copy_tree(arena, message, r->error != 0, to);
+	error = error ? error : copy_change(arena, to);
 	if (error) {
 		result_fail(box, error, NULL);
 	}
