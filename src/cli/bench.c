@@ -63,7 +63,7 @@ struct pawl *bench_client(const struct bench *b, uint64_t slot) {
 
 void bench_failed(struct bench *b, int error, const char *message) {
 	if (b->errors++ == 0) {
-		const char *remedy = cli_remedy(error);
+		const char *remedy = cli_remedy(0, error);
 		snprintf(b->first_error, sizeof b->first_error, "%s: %s%s%s", pawl_error_code(error), message, remedy ? ": " : "",
 			remedy ? remedy : "");
 	}

@@ -35,7 +35,7 @@ struct cli_command_line {
 };
 
 extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls, cli_wait, cli_waiters,
-	cli_break, cli_status, cli_drain, cli_run, cli_cert, cli_bench;
+	cli_break, cli_status, cli_cluster, cli_drain, cli_run, cli_cert, cli_bench;
 
 /* ---- options (options.c) ---- */
 
@@ -82,7 +82,7 @@ struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_ba
 
 /* Exit status for an outcome: the node refused, or none could be reached. */
 int cli_exit_status(const struct pawl_result *result);
-const char *cli_remedy(int error); /* what to do about it, or NULL */
+const char *cli_remedy(enum pawl_method method, int error); /* what to do about it, or NULL */
 /* Prints the failure of `what` (as "acquire 'backup'"), for people or as JSON; returns the exit status. */
 int cli_fail(const struct cli_command_line *line, const struct pawl_result *result, const char *what,
 	const char *subject);

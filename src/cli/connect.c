@@ -95,26 +95,33 @@ int cli_exit_status(const struct pawl_result *result) {
 	}
 }
 
-const char *cli_remedy(int error) {
+const char *cli_remedy(enum pawl_method method, int error) {
 	static const struct {
 		int error;
 		const char *text;
+		enum pawl_method method; /* 0: whichever */
 	} rows[] = {
-		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters" },
-		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent" },
-		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; those with TLS as tls://host:port" },
-		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node" },
-		{ PAWL_ELOST, "acquire it again, with a new lock id" },
-		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)" },
-		{ PAWL_ETOOLONG, "ask for a shorter --lease" },
-		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again" },
-		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names" },
-		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint" },
-		{ PAWL_EFULL, "see [limits] in the node's configuration" },
-		{ PAWL_EINDETERMINATE, "try again: it was changing" },
+		{ PAWL_EMISMATCH, "look with pawl cluster show, and give the command again if it is still what you want", PAWL_CHANGE },
+		{ PAWL_EUNSETTLED, "see with pawl cluster show who is missing: bring that node back, or replace it", PAWL_CHANGE },
+		{ PAWL_EBUSY, "wait until that change is over (pawl cluster show), then look again", PAWL_CHANGE },
+		{ PAWL_ENOTFOUND, "see the names with pawl cluster show", PAWL_CHANGE },
+		{ PAWL_ETIMEOUT, "it may go on: see with pawl cluster show, or give the same command again", PAWL_CHANGE },
+		{ PAWL_ECLOSED, "the node may have gone on: look with pawl status, and give the same command again", 0 },
+		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters", 0 },
+		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent", 0 },
+		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; those with TLS as tls://host:port", 0 },
+		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node", 0 },
+		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
+		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
+		{ PAWL_ETOOLONG, "ask for a shorter --lease", 0 },
+		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", 0 },
+		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names", 0 },
+		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
+		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },
+		{ PAWL_EINDETERMINATE, "try again: it was changing", 0 },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (rows[i].error == error) {
+		if (rows[i].error == error && (!rows[i].method || rows[i].method == method)) {
 			return rows[i].text;
 		}
 	}
@@ -184,16 +191,16 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	}
 	print_limit(result);
 	print_silent(result);
-	if (result->error == PAWL_EMISMATCH && result->entry.value.data) {
+	if (result->error == PAWL_EMISMATCH && result->method == PAWL_UPDATE) {
 		fputs("; it is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
 	}
 	if (!result->tree) {
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
-	bool silent = result->error == PAWL_ETIMEOUT && !result->tree;
+	bool silent = result->error == PAWL_ETIMEOUT && !result->tree && result->method != PAWL_CHANGE;
 	const char *help = silent ? "see with pawl status --all which nodes answer; those with TLS are named tls://host:port"
-		: cli_remedy(result->error);
+		: cli_remedy(result->method, result->error);
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;
 }

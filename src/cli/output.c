@@ -30,7 +30,7 @@ void output_help(const struct cli_command *command, const char *common) {
 	} rows[] = {
 		{ NULL, &cli_run }, { NULL, &cli_acquire }, { NULL, &cli_extend }, { NULL, &cli_update }, { NULL, &cli_release },
 		{ "Look:", &cli_get }, { NULL, &cli_ls }, { NULL, &cli_wait }, { NULL, &cli_waiters }, { NULL, &cli_status },
-		{ "Operate a cluster:", &cli_break }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
+		{ "Operate a cluster:", &cli_cluster }, { NULL, &cli_break }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
 	};
 	fputs(overview, stdout);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "fact.h"
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -11,8 +12,9 @@
 static const char status_help[] =
 	"usage: pawl status [--all] [--watch] [--interval DURATION]\n"
 	"\n"
-	"Shows how the first node that answers does: whether it votes or what it waits for, the cluster's masters and its\n"
-	"links to them, and what it holds.\n"
+	"Shows how the first node that answers does: whether it votes, whom it follows or what it waits for, the cluster's\n"
+	"nodes as it sees them, how far behind they are, what it holds, and what to do next. pawl cluster show asks all nodes\n"
+	"and puts together what they say.\n"
 	"\n"
 	"  --all                ask every node of --endpoints, a line each\n"
 	"  --watch              again and again, until interrupted (with --json: one object a line)\n"
@@ -23,70 +25,95 @@ static const char status_help[] =
 	"Example:\n"
 	"  pawl status --all --endpoints a:7117,b:7117,c:7117\n";
 
-/* ---- fields of the tree ---- */
-
-static const char *text_of(const struct pawl_value *map, const char *name) {
-	const struct pawl_value *v = pawl_value_get(map, name);
-	return v && (v->kind == PAWL_TEXT || v->kind == PAWL_BYTES) ? v->bytes.data : "";
-}
-
-static int64_t int_of(const struct pawl_value *map, const char *name) {
-	const struct pawl_value *v = pawl_value_get(map, name);
-	return v && v->kind == PAWL_INT ? v->integer : 0;
-}
-
-static bool bool_of(const struct pawl_value *map, const char *name) {
-	const struct pawl_value *v = pawl_value_get(map, name);
-	return v && v->kind == PAWL_BOOL && v->boolean;
-}
-
 /* ---- one node at length ---- */
 
 static void print_state(const struct pawl_value *tree) {
-	const char *waits_for = text_of(tree, "waits_for");
-	int64_t left_ms = int_of(tree, "left_ms");
+	const char *waits_for = fact_text(tree, "waits_for");
+	int64_t left_ms = fact_int(tree, "left_ms", 0);
 	if (*waits_for && left_ms > 0) {
-		output_field("state", "%s, waits for %s, %s left", text_of(tree, "state"), waits_for, output_duration(left_ms));
+		output_field("state", "%s, waits for %s, %s left", fact_text(tree, "state"), waits_for, output_duration(left_ms));
 	} else if (*waits_for) {
-		output_field("state", "%s, waits for %s", text_of(tree, "state"), waits_for);
+		output_field("state", "%s, waits for %s", fact_text(tree, "state"), waits_for);
 	} else {
-		output_field("state", "%s", text_of(tree, "state"));
+		output_field("state", "%s", fact_text(tree, "state"));
 	}
 }
 
-static void print_peers(const struct pawl_value *tree) {
-	const struct pawl_value *peers = pawl_value_get(tree, "peers");
-	if (!peers || peers->kind != PAWL_ARRAY || peers->count == 0) {
+/* A replica: whom it follows, and how old what it shows may be. */
+static void print_following(const struct view_node *self) {
+	if (self->catching_up) {
+		output_field("follows", "%s; a snapshot is arriving, %" PRId64 " records so far", self->following, self->snapshot_done);
+	} else if (*self->following && self->age_ms != VIEW_UNKNOWN) {
+		output_field("follows", "%s, at most %s old", self->following, output_duration(self->age_ms));
+	} else if (*self->following) {
+		output_field("follows", "%s, since a moment ago", self->following);
+	} else {
+		output_field("follows", "nobody: no master is linked with a majority");
+	}
+}
+
+static void print_change(const struct view_change *c) {
+	if (*c->step && c->total > 0) {
+		output_field("change", "to epoch %" PRId64 ": %s, %" PRId64 " of %" PRId64, c->epoch, c->step, c->done, c->total);
+	} else if (*c->step) {
+		output_field("change", "to epoch %" PRId64 ": %s", c->epoch, c->step);
+	}
+}
+
+static const char *link_of(const struct view_node *n) {
+	return n->self ? "self" : n->stranger ? "STRANGER" : n->linked ? "up" : "DOWN";
+}
+
+static void print_peers(const struct view *v) {
+	if (v->count == 0) {
 		return;
 	}
-	printf("\n%-16s %-8s %-24s %-8s %-7s %s\n", "NODE", "ROLE", "ADDRESS", "LINK", "VOTES", "ROUND TRIP");
-	for (size_t i = 0; i < peers->count; i++) {
-		const struct pawl_value *p = &peers->items[i];
-		bool self = bool_of(p, "self"), linked = bool_of(p, "linked");
-		printf("%-16s %-8s %-24s %-8s %-7s ", text_of(p, "node"), text_of(p, "role"), text_of(p, "address"),
-			self ? "self" : linked ? "up" : "DOWN", bool_of(p, "voting") ? "yes" : "no");
-		if (self || !linked) {
+	printf("\n%-16s %-8s %-24s %-8s %-7s %-9s %s\n", "NODE", "ROLE", "ADDRESS", "LINK", "VOTES", "BEHIND", "ROUND TRIP");
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		char lag[24] = "-";
+		if (n->lag != VIEW_UNKNOWN) {
+			snprintf(lag, sizeof lag, "%" PRId64, n->lag);
+		}
+		printf("%-16s %-8s %-24s %-8s %-7s %-9s ", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-", link_of(n),
+			n->voting ? "yes" : n->replica ? "-" : "no", lag);
+		if (n->self || !n->linked || n->round_trip_us == 0) {
 			printf("-\n");
 		} else {
-			printf("%.2fms\n", (double)int_of(p, "round_trip_us") / 1000);
+			printf("%.2fms\n", (double)n->round_trip_us / 1000);
 		}
 	}
 }
 
+static void say_line(void *ctx, const char *sentence) {
+	bool *any = ctx;
+	printf("%s  - %s\n", *any ? "" : "\nWhat to do:\n", sentence);
+	*any = true;
+}
+
 static void print_status(const struct pawl_result *result) {
 	const struct pawl_value *tree = result->tree;
-	output_field("node", "%s (%s), pawl %s, up %s", text_of(tree, "node"), text_of(tree, "role"), text_of(tree, "version"),
-		output_duration(int_of(tree, "uptime_ms")));
+	struct view v;
+	view_read(&v, tree);
+	const struct view_node *self = view_find(&v, v.node);
+	output_field("node", "%s (%s), pawl %s, up %s", v.node, *v.role ? v.role : "-", fact_text(tree, "version"),
+		output_duration(fact_int(tree, "uptime_ms", 0)));
 	output_field("at", "%s", result->endpoint);
 	print_state(tree);
-	output_field("cluster", "%s, epoch %" PRId64 "%s", *text_of(tree, "cluster") ? text_of(tree, "cluster") : "-",
-		int_of(tree, "epoch"), bool_of(tree, "complete") ? "" : bool_of(tree, "settled") ? ", not complete" : ", NOT SETTLED");
-	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", int_of(tree, "voting"), int_of(tree, "quorum"));
-	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", int_of(tree, "held"),
-		int_of(tree, "promises"), int_of(tree, "waiters"));
-	output_field("memory", "%.1f MiB", (double)int_of(tree, "memory_bytes") / 1048576);
-	output_field("longest", "a lease may last %s", output_duration(int_of(tree, "max_lease_ms")));
-	print_peers(tree);
+	if (self && self->replica) {
+		print_following(self);
+	}
+	output_field("cluster", "%s, epoch %" PRId64 "%s", *v.cluster ? v.cluster : "-", v.epoch,
+		v.complete ? "" : v.settled ? ", not complete" : ", NOT SETTLED");
+	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", v.voting, v.quorum);
+	print_change(&v.change);
+	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", fact_int(tree, "held", 0),
+		fact_int(tree, "promises", 0), fact_int(tree, "waiters", 0));
+	output_field("memory", "%.1f MiB", (double)fact_int(tree, "memory_bytes", 0) / 1048576);
+	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
+	print_peers(&v);
+	bool any = false;
+	advice_give(&v, say_line, &any);
 }
 
 /* ---- every node in a line ---- */
@@ -98,8 +125,8 @@ static void print_line(const char *endpoint, const struct pawl_result *result) {
 	}
 	const struct pawl_value *tree = result->tree;
 	printf("%-28s %-16s %-8s %-13s %5" PRId64 " %3" PRId64 "/%-3" PRId64 " %9" PRId64 " %8" PRId64 " %9s\n", endpoint,
-		text_of(tree, "node"), text_of(tree, "role"), text_of(tree, "state"), int_of(tree, "epoch"), int_of(tree, "voting"),
-		int_of(tree, "quorum"), int_of(tree, "held"), int_of(tree, "waiters"), output_duration(int_of(tree, "uptime_ms")));
+		fact_text(tree, "node"), fact_text(tree, "role"), fact_text(tree, "state"), fact_int(tree, "epoch", 0), fact_int(tree, "voting", 0),
+		fact_int(tree, "quorum", 0), fact_int(tree, "held", 0), fact_int(tree, "waiters", 0), output_duration(fact_int(tree, "uptime_ms", 0)));
 }
 
 static json_t *line_json(const char *endpoint, const struct pawl_result *result) {

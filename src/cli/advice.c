@@ -1,0 +1,184 @@
+/* What an operator should do next, from what a node's status shows. Each sentence says what is wrong, then the remedy. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "view.h"
+
+#define SENTENCE_MAX 512
+#define LAG_MANY 100000  /* entries: several seconds of a busy cluster */
+#define AGE_LONG_MS 2000 /* an echo comes every few milliseconds */
+
+const struct view_node *view_find(const struct view *v, const char *name) {
+	for (size_t i = 0; i < v->count; i++) {
+		if (strcmp(v->nodes[i].name, name) == 0) {
+			return &v->nodes[i];
+		}
+	}
+	return NULL;
+}
+
+size_t view_masters(const struct view *v) {
+	size_t masters = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		masters += v->nodes[i].master;
+	}
+	return masters;
+}
+
+static bool present(const struct view_node *n) {
+	return n->self || n->linked;
+}
+
+const struct view_node *view_candidate(const struct view *v) {
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		if (n->replica && present(n) && !n->stranger && !n->catching_up && n->lag < LAG_MANY) {
+			return n;
+		}
+	}
+	return NULL;
+}
+
+struct adviser {
+	const struct view *v;
+	advice_say *say;
+	void *ctx;
+};
+
+static void advise(const struct adviser *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void advise(const struct adviser *a, const char *format, ...) {
+	char text[SENTENCE_MAX];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	a->say(a->ctx, text);
+}
+
+static bool inside(const struct view *v) {
+	return v->epoch > 0 && view_masters(v) > 0;
+}
+
+/* ---- the cluster as a whole ---- */
+
+static void advise_majority(const struct adviser *a) {
+	const struct view *v = a->v;
+	if (v->voting >= v->quorum) {
+		return;
+	}
+	advise(a, "nothing is granted: %" PRId64 " of the %" PRId64 " masters that are needed vote, as far as %s sees. Start those that are "
+		"down; if a majority of the machines is lost for good, read: pawl cluster force --help", v->voting, v->quorum, v->node);
+}
+
+static void advise_change(const struct adviser *a) {
+	const struct view *v = a->v;
+	if (*v->change.step) {
+		advise(a, "a change to epoch %" PRId64 " is under way at %s (%s): wait for it", v->change.epoch, v->node, v->change.step);
+	}
+}
+
+/* ---- node by node ---- */
+
+static void advise_stranger(const struct adviser *a, const struct view_node *n) {
+	advise(a, "%s answers with a new identity: its state file was lost, or it is another machine under that name. If it is meant "
+		"to be %s, give it its place again: pawl cluster replace %s %s", n->name, n->name, n->name, n->name);
+}
+
+static void advise_absent_master(const struct adviser *a, const struct view_node *n) {
+	const struct view_node *candidate = view_candidate(a->v);
+	if (candidate) {
+		advise(a, "%s does not answer: restart it, or replace it: pawl cluster replace %s %s", n->name, n->name, candidate->name);
+	} else {
+		advise(a, "%s does not answer: restart it, or replace it: pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace "
+			"%s NEW", n->name, n->name);
+	}
+}
+
+static void advise_absent(const struct adviser *a, const struct view_node *n) {
+	if (n->master) {
+		advise_absent_master(a, n);
+	} else {
+		advise(a, "%s, a replica, does not answer: restart it, or take it out: pawl cluster remove %s", n->name, n->name);
+	}
+}
+
+/* A master that is there and does not vote. */
+static void advise_silent_vote(const struct adviser *a, const struct view_node *n) {
+	if (strcmp(n->state, "drained") == 0) {
+		advise(a, "%s was drained and does not vote: stop and start it", n->name);
+	} else if (n->left_ms > 0) {
+		advise(a, "%s does not vote yet (%s): wait, %" PRId64 " s at most", n->name, n->state, (n->left_ms + 999) / 1000);
+	} else if (*n->state && *n->waits_for) {
+		advise(a, "%s does not vote yet (%s): it waits for %s", n->name, n->state, n->waits_for);
+	} else if (n->other_epoch) {
+		advise(a, "%s has not adopted epoch %" PRId64 " yet: wait; if it stays so, read its log", n->name, a->v->epoch);
+	} else {
+		advise(a, "%s does not vote yet: wait; if it stays so, read its log", n->name);
+	}
+}
+
+static void advise_replica(const struct adviser *a, const struct view_node *n) {
+	if (n->catching_up) {
+		advise(a, "%s is fetching a snapshot (%" PRId64 " records so far): wait before you promote it", n->name, n->snapshot_done);
+	} else if (n->lag >= LAG_MANY) {
+		advise(a, "%s is behind by %" PRId64 " changes: is its machine or the network to it too slow?", n->name, n->lag);
+	} else if (n->age_ms > AGE_LONG_MS) {
+		advise(a, "%s shows what was so %" PRId64 " s ago: is the master that it follows (%s) linked with a majority?", n->name,
+			n->age_ms / 1000, *n->following ? n->following : "none");
+	} else if (n->other_epoch) {
+		advise(a, "%s has not adopted epoch %" PRId64 " yet: wait; if it stays so, read its log", n->name, a->v->epoch);
+	}
+}
+
+static void advise_node(const struct adviser *a, const struct view_node *n) {
+	if (!n->master && !n->replica) {
+		if (!n->self && inside(a->v) && present(n)) {
+			advise(a, "%s is there and not in the cluster: add it, if it is meant to be: pawl cluster add-replica %s HOST:PORT", n->name,
+				n->name);
+		}
+	} else if (n->stranger) {
+		advise_stranger(a, n);
+	} else if (!present(n)) {
+		advise_absent(a, n);
+	} else if (n->master && !n->voting) {
+		advise_silent_vote(a, n);
+	} else if (n->replica) {
+		advise_replica(a, n);
+	}
+}
+
+static void advise_outsider(const struct adviser *a) {
+	const struct view *v = a->v;
+	const struct view_node *self = view_find(v, v->node);
+	if (v->epoch > 0 && self && !self->master && !self->replica) {
+		advise(a, "%s is not in the cluster any more: stop it; or add it again at one of the others: pawl cluster add-replica %s "
+			"HOST:PORT", v->node, v->node);
+	} else if (v->epoch == 0) {
+		advise(a, "%s is in no cluster yet: start all the initial masters; or, if it is to join a cluster that runs, ask one of that: "
+			"pawl cluster add-replica %s HOST:PORT", v->node, v->node);
+	}
+}
+
+static void advise_number(const struct adviser *a) {
+	size_t masters = view_masters(a->v);
+	if (masters > 1 && masters % 2 == 0 && a->v->complete) {
+		advise(a, "%zu masters bear the loss of no more than %zu would: promote a replica, or demote a master", masters, masters - 1);
+	}
+}
+
+void advice_give(const struct view *v, advice_say *say, void *ctx) {
+	const struct adviser a = { v, say, ctx };
+	if (inside(v)) {
+		advise_majority(&a);
+	}
+	advise_outsider(&a);
+	for (size_t i = 0; i < v->count && inside(v); i++) {
+		advise_node(&a, &v->nodes[i]);
+	}
+	advise_change(&a);
+	if (inside(v)) {
+		advise_number(&a);
+	}
+}

@@ -1,0 +1,247 @@
+/* Changing the cluster: one request that may take long, and meanwhile the same node's status again and again. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "fact.h"
+#include "output.h"
+#include "progress.h"
+
+#define PAUSE_MS 200        /* between two looks at the progress */
+#define ASK_TIMEOUT_MS 5000 /* no node answers for so long: it is said */
+
+struct changing {
+	const struct cli_command_line *line;
+	const struct cluster_wanted *wanted;
+	struct pawl *client;
+	struct progress progress;
+	struct pawl_call *call;
+	struct pawl_result *result; /* of the change; NULL: under way */
+	bool asking;                /* a status is under way */
+	int silent;                 /* why the last one had no answer; 0: it had */
+	char endpoint[320];         /* who coordinates, as far as is known */
+	bool moved;                 /* ... since another one did not answer any more: what that began may go on */
+	int64_t epoch_before;
+};
+
+/* ---- while it is under way ---- */
+
+static void on_changed(struct pawl_result *take_result, void *arg) {
+	struct changing *c = arg;
+	c->result = take_result;
+	c->call = NULL;
+}
+
+static void note_endpoint(struct changing *c, const char *endpoint) {
+	if (*c->endpoint && strcmp(c->endpoint, endpoint) != 0) {
+		c->moved = true;
+		progress_say(&c->progress, "%s does not answer any more: asked %s to go on", c->endpoint, endpoint);
+	}
+	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
+}
+
+static void on_status(struct pawl_result *take_result, void *arg) {
+	struct changing *c = arg;
+	c->asking = false;
+	c->silent = take_result->tree ? 0 : take_result->error;
+	if (!take_result->error && !c->result) {
+		struct view v;
+		view_read(&v, take_result->tree);
+		note_endpoint(c, take_result->endpoint);
+		if (*v.change.step) {
+			progress_step(&c->progress, v.change.step, v.change.done, v.change.total);
+		}
+	}
+	pawl_result_free(take_result);
+}
+
+static void must(int error) {
+	if (error) {
+		fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
+		exit(error == PAWL_EINVAL || error == PAWL_ETOOLARGE ? CLI_USAGE : CLI_REFUSED);
+	}
+}
+
+static void ask_status(struct changing *c) {
+	const struct pawl_request request = { .method = PAWL_STATUS,
+		.timeout_ms = c->line->timeout_ms ? c->line->timeout_ms : ASK_TIMEOUT_MS };
+	must(pawl_start(c->client, &request, on_status, c, NULL));
+	c->asking = true;
+}
+
+static void start(struct changing *c) {
+	const struct pawl_request request = { .method = PAWL_CHANGE, .change = &c->wanted->change, .wait_ms = c->wanted->wait_ms };
+	c->result = NULL;
+	c->silent = 0;
+	must(pawl_start(c->client, &request, on_changed, c, &c->call));
+}
+
+/* Until there is an outcome, or nobody answers any more. */
+static void follow(struct changing *c) {
+	while (!c->result && !c->silent) {
+		if (!c->asking) {
+			ask_status(c);
+		}
+		must(pawl_poll(c->client, 1000));
+		if (!c->result && !c->silent && !c->asking) {
+			must(pawl_poll(c->client, PAUSE_MS));
+		}
+	}
+	progress_end(&c->progress);
+}
+
+/* What the coordinator that died has begun may still be going on at another node, or not be over everywhere. */
+static bool worth_repeating(const struct changing *c) {
+	return c->moved && c->result && (c->result->error == PAWL_EBUSY || c->result->error == PAWL_EUNSETTLED);
+}
+
+static void run(struct changing *c, int64_t patience_ms) {
+	start(c);
+	follow(c);
+	while (worth_repeating(c) && patience_ms > 0) {
+		progress_step(&c->progress, "waits for what was begun", 0, 0);
+		pawl_result_free(c->result);
+		c->result = NULL;
+		must(pawl_poll(c->client, 1000));
+		patience_ms -= 1000;
+		start(c);
+		follow(c);
+	}
+}
+
+/* ---- what came of it ---- */
+
+static int tell_silence(struct changing *c) {
+	char text[512];
+	bool forced = c->wanted->change.kind == PAWL_FORCE;
+	snprintf(text, sizeof text, "no node answers any more (%s). The change may have been made, or may still be: when a node answers "
+		"give the same command again%s", pawl_error_message(c->silent), forced ? " at the same node" : "; it changes nothing where it is made already");
+	const struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text, .endpoint = "", .field = "", .entry = { 0 } };
+	return cli_fail(c->line, &none, "cluster", c->wanted->verb);
+}
+
+static void say_advice(void *ctx, const char *sentence) {
+	progress_say(ctx, "next: %s", sentence);
+}
+
+static void tell_names(struct progress *p, const char *what, const char *const *names, size_t count) {
+	char text[1024] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < count && used < sizeof text; i++) {
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", names[i]);
+	}
+	if (count) {
+		progress_say(p, "%s: %s", what, text);
+	}
+}
+
+/* Who votes now, and what is left to be done. */
+static void tell_view(struct changing *c) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	struct pawl_result *status = cli_call(c->client, &request);
+	const char *voting[VIEW_NODES_MAX];
+	size_t count = 0;
+	if (!status->error) {
+		struct view v;
+		view_read(&v, status->tree);
+		for (size_t i = 0; i < v.count; i++) {
+			if (v.nodes[i].master && v.nodes[i].voting) {
+				voting[count++] = v.nodes[i].name;
+			}
+		}
+		tell_names(&c->progress, "vote", voting, count);
+		tell_names(&c->progress, "do not vote yet", c->result->missing, c->result->missing_count);
+		advice_give(&v, say_advice, &c->progress);
+	}
+	pawl_result_free(status);
+}
+
+static int tell_success(struct changing *c) {
+	const struct pawl_result *r = c->result;
+	bool nothing = (int64_t)r->epoch == c->epoch_before;
+	if (c->line->json) {
+		json_t *object = output_json_tree(r->tree);
+		output_json_set(object, "changed", json_boolean(!nothing));
+		output_json(object);
+	} else {
+		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s", nothing ? "nothing to do" : "done", r->epoch,
+			r->complete ? "complete" : r->settled ? "settled, not complete" : "NOT SETTLED: too few of its masters vote");
+		if (*r->warning) {
+			progress_say(&c->progress, "warning: %s", r->warning);
+		}
+		tell_view(c);
+	}
+	return r->settled ? CLI_DONE : CLI_UNREACHABLE;
+}
+
+static int tell(struct changing *c) {
+	if (!c->result) {
+		return tell_silence(c);
+	}
+	return c->result->error ? cli_fail(c->line, c->result, "cluster", c->wanted->verb) : tell_success(c);
+}
+
+/* ---- before ---- */
+
+static void list_masters(FILE *to, const struct view *v) {
+	const char *between = "";
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		if (n->master && !n->self) {
+			fprintf(to, "%s%s%s", between, n->name, n->linked ? " (WHICH ANSWERS)" : "");
+			between = ", ";
+		}
+	}
+	fputs(*between ? "" : "(none)", to);
+}
+
+static void explain_force(const struct view *v) {
+	FILE *to = stderr;
+	fprintf(to, "pawl cluster force starts the cluster '%s' over, with %s as its only master.\n\n", v->cluster, v->node);
+	fputs("  The other masters must be dead, now and for ever: ", to);
+	list_masters(to, v);
+	fputs(".\n  If one of them still runs, or comes back with its state, two holders of one lock are possible.\n", to);
+	fprintf(to, "  Locks that %s does not know of are lost, and values that were written last.\n", v->node);
+	fprintf(to, "  Nothing is granted until every lease that may be believed has ended: about %s, or more if the longest lease was\n"
+		"  longer before. Fencing tokens go on above all that were given.\n"
+		"  The other nodes have to be added again, with empty state directories.\n\n", output_duration(v->max_lease_ms));
+}
+
+/* True: go on. */
+static bool prepare(struct changing *c, int *out_status) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	struct pawl_result *status = cli_call(c->client, &request);
+	bool force = c->wanted->change.kind == PAWL_FORCE, good = !status->error;
+	struct view v;
+	view_read(&v, status->tree);
+	if (!good) {
+		*out_status = cli_fail(c->line, status, "cluster", c->wanted->verb);
+	} else {
+		c->epoch_before = v.epoch;
+		note_endpoint(c, status->endpoint);
+		progress_say(&c->progress, "asked %s at %s: epoch %" PRId64 ", %" PRId64 " of %zu masters vote", v.node, status->endpoint, v.epoch,
+			v.voting, view_masters(&v));
+	}
+	if (good && force) {
+		explain_force(&v);
+	}
+	pawl_result_free(status);
+	if (good && force && !c->wanted->yes) {
+		cli_misuse(c->line, "nothing was done: say --yes if all of this is so");
+	}
+	return good;
+}
+
+int cluster_change(const struct cli_command_line *line, const struct cluster_wanted *wanted) {
+	struct changing c = { .line = line, .wanted = wanted, .client = cli_connect(line) };
+	int status;
+	progress_init(&c.progress, line->json ? NULL : stdout);
+	if (prepare(&c, &status)) {
+		run(&c, wanted->wait_ms);
+		status = tell(&c);
+	}
+	pawl_free(c.client); /* what is under way ends, with its callback: `result` may be set only now */
+	pawl_result_free(c.result);
+	return status;
+}

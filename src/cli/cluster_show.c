@@ -1,0 +1,232 @@
+/* pawl cluster show: every node of --endpoints is asked at the same time, and what they say is put together. */
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "fact.h"
+#include "output.h"
+
+#define ASKED_MAX 32
+#define ASK_TIMEOUT_MS 2000
+
+struct asked {
+	char *endpoint;
+	struct pawl *client; /* talks to this endpoint only */
+	struct pawl_result *result;
+	struct show *show;
+};
+
+struct show {
+	const struct cli_command_line *line;
+	char *list; /* what the endpoints' texts point into */
+	struct event_base *base;
+	struct asked asked[ASKED_MAX];
+	size_t count, waiting;
+};
+
+/* ---- asking ---- */
+
+static void on_status(struct pawl_result *take_result, void *arg) {
+	struct asked *a = arg;
+	a->result = take_result;
+	a->show->waiting--;
+	if (a->show->waiting == 0) {
+		event_base_loopbreak(a->show->base);
+	}
+}
+
+static void ask(struct show *s, char *endpoint) {
+	struct cli_command_line one = *s->line;
+	one.endpoints = endpoint;
+	struct asked *a = &s->asked[s->count];
+	*a = (struct asked){ .endpoint = endpoint, .client = cli_connect_on(&one, s->base), .show = s };
+	const struct pawl_request request = { .method = PAWL_STATUS,
+		.timeout_ms = s->line->timeout_ms ? s->line->timeout_ms : ASK_TIMEOUT_MS };
+	if (pawl_start(a->client, &request, on_status, a, NULL) == 0) {
+		s->waiting++;
+	}
+	s->count++;
+}
+
+static bool ask_all(struct show *s) {
+	s->list = strdup(s->line->endpoints);
+	s->base = event_base_new();
+	if (!s->list || !s->base) {
+		fputs("pawl: out of memory\n", stderr);
+		return false;
+	}
+	char *rest = s->list;
+	while (rest && s->count < ASKED_MAX) {
+		ask(s, strsep(&rest, ","));
+	}
+	while (s->waiting > 0 && event_base_dispatch(s->base) == 0) {
+	}
+	return true;
+}
+
+static void show_done(struct show *s) {
+	for (size_t i = 0; i < s->count; i++) {
+		pawl_free(s->asked[i].client);
+		pawl_result_free(s->asked[i].result);
+	}
+	if (s->base) {
+		event_base_free(s->base);
+	}
+	free(s->list);
+}
+
+/* ---- putting together ---- */
+
+static const struct pawl_value *answer(const struct asked *a) {
+	return a->result && !a->result->error ? a->result->tree : NULL;
+}
+
+/* The newest epoch counts; of those that know it, one that sees more votes, and then one that coordinates a change. */
+static bool knows_more(const struct pawl_value *a, const struct pawl_value *b) {
+	const char *const facts[] = { "epoch", "voting" };
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+		int64_t left = fact_int(a, facts[i], 0), right = fact_int(b, facts[i], 0);
+		if (left != right) {
+			return left > right;
+		}
+	}
+	return *fact_text(pawl_value_get(a, "change"), "step") && !*fact_text(pawl_value_get(b, "change"), "step");
+}
+
+static const struct asked *best(const struct show *s) {
+	const struct asked *found = NULL;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct pawl_value *tree = answer(&s->asked[i]);
+		if (tree && (!found || knows_more(tree, answer(found)))) {
+			found = &s->asked[i];
+		}
+	}
+	return found;
+}
+
+/* ---- telling ---- */
+
+static const char *behind(const struct view_node *n) {
+	static char text[64];
+	if (n->catching_up) {
+		snprintf(text, sizeof text, "%" PRId64 " copied", n->snapshot_done);
+	} else if (n->lag != VIEW_UNKNOWN) {
+		snprintf(text, sizeof text, "%" PRId64, n->lag);
+	} else {
+		return "-";
+	}
+	return text;
+}
+
+static const char *state_of(const struct view_node *n) {
+	if (*n->state) {
+		return n->state;
+	}
+	return n->stranger ? "STRANGER" : n->voting ? "voting" : n->self || n->linked ? "up" : "DOWN";
+}
+
+static void print_nodes(const struct view *v) {
+	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", "NODE", "ROLE", "ADDRESS", "STATE", "VOTES", "BEHIND", "AGE", "FOLLOWS");
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_node *n = &v->nodes[i];
+		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-",
+			state_of(n), n->voting ? "yes" : n->master ? "NO" : "-", behind(n),
+			n->age_ms == VIEW_UNKNOWN ? "-" : output_duration(n->age_ms), *n->following ? n->following : "-");
+	}
+}
+
+static void say_line(void *ctx, const char *sentence) {
+	bool *any = ctx;
+	printf("%s  - %s\n", *any ? "" : "\nWhat to do:\n", sentence);
+	*any = true;
+}
+
+static void print_timing(const struct pawl_value *tree) {
+	static const struct {
+		const char *label, *name;
+	} rows[] = { { "max lease", "max_lease_ms" }, { "request", "request_timeout_ms" }, { "promise", "promise_timeout_ms" } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int64_t ms = fact_int(tree, rows[i].name, 0);
+		if (ms > 0) {
+			output_field_duration(rows[i].label, ms);
+		}
+	}
+	int64_t ppm = fact_int(tree, "clock_drift_ppm", VIEW_UNKNOWN);
+	if (ppm != VIEW_UNKNOWN) {
+		output_field("drift", "%g%%", (double)ppm / 10000);
+	}
+}
+
+static void print_view(const struct show *s, const struct asked *from, const struct view *v) {
+	output_field("cluster", "%s, epoch %" PRId64 ", %s", *v->cluster ? v->cluster : "-", v->epoch,
+		v->complete ? "complete" : v->settled ? "settled, not complete" : "NOT SETTLED");
+	output_field("as seen by", "%s at %s", v->node, from->endpoint);
+	output_field("votes", "%" PRId64 " of %zu masters vote, %" PRId64 " are needed", v->voting, view_masters(v), v->quorum);
+	print_timing(answer(from));
+	if (*v->change.step) {
+		output_field("change", "to epoch %" PRId64 ": %s", v->change.epoch, v->change.step);
+	}
+	print_nodes(v);
+	bool any = false;
+	advice_give(v, say_line, &any);
+	for (size_t i = 0; i < s->count; i++) {
+		if (!answer(&s->asked[i])) {
+			const struct pawl_result *r = s->asked[i].result;
+			char text[512];
+			snprintf(text, sizeof text, "nobody answers at %s: %s", s->asked[i].endpoint, r ? r->message : pawl_error_message(PAWL_ENOMEM));
+			say_line(&any, text);
+		}
+	}
+}
+
+static void add_sentence(void *ctx, const char *sentence) {
+	json_array_append_new(ctx, json_string(sentence));
+}
+
+static void print_json(const struct show *s, const struct asked *from, const struct view *v) {
+	json_t *object = output_json_tree(answer(from)), *advice = json_array(), *nodes = json_array();
+	for (size_t i = 0; i < s->count; i++) {
+		const struct asked *a = &s->asked[i];
+		json_t *node = output_json_tree(answer(a));
+		output_json_bytes(node, "endpoint", pawl_str(a->endpoint));
+		if (!answer(a)) {
+			output_json_bytes(node, "error", pawl_str(pawl_error_code(a->result ? a->result->error : PAWL_ENOMEM)));
+		}
+		json_array_append_new(nodes, node);
+	}
+	advice_give(v, add_sentence, advice);
+	output_json_set(object, "nodes", nodes);
+	output_json_set(object, "advice", advice);
+	output_json(object);
+}
+
+static int tell(const struct show *s) {
+	const struct asked *from = best(s);
+	if (!from) {
+		const struct pawl_result *last = s->count ? s->asked[s->count - 1].result : NULL;
+		const struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = last ? last->message : "", .endpoint = "", .field = "" };
+		return cli_fail(s->line, &none, "cluster", "show");
+	}
+	struct view v;
+	view_read(&v, answer(from));
+	for (size_t i = 0; i < s->count; i++) {
+		if (answer(&s->asked[i])) {
+			view_add(&v, answer(&s->asked[i]));
+		}
+	}
+	if (s->line->json) {
+		print_json(s, from, &v);
+	} else {
+		print_view(s, from, &v);
+	}
+	return CLI_DONE;
+}
+
+int cluster_show(const struct cli_command_line *line) {
+	struct show s = { .line = line };
+	int status = ask_all(&s) ? tell(&s) : CLI_REFUSED;
+	show_done(&s);
+	return status;
+}
