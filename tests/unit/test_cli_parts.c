@@ -1,6 +1,9 @@
-/* Durations, numbers and histograms of the command. */
-#include "cli.h"
+/* Durations, numbers, lists of nodes, histograms, progress and advice of the command. */
+#include <string.h>
+
+#include "cluster.h"
 #include "histogram.h"
+#include "progress.h"
 #include "unit.h"
 
 static void durations_have_units_and_fit(void **state) {
@@ -61,12 +64,197 @@ static void extreme_durations_have_a_bucket(void **state) {
 	assert_true(histogram_quantile(&h, 1.0) == INT64_MAX);
 }
 
+/* ---- pawl cluster ---- */
+
+static void lists_of_nodes_have_names_and_perhaps_addresses(void **state) {
+	(void)state;
+	char masters[] = "a,b=b.example:7118,c=[::1]:7118", replicas[] = "d";
+	struct pawl_change_node nodes[PAWL_CHANGE_NODES_MAX];
+	size_t count = 0;
+	assert_null(cluster_nodes_parse(masters, true, nodes, &count));
+	assert_null(cluster_nodes_parse(replicas, false, nodes, &count));
+	assert_int_equal(count, 4);
+	assert_string_equal(nodes[0].name, "a");
+	assert_null(nodes[0].address);
+	assert_string_equal(nodes[1].address, "b.example:7118");
+	assert_string_equal(nodes[2].address, "[::1]:7118");
+	assert_true(nodes[2].master && !nodes[3].master);
+}
+
+static void lists_of_nodes_with_mistakes_are_refused(void **state) {
+	(void)state;
+	static const char *const bad[] = { "", "a,", ",a", "a,a", "a=b", "=b:1", "a,b=x:1,a=y:1" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char text[32];
+		snprintf(text, sizeof text, "%s", bad[i]);
+		struct pawl_change_node nodes[PAWL_CHANGE_NODES_MAX];
+		size_t count = 0;
+		assert_non_null(cluster_nodes_parse(text, true, nodes, &count));
+	}
+	char many[4 * (PAWL_CHANGE_NODES_MAX + 1)] = "n0";
+	for (int i = 1; i <= PAWL_CHANGE_NODES_MAX; i++) {
+		size_t used = strlen(many);
+		snprintf(many + used, sizeof many - used, ",%d", i);
+	}
+	struct pawl_change_node nodes[PAWL_CHANGE_NODES_MAX];
+	size_t count = 0;
+	assert_non_null(cluster_nodes_parse(many, true, nodes, &count));
+	assert_int_equal(count, PAWL_CHANGE_NODES_MAX);
+}
+
+static void drifts_are_percent_or_parts_in_a_million(void **state) {
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t ppm;
+	} good[] = { { "1%", 10000 }, { "0.5%", 5000 }, { "0.05%", 500 }, { "200ppm", 200 }, { "0%", 0 }, { "100%", 1000000 } };
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		uint32_t ppm = 7;
+		assert_true(cluster_drift_parse(good[i].text, &ppm));
+		assert_int_equal(ppm, good[i].ppm);
+	}
+	static const char *const bad[] = { "", "1", "%", "1 %", "-1%", "1.%", ".5%", "0.00001%", "101%", "100.1%", "1.5ppm", "1000001ppm",
+		"99999999ppm", "1%%" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		uint32_t ppm = 7;
+		assert_false(cluster_drift_parse(bad[i], &ppm));
+		assert_int_equal(ppm, 7);
+	}
+}
+
+static void without_a_terminal_each_step_is_a_line_said_once(void **state) {
+	(void)state;
+	char text[256] = "";
+	FILE *to = fmemopen(text, sizeof text, "w");
+	assert_non_null(to);
+	struct progress p;
+	progress_init(&p, to);
+	progress_step(&p, "copies the table", 0, 100);
+	progress_step(&p, "copies the table", 50, 100);
+	progress_step(&p, "decides", 0, 0);
+	progress_say(&p, "done: epoch %d", 5);
+	progress_end(&p);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(text, "copies the table\ndecides\ndone: epoch 5\n");
+}
+
+/* ---- advice ---- */
+
+static struct view_node healthy(const char *name, bool master) {
+	return (struct view_node){ .name = name, .address = "", .role = master ? "master" : "replica", .master = master,
+		.replica = !master, .linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "", .waits_for = "",
+		.following = "", .version = "", .age_ms = VIEW_UNKNOWN };
+}
+
+/* Three masters a (which is asked), b, c and a replica d. */
+static struct view healthy_cluster(void) {
+	struct view v = { .node = "a", .role = "master", .cluster = "prod", .state = "voting", .epoch = 4, .quorum = 2, .voting = 3,
+		.settled = true, .complete = true, .change.step = "", .count = 4,
+		.nodes = { healthy("a", true), healthy("b", true), healthy("c", true), healthy("d", false) } };
+	v.nodes[0].self = true;
+	v.nodes[0].linked = false;
+	return v;
+}
+
+struct advised {
+	char text[2048];
+	size_t count;
+};
+
+static void keep_sentence(void *ctx, const char *sentence) {
+	struct advised *a = ctx;
+	size_t used = strlen(a->text);
+	snprintf(a->text + used, sizeof a->text - used, "%s\n", sentence);
+	a->count++;
+}
+
+static struct advised advised(const struct view *v) {
+	struct advised a = { .count = 0 };
+	advice_give(v, keep_sentence, &a);
+	return a;
+}
+
+static void a_healthy_cluster_needs_no_advice(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	assert_int_equal(advised(&v).count, 0);
+}
+
+static void a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[1].linked = v.nodes[1].voting = false;
+	v.voting = 2;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_string_equal(a.text, "b does not answer: restart it, or replace it: pawl cluster replace b d\n");
+	v.nodes[3].catching_up = true;
+	a = advised(&v);
+	assert_non_null(strstr(a.text, "pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace b NEW"));
+	assert_non_null(strstr(a.text, "d is fetching a snapshot"));
+}
+
+static void a_lost_majority_comes_first_and_names_force(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[1].linked = v.nodes[1].voting = v.nodes[2].linked = v.nodes[2].voting = false;
+	v.voting = 1;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 3);
+	assert_int_equal(strncmp(a.text, "nothing is granted: 1 of the 2", 30), 0);
+	assert_non_null(strstr(a.text, "pawl cluster force --help"));
+}
+
+static void a_master_that_lost_its_state_gets_its_own_place_again(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[2].stranger = true;
+	v.nodes[2].voting = false;
+	assert_non_null(strstr(advised(&v).text, "pawl cluster replace c c"));
+}
+
+static void a_recovering_master_is_waited_for_with_the_time_that_it_says(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[0].voting = false;
+	v.nodes[0].state = "recovering";
+	v.nodes[0].left_ms = 12300;
+	v.voting = 2;
+	assert_string_equal(advised(&v).text, "a does not vote yet (recovering): wait, 13 s at most\n");
+}
+
+static void an_outsider_is_told_how_it_gets_in(void **state) {
+	(void)state;
+	struct view v = { .node = "e", .role = "", .cluster = "", .state = "unconfigured", .change.step = "" };
+	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
+}
+
+static void an_even_number_of_masters_is_remarked_once_the_change_is_complete(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[3] = healthy("d", true);
+	assert_non_null(strstr(advised(&v).text, "4 masters bear the loss of no more than 3"));
+	v.complete = false;
+	assert_int_equal(advised(&v).count, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_have_units_and_fit),
 		cmocka_unit_test(numbers_are_decimal_without_sign),
 		cmocka_unit_test(quantiles_are_right_to_about_one_percent),
 		cmocka_unit_test(extreme_durations_have_a_bucket),
+		cmocka_unit_test(lists_of_nodes_have_names_and_perhaps_addresses),
+		cmocka_unit_test(lists_of_nodes_with_mistakes_are_refused),
+		cmocka_unit_test(drifts_are_percent_or_parts_in_a_million),
+		cmocka_unit_test(without_a_terminal_each_step_is_a_line_said_once),
+		cmocka_unit_test(a_healthy_cluster_needs_no_advice),
+		cmocka_unit_test(a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
+		cmocka_unit_test(a_lost_majority_comes_first_and_names_force),
+		cmocka_unit_test(a_master_that_lost_its_state_gets_its_own_place_again),
+		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
+		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
+		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
