@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""test_cluster_cli.py PAWLD PAWL: pawl cluster and pawl status, against scripted nodes that say what the tests want."""
+
+import os
+import pty
+import select
+import socket
+import threading
+
+import cli_fixture
+from cli_fixture import Case, finish, pawl
+from pawltest import PATIENCE, More, Unpacker, pack
+
+
+def peer(node, role="master", **more):
+    facts = dict(node=node, address=node + ".example:7118", role=role, linked=True, voting=role == "master", self=False,
+                 round_trip_us=250)
+    facts.update(more)
+    return facts
+
+
+def status(node="a", epoch=4, **more):
+    """Of one of the masters a, b, c with the replica d."""
+    peers = [peer("a"), peer("b"), peer("c"), peer("d", "replica", follows=True, position=97, lag=3)]
+    for p in peers:
+        if p["node"] == node:
+            p.update(self=True, linked=False)
+    facts = dict(node=node, role="master", version="9.9", cluster="prod", state="voting", waits_for="", left_ms=0, epoch=epoch,
+                 settled=True, complete=True, quorum=2, voting=3, held=7, promises=0, waiters=1, memory_bytes=1 << 20,
+                 uptime_ms=61000, max_lease_ms=60000, masters=["a", "b", "c"], replicas=["d"], peers=peers)
+    facts.update(more)
+    return facts
+
+
+def done(epoch=5, **more):
+    return dict(dict(epoch=epoch, settled=True, complete=True, missing=[]), **more)
+
+
+class Fails(Exception):
+    """The answer is this error."""
+
+    def __init__(self, code, message, **more):
+        super().__init__(code)
+        self.error = dict(code=code, message=message, **more)
+
+
+class Later(Exception):
+    """There is no answer; ScriptedNode.answer gives one."""
+
+
+class ScriptedNode:
+    """Answers status with `self.status`, and changes with what `change(method, params)` returns or raises."""
+
+    def __init__(self, folder, name):
+        self.name, self.path = name, os.path.join(folder, name)
+        self.endpoint = "unix:" + self.path
+        self.status, self.change = status(name), lambda method, params: done()
+        self.asked, self.held, self.connections, self.lock = [], [], [], threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.statuses = 0
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection = self.listener.accept()[0]
+            except OSError:
+                return
+            with self.lock:
+                self.connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        data = b""
+        while True:
+            try:
+                more = connection.recv(65536)
+                if not more:
+                    return
+                data += more
+                while True:
+                    unpacker = Unpacker(data)
+                    try:
+                        message = unpacker.value()
+                    except More:
+                        break
+                    data = data[unpacker.at:]
+                    self._take(connection, *message[1:])
+            except OSError:
+                return
+
+    def _take(self, connection, msgid, method, params):
+        if method == "ping":
+            self._send(connection, msgid, None, dict(version="9.9", node=self.name))
+            return
+        with self.lock:
+            if method == "status":
+                self.statuses += 1
+                answer = self.status
+            else:
+                self.asked.append((method, params[0]))
+            self.changed.notify_all()
+        if method == "status":
+            self._send(connection, msgid, None, answer)
+            return
+        try:
+            self._send(connection, msgid, None, self.change(method, params[0]))
+        except Fails as failure:
+            self._send(connection, msgid, failure.error, None)
+        except Later:
+            with self.lock:
+                self.held.append((connection, msgid))
+                self.changed.notify_all()
+
+    @staticmethod
+    def _send(connection, msgid, error, result):
+        connection.sendall(pack([1, msgid, error, result]))
+
+    def wait(self, condition):
+        with self.changed:
+            assert self.changed.wait_for(condition, PATIENCE)
+
+    def wait_seen(self):
+        """Until a status that was asked for from now on has been answered, and the next one is asked for."""
+        with self.lock:
+            before = self.statuses
+        self.wait(lambda: self.statuses >= before + 2)
+
+    def wait_held(self):
+        self.wait(lambda: self.held)
+
+    def answer(self, result):
+        with self.lock:
+            connection, msgid = self.held.pop()
+        self._send(connection, msgid, None, result)
+
+    def die(self):
+        self.listener.close()
+        os.unlink(self.path)
+        with self.lock:
+            for connection in self.connections:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+                connection.close()
+            self.connections.clear()
+
+
+def later(method, params):
+    raise Later
+
+
+class NodesCase(Case):
+    def node(self, name):
+        node = ScriptedNode(self.folder, name)
+        self.addCleanup(lambda: os.path.exists(node.path) and node.die())
+        return node
+
+    def setUp(self):
+        super().setUp()
+        self.a = self.node("a")
+        self.endpoints = self.a.endpoint
+
+    def pawl(self, *arguments):
+        return pawl(*arguments, endpoints=self.endpoints)
+
+    def begin(self, *arguments):
+        return self.start(*arguments, endpoints=self.endpoints)
+
+
+class Requests(NodesCase):
+    def test_each_change_is_asked_for_by_its_method_and_parameters(self):
+        rows = [("add-replica e e.example:7118", "add_replica", dict(name="e", address="e.example:7118")),
+                ("promote d", "promote", dict(name="d")),
+                ("demote b --anyway", "demote", dict(name="b", anyway=True)),
+                ("remove d", "remove", dict(name="d")),
+                ("replace b d", "replace", dict(old="b", new="d")),
+                ("set-nodes --masters a,e=e.example:1 --replicas d", "set_nodes",
+                 dict(masters=["a", "e=e.example:1"], replicas=["d"])),
+                ("set-nodes --masters a", "set_nodes", dict(masters=["a"], replicas=[])),
+                ("set-timing --max-lease 2m --clock-drift 0.5%", "set_timing", dict(max_lease_ms=120000, clock_drift_ppm=5000)),
+                ("set-timing --request-timeout 2s --promise-timeout 4s", "set_timing",
+                 dict(request_timeout_ms=2000, promise_timeout_ms=4000)),
+                ("force --yes", "force", dict(yes=True))]
+        for words, method, params in rows:
+            self.a.asked.clear()
+            self.succeeds(self.pawl("cluster", *words.split()))
+            self.assertEqual(self.a.asked, [("cluster_" + method, params)])
+
+    def test_the_end_says_epoch_and_who_votes(self):
+        run = self.succeeds(self.pawl("cluster", "promote", "d"))
+        self.assertIn("done: epoch 5, complete\n", run.out)
+        self.assertIn("vote: a, b, c\n", run.out)
+
+    def test_what_is_so_already_is_nothing_to_do(self):
+        self.a.change = lambda method, params: done(4)
+        self.assertIn("nothing to do: epoch 4", self.succeeds(self.pawl("cluster", "promote", "c")).out)
+
+    def test_who_is_missing_and_warnings_are_told(self):
+        self.a.change = lambda method, params: done(complete=False, missing=["d"], warning="one more loss stops it")
+        run = self.succeeds(self.pawl("cluster", "promote", "d"))
+        self.assertIn("epoch 5, settled, not complete", run.out)
+        self.assertIn("do not vote yet: d\n", run.out)
+        self.assertIn("warning: one more loss stops it", run.out)
+
+    def test_a_change_that_is_not_settled_is_status_3(self):
+        self.a.change = lambda method, params: done(settled=False, complete=False, missing=["b", "c"])
+        run = self.pawl("cluster", "promote", "d")
+        self.assertEqual(run.status, 3)
+        self.assertIn("NOT SETTLED", run.out)
+
+    def test_json_is_one_object_without_progress(self):
+        self.a.change = lambda method, params: done(complete=False, missing=["d"])
+        run = self.succeeds(self.pawl("cluster", "promote", "d", "--json"))
+        self.assertEqual(run.json, dict(epoch=5, settled=True, complete=False, missing=["d"], changed=True))
+        self.assertEqual(run.err, "")
+
+    def test_refusals_say_why_and_what_to_do(self):
+        rows = [("mismatch", "another change came first: epoch 5 is chosen", 1, "pawl cluster show"),
+                ("unsettled", "the change to epoch 4 is not complete: c does not vote yet", 1, "replace it"),
+                ("not_found", "there is no node x", 1, "pawl cluster show"),
+                ("no_quorum", "1 of 2 masters answered", 3, "silent"),
+                ("busy", "a change to epoch 5 is under way here", 1, "wait")]
+        for code, message, exit_status, remedy in rows:
+            def refuse(method, params, code=code, message=message):
+                raise Fails(code, message)
+            self.a.change = refuse
+            run = self.pawl("cluster", "promote", "x")
+            self.assertEqual(run.status, exit_status, code)
+            self.assertIn(message, run.err)
+            self.assertIn(remedy, run.err)
+            self.assertEqual(self.pawl("cluster", "promote", "x", "--json").json["error"]["code"], code)
+
+
+class Progress(NodesCase):
+    def test_each_step_is_a_line(self):
+        self.a.change = later
+        process = self.begin("cluster", "replace", "b", "d")
+        self.a.wait_held()
+        for step in ("copies what is held", "asks the masters"):
+            self.a.status = status("a", change=dict(step=step, done=10, total=100, epoch=5))
+            self.a.wait_seen()
+        self.a.answer(done())
+        run = self.succeeds(finish(process))
+        lines = run.out.splitlines()
+        self.assertIn("epoch 4", lines[0])
+        self.assertEqual(lines[1:3], ["copies what is held", "asks the masters"])
+        self.assertTrue(lines[3].startswith("done: epoch 5"), run.out)
+
+    def test_on_a_terminal_one_line_is_rewritten_and_shows_how_far_it_is(self):
+        self.a.change = later
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = cli_fixture.subprocess.Popen([cli_fixture.PAWL, "cluster", "promote", "d", "--endpoints", self.endpoints],
+                                               stdin=theirs, stdout=theirs, stderr=theirs, env=cli_fixture.environment())
+        os.close(theirs)
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.a.wait_held()
+        for amount in (10, 20):
+            self.a.status = status("a", change=dict(step="copies", done=amount, total=100, epoch=5))
+            self.a.wait_seen()
+        self.a.answer(done())
+        text = b""
+        while select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                text += os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+        self.assertIn(b"copies: 10 of 100 (10%)\r\x1b[Kcopies: 20 of 100 (20%)", text)
+        self.assertIn(b"\r\x1b[Kdone: epoch 5", text)
+
+
+class Coordinators(NodesCase):
+    def test_when_the_coordinator_dies_the_next_node_goes_on(self):
+        b = self.node("b")
+        self.endpoints += "," + b.endpoint
+        self.a.change = b.change = later
+        process = self.begin("cluster", "promote", "d")
+        self.a.wait_held()
+        self.a.die()
+        b.wait_held()
+        b.wait_seen()
+        b.answer(done())
+        run = self.succeeds(finish(process))
+        self.assertEqual(b.asked, [("cluster_promote", dict(name="d"))])
+        self.assertIn("does not answer any more", run.out)
+        self.assertIn("done: epoch 5", run.out)
+
+    def test_what_the_dead_one_began_is_waited_for(self):
+        b = self.node("b")
+        self.endpoints += "," + b.endpoint
+        self.a.change = later
+        answers = [Fails("unsettled", "the change to epoch 5 is not complete: d does not vote yet"), None]
+
+        def change(method, params):
+            answer = answers.pop(0)
+            if answer:
+                b.wait(lambda: b.statuses > 0)
+                raise answer
+            return done()
+        b.change = change
+        process = self.begin("cluster", "promote", "d")
+        self.a.wait_held()
+        self.a.die()
+        run = self.succeeds(finish(process))
+        self.assertEqual(len(b.asked), 2)
+        self.assertIn("done: epoch 5", run.out)
+
+    def test_when_nobody_is_left_it_says_to_repeat_the_command(self):
+        self.a.change = later
+        process = self.begin("cluster", "promote", "d", "--timeout", "500ms")
+        self.a.wait_held()
+        self.a.die()
+        run = finish(process)
+        self.assertEqual(run.status, 3)
+        self.assertIn("give the same command again", run.err)
+
+    def test_nobody_at_all_is_status_3(self):
+        self.a.die()
+        run = self.pawl("cluster", "promote", "d", "--timeout", "300ms")
+        self.assertEqual(run.status, 3)
+        self.assertIn(self.endpoints, run.err)
+
+    def test_a_change_that_takes_too_long_may_go_on(self):
+        self.a.change = later
+        run = self.pawl("cluster", "promote", "d", "--wait", "300ms", "--timeout", "300ms")
+        self.assertEqual(run.status, 3)
+        self.assertIn("it may go on", run.err)
+
+
+class Force(NodesCase):
+    def test_without_yes_it_says_what_may_be_lost_and_does_nothing(self):
+        self.a.status["peers"][1].update(linked=False, voting=False)
+        run = self.pawl("cluster", "force")
+        self.assertEqual((run.status, self.a.asked), (2, []))
+        self.assertIn("must be dead, now and for ever: b, c (WHICH ANSWERS).", run.err)
+        self.assertIn("1m00s", run.err)
+        self.assertIn("--yes", run.err)
+
+    def test_it_is_for_one_node_only(self):
+        run = pawl("cluster", "force", "--yes", endpoints=self.a.endpoint + "," + self.node("b").endpoint)
+        self.assertEqual((run.status, self.a.asked), (2, []))
+        self.assertIn("one node", run.err)
+
+    def test_it_is_not_repeated_when_the_node_dies(self):
+        self.a.change = later
+        process = self.begin("cluster", "force", "--yes")
+        self.a.wait_held()
+        self.a.die()
+        run = finish(process)
+        self.assertEqual(run.status, 3)
+        self.assertIn("give the same command again", run.err)
+        self.assertEqual(len(self.a.asked), 1)
+
+
+class Show(NodesCase):
+    def test_it_puts_together_what_every_node_says(self):
+        b, d = self.node("b"), self.node("d")
+        peers = [dict(p, follows=False) for p in status("b")["peers"]]
+        b.status = status("b", epoch=3, peers=peers)
+        d.status = status("d", role="replica", state="following", peers=peers,
+                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97, age_ms=12))
+        self.endpoints += "," + b.endpoint + "," + d.endpoint
+        run = self.succeeds(self.pawl("cluster", "show"))
+        self.assertIn("prod, epoch 4, complete", run.out)
+        self.assertRegex(run.out, r"(?m)^a +master +a.example:7118 +voting +yes")
+        self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +a$")
+        self.assertNotIn("What to do", run.out)
+        shown = self.pawl("cluster", "show", "--json").json
+        self.assertEqual((shown["epoch"], shown["advice"], len(shown["nodes"])), (4, [], 3))
+
+    def test_it_says_what_to_do(self):
+        self.a.status["peers"][1].update(linked=False, voting=False)
+        self.a.status["voting"] = 2
+        for command in (["cluster", "show"], ["status"]):
+            run = self.succeeds(self.pawl(*command))
+            self.assertIn("What to do:\n  - b does not answer: restart it, or replace it: pawl cluster replace b d\n", run.out)
+        self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
+
+    def test_endpoints_where_nobody_answers_are_named(self):
+        nobody = "unix:" + os.path.join(self.folder, "nobody")
+        self.endpoints += "," + nobody
+        run = self.succeeds(self.pawl("cluster", "show", "--timeout", "300ms"))
+        self.assertIn("nobody answers at " + nobody, run.out)
+
+    def test_nobody_at_all_is_status_3(self):
+        self.a.die()
+        self.assertEqual(self.pawl("cluster", "show", "--timeout", "300ms").status, 3)
+
+    def test_status_tells_whom_a_replica_follows_and_how_far_a_change_is(self):
+        d = self.node("d")
+        d.status = status("d", role="replica", state="following", change=dict(step="copies", done=5, total=9, epoch=5),
+                          following=dict(node="a", catching_up=False, snapshot_done=0, position=97, age_ms=12))
+        run = self.succeeds(pawl("status", endpoints=d.endpoint))
+        self.assertRegex(run.out, r"(?m)^follows +a, at most 12ms old$")
+        self.assertRegex(run.out, r"(?m)^change +to epoch 5: copies, 5 of 9$")
+
+
+class Misuse(Case):
+    def test_it_names_what_is_wrong(self):
+        rows = [("", "something is missing"), ("nonsense", "nonsense"), ("promote", "promote NAME"), ("promote a b", "too much"),
+                ("add-replica e", "HOST:PORT"), ("add-replica e host", "HOST:PORT"), ("show --anyway", "--anyway"),
+                ("promote a --yes", "--yes"), ("promote a --masters b", "--masters"), ("promote a --max-lease 5s", "constants"),
+                ("set-nodes", "--masters"), ("set-nodes --masters a,,b", "empty"), ("set-nodes --masters a --replicas a", "twice"),
+                ("set-timing", "--max-lease"), ("set-timing --clock-drift 5", "--clock-drift"), ("set-timing --max-lease 0", "--max-lease"),
+                ("promote a --wait 0", "--wait")]
+        for words, what in rows:
+            run = pawl("cluster", *words.split())
+            self.assertEqual((run.status, run.out), (2, ""), words)
+            self.assertIn(what, run.err, words)
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
