@@ -11,6 +11,7 @@ _pawl_options() {
 	wait) echo "--for --timeout" ;;
 	break) echo "--token --now" ;;
 	status) echo "--all --watch --interval" ;;
+	cluster) echo "--anyway --wait --masters --replicas --max-lease --request-timeout --promise-timeout --clock-drift --yes" ;;
 	cert) echo "--host --dir --ca --ca-key --days --type --name --force" ;;
 	bench) echo "--outstanding --duration --count --connections --batch --leases --lease --hold --value --prefix" ;;
 	esac
@@ -34,7 +35,7 @@ _pawl_scan() {
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
 	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
-	local commands="run acquire extend update release get ls wait waiters break status drain cert bench help"
+	local commands="run acquire extend update release get ls wait waiters break status cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -57,6 +58,8 @@ _pawl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_options "$command") $common" -- "$current")
 	elif [[ $command == cert ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "ca node client" -- "$current")
+	elif [[ $command == cluster ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "show add-replica promote demote remove replace set-nodes set-timing force" -- "$current")
 	elif [[ $command == bench ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "cycle handoff extend gap fill" -- "$current")
 	elif [[ $command == help ]]; then

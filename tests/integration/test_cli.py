@@ -12,7 +12,7 @@ import cli_fixture
 import pawltest
 from cli_fixture import Case, DevCase, pawl
 
-COMMANDS = "run acquire extend update release get ls wait waiters break status drain cert bench".split()
+COMMANDS = "run acquire extend update release get ls wait waiters break status cluster drain cert bench".split()
 
 
 class CommandLine(Case):

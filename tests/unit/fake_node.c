@@ -35,7 +35,9 @@ static void conn_close(struct fake_conn *c) {
 	}
 }
 
-static struct client_facts facts = { .node = "fake", .role = "master" };
+static const struct config_node missing = { .name = "gone", .master = true };
+static const struct config_node *const peers[] = { &missing };
+static struct client_facts facts = { .node = "fake", .role = "master", .peers = peers, .peer_count = 1 };
 
 static void answer_batch(struct fake_node *n, const struct client_request *r, struct buffer *out) {
 	struct client_extended items[CLIENT_LOCKS_MAX];
@@ -57,6 +59,10 @@ static struct core_reply reply_of(struct fake_node *n, const struct client_reque
 	reply.waited = n->waited;
 	reply.released = r->method == CLIENT_RELEASE;
 	reply.value_seq = (struct ballot){ 7, 8, 9 };
+	reply.epoch = 5;
+	reply.settled = true;
+	reply.missing = 1;
+	reply.why = slice_str(client_method_changes(r->method) ? "look out" : "");
 	if (r->method == CLIENT_GET || r->method == CLIENT_WAIT || n->error == PAWL_EHELD) {
 		reply.held = true;
 		reply.entry = (struct core_entry){ .key = r->core.key, .owner = slice_str("somebody"), .value = slice_str("something"),

@@ -42,12 +42,15 @@ static unsigned ask_everything(struct session *s) {
 	const struct pawl_bytes key = pawl_str("some key");
 	const struct pawl_id id = { { 7 } };
 	const struct pawl_extend_item items[] = { { .key = key, .lock_id = id }, { .key = key, .lock_id = { { 8 } } } };
+	const struct pawl_change_node nodes[] = { { "a", NULL, true }, { "b", "b.example:7118", false } };
+	const struct pawl_change change = { .kind = PAWL_SET_NODES, .nodes = nodes, .node_count = 2 };
 	const struct pawl_request requests[] = {
 		{ .method = PAWL_ACQUIRE, .key = key, .value = pawl_str("some value"), .lock_id = id },
 		{ .method = PAWL_EXTEND, .locks = items, .lock_count = 2 },
 		{ .method = PAWL_UPDATE, .key = key, .lock_id = id, .value = pawl_str("another value"), .expect = pawl_str("x") },
 		{ .method = PAWL_GET, .key = key },
 		{ .method = PAWL_STATUS },
+		{ .method = PAWL_CHANGE, .change = &change },
 		{ .method = PAWL_RELEASE, .key = key, .lock_id = id },
 	};
 	unsigned accepted = 0;
