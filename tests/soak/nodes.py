@@ -1,0 +1,205 @@
+"""Nodes of one cluster, each in a network namespace, with a clock, a small disk and a bad network of its own."""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import netns  # noqa: E402
+import pawltest  # noqa: E402
+
+CLIENT_PORT, PEER_PORT, REAL_PEER_PORT = 7117, 7118, 7119
+FAKETIME = "/usr/lib/%s/faketime/libfaketime.so.1"
+DISK_BYTES = 256 * 1024
+DRIFT_PPM = 20000
+PR_SET_PDEATHSIG = 1
+
+TIMING = """max_lease = 3s
+request_timeout = 500ms
+promise_timeout = 1s
+clock_drift = 2 %
+"""
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def spawn(net, host, arguments, **options):
+    """In the host's namespace; gone at the latest when this process is."""
+    return net.popen(host, arguments, preexec_fn=die_with_parent, **options)
+
+
+def faketime_library():
+    found = FAKETIME % (os.uname().machine + "-linux-gnu")
+    return found if os.path.exists(found) else None
+
+
+def mounted(path):
+    with open("/proc/self/mounts") as mounts:
+        return any(line.split()[1] == path for line in mounts)
+
+
+class Node:
+    """One pawld, its proxy and its disk. Its process may be there or not."""
+
+    def __init__(self, cluster, name):
+        self.cluster, self.name, self.process, self.stopped = cluster, name, None, False
+        self.state = os.path.join(cluster.dir, "state-" + name)
+        self.unix = os.path.join(cluster.dir, name + ".sock")
+        self.address = "%s:%d" % (cluster.net.add(name), PEER_PORT)
+        self.endpoint = "%s:%d" % (cluster.net.address(name), CLIENT_PORT)
+        os.mkdir(self.state, 0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700,size=%d" % DISK_BYTES, "pawl-soak", self.state], check=True)
+        self.proxy = spawn(cluster.net, name, [sys.executable, os.path.join(HERE, "proxy.py"), str(PEER_PORT), str(REAL_PEER_PORT),
+                                               str(cluster.seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.proxy.stdout.readline() == b"ready\n"
+
+    def write_config(self, masters):
+        with open(self.config, "w") as f:
+            f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\n" % (self.name, self.state))
+            f.write("listen_peer = 127.0.0.1:%d\nadvertise = %s\n" % (REAL_PEER_PORT, self.address))
+            f.write("listen_client = %s, unix:%s\n" % (self.endpoint, self.unix))
+            f.write("[cluster]\nname = soak\n%s[cluster.masters]\n" % TIMING)
+            f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
+
+    @property
+    def config(self):
+        return os.path.join(self.cluster.dir, self.name + ".conf")
+
+    @property
+    def log(self):
+        return os.path.join(self.cluster.dir, self.name + ".log")
+
+    def running(self):
+        return self.process is not None
+
+    def start(self, rate=1.0):
+        """rate: of its clocks, against true time."""
+        command, library = [self.cluster.pawld, "--config", self.config], faketime_library()
+        if rate != 1.0 and library:
+            command = ["env", "LD_PRELOAD=" + library, "FAKETIME=+0 x%.4f" % rate, *command]
+        with open(self.log, "a") as log:
+            log.write("---- started %.3f, clocks x%.4f\n" % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
+            log.flush()
+            self.process = spawn(self.cluster.net, self.name, command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.stopped = False
+
+    def ended(self):
+        """Its status, once it has; faketime leaves its shared memory behind when it is killed."""
+        status = self.process.wait(pawltest.PATIENCE)
+        for name in ("sem.faketime_sem_%d", "faketime_shm_%d"):
+            if os.path.exists("/dev/shm/" + name % self.process.pid):
+                os.unlink("/dev/shm/" + name % self.process.pid)
+        self.process, self.stopped = None, False
+        return status
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+            self.ended()
+
+    def crashed(self):
+        """The status of a process that ended although nobody ended it."""
+        return self.process and self.process.poll()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.stopped = True
+
+    def go_on(self):
+        if self.process and self.stopped:
+            self.process.send_signal(signal.SIGCONT)
+            self.stopped = False
+
+    def client(self, timeout=2.0):
+        return pawltest.Client("unix:" + self.unix, timeout=timeout)
+
+    def ask(self, method, timeout=2.0, **params):
+        """The result, or None when nobody answered; a refusal is raised."""
+        try:
+            with self.client(timeout) as client:
+                return client.call(method, **params)
+        except (OSError, pawltest.Closed):
+            return None
+
+    def trouble(self, **asked):
+        self.proxy.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.proxy.stdin.flush()
+
+    def fill_disk(self):
+        try:
+            with open(os.path.join(self.state, "filling"), "wb", buffering=0) as f:
+                while f.write(b"x" * 4096):
+                    pass
+        except OSError:
+            pass
+
+    def empty_disk(self):
+        if os.path.exists(os.path.join(self.state, "filling")):
+            os.unlink(os.path.join(self.state, "filling"))
+
+    def lose_disk(self):
+        for name in os.listdir(self.state):
+            path = os.path.join(self.state, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    def close(self):
+        self.kill()
+        self.proxy.stdin.close()
+        self.proxy.kill()
+        self.proxy.wait()
+        self.proxy.stdout.close()
+        if mounted(self.state):
+            subprocess.run(["umount", self.state], check=True)
+
+
+class Cluster:
+    """The network, the nodes, and a host for the clients. Use in a with statement: nothing is left behind."""
+
+    def __init__(self, pawld, folder, seed):
+        self.pawld, self.dir, self.seed, self.nodes = pawld, folder, seed, {}
+        self.net = None
+
+    def __enter__(self):
+        self.net = netns.Net()
+        try:
+            self.net.add("clients")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def add(self, *names):
+        for name in names:
+            self.nodes[name] = Node(self, name)
+
+    def write_configs(self, masters):
+        for node in self.nodes.values():
+            node.write_config([self.nodes[m] for m in masters])
+
+    def heal(self):
+        self.net.heal()
+        for node in self.nodes.values():
+            node.trouble()
+            node.empty_disk()
+            node.go_on()
+
+    def __exit__(self, *_):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # whoever asks twice waits until nothing is left behind
+        problems = []
+        for node in self.nodes.values():
+            try:
+                node.close()
+            except Exception as e:  # the others have to be closed all the same
+                problems.append("%s: %s" % (node.name, e))
+        self.net.close()
+        assert not problems, problems

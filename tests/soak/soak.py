@@ -1,0 +1,181 @@
+"""Real processes under attack, and what came of it. See scripts/soak."""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import nodes  # finds the modules of tests/integration
+import crowd
+import nemesis
+import netns
+import pawltest
+
+KEYS = 6
+WORKERS = 8
+HEALED_WITHIN = 30.0
+
+
+def arguments(text):
+    parser = argparse.ArgumentParser(prog="soak", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--masters", type=int, choices=[3, 5], default=3)
+    parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--build", required=True, help="the build directory")
+    parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
+    parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
+    return parser.parse_args()
+
+
+class Failed(Exception):
+    """Something that must not happen did."""
+
+
+def wait_until(condition, what, limit=HEALED_WITHIN):
+    """Waits until the condition gives true; what it gives else is the reason."""
+    end = time.monotonic() + limit
+    while True:
+        state = condition()
+        if state is True:
+            return
+        if time.monotonic() > end:
+            raise Failed("%s: not within %.0f s (%s)" % (what, limit, state))
+        time.sleep(0.1)
+
+
+def all_well(cluster):
+    """Whether every node votes or follows, in the same complete configuration."""
+    seen = {}
+    for node in cluster.nodes.values():
+        status = node.ask("status")
+        if status is None:
+            return "%s does not answer" % node.name
+        if status["state"] not in ("voting", "following"):
+            return "%s is %s" % (node.name, status["state"])
+        seen[node.name] = status["epoch"]
+    return True if len(set(seen.values())) == 1 else "epochs %s" % seen
+
+
+class Soak:
+    def __init__(self, args, cluster):
+        self.args, self.cluster = args, cluster
+        self.told = self.began = time.monotonic()
+        self.programs = os.path.join(args.build, "tests", "soak")
+
+    def tell(self, attacker):
+        now = time.monotonic()
+        if now - self.told > 15:
+            self.told = now
+            print("%4.0f s: %s" % (now - self.began, line_of(attacker.counts)), flush=True)
+
+    def set_up(self):
+        masters = ["abcde"[i] for i in range(self.args.masters)]
+        self.cluster.add(*masters)
+        self.cluster.write_configs(masters)
+        for node in self.cluster.nodes.values():
+            node.start()
+        wait_until(lambda: all_well(self.cluster), "the cluster's birth")
+
+    def probe(self):
+        """Every key is to be had again, at every node, within the longest lease and a little."""
+        for node in self.cluster.nodes.values():
+            for key in range(KEYS):
+                try:
+                    lock = pawltest.lock_id()
+                    got = node.ask("acquire", timeout=20, key="key%d" % key, lease_ms=1000, wait_ms=15000, lock_id=lock)
+                    if got is None:
+                        raise Failed("%s does not answer after the healing" % node.name)
+                    node.ask("release", key="key%d" % key, lock_id=lock)
+                except pawltest.Refused as e:
+                    raise Failed("key%d is not to be had at %s after the healing: %s" % (key, node.name, e.error)) from e
+
+    def judge(self):
+        files = [os.path.join(self.cluster.dir, f) for f in sorted(os.listdir(self.cluster.dir)) if f.startswith("history-")]
+        judged = subprocess.run([os.path.join(self.programs, "soak-judge"), *files], capture_output=True, text=True)
+        if judged.returncode:
+            raise Failed(judged.stderr)
+        return {name: int(number) for name, number in (line.split() for line in judged.stdout.splitlines())}
+
+    def run(self):
+        self.set_up()
+        people = crowd.Crowd(self.cluster, self.programs, WORKERS, KEYS)
+        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed)
+        try:
+            self.began = time.monotonic()
+            attacker.run(self.began + self.args.seconds, self.tell)
+            attacker.heal()
+            wait_until(lambda: all_well(self.cluster), "all nodes well after the healing")
+            self.probe()
+            if attacker.problems or people.dead():
+                raise Failed("; ".join(attacker.problems) or "clients ended: %s" % people.dead())
+            resource = people.end()
+        finally:
+            people.close()
+        return {**attacker.counts, "pauses": people.pauses, **resource, **self.judge()}
+
+
+def line_of(counts):
+    return ", ".join("%s %d" % item for item in sorted(counts.items()))
+
+
+def least(args):
+    """What has to have happened at least so often, else the run shows nothing."""
+    minutes = args.seconds / 60
+    return {"kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2, "acquired": 120 * minutes, "extended": 20 * minutes,
+            "updated": 60 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": minutes / 2}
+
+
+def verdict(args, counts):
+    if counts["lost_fenced"]:
+        raise Failed("the resource that compares tokens lost %d writes" % counts["lost_fenced"])
+    rare = ["%s only %d times, not %.0f" % (name, counts.get(name, 0), number)
+            for name, number in least(args).items() if counts.get(name, 0) < int(number)]
+    if rare:
+        raise Failed("too little happened: " + ", ".join(rare))
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def attempt(args, folder):
+    with nodes.Cluster(os.path.join(args.build, "src", "node", "pawld"), folder, args.seed) as cluster:
+        counts = Soak(args, cluster).run()
+    print("happened: " + line_of(counts), flush=True)
+    verdict(args, counts)
+
+
+def main(text):
+    args = arguments(text)
+    unable = netns.why_not() or (None if os.geteuid() == 0 else "needs root")
+    if unable:
+        print("skipped: soak: " + unable)
+        print("passed=0 failed=0 skipped=1")
+        return 0
+    args.seed = random.randrange(1 << 31) if args.seed is None else args.seed
+    signal.signal(signal.SIGTERM, interrupted)
+    folder = tempfile.mkdtemp(prefix="pawl-soak-")
+    print("seed %d: %d masters, %d replicas, %.0f s" % (args.seed, args.masters, args.replicas, args.seconds), flush=True)
+    failure = None
+    try:
+        attempt(args, folder)
+    except Failed as e:
+        failure = str(e)
+    except KeyboardInterrupt:
+        failure = "interrupted"
+    finally:
+        if failure is None and sys.exc_info()[0] is None and not args.keep:
+            shutil.rmtree(folder)
+        else:
+            print("histories and logs: " + folder, flush=True)
+    if failure:
+        print("FAILED with seed %d: %s" % (args.seed, failure), flush=True)
+    if args.count:
+        print("passed=%d failed=%d skipped=0" % (not failure, bool(failure)))
+    return 1 if failure else 0
