@@ -186,6 +186,10 @@ void caller_reply(void *ctx, const struct sim_reply *reply) {
 	struct pending p = *slot;
 	slot->id = 0;
 	dispatch(c, &p, reply, shown);
+	bool useless = reply->r.error == PAWL_ENOQUORUM || reply->r.error == PAWL_ERECOVERING;
+	if (c->run->profile.sim.further && useless && c->state == CALLER_IDLE && prng_chance(&c->run->prng, 1, 3)) {
+		caller_connect(c, false); /* perhaps the node is not in the cluster, or not any more */
+	}
 }
 
 /* The connection that was left behind broke. */

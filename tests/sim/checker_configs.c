@@ -161,7 +161,7 @@ static bool reached(const struct config *config, const struct core_change *chang
 	case CHANGE_SET_TIMING:
 		return has_timing(config, change);
 	case CHANGE_FORCE:
-		return config->node_count == 1;
+		return config_masters(config) == 1;
 	}
 	return false;
 }
@@ -195,7 +195,8 @@ void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, cons
 	struct id128 cluster = c->views[node].cluster;
 	const struct config *now = checker_config(c, cluster, r->epoch);
 	bool had = false;
-	for (uint64_t e = op->asked_epoch ? op->asked_epoch : 1; e <= r->epoch && !had; e++) {
+	uint64_t from = op->asked_epoch && change->kind != CHANGE_FORCE ? op->asked_epoch : 1; /* force may begin to count anew */
+	for (uint64_t e = from; e <= r->epoch && !had; e++) {
 		const struct config *config = checker_config(c, cluster, e);
 		had = config && reached(config, change);
 	}

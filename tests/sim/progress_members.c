@@ -172,6 +172,9 @@ void members_demand(struct run *run) {
 	if (run->profile.operators) {
 		sim_run_for(run->sim, 4 * run->born.request_timeout);
 	}
+	if (!sim_run_until(run->sim, disaster_over, run, 10 * lease_over(run) + 10 * SPAN_S)) {
+		checker_violation(run->checker, "progress (force)", TRACE_NONE, "the operator could not start over");
+	}
 	repair(run);
 	demand_agreement(run);
 }

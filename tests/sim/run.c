@@ -40,6 +40,7 @@ static void live(struct run *run) {
 	for (uint32_t i = 0; i < run->profile.operators; i++) {
 		operator_start(run, i);
 	}
+	disaster_start(run);
 	faults_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;

@@ -84,6 +84,8 @@ struct run {
 	struct operator operators[OPERATORS_MAX];
 	struct sim_options born; /* profile.sim as it was drawn: the profile follows set-timing once all is quiet */
 	uint32_t destroyed; /* bit set of nodes that are gone for good */
+	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
+	struct id128 old_cluster;
 	uint64_t lost_in; /* the last epoch in which a node lost its files */
 	struct lock_info *locks;
 	size_t lock_capacity;
@@ -143,6 +145,10 @@ void operator_ask(struct operator *op, uint32_t node); /* op->order of the node 
 /* faults.c */
 void faults_start(struct run *run);
 void faults_heal(struct run *run); /* everything goes on and is linked again */
+
+/* disaster.c */
+void disaster_start(struct run *run);
+bool disaster_over(void *run); /* nothing was lost for good, or it was started over */
 
 /* progress.c */
 void progress_demand(struct run *run); /* after the heal */

@@ -34,6 +34,9 @@ static void map_slots(struct sim_node *node) {
 	memset(node->slot_of, 0xff, sizeof node->slot_of);
 	memset(node->node_of, 0xff, sizeof node->node_of);
 	for (uint32_t slot = 0; slot < slots; slot++) {
+		if (core_peer(node->core, slot)->name[0] == 0) {
+			continue; /* the place of one that is missing: nobody is reached there */
+		}
 		uint32_t i = sim_node_named(sim, core_peer(node->core, slot)->name);
 		CHECK(i != TRACE_NONE && node->slot_of[i] == TRACE_NONE);
 		node->slot_of[i] = slot;
