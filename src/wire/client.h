@@ -230,7 +230,9 @@ struct client_status {
 	uint32_t quorum, voting_linked;
 	uint64_t boot, clock, ceiling;
 	uint64_t keys, held, promises, waiters, rounds, memory_bytes, clients;
-	span_ns uptime, max_lease;
+	span_ns uptime;
+	span_ns max_lease, request_timeout, promise_timeout; /* of the configuration, with drift_ppm */
+	uint32_t drift_ppm;
 	uint32_t peer_count; /* masters first, then replicas, then guests; the node itself is among them */
 	struct client_status_peer peers[NODES_MAX];
 };

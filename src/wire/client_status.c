@@ -31,6 +31,9 @@ static const struct client_fact status_facts[] = {
 	FACT(clients, FACT_U64),
 	FACT_NAMED("uptime_ms", uptime, FACT_MS),
 	FACT_NAMED("max_lease_ms", max_lease, FACT_MS),
+	FACT_NAMED("request_timeout_ms", request_timeout, FACT_MS),
+	FACT_NAMED("promise_timeout_ms", promise_timeout, FACT_MS),
+	FACT_NAMED("clock_drift_ppm", drift_ppm, FACT_U32),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -155,6 +158,9 @@ void client_status_of_core(struct client_status *out, const struct core_status *
 	out->rounds = core->rounds;
 	out->memory_bytes = core->memory_bytes;
 	out->max_lease = config->max_lease;
+	out->request_timeout = config->request_timeout;
+	out->promise_timeout = config->promise_timeout;
+	out->drift_ppm = config->drift_ppm;
 	out->missing_count = 0;
 	out->change = (struct client_status_change){ slice_str(core->change.step ? core->change.step : ""), core->change.done,
 		core->change.total, core->change.epoch };
