@@ -202,9 +202,9 @@ static void explain_force(const struct view *v) {
 	fputs("  The other masters must be dead, now and for ever: ", to);
 	list_masters(to, v);
 	fputs(".\n  If one of them still runs, or comes back with its state, two holders of one lock are possible.\n", to);
-	fprintf(to, "  Locks that %s does not know of are lost, and values that were written last.\n", v->node);
-	fprintf(to, "  Nothing is granted until every lease that may be believed has ended: about %s, or more if the longest lease was\n"
-		"  longer before. Fencing tokens go on above all that were given.\n"
+	fprintf(to, "  Nothing is granted until every lease that anybody may count on has ended: about %s, or more if the longest lease\n"
+		"  was longer before. So every lock is lost, and its value with it, unless its holder takes it again. Fencing tokens\n"
+		"  go on above all that were given.\n"
 		"  The other nodes have to be added again, with empty state directories.\n\n", output_duration(v->max_lease_ms));
 }
 

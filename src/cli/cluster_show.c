@@ -144,19 +144,9 @@ static void say_line(void *ctx, const char *sentence) {
 }
 
 static void print_timing(const struct pawl_value *tree) {
-	static const struct {
-		const char *label, *name;
-	} rows[] = { { "max lease", "max_lease_ms" }, { "request", "request_timeout_ms" }, { "promise", "promise_timeout_ms" } };
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		int64_t ms = fact_int(tree, rows[i].name, 0);
-		if (ms > 0) {
-			output_field_duration(rows[i].label, ms);
-		}
-	}
-	int64_t ppm = fact_int(tree, "clock_drift_ppm", VIEW_UNKNOWN);
-	if (ppm != VIEW_UNKNOWN) {
-		output_field("drift", "%g%%", (double)ppm / 10000);
-	}
+	output_field("timing", "leases to %s, request timeout %s, promise timeout %s, clock drift %g%%",
+		output_duration(fact_int(tree, "max_lease_ms", 0)), output_duration(fact_int(tree, "request_timeout_ms", 0)),
+		output_duration(fact_int(tree, "promise_timeout_ms", 0)), (double)fact_int(tree, "clock_drift_ppm", 0) / 10000);
 }
 
 static void print_view(const struct show *s, const struct asked *from, const struct view *v) {

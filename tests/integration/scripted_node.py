@@ -22,7 +22,8 @@ def status(node="a", epoch=4, **more):
             p.update(self=True, linked=False)
     facts = dict(node=node, role="master", version="9.9", cluster="prod", state="voting", waits_for="", left_ms=0, epoch=epoch,
                  settled=True, complete=True, quorum=2, voting=3, held=7, promises=0, waiters=1, memory_bytes=1 << 20,
-                 uptime_ms=61000, max_lease_ms=60000, masters=["a", "b", "c"], replicas=["d"], peers=peers)
+                 uptime_ms=61000, max_lease_ms=60000, request_timeout_ms=1000, promise_timeout_ms=2000, clock_drift_ppm=5000,
+                 masters=["a", "b", "c"], replicas=["d"], peers=peers)
     facts.update(more)
     return facts
 
