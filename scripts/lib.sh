@@ -67,7 +67,12 @@ configure() {
 	fi
 }
 
-# Builds in build/release, build/asan and build/fuzz. Warnings are errors.
+# Builds in build/run (the programs alone, without the tests and what they need), build/release, build/asan and build/fuzz. Warnings
+# are errors.
+build_run() {
+	configure build/run gcc --buildtype=release -Dtests=false && ninja -C build/run
+}
+
 build_release() {
 	configure build/release gcc --buildtype=release && ninja -C build/release
 }
