@@ -83,6 +83,8 @@ struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
 	r->lock_id = op->lock_id;
 	r->quorum = core->quorum;
 	r->recovering = core->state == CORE_RECOVERING;
+	r->replica = core->state == CORE_FOLLOWING;
+	r->age = r->replica ? follow_age(core, core->now) : 0;
 	if (error == PAWL_ENOQUORUM) {
 		r->silent = op_silent(core, op);
 	}

@@ -17,6 +17,7 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
 	to->lingering = (uint32_t)or_default(from->lingering, LINGERING_DEFAULT);
+	to->log_bytes = or_default(from->log_bytes, (uint64_t)16 << 20);
 	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
 }
 
@@ -62,7 +63,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->peer_count = config->node_count;
 	core->masters = config_masters(config);
 	core->quorum = config_quorum(config);
-	core->state = born ? CORE_RECOVERING : CORE_UNBORN;
+	core->state = !born ? CORE_UNBORN : core->self < core->masters ? CORE_RECOVERING : CORE_FOLLOWING;
 	core->config_hash = born ? config_hash(config) : 0;
 	return 0;
 }
@@ -78,6 +79,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->live = &core->tables[0];
 	core->beside = &core->tables[1];
 	set_limits(&core->limits, &o->limits);
+	core->replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
 	list_init(&core->ops);
 	list_init(&core->lingering);
@@ -107,6 +109,7 @@ void core_free(struct core *core) {
 	digest_done(core, &core->tables[0]);
 	digest_done(core, &core->tables[1]);
 	drain_done(core);
+	log_done(core);
 	belief_done(core);
 	released_done(core);
 	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
@@ -139,7 +142,14 @@ static void timer_fired(struct core *core, struct timer *t) {
 		persist_beat(core);
 		recovery_beat(core);
 		attempt_rehome_beat(core);
+		follow_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+		break;
+	case TIMER_FEED:
+		feed_timer(core);
+		break;
+	case TIMER_FOLLOW:
+		follow_timer(core);
 		break;
 	}
 }
@@ -186,6 +196,18 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_PLEDGE:
 		birth_pledge(core, from, m);
 		break;
+	case MESSAGE_FOLLOW:
+		feed_asked(core, from, m);
+		break;
+	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
+		feed_message(core, from, m);
+		break;
+	case MESSAGE_FEED_END:
+		feed_ended(core, from, m);
+		break;
+	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH:
+		follow_message(core, from, m);
+		break;
 	case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
 	case MESSAGE_SNAPSHOT_READY:
@@ -206,7 +228,10 @@ static void start(struct core *core, bool restored) {
 	persist_start(core);
 	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
 	timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
-	if (core->state != CORE_UNBORN) {
+	log_new_id(core);
+	if (core->state == CORE_FOLLOWING) {
+		follow_start(core);
+	} else if (core->state != CORE_UNBORN) {
 		recovery_start(core, restored);
 	} else {
 		birth_go_on(core);
@@ -257,6 +282,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	if (core->beside_use == BESIDE_EMPTYING) {
 		table_empty_go_on(core);
 	}
+	feed_step(core);
 	core->out = NULL;
 }
 

@@ -221,6 +221,8 @@ struct core_reply {
 	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
 	X(source_waited) X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) \
 	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
+	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
+	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(log_lost) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
 	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken)
 

@@ -30,6 +30,8 @@ void drain_start(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		snapshot_stop(core, i);
 	}
+	feed_stop_all(core);
+	follow_stop(core);
 	peers_tell(core);
 }
 

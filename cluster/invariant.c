@@ -87,8 +87,27 @@ static void check_beside(const struct core *core) {
 	CHECK(core->beside_use != BESIDE_FREE || t->keys.count == 0);
 }
 
+static void check_replication(const struct core *core) {
+	const struct log *log = &core->log;
+	const struct follow *f = &core->follow;
+	uint32_t feeds = 0;
+	CHECK(log->oldest <= log->next && log->count <= log->slots);
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct feed *feed = &core->peers[i].feed;
+		CHECK(!feed->walking || feed->active);
+		CHECK(!feed->active || (core_votes(core) && core->peers[i].up && feed->place.number <= log->next));
+		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES && feed->acked <= feed->place.number);
+		feeds += feed->active;
+	}
+	CHECK(feeds == core->feeds);
+	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
+	CHECK(!f->building || core->beside_use == BESIDE_BUILDING);
+	CHECK(core->state != CORE_FOLLOWING || (core->promise_count == 0 && core->waiter_count == 0)); /* a replica's state never votes */
+}
+
 void core_check(const struct core *core) {
 	struct sums s = { .held = 0 };
+	check_replication(core);
 	check_beside(core);
 	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {

@@ -157,6 +157,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
 	snapshot_changed(core, key, r);
+	log_append(core, key_name(key), r->lock_id);
 	if (fresh) {
 		queue_record_held(core, key, m->lock_id, from);
 		local_wait_check(core, key);
@@ -238,6 +239,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);
+		log_append(core, key_name(key), r->lock_id);
 	} else {
 		master_blocker(core, key, m->lock_id, &answer);
 	}
@@ -288,6 +290,7 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 static bool release_here(struct core *core, struct slice name, struct id128 lock_id) {
 	released_add(core, lock_id, false);
 	snapshot_released(core, name, lock_id, false);
+	log_append(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	if (key == NULL) {
 		return false;
@@ -331,6 +334,7 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 		if (r) {
 			r->barred = true;
 			digest_record(core, key, r);
+			log_append(core, m->key, m->lock_id);
 		}
 	}
 	out_send(core, from, &answer);
@@ -358,6 +362,7 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
 	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
-	case MESSAGE_SNAPSHOT_READY: CHECK(false); /* an answer is no request */
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
+	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

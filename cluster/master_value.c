@@ -51,6 +51,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 				answer.value = record_value(r);
 			}
 			snapshot_changed(core, key, r);
+			log_append(core, key_name(key), r->lock_id);
 		}
 	}
 	out_send(core, from, &answer);
@@ -80,6 +81,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			digest_record(core, key, r);
 			master_raise_clock(core, m->ballot.clock);
 			snapshot_changed(core, key, r);
+			log_append(core, key_name(key), r->lock_id);
 		}
 	}
 	out_send(core, from, &answer);

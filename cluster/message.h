@@ -32,7 +32,7 @@
 #define F_EPOCH (1u << 20)    /* u64: the epoch that the message is about */
 #define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, or a count */
 #define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another */
-#define F_ECHO (1u << 23)     /* u64: a follower's own clock, given back to it; 0: none */
+#define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none */
 #define BLOB_MAX 65536
 
 /* X(name, number on the wire, fields) */
@@ -81,14 +81,22 @@
 	X(PREMERGE, 42, F_ROUND | F_BLOB) \
 	X(PREMERGE_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
 	X(SNAPSHOT_READY, 44, F_ROUND) \
-	X(PREMERGE_END, 45, F_ROUND)
+	X(PREMERGE_END, 45, F_ROUND) \
+	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
+	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
+	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER) \
+	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
+	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
+	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
+	X(FEED_ECHO, 54, F_ROUND | F_ECHO) \
+	X(FEED_END, 55, F_ROUND | F_STATUS)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 45
+#define MESSAGE_KIND_MAX 55
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
@@ -104,7 +112,11 @@ enum message_flag {
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
 	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling */
-	FLAG_NEVER = 8192    /* SNAPSHOT_END: it never voted in the epoch before */
+	FLAG_NEVER = 8192,   /* SNAPSHOT_END: it never voted in the epoch before */
+	FLAG_WHOLE = 16384,  /* FEED_BATCH: the snapshot ends with this batch */
+	FLAG_BESIDE = 32768, /* FOLLOW: there is room for a snapshot; FEED_BEGIN: one begins */
+	FLAG_PARTLY = 65536, /* FOLLOW: go on with the snapshot of the same round that broke off at this part */
+	FLAG_ANYWAY = 131072 /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
 };
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */

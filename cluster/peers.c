@@ -87,6 +87,8 @@ void peer_down(struct core *core, uint32_t peer) {
 	p->round_trip = 0;
 	out_drop_peer(core, peer);
 	snapshot_stop(core, peer);
+	feed_stop(core, peer);
+	follow_peer_lost(core, peer);
 	queue_peer_lost(core, peer);
 	recovery_peer_lost(core, peer);
 	op_peer_lost(core, peer);
@@ -182,11 +184,12 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	if (same && !clock_bound(core, peer, frame)) {
 		return;
 	}
-	bool voting = same && (frame->flags & FRAME_VOTING);
+	bool voting = same && peer < core->masters && (frame->flags & FRAME_VOTING); /* a replica's state never votes */
 	bool changed = voting != p->voting;
 	p->voting = voting;
 	if (changed) {
 		op_peer_changed(core, peer);
+		follow_peer_changed(core);
 	}
 	handle_messages(core, peer, frame, same);
 	if (same && p->up && !p->far_ahead) {

@@ -34,6 +34,7 @@ void recovery_start(struct core *core, bool restored) {
 void recovery_again(struct core *core) {
 	core->state = CORE_RECOVERING;
 	queue_forget_all(core);
+	feed_stop_all(core);
 	begin(core);
 	peers_tell(core);
 	attempt_rehome_all(core);
@@ -42,6 +43,7 @@ void recovery_again(struct core *core) {
 void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
 	core->vote_began = core->now;
+	log_new_id(core); /* what was merged is in no log */
 	ceiling_raise(core);
 	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));
 	peers_tell(core);

@@ -20,13 +20,28 @@ static const char *waits_for(const struct core *core) {
 	return "";
 }
 
+static void status_replication(const struct core *core, struct instant now, struct core_status *s) {
+	const struct follow *f = &core->follow;
+	s->log_next = core->log.next;
+	s->log_oldest = core->log.oldest;
+	s->log_bytes = log_bytes(core);
+	s->following = f->state == FOLLOW_ON ? (int)f->peer : -1;
+	s->catching_up = f->building;
+	s->snapshot_done = f->building ? f->records : 0;
+	s->position = f->building ? f->part.number : f->live.number;
+	s->age = core->state == CORE_FOLLOWING ? follow_age(core, now) : SPAN_MAX;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		s->peers[i].follows = core->peers[i].feed.active;
+		s->peers[i].position = core->peers[i].feed.acked;
+	}
+}
+
 void core_status(const struct core *core, struct instant now, struct core_status *s) {
 	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core_born(core) ? core->config.epoch : 0,
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
 		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
 		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
-		.memory_bytes = core->memory_used, .master = core->self < core->masters, .config_nodes = core->config.node_count, .following = -1,
-		.age = SPAN_MAX };
+		.memory_bytes = core->memory_used, .master = core->self < core->masters, .config_nodes = core->config.node_count };
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
@@ -38,6 +53,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	}
 	s->settled = s->voting_linked >= core->quorum;
 	s->complete = s->missing == 0;
+	status_replication(core, now, s);
 }
 
 bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {

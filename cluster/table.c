@@ -115,6 +115,9 @@ bool table_expire(struct core *core, struct key *key) {
 		next = r->next;
 		if (instant_expired(core->now, r->end)) {
 			COUNT(core, expired);
+			if (key_table(core, key) == core->live) {
+				log_append(core, key_name(key), r->lock_id);
+			}
 			key_drop_record(core, key, r);
 			ended = true;
 		}
@@ -205,18 +208,21 @@ void table_empty_go_on(struct core *core) {
 	if (t->keys.count == 0) {
 		digest_done(core, t);
 		core->beside_use = BESIDE_FREE;
+		follow_room(core);
 	}
 }
 
 void table_swap(struct core *core) {
 	CHECK(core->beside_use == BESIDE_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
 	struct table *old = core->live;
+	feed_stop_all(core);
 	core->live = core->beside;
 	core->beside = old;
 	table_beside_drop(core);
 	COUNT(core, table_swapped);
 	local_tables_swapped(core, old);
 	snapshot_tables_swapped(core, old);
+	log_new_id(core);
 }
 
 /* ---- records ---- */

@@ -72,5 +72,6 @@ struct ticket {
 #define CEILING_BLOCK ((uint64_t)1 << 20)
 #define FRAME_BYTES_MAX (4u << 20) /* one frame between peers, before which it is cut into several */
 #define LEASE_MIN_DEFAULT (100 * SPAN_MS)
+#define REPLICATION_INTERVAL_DEFAULT (5 * SPAN_MS)
 
 #endif

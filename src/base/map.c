@@ -111,6 +111,7 @@ static void map_shrink(struct map *m) {
 	*to = *from;
 	*from = NULL;
 	m->bucket_count = last;
+	m->shrinks++;
 	if ((last & (SEGMENT_BUCKETS - 1)) == 0) {
 		alloc_free(m->alloc, m->segments[last >> SEGMENT_BITS], SEGMENT_BYTES);
 		m->segments[last >> SEGMENT_BITS] = NULL;

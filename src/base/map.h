@@ -26,6 +26,7 @@ struct map {
 	size_t bucket_count; /* in use, >= the initial count */
 	size_t count;        /* elements */
 	unsigned walks;      /* walks under way: no shrinking */
+	uint64_t shrinks;    /* buckets given back so far: unchanged, a walk that was broken off may go on */
 };
 
 int map_init(struct map *m, const struct allocator *alloc); /* 0 or PAWL_ENOMEM; the allocator is borrowed */

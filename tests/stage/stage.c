@@ -19,19 +19,40 @@ static void name_birth(struct stage *s) {
 	c->request_timeout = s->options.request_timeout;
 	c->promise_timeout = s->options.promise_timeout;
 	c->drift_ppm = s->options.drift_ppm;
-	c->node_count = s->options.masters;
+	c->node_count = s->count;
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "n%u", i + 1);
 		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "n%u:7118", i + 1);
-		c->nodes[i].master = true;
+		c->nodes[i].master = i < s->options.masters;
+	}
+}
+
+/* As if the replicas had been added, and all nodes had stopped since. */
+static void write_epoch(struct stage *s) {
+	struct config config = s->birth;
+	config.epoch = 1;
+	memset(config.cluster_id.b, 0x77, sizeof config.cluster_id.b);
+	for (uint32_t i = 0; i < s->count; i++) {
+		config.nodes[i].id = s->nodes[i].disk.node_id;
+	}
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct durable *d = &s->nodes[i].disk;
+		d->boot = 1;
+		d->complete = true;
+		d->config = config;
+		d->max_lease_seen = config.max_lease;
+		d->request_timeout_seen = config.request_timeout;
+		d->voted = config.nodes[i].master;
+		d->ceiling = d->voted ? CEILING_BLOCK : 0;
 	}
 }
 
 struct stage *stage_new(const struct stage_options *options) {
-	CHECK(options->masters >= 1 && options->masters <= STAGE_NODES);
+	CHECK(options->masters >= 1 && options->masters + options->replicas <= STAGE_NODES);
 	struct stage *s = alloc_new(options->own, sizeof *s);
 	CHECK(s != NULL);
 	s->options = *options;
+	s->count = options->masters + options->replicas;
 	s->options.replies = options->replies ? options->replies : 256;
 	s->replies = alloc_new(options->own, s->options.replies * sizeof *s->replies);
 	CHECK(s->replies != NULL);
@@ -39,8 +60,11 @@ struct stage *stage_new(const struct stage_options *options) {
 	buffer_init(&s->scratch, options->own, PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX);
 	peer_decoder_init(&s->decoder, options->own);
 	name_birth(s);
-	for (uint32_t i = 0; i < options->masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		memset(s->nodes[i].disk.node_id.b, (int)i + 1, sizeof s->nodes[i].disk.node_id.b);
+	}
+	if (options->replicas) {
+		write_epoch(s);
 	}
 	return s;
 }
@@ -67,10 +91,10 @@ void stage_free(struct stage *s) {
 	if (s == NULL) {
 		return;
 	}
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		end_core(s, i);
 		side_clear(s, &s->nodes[i]);
-		for (uint32_t j = 0; j < s->options.masters; j++) {
+		for (uint32_t j = 0; j < s->count; j++) {
 			stage_fifo_clear(s, &s->links[i][j]);
 		}
 	}
@@ -86,7 +110,7 @@ void stage_free(struct stage *s) {
 static void flush(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	uint64_t seq, resets = core_out_resets(n->out);
-	for (uint32_t peer = 0; peer < s->options.masters; peer++) {
+	for (uint32_t peer = 0; peer < s->count; peer++) {
 		if (resets >> peer & 1 && s->up[node][peer]) {
 			s->up[node][peer] = false; /* this end knows already */
 			stage_link_down(s, peer, node);
@@ -99,7 +123,7 @@ static void flush(struct stage *s, uint32_t node) {
 			stage_clock(s, node), n->out);
 	}
 	struct frame frame;
-	for (uint32_t peer = 0; peer < s->options.masters; peer++) {
+	for (uint32_t peer = 0; peer < s->count; peer++) {
 		while (peer != node && core_out_frame(n->out, peer, &frame)) {
 			stage_link_send(s, node, peer, &frame);
 			core_out_sent(n->out, peer);
@@ -184,11 +208,11 @@ bool stage_start(struct stage *s, uint32_t node) {
 
 struct stage *stage_born(const struct stage_options *options) {
 	struct stage *s = stage_new(options);
-	for (uint32_t i = 0; i < options->masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		CHECK(stage_start(s, i));
 	}
 	for (uint32_t i = 0; i < options->masters; i++) {
-		CHECK(stage_until_voting(s, i, SPAN_S));
+		CHECK(stage_until_voting(s, i, options->replicas ? 2 * options->max_lease : SPAN_S));
 	}
 	stage_wait(s, options->request_timeout); /* the first pings are over, so that round trips are known */
 	return s;
@@ -196,7 +220,7 @@ struct stage *stage_born(const struct stage_options *options) {
 
 void stage_kill(struct stage *s, uint32_t node) {
 	end_core(s, node);
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		s->nodes[node].down_pending[i] = false;
 		if (s->up[node][i]) {
 			s->up[node][i] = false;
@@ -232,7 +256,7 @@ void stage_continue(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	n->paused = false;
 	stage_step(s, node, &(struct core_event){ .kind = CORE_TICK });
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		if (n->down_pending[i]) {
 			n->down_pending[i] = false;
 			stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = i });
@@ -264,7 +288,7 @@ bool stage_noted(const struct stage *s, uint32_t node, enum core_note_kind kind)
 
 uint64_t stage_count(const struct stage *s, enum core_count count) {
 	uint64_t sum = 0;
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		sum += s->nodes[i].core ? core_counts(s->nodes[i].core)[count] : 0;
 	}
 	return sum;

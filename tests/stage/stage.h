@@ -18,6 +18,7 @@
 
 struct stage_options {
 	uint32_t masters; /* n1, n2, ...; index 0, 1, ... is also the core's slot */
+	uint32_t replicas; /* after the masters; the nodes come to life as members of epoch 1, in which the masters have voted before */
 	span_ns max_lease, request_timeout, promise_timeout;
 	uint32_t drift_ppm;
 	struct core_limits limits;
@@ -74,6 +75,7 @@ struct stage {
 	struct stage_options options;
 	int64_t now; /* true time */
 	struct config birth;
+	uint32_t count; /* of nodes: masters and replicas */
 	struct stage_node nodes[STAGE_NODES];
 	bool up[STAGE_NODES][STAGE_NODES];  /* symmetric: a link is there */
 	bool cut[STAGE_NODES][STAGE_NODES]; /* symmetric: no new link is made */
@@ -96,7 +98,7 @@ void stage_free(struct stage *s);
 
 /* ---- nodes ---- */
 bool stage_start(struct stage *s, uint32_t node); /* false: no memory */
-struct stage *stage_born(const struct stage_options *options); /* all started, linked and voting */
+struct stage *stage_born(const struct stage_options *options); /* all started, linked, and the masters voting */
 void stage_kill(struct stage *s, uint32_t node);
 void stage_drain(struct stage *s, uint32_t node); /* writes the side file and ends; the next start takes it */
 void stage_pause(struct stage *s, uint32_t node);

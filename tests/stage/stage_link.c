@@ -74,8 +74,8 @@ void stage_settle(struct stage *s) {
 	uint32_t delivered = 0;
 	for (bool any = true; any;) {
 		any = false;
-		for (uint32_t from = 0; from < s->options.masters; from++) {
-			for (uint32_t to = 0; to < s->options.masters; to++) {
+		for (uint32_t from = 0; from < s->count; from++) {
+			for (uint32_t to = 0; to < s->count; to++) {
 				if (may_pass(s, from, to)) {
 					any = stage_deliver(s, from, to);
 					CHECK(++delivered < 100000); /* they talk for ever */
@@ -92,8 +92,8 @@ void stage_stop(struct stage *s, uint32_t from, uint32_t to, enum message_kind k
 
 uint64_t stage_sent(const struct stage *s, enum message_kind kind) {
 	uint64_t n = 0;
-	for (uint32_t i = 0; i < s->options.masters; i++) {
-		for (uint32_t j = 0; j < s->options.masters; j++) {
+	for (uint32_t i = 0; i < s->count; i++) {
+		for (uint32_t j = 0; j < s->count; j++) {
 			n += s->sent[i][j][kind];
 		}
 	}
@@ -130,7 +130,7 @@ void stage_cut(struct stage *s, uint32_t a, uint32_t b, bool cut) {
 }
 
 void stage_isolate(struct stage *s, uint32_t node, bool cut) {
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		if (i != node) {
 			stage_cut(s, node, i, cut);
 		}
@@ -143,8 +143,8 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 }
 
 void stage_mend(struct stage *s) {
-	for (uint32_t a = 0; a < s->options.masters; a++) {
-		for (uint32_t b = a + 1; b < s->options.masters; b++) {
+	for (uint32_t a = 0; a < s->count; a++) {
+		for (uint32_t b = a + 1; b < s->count; b++) {
 			if (!s->up[a][b] && !s->cut[a][b] && stage_awake(s, a) && stage_awake(s, b)) {
 				s->up[a][b] = s->up[b][a] = true;
 				peer_up(s, a, b);

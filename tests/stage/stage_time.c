@@ -19,7 +19,7 @@ static bool due(const struct stage *s, uint32_t node) {
 }
 
 void stage_tick(struct stage *s) {
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		if (due(s, i)) {
 			stage_step(s, i, &(struct core_event){ .kind = CORE_TICK });
 		}
@@ -28,7 +28,7 @@ void stage_tick(struct stage *s) {
 
 /* How long until the first deadline, in true time, at least a microsecond, at most `most`. */
 static span_ns next(const struct stage *s, span_ns most) {
-	for (uint32_t i = 0; i < s->options.masters; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		if (stage_awake(s, i)) {
 			int64_t left = clock_saturating_add(core_deadline(s->nodes[i].core), -stage_clock(s, i).boot);
 			most = left < most ? left : most;

@@ -1,0 +1,66 @@
+/* follow_apply.c: what a feed's entries do to a replica's table (section 7): they replace, and never merge: the table is to be
+ * that of the master. */
+#include "state.h"
+
+static struct record **link_to(struct key *key, struct id128 lock_id) {
+	struct record **at = &key->held;
+	while (*at && !id128_equal((*at)->lock_id, lock_id)) {
+		at = &(*at)->next;
+	}
+	return at;
+}
+
+/* NULL: no memory. */
+static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
+	struct record **at = link_to(key, m->lock_id), *r = *at;
+	if (r && slice_equal(record_owner(r), m->owner) && slice_equal(record_identity(r), m->identity)) {
+		bool same = ballot_compare(r->wrote, m->ballot) == 0;
+		return same || record_set_value(core, at, m->value) ? *at : NULL;
+	}
+	struct record *fresh = record_new(core, m->owner, m->identity, m->value);
+	if (fresh == NULL) {
+		return NULL;
+	}
+	if (r) {
+		key_drop_record(core, key, r);
+	}
+	fresh->lock_id = m->lock_id;
+	key_add_record(core, key, fresh);
+	return fresh;
+}
+
+bool follow_record(struct core *core, struct table *t, const struct message *m) {
+	struct key *key = table_make_in(core, t, m->key);
+	struct record *r = key ? make_record(core, key, m) : NULL;
+	if (r) {
+		r->token = m->token;
+		r->noted = m->noted;
+		r->wrote = m->ballot;
+		r->prepared = m->prepared;
+		r->barred = (m->flags & FLAG_BARRED) != 0;
+		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
+		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
+		digest_record(core, key, r);
+	}
+	if (key) {
+		if (t == core->live) {
+			local_wait_check(core, key);
+		}
+		table_settle(core, key);
+	}
+	return r != NULL;
+}
+
+void follow_gone(struct core *core, struct table *t, const struct message *m) {
+	struct key *key = table_find_in(core, t, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL) {
+		return;
+	}
+	COUNT(core, follow_gone);
+	key_drop_record(core, key, r);
+	if (t == core->live) {
+		local_wait_check(core, key);
+	}
+	table_settle(core, key);
+}
