@@ -36,7 +36,7 @@ static void on_changed(struct pawl_result *take_result, void *arg) {
 static void note_endpoint(struct changing *c, const char *endpoint) {
 	if (*c->endpoint && strcmp(c->endpoint, endpoint) != 0) {
 		c->moved = true;
-		progress_say(&c->progress, "%s does not answer any more: asked %s to go on", c->endpoint, endpoint);
+		progress_say(&c->progress, "%s gave no answer: asked %s to go on", c->endpoint, endpoint);
 	}
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 }
@@ -91,9 +91,13 @@ static void follow(struct changing *c) {
 	progress_end(&c->progress);
 }
 
-/* What the coordinator that died has begun may still be going on at another node, or not be over everywhere. */
+/* What the coordinator that died has begun may still be going on at another node, or not be over everywhere; or it is the
+ * change that came first, which the next node has finished: then nothing is left to do. A whole set is not insisted on like that:
+ * if the other change was somebody else's, it would be undone. */
 static bool worth_repeating(const struct changing *c) {
-	return c->moved && c->result && (c->result->error == PAWL_EBUSY || c->result->error == PAWL_EUNSETTLED);
+	int error = c->result ? c->result->error : 0;
+	return c->moved && (error == PAWL_EBUSY || error == PAWL_EUNSETTLED ||
+		(error == PAWL_EMISMATCH && c->wanted->change.kind != PAWL_SET_NODES));
 }
 
 static void run(struct changing *c, int64_t patience_ms) {
