@@ -73,7 +73,24 @@ for number in 0 1 2; do
 done
 check "its state is where the package said" test -s /var/lib/pawl/state
 
-rm -f /etc/pawl/[bc].conf
+rm -rf /etc/pawl/[bc].conf /var/lib/pawl/*
+
+# What scripts/deploy wrote for a host, by its own script.
+check "the script of scripts/deploy installs a node" /packages/host/install.sh
+check "and may be repeated" /packages/host/install.sh
+check "the certificates' keys are for root and the node" mode /etc/pawl/solo.key "640 root:pawl"
+check "the unit is still well formed" systemd-analyze verify /lib/systemd/system/pawld.service
+install -d -o pawl -g pawl /run/pawl # the unit does that
+"${as_pawl[@]}" pawld --config /etc/pawl/pawld.conf 2>/tmp/solo.log &
+deployed=$!
+check "the node votes" await sh -c 'pawl --endpoints unix:/run/pawl/pawld.sock status --json | grep -q "\"state\": *\"voting\""'
+sed -i 's/^name = solo$/name = other/' /etc/pawl/pawld.conf
+refused() { ! /packages/host/install.sh 2>/tmp/refused && grep -q 'is another node' /tmp/refused; }
+check "a machine that is another node is left alone" refused
+kill -TERM $deployed
+wait $deployed
+rm -rf /etc/pawl/solo.* /etc/pawl/ca.crt /etc/systemd/system/pawld.service.d /run/pawl
+
 left() {
 	local found
 	found=$(find / -xdev \( -path /proc -o -path /packages -o -path /tmp -o -path /var/log -o -path /var/cache \) -prune -o -iname '*pawl*' -print
