@@ -1,6 +1,7 @@
 #include "peer_link.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 
 #include "check.h"
 #include "pawl/error.h"
@@ -25,10 +26,23 @@ static void peer_link_close(struct peer_link *link, const char *why) {
 
 /* ---- what arrives ---- */
 
+/* An operator in the middle of an upgrade reads this: who is too old, and for which versions. */
+static const char *peer_link_versions(struct peer_link *link, const struct peer_hello *theirs) {
+	const struct peer_hello *ours = link->hello;
+	bool they_are_older = theirs->version_max < ours->version_min;
+	snprintf(link->why, sizeof link->why,
+		"node %s speaks versions %u to %u of the protocol between nodes, this one %u to %u: upgrade %s (not more than one release at a time)",
+		theirs->node, theirs->version_min, theirs->version_max, ours->version_min, ours->version_max, they_are_older ? theirs->node : "this one");
+	return link->why;
+}
+
 static const char *peer_link_judge(struct peer_link *link, struct slice body, struct peer_hello *theirs) {
 	struct peer_terms terms;
 	if (peer_hello_decode(body, theirs) != 0) {
 		return "its first packet is no hello";
+	}
+	if (!peer_versions_meet(link->hello, theirs)) {
+		return peer_link_versions(link, theirs);
 	}
 	const char *problem = peer_hello_problem(link->hello, theirs, &terms);
 	if (problem) {

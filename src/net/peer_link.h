@@ -22,7 +22,8 @@ struct peer_link_handlers { /* each may free the link */
 	void (*up)(void *ctx, struct peer_link *link, const struct peer_hello *theirs);
 	/* `now` was read after the frame's last byte was received. Not 0: the link is closed for it. */
 	int (*frame)(void *ctx, struct peer_link *link, struct slice body, struct instant now);
-	void (*closed)(void *ctx, struct peer_link *link, const char *why); /* the owner frees it */
+	/* The owner frees the link. `why` may be in it. */
+	void (*closed)(void *ctx, struct peer_link *link, const char *why);
 };
 
 struct peer_link {
@@ -39,6 +40,7 @@ struct peer_link {
 	struct event *deadline;
 	unsigned busy;
 	bool doomed;
+	char why[PEER_LINK_WHY_BYTES]; /* a refusal with versions in it, else empty */
 };
 
 struct peer_link_options {

@@ -1,60 +1,38 @@
-#include "peers.h"
+#include "peers_impl.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "dialer.h"
 #include "pawl/error.h"
-#include "peer_link.h"
-#include "prng.h"
-#include "types.h"
 
-#define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 1000
 #define STRANGERS_MAX 64 /* accepted connections that have not said hello */
-
-struct peers_slot {
-	struct peers *peers;
-	bool used;
-	uint32_t index; /* in the owner's table */
-	char name[NODE_NAME_MAX + 1];
-	char address[ADDRESS_MAX + 1];
-	bool dial; /* it is for us to dial */
-	int64_t backoff_ms;
-	unsigned attempts;
-	struct dialer *dialer;
-	struct peer_link *dialling; /* not up yet */
-	struct peer_link *link;     /* up */
-	struct id128 id;            /* who is at its other end */
-	uint64_t boot;
-	struct event *again;
-	const char *told; /* the last trouble */
-};
-
-struct peers {
-	struct net_loop *loop;
-	struct peer_hello hello;
-	const struct peers_handlers *handlers;
-	void *ctx;
-	SSL_CTX *tls;
-	struct prng prng;
-	bool started;
-	struct list strangers;
-	uint32_t stranger_count;
-	uint32_t count;
-	struct peers_slot *table[NODES_MAX]; /* by index */
-	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */
-};
 
 /* Between two nodes that dial each other: no trouble, and told to nobody. */
 static const char peers_crossed[] = "another link to it stays";
 
+/* True: it is news, and remembered. */
+static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
+	char last[PEER_LINK_WHY_BYTES];
+	memcpy(last, told, sizeof last);
+	snprintf(told, sizeof last, "%s", why);
+	return strcmp(last, told) != 0;
+}
+
 static void peers_tell(struct peers_slot *slot, const char *why) {
-	if (why != peers_crossed && (!slot->told || strcmp(slot->told, why) != 0)) {
-		slot->told = why;
+	if (peers_is_news(slot->told, why)) {
 		slot->peers->handlers->trouble(slot->peers->ctx, slot->name, why);
+	}
+}
+
+/* Of a connection that has not said who it is, or was refused before that counted. */
+static void peers_tell_stranger(struct peers *p, bool comes_again, const char *why) {
+	if (!comes_again || peers_is_news(p->stranger_told, why)) {
+		p->handlers->trouble(p->ctx, "a stranger", why);
 	}
 }
 
@@ -105,7 +83,7 @@ static void peers_on_again(evutil_socket_t fd, short what, void *ctx) {
 	}
 }
 
-static void peers_stop_dialling(struct peers_slot *slot) {
+void peers_stop_dialling(struct peers_slot *slot) {
 	event_del(slot->again);
 	dialer_free(slot->dialer);
 	slot->dialer = NULL;
@@ -115,7 +93,7 @@ static void peers_stop_dialling(struct peers_slot *slot) {
 
 /* ---- links ---- */
 
-static struct peers_slot *peers_find(struct peers *p, const char *name) {
+struct peers_slot *peers_find(struct peers *p, const char *name) {
 	uint32_t i = 0;
 	while (i < p->count && strcmp(p->table[i]->name, name) != 0) {
 		i++;
@@ -204,7 +182,7 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 	slot->id = theirs->id;
 	slot->boot = theirs->boot;
 	slot->backoff_ms = BACKOFF_MIN_MS;
-	slot->told = NULL;
+	slot->told[0] = p->stranger_told[0] = '\0';
 	p->handlers->up(p->ctx, slot->index, theirs);
 }
 
@@ -217,13 +195,16 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
 	bool up = slot && slot->link == link;
+	bool crossed = why == peers_crossed, versions = link->why[0] != '\0';
+	char text[PEER_LINK_WHY_BYTES];
+	snprintf(text, sizeof text, "%s", why); /* it may be the link's own */
 	peers_forget(p, link);
 	if (up) {
-		p->handlers->down(p->ctx, slot->index, why);
-	} else if (slot && !slot->link) {
-		peers_tell(slot, why);
-	} else if (!slot && why != peers_crossed) {
-		p->handlers->trouble(p->ctx, "a stranger", why);
+		p->handlers->down(p->ctx, slot->index, text);
+	} else if (slot && !slot->link && !crossed) {
+		peers_tell(slot, text);
+	} else if (!slot && !crossed) {
+		peers_tell_stranger(p, versions, text);
 	}
 	if (slot) {
 		peers_dial_later(slot);
@@ -278,64 +259,6 @@ void peers_reset(struct peers *p, uint32_t peer) {
 	if (slot->link) {
 		peers_forget(p, slot->link);
 		peers_dial_later(slot);
-	}
-}
-
-/* ---- the table ---- */
-
-static void peers_drop(struct peers_slot *slot) {
-	peers_stop_dialling(slot);
-	peer_link_free(slot->link);
-	slot->link = NULL;
-	slot->used = slot->dial = false;
-}
-
-static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
-	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		struct peers_slot *slot = &p->slots[i];
-		if (!slot->used) {
-			*slot = (struct peers_slot){ .peers = p, .used = true, .backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
-			memcpy(slot->name, name, strlen(name) + 1);
-			return slot;
-		}
-	}
-	CHECK(false);
-}
-
-static void peers_set_slot(struct peers_slot *slot, const struct peers_node *node) {
-	bool dial = node->dial && node->address[0] != '\0' && strcmp(node->name, slot->peers->hello.node) != 0;
-	bool moved = strcmp(slot->address, node->address) != 0;
-	memcpy(slot->address, node->address, strlen(node->address) + 1);
-	if (slot->dial && (!dial || moved)) {
-		peers_stop_dialling(slot);
-	}
-	if (dial && (!slot->dial || moved) && !slot->link && slot->peers->started) {
-		event_active(slot->again, EV_TIMEOUT, 0);
-	}
-	slot->dial = dial;
-}
-
-void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t count) {
-	struct peers_slot *table[NODES_MAX];
-	CHECK(count <= NODES_MAX);
-	for (uint32_t i = 0; i < count; i++) {
-		CHECK(strlen(nodes[i].name) <= NODE_NAME_MAX && strlen(nodes[i].address) <= ADDRESS_MAX);
-		table[i] = peers_find(p, nodes[i].name);
-		if (table[i]) {
-			table[i]->index = i;
-		}
-	}
-	for (uint32_t i = 0; i < p->count; i++) {
-		struct peers_slot *slot = p->table[i];
-		if (slot->index >= count || table[slot->index] != slot) {
-			peers_drop(slot);
-		}
-	}
-	p->count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		p->table[i] = table[i] ? table[i] : peers_take_slot(p, nodes[i].name);
-		p->table[i]->index = i;
-		peers_set_slot(p->table[i], &nodes[i]);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "pawl/error.h"
 #include "pawld_options.h"
+#include "peer.h"
 #include "tls_context.h"
 
 enum pawld_exit { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -87,7 +88,7 @@ int main(int argc, char **argv) {
 	case PAWLD_CHECK:
 		return (int)pawld_check(options.config);
 	case PAWLD_VERSION:
-		printf("pawld %s\n", PAWL_VERSION);
+		printf("pawld %s\nspeaks versions %u to %u of the protocol between nodes\n", PAWL_VERSION, PEER_VERSION_MIN, PEER_VERSION_MAX);
 		return EXIT_DONE;
 	case PAWLD_HELP:
 		printf("%s", pawld_help());

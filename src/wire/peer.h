@@ -56,9 +56,16 @@ int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *o
 
 /* ---- hello ---- */
 
-#define PEER_VERSION_MIN 1u /* versions of this protocol that this program speaks */
-#define PEER_VERSION_MAX 1u
-#define PEER_FEATURES 0u /* optional things that this program can do; a feature is used when both have its bit */
+/* Built with -Dpretend_next this program acts as if it were the next release, for tests of upgrades: 1: it speaks the next
+ * version, too, and has a feature and a key in its hello that this release does not know; 2: it speaks no other. */
+#ifndef PAWL_PRETEND_NEXT
+#define PAWL_PRETEND_NEXT 0
+#endif
+
+#define PEER_VERSION_MIN (PAWL_PRETEND_NEXT == 2 ? 2u : 1u) /* versions of this protocol that this program speaks */
+#define PEER_VERSION_MAX (PAWL_PRETEND_NEXT ? 2u : 1u)
+/* Optional things that this program can do; a feature is used when both have its bit. */
+#define PEER_FEATURES (PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0))
 
 /* Each side sends one as the first packet of a link and reads the other's before anything else:
  * a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; further keys are for later versions. */
@@ -75,6 +82,9 @@ struct peer_hello {
 int peer_hello_encode(const struct peer_hello *hello, struct buffer *out);
 /* Strict about what it knows, ignores keys it does not know. 0 or PAWL_EPROTOCOL; *out only on success. */
 int peer_hello_decode(struct slice body, struct peer_hello *out);
+
+/* Whether there is a version that both speak. */
+bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *theirs);
 
 /* What two nodes have in common. */
 struct peer_terms {

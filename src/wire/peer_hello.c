@@ -11,6 +11,7 @@ static const char *const hello_keys[HELLO_KEYS] = {
 	[HELLO_NODE] = "node", [HELLO_ID] = "id", [HELLO_BOOT] = "boot",
 };
 #define HELLO_KEY_BYTES_MAX 64
+#define HELLO_KEYS_PRETENDED (PAWL_PRETEND_NEXT ? 1 : 0) /* what those of this version must skip */
 
 /* Names end up in logs and in C strings. */
 static bool hello_name_valid(struct slice name) {
@@ -40,7 +41,7 @@ int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
 	}
 	struct pack k;
 	pack_begin(&k, out);
-	pack_map(&k, HELLO_KEYS);
+	pack_map(&k, HELLO_KEYS + HELLO_KEYS_PRETENDED);
 	pack_text(&k, hello_keys[HELLO_VERSIONS]);
 	pack_array(&k, 2);
 	pack_uint(&k, hello->version_min);
@@ -55,6 +56,12 @@ int peer_hello_encode(const struct peer_hello *hello, struct buffer *out) {
 	pack_bin(&k, slice_of(hello->id.b, sizeof hello->id.b));
 	pack_text(&k, hello_keys[HELLO_BOOT]);
 	pack_uint(&k, hello->boot);
+	if (HELLO_KEYS_PRETENDED) {
+		pack_text(&k, "next");
+		pack_map(&k, 1);
+		pack_text(&k, "of a later version");
+		pack_array(&k, 0);
+	}
 	error = pack_end(&k);
 	if (error) {
 		out->size = start;
@@ -152,8 +159,12 @@ int peer_hello_decode(struct slice body, struct peer_hello *out) {
 	return 0;
 }
 
+bool peer_versions_meet(const struct peer_hello *ours, const struct peer_hello *theirs) {
+	return theirs->version_max >= ours->version_min && theirs->version_min <= ours->version_max;
+}
+
 const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs, struct peer_terms *out) {
-	if (theirs->version_max < ours->version_min || theirs->version_min > ours->version_max) {
+	if (!peer_versions_meet(ours, theirs)) {
 		return "the two nodes speak no common version of the peer protocol: upgrade the older one";
 	}
 	if (strcmp(ours->cluster, theirs->cluster) != 0) {

@@ -263,8 +263,8 @@ class Cluster:
     def unix(self, name):
         return "unix:" + os.path.join(self.dir, name + ".sock")
 
-    def start(self, name):
-        self.nodes[name] = Node([self.pawld, "--config", self.config(name)], name)
+    def start(self, name, pawld=None):
+        self.nodes[name] = Node([pawld or self.pawld, "--config", self.config(name)], name)
         return self.nodes[name]
 
     def start_all(self):

@@ -65,7 +65,7 @@ class Dev(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_version_and_help(self):
-        self.assertRegex(run("--version")[1], r"^pawld \d+\.\d+\.\d+\n$")
+        self.assertRegex(run("--version")[1], r"^pawld \d+\.\d+\.\d+\nspeaks versions 1 to 1 of the protocol between nodes\n$")
         self.assertIn("--check-config", run("--help")[1])
 
     def test_a_wrong_command_line_is_status_2(self):

@@ -30,7 +30,7 @@ await() {
 }
 
 same() { [ "$1" = "$2" ] || { echo "$1, not $2"; return 1; }; }
-says_version() { same "$("$1" --version)" "$1 $version"; }
+says_version() { same "$("$1" --version | head -n 1)" "$1 $version"; }
 mode() { same "$(stat -c '%a %U:%G' "$1")" "$2"; }
 
 check "pawl says its version" says_version pawl

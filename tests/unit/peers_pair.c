@@ -47,6 +47,7 @@ static const struct peers_handlers party_handlers = { party_up, party_down, part
 
 void party_accepted(void *ctx, int take_fd, bool local, const char *from) {
 	struct party *p = ctx;
+	p->accepted++;
 	assert_true(local);
 	peers_accept(p->peers, take_fd, from);
 }
@@ -60,6 +61,9 @@ static void party_listen(struct net_fixture *f, struct party *p) {
 void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]) {
 	struct peers_options o = { .loop = &f->loop, .seed = 1, .handlers = &party_handlers, .ctx = p };
 	o.hello = (struct peer_hello){ .version_min = PEER_VERSION_MIN, .version_max = PEER_VERSION_MAX, .boot = 7 };
+	if (p->version) {
+		o.hello.version_min = o.hello.version_max = p->version;
+	}
 	memset(o.hello.id.b, *claim, sizeof o.hello.id.b);
 	snprintf(o.hello.cluster, sizeof o.hello.cluster, "test");
 	snprintf(o.hello.node, sizeof o.hello.node, "%s", claim);
@@ -74,14 +78,23 @@ static void party_make(struct net_fixture *f, struct party *p, const char *claim
 	party_make_with(f, p, claim, nodes);
 }
 
-void pair_open_with(struct pair *p, bool both_dial) {
+static void pair_make(struct pair *p, bool both_dial, uint32_t version_of_b) {
 	memset(p, 0, sizeof *p);
+	p->b.version = version_of_b;
 	p->a.dials_all = p->b.dials_all = both_dial;
 	net_fixture_init(&p->f);
 	party_listen(&p->f, &p->a);
 	party_listen(&p->f, &p->b);
 	party_make(&p->f, &p->a, "a", &p->a, &p->b);
 	party_make(&p->f, &p->b, "b", &p->a, &p->b);
+}
+
+void pair_open_with(struct pair *p, bool both_dial) {
+	pair_make(p, both_dial, 0);
+}
+
+void pair_open_versions(struct pair *p, uint32_t version_of_b) {
+	pair_make(p, false, version_of_b);
 }
 
 void pair_open(struct pair *p) {

@@ -20,13 +20,14 @@ struct party {
 	const char *name;
 	struct peers *peers;
 	struct listener *listener;
-	unsigned ups, downs, frames, troubles;
+	unsigned ups, downs, frames, troubles, accepted;
 	size_t bytes;
 	int refuse; /* what frame() says */
 	int guests; /* how many nodes that are not in its table it welcomes */
 	const struct peers_node *guest_table; /* its table of three nodes when it does */
 	uint32_t last_up; /* index */
 	bool dials_all;
+	uint32_t version; /* the only one it speaks; 0: as this program */
 	char why[256], who[256];
 };
 
@@ -41,6 +42,7 @@ void party_accepted(void *ctx, int take_fd, bool local, const char *from);
 /* Nodes "a" and "b" of the cluster "test"; a dials, or both do. */
 void pair_open_with(struct pair *p, bool both_dial);
 void pair_open(struct pair *p);
+void pair_open_versions(struct pair *p, uint32_t version_of_b);
 void pair_close(struct pair *p);
 void pair_start(struct pair *p);
 

@@ -165,6 +165,29 @@ static int call(const struct party *p) {
 	return fd;
 }
 
+static bool b_dialled_thrice(void *ctx) {
+	return ((struct pair *)ctx)->b.accepted >= 3;
+}
+
+static void nodes_of_versions_that_do_not_meet_say_so_on_both_sides_once(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open_versions(&p, PEER_VERSION_MAX + 1);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, a_troubled, &p));
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	assert_true(net_fixture_until(&p.f, b_dialled_thrice, &p));
+	net_fixture_settle(&p.f);
+	assert_int_equal(p.a.troubles, 1);
+	assert_int_equal(p.b.troubles, 1);
+	assert_string_equal(p.a.why, "node b speaks versions 2 to 2 of the protocol between nodes, this one 1 to 1: upgrade this one "
+		"(not more than one release at a time)");
+	assert_string_equal(p.b.why, "node a speaks versions 1 to 1 of the protocol between nodes, this one 2 to 2: upgrade a "
+		"(not more than one release at a time)");
+	assert_int_equal(p.a.ups + p.b.ups, 0);
+	pair_close(&p);
+}
+
 static void garbage_and_half_packets_of_strangers_harm_no_link(void **state) {
 	static const uint8_t garbage[] = { 0xff, 0xff, 0xff, 0xff, 1, 2, 3 }, half[] = { 0, 0, 0, 90, 0x86 };
 	struct pair p;
@@ -212,6 +235,7 @@ int main(void) {
 		cmocka_unit_test(what_is_not_a_frame_costs_the_link),
 		cmocka_unit_test(nodes_with_their_own_certificates_are_linked),
 		cmocka_unit_test(a_peer_under_anothers_name_is_refused),
+		cmocka_unit_test(nodes_of_versions_that_do_not_meet_say_so_on_both_sides_once),
 		cmocka_unit_test(a_clients_certificate_cannot_speak_as_a_peer),
 		cmocka_unit_test(a_peer_without_a_certificate_is_refused),
 		cmocka_unit_test(the_dialler_checks_whom_it_reached),

@@ -1,0 +1,52 @@
+/* peers_impl.h: what peers.c (links) and peers_table.c (who is in the table) share. Internal. */
+#ifndef PAWL_NET_PEERS_IMPL_H
+#define PAWL_NET_PEERS_IMPL_H
+
+#include "peers.h"
+
+#include "dialer.h"
+#include "peer_link.h"
+#include "prng.h"
+#include "types.h"
+
+#define BACKOFF_MIN_MS 50
+
+struct peers_slot {
+	struct peers *peers;
+	bool used;
+	uint32_t index; /* in the owner's table */
+	char name[NODE_NAME_MAX + 1];
+	char address[ADDRESS_MAX + 1];
+	bool dial; /* it is for us to dial */
+	int64_t backoff_ms;
+	unsigned attempts;
+	struct dialer *dialer;
+	struct peer_link *dialling; /* not up yet */
+	struct peer_link *link;     /* up */
+	struct id128 id;            /* who is at its other end */
+	uint64_t boot;
+	struct event *again;
+	char told[PEER_LINK_WHY_BYTES]; /* the last trouble */
+};
+
+struct peers {
+	struct net_loop *loop;
+	struct peer_hello hello;
+	const struct peers_handlers *handlers;
+	void *ctx;
+	SSL_CTX *tls;
+	struct prng prng;
+	bool started;
+	struct list strangers;
+	uint32_t stranger_count;
+	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal for a version: who is refused comes again every second */
+	uint32_t count;
+	struct peers_slot *table[NODES_MAX]; /* by index */
+	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */
+};
+
+struct peers_slot *peers_find(struct peers *p, const char *name); /* or NULL */
+void peers_stop_dialling(struct peers_slot *slot);
+void peers_drop(struct peers_slot *slot); /* its link and its place */
+
+#endif
