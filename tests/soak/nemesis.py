@@ -9,6 +9,7 @@ import signal
 import time
 
 import nodes
+import operators
 import pawltest
 
 
@@ -36,14 +37,17 @@ class Agenda:
 
 
 class Nemesis:
-    def __init__(self, cluster, crowd, seed):
+    def __init__(self, cluster, crowd, seed, any_replica):
         self.cluster, self.crowd, self.random = cluster, crowd, random.Random(seed)
         self.agenda, self.counts, self.problems = Agenda(), collections.Counter(), []
         self.busy = set()  # nodes whose process is in a fault's hands
+        self.operators = operators.Operators(self)
         self.table = [  # weight, fault
             (16, self.kill), (12, self.stop), (8, self.cut_pair), (8, self.cut_one_way), (6, self.isolate), (5, self.partition),
             (4, self.cut_clients), (6, self.lose), (8, self.delay), (4, self.throttle), (5, self.break_links), (5, self.fill_disk),
             (4, self.drain), (10, self.stop_worker), (5, self.kill_worker)]
+        if any_replica:
+            self.table.append((20, self.operators.operate))
 
     # ---- drawing ----
 

@@ -25,7 +25,7 @@ def arguments(text):
     parser = argparse.ArgumentParser(prog="soak", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--masters", type=int, choices=[3, 5], default=3)
-    parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--replicas", type=int, choices=range(5), default=0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
     parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
@@ -49,10 +49,10 @@ def wait_until(condition, what, limit=HEALED_WITHIN):
         time.sleep(0.1)
 
 
-def all_well(cluster):
-    """Whether every node votes or follows, in the same complete configuration."""
+def all_well(some):
+    """Whether every one of these nodes votes or follows, in the same configuration."""
     seen = {}
-    for node in cluster.nodes.values():
+    for node in some:
         status = node.ask("status")
         if status is None:
             return "%s does not answer" % node.name
@@ -66,6 +66,8 @@ class Soak:
     def __init__(self, args, cluster):
         self.args, self.cluster = args, cluster
         self.told = self.began = time.monotonic()
+        names = [chr(ord("a") + i) for i in range(args.masters + args.replicas)]
+        self.masters, self.replicas = names[:args.masters], names[args.masters:]
         self.programs = os.path.join(args.build, "tests", "soak")
 
     def tell(self, attacker):
@@ -75,12 +77,21 @@ class Soak:
             print("%4.0f s: %s" % (now - self.began, line_of(attacker.counts)), flush=True)
 
     def set_up(self):
-        masters = ["abcde"[i] for i in range(self.args.masters)]
-        self.cluster.add(*masters)
-        self.cluster.write_configs(masters)
-        for node in self.cluster.nodes.values():
+        every = self.cluster.nodes
+        self.cluster.add(*self.masters, *self.replicas)
+        self.cluster.write_configs(self.masters)
+        for node in every.values():
             node.start()
-        wait_until(lambda: all_well(self.cluster), "the cluster's birth")
+        wait_until(lambda: all_well([every[m] for m in self.masters]), "the cluster's birth")
+        for name in self.replicas:
+            every["a"].ask("cluster_add_replica", timeout=20, name=name, address=every[name].address)
+        wait_until(lambda: all_well(every.values()), "the replicas' beginning")
+
+    def restore(self, operators):
+        """The operators agree on the set as it was in the beginning: what they ask for has to be done."""
+        refused = operators.settle(self.masters, HEALED_WITHIN) if self.replicas else None
+        if refused:
+            raise Failed("the set is not to be changed after the healing: %s" % refused)
 
     def probe(self):
         """Every key is to be had again, at every node, within the longest lease and a little."""
@@ -105,12 +116,13 @@ class Soak:
     def run(self):
         self.set_up()
         people = crowd.Crowd(self.cluster, self.programs, WORKERS, KEYS)
-        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed)
+        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed, bool(self.replicas))
         try:
             self.began = time.monotonic()
             attacker.run(self.began + self.args.seconds, self.tell)
             attacker.heal()
-            wait_until(lambda: all_well(self.cluster), "all nodes well after the healing")
+            self.restore(attacker.operators)
+            wait_until(lambda: all_well(self.cluster.nodes.values()), "all nodes well after the healing")
             self.probe()
             if attacker.problems or people.dead():
                 raise Failed("; ".join(attacker.problems) or "clients ended: %s" % people.dead())
@@ -127,8 +139,9 @@ def line_of(counts):
 def least(args):
     """What has to have happened at least so often, else the run shows nothing."""
     minutes = args.seconds / 60
-    return {"kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2, "acquired": 120 * minutes, "extended": 20 * minutes,
-            "updated": 60 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": minutes / 2}
+    changes = {"change_done": 2 * minutes, "disks_lost": minutes / 4} if args.replicas else {}
+    return {**changes, "kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2, "acquired": 60 * minutes, "extended": 15 * minutes,
+            "updated": 40 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": minutes / 2}
 
 
 def verdict(args, counts):
