@@ -75,7 +75,7 @@ static int place_master(const struct core *core, const struct follow_place *p) {
 }
 
 /* First the one whose snapshot is half here, then the one whose log this table is of; then all others, each replica beginning
- * with another one. Without room for a snapshot only those two are of use. */
+ * with another one. Without room for a snapshot only those two are of use, and for a moment the others are not asked. */
 static int pick(const struct core *core, bool room) {
 	const struct follow *f = &core->follow;
 	int known[] = { f->building ? place_master(core, &f->part) : -1, place_master(core, &f->live) };
@@ -84,8 +84,9 @@ static int pick(const struct core *core, bool room) {
 			return known[i];
 		}
 	}
-	bool waits = (known[0] >= 0 || known[1] >= 0) && !instant_expired(core->now, f->patience);
-	for (uint32_t i = 0; room && !waits && i < core->masters; i++) {
+	bool waits = !instant_expired(core->now, f->patience), any_known = known[0] >= 0 || known[1] >= 0;
+	uint32_t others = !room || (waits && any_known) ? 0 : waits ? 1 : core->masters;
+	for (uint32_t i = 0; i < others; i++) {
 		uint32_t peer = (uint32_t)((id128_word(core->durable.node_id) + i) % core->masters);
 		if (usable(core, peer)) {
 			return (int)peer;
@@ -224,7 +225,8 @@ void follow_peer_changed(struct core *core) {
 }
 
 void follow_start(struct core *core) {
-	core->follow.patience = instant_add(core->now, core->config.request_timeout);
+	span_ns patience = core->config.request_timeout;
+	core->follow.patience = instant_add(core->now, core->follow.live.log ? patience : patience / 4);
 	core->follow.tried = 0;
 	choose(core);
 }

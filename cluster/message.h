@@ -118,6 +118,7 @@ enum message_flag {
 	FLAG_PARTLY = 65536, /* FOLLOW: go on with the snapshot of the same round that broke off at this part */
 	FLAG_ANYWAY = 131072 /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
 };
+#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_ANYWAY - 1) /* all of them */
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {

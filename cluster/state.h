@@ -308,7 +308,7 @@ struct follow { /* a replica's feed */
 	uint64_t records;
 	uint64_t applied;         /* since the last batch ended */
 	struct instant progress;  /* of the last echo, or of whatever shows that the master works on it */
-	struct instant patience;  /* until then it waits for the master whose log it knows */
+	struct instant patience;  /* until then it waits for the master whose log it knows, or else for its first choice */
 	struct instant rest;      /* until then it asks nobody: there was no memory */
 	struct instant fresh;     /* the view is not older */
 	uint64_t echo;            /* the newest one sent */

@@ -5,9 +5,6 @@
 #include "pack.h"
 #include "pawl/error.h"
 
-#define MESSAGE_FLAGS \
-	(FLAG_HOME | FLAG_TURN | FLAG_WAIT | FLAG_HAD | FLAG_NOW | FLAG_BARRED | FLAG_SAME | FLAG_COUNTS | FLAG_BORN | FLAG_RELEASED | \
-		FLAG_HANDOVER | FLAG_REMEMBERS | FLAG_FORGOT | FLAG_NEVER)
 /* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 282 bytes. */
 #define MESSAGE_FIXED_MAX 300
 
