@@ -352,6 +352,16 @@ struct core_status {
 };
 void core_status(const struct core *core, struct instant now, struct core_status *status);
 const struct config *core_config(const struct core *core); /* of the present epoch, or the one to be born with */
+/* A key as a local read shows it, at `now`, which may be later than the last step. False: not held. Slices point into the core
+ * and are good until its next step. */
+struct core_look {
+	bool contested;
+	struct core_entry entry;
+};
+bool core_look(const struct core *core, struct slice key, struct instant now, struct core_look *out);
+/* All held keys with the prefix, in no order, until `visit` returns false; it must not touch the core. */
+void core_look_each(const struct core *core, struct slice prefix, struct instant now,
+	bool (*visit)(void *ctx, const struct core_look *look), void *ctx);
 /* A lock_id's record here, for tests and the simulator: true if live. */
 bool core_peek(const struct core *core, struct slice key, struct id128 lock_id, uint64_t *token, uint64_t *noted);
 

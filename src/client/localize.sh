@@ -1,9 +1,9 @@
 #!/bin/sh
-# localize.sh OUT PRIVATE_DIR CC... -- ARCHIVE...: one archive of several, in which only pawl_* can be seen from outside,
-# so that the library's inner names cannot meet those of a program that links it statically.
+# localize.sh OUT PRIVATE_DIR NAMES CC... -- ARCHIVE...: one archive of several, in which only NAMES (such as 'pawl_*') can be
+# seen from outside, so that the library's inner names cannot meet those of a program that links it statically.
 set -eu
-out=$1 dir=$2
-shift 2
+out=$1 dir=$2 names=$3
+shift 3
 cc=
 while [ "$1" != -- ]; do
 	cc="$cc $1"
@@ -12,7 +12,7 @@ done
 shift
 mkdir -p "$dir"
 # shellcheck disable=SC2086 # the compiler may be several words
-$cc -r -nostdlib -no-pie -o "$dir/libpawl.o" -Wl,--whole-archive "$@"
-objcopy --wildcard --keep-global-symbol='pawl_*' "$dir/libpawl.o"
+$cc -r -nostdlib -no-pie -o "$dir/whole.o" -Wl,--whole-archive "$@"
+objcopy --wildcard --keep-global-symbol="$names" "$dir/whole.o"
 rm -f "$out"
-ar rcs "$out" "$dir/libpawl.o"
+ar rcs "$out" "$dir/whole.o"

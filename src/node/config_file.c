@@ -68,7 +68,7 @@ static int config_begin_section(struct config_reading *r, unsigned line, const c
 		name);
 }
 
-static int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value) {
+int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value) {
 	struct config *birth = &r->config->birth;
 	struct listen_address address;
 	const char *wrong = config_value_name(name);

@@ -126,6 +126,9 @@ static int finish_peer(struct config_reading *r) {
 static int finish_client(struct config_reading *r) {
 	struct node_config *c = r->config;
 	char text[INI_VALUE_MAX + 1], *rest = NULL;
+	if (r->no_clients && !r->listen_client[0]) {
+		return 0;
+	}
 	snprintf(text, sizeof text, "%s", r->listen_client[0] ? r->listen_client : "127.0.0.1:7117");
 	for (char *one = strtok_r(text, ", \t", &rest); one; one = strtok_r(NULL, ", \t", &rest)) {
 		if (c->listen_client_count == LISTEN_CLIENT_MAX) {

@@ -66,6 +66,7 @@ struct config_reading {
 	unsigned setting_line[SETTING_COUNT]; /* 0: not given */
 	unsigned section_line[SECTION_COUNT];
 	unsigned master_line[MASTERS_MAX];
+	bool no_clients; /* without listen_client nobody listens for them (a node inside a program) */
 	/* Addresses are taken apart when it is known whether [tls] is there. */
 	char listen_peer[INI_VALUE_MAX + 1], listen_client[INI_VALUE_MAX + 1], admin_listen[INI_VALUE_MAX + 1];
 };
@@ -84,6 +85,9 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 
 /* A line of [acl]. 0 or PAWL_EINVAL. */
 int config_acl_line(struct config_reading *r, unsigned line, const char *name, const char *value);
+
+/* One initial master. 0 or PAWL_EINVAL. */
+int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value);
 
 /* What must hold between the settings, and the defaults that depend on others. 0 or PAWL_EINVAL. */
 int config_finish(struct config_reading *r);

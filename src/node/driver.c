@@ -63,6 +63,7 @@ static void driver_read_table(struct driver *d) {
 		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
 	}
 	driver_read_facts(d, count);
+	d->changed = true;
 	if (d->peers) {
 		peers_set_nodes(d->peers, nodes, count);
 	}
@@ -180,6 +181,7 @@ static void driver_log_notes(struct driver *d) {
 	const struct core_note *note;
 	while ((note = core_out_note(d->out)) != NULL) {
 		log_core_note(d->log, d->core, note);
+		d->changed = true;
 		if (d->on_note) {
 			d->on_note(d->ctx, note);
 		}
@@ -216,7 +218,11 @@ static void driver_flush_peers(struct driver *d) {
 static void driver_flush_replies(struct driver *d) {
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(d->out)) != NULL) {
-		driver_answer(d, reply);
+		if (!(reply->id & DRIVER_LOCAL)) {
+			driver_answer(d, reply);
+		} else if (d->on_reply) {
+			d->on_reply(d->local_ctx, reply);
+		}
 	}
 }
 
@@ -252,6 +258,10 @@ void driver_flush(struct driver *d) {
 	}
 	driver_tell_lost_links(d);
 	driver_arm(d);
+	if (d->changed && d->on_changed) {
+		d->changed = false;
+		d->on_changed(d->local_ctx);
+	}
 }
 
 static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {

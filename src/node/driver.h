@@ -18,6 +18,8 @@
 struct event;
 struct node_config;
 
+#define DRIVER_LOCAL ((uint64_t)1 << 63)
+
 struct driver {
 	struct event_base *base;
 	struct core *core;
@@ -43,6 +45,11 @@ struct driver {
 	void (*on_note)(void *ctx, const struct core_note *note);
 	void (*on_drain_request)(void *ctx, uint64_t request_id);
 	void *ctx; /* of both */
+	/* Requests of the program that the node is part of: their ids have DRIVER_LOCAL set. May be NULL. */
+	void (*on_reply)(void *ctx, const struct core_reply *reply); /* borrowed; must not step */
+	void (*on_changed)(void *ctx); /* something was noted, or the table of peers has changed; once a turn; must not step */
+	void *local_ctx;
+	bool changed;
 };
 
 /* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */

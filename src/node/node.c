@@ -22,6 +22,7 @@
 struct node {
 	struct event_base *base;
 	const struct node_config *config;
+	struct log *log;
 	struct allocator alloc, client_alloc;
 	struct alloc_counter client_memory;
 	struct net_loop loop, client_loop;
@@ -165,6 +166,7 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 		return node_no_memory(why);
 	}
 	d->config = node->config;
+	d->log = node->log;
 	d->on_note = node_on_note;
 	d->on_drain_request = node_on_drain_request;
 	d->ctx = node;
@@ -179,6 +181,7 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 	}
 	node->base = options->base;
 	node->config = options->config;
+	node->log = options->log;
 	node->alloc = alloc_libc(NULL);
 	node->client_memory.max = CLIENT_MEMORY_MAX;
 	node->client_alloc = alloc_libc(&node->client_memory);
@@ -291,6 +294,10 @@ void node_free(struct node *node) {
 	net_loop_done(&node->client_loop);
 	net_loop_done(&node->loop);
 	free(node);
+}
+
+struct driver *node_driver(struct node *node) {
+	return &node->driver;
 }
 
 const char *node_client_address(const struct node *node, size_t n) {

@@ -11,12 +11,15 @@
 
 #define NODE_WHY_BYTES 512 /* room for a sentence that says what is wrong and what to do */
 
+struct driver;
 struct event_base;
+struct log;
 struct node;
 struct node_config; /* config_file.h */
 
 struct node_options {
 	struct event_base *base;          /* borrowed */
+	struct log *log;                  /* borrowed; NULL: the process's (log.h) */
 	const struct node_config *config; /* borrowed until node_free, or until node_reload hands in another */
 	/* Called on the loop whenever the node begins (true) or ceases (false) to vote; may be NULL. For sd_notify. */
 	void (*on_voting)(void *ctx, bool voting);
@@ -39,6 +42,9 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 
 /* Closes everything at once; a write of the state file under way is waited for. Accepts NULL. */
 void node_free(struct node *node);
+
+/* For the program that the node is part of. */
+struct driver *node_driver(struct node *node);
 
 /* The address of the n-th client listener as it is really bound (port 0 resolved), such as "127.0.0.1:7117" or
  * "unix:/run/pawl.sock"; NULL when there is none. Valid until node_free. */

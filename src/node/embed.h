@@ -1,0 +1,81 @@
+/* embed.h: inside libpawl-node: a node and the program's calls on it. include/pawl/node.h is the outside.
+ *
+ * Callbacks run from one event of their own, `deliver`, so that the program may do anything in them, even free the node:
+ *
+ *   driver_flush --reply, state, drained--> marked here --deliver--> the program's callbacks
+ */
+#ifndef PAWL_NODE_EMBED_H
+#define PAWL_NODE_EMBED_H
+
+#include "buffer.h"
+#include "config_file.h"
+#include "driver.h"
+#include "list.h"
+#include "map.h"
+#include "node.h"
+#include "pawl/node.h"
+
+#define EMBED_CALLS_MAX 65536
+
+struct embed_told { /* what on_changed is about */
+	enum core_state state;
+	bool master, settled, complete;
+	uint64_t epoch;
+};
+
+struct pawl_node {
+	struct event_base *base;
+	struct allocator alloc;
+	struct node_config *config;
+	struct node *node;
+	struct log log;
+	pawl_node_log_fn *on_line;
+	pawl_node_changed_fn *on_changed;
+	void *arg;
+	char identity[NODE_NAME_MAX + 8]; /* under which the program's locks are held */
+	bool started, doomed;
+	unsigned busy; /* callbacks under way */
+	struct event *deliver;
+	struct map calls;  /* by id */
+	struct list under_way, done;
+	uint64_t last_id;
+	bool changed;
+	struct embed_told told;
+	pawl_node_drained_fn *drained;
+	void *drained_arg;
+	bool draining, drained_due;
+	int drained_error;
+	struct arena read; /* bytes of the last read */
+};
+
+struct pawl_node_call {
+	struct map_node by_id;
+	struct list among; /* under way, or done */
+	struct pawl_node *node;
+	uint64_t id;
+	struct instant asked;
+	pawl_node_done_fn *done;
+	void *arg;
+	struct slice key; /* of an acquire, in `bytes`: what a cancel gives back */
+	struct id128 lock_id;
+	struct pawl_node_result result;
+	struct arena bytes;
+};
+
+/* embed_options.c: 0, PAWL_EINVAL or PAWL_ENOMEM with *problem set. */
+int embed_options_read(const struct pawl_node_options *options, struct node_config **out, struct problem *problem);
+
+/* embed_ask.c */
+void embed_on_reply(void *ctx, const struct core_reply *reply);
+void embed_finish(struct pawl_node_call *take_call); /* calls back and frees */
+void embed_cancel_all(struct pawl_node *node);
+
+/* embed_read.c */
+/* 0 or PAWL_ENOMEM: an entry whose bytes, each followed by a NUL, are in the arena. */
+int embed_entry(struct arena *arena, const struct core_entry *from, bool contested, struct pawl_entry *out);
+int embed_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out);
+int embed_seq_copy(struct arena *arena, struct ballot from, struct pawl_bytes *out);
+bool embed_seq_parse(struct pawl_bytes from, struct ballot *out); /* false: it is none */
+int64_t embed_age_ms(const struct core_status *status);           /* -1: not known */
+
+#endif

@@ -1,0 +1,301 @@
+/* The program's requests: straight into the core, and their answers back, copied, from an event of their own. */
+#include <event2/event.h>
+#include <openssl/rand.h>
+
+#include "embed.h"
+#include "pawl/error.h"
+#include "time_source.h"
+
+#define LEASE_MS_DEFAULT 30000
+#define RESULT_BYTES_MAX ((size_t)256 << 20)
+
+static const struct pawl_bytes embed_no_bytes = { "", 0 };
+static const struct pawl_entry embed_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 } };
+
+/* ---- the request ---- */
+
+/* False: it is not for a node inside a program. */
+static bool ask_op(enum pawl_method method, enum core_op *out) {
+	switch (method) {
+	case PAWL_ACQUIRE:
+		*out = CORE_ACQUIRE;
+		return true;
+	case PAWL_EXTEND:
+		*out = CORE_EXTEND;
+		return true;
+	case PAWL_UPDATE:
+		*out = CORE_UPDATE;
+		return true;
+	case PAWL_RELEASE:
+		*out = CORE_RELEASE;
+		return true;
+	case PAWL_GET:
+		*out = CORE_GET;
+		return true;
+	case PAWL_LIST:
+		*out = CORE_LIST;
+		return true;
+	case PAWL_WAIT:
+		*out = CORE_WAIT;
+		return true;
+	case PAWL_WAITERS:
+		*out = CORE_WAITERS;
+		return true;
+	case PAWL_BREAK:
+		*out = CORE_BREAK;
+		return true;
+	case PAWL_STATUS:
+	case PAWL_PING:
+	case PAWL_DRAIN:
+		return false;
+	}
+	return false;
+}
+
+static struct slice ask_slice(struct pawl_bytes b) {
+	return slice_of(b.data, b.size);
+}
+
+static bool ask_bytes_valid(const struct pawl_request *r) {
+	const struct pawl_bytes all[] = { r->key, r->owner, r->value, r->after };
+	bool valid = true;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		valid = valid && (all[i].data || all[i].size == 0);
+	}
+	return valid;
+}
+
+/* 0, PAWL_EINVAL or PAWL_EIO (no randomness). */
+static int ask_read(const struct pawl_node *node, const struct pawl_request *r, struct core_request *out) {
+	enum core_op op;
+	if (!ask_op(r->method, &op) || !ask_bytes_valid(r) || r->locks || r->lock_count || r->timeout_ms) {
+		return PAWL_EINVAL;
+	}
+	*out = (struct core_request){ .op = op, .key = ask_slice(r->key), .owner = ask_slice(r->owner), .value = ask_slice(r->value),
+		.identity = slice_str(node->identity), .admin = true, .lease = (span_ns)(r->lease_ms ? r->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS,
+		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token, .deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
+		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
+		.after = ask_slice(r->after), .limit = r->limit };
+	if (r->expect_seq.data && !embed_seq_parse(r->expect_seq, &out->expected_seq)) {
+		return PAWL_EINVAL;
+	}
+	memcpy(out->lock_id.b, r->lock_id.bytes, sizeof out->lock_id.b);
+	if (op == CORE_ACQUIRE && r->owner.size == 0) {
+		out->owner = slice_str(node->config->name);
+	}
+	if (op == CORE_ACQUIRE && id128_zero(out->lock_id) && RAND_bytes(out->lock_id.b, sizeof out->lock_id.b) != 1) {
+		return PAWL_EIO;
+	}
+	return 0;
+}
+
+static void call_free(struct pawl_node_call *call) {
+	list_remove(&call->among);
+	arena_done(&call->bytes);
+	alloc_free(&call->node->alloc, call, sizeof *call);
+}
+
+static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
+	if (node->calls.count >= EMBED_CALLS_MAX) {
+		return PAWL_EBUSY;
+	}
+	struct pawl_node_call *call = alloc_new(&node->alloc, sizeof *call);
+	if (!call) {
+		return PAWL_ENOMEM;
+	}
+	call->node = node;
+	call->id = DRIVER_LOCAL | ++node->last_id;
+	arena_init(&call->bytes, &node->alloc, RESULT_BYTES_MAX);
+	map_insert(&node->calls, &call->by_id, call->id);
+	list_append(&node->under_way, &call->among);
+	*out = call;
+	return 0;
+}
+
+static void call_begin(struct pawl_node_call *call, struct core_request *request) {
+	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->id };
+	call->result = (struct pawl_node_result){ .message = "", .field = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
+	call->asked = time_source_now();
+	request->id = request->client = call->id;
+	driver_step(node_driver(call->node->node), &event, call->asked);
+}
+
+int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pawl_node_done_fn *done, void *arg,
+	struct pawl_node_call **out_call) {
+	struct core_request core;
+	struct pawl_node_call *call;
+	if (!node || !request || !node->started || node->doomed) {
+		return PAWL_EINVAL;
+	}
+	int error = ask_read(node, request, &core);
+	error = error ? error : call_new(node, &call);
+	if (error) {
+		return error;
+	}
+	call->done = done;
+	call->arg = arg;
+	if (core.op == CORE_ACQUIRE && arena_copy(&call->bytes, core.key, &call->key) != 0) {
+		map_remove(&node->calls, &call->by_id);
+		call_free(call);
+		return PAWL_ENOMEM;
+	}
+	call->lock_id = core.lock_id;
+	call_begin(call, &core);
+	call->result.method = request->method;
+	if (out_call) {
+		*out_call = call;
+	}
+	return 0;
+}
+
+/* ---- the answer ---- */
+
+static const char *result_node_name(const struct core *core, struct id128 id) {
+	for (uint32_t i = 0; i < core_peer_count(core); i++) {
+		if (id128_equal(core_peer(core, i)->id, id)) {
+			return core_peer(core, i)->name;
+		}
+	}
+	return "";
+}
+
+static int result_waiters(struct pawl_node_call *call, const struct core_reply *reply) {
+	struct pawl_waiter *to = arena_take(&call->bytes, reply->count * sizeof *to, _Alignof(struct pawl_waiter));
+	int error = to ? 0 : PAWL_ENOMEM;
+	for (size_t i = 0; !error && i < reply->count; i++) {
+		const struct core_waiter *from = &reply->waiters[i];
+		struct pawl_bytes name = embed_no_bytes;
+		to[i] = (struct pawl_waiter){ .since_ms = from->since / SPAN_MS };
+		error = embed_bytes(&call->bytes, from->owner, &to[i].owner);
+		error = error ? error : embed_bytes(&call->bytes, slice_str(result_node_name(node_driver(call->node->node)->core, from->node)), &name);
+		to[i].node = name.data;
+		memcpy(to[i].lock_id.bytes, from->lock_id.b, sizeof to[i].lock_id.bytes);
+	}
+	call->result.waiters = to;
+	call->result.waiter_count = error ? 0 : reply->count;
+	return error;
+}
+
+static int result_entries(struct pawl_node_call *call, const struct core_reply *reply) {
+	struct pawl_entry *to = arena_take(&call->bytes, reply->count * sizeof *to, _Alignof(struct pawl_entry));
+	int error = to ? 0 : PAWL_ENOMEM;
+	for (size_t i = 0; !error && i < reply->count; i++) {
+		error = embed_entry(&call->bytes, &reply->entries[i], false, &to[i]);
+	}
+	call->result.entries = to;
+	call->result.entry_count = error ? 0 : reply->count;
+	call->result.more = reply->more;
+	return error;
+}
+
+static int result_bytes(struct pawl_node_call *call, const struct core_reply *reply) {
+	struct pawl_node_result *r = &call->result;
+	int error = 0;
+	if (reply->op == CORE_LIST && !reply->error) {
+		return result_entries(call, reply);
+	}
+	if (reply->op == CORE_WAITERS && !reply->error) {
+		return result_waiters(call, reply);
+	}
+	if (reply->op == CORE_UPDATE && !reply->error) {
+		error = embed_seq_copy(&call->bytes, reply->value_seq, &r->value_seq);
+	}
+	if (!error && (reply->held || reply->error == PAWL_EMISMATCH)) {
+		error = embed_entry(&call->bytes, &reply->entry, reply->contested, &r->entry);
+	}
+	r->entry.contested = reply->contested;
+	return error;
+}
+
+static void result_fill(struct pawl_node_call *call, const struct core_reply *reply) {
+	struct pawl_node_result *r = &call->result;
+	const struct instant end = instant_add(call->asked, reply->valid);
+	struct core_status status;
+	core_status(node_driver(call->node->node)->core, node_driver(call->node->node)->last, &status);
+	r->error = reply->error;
+	r->field = reply->field ? reply->field : "";
+	memcpy(r->lock_id.bytes, reply->lock_id.b, sizeof r->lock_id.bytes);
+	r->token = reply->token;
+	if (!reply->error && reply->valid > 0) {
+		r->deadline = (struct pawl_node_deadline){ end.boot, end.raw };
+	}
+	r->quorum = reply->quorum;
+	r->votes = reply->votes;
+	r->acks = reply->acks;
+	r->waited_ms = reply->waited / SPAN_MS;
+	r->released = reply->released;
+	r->recovering = reply->recovering;
+	r->age_ms = embed_age_ms(&status);
+	if (result_bytes(call, reply) != 0 && !r->error) {
+		r->error = PAWL_ENOMEM;
+	}
+	r->message = r->error ? pawl_error_message(r->error) : "";
+}
+
+static struct pawl_node_call *call_find(const struct pawl_node *node, uint64_t id) {
+	struct map_node *found = map_first(&node->calls, id);
+	return found ? CONTAINER_OF(found, struct pawl_node_call, by_id) : NULL;
+}
+
+void embed_on_reply(void *ctx, const struct core_reply *reply) {
+	struct pawl_node *node = ctx;
+	struct pawl_node_call *call = call_find(node, reply->id);
+	if (!call) {
+		return; /* canceled */
+	}
+	map_remove(&node->calls, &call->by_id);
+	list_remove(&call->among);
+	if (!call->done) {
+		call_free(call);
+		return;
+	}
+	result_fill(call, reply);
+	list_append(&node->done, &call->among);
+	event_active(node->deliver, EV_TIMEOUT, 0);
+}
+
+void embed_finish(struct pawl_node_call *take_call) {
+	list_remove(&take_call->among);
+	if (take_call->done) {
+		take_call->done(take_call->node, &take_call->result, take_call->arg);
+	}
+	call_free(take_call);
+}
+
+/* ---- cancel ---- */
+
+/* What the attempt got, or gets yet, is given back, and a later commit of it is refused (R3). */
+static void cancel_release(struct pawl_node *node, struct slice key, struct id128 lock_id) {
+	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id, .identity = slice_str(node->identity), .admin = true };
+	struct pawl_node_call *call;
+	if (call_new(node, &call) == 0) {
+		call_begin(call, &request);
+	} /* else the lease runs out by itself */
+}
+
+void pawl_node_cancel(struct pawl_node_call *take_call) {
+	struct pawl_node *node = take_call->node;
+	struct pawl_node_call *known = call_find(node, take_call->id);
+	if (known) {
+		const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = take_call->id };
+		map_remove(&node->calls, &take_call->by_id);
+		driver_step_now(node_driver(node->node), &gone);
+	}
+	if (take_call->key.size > 0 && (known || !take_call->result.error)) {
+		cancel_release(node, take_call->key, take_call->lock_id);
+	}
+	call_free(take_call);
+}
+
+void embed_cancel_all(struct pawl_node *node) {
+	struct list *first;
+	while ((first = list_first(&node->done)) != NULL || (first = list_first(&node->under_way)) != NULL) {
+		struct pawl_node_call *call = CONTAINER_OF(first, struct pawl_node_call, among);
+		if (call_find(node, call->id)) {
+			map_remove(&node->calls, &call->by_id);
+			call->result.error = PAWL_ECANCELED;
+			call->result.message = pawl_error_message(PAWL_ECANCELED);
+		}
+		embed_finish(call);
+	}
+}

@@ -1,0 +1,57 @@
+/* embed_rig.h: for tests of libpawl-node: nodes in this process, on one loop, on ports that were free a moment ago. */
+#ifndef PAWL_TESTS_EMBED_RIG_H
+#define PAWL_TESTS_EMBED_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "net_fixture.h"
+#include "pawl/node.h"
+
+#define EMBED_RIG_NODES 4
+
+struct embed_rig;
+
+struct embed_rig_node {
+	struct embed_rig *rig;
+	struct pawl_node *node;
+	const char *name;
+	char dir[128], address[64];
+	unsigned lines, changes;
+	char line[512]; /* the last one */
+};
+
+struct embed_rig {
+	struct net_fixture f;
+	struct pawl_node_master masters[EMBED_RIG_NODES];
+	size_t master_count;
+	struct embed_rig_node nodes[EMBED_RIG_NODES]; /* a, b, c, d */
+};
+
+/* A directory and an address for each node; `masters` of them are those of the birth. Starts none. */
+void embed_rig_open(struct embed_rig *r, size_t masters);
+void embed_rig_close(struct embed_rig *r);
+void embed_rig_start(struct embed_rig *r, size_t n);
+void embed_rig_start_all(struct embed_rig *r); /* the masters, until all of them vote */
+void embed_rig_await_state(struct embed_rig *r, size_t n, enum pawl_node_state state);
+
+struct embed_rig_answer { /* what a callback saw, copied */
+	unsigned calls;
+	int error;
+	uint64_t token;
+	struct pawl_id lock_id;
+	struct pawl_node_deadline deadline;
+	bool released, held;
+	size_t count;
+	char value[64], owner[64], message[128];
+};
+void embed_rig_done(struct pawl_node *node, const struct pawl_node_result *result, void *answer);
+/* Asks and runs the loop until the answer is there. */
+struct embed_rig_answer embed_rig_ask(struct embed_rig *r, size_t n, const struct pawl_request *request);
+bool embed_rig_answered(void *answer);
+
+#endif
