@@ -114,6 +114,38 @@ static void run(struct changing *c, int64_t patience_ms) {
 	}
 }
 
+/* ---- a forced start: the answer comes when it is on disk, the wait is still to come ---- */
+
+/* True: it is over, or nobody can tell. */
+static bool look_at_wait(struct changing *c) {
+	const struct pawl_request request = { .method = PAWL_STATUS };
+	struct pawl_result *status = cli_call(c->client, &request);
+	bool over = status->error != 0 || strcmp(fact_text(status->tree, "state"), "voting") == 0;
+	c->result->epoch = (uint64_t)fact_int(status->tree, "epoch", (int64_t)c->result->epoch);
+	c->result->settled = fact_bool(status->tree, "settled");
+	c->result->complete = fact_bool(status->tree, "complete");
+	if (!over) {
+		char text[128];
+		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s", c->progress.rewrites ? ", left: " : "",
+			c->progress.rewrites ? output_duration(fact_int(status->tree, "left_ms", 0)) : "");
+		progress_step(&c->progress, text, 0, 0);
+	}
+	pawl_result_free(status);
+	return over;
+}
+
+static void follow_wait(struct changing *c, int64_t patience_ms) {
+	bool over = c->wanted->change.kind != PAWL_FORCE || !c->result || c->result->error;
+	while (!over && patience_ms > 0) {
+		over = look_at_wait(c);
+		if (!over) {
+			must(pawl_poll(c->client, 1000));
+			patience_ms -= 1000;
+		}
+	}
+	progress_end(&c->progress);
+}
+
 /* ---- what came of it ---- */
 
 static int tell_silence(struct changing *c) {
@@ -166,6 +198,9 @@ static int tell_success(struct changing *c) {
 	bool nothing = (int64_t)r->epoch == c->epoch_before;
 	if (c->line->json) {
 		json_t *object = output_json_tree(r->tree);
+		output_json_set(object, "epoch", json_integer((json_int_t)r->epoch)); /* of a forced start: what it is by now */
+		output_json_set(object, "settled", json_boolean(r->settled));
+		output_json_set(object, "complete", json_boolean(r->complete));
 		output_json_set(object, "changed", json_boolean(!nothing));
 		output_json(object);
 	} else {
@@ -212,6 +247,15 @@ static void explain_force(const struct view *v) {
 		"  The other nodes have to be added again, with empty state directories.\n\n", output_duration(v->max_lease_ms));
 }
 
+/* Who is to leave and is not there may have left already, or be a slip of the pen. */
+static void note_strangers(struct changing *c, const struct view *v) {
+	const struct pawl_change *change = &c->wanted->change;
+	bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
+	if (leaves && !view_find(v, change->name)) {
+		progress_say(&c->progress, "note: %s is not in the cluster (any more)", change->name);
+	}
+}
+
 /* True: go on. */
 static bool prepare(struct changing *c, int *out_status) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
@@ -229,6 +273,8 @@ static bool prepare(struct changing *c, int *out_status) {
 	}
 	if (good && force) {
 		explain_force(&v);
+	} else if (good) {
+		note_strangers(c, &v);
 	}
 	pawl_result_free(status);
 	if (good && force && !c->wanted->yes) {
@@ -243,6 +289,7 @@ int cluster_change(const struct cli_command_line *line, const struct cluster_wan
 	progress_init(&c.progress, line->json ? NULL : stdout);
 	if (prepare(&c, &status)) {
 		run(&c, wanted->wait_ms);
+		follow_wait(&c, wanted->wait_ms);
 		status = tell(&c);
 	}
 	pawl_free(c.client); /* what is under way ends, with its callback: `result` may be set only now */

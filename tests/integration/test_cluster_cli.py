@@ -57,6 +57,10 @@ class Requests(NodesCase):
         self.a.change = lambda method, params: done(4)
         self.assertIn("nothing to do: epoch 4", self.succeeds(self.pawl("cluster", "promote", "c")).out)
 
+    def test_who_is_to_leave_and_is_not_there_is_remarked(self):
+        for words in ("remove x", "replace x d"):
+            self.assertIn("note: x is not in the cluster", self.succeeds(self.pawl("cluster", *words.split())).out)
+
     def test_who_is_missing_and_warnings_are_told(self):
         self.a.change = lambda method, params: done(complete=False, missing=["d"], warning="one more loss stops it")
         run = self.succeeds(self.pawl("cluster", "promote", "d"))
@@ -203,6 +207,19 @@ class Force(NodesCase):
         run = pawl("cluster", "force", "--yes", endpoints=self.a.endpoint + "," + self.node("b").endpoint)
         self.assertEqual((run.status, self.a.asked), (2, []))
         self.assertIn("one node", run.err)
+
+    def test_it_goes_on_until_the_wait_is_over(self):
+        def force(method, params):
+            self.a.status = status("a", epoch=1 << 32, state="recovering", settled=False, complete=False, left_ms=3000)
+            return done(4, settled=False, complete=False)
+        self.a.change = force
+        process = self.begin("cluster", "force", "--yes")
+        self.a.wait(lambda: self.a.status["state"] == "recovering")
+        self.a.wait_seen()
+        self.a.status = status("a", epoch=1 << 32)
+        run = self.succeeds(finish(process))
+        self.assertIn("waits until no lease", run.out)
+        self.assertIn("done: epoch 4294967296, complete", run.out)
 
     def test_it_is_not_repeated_when_the_node_dies(self):
         self.a.change = later
