@@ -47,6 +47,7 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_CHANGE:
 		return false;
 	}
 	return false;
