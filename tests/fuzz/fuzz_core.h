@@ -124,7 +124,7 @@ static inline struct message pick_message(struct world *w, uint8_t *bytes) {
 	m.value = pick_text(w);
 	m.ballot = pick_ballot(w);
 	m.prepared = pick_ballot(w);
-	m.flags = (uint32_t)next_of(w, 64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4);
+	m.flags = ((uint32_t)next(w) << 12 | (uint32_t)next_of(w, 64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4)) & MESSAGE_FLAGS;
 	m.status = next_of(w, 2) ? (enum status)next_of(w, STATUS_MAX + 1) : STATUS_OK;
 	m.by = pick_id(w);
 	m.parts = (uint32_t)next_of(w, 4);

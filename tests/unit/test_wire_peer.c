@@ -56,7 +56,7 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.value = fields & F_VALUE ? wire_bytes(p, 0, prng_chance(p, 1, 8) ? 60000 : 40) : m.value;
 	m.ballot = fields & F_BALLOT ? wire_ballot(p) : m.ballot;
 	m.prepared = fields & F_PREPARED ? wire_ballot(p) : m.prepared;
-	m.flags = fields & F_FLAGS ? (uint32_t)prng_below(p, 16384) : 0;
+	m.flags = fields & F_FLAGS ? (uint32_t)prng_below(p, MESSAGE_FLAGS + 1) : 0;
 	m.status = fields & F_STATUS ? (enum status)prng_below(p, STATUS_MAX + 1) : STATUS_OK;
 	m.by = fields & F_BY ? wire_id(p) : m.by;
 	if ((fields & F_PART) && prng_chance(p, 3, 4)) {
@@ -97,7 +97,7 @@ static void assert_messages_equal(const struct message *a, const struct message 
 static struct frame random_frame(struct peer_test *t, const struct message *messages, size_t count) {
 	struct prng *p = &t->prng;
 	return (struct frame){ .epoch = wire_number(p, UINT64_MAX), .config_hash = prng_next(p), .sender = wire_id(p),
-		.boot = wire_number(p, UINT64_MAX), .clock = wire_number(p, UINT64_MAX), .flags = (uint32_t)prng_below(p, 2),
+		.boot = wire_number(p, UINT64_MAX), .clock = wire_number(p, UINT64_MAX), .flags = (uint32_t)prng_below(p, 4),
 		.messages = messages, .count = count };
 }
 
