@@ -112,6 +112,7 @@ void core_free(struct core *core) {
 	log_done(core);
 	belief_done(core);
 	released_done(core);
+	sync_free(core);
 	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
@@ -143,6 +144,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		recovery_beat(core);
 		attempt_rehome_beat(core);
 		follow_beat(core);
+		sync_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:
@@ -207,6 +209,10 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		break;
 	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH:
 		follow_message(core, from, m);
+		break;
+	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
+	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
+		sync_message(core, from, m);
 		break;
 	case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:

@@ -224,6 +224,7 @@ struct core_reply {
 	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(log_lost) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
+	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_not_enough) \
 	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken)
 
 enum core_count {

@@ -57,6 +57,11 @@ struct key *digest_first(const struct table *t, uint32_t leaf); /* of the leaf's
 void digest_done(struct core *core, struct table *t);
 void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
 
+/* ---- sync.c: background anti-entropy among masters ---- */
+void sync_beat(struct core *core);
+void sync_message(struct core *core, uint32_t from, const struct message *m);
+void sync_free(struct core *core);
+
 /* ---- released.c ---- */
 int released_init(struct core *core);
 void released_done(struct core *core);
@@ -82,6 +87,10 @@ void master_read(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer);
 void master_raise_clock(struct core *core, uint64_t clock);
+/* What a message says to do, without an answer; *key is for the caller to settle. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id);
+void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);

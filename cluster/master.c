@@ -246,23 +246,28 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 	out_send(core, from, &answer);
 }
 
-/* The record itself: taught after a commit that this master missed, or learned by an extension. The rules and the stamp are
- * those of its arrival. */
+/* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
+ * the stamp are those of its arrival. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
+	*key = table_find(core, m->key);
+	enum status status = rule_extend(core, *key, m->lock_id, m->lease_us);
+	if (status != STATUS_OK && status != STATUS_NEED) {
+		return status;
+	}
+	if (!(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
+		master_clock_refused(core, from, m->token, m->key);
+		return STATUS_CLOCK;
+	}
+	return accept(core, key, m, from) ? STATUS_OK : STATUS_FULL;
+}
+
 static void master_learn(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round, .token = m->token };
-	struct key *key = table_find(core, m->key);
-	answer.status = rule_extend(core, key, m->lock_id, m->lease_us);
-	if (answer.status == STATUS_NEED) {
-		answer.status = STATUS_OK;
-	}
-	if (answer.status == STATUS_OK && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
-		answer.status = STATUS_CLOCK;
-		master_clock_refused(core, from, m->token, m->key);
-	}
+	struct key *key;
+	answer.status = master_learn_here(core, from, m, &key);
 	if (answer.status == STATUS_OK) {
-		answer.status = accept(core, &key, m, from) ? STATUS_OK : STATUS_FULL;
-		core->counts[COUNT_teach_accepted] += answer.status == STATUS_OK;
-	} else {
+		COUNT(core, teach_accepted);
+	} else if (answer.status != STATUS_FULL) {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		master_blocker(core, key, m->lock_id, &answer);
 	}
@@ -287,7 +292,7 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 
 /* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
  * does so too, but its answer does not count (section 4). */
-static bool release_here(struct core *core, struct slice name, struct id128 lock_id) {
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id) {
 	released_add(core, lock_id, false);
 	snapshot_released(core, name, lock_id, false);
 	log_append(core, name, lock_id);
@@ -312,10 +317,23 @@ static bool release_here(struct core *core, struct slice name, struct id128 lock
 }
 
 static void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = release_here(core, m->key, m->lock_id);
+	bool had = master_release_here(core, m->key, m->lock_id);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
 	out_send(core, from, &answer);
+}
+
+/* The lock_id may not be extended any more, here and now or if its record comes later. */
+void master_bar_here(struct core *core, struct slice name, struct id128 lock_id) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	released_add(core, lock_id, true);
+	snapshot_released(core, name, lock_id, true);
+	if (r) {
+		r->barred = true;
+		digest_record(core, key, r);
+		log_append(core, name, lock_id);
+	}
 }
 
 /* break (section 9): bars the lock_id from extension, or with FLAG_NOW is a release by force. */
@@ -327,15 +345,9 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
 	COUNT(core, broken);
 	if (m->flags & FLAG_NOW) {
-		release_here(core, m->key, m->lock_id);
+		master_release_here(core, m->key, m->lock_id);
 	} else {
-		released_add(core, m->lock_id, true);
-		snapshot_released(core, m->key, m->lock_id, true);
-		if (r) {
-			r->barred = true;
-			digest_record(core, key, r);
-			log_append(core, m->key, m->lock_id);
-		}
+		master_bar_here(core, m->key, m->lock_id);
 	}
 	out_send(core, from, &answer);
 }
@@ -360,6 +372,8 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
 	case MESSAGE_WAITERS_ANSWER: case MESSAGE_SNAPSHOT: case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED:
 	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
+	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
+	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
 	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:

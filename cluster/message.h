@@ -89,14 +89,21 @@
 	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
 	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
 	X(FEED_ECHO, 54, F_ROUND | F_ECHO) \
-	X(FEED_END, 55, F_ROUND | F_STATUS)
+	X(FEED_END, 55, F_ROUND | F_STATUS) \
+	X(SYNC_ROOT, 56, F_ROUND | F_NUMBER) \
+	X(SYNC_GROUPS, 57, F_ROUND | F_BLOB) \
+	X(SYNC_ASK, 58, F_ROUND | F_BLOB | F_NUMBER) \
+	X(SYNC_LEAVES, 59, F_ROUND | F_BLOB) \
+	X(SYNC_KEYS, 60, F_ROUND | F_BLOB | F_NUMBER) \
+	X(SYNC_FETCH, 61, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
+	X(SYNC_RECORD, 62, F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 55
+#define MESSAGE_KIND_MAX 62
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */

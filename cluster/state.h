@@ -414,6 +414,12 @@ struct core {
 	uint64_t drain_clock;
 	uint32_t snapshots; /* being sent */
 
+	/* anti-entropy (sync.c) */
+	struct sync *sync; /* NULL until a difference is met */
+	uint64_t sync_round;
+	uint32_t sync_beats; /* since the exchange began */
+	bool sync_judged, sync_hurry;
+
 	uint64_t counts[COUNT_TOTAL];
 };
 

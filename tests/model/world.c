@@ -150,9 +150,12 @@ static void hear_all(struct world *w) {
 	}
 }
 
-/* Messages that only keep a link alive come at once: they would multiply the orders and decide nothing. */
+/* Messages that only keep a link alive, or only compare tables, come at once: they would multiply the orders and decide nothing.
+ * (What comparing leads to, SYNC_RECORD, is a message like others.) */
 static void quiet(struct world *w) {
-	const uint64_t idle = (uint64_t)1 << MESSAGE_PING | (uint64_t)1 << MESSAGE_PONG | (uint64_t)1 << MESSAGE_PLEDGE;
+	const uint64_t idle = (uint64_t)1 << MESSAGE_PING | (uint64_t)1 << MESSAGE_PONG | (uint64_t)1 << MESSAGE_PLEDGE |
+		(uint64_t)1 << MESSAGE_SYNC_ROOT | (uint64_t)1 << MESSAGE_SYNC_GROUPS | (uint64_t)1 << MESSAGE_SYNC_ASK |
+		(uint64_t)1 << MESSAGE_SYNC_LEAVES | (uint64_t)1 << MESSAGE_SYNC_KEYS | (uint64_t)1 << MESSAGE_SYNC_FETCH;
 	hear_all(w);
 	stage_mend(w->stage);
 	for (bool any = true; any;) {

@@ -1,6 +1,7 @@
 /* What a world looks like, as a number: everything that decides what happens next, and nothing of where it lies in memory. */
 #include "explore.h"
 #include "state.h"
+#include "sync.h"
 
 static void mix(uint64_t *h, uint64_t v) {
 	*h = (*h ^ v) * 0x9e3779b97f4a7c15u;
@@ -146,6 +147,23 @@ static void hash_table(uint64_t *h, const struct core *core) {
 	}
 }
 
+static void hash_sync(uint64_t *h, const struct core *core) {
+	const struct sync *s = core->sync;
+	mix(h, core->sync_round);
+	mix(h, (uint64_t)core->sync_beats << 2 | (uint64_t)core->sync_judged << 1 | core->sync_hurry);
+	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
+		mix(h, s->suspects[i]);
+		mix(h, s->differs[i]);
+	}
+	for (uint32_t i = 0; s && i < core->masters; i++) {
+		mix(h, s->pulls[i].count | (uint64_t)s->pulls[i].asked << 16 | (uint64_t)s->pulls[i].listed << 32 | (uint64_t)s->pulls[i].fetches << 48);
+	}
+	for (uint32_t i = 0; s && i < s->seen_count; i++) {
+		mix_id(h, s->seen[i].lock_id);
+		mix(h, s->seen[i].token << 8 | s->seen[i].from);
+	}
+}
+
 static void hash_core(uint64_t *h, const struct core *core) {
 	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->durable.boot, core->durable.ceiling, core->ceiling_on_disk,
 		core->op_next, core->ticket_next, core->prng.s[0], core->prng.s[1], core->homes_stale, core->beat.wheel.tick };
@@ -159,6 +177,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 		hash_peer(h, &core->peers[i]);
 	}
 	hash_table(h, core);
+	hash_sync(h, core);
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
