@@ -74,6 +74,10 @@ static int place_master(const struct core *core, const struct follow_place *p) {
 	return -1;
 }
 
+static bool may_take_beside(const struct core *core) {
+	return table_beside_free(core) && instant_expired(core->now, core->follow.yielded);
+}
+
 /* First the one whose snapshot is half here, then the one whose log this table is of; then all others, each replica beginning
  * with another one. Without room for a snapshot only those two are of use, and for a moment the others are not asked. */
 static int pick(const struct core *core, bool room) {
@@ -111,7 +115,7 @@ static void ask(struct core *core, uint32_t peer) {
 		m.parts = f->buckets;
 	} else {
 		bool known = id128_equal(f->live.master, core->peers[peer].id);
-		m.flags |= table_beside_free(core) ? FLAG_BESIDE : 0;
+		m.flags |= may_take_beside(core) ? FLAG_BESIDE : 0;
 		m.log = known ? f->live.log : 0;
 		m.number = known ? f->live.number : 0;
 	}
@@ -133,7 +137,7 @@ static void choose(struct core *core) {
 	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || source_needed(core) || !instant_expired(core->now, f->rest)) {
 		return;
 	}
-	bool room = f->building || table_beside_free(core);
+	bool room = f->building || may_take_beside(core);
 	int peer = pick(core, room);
 	if (peer < 0 && room && f->tried && !f->anyway && instant_expired(core->now, f->patience)) {
 		f->anyway = true; /* all were tried: any view is better than none, and its age says what it is worth */
@@ -182,6 +186,7 @@ void follow_stop(struct core *core) {
 
 void follow_yield(struct core *core) {
 	if (core->follow.building) {
+		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout); /* to be emptied, and taken */
 		follow_leave(core);
 		drop_part(core);
 		choose(core);

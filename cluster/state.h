@@ -310,6 +310,7 @@ struct follow { /* a replica's feed */
 	struct instant progress;  /* of the last echo, or of whatever shows that the master works on it */
 	struct instant patience;  /* until then it waits for the master whose log it knows, or else for its first choice */
 	struct instant rest;      /* until then it asks nobody: there was no memory */
+	struct instant yielded;   /* until then it leaves the table beside to others */
 	struct instant fresh;     /* the view is not older */
 	uint64_t echo;            /* the newest one sent */
 	struct instant echoes[FOLLOW_ECHOES];

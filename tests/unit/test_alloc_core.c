@@ -1,40 +1,12 @@
 /* Every allocation of a whole cluster's scenario fails in turn, once and for a while: no crash, no leak, every invariant holds
  * after every step (the stage checks it), and with memory back the cluster makes progress. */
-#include <stdlib.h>
-
 #include "unit.h"
 
+#include "failing.h"
 #include "stage.h"
 
 #define LEASE (500 * SPAN_MS)
 #define LONGEST SPAN_S
-
-struct failing {
-	uint64_t calls, fail_first, fail_count; /* the calls that fail; fail_first 0: none */
-	size_t used;
-};
-
-/* What grows is always moved, so that nobody keeps an old pointer. */
-static void *failing_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
-	struct failing *f = ctx;
-	if (new_size > old_size) {
-		uint64_t call = ++f->calls;
-		if (f->fail_first && call >= f->fail_first && call - f->fail_first < f->fail_count) {
-			return NULL;
-		}
-	}
-	void *moved = NULL;
-	if (new_size) {
-		moved = malloc(new_size);
-		assert_non_null(moved);
-		if (p) {
-			memcpy(moved, p, old_size < new_size ? old_size : new_size);
-		}
-	}
-	free(p);
-	f->used += new_size - old_size;
-	return moved;
-}
 
 static void try_start(struct stage *s) {
 	for (uint32_t i = 0; i < s->options.masters; i++) {
