@@ -67,6 +67,8 @@ void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, cons
 
 /* ---- replicas ---- */
 uint32_t checker_followed(const struct checker *c, uint32_t node); /* TRACE_NONE: nobody */
+/* Of the newest configuration's masters: what a quorum has, all have; else *lock is not at *node. */
+bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lock);
 bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t master, uint32_t *lock); /* else *lock differs */
 
 /* ---- beliefs ---- */

@@ -70,3 +70,24 @@ bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t mas
 	}
 	return true;
 }
+
+bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lock) {
+	const struct config *newest = checker_newest(c);
+	uint32_t masters = config_masters(newest);
+	uint64_t token;
+	for (*lock = 0; *lock < c->lock_count; (*lock)++) {
+		uint32_t having = 0;
+		for (uint32_t i = 0; i < masters; i++) {
+			uint32_t master = sim_node_named(c->sim, newest->nodes[i].name);
+			if (has(c, master, *lock, &token)) {
+				having++;
+			} else {
+				*node = master;
+			}
+		}
+		if (having >= config_quorum(newest) && having < masters && live_on_key(c, *node, c->locks[*lock].key) == 0) {
+			return false;
+		}
+	}
+	return true;
+}

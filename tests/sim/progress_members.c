@@ -144,6 +144,10 @@ static void repair(struct run *run) {
 	for (uint32_t node; (node = stranger(run, false)) != TRACE_NONE;) {
 		op.order = (struct order){ .kind = CHANGE_REPLACE, .name = node, .other = node };
 		drive(run, &op, 300, 10 * lease_over(run) + 20 * SPAN_S, "progress (a node that lost its files is replaced)");
+		if (stranger(run, false) == node) {
+			checker_violation(run->checker, "honest answers (changes)", TRACE_NONE, "n%" PRIu32 " said that n%" PRIu32
+				" has its place back, but it has not", op.node + 1, node + 1);
+		}
 	}
 }
 

@@ -110,6 +110,25 @@ static bool all_equal(void *ctx) {
 	return true;
 }
 
+struct spread {
+	struct run *run;
+	uint32_t node, lock;
+};
+
+static bool masters_equal(void *ctx) {
+	struct spread *s = ctx;
+	return checker_masters_equal(s->run->checker, &s->node, &s->lock);
+}
+
+/* A master that missed what a quorum accepted gets it without anybody's extension. */
+void masters_demand(struct run *run) {
+	struct spread s = { .run = run };
+	if (!sim_run_until(run->sim, masters_equal, &s, 8 * run->profile.sim.request_timeout)) {
+		checker_violation(run->checker, "masters get what they missed", checker_lock_key(run->checker, s.lock), "n%" PRIu32 " still lacks L%" PRIu32
+			", which a quorum has", s.node + 1, s.lock);
+	}
+}
+
 void replicas_demand(struct run *run) {
 	struct equality e = { .run = run };
 	if (checker_newest(run->checker)->node_count == config_masters(checker_newest(run->checker))) {

@@ -162,5 +162,6 @@ uint32_t members_any(struct run *run);
 
 /* progress_replicas.c */
 void replicas_demand(struct run *run);
+void masters_demand(struct run *run);
 
 #endif
