@@ -228,8 +228,9 @@ static void operate(void *ctx, uint64_t arg) {
 		run->counts[RUN_CHANGE_REPEATED]++;
 		operator_ask(op, node);
 	} else if (known) {
-		op->order = (struct order){ .kind = draw_kind(run), .name = TRACE_NONE, .other = TRACE_NONE, .anyway = prng_chance(&run->prng, 1, 4) };
-		if (draw_order(run, &view, &op->order)) {
+		struct order order = { .kind = draw_kind(run), .name = TRACE_NONE, .other = TRACE_NONE, .anyway = prng_chance(&run->prng, 1, 4) };
+		if (draw_order(run, &view, &order)) {
+			op->order = order;
 			operator_ask(op, node);
 		}
 	}
