@@ -37,10 +37,11 @@ class Agenda:
 
 
 class Nemesis:
-    def __init__(self, cluster, crowd, seed, any_replica):
+    def __init__(self, cluster, crowd, seed, any_replica, odd_clocks):
         self.cluster, self.crowd, self.random = cluster, crowd, random.Random(seed)
         self.agenda, self.counts, self.problems = Agenda(), collections.Counter(), []
         self.busy = set()  # nodes whose process is in a fault's hands
+        self.odd_clocks = odd_clocks
         self.operators = operators.Operators(self)
         self.table = [  # weight, fault
             (16, self.kill), (12, self.stop), (8, self.cut_pair), (8, self.cut_one_way), (6, self.isolate), (5, self.partition),
@@ -64,7 +65,7 @@ class Nemesis:
 
     def rate(self):
         """Of a process's clocks: within the bound, often at an edge of it; some are true."""
-        edge = nodes.DRIFT_PPM * 0.95 / 1e6
+        edge = nodes.DRIFT_PPM * 0.95 / 1e6 if self.odd_clocks else 0.0
         return 1.0 + self.random.choice([0.0, 0.0, self.random.uniform(0, edge), edge])
 
     def count(self, what):

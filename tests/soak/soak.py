@@ -28,6 +28,7 @@ def arguments(text):
     parser.add_argument("--replicas", type=int, choices=range(5), default=0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
+    parser.add_argument("--true-clocks", action="store_true", help="no libfaketime: for builds with a sanitizer")
     parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
     parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
     return parser.parse_args()
@@ -116,7 +117,7 @@ class Soak:
     def run(self):
         self.set_up()
         people = crowd.Crowd(self.cluster, self.programs, WORKERS, KEYS)
-        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed, bool(self.replicas))
+        attacker = nemesis.Nemesis(self.cluster, people, self.args.seed, bool(self.replicas), not self.args.true_clocks)
         try:
             self.began = time.monotonic()
             attacker.run(self.began + self.args.seconds, self.tell)
