@@ -197,12 +197,16 @@ struct pawl_node_result { /* borrowed within the callback; what a method does no
 	bool more;
 	const struct pawl_waiter *waiters;
 	size_t waiter_count;
+	uint64_t epoch;         /* change: the present one, as the next two */
+	bool settled, complete;
+	const char *why;        /* a warning, or what is in the way of the change, and the remedy */
 };
 
 typedef void pawl_node_done_fn(struct pawl_node *node, const struct pawl_node_result *result, void *arg);
 
 /* What pawl_start is for a client, without a connection: PAWL_ACQUIRE, PAWL_EXTEND (of one lock: key and lock_id),
- * PAWL_UPDATE, PAWL_RELEASE, PAWL_GET, PAWL_LIST, PAWL_WAIT, PAWL_WAITERS, PAWL_BREAK, with the meaning that pawl.h gives them.
+ * PAWL_UPDATE, PAWL_RELEASE, PAWL_GET, PAWL_LIST, PAWL_WAIT, PAWL_WAITERS, PAWL_BREAK, PAWL_CHANGE, with the meaning that pawl.h
+ * gives them.
  * Differences: the node tries for as long as the cluster's request_timeout (beyond wait_ms) and repeats nothing; timeout_ms
  * and `locks` are not for here (PAWL_EINVAL); an acquire that failed is taken back by the node. A lock is not renewed by
  * itself: extend it at a third of its lease, with deadline_kept set if the program keeps the deadline, which it should.

@@ -65,6 +65,13 @@ struct pawl_node_call {
 /* embed_options.c: 0, PAWL_EINVAL or PAWL_ENOMEM with *problem set. */
 int embed_options_read(const struct pawl_node_options *options, struct node_config **out, struct problem *problem);
 
+/* embed_change.c: 0 or PAWL_EINVAL; what is read points into `from` and into itself. */
+struct embed_change {
+	struct core_change change;
+	struct core_change_node nodes[PAWL_CHANGE_NODES_MAX];
+};
+int embed_change_read(const struct pawl_change *from, struct embed_change *out);
+
 /* embed_ask.c */
 void embed_on_reply(void *ctx, const struct core_reply *reply);
 void embed_finish(struct pawl_node_call *take_call); /* calls back and frees */

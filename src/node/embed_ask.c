@@ -44,10 +44,12 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_BREAK:
 		*out = CORE_BREAK;
 		return true;
+	case PAWL_CHANGE:
+		*out = CORE_CHANGE;
+		return true;
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
-	case PAWL_CHANGE:
 		return false;
 	}
 	return false;
@@ -67,7 +69,7 @@ static bool ask_bytes_valid(const struct pawl_request *r) {
 }
 
 /* 0, PAWL_EINVAL or PAWL_EIO (no randomness). */
-static int ask_read(const struct pawl_node *node, const struct pawl_request *r, struct core_request *out) {
+static int ask_read(const struct pawl_node *node, const struct pawl_request *r, struct embed_change *change, struct core_request *out) {
 	enum core_op op;
 	if (!ask_op(r->method, &op) || !ask_bytes_valid(r) || r->locks || r->lock_count || r->timeout_ms) {
 		return PAWL_EINVAL;
@@ -77,6 +79,10 @@ static int ask_read(const struct pawl_node *node, const struct pawl_request *r, 
 		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token, .deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
 		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
 		.after = ask_slice(r->after), .limit = r->limit };
+	if (op == CORE_CHANGE) {
+		out->change = &change->change;
+		return embed_change_read(r->change, change);
+	}
 	if (r->expect_seq.data && !embed_seq_parse(r->expect_seq, &out->expected_seq)) {
 		return PAWL_EINVAL;
 	}
@@ -115,7 +121,7 @@ static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
 
 static void call_begin(struct pawl_node_call *call, struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->id };
-	call->result = (struct pawl_node_result){ .message = "", .field = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
+	call->result = (struct pawl_node_result){ .message = "", .field = "", .why = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
 	call->asked = time_source_now();
 	request->id = request->client = call->id;
 	driver_step(node_driver(call->node->node), &event, call->asked);
@@ -124,11 +130,12 @@ static void call_begin(struct pawl_node_call *call, struct core_request *request
 int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pawl_node_done_fn *done, void *arg,
 	struct pawl_node_call **out_call) {
 	struct core_request core;
+	struct embed_change change;
 	struct pawl_node_call *call;
 	if (!node || !request || !node->started || node->doomed) {
 		return PAWL_EINVAL;
 	}
-	int error = ask_read(node, request, &core);
+	int error = ask_read(node, request, &change, &core);
 	error = error ? error : call_new(node, &call);
 	if (error) {
 		return error;
@@ -198,6 +205,11 @@ static int result_bytes(struct pawl_node_call *call, const struct core_reply *re
 	if (reply->op == CORE_WAITERS && !reply->error) {
 		return result_waiters(call, reply);
 	}
+	if (reply->op == CORE_CHANGE && reply->why.size > 0) {
+		struct pawl_bytes why;
+		error = embed_bytes(&call->bytes, reply->why, &why);
+		r->why = error ? "" : why.data;
+	}
 	if (reply->op == CORE_UPDATE && !reply->error) {
 		error = embed_seq_copy(&call->bytes, reply->value_seq, &r->value_seq);
 	}
@@ -226,11 +238,14 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	r->waited_ms = reply->waited / SPAN_MS;
 	r->released = reply->released;
 	r->recovering = reply->recovering;
+	r->epoch = reply->epoch;
+	r->settled = reply->settled;
+	r->complete = reply->complete;
 	r->age_ms = embed_age_ms(&status);
 	if (result_bytes(call, reply) != 0 && !r->error) {
 		r->error = PAWL_ENOMEM;
 	}
-	r->message = r->error ? pawl_error_message(r->error) : "";
+	r->message = !r->error ? "" : r->why[0] ? r->why : pawl_error_message(r->error);
 }
 
 static struct pawl_node_call *call_find(const struct pawl_node *node, uint64_t id) {
