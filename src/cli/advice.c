@@ -63,13 +63,26 @@ static bool inside(const struct view *v) {
 
 /* ---- the cluster as a whole ---- */
 
+static bool has_majority(const struct view *v) {
+	return v->voting >= v->quorum;
+}
+
+static bool all_masters_present(const struct view *v) {
+	for (size_t i = 0; i < v->count; i++) {
+		if (v->nodes[i].master && !present(&v->nodes[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static void advise_majority(const struct adviser *a) {
 	const struct view *v = a->v;
-	if (v->voting >= v->quorum) {
-		return;
+	if (!has_majority(v)) {
+		advise(a, "nothing is granted: %" PRId64 " of the %" PRId64 " masters that are needed vote, as far as %s sees%s", v->voting, v->quorum,
+			v->node, all_masters_present(v) ? "" : ". Start those that are down; if a majority of the machines is lost for good, read: pawl "
+			"cluster force --help");
 	}
-	advise(a, "nothing is granted: %" PRId64 " of the %" PRId64 " masters that are needed vote, as far as %s sees. Start those that are "
-		"down; if a majority of the machines is lost for good, read: pawl cluster force --help", v->voting, v->quorum, v->node);
 }
 
 static void advise_change(const struct adviser *a) {
@@ -88,7 +101,9 @@ static void advise_stranger(const struct adviser *a, const struct view_node *n) 
 
 static void advise_absent_master(const struct adviser *a, const struct view_node *n) {
 	const struct view_node *candidate = view_candidate(a->v);
-	if (candidate) {
+	if (!has_majority(a->v)) { /* nothing can be agreed, also not who takes its place */
+		advise(a, "%s does not answer: restart it", n->name);
+	} else if (candidate) {
 		advise(a, "%s does not answer: restart it, or replace it: pawl cluster replace %s %s", n->name, n->name, candidate->name);
 	} else {
 		advise(a, "%s does not answer: restart it, or replace it: pawl cluster add-replica NEW HOST:PORT, then pawl cluster replace "
@@ -153,8 +168,8 @@ static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
 	const struct view_node *self = view_find(v, v->node);
 	if (v->epoch > 0 && self && !self->master && !self->replica) {
-		advise(a, "%s is not in the cluster any more: stop it; or add it again at one of the others: pawl cluster add-replica %s "
-			"HOST:PORT", v->node, v->node);
+		advise(a, "%s is not in the cluster: if it is meant to be, ask one that is: pawl cluster add-replica %s HOST:PORT; if it was "
+			"removed, stop it", v->node, v->node);
 	} else if (v->epoch == 0) {
 		advise(a, "%s is in no cluster yet: start all the initial masters; or, if it is to join a cluster that runs, ask one of that: "
 			"pawl cluster add-replica %s HOST:PORT", v->node, v->node);

@@ -120,8 +120,10 @@ static void run(struct changing *c, int64_t patience_ms) {
 static bool look_at_wait(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
-	bool over = status->error != 0 || strcmp(fact_text(status->tree, "state"), "voting") == 0;
-	c->result->epoch = (uint64_t)fact_int(status->tree, "epoch", (int64_t)c->result->epoch);
+	uint64_t epoch = (uint64_t)fact_int(status->tree, "epoch", 0);
+	bool voting = strcmp(fact_text(status->tree, "state"), "voting") == 0;
+	bool over = status->error != 0 || (voting && epoch >= c->result->epoch);
+	c->result->epoch = epoch ? epoch : c->result->epoch;
 	c->result->settled = fact_bool(status->tree, "settled");
 	c->result->complete = fact_bool(status->tree, "complete");
 	if (!over) {

@@ -149,6 +149,13 @@ static void print_timing(const struct pawl_value *tree) {
 		output_duration(fact_int(tree, "promise_timeout_ms", 0)), (double)fact_int(tree, "clock_drift_ppm", 0) / 10000);
 }
 
+/* Without the endpoint, where the sentence begins with it. */
+static const char *why_silent(const struct asked *a) {
+	const char *why = a->result ? a->result->message : pawl_error_message(PAWL_ENOMEM);
+	size_t size = strlen(a->endpoint);
+	return strncmp(why, a->endpoint, size) == 0 && strncmp(why + size, ": ", 2) == 0 ? why + size + 2 : why;
+}
+
 static void print_view(const struct show *s, const struct asked *from, const struct view *v) {
 	output_field("cluster", "%s, epoch %" PRId64 ", %s", *v->cluster ? v->cluster : "-", v->epoch,
 		v->complete ? "complete" : v->settled ? "settled, not complete" : "NOT SETTLED");
@@ -163,9 +170,8 @@ static void print_view(const struct show *s, const struct asked *from, const str
 	advice_give(v, say_line, &any);
 	for (size_t i = 0; i < s->count; i++) {
 		if (!answer(&s->asked[i])) {
-			const struct pawl_result *r = s->asked[i].result;
 			char text[512];
-			snprintf(text, sizeof text, "nobody answers at %s: %s", s->asked[i].endpoint, r ? r->message : pawl_error_message(PAWL_ENOMEM));
+			snprintf(text, sizeof text, "no node answers at %s: %s", s->asked[i].endpoint, why_silent(&s->asked[i]));
 			say_line(&any, text);
 		}
 	}

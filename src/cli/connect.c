@@ -198,9 +198,12 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	if (!result->tree) {
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
-	bool silent = result->error == PAWL_ETIMEOUT && !result->tree && result->method != PAWL_CHANGE;
-	const char *help = silent ? "see with pawl status --all which nodes answer; those with TLS are named tls://host:port"
-		: cli_remedy(result->method, result->error);
+	const char *help = cli_remedy(result->method, result->error);
+	if (result->error == PAWL_ETIMEOUT && result->tree) {
+		help = NULL; /* a node said it, and why */
+	} else if (result->error == PAWL_ETIMEOUT && result->method != PAWL_CHANGE) {
+		help = "see with pawl status --all which nodes answer; those with TLS are named tls://host:port";
+	}
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;
 }

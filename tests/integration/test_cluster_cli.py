@@ -261,7 +261,7 @@ class Show(NodesCase):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
         self.endpoints += "," + nobody
         run = self.succeeds(self.pawl("cluster", "show", "--timeout", "300ms"))
-        self.assertIn("nobody answers at " + nobody, run.out)
+        self.assertIn("no node answers at " + nobody, run.out)
 
     def test_nobody_at_all_is_status_3(self):
         self.a.die()
