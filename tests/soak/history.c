@@ -82,7 +82,7 @@ bool history_read(FILE *from, struct history_event *out_event) {
 	e.expect = next_u32(&w);
 	e.value = next_u32(&w);
 	e.held = next_number(&w, 1) != 0;
-	if (w.bad) {
+	if (w.bad || !strchr("IRBF", e.kind) || !strchr("aeurq-", e.what)) {
 		fprintf(stderr, "not a line of a history: %s", line);
 		exit(2);
 	}
