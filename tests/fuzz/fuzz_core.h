@@ -9,6 +9,7 @@
 #define REQUESTS 512
 #define MESSAGES 4
 #define STEPS 400
+#define NODES 5 /* n1 to n3 are born together, n4 and n5 may come; n1 is the one that is looked at */
 
 struct input {
 	const uint8_t *data;
@@ -28,7 +29,7 @@ struct world {
 	uint64_t requests, persist_seq;
 	uint8_t state[REQUESTS]; /* 1: asked, 2: answered */
 	bool persisting, good_disk;
-	uint64_t boots[3];
+	uint64_t boots[NODES];
 	uint8_t pledge[CONFIG_BYTES_MAX]; /* what it pledged at its birth */
 	size_t pledge_size;
 };
@@ -85,6 +86,59 @@ static inline struct ballot pick_ballot(struct world *w) {
 	return (struct ballot){ pick_number(w), next_of(w, 4), (uint32_t)next_of(w, 3) };
 }
 
+/* ---- who is there ---- */
+
+static inline struct id128 node_id(uint32_t node) {
+	struct id128 id;
+	memset(id.b, (int)node + 1, sizeof id.b);
+	return id;
+}
+
+/* Which of the nodes stands at an index of the core's table. */
+static inline uint32_t node_at(const struct world *w, uint32_t peer) {
+	return (uint32_t)(core_peer(w->core, peer)->name[1] - '1') % NODES;
+}
+
+static inline const struct config *config_now(const struct world *w) {
+	const struct config *c = core_config(w->core);
+	return c->epoch ? c : &w->config;
+}
+
+/* ---- configurations that somebody may have chosen ---- */
+
+static inline void config_node_set(struct config *c, uint32_t node, bool master) {
+	struct config_node *n = &c->nodes[c->node_count++];
+	*n = (struct config_node){ .name = { 'n', (char)('1' + node) }, .address = { 'n', (char)('1' + node), ':', '1' }, .id = node_id(node),
+		.master = master };
+}
+
+/* The one after `before`: a master in another's place, one that leaves, one that comes, other times. */
+static inline struct config config_after(const struct config *before, uint64_t how) {
+	static const uint8_t masters[] = { 0x07, 0x0b, 0x0e, 0x06, 0x1f, 0x03, 0x07, 0x01 };
+	struct config c = *before;
+	c.epoch++;
+	c.node_count = 0;
+	for (uint32_t i = 0; i < 2 * NODES; i++) {
+		bool master = masters[how & 7] >> i % NODES & 1;
+		if (master == (i < NODES) && (master || how & 8)) {
+			config_node_set(&c, i % NODES, master);
+		}
+	}
+	c.before_count = config_masters(before);
+	memcpy(c.before, before->nodes, c.before_count * sizeof *c.before);
+	c.max_lease += how & 16 ? SPAN_S : 0;
+	return c;
+}
+
+static inline void fill_config(struct world *w, struct message *m, uint8_t *bytes) {
+	uint64_t how = next(w);
+	struct config c = config_after(config_now(w), how);
+	if ((how & 0xe0) == 0xe0) {
+		c = config_after(&c, how); /* an epoch is skipped */
+	}
+	m->blob = (how & 0xe0) == 0xc0 ? slice_of(NULL, 0) : slice_of(bytes, config_encode(&c, bytes));
+}
+
 /* ---- what peers say ---- */
 
 static inline void fill_pledge(struct world *w, struct message *m, uint8_t *bytes) {
@@ -124,13 +178,15 @@ static inline struct message pick_message(struct world *w, uint8_t *bytes) {
 	m.value = pick_text(w);
 	m.ballot = pick_ballot(w);
 	m.prepared = pick_ballot(w);
-	m.flags = ((uint32_t)next(w) << 12 | (uint32_t)next_of(w, 64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4)) & MESSAGE_FLAGS;
+	m.flags = ((m.kind >= MESSAGE_FOLLOW ? (uint32_t)next(w) << 12 : 0) | (uint32_t)next_of(w, 64) << 8 | (uint32_t)next_of(w, 64) << 2 | (uint32_t)next_of(w, 4)) & MESSAGE_FLAGS;
 	m.status = next_of(w, 2) ? (enum status)next_of(w, STATUS_MAX + 1) : STATUS_OK;
 	m.by = pick_id(w);
 	m.parts = (uint32_t)next_of(w, 4);
 	m.part = m.parts ? (uint32_t)next_of(w, m.parts) : 0;
-	if (fields & F_BLOB) {
+	if (m.kind == MESSAGE_PLEDGE) {
 		fill_pledge(w, &m, bytes);
+	} else if (fields & F_BLOB) {
+		fill_config(w, &m, bytes);
 	}
 	return m;
 }

@@ -18,9 +18,12 @@ static uint64_t clock_of(const struct world *w) {
 
 static void send_frame(struct world *w, uint32_t peer, const struct message *messages, size_t count, bool right) {
 	uint8_t odd = right ? 0 : next(w);
-	struct frame frame = { .epoch = odd == 1 ? 2 : w->config.epoch, .config_hash = odd == 2 ? 5 : config_hash(&w->config),
-		.sender = w->config.nodes[odd == 3 ? 0 : peer].id, .boot = odd == 4 ? 9 : w->boots[peer], .clock = right ? clock_of(w) : pick_number(w),
-		.flags = odd & 0x80 ? 0 : FRAME_VOTING, .messages = messages, .count = count };
+	const struct config *c = config_now(w);
+	struct config later = config_after(c, odd >> 3);
+	uint32_t node = node_at(w, peer);
+	struct frame frame = { .epoch = odd == 1 ? c->epoch + 1 : c->epoch, .config_hash = odd == 2 ? 5 : config_hash(odd == 1 ? &later : c),
+		.sender = node_id(odd == 3 ? 0 : node), .boot = odd == 4 ? 9 : w->boots[node], .clock = right ? clock_of(w) : pick_number(w),
+		.flags = (odd & 0x80 ? 0 : FRAME_VOTING) | (odd & 0x40 ? 0 : FRAME_COMPLETE), .messages = messages, .count = count };
 	step(w, &(struct core_event){ .kind = CORE_FRAME, .peer = peer, .frame = &frame });
 }
 
@@ -43,22 +46,57 @@ static struct message likely_message(struct world *w, uint8_t b) {
 		.value = slice_str("value") };
 }
 
+/* What is said about the set itself, and to followers: as a node would that has none of it, or more. */
+static void answer_of_the_set(struct world *w, const struct message *asked, uint32_t how, struct message *m, uint8_t *bytes) {
+	static const enum message_kind feed[] = { MESSAGE_FEED_BEGIN, MESSAGE_FEED_RECORD, MESSAGE_FEED_GONE, MESSAGE_FEED_BATCH, MESSAGE_FEED_ECHO,
+		MESSAGE_FEED_END };
+	m->ballot = asked->ballot;
+	m->prepared = (struct ballot){ 0, 0, 0 };
+	m->number = asked->number + how % 4;
+	m->log = asked->log ? asked->log : 1;
+	m->echo = asked->echo;
+	m->part = how & 1;
+	m->parts = 2;
+	if (asked->kind == MESSAGE_FOLLOW) {
+		m->kind = feed[how % 6];
+		m->flags = how & 8 ? FLAG_WHOLE | FLAG_BESIDE : 0;
+	} else if (asked->kind >= MESSAGE_FEED_BEGIN && asked->kind <= MESSAGE_FEED_END) {
+		m->kind = MESSAGE_FEED_ACK;
+	} else if (asked->kind == MESSAGE_DECREE_PREPARE || asked->kind == MESSAGE_DECREE_ACCEPT || asked->kind == MESSAGE_PREMERGE) {
+		m->kind = (enum message_kind)(asked->kind + 1);
+		if (how & 8 && m->kind == MESSAGE_DECREE_PROMISE) {
+			m->prepared = (struct ballot){ 1, 2, 1 };
+			fill_config(w, m, bytes);
+		}
+	} else {
+		m->kind = MESSAGE_CONFIG;
+		fill_config(w, m, bytes);
+	}
+}
+
 /* One of the latest things it said is answered as a master would. */
 static void answer(struct world *w) {
 	uint8_t b = next(w), c = next(w);
 	static uint8_t bytes[CONFIG_BYTES_MAX];
-	static const enum message_kind snapshot[] = { MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_RELEASED, MESSAGE_SNAPSHOT_CHUNK, MESSAGE_SNAPSHOT_END };
+	static const enum message_kind snapshot[] = { MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_RELEASED, MESSAGE_SNAPSHOT_CHUNK, MESSAGE_SNAPSHOT_END,
+		MESSAGE_SNAPSHOT_READY };
 	const uint32_t back = 1 + b % 8;
 	if (w->said_count < back) {
 		return;
 	}
 	uint32_t at = (w->said_count - back) % RING;
+	if (w->said_to[at] >= core_peer_count(w->core) || w->said_to[at] == core_self(w->core)) {
+		return; /* the table has changed since */
+	}
 	const struct message *asked = &w->said[at];
 	struct message m = c >= 224 ? pick_message(w, bytes) : likely_message(w, c);
 	m.round = asked->round;
 	m.lock_id = id128_zero(asked->lock_id) ? m.lock_id : asked->lock_id;
-	if (asked->kind == MESSAGE_SNAPSHOT) {
-		m.kind = snapshot[b >> 3 & 3];
+	if (asked->kind >= MESSAGE_CONFIG) {
+		answer_of_the_set(w, asked, b >> 3, &m, bytes);
+	} else if (asked->kind == MESSAGE_SNAPSHOT) {
+		m.kind = snapshot[(b >> 3) % (sizeof snapshot / sizeof *snapshot)];
+		m.flags = asked->flags & FLAG_HANDOVER ? (uint32_t)(FLAG_REMEMBERS << c % 3) : 0;
 	} else if (asked->kind == MESSAGE_ENQUEUE) {
 		m.kind = b & 8 ? MESSAGE_TURN : MESSAGE_ENQUEUE_ANSWER;
 	} else if (asked->kind < MESSAGE_SNAPSHOT || asked->kind == MESSAGE_PING) {
@@ -97,6 +135,32 @@ static void ask(struct world *w) {
 	step(w, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
 }
 
+/* What an operator asks. */
+static void ask_change(struct world *w) {
+	static const char *const names[NODES] = { "n1", "n2", "n3", "n4", "n5" };
+	struct core_change_node nodes[NODES];
+	uint8_t masters = next(w), flags = next(w);
+	if (w->requests + 1 >= REQUESTS) {
+		return;
+	}
+	struct core_change c = { .nodes = nodes, .anyway = flags & 1, .drift_ppm = flags, .has_drift = flags & 2 };
+	c.kind = (enum change_kind)next_of(w, CHANGE_FORCE + 1);
+	c.name = slice_str(names[next_of(w, NODES)]);
+	c.other = slice_str(names[next_of(w, NODES)]);
+	c.address = flags & 4 ? slice_str("n4:7118") : slice_of(NULL, 0);
+	c.max_lease = flags & 8 ? 2 * SPAN_S : 0;
+	c.request_timeout = flags & 16 ? 50 * SPAN_MS : 0;
+	for (uint32_t i = 0; i < 2 * NODES; i++) {
+		bool master = masters >> i % NODES & 1;
+		if (master == (i < NODES) && (master || flags & 32)) {
+			nodes[c.node_count++] = (struct core_change_node){ slice_str(names[i % NODES]), flags & 64 ? slice_str("n:1") : slice_of(NULL, 0), master };
+		}
+	}
+	struct core_request r = { .id = ++w->requests, .client = 1, .op = CORE_CHANGE, .admin = true, .change = &c };
+	w->state[r.id] = 1;
+	step(w, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
+}
+
 /* ---- after a step ---- */
 
 static void listen(struct world *w, uint32_t peer) {
@@ -110,7 +174,8 @@ static void listen(struct world *w, uint32_t peer) {
 			w->said_to[w->said_count % RING] = peer;
 			struct message *copy = &w->said[w->said_count++ % RING];
 			*copy = (struct message){ .kind = frame.messages[i].kind, .round = frame.messages[i].round, .attempt = frame.messages[i].attempt,
-				.lock_id = frame.messages[i].lock_id };
+				.lock_id = frame.messages[i].lock_id, .ballot = frame.messages[i].ballot, .number = frame.messages[i].number,
+				.log = frame.messages[i].log, .echo = frame.messages[i].echo, .flags = frame.messages[i].flags };
 		}
 		core_out_sent(w->out, peer);
 	}
@@ -119,6 +184,9 @@ static void listen(struct world *w, uint32_t peer) {
 static void step(struct world *w, const struct core_event *event) {
 	core_step(w->core, event, w->now, w->out);
 	core_check(w->core);
+	if (core_out_peers_changed(w->out)) {
+		CHECK(core_self(w->core) < core_peer_count(w->core) && core_peer_count(w->core) <= NODES_MAX);
+	}
 	core_out_resets(w->out);
 	while (core_out_persist(w->out, &w->durable, &w->persist_seq)) {
 		w->persisting = !w->good_disk;
@@ -128,8 +196,11 @@ static void step(struct world *w, const struct core_event *event) {
 			break;
 		}
 	}
-	listen(w, 1);
-	listen(w, 2);
+	for (uint32_t peer = 0; peer < core_peer_count(w->core); peer++) {
+		if (peer != core_self(w->core)) {
+			listen(w, peer);
+		}
+	}
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(w->out)) != NULL) {
 		CHECK(reply->id < REQUESTS && w->state[reply->id] == 1);
@@ -147,7 +218,8 @@ static void quiet_time(struct world *w) {
 		w->now = instant_add(w->now, 26 * SPAN_MS);
 		step(w, &(struct core_event){ .kind = CORE_TICK });
 		for (; said < w->said_count; said++) {
-			if (w->said[said % RING].kind == MESSAGE_PING) {
+			if (w->said[said % RING].kind == MESSAGE_PING && w->said_to[said % RING] < core_peer_count(w->core)
+				&& w->said_to[said % RING] != core_self(w->core)) {
 				struct message pong = { .kind = MESSAGE_PONG, .round = w->said[said % RING].round };
 				send_frame(w, w->said_to[said % RING], &pong, 1, true);
 			}
@@ -180,9 +252,51 @@ static void drain(struct world *w) {
 	}
 }
 
+static void peer_up(struct world *w, uint32_t peer, bool stranger) {
+	uint32_t node = node_at(w, peer);
+	step(w, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = node_id(stranger ? 0 : node), .peer_boot = w->boots[node] });
+}
+
+/* A node that may not be in the table says hello. */
+static void welcome(struct world *w) {
+	static const char *const names[NODES] = { "n2", "n3", "n4", "n5", "n6" };
+	uint8_t b = next(w);
+	int peer = core_welcome(w->core, names[b % NODES], w->out);
+	core_out_peers_changed(w->out);
+	if (peer >= 0) {
+		CHECK((uint32_t)peer < core_peer_count(w->core) && strcmp(core_peer(w->core, (uint32_t)peer)->name, names[b % NODES]) == 0);
+		peer_up(w, (uint32_t)peer, b & 128);
+	}
+}
+
+/* One of the others; the first two need no byte of their own. */
+static uint32_t pick_peer(struct world *w, uint32_t one) {
+	uint32_t others = core_peer_count(w->core) - 1;
+	uint32_t at = others > 2 ? (uint32_t)next_of(w, others) : others > 0 ? one % others : 0;
+	return at < core_self(w->core) || others == 0 ? at : at + 1;
+}
+
+/* What is seldom. */
+static void act_rarely(struct world *w, uint8_t b) {
+	if (b == 255) {
+		drain(w);
+	} else if (b == 0xef) {
+		welcome(w);
+	} else if (b == 0xdf) {
+		ask_change(w);
+	} else if (b & 16) {
+		quiet_time(w);
+	} else {
+		pass(w);
+	}
+}
+
 static void act(struct world *w) {
 	uint8_t b = next(w);
-	uint32_t peer = 1 + (b >> 7);
+	uint32_t peer = pick_peer(w, b >> 7);
+	if (peer == core_self(w->core) && ((b & 15) < 2 || (b & 15) == 13 || (b & 15) == 14)) {
+		return; /* nobody else is there */
+	}
 	switch (b & 15) {
 	case 0: case 1: say(w, peer); break;
 	case 2: case 3: case 4: case 5: answer(w); break;
@@ -190,9 +304,8 @@ static void act(struct world *w) {
 	case 9: case 10: pass(w); break;
 	case 11: case 12: persisted(w); break;
 	case 13:
-		w->boots[peer] += b >> 4 & 1;
-		step(w, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = w->config.nodes[b & 64 ? 0 : peer].id,
-			.peer_boot = w->boots[peer] });
+		w->boots[node_at(w, peer)] += b >> 4 & 1;
+		peer_up(w, peer, b & 64);
 		break;
 	case 14:
 		if (b & 64) {
@@ -201,14 +314,7 @@ static void act(struct world *w) {
 			step(w, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
 		}
 		break;
-	default:
-		if (b == 255) {
-			drain(w);
-		} else if (b & 16) {
-			quiet_time(w);
-		} else {
-			pass(w);
-		}
+	default: act_rarely(w, b);
 	}
 }
 
@@ -223,7 +329,9 @@ static void configure(struct world *w) {
 		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "n%u", i + 1);
 		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "n%u:7118", i + 1);
 		c->nodes[i].master = true;
-		memset(c->nodes[i].id.b, (int)i + 1, sizeof c->nodes[i].id.b);
+		c->nodes[i].id = node_id(i);
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
 		w->boots[i] = 1;
 	}
 	c->cluster_id = (struct id128){ { 7 } };
@@ -276,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	w.good_disk = how & 64;
 	begin(&w, how);
 	for (uint32_t peer = 1; peer < 3 && !(how & 32); peer++) {
-		step(&w, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = w.config.nodes[peer].id, .peer_boot = w.boots[peer] });
+		peer_up(&w, peer, false);
 	}
 	for (int i = 0; i < STEPS && w.in.size; i++) {
 		act(&w);
