@@ -18,7 +18,7 @@ int attempt_home(const struct core *core, struct slice key) {
 	uint64_t h = siphash(order, key.data, key.size), best = 0;
 	int home = -1;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		uint64_t rank = (h ^ id128_word(core->peers[i].id)) * 0x9e3779b97f4a7c15u;
+		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
 		rank ^= rank >> 31;
 		if (peer_votes(core, i) && (home < 0 || rank > best)) {
 			home = (int)i;
@@ -69,6 +69,7 @@ static void fill_holder(struct core *core, const struct op *op, struct core_repl
 void attempt_fail(struct core *core, struct op *op, int error) {
 	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
 	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
+	error = op->committed ? PAWL_ENOQUORUM : error; /* after which the client releases what may have been accepted */
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
@@ -120,12 +121,20 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	attempt_judge(core, op); /* nobody may be linked */
 }
 
+/* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
 void attempt_start(struct core *core, struct op *op) {
-	op->until = op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
+	bool again = op->until.boot != 0;
+	op->until = again ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	op->home = attempt_home(core, op->key);
-	list_append(&core->waiting, &op->waiting);
-	core->waiting_count++;
-	ask_all(core, op, false);
+	if (!list_linked(&op->waiting)) {
+		list_append(&core->waiting, &op->waiting);
+		core->waiting_count++;
+	}
+	if (op->ticket.seq) {
+		attempt_enqueue(core, op);
+	} else {
+		ask_all(core, op, false);
+	}
 }
 
 /* ---- the queue ---- */
@@ -388,7 +397,7 @@ void attempt_timer(struct core *core, struct op *op) {
 	case OP_PAUSED:
 		ask_all(core, op, true);
 		break;
-	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_LINGERING:
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_PARKED: case OP_LINGERING:
 		CHECK(false); /* no such state before the commit */
 	}
 }

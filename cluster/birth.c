@@ -25,7 +25,7 @@ static void tell(struct core *core, uint32_t peer) {
 
 static void pledge(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
-		if (id128_zero(core->peers[i].id)) {
+		if (id128_zero(core->peers[i].link_id)) {
 			return; /* an identity has not been heard yet */
 		}
 	}
@@ -33,7 +33,7 @@ static void pledge(struct core *core) {
 	*c = core->config;
 	c->epoch = 1;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		c->nodes[i].id = core->peers[i].id;
+		c->nodes[i].id = core->peers[i].link_id;
 	}
 	if (config_problem(c) != NULL) {
 		core->birth_stopped = true;
@@ -94,10 +94,11 @@ void birth_persisted(struct core *core) {
 		COUNT(core, birth);
 		core->state = CORE_RECOVERING;
 		core->config_hash = config_hash(&core->config);
+		core->adopted_at = core->now;
 		for (uint32_t i = 0; i < core->peer_count; i++) {
 			struct peer *p = &core->peers[i];
-			p->linked = p->up && id128_equal(p->id, core->config.nodes[i].id);
-			p->id = core->config.nodes[i].id;
+			p->node = core->config.nodes[i];
+			p->linked = p->up && id128_equal(p->link_id, p->node.id);
 			if (p->up) {
 				tell(core, i);
 			}
@@ -143,19 +144,19 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (core_born(core) && !born) {
 		tell(core, from);
 	}
-	if (core->state != CORE_UNBORN || core->durable.voted) {
-		return; /* born, or that is being written */
+	if (core->state != CORE_UNBORN || core->durable.voted || (born && !core->durable.pledged)) {
+		return; /* born, or that is being written; or of a cluster that was born without this identity (epoch.c) */
 	}
 	if (from >= core->masters || core->birth_stopped || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
-	if (!core->durable.pledged && !born) {
+	if (!core->durable.pledged) {
 		return; /* theirs comes again */
 	}
-	if (!core->durable.pledged || !same_config(&theirs, &core->durable.config)) {
+	if (!same_config(&theirs, &core->durable.config)) {
 		core->birth_stopped = true;
 		COUNT(core, birth_refused);
-		out_note(core, NOTE_BIRTH_DIFFERS, from, born, difference(&theirs, core->durable.pledged ? &core->durable.config : &core->config), slice_of(NULL, 0));
+		out_note(core, NOTE_BIRTH_DIFFERS, from, born, difference(&theirs, &core->durable.config), slice_of(NULL, 0));
 		return;
 	}
 	core->peers[from].pledge_equal = true;

@@ -101,6 +101,7 @@ void op_reply_all(struct core *core, struct op *op, int error) {
 
 void op_client_gone(struct core *core, uint64_t id) {
 	const struct client *client;
+	change_client_gone(core, id);
 	while ((client = client_find(core, id)) != NULL) { /* it is gone with the last of its callers */
 		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
 		struct op *op = c->op;

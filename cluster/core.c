@@ -43,29 +43,38 @@ static int init_maps(struct core *core) {
 	return released_init(core);
 }
 
+/* What this node is, as far as its own disk says: in the configuration by name and identity, or not. */
+static enum core_state first_state(const struct core *core) {
+	bool born = core->config_hash != 0;
+	int at = config_find_name(&core->config, core->name);
+	if (!born) {
+		return at >= 0 && core->config.nodes[at].master ? CORE_UNBORN : CORE_OUTSIDE;
+	}
+	if (at < 0 || !id128_equal(core->config.nodes[at].id, core->durable.node_id)) {
+		return CORE_OUTSIDE;
+	}
+	if (!core->config.nodes[at].master) {
+		return CORE_FOLLOWING;
+	}
+	return core->durable.voted ? CORE_RECOVERING : CORE_HANDOVER;
+}
+
 static int init_identity(struct core *core, const struct core_options *o) {
 	const struct config *config = o->durable->config.epoch ? &o->durable->config : o->birth;
-	if (config == NULL || config_problem(config) != NULL || strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
-		return PAWL_EINVAL;
-	}
-	int self = config_find_name(config, o->name);
-	if (self < 0) {
+	if (config == NULL || config_problem(config) != NULL || o->name[0] == 0 || strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
 		return PAWL_EINVAL;
 	}
 	memcpy(core->name, o->name, strlen(o->name) + 1);
-	core->self = (uint32_t)self;
 	core->config = *config;
 	core->durable = *o->durable;
+	core->auto_replace = o->auto_replace;
 	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
-	if (born && !id128_equal(config->nodes[self].id, core->durable.node_id)) {
-		return PAWL_EINVAL;
-	}
-	core->peer_count = config->node_count;
 	core->masters = config_masters(config);
 	core->quorum = config_quorum(config);
-	core->state = !born ? CORE_UNBORN : core->self < core->masters ? CORE_RECOVERING : CORE_FOLLOWING;
 	core->config_hash = born ? config_hash(config) : 0;
-	return 0;
+	core->complete = born && core->durable.complete;
+	core->state = first_state(core);
+	return slots_init(core) ? 0 : PAWL_ENOMEM;
 }
 
 int core_new(const struct core_options *o, struct core **out) {
@@ -86,11 +95,9 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->waiting);
 	list_init(&core->lists);
 	list_init(&core->op_pool);
+	list_init(&core->parked);
 	int e = init_identity(core, o);
-	if (e == 0) {
-		peers_init(core);
-		e = init_maps(core);
-	}
+	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
 		core_free(core);
 		return e;
@@ -142,6 +149,8 @@ static void timer_fired(struct core *core, struct timer *t) {
 		peers_beat(core);
 		persist_beat(core);
 		recovery_beat(core);
+		gather_beat(core);
+		change_beat(core);
 		attempt_rehome_beat(core);
 		follow_beat(core);
 		sync_beat(core);
@@ -184,8 +193,9 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_GO_ON:
 		snapshot_go_on(core, from, m);
 		break;
-	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_END:
-		recovery_message(core, from, m);
+	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_READY:
+	case MESSAGE_SNAPSHOT_END:
+		gather_message(core, from, m);
 		break;
 	case MESSAGE_PING: {
 		struct message pong = { .kind = MESSAGE_PONG, .round = m->round };
@@ -214,10 +224,13 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
 		sync_message(core, from, m);
 		break;
-	case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
-	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
-	case MESSAGE_SNAPSHOT_READY:
-		break;
+	case MESSAGE_CONFIG: epoch_told(core, from, m); break;
+	case MESSAGE_DECREE_PREPARE: decree_prepare(core, from, m); break;
+	case MESSAGE_DECREE_ACCEPT: decree_accept(core, from, m); break;
+	case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPTED: change_decree(core, from, m); break;
+	case MESSAGE_PREMERGE: premerge_asked(core, from, m); break;
+	case MESSAGE_PREMERGE_END: premerge_ended(core, from, m); break;
+	case MESSAGE_PREMERGE_ANSWER: change_ahead(core, from, m); break;
 	}
 }
 
@@ -229,19 +242,25 @@ static void say_to_self(struct core *core) {
 	out_local_done(core);
 }
 
+static void start_state(struct core *core, bool restored) {
+	switch (core->state) {
+	case CORE_UNBORN: birth_go_on(core); break;
+	case CORE_OUTSIDE: out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0)); break;
+	case CORE_FOLLOWING: follow_start(core); break;
+	case CORE_HANDOVER: gather_handover(core); break;
+	case CORE_RECOVERING: recovery_start(core, restored); break;
+	case CORE_VOTING: case CORE_DRAINED: CHECK(false); /* nobody begins like that */
+	}
+}
+
 static void start(struct core *core, bool restored) {
-	core->started = core->now;
+	core->adopted_at = core->now;
 	persist_start(core);
 	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
+	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */
 	timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 	log_new_id(core);
-	if (core->state == CORE_FOLLOWING) {
-		follow_start(core);
-	} else if (core->state != CORE_UNBORN) {
-		recovery_start(core, restored);
-	} else {
-		birth_go_on(core);
-	}
+	start_state(core, restored);
 }
 
 static void handle(struct core *core, const struct core_event *e) {
@@ -256,6 +275,27 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_CLIENT_GONE: op_client_gone(core, e->client); break;
 	case CORE_PERSISTED: persist_done(core, e->persist_seq, e->persist_ok); break;
 	case CORE_DRAIN: drain_start(core); break;
+	}
+}
+
+/* Long work, in pieces. */
+static bool more_to_do(const struct core *core) {
+	return !list_empty(&core->lists) || core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core);
+}
+
+static void background(struct core *core) {
+	if (!list_empty(&core->lists)) {
+		local_list_go_on(core);
+	}
+	if (core->beside_use == BESIDE_EMPTYING) {
+		table_empty_go_on(core);
+	}
+	if (core->finish.active) {
+		merge_sweep(core);
+	}
+	if (gather_busy(core)) {
+		gather_go_on(core);
+		say_to_self(core);
 	}
 }
 
@@ -282,52 +322,16 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 		handle(core, event);
 	}
 	say_to_self(core);
-	if (!list_empty(&core->lists)) {
-		local_list_go_on(core);
-	}
-	if (core->beside_use == BESIDE_EMPTYING) {
-		table_empty_go_on(core);
-	}
+	background(core);
 	feed_step(core);
 	core->out = NULL;
 }
 
 int64_t core_deadline(const struct core *core) {
-	bool more = !list_empty(&core->lists) || core->beside_use == BESIDE_EMPTYING;
-	return more ? core->now.boot : wheel_deadline(&core->wheel);
+	return more_to_do(core) ? core->now.boot : wheel_deadline(&core->wheel);
 }
 
 /* ---- looking in ---- */
-
-uint32_t core_peer_count(const struct core *core) {
-	return core->peer_count;
-}
-
-uint32_t core_self(const struct core *core) {
-	return core->self;
-}
-
-const struct config_node *core_peer(const struct core *core, uint32_t peer) {
-	return &core->config.nodes[peer];
-}
-
-/* The dialler is the one with the smaller name, so that there is one link for each pair. */
-bool core_peer_dialled(const struct core *core, uint32_t peer) {
-	return strcmp(core->name, core_peer(core, peer)->name) < 0;
-}
-
-/* The table is the configuration's: there is no room for guests yet. */
-int core_welcome(struct core *core, const char *name, struct core_out *out) {
-	(void)core;
-	(void)name;
-	(void)out;
-	return PAWL_EFULL;
-}
-
-bool core_out_peers_changed(struct core_out *out) {
-	(void)out;
-	return false;
-}
 
 const struct config *core_config(const struct core *core) {
 	return &core->config;

@@ -22,7 +22,7 @@ struct durable {
 	bool voted;       /* has voted in config.epoch */
 	bool pledged;     /* `config` with epoch 1 is this node's pledge, not written as chosen yet (birth) */
 	bool complete;    /* all masters of config.epoch are known to have voted in it */
-	bool voted_before; /* had voted in config.epoch - 1: what it says as a source that has forgotten (section 6) */
+	bool voted_before; /* had ever voted before it adopted config.epoch: as a source without memory it has forgotten (section 6) */
 	span_ns max_lease_seen, request_timeout_seen; /* the largest it ever voted under */
 	struct config config; /* the last one adopted, also when this node is not in it (any more); epoch 0: none yet */
 	/* The decree on the configuration that follows (section 6): the highest ballot promised, and what was accepted. */

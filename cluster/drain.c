@@ -9,6 +9,10 @@ void drain_start(struct core *core) {
 		return;
 	}
 	bool voted = core_votes(core);
+	while (core->finish.active) {
+		merge_sweep(core); /* what is handed on is finished */
+	}
+	gather_stop(core);
 	core->state = CORE_DRAINED;
 	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
 	core->drain_bucket = 0;

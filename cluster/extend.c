@@ -5,9 +5,11 @@
 
 void extend_start(struct core *core, struct op *op) {
 	const struct belief *b = belief_find(core, op->lock_id);
-	op->backed = !op->kept && b;  /* this node answered it, and its deadline is not past */
-	op->blind = !op->kept && !b;  /* nobody keeps the deadline: only masters that had it count */
-	op->until = b ? b->deadline : INSTANT_FOREVER;
+	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
+		op->backed = !op->kept && b;  /* this node answered it, and its deadline is not past */
+		op->blind = !op->kept && !b;  /* nobody keeps the deadline: only masters that had it count */
+		op->until = b ? b->deadline : INSTANT_FOREVER;
+	}
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_EXTEND);

@@ -7,11 +7,6 @@
  * What becomes of the entries is in follow_apply.c. */
 #include "state.h"
 
-static bool source_needed(const struct core *core) {
-	(void)core;
-	return false;
-}
-
 static struct follow_place *place(struct follow *f) {
 	return f->building ? &f->part : &f->live;
 }
@@ -67,7 +62,7 @@ static bool usable(const struct core *core, uint32_t peer) {
 /* The master in whose log this place is, or -1. */
 static int place_master(const struct core *core, const struct follow_place *p) {
 	for (uint32_t i = 0; p->log && i < core->masters; i++) {
-		if (id128_equal(core->peers[i].id, p->master)) {
+		if (id128_equal(core->peers[i].node.id, p->master)) {
 			return (int)i;
 		}
 	}
@@ -101,7 +96,7 @@ static int pick(const struct core *core, bool room) {
 
 static void ask(struct core *core, uint32_t peer) {
 	struct follow *f = &core->follow;
-	f->partly = f->building && id128_equal(f->part.master, core->peers[peer].id);
+	f->partly = f->building && id128_equal(f->part.master, core->peers[peer].node.id);
 	f->state = FOLLOW_ASKED;
 	f->peer = peer;
 	f->progress = core->now;
@@ -114,7 +109,7 @@ static void ask(struct core *core, uint32_t peer) {
 		m.part = f->bucket;
 		m.parts = f->buckets;
 	} else {
-		bool known = id128_equal(f->live.master, core->peers[peer].id);
+		bool known = id128_equal(f->live.master, core->peers[peer].node.id);
 		m.flags |= may_take_beside(core) ? FLAG_BESIDE : 0;
 		m.log = known ? f->live.log : 0;
 		m.number = known ? f->live.number : 0;
@@ -134,7 +129,7 @@ static void drop_part(struct core *core) {
 
 static void choose(struct core *core) {
 	struct follow *f = &core->follow;
-	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || source_needed(core) || !instant_expired(core->now, f->rest)) {
+	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || epoch_source_needed(core) || !instant_expired(core->now, f->rest)) {
 		return;
 	}
 	bool room = f->building || may_take_beside(core);
@@ -270,7 +265,7 @@ static void begun(struct core *core, const struct message *m) {
 			return;
 		}
 		f->building = true;
-		f->part = (struct follow_place){ core->peers[f->peer].id, m->log, m->number };
+		f->part = (struct follow_place){ core->peers[f->peer].node.id, m->log, m->number };
 		f->bucket = f->buckets = 0;
 		f->records = 0;
 	} else if (m->log != place(f)->log || m->number != place(f)->number) {
@@ -281,9 +276,9 @@ static void begun(struct core *core, const struct message *m) {
 	f->applied = 0;
 	f->progress = core->now;
 	arm(core);
-	if (!id128_equal(f->noted, core->peers[f->peer].id)) {
+	if (!id128_equal(f->noted, core->peers[f->peer].node.id)) {
 		core->counts[COUNT_follow_moved] += !id128_zero(f->noted);
-		f->noted = core->peers[f->peer].id;
+		f->noted = core->peers[f->peer].node.id;
 		out_note(core, NOTE_FOLLOWING, f->peer, 0, NULL, slice_of(NULL, 0));
 	}
 }

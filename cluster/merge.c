@@ -37,11 +37,11 @@ static bool merge_value(struct core *core, struct key *key, struct record **r, c
 	return true;
 }
 
-bool merge_record(struct core *core, uint32_t source, const struct message *m) {
+bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m) {
 	if (released_has(core, m->lock_id)) {
 		return true;
 	}
-	struct key *key = table_make(core, m->key);
+	struct key *key = table_make_in(core, t, m->key);
 	struct record *r = key ? find_or_add(core, key, m) : NULL;
 	bool merged = r && merge_value(core, key, &r, m);
 	if (merged) {
@@ -49,7 +49,7 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->left_us)));
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_find(core, m->lock_id);
-		r->sources = (uint16_t)(r->sources | 1u << source);
+		r->sources |= 1u << source;
 		master_raise_clock(core, r->token);
 		master_raise_clock(core, r->noted);
 		master_raise_clock(core, r->prepared.clock);
@@ -64,10 +64,10 @@ bool merge_record(struct core *core, uint32_t source, const struct message *m) {
 	return merged;
 }
 
-void merge_released(struct core *core, const struct message *m) {
+void merge_released(struct core *core, struct table *t, const struct message *m) {
 	bool barred_only = !(m->flags & FLAG_RELEASED);
 	released_add(core, m->lock_id, barred_only);
-	struct key *key = table_find(core, m->key);
+	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && barred_only) {
 		r->barred = true;
@@ -79,79 +79,106 @@ void merge_released(struct core *core, const struct message *m) {
 	}
 }
 
-static void each_record(struct core *core, void (*visit)(struct core *core, struct record *r, uint32_t argument), uint32_t argument) {
-	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
-			for (struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
-				visit(core, r, argument);
-			}
-		}
-	}
-}
+/* ---- finishing: once it votes, each record is looked at once more ----
+ *
+ * A million records cannot be looked at between two messages. So a record keeps the bits of its sources until it is met, by
+ * whoever looks its key up, or by a sweep in the background; until then nobody sees it.
+ */
 
-static void forget_source(struct core *core, struct record *r, uint32_t source) {
-	(void)core;
-	r->sources = (uint16_t)(r->sources & ~(1u << source));
-}
-
-/* A snapshot broke off: what came of it stays, but its source does not count as one that had it. */
-void merge_forget_source(struct core *core, uint32_t source) {
-	each_record(core, forget_source, source);
-}
-
-static void note_sources(struct core *core, struct record *r, uint32_t unused) {
-	(void)unused;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		const struct snapshot_in *s = &core->peers[i].take;
-		if (s->done && !(r->sources >> i & 1) && s->clock_end > r->noted) {
-			r->noted = s->clock_end;
-		}
+/* The highest noted, where a source that lacks the lock_id counts as having noted its clock at the snapshot's end. */
+static void note_sources(const struct core *core, struct record *r) {
+	for (uint32_t left = core->finish.done & ~r->sources; left; left &= left - 1) {
+		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
+		r->noted = clock > r->noted ? clock : r->noted;
 	}
 	r->sources = 0;
 }
 
 /* "Every release": a release may have come from one source after another one's record of the lock_id. */
-static void drop_released(struct core *core) {
-	map_walk_begin(&core->live->keys); /* no shrinking meanwhile */
-	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b), *next; n; n = next) {
-			struct key *key = CONTAINER_OF(n, struct key, node);
-			next = map_next_in_bucket(n);
-			bool dropped = false;
-			for (struct record *r = key->held, *after; r; r = after) {
-				after = r->next;
-				if (released_has(core, r->lock_id)) {
-					key_drop_record(core, key, r);
-					dropped = true;
-				}
-			}
-			if (dropped) {
-				local_wait_check(core, key);
-				table_settle(core, key);
-			}
+void merge_finish_key(struct core *core, struct key *key) {
+	for (struct record *r = key->held, *after; r; r = after) {
+		after = r->next;
+		if (r->sources == 0) {
+			continue;
+		}
+		note_sources(core, r);
+		if (released_has(core, r->lock_id)) {
+			key_drop_record(core, key, r);
+			local_wait_check(core, key);
 		}
 	}
-	map_walk_end(&core->live->keys);
 }
 
-void merge_finish(struct core *core) {
-	drop_released(core);
-	each_record(core, note_sources, 0);
-	for (uint32_t i = 0; i < core->masters; i++) {
-		struct snapshot_in *s = &core->peers[i].take;
+void merge_finish_end(struct core *core, struct table *t) {
+	if (core->finish.active) {
+		core->finish.active = false;
+		map_walk_end(&t->keys);
+	}
+}
+
+#define SWEEP_BUCKETS_A_STEP 1024
+
+void merge_sweep(struct core *core) {
+	struct finishing *f = &core->finish;
+	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && f->bucket < core->live->keys.bucket_count; i++, f->bucket++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, f->bucket), *next; n; n = next) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			next = map_next_in_bucket(n);
+			merge_finish_key(core, key);
+			table_settle(core, key);
+		}
+	}
+	if (f->bucket >= core->live->keys.bucket_count) {
+		merge_finish_end(core, core->live);
+		COUNT(core, merge_swept);
+	}
+}
+
+/* The table that was merged is the live one from now on. */
+void merge_finish_begin(struct core *core) {
+	const struct gather *g = &core->gather;
+	struct finishing *f = &core->finish;
+	CHECK(!f->active);
+	*f = (struct finishing){ .active = true };
+	map_walk_begin(&core->live->keys);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		if (s->done && !s->never) {
+			f->done |= 1u << s->bit;
+			f->clock_end[s->bit] = s->clock_end;
+		}
 		if (s->done) {
 			master_raise_clock(core, s->clock_end);
 		}
-		*s = (struct snapshot_in){ .asked = false };
 	}
 }
 
-static void note_clock(struct core *core, struct record *r, uint32_t unused) {
-	(void)unused;
+static void each_record(struct table *t, void (*visit)(struct core *core, struct record *r), struct core *core) {
+	for (size_t b = 0; b < t->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
+			for (struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
+				visit(core, r);
+			}
+		}
+	}
+}
+
+static void forget_sources(struct core *core, struct record *r) {
+	(void)core;
+	r->sources = 0;
+}
+
+/* What was merged stays, but stands for no source any more. */
+void merge_forget_sources(struct core *core, struct table *t) {
+	each_record(t, forget_sources, core);
+}
+
+static void note_clock(struct core *core, struct record *r) {
 	r->noted = core->clock;
 	r->sources = 0;
 }
 
+/* A master that votes by waiting notes its clock in every record that it has. */
 void merge_note_clock(struct core *core) {
-	each_record(core, note_clock, 0);
+	each_record(core->live, note_clock, core);
 }

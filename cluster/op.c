@@ -325,6 +325,8 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 void op_timer(struct core *core, struct op *op) {
 	if (op->state == OP_LINGERING) {
 		op_free(core, op);
+	} else if (op->state == OP_PARKED) {
+		restart_timer(core, op);
 	} else if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 		attempt_timer(core, op);
 	} else if (op->state == OP_LOCAL) {

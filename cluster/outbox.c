@@ -126,7 +126,9 @@ void out_drop_peer(struct core *core, uint32_t peer) {
 }
 
 void out_reset(struct core *core, uint32_t peer) {
-	core->out->resets |= (uint64_t)1 << peer;
+	if (peer < core->peer_count) { /* a guest that is gone: the driver drops its link with its place in the table */
+		core->out->resets |= (uint64_t)1 << peer;
+	}
 }
 
 bool out_reserve_reply(struct core *core) {
@@ -171,6 +173,49 @@ void out_persist(struct core *core) {
 	core->out->persist = true;
 }
 
+struct core *out_core(const struct core_out *out) {
+	return out->core;
+}
+
+/* Peers have other indexes: what waits for them goes with them; of those that are gone it is dropped. */
+void out_permute(struct core *core, const int from[NODES_MAX]) {
+	struct core_out *out = core->out;
+	struct queue old[NODES_MAX];
+	bool used[NODES_MAX] = { false };
+	uint64_t resets = 0;
+	memcpy(old, out->peers, sizeof old);
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		if (from[i] >= 0) {
+			out->peers[i] = old[from[i]];
+			used[from[i]] = true;
+			resets |= (out->resets >> from[i] & 1) << i;
+		}
+	}
+	for (uint32_t i = 0, spare = 0; i < NODES_MAX; i++) {
+		if (from[i] < 0) {
+			while (used[spare]) {
+				spare++;
+			}
+			out->peers[i] = old[spare++];
+			queue_clear(&out->peers[i]);
+		}
+	}
+	out->resets = resets;
+}
+
+void out_drop_epoch(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct queue *q = &core->out->peers[i];
+		size_t kept = q->sent;
+		for (size_t n = q->sent; n < q->count; n++) {
+			if (message_of_any_epoch(q->messages[n].kind)) {
+				q->messages[kept++] = q->messages[n];
+			}
+		}
+		q->count = kept;
+	}
+}
+
 /* ---- the driver's side ---- */
 
 bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
@@ -191,7 +236,7 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
 	q->in_frame = n - q->sent;
 	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0, .config_hash = core->config_hash,
 		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
-		.flags = core_votes(core) ? FRAME_VOTING : 0, .messages = q->messages + q->sent, .count = q->in_frame };
+		.flags = (core_votes(core) ? FRAME_VOTING : 0) | (core->complete ? FRAME_COMPLETE : 0), .messages = q->messages + q->sent, .count = q->in_frame };
 	return true;
 }
 

@@ -1,17 +1,6 @@
 /* peers.c: links to the other nodes: frames in, pings, the voting flag, and links that are reset (section 9). */
 #include "state.h"
 
-void peers_init(struct core *core) {
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		struct peer *p = &core->peers[i];
-		p->id = core->config.nodes[i].id;
-		list_init(&p->promises);
-		list_init(&p->kept);
-		list_init(&p->waiters);
-	}
-	core->peers[core->self].id = core->durable.node_id;
-}
-
 bool peer_reachable(const struct core *core, uint32_t slot) {
 	return slot == core->self || core->peers[slot].linked;
 }
@@ -58,6 +47,18 @@ void peers_tell(struct core *core) {
 	}
 }
 
+/* Whether the node at the other end is the one of the configuration. Before birth identities are only being heard. */
+static void identify(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	if (p->standing == PEER_GUEST || !core_born(core)) {
+		p->node.id = p->link_id;
+	} else if (id128_equal(p->node.id, p->link_id)) {
+		p->linked = true;
+	} else {
+		out_note(core, NOTE_BIRTH_STRANGER, peer, 0, "its identity is not the one of the configuration", slice_of(NULL, 0));
+	}
+}
+
 void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	peer_down(core, peer);
@@ -67,15 +68,13 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	p->up = true;
 	p->boot = boot;
 	p->clock = 0;
-	if (core->state == CORE_UNBORN) {
-		p->id = id;
-	} else if (id128_equal(p->id, id)) {
-		p->linked = true;
-	} else {
-		out_note(core, NOTE_BIRTH_STRANGER, peer, 0, "its identity is not the one of the configuration", slice_of(NULL, 0));
-	}
+	p->link_id = id;
+	p->up_since = core->now;
+	p->told = 0;
+	identify(core, peer);
 	birth_peer_up(core, peer);
 	ping(core, peer);
+	change_peer_up(core);
 }
 
 void peer_down(struct core *core, uint32_t peer) {
@@ -83,16 +82,18 @@ void peer_down(struct core *core, uint32_t peer) {
 	if (!p->up) {
 		return;
 	}
-	p->up = p->linked = p->voting = p->ping_out = p->far_ahead = p->wrong_noted = false;
+	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = false;
 	p->round_trip = 0;
+	p->decree.kind = (enum message_kind)0;
 	out_drop_peer(core, peer);
 	snapshot_stop(core, peer);
 	feed_stop(core, peer);
 	follow_peer_lost(core, peer);
 	queue_peer_lost(core, peer);
-	recovery_peer_lost(core, peer);
+	gather_peer_lost(core, peer);
 	op_peer_lost(core, peer);
 	attempt_rehome_all(core);
+	slots_guest_lost(core, peer);
 }
 
 static void reset(struct core *core, uint32_t peer) {
@@ -159,11 +160,16 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 }
 
 static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
-	for (size_t i = 0; i < frame->count && core->peers[peer].up; i++) {
+	struct id128 from = core->peers[peer].link_id;
+	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
+		const struct peer *p = &core->peers[peer];
+		if (!p->up || !id128_equal(p->link_id, from)) {
+			return; /* a message before this one ended the link, or changed the table of peers */
+		}
 		if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if (same || m->kind == MESSAGE_PING || m->kind == MESSAGE_PONG || m->kind == MESSAGE_PLEDGE) {
+		} else if (same || message_of_any_epoch(m->kind)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
@@ -171,28 +177,40 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 	}
 }
 
-void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
+static void take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
-	if (!p->up || !id128_equal(frame->sender, p->id) || frame->boot != p->boot) {
-		return;
-	}
 	bool same = core_born(core) && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
-	if (!same && !p->wrong_noted && core_born(core) && frame->epoch != 0) {
-		p->wrong_noted = true;
-		out_note(core, NOTE_WRONG_EPOCH, peer, frame->epoch, NULL, slice_of(NULL, 0));
-	}
-	if (same && !clock_bound(core, peer, frame)) {
-		return;
-	}
-	bool voting = same && peer < core->masters && (frame->flags & FRAME_VOTING); /* a replica's state never votes */
-	bool changed = voting != p->voting;
+	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
+	bool changed = voting != p->voting || same != p->same;
+	p->epoch = frame->epoch;
+	p->same = same;
+	p->heard = true;
 	p->voting = voting;
+	if (same && (frame->flags & FRAME_COMPLETE)) {
+		epoch_complete(core);
+	}
 	if (changed) {
 		op_peer_changed(core, peer);
 		follow_peer_changed(core);
+		epoch_peer_changed(core);
 	}
+}
+
+void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	if (!p->up || !id128_equal(frame->sender, p->link_id) || frame->boot != p->boot) {
+		return;
+	}
+	bool was_heard = p->heard;
+	take_flags(core, peer, frame);
+	bool same = p->same;
+	epoch_heard(core, peer, !was_heard);
+	if (same && !clock_bound(core, peer, frame)) {
+		return;
+	}
+	struct id128 from = p->link_id;
 	handle_messages(core, peer, frame, same);
-	if (same && p->up && !p->far_ahead) {
+	if (same && p->up && id128_equal(p->link_id, from) && p->same && !p->far_ahead) {
 		p->clock = frame->clock; /* heard after the frame's messages have been handled */
 		master_raise_clock(core, frame->clock);
 	}

@@ -45,6 +45,9 @@ void persist_done(struct core *core, uint64_t seq, bool ok) {
 	core->pledged_on_disk = p->pledged;
 	core->voted_on_disk = p->voted;
 	birth_persisted(core);
+	epoch_persisted(core);
+	gather_persisted(core);
+	decree_persisted(core);
 }
 
 void persist_beat(struct core *core) {
@@ -55,7 +58,7 @@ void persist_beat(struct core *core) {
 }
 
 void ceiling_raise(struct core *core) {
-	if (core->durable.voted && core->clock + CEILING_BLOCK / 2 > core->durable.ceiling) {
+	if ((core->durable.voted || core_votes(core)) && core->clock + CEILING_BLOCK / 2 > core->durable.ceiling) {
 		COUNT(core, ceiling_raised);
 		core->durable.ceiling = core->clock + CEILING_BLOCK;
 		persist_changed(core);
@@ -64,5 +67,5 @@ void ceiling_raise(struct core *core) {
 
 /* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. */
 bool persist_may_leave(const struct core *core) {
-	return core->boot_on_disk == core->durable.boot && (core->clock <= core->ceiling_on_disk || !core->durable.voted);
+	return core->boot_on_disk == core->durable.boot && (core->clock <= core->ceiling_on_disk || !core_votes(core));
 }

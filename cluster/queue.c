@@ -6,7 +6,7 @@ static int ticket_compare(const struct core *core, const struct waiter *a, const
 	if (a->ticket.clock != b->ticket.clock) {
 		return a->ticket.clock < b->ticket.clock ? -1 : 1;
 	}
-	int c = memcmp(core->peers[a->peer].id.b, core->peers[b->peer].id.b, sizeof core->peers[a->peer].id.b);
+	int c = memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b);
 	return c ? c : a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
 }
 
@@ -320,7 +320,7 @@ void queue_list(struct core *core, uint32_t from, const struct message *m) {
 		answer.owner = slice_of(w->bytes, w->owner_size);
 		answer.identity = slice_of(w->bytes + w->owner_size, w->identity_size);
 		answer.left_us = (uint64_t)instant_elapsed_long(core->now, w->since) / 1000;
-		answer.by = core->peers[w->peer].id;
+		answer.by = core->peers[w->peer].node.id;
 		out_send(core, from, &answer);
 		answer.part++;
 	}

@@ -74,7 +74,7 @@ static struct problem check(const struct core *core, const struct core_request *
 }
 
 static struct problem check_state(struct core *core, const struct core_request *r) {
-	if (core->state == CORE_UNBORN || core->state == CORE_DRAINED) {
+	if (core->state == CORE_UNBORN || core->state == CORE_OUTSIDE || core->state == CORE_DRAINED) {
 		return (struct problem){ PAWL_ERECOVERING, NULL };
 	}
 	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
@@ -97,27 +97,15 @@ static struct problem check_state(struct core *core, const struct core_request *
 	return (struct problem){ PAWL_OK, NULL };
 }
 
-static void begin(struct core *core, struct op *op, const struct core_request *r) {
-	switch (op->kind) {
-	case CORE_ACQUIRE: attempt_start(core, op); break;
-	case CORE_EXTEND:
-		op->kept = r->deadline_kept;
-		extend_start(core, op);
-		break;
-	case CORE_UPDATE: update_start(core, op); break;
-	case CORE_RELEASE: release_start(core, op); break;
-	case CORE_GET:
-		if (op->quorum_read) {
-			read_start(core, op);
-		} else {
-			local_get(core, op);
-		}
-		break;
-	case CORE_LIST: local_list(core, op); break;
-	case CORE_WAIT: local_wait(core, op); break;
-	case CORE_WAITERS: waiters_start(core, op); break;
-	case CORE_BREAK: break_start(core, op); break;
-	case CORE_CHANGE: break;
+static void begin(struct core *core, struct op *op) {
+	if (op->kind == CORE_LIST) {
+		local_list(core, op);
+	} else if (op->kind == CORE_WAIT) {
+		local_wait(core, op);
+	} else if (op->kind == CORE_GET && !op->quorum_read) {
+		local_get(core, op);
+	} else {
+		restart_begin(core, op);
 	}
 }
 
@@ -142,6 +130,10 @@ void request_handle(struct core *core, const struct core_request *r) {
 		COUNT(core, no_memory);
 		return; /* not even an answer could be stored; the connection's own limits end it */
 	}
+	if (r->op == CORE_CHANGE) {
+		change_begin(core, r, true);
+		return;
+	}
 	struct problem p = check(core, r);
 	if (p.error == PAWL_OK) {
 		p = check_state(core, r);
@@ -161,5 +153,6 @@ void request_handle(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 		return;
 	}
-	begin(core, op, &request);
+	op->kept = r->op == CORE_EXTEND && r->deadline_kept;
+	begin(core, op);
 }

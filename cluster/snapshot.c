@@ -24,17 +24,39 @@ void snapshot_tables_swapped(struct core *core, struct table *old) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		struct snapshot_out *s = &core->peers[i].send;
 		if (s->active) {
-			s->bucket = 0;
+			s->bucket = s->walked ? s->bucket : 0;
 			map_walk_end(&old->keys);
 			map_walk_begin(&core->live->keys);
 		}
 	}
 }
 
-static void end(struct core *core, uint32_t peer, uint64_t round, enum status status) {
-	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
+static void say_end(struct core *core, uint32_t peer, const struct message *end) {
 	snapshot_stop(core, peer);
-	out_send(core, peer, &m);
+	out_send(core, peer, end);
+}
+
+static void refuse(struct core *core, uint32_t peer, uint64_t round, enum status status) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
+	COUNT(core, snapshot_refused);
+	say_end(core, peer, &m);
+}
+
+/* What this node is to the masters of its present epoch, as a source (section 6). */
+static uint32_t standing(const struct core *core) {
+	if (core->remembers) {
+		return FLAG_REMEMBERS;
+	}
+	return core->durable.voted_before ? FLAG_FORGOT : FLAG_NEVER;
+}
+
+static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock, .flags = s->handover ? standing(core) : 0 };
+	if (m.flags & FLAG_FORGOT) {
+		m.clock = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
+	}
+	COUNT(core, snapshot_sent);
+	say_end(core, peer, &m);
 }
 
 static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
@@ -45,7 +67,10 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 			return false;
 		}
 		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket); n; n = map_next_in_bucket(n)) {
-			const struct key *key = CONTAINER_OF(n, struct key, node);
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			if (core->finish.active) {
+				merge_finish_key(core, key); /* a key that nothing is left of stays until the sweep */
+			}
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
 				snapshot_record_message(core, key, r, &m);
@@ -77,39 +102,70 @@ static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) 
 
 static void send_chunk(struct core *core, uint32_t peer) {
 	struct snapshot_out *s = &core->peers[peer].send;
-	if (walk_table(core, peer, s) && walk_ring(core, peer, s)) {
-		COUNT(core, snapshot_sent);
-		end(core, peer, s->round, STATUS_OK);
+	if (!(walk_table(core, peer, s) && walk_ring(core, peer, s))) {
+		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round, .part = s->part, .parts = s->part + 1 };
+		out_send(core, peer, &m);
 		return;
 	}
-	struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round, .part = s->part, .parts = s->part + 1 };
-	out_send(core, peer, &m);
+	s->walked = true;
+	if (s->epoch == core->config.epoch) {
+		end(core, peer, s);
+	} else { /* before the decree: what changes is sent until this node has adopted that epoch */
+		struct message m = { .kind = MESSAGE_SNAPSHOT_READY, .round = s->round };
+		out_send(core, peer, &m);
+	}
+}
+
+/* Whether this node can stand for what it was asked for, now. */
+static bool may_serve(const struct core *core, const struct snapshot_out *s) {
+	if (!s->handover) {
+		return core_votes(core) && s->epoch == core->config.epoch;
+	}
+	return s->epoch == core->config.epoch ? true : core_votes(core) && s->epoch == core->config.epoch + 1;
 }
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
-	if (!core_votes(core)) { /* who has forgotten, too, is no source */
-		COUNT(core, snapshot_refused);
-		end(core, from, m->round, STATUS_RECOVERING);
+	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0 };
+	snapshot_stop(core, from);
+	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
+		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
 		return;
 	}
-	snapshot_stop(core, from);
-	core->peers[from].send = (struct snapshot_out){ .active = true, .round = m->round };
+	core->peers[from].send = s;
 	core->snapshots++;
 	map_walk_begin(&core->live->keys);
-	send_chunk(core, from);
+	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
+		end(core, from, &core->peers[from].send); /* it has nothing to tell but what it is */
+	} else {
+		send_chunk(core, from);
+	}
 }
 
 void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
 	struct snapshot_out *s = &core->peers[from].send;
-	if (!s->active || s->round != m->round || s->part != m->part) {
+	if (!s->active || s->round != m->round) {
 		return;
 	}
-	if (!core_votes(core)) {
-		end(core, from, m->round, STATUS_RECOVERING);
-		return;
+	if (m->parts == 0) { /* enough */
+		snapshot_stop(core, from);
+	} else if (!may_serve(core, s)) {
+		refuse(core, from, m->round, STATUS_RECOVERING);
+	} else if (s->part == m->part && !s->walked) {
+		s->part++;
+		send_chunk(core, from);
 	}
-	s->part++;
-	send_chunk(core, from);
+}
+
+/* The epoch has changed. Those that were waiting for it get their end: everything that was accepted before is on its way already. */
+void snapshot_epoch(struct core *core) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		struct snapshot_out *s = &core->peers[i].send;
+		if (s->active && (s->epoch != core->config.epoch || !s->handover)) {
+			refuse(core, i, s->round, STATUS_EPOCH);
+		} else if (s->active && s->walked) {
+			end(core, i, s);
+		}
+	}
 }
 
 /* What changes while snapshots are under way goes into them at once. */
@@ -123,6 +179,7 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 			out_send(core, i, &m);
 		}
 	}
+	gather_changed(core, key, r);
 }
 
 void snapshot_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only) {
@@ -134,4 +191,5 @@ void snapshot_released(struct core *core, struct slice key, struct id128 lock_id
 			out_send(core, i, &m);
 		}
 	}
+	gather_released(core, key, lock_id, barred_only);
 }

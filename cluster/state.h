@@ -27,8 +27,8 @@ struct record { /* a held record; its bytes (owner, identity, value) follow it *
 	struct instant end;
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
+	uint32_t sources; /* merging: bit set of the sources that had it; 0: nothing is left to be done about them */
 	uint16_t owner_size;
-	uint16_t sources; /* merging: bit set of the sources that had it */
 	uint8_t identity_size;
 	bool barred; /* by a break: no more extensions */
 	uint8_t bytes[];
@@ -148,6 +148,7 @@ enum op_state {
 	OP_ROUND,      /* others: the one round, or update's and break's first */
 	OP_SECOND,     /* update: write; break: the break itself */
 	OP_LOCAL,      /* wait and list: no messages */
+	OP_PARKED,     /* the epoch has changed, and fewer than q masters vote in it yet */
 	OP_LINGERING   /* answered; teaching, or sending a release again */
 };
 
@@ -192,6 +193,7 @@ struct op {
 	uint64_t best_token;      /* the highest token reported */
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
+	bool committed;           /* acquire: a commit was sent under an earlier epoch; some masters may have accepted it */
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;
@@ -233,17 +235,25 @@ struct belief { /* a lock this node has answered, believed until the deadline */
 /* ---- peers ---- */
 struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
 	bool active;
+	bool walked;      /* the walk is over; what changes goes on being sent */
+	bool handover;    /* for the masters of `epoch`; else for a master that rejoins */
+	uint64_t epoch;
 	uint64_t round;
 	size_t bucket;
 	uint32_t ring_at;
 	uint32_t part;
 };
 
-struct snapshot_in {
-	bool asked, done;
-	uint64_t round;
-	uint64_t clock_end;
-	struct instant progress; /* of the last thing that came */
+enum standing {
+	PEER_MEMBER, /* of the configuration */
+	PEER_FORMER, /* a master of the epoch before, not in the configuration */
+	PEER_GUEST   /* neither */
+};
+
+struct decree_answer { /* to be sent once it is on disk (section 6) */
+	enum message_kind kind; /* 0: none */
+	uint64_t round, seq;
+	struct ballot ballot;
 };
 
 /* ---- replication (section 7) ---- */
@@ -319,18 +329,113 @@ struct follow { /* a replica's feed */
 };
 
 struct peer {
-	bool up;      /* a link is up */
-	bool linked;  /* ... to the identity of the configuration */
-	bool voting;  /* says so in its frames, under this epoch and hash */
+	struct config_node node; /* as the configuration has it; a guest: as it was heard of, with its identity once linked */
+	enum standing standing;
+	bool up;       /* a link is up */
+	bool linked;   /* ... to the identity of the configuration */
+	bool voting;   /* says so in its frames, under this epoch and hash */
+	bool same;     /* its last frame was under this epoch and hash */
+	bool heard;    /* a frame has come over this link */
+	bool wanted;   /* a guest that a change waits for: to be dialled, and kept */
 	bool ping_out, far_ahead, pledge_equal, wrong_noted;
-	struct id128 id;
+	struct id128 link_id; /* of the other end of the link */
+	uint64_t epoch;       /* of its last frame */
 	uint64_t boot, clock, ping_round;
+	uint64_t told;        /* the epoch it was last told of, and when */
+	struct instant told_at, up_since;
 	struct instant ping_sent;
 	span_ns round_trip;
 	struct list promises, kept, waiters; /* what it coordinates here */
 	struct snapshot_out send;
-	struct snapshot_in take;
 	struct feed feed;
+	struct decree_answer decree;
+};
+
+/* ---- what is gathered from others, to vote with it (sections 4 and 6) ---- */
+enum gather_kind {
+	GATHER_NONE,
+	GATHER_AHEAD,    /* before the decree: for the epoch that may follow, beside the table */
+	GATHER_HANDOVER, /* for the present epoch, beside the table: as a handover, or by rejoining, whichever is first */
+	GATHER_REJOIN    /* into the table: it has voted in this epoch before */
+};
+
+struct source {
+	struct id128 id;
+	uint8_t bit;   /* in the records' `sources` */
+	bool before;   /* a master of the epoch before the one that is gathered for */
+	bool after;    /* a master of that epoch */
+	bool asked, walked, done;
+	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
+	bool votes;    /* ... and it votes in the epoch, and was asked late enough for rejoining */
+	uint64_t round, epoch; /* epoch: the node's own when it asked */
+	uint64_t clock_end;
+	struct instant asked_at, progress, told_at;
+};
+#define SOURCES_MAX (2 * MASTERS_MAX)
+
+struct gather {
+	enum gather_kind kind;
+	uint64_t epoch, hash; /* of the configuration that it is for */
+	uint32_t before, after; /* masters of the epoch before, and of that epoch */
+	uint32_t count;
+	struct source sources[SOURCES_MAX];
+	uint64_t merged;      /* records, so far */
+	uint64_t rounds;
+	uint8_t bits;         /* handed out */
+	bool worn;            /* ... all of them */
+	bool taken;           /* the table beside is this one's */
+	bool own_walking;     /* the node's own table is being copied, in pieces */
+	size_t self_bucket;
+	bool marking;         /* `voted` is on its way to the disk */
+	uint64_t marked_seq;
+	/* GATHER_AHEAD: who asked for it */
+	struct id128 asker;
+	uint64_t asker_round;
+	bool told_ready;
+	struct instant keep_until; /* when it is given up unless somebody asks again */
+};
+
+/* Records of the live table whose `sources` are not 0 are finished when they are met, or by a sweep: see merge.c. */
+struct finishing {
+	bool active;
+	size_t bucket;
+	uint32_t done; /* bit set of the sources that count */
+	uint64_t clock_end[32];
+};
+
+/* ---- a change of the configuration that this node coordinates (section 6) ---- */
+enum change_state {
+	CHANGE_IDLE,
+	CHANGE_IDENTIFY, /* waits for a node's link, to know its identity */
+	CHANGE_PREPARE,  /* the masters of the next epoch copy what the present ones know */
+	CHANGE_PROMISE,  /* the decree: first phase */
+	CHANGE_ACCEPT,   /* the decree: second phase */
+	CHANGE_PAUSE,    /* a rival's ballot was higher */
+	CHANGE_ADOPT     /* chosen: waits until the new masters vote */
+};
+
+struct ahead { /* how far a master of the next epoch is */
+	bool asked, ready;
+	uint64_t number;
+};
+
+struct change {
+	enum change_state state;
+	bool has_caller, foreign; /* foreign: another one's value had been accepted: it is finished instead */
+	bool anyway, finishing;   /* finishing: nobody asked here; its proposer may have died */
+	uint64_t id, client;
+	struct core_change wanted; /* slices point into `text` */
+	struct core_change_node wanted_nodes[CONFIG_NODES_MAX];
+	uint8_t *text;
+	size_t text_size;
+	uint64_t round;
+	struct instant since, until, progress, at;
+	struct config target, value; /* what was asked for; what is being proposed */
+	struct ballot ballot, highest;
+	uint32_t pauses;
+	uint32_t answered, agreed; /* bit sets of slots of masters */
+	struct ballot best;        /* of an accepted value that was reported */
+	struct ahead ahead[NODES_MAX];
 };
 
 struct persisting { /* a state that the driver took to write */
@@ -366,11 +471,28 @@ struct core {
 	struct persisting taken[4];
 	uint64_t ceiling_on_disk, boot_on_disk;
 	bool pledged_on_disk, voted_on_disk;
+
+	/* configuration: one that is being adopted takes effect when it is on disk */
+	bool adopting;
+	uint64_t adopt_seq;
+	bool remembers; /* voted in epoch - 1 when it adopted this one, and has kept its memory since: a source (section 6) */
+	bool complete;  /* all masters of this epoch are known to have voted in it */
+	bool conflict;  /* another configuration has this epoch's number: it does not vote */
+	bool peers_changed; /* for the driver */
+	bool auto_replace;
+	bool forced;    /* the configuration being adopted starts the cluster over */
+	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
+	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
+	struct list parked;
+	struct gather gather;
+	struct finishing finish;
+	struct change change;
+	span_ns replication_interval;
 	struct instant persist_retry;
 	bool persist_again;
 
 	/* recovery */
-	struct instant started, rejoin_at, vote_at, vote_began;
+	struct instant rejoin_at, vote_at, vote_began;
 	bool birth_stopped, homes_stale;
 
 	/* timers */
@@ -388,7 +510,6 @@ struct core {
 	struct map ring_map;
 
 	/* replication */
-	span_ns replication_interval;
 	struct log log;
 	struct timer feed_timer;
 	uint32_t feeds;        /* active ones */

@@ -11,7 +11,7 @@ static const char *waits_for(const struct core *core) {
 	case CORE_RECOVERING:
 		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
 	case CORE_OUTSIDE:
-		return "an administrator to add it: pawl cluster add-replica";
+		return "an administrator: pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back";
 	case CORE_HANDOVER:
 		return "enough masters of the epoch before to hand over what they know";
 	case CORE_FOLLOWING: case CORE_VOTING: case CORE_DRAINED:
@@ -41,18 +41,22 @@ void core_status(const struct core *core, struct instant now, struct core_status
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
 		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
 		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
-		.memory_bytes = core->memory_used, .master = core->self < core->masters, .config_nodes = core->config.node_count };
+		.memory_bytes = core->memory_used, .config_nodes = core->config.node_count };
+	s->master = core->self < core->masters && core->state != CORE_OUTSIDE;
+	s->settled = core_born(core) && epoch_voters(core) >= core->quorum;
+	s->complete = core->complete;
+	s->missing = epoch_missing(core);
+	s->change = (struct core_change_status){ .step = change_step_name(core), .done = change_copied(core), .epoch = core->change.value.epoch };
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
 		s->peers[i].master = i < core->masters;
-		s->peers[i].member = i < core->config.node_count;
+		s->peers[i].member = p->standing == PEER_MEMBER;
+		s->peers[i].stranger = p->up && p->standing == PEER_MEMBER && !p->linked;
+		s->peers[i].other_epoch = p->up && p->heard && !p->same;
 		s->voting_linked += i < core->masters && peer_votes(core, i);
-		s->missing |= i < core->masters && !peer_votes(core, i) ? UINT64_C(1) << i : 0;
 	}
-	s->settled = s->voting_linked >= core->quorum;
-	s->complete = s->missing == 0;
 	status_replication(core, now, s);
 }
 

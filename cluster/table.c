@@ -26,6 +26,9 @@ static struct key *find_raw(const struct table *t, struct slice name, uint64_t h
 
 struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
 	struct key *key = find_raw(t, name, hash_of(core, name));
+	if (key && core->finish.active && t == core->live) {
+		merge_finish_key(core, key);
+	}
 	return key && table_expire(core, key) ? key : NULL;
 }
 
@@ -40,6 +43,9 @@ struct key *table_make(struct core *core, struct slice name) {
 struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
 	uint64_t hash = hash_of(core, name);
 	struct key *key = find_raw(t, name, hash);
+	if (key && core->finish.active && t == core->live) {
+		merge_finish_key(core, key);
+	}
 	if (key && table_expire(core, key)) {
 		return key;
 	}
@@ -216,6 +222,7 @@ void table_swap(struct core *core) {
 	CHECK(core->beside_use == BESIDE_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
 	struct table *old = core->live;
 	feed_stop_all(core);
+	merge_finish_end(core, old);
 	core->live = core->beside;
 	core->beside = old;
 	table_beside_drop(core);

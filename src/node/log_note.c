@@ -8,7 +8,7 @@ static const char *note_peer(const struct core *core, const struct core_note *no
 /* Membership and replication. */
 static void note_of_the_set(struct log *log, const struct core_note *note, const char *peer) {
 	if (note->kind == NOTE_OUTSIDE) {
-		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica, when it shall belong to the cluster"));
+		log_to(log, LEVEL_WARNING, "outside", LOG_NUMBER("epoch", note->value), LOG_TEXT("remedy", "pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back"));
 	} else if (note->kind == NOTE_FOLLOWING) {
 		log_to(log, LEVEL_INFO, "following", LOG_TEXT("peer", peer));
 	} else if (note->kind == NOTE_ADOPTED) {

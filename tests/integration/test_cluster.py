@@ -194,8 +194,8 @@ class Failures(unittest.TestCase):
                 cluster.nodes[name].kill()
             for name in cluster.names:
                 cluster.start(name)
-            for name in cluster.names:
-                cluster.nodes[name].wait_log(" voting ", "by=waiting")
+            for name in cluster.names: # two by waiting, and perhaps the third by rejoining them
+                cluster.nodes[name].wait_log(" voting ")
             with cluster.client("b") as b:
                 linked(b)
                 self.assertGreater(b.call("acquire", key="k", lease_ms=1000)["token"], got["token"])
@@ -242,7 +242,7 @@ class LostStateDirectory(unittest.TestCase):
                 cluster.nodes["c"].kill()
                 shutil.rmtree(os.path.join(cluster.dir, "state-c"))
                 node = cluster.start("c")
-                node.wait_log(" birth_differs ", "born before", "state_dir")
+                node.wait_log(" outside ", "cluster replace")
                 with cluster.client("c") as stranger:
                     self.assertEqual(stranger.call("status")["state"], "unconfigured")
                     self.assertEqual(refusal(self, stranger, "get", key="k").code, "recovering")

@@ -118,14 +118,53 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 
 static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 | (uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead << 4 |
-		(uint64_t)p->send.active << 5 | (uint64_t)p->take.asked << 6 | (uint64_t)p->take.done << 7);
+		(uint64_t)p->send.active << 5 | (uint64_t)p->send.walked << 6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 |
+		(uint64_t)p->decree.kind << 16);
 	mix(h, p->boot);
 	mix_time(h, p->ping_sent);
 	mix(h, p->ping_round);
 	mix(h, (uint64_t)p->round_trip);
 	mix(h, p->send.round);
-	mix(h, p->take.round);
-	mix(h, p->take.clock_end);
+	mix(h, p->send.epoch);
+	mix(h, p->epoch);
+	mix(h, p->decree.round);
+	mix(h, p->decree.seq);
+	mix_ballot(h, p->decree.ballot);
+}
+
+static void hash_gather(uint64_t *h, const struct gather *g) {
+	mix(h, (uint64_t)g->kind | (uint64_t)g->marking << 8 | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10 | (uint64_t)g->bits << 16);
+	mix(h, g->epoch);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		mix(h, (uint64_t)s->asked | (uint64_t)s->walked << 1 | (uint64_t)s->done << 2 | (uint64_t)s->forgot << 3 | (uint64_t)s->never << 4 |
+			(uint64_t)s->votes << 5 | (uint64_t)s->bit << 8);
+		mix(h, s->round);
+		mix(h, s->clock_end);
+	}
+}
+
+static void hash_change(uint64_t *h, const struct change *c) {
+	mix(h, (uint64_t)c->state | (uint64_t)c->answered << 8 | (uint64_t)c->agreed << 24 | (uint64_t)c->finishing << 40);
+	mix(h, c->round);
+	mix(h, c->state == CHANGE_IDLE ? 0 : config_hash(&c->value));
+	mix_ballot(h, c->ballot);
+	mix_ballot(h, c->highest);
+	mix_ballot(h, c->best);
+}
+
+static void hash_epoch(uint64_t *h, const struct core *core) {
+	const struct durable *d = &core->durable;
+	mix(h, core->config.epoch);
+	mix(h, core->config_hash);
+	mix(h, d->config.epoch);
+	mix(h, d->decree_config.epoch ? config_hash(&d->decree_config) : 0);
+	mix_ballot(h, d->decree_promised);
+	mix_ballot(h, d->decree_accepted);
+	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 | (uint64_t)core->adopting << 3 |
+		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->finish.active << 6 | (uint64_t)core->conflict << 7);
+	hash_gather(h, &core->gather);
+	hash_change(h, &core->change);
 }
 
 static void hash_table(uint64_t *h, const struct core *core) {
@@ -176,6 +215,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		hash_peer(h, &core->peers[i]);
 	}
+	hash_epoch(h, core);
 	hash_table(h, core);
 	hash_sync(h, core);
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n)) {

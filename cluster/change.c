@@ -1,0 +1,583 @@
+/* change.c: coordinating one change of the configuration, from the request to the new masters' votes (section 6).
+ *
+ *   IDENTIFY --linked--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT --they vote--> answered
+ *                                              ^  a rival    |
+ *                                              +-- PAUSE <---+
+ * Any node may do it, and any node may finish a decree whose proposer died. What was copied beforehand only shortens the gap.
+ */
+#include "plan.h"
+#include "state.h"
+
+#define WHY_BYTES 400
+#define ADOPT_WAIT (10 * SPAN_S)
+
+/* ---- answering ---- */
+
+static void fill_result(const struct core *core, struct core_reply *r) {
+	r->epoch = core_born(core) ? core->config.epoch : 0;
+	r->settled = epoch_voters(core) >= core->quorum;
+	r->complete = core->complete;
+	r->missing = epoch_missing(core);
+}
+
+static struct slice say(struct core *core, const char *what, struct slice who) {
+	struct slice text = slice_of(NULL, 0);
+	uint8_t *to = what ? out_room(core, WHY_BYTES) : NULL;
+	if (to) {
+		size_t n = 0, size = strlen(what);
+		if (who.size && who.size <= NODE_NAME_MAX) {
+			memcpy(to, who.data, who.size);
+			memcpy(to + who.size, ": ", 2);
+			n = who.size + 2;
+		}
+		size = size < WHY_BYTES - n ? size : WHY_BYTES - n;
+		memcpy(to + n, what, size);
+		text = slice_of(to, n + size);
+	}
+	return text;
+}
+
+static void answer(struct core *core, uint64_t id, uint64_t client, int error, const char *why, struct slice who) {
+	struct core_reply *r = out_reply(core);
+	r->id = id;
+	r->client = client;
+	r->op = CORE_CHANGE;
+	r->error = error;
+	r->quorum = core->quorum;
+	r->why = say(core, why, who);
+	fill_result(core, r);
+	if (error == PAWL_ENOQUORUM) {
+		r->silent = r->missing;
+	}
+}
+
+static void done(struct core *core, int error, const char *why, struct slice who) {
+	struct change *g = &core->change;
+	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH ? COUNT_change_lost : COUNT_change_refused]++;
+	if (g->has_caller) {
+		answer(core, g->id, g->client, error, why, who);
+		core->caller_count--;
+	}
+	if (g->state == CHANGE_PREPARE) {
+		for (uint32_t i = 0; i < core->peer_count; i++) {
+			struct message end = { .kind = MESSAGE_PREMERGE_END, .round = g->round };
+			if (g->ahead[i].asked) {
+				out_send(core, i, &end);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers[i].wanted = false;
+	}
+	alloc_free(&core->alloc, g->text, g->text_size);
+	uint64_t round = g->round;
+	memset(g, 0, sizeof *g);
+	g->round = round;
+	slots_guest_lost(core, 0);
+}
+
+static void step(struct core *core, enum change_state state, const char *text) {
+	core->change.state = state;
+	core->change.since = core->change.progress = core->now;
+	out_note(core, NOTE_CHANGE, core->self, core->change.value.epoch, text, slice_of(NULL, 0));
+}
+
+const char *change_step_name(const struct core *core) {
+	switch (core->change.state) {
+	case CHANGE_IDLE: return NULL;
+	case CHANGE_IDENTIFY: return "waiting for the node to say who it is";
+	case CHANGE_PREPARE: return "copying leases to the new masters";
+	case CHANGE_PROMISE: case CHANGE_PAUSE: return "asking the masters to decide";
+	case CHANGE_ACCEPT: return "having the decision written down";
+	case CHANGE_ADOPT: return "decided; waiting for the new masters to vote";
+	}
+	return NULL;
+}
+
+uint64_t change_copied(const struct core *core) {
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		n += core->change.ahead[i].asked ? core->change.ahead[i].number : 0;
+	}
+	return n;
+}
+
+/* ---- what is wanted, and whether it may be ---- */
+
+static void look(void *ctx, const char *name, struct plan_node *out) {
+	const struct core *core = ctx;
+	int at = slots_find_name(core, name);
+	*out = (struct plan_node){ .known = false };
+	if (at >= 0) {
+		const struct peer *p = &core->peers[at];
+		out->known = p->up || at == (int)core->self;
+		out->id = p->link_id;
+		memcpy(out->address, p->node.address, sizeof out->address);
+	}
+}
+
+static bool reached(const struct core *core, const struct config_node *n) {
+	return slots_find_id(core, n->id) >= 0;
+}
+
+/* None is proposed before the last one is complete, but one that replaces those that are missing. */
+static bool leaves_missing(const struct core *core, const struct config *c) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		int at = peer_votes(core, i) ? -1 : config_find_id(c, core->config.nodes[i].id);
+		if (at >= 0 && c->nodes[at].master) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool reaches_quorum(const struct core *core, const struct config *c) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		n += reached(core, &c->nodes[i]);
+	}
+	return n >= config_quorum(c);
+}
+
+static void go_on(struct core *core);
+
+/* Nodes that have to be heard of first: dialled as guests. False: no room. */
+static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
+	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
+	struct slice at = w->address;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		at = slice_equal(w->nodes[i].name, who) ? w->nodes[i].address : at;
+	}
+	memcpy(name, who.data, who.size);
+	memcpy(address, at.data, at.size);
+	int slot = slots_guest(core, name, address);
+	if (slot >= 0) {
+		struct peer *p = &core->peers[slot];
+		p->wanted = p->standing == PEER_GUEST;
+		if (p->wanted && address[0]) {
+			memcpy(p->node.address, address, sizeof address);
+			core->peers_changed = true;
+		}
+	}
+	return slot >= 0;
+}
+
+static void unknown(struct core *core, const struct plan *p) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_IDENTIFY) {
+		g->until = instant_add(core->now, 3 * core->config.request_timeout);
+		step(core, CHANGE_IDENTIFY, "identify");
+	}
+	if (!ask_who(core, &g->wanted, p->who)) {
+		done(core, PAWL_EFULL, "there is no room for another link", p->who);
+	} else if (instant_expired(core->now, g->until)) {
+		done(core, PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?", p->who);
+	}
+}
+
+static void prepare(struct core *core);
+
+/* Everything that can be said against it is said before anybody is asked. */
+static void check(struct core *core) {
+	struct change *g = &core->change;
+	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
+	struct plan p = plan_change(&view, &g->wanted, &g->target);
+	if (p.ask) {
+		unknown(core, &p);
+	} else if (p.error != PAWL_OK) {
+		done(core, p.error, p.why, p.who);
+	} else if (p.nothing) {
+		COUNT(core, change_nothing);
+		done(core, PAWL_OK, NULL, p.who);
+	} else if (!core->complete && leaves_missing(core, &g->target)) {
+		done(core, PAWL_EUNSETTLED, "the change before this one is not complete: wait for the missing masters, or replace them", slice_of(NULL, 0));
+	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
+		done(core, PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)", slice_of(NULL, 0));
+	} else {
+		g->value = g->target;
+		prepare(core);
+	}
+}
+
+/* ---- copying beforehand ---- */
+
+static void ask_ahead(struct core *core) {
+	struct change *g = &core->change;
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message m = { .kind = MESSAGE_PREMERGE, .round = g->round };
+	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
+	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
+		int slot = slots_find_id(core, g->value.nodes[i].id);
+		if (slot >= 0) {
+			g->ahead[slot].asked = true;
+			out_send(core, (uint32_t)slot, &m);
+		}
+	}
+	g->at = instant_add(core->now, core->config.request_timeout);
+}
+
+static void propose(struct core *core);
+
+static void prepare(struct core *core) {
+	struct change *g = &core->change;
+	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
+	if (config_same_masters(&g->value, &core->config)) {
+		propose(core); /* whoever votes goes on voting */
+		return;
+	}
+	step(core, CHANGE_PREPARE, "prepare");
+	ask_ahead(core);
+}
+
+static void ahead_judge(struct core *core) {
+	struct change *g = &core->change;
+	bool all = true;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		bool here = i == core->self || core->peers[i].up;
+		all = all && (!g->ahead[i].asked || g->ahead[i].ready || !here);
+	}
+	if (all) {
+		propose(core);
+	}
+}
+
+void change_ahead(struct core *core, uint32_t from, const struct message *m) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
+		return;
+	}
+	if (m->number != g->ahead[from].number) {
+		g->progress = core->now;
+	}
+	g->ahead[from].number = m->number;
+	g->ahead[from].ready = m->status == STATUS_OK;
+	ahead_judge(core);
+}
+
+/* ---- the decree: proposing ---- */
+
+static void ask_masters(struct core *core, enum message_kind kind) {
+	struct change *g = &core->change;
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message m = { .kind = kind, .round = ++g->round, .ballot = g->ballot };
+	if (kind == MESSAGE_DECREE_ACCEPT) {
+		m.blob = slice_of(bytes, config_encode(&g->value, bytes));
+	}
+	g->answered = g->agreed = 0;
+	g->at = instant_add(core->now, core->config.request_timeout);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		} else {
+			g->answered |= 1u << i;
+		}
+	}
+}
+
+static void promise_round(struct core *core) {
+	struct change *g = &core->change;
+	g->ballot = (struct ballot){ g->highest.clock + 1, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	g->highest = g->ballot;
+	g->best = (struct ballot){ 0, 0, 0 };
+	g->state = CHANGE_PROMISE;
+	ask_masters(core, MESSAGE_DECREE_PREPARE);
+}
+
+static void propose(struct core *core) {
+	struct change *g = &core->change;
+	step(core, CHANGE_PROMISE, "decree");
+	g->until = instant_add(core->now, 4 * core->config.promise_timeout);
+	g->highest = core->durable.decree_promised;
+	promise_round(core);
+}
+
+/* Rivals pause at random, doubling. */
+static void pause_round(struct core *core) {
+	struct change *g = &core->change;
+	span_ns most = 2 * peers_pause_most(core, ++g->pauses) + core->config.request_timeout / 8;
+	COUNT(core, decree_rival);
+	if (instant_expired(core->now, g->until)) {
+		done(core, PAWL_ENOQUORUM, "too few masters of the present configuration answered: it may still take effect, look at 'pawl cluster show'", slice_of(NULL, 0));
+		return;
+	}
+	g->state = CHANGE_PAUSE;
+	g->at = instant_add(core->now, prng_between(&core->prng, 0, most));
+}
+
+static void chosen(struct core *core) {
+	struct change *g = &core->change;
+	COUNT(core, decree_chosen);
+	step(core, CHANGE_ADOPT, "chosen");
+	g->until = instant_add(core->now, ADOPT_WAIT);
+	struct config c = g->value;
+	epoch_tell(core, &c); /* whoever knows that it is chosen tells everybody */
+	epoch_adopt(core, &c);
+}
+
+static void decree_judge(struct core *core) {
+	struct change *g = &core->change;
+	uint32_t agreed = (uint32_t)__builtin_popcount(g->agreed), answered = (uint32_t)__builtin_popcount(g->answered);
+	if (agreed >= core->quorum) {
+		if (g->state == CHANGE_ACCEPT) {
+			chosen(core);
+			return;
+		}
+		/* the accepted value with the highest ballot is adopted, whoever proposed it */
+		g->state = CHANGE_ACCEPT;
+		ask_masters(core, MESSAGE_DECREE_ACCEPT);
+	} else if (core->masters - (answered - agreed) < core->quorum) {
+		pause_round(core);
+	}
+}
+
+static void take_value(struct core *core, const struct message *m) {
+	struct change *g = &core->change;
+	struct config c;
+	if (m->blob.size == 0 || ballot_compare(m->prepared, g->best) <= 0 || config_decode(m->blob, &c) != 0) {
+		return;
+	}
+	g->best = m->prepared;
+	g->foreign = config_hash(&c) != config_hash(&g->target);
+	g->value = c;
+	COUNT(core, decree_value_adopted);
+}
+
+void change_decree(struct core *core, uint32_t from, const struct message *m) {
+	struct change *g = &core->change;
+	bool fits = (m->kind == MESSAGE_DECREE_PROMISE && g->state == CHANGE_PROMISE) || (m->kind == MESSAGE_DECREE_ACCEPTED && g->state == CHANGE_ACCEPT);
+	if (!fits || m->round != g->round || from >= core->masters || (g->answered >> from & 1)) {
+		return;
+	}
+	g->answered |= 1u << from;
+	if (m->status == STATUS_OK && ballot_compare(m->ballot, g->ballot) == 0) {
+		g->agreed |= 1u << from;
+		if (m->kind == MESSAGE_DECREE_PROMISE) {
+			take_value(core, m);
+		}
+	} else if (ballot_compare(m->ballot, g->highest) > 0) {
+		g->highest = m->ballot;
+	}
+	decree_judge(core);
+}
+
+/* ---- it is adopted ---- */
+
+static void adopted_judge(struct core *core, bool over) {
+	const struct change *g = &core->change;
+	bool all = true;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		all = all && (peer_votes(core, i) || !peer_reachable(core, i));
+	}
+	bool settled = epoch_voters(core) >= core->quorum;
+	if (core->config.epoch >= g->value.epoch && ((settled && all) || over)) {
+		const char *warning = settled ? NULL : "it was decided, but too few of its masters vote yet: look at 'pawl cluster show'";
+		done(core, PAWL_OK, core->complete || !settled ? warning : "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
+	}
+}
+
+/* This node has adopted a configuration: its own change's, or somebody else's. */
+void change_adopted(struct core *core) {
+	struct change *g = &core->change;
+	if (g->state == CHANGE_IDLE) {
+		return;
+	}
+	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
+	if (mine) {
+		step(core, CHANGE_ADOPT, "adopted");
+		g->until = instant_add(core->now, ADOPT_WAIT);
+		adopted_judge(core, false);
+	} else if (g->finishing) {
+		COUNT(core, decree_finished_for_other);
+		done(core, PAWL_OK, NULL, slice_of(NULL, 0));
+	} else {
+		done(core, PAWL_EMISMATCH, "another change was chosen first: look at 'pawl cluster show', and repeat this one if it is still wanted", slice_of(NULL, 0));
+	}
+}
+
+void change_peer_changed(struct core *core) {
+	if (core->change.state == CHANGE_ADOPT) {
+		adopted_judge(core, false);
+	} else if (core->change.state == CHANGE_PREPARE) {
+		ahead_judge(core);
+	}
+}
+
+void change_peer_up(struct core *core) {
+	if (core->change.state == CHANGE_IDENTIFY) {
+		check(core);
+	}
+}
+
+/* ---- time ---- */
+
+static void go_on(struct core *core) {
+	struct change *g = &core->change;
+	bool due = instant_expired(core->now, g->at);
+	switch (g->state) {
+	case CHANGE_IDLE: break;
+	case CHANGE_IDENTIFY: check(core); break;
+	case CHANGE_PREPARE:
+		if (instant_elapsed_short(core->now, g->progress) > 10 * core->config.request_timeout) {
+			done(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+		} else if (due) {
+			ask_ahead(core);
+			ahead_judge(core);
+		}
+		break;
+	case CHANGE_PROMISE: case CHANGE_ACCEPT:
+		if (due) {
+			pause_round(core);
+		}
+		break;
+	case CHANGE_PAUSE:
+		if (due) {
+			promise_round(core);
+		}
+		break;
+	case CHANGE_ADOPT: adopted_judge(core, instant_expired(core->now, g->until)); break;
+	}
+}
+
+/* A decree was accepted here, and its proposer did not come back with its end: any node may finish it. */
+static void finish_for_other(struct core *core) {
+	struct change *g = &core->change;
+	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 && core->durable.voted && !core->adopting && core->self < core->masters;
+	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED || !instant_expired(core->now, core->finish_at)) {
+		return;
+	}
+	g->finishing = true;
+	g->target = g->value = core->durable.decree_config;
+	propose(core);
+}
+
+void change_accepted(struct core *core) {
+	span_ns t = core->config.request_timeout;
+	core->finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
+}
+
+/* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. */
+static void auto_replace(struct core *core) {
+	if (!core->auto_replace || !core_votes(core) || core->change.state != CHANGE_IDLE) {
+		return;
+	}
+	for (uint32_t i = 0; i < core->self; i++) {
+		if (peer_votes(core, i)) {
+			return;
+		}
+	}
+	for (uint32_t i = 0; i < core->config.node_count; i++) {
+		const struct peer *p = &core->peers[i];
+		if (p->up && !p->linked && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout) {
+			struct core_change w = { .kind = CHANGE_REPLACE, .name = slice_str(p->node.name), .other = slice_str(p->node.name) };
+			struct core_request r = { .op = CORE_CHANGE, .change = &w };
+			COUNT(core, auto_replaced);
+			change_begin(core, &r, false);
+			return;
+		}
+	}
+}
+
+void change_beat(struct core *core) {
+	finish_for_other(core);
+	auto_replace(core);
+	go_on(core);
+}
+
+/* ---- the request ---- */
+
+static bool keep_slice(struct change *g, size_t *at, struct slice from, struct slice *to) {
+	if (from.size) {
+		memcpy(g->text + *at, from.data, from.size);
+	}
+	*to = slice_of(g->text + *at, from.size);
+	*at += from.size;
+	return true;
+}
+
+static bool keep_wanted(struct core *core, const struct core_change *w) {
+	struct change *g = &core->change;
+	size_t size = 1 + w->name.size + w->other.size + w->address.size, at = 0;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		size += w->nodes[i].name.size + w->nodes[i].address.size;
+	}
+	g->text = alloc_new(&core->alloc, size);
+	if (g->text == NULL) {
+		return false;
+	}
+	g->text_size = size;
+	g->wanted = *w;
+	keep_slice(g, &at, w->name, &g->wanted.name);
+	keep_slice(g, &at, w->other, &g->wanted.other);
+	keep_slice(g, &at, w->address, &g->wanted.address);
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		g->wanted_nodes[i] = w->nodes[i];
+		keep_slice(g, &at, w->nodes[i].name, &g->wanted_nodes[i].name);
+		keep_slice(g, &at, w->nodes[i].address, &g->wanted_nodes[i].address);
+	}
+	g->wanted.nodes = g->wanted_nodes;
+	return true;
+}
+
+static bool name_fits(struct slice s, size_t max) {
+	return s.size <= max && (s.size == 0 || memchr(s.data, 0, s.size) == NULL);
+}
+
+static bool sizes_fit(const struct core_change *w) {
+	bool fit = w->node_count <= CONFIG_NODES_MAX && name_fits(w->name, NODE_NAME_MAX) && name_fits(w->other, NODE_NAME_MAX) && name_fits(w->address, ADDRESS_MAX);
+	for (uint32_t i = 0; fit && i < w->node_count; i++) {
+		fit = name_fits(w->nodes[i].name, NODE_NAME_MAX) && name_fits(w->nodes[i].address, ADDRESS_MAX);
+	}
+	return fit;
+}
+
+void change_begin(struct core *core, const struct core_request *r, bool has_caller) {
+	const struct core_change *w = r->change;
+	struct slice nobody = slice_of(NULL, 0);
+	bool inside = core_born(core) && core->peers[core->self].standing == PEER_MEMBER && core->state != CORE_DRAINED;
+	int error = PAWL_OK;
+	const char *why = NULL;
+	if (!sizes_fit(w)) {
+		error = PAWL_EBADREQUEST;
+		why = "a name has at most 63 bytes, an address 255, a configuration 48 nodes";
+	} else if (!inside) {
+		error = PAWL_ERECOVERING;
+		why = "this node belongs to no cluster: ask one that does";
+	} else if (w->kind == CHANGE_FORCE) {
+		error = force_begin(core, w, &why);
+		if (error == PAWL_OK) {
+			why = "the wait has begun: nothing is granted before the longest lease is over; see 'pawl status'";
+		}
+		if (has_caller) {
+			answer(core, r->id, r->client, error, why, nobody);
+		}
+		return;
+	} else if (core->change.state != CHANGE_IDLE) {
+		error = PAWL_EBUSY;
+		why = "another change is under way at this node: see 'pawl status'";
+	} else if (!keep_wanted(core, w)) {
+		error = PAWL_EBUSY;
+		why = "out of memory";
+	}
+	if (error != PAWL_OK) {
+		COUNT(core, change_refused);
+		if (has_caller) {
+			answer(core, r->id, r->client, error, why, nobody);
+		}
+		return;
+	}
+	struct change *g = &core->change;
+	g->has_caller = has_caller;
+	g->id = r->id;
+	g->client = r->client;
+	g->anyway = w->anyway;
+	core->caller_count += has_caller;
+	check(core);
+}
+
+void change_client_gone(struct core *core, uint64_t client) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
+		g->has_caller = false; /* the change goes on */
+		core->caller_count--;
+	}
+}

@@ -1,0 +1,53 @@
+/* force.c: starting over after the loss of a majority of masters for good (section 6): a new cluster identity, one master, a wait of the
+ * longest lease, and a clock beyond anything that the lost masters may have reached. */
+#include "state.h"
+
+static struct id128 new_identity(struct core *core, const struct config *c) {
+	uint64_t words[2] = { config_hash(c) ^ prng_next(&core->prng), core->clock ^ prng_next(&core->prng) };
+	struct id128 id;
+	memcpy(id.b, words, sizeof id.b);
+	return id;
+}
+
+int force_begin(struct core *core, const struct core_change *w, const char **why) {
+	struct durable *d = &core->durable;
+	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		highest = core->peers[i].clock > highest ? core->peers[i].clock : highest;
+	}
+	if (!w->anyway) {
+		*why = "it needs to be confirmed: locks that only the lost masters knew are forgotten, and the old masters must be dead for good";
+		return PAWL_EBADREQUEST;
+	}
+	if (core->adopting || highest > TOKEN_MAX - 2 * CLOCK_JUMP_MAX) {
+		*why = "not now: a configuration is being adopted, or the clock is at its end";
+		return PAWL_EBUSY;
+	}
+	struct config *c = &d->config;
+	struct config_node self = core->peers[core->self].node;
+	self.master = true;
+	c->epoch = ((c->epoch >> 32) + 1) << 32; /* beyond every number that the old masters may still give out */
+	c->cluster_id = new_identity(core, c);
+	c->nodes[0] = self;
+	c->node_count = 1;
+	c->before_count = 0;
+	d->voted = d->complete = true;
+	d->voted_before = false;
+	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
+	d->decree_config.epoch = 0;
+	d->ceiling = highest + CLOCK_JUMP_MAX + CEILING_BLOCK;
+	core->forced = true;
+	core->adopting = true;
+	persist_changed(core);
+	core->adopt_seq = core->persist_seq;
+	COUNT(core, forced);
+	return PAWL_OK;
+}
+
+/* On disk: only the wait is left. */
+void force_effect(struct core *core) {
+	core->forced = false;
+	core->clock = core->durable.ceiling - CEILING_BLOCK;
+	out_note(core, NOTE_FORCED, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
+	recovery_again(core);
+}

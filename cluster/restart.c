@@ -1,0 +1,118 @@
+/* restart.c: operations that are under way when the epoch changes go on under the new one, as if they had been asked now; while fewer than
+ * q masters vote in it, they are parked, for request_timeout at most (section 6). */
+#include "state.h"
+
+/* Right after a change, and fewer than q vote yet. */
+static bool parks(const struct core *core) {
+	return core->config.epoch > 1 && epoch_voters(core) < core->quorum &&
+		!instant_expired(core->now, instant_add(core->adopted_at, core->config.request_timeout));
+}
+
+static void park(struct core *core, struct op *op) {
+	COUNT(core, parked);
+	if (list_linked(&op->waiting)) {
+		list_remove(&op->waiting);
+	} else {
+		core->waiting_count += op->kind == CORE_ACQUIRE;
+	}
+	op->state = OP_PARKED;
+	list_append(&core->parked, &op->waiting);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->adopted_at, core->config.request_timeout));
+}
+
+static void go(struct core *core, struct op *op) {
+	switch (op->kind) {
+	case CORE_ACQUIRE: attempt_start(core, op); break;
+	case CORE_EXTEND: extend_start(core, op); break;
+	case CORE_UPDATE: update_start(core, op); break;
+	case CORE_RELEASE: release_start(core, op); break;
+	case CORE_GET: read_start(core, op); break;
+	case CORE_WAITERS: waiters_start(core, op); break;
+	case CORE_BREAK: break_start(core, op); break;
+	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
+	}
+}
+
+/* An operation that needs the masters: begins now, or as soon as they vote. */
+void restart_begin(struct core *core, struct op *op) {
+	if (parks(core)) {
+		park(core, op);
+	} else {
+		go(core, op);
+	}
+}
+
+static void unpark(struct core *core, struct op *op) {
+	list_remove(&op->waiting);
+	core->waiting_count -= op->kind == CORE_ACQUIRE;
+	go(core, op);
+}
+
+void restart_timer(struct core *core, struct op *op) {
+	COUNT(core, parked_expired);
+	unpark(core, op);
+}
+
+void restart_parked(struct core *core) {
+	struct list *n;
+	while ((n = list_first(&core->parked)) != NULL) {
+		COUNT(core, parked_resumed);
+		unpark(core, CONTAINER_OF(n, struct op, waiting));
+	}
+}
+
+static void forget_round(struct core *core, struct op *op) {
+	timer_stop(core, &op->timer);
+	op_found_clear(core, op);
+	record_free(core, op->record);
+	record_free(core, op->own_value);
+	op->record = op->own_value = NULL;
+	op->fetch_from = op->home = -1;
+	op->fetch_tried = 0;
+	op->attempt = op->best_token = 0;
+	op->wavering = op->contested_seen = false;
+	memset(op->votes, 0, sizeof op->votes);
+}
+
+static void restart(struct core *core, struct op *op) {
+	if (op->kind == CORE_LIST || op->kind == CORE_WAIT || op->state == OP_PARKED) {
+		return;
+	}
+	if (op->kind == CORE_UPDATE && op->state == OP_SECOND) { /* it may still take effect, and must not be tried again */
+		COUNT(core, update_unsure_by_epoch);
+		op_reply_all(core, op, PAWL_EUNSURE);
+		op_free(core, op);
+		return;
+	}
+	COUNT(core, restarted_by_epoch);
+	op->committed = op->committed || op->state == OP_COMMITTING;
+	forget_round(core, op);
+	op_next_round(core, op); /* answers to what was asked before are stale */
+	restart_begin(core, op);
+}
+
+void restart_all(struct core *core) {
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		restart(core, op);
+	}
+}
+
+/* Peers have other indexes: `from` says who was where, -1: nowhere. Of operations that linger; the others begin anew. */
+void op_permute(struct core *core, const int from[NODES_MAX]) {
+	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, link);
+		struct vote votes[MASTERS_MAX];
+		memcpy(votes, op->votes, sizeof votes);
+		memset(op->votes, 0, sizeof op->votes);
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (from[i] >= 0 && from[i] < MASTERS_MAX && votes[from[i]].state != VOTE_NONE) {
+				op->votes[i] = votes[from[i]];
+			} else {
+				op->votes[i].state = VOTE_GONE; /* a new master: it is taught like one that was away */
+			}
+			if (op->votes[i].state == VOTE_ASKED || op->votes[i].state == VOTE_LEARNING || op->votes[i].state == VOTE_NEED) {
+				op->votes[i].state = VOTE_GONE;
+			}
+		}
+	}
+}
