@@ -9,7 +9,8 @@ die() {
 
 [ "$(id -u)" = 0 ] || die "needs root"
 if ls ./*.deb >/dev/null 2>&1; then
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -o Dpkg::Options::=--force-confold ./*.deb
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold ./*.deb >install.log 2>&1 ||
+		{ tail -n 20 install.log && die "the packages cannot be installed"; }
 fi
 command -v pawld >/dev/null || die "pawld is not installed: put the packages pawld, pawl and libpawl1 beside this script"
 getent passwd pawl >/dev/null || die "there is no user pawl, which the package pawld makes"

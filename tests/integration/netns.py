@@ -98,13 +98,13 @@ class Net:
     def address(self, host):
         return "%s.%d" % (self.subnet, 254 if host == HUB else self.hosts[host])
 
-    def add(self, host):
-        """A namespace with its address on the bridge; returns the address."""
+    def add(self, host, number=None):
+        """A namespace with its address on the bridge, the next one that is free or that with this last number; returns the address."""
         if host in self.hosts:
             return self.address(host)
         if not re.fullmatch(r"[a-z0-9_-]{1,32}", host) or host == HUB:
             raise ValueError("not a name for a host: %r" % host)
-        number = next(n for n in range(1, 254) if n not in self.hosts.values())
+        number = number or next(n for n in range(1, 254) if n not in self.hosts.values())
         run("ip", "netns", "add", self.namespace(host))
         self.hosts[host] = number
         port = "port%d" % number

@@ -5,7 +5,7 @@ packages=$1 version=$2 dir=$3
 here=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir -p "$dir/sysroot"
-for name in libpawl1 libpawl-dev; do dpkg-deb -x "$packages/${name}_$version"_*.deb "$dir/sysroot"; done
+for name in libpawl1 libpawl-node1 libpawl-dev; do dpkg-deb -x "$packages/${name}_$version"_*.deb "$dir/sysroot"; done
 libraries=$(dirname "$(find "$dir/sysroot/usr/lib" -name pkgconfig)")
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 

@@ -1,0 +1,211 @@
+"""walk BASE [--keep]: runs the commands of docs/operations.md, in order, as somebody who follows the page. What has to happen to the
+machines in between (one dies, one loses its disk) is done here, before the block that repairs it. scripts/test-operations starts
+it in a mount namespace of its own."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from machines import Machines, netns
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SECTIONS = ["From nothing to five masters and two replicas", "Look at it", "Change the cluster", "Restart and upgrade",
+            "Files and backup", "Disaster: a majority is lost"]
+PATIENCE = 60
+NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13]
+
+
+def blocks(kind):
+    """[(section, text)] of the page's code."""
+    with open(os.path.join(ROOT, "docs", "operations.md"), encoding="utf-8") as f:
+        page = f.read()
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    return [(name, text) for name in SECTIONS for text in re.findall(r"^```%s\n(.*?)^```$" % kind, sections[name], re.M | re.S)]
+
+
+class Failed(Exception):
+    pass
+
+
+class Shell:
+    """One bash for the whole page, in the hub of the network."""
+
+    def __init__(self, directory, machines):
+        self.dir, self.count = directory, 0
+        self.environment = {"HOME": directory, "LC_ALL": "C.UTF-8",
+                            "PATH": ":".join([machines.bin, os.path.join(directory, "pawl", "usr", "bin"), "/usr/sbin:/usr/bin:/sbin:/bin"]),
+                            "LD_LIBRARY_PATH": os.path.join(directory, "pawl", "usr", "lib", "x86_64-linux-gnu")}
+        self.process = machines.net.popen(netns.HUB, ["bash"], cwd=directory, env=self.environment, stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, text):
+        """What the block printed."""
+        self.count += 1
+        path = os.path.join(self.dir, "block-%d" % self.count)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("set -e -o pipefail\n" + text)
+        self.process.stdin.write(". %s </dev/null\necho @@done\n" % path)
+        self.process.stdin.flush()
+        said = []
+        for line in self.process.stdout:
+            if line == "@@done\n":
+                return "".join(said)
+            said.append(line)
+            print("         | " + line, end="", flush=True)
+        raise Failed("the block ended with status %d" % self.process.wait())
+
+
+class Walk:
+    def __init__(self, directory, base):
+        self.dir = directory
+        self.machines = Machines(directory, base, "10.0.0")
+        for number in NUMBERS:
+            self.machines.add(number)
+        for name in ("scripts", "share", "build"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
+        for package in ("pawl", "libpawl1"):
+            path = next(p for p in os.listdir(os.path.join(ROOT, "build", "packages")) if re.match(package + r"_.*\.deb", p))
+            subprocess.run(["dpkg-deb", "-x", os.path.join(ROOT, "build", "packages", path), os.path.join(directory, "pawl")], check=True)
+        with open(os.path.join(directory, "production.ini"), "w", encoding="utf-8") as f:
+            f.write(blocks("ini")[0][1])
+        self.shell = Shell(directory, self.machines)
+        self.holder = None
+
+    # ---- what happens to machines in between, and what must be so afterwards: by words of the block ----
+
+    def before(self, text):
+        if "replace b r3" in text:
+            self.hold()
+            self.happens("machine b dies")
+            self.machines.power_off(2)
+        elif "replace c c" in text:
+            self.happens("machine c loses its disk and starts without it")
+            self.machines.power_off(3)
+            shutil.rmtree(os.path.join(self.machines.root(3), "var/lib/pawl"))
+            self.shell.run("ssh root@10.0.0.3 'install -d -m 700 -o pawl -g pawl /var/lib/pawl && systemctl start pawld'")
+        elif "d=10.0.0.24" in text:
+            self.happens("machine d gets a second address")
+            self.machines.net.run("m4", ["ip", "address", "add", "10.0.0.24/24", "dev", "eth0"], check=True)
+        elif "cluster force" in text:
+            self.release()
+            self.happens("machines a, g and h are destroyed")
+            for number in (1, 12, 13):
+                self.machines.power_off(number)
+
+    def after(self, text):
+        if "status --all" in text and "clients/ops/env" in text and not self.holder:
+            self.await_states({"voting": 5})
+        elif "replace b r3" in text or "replace c c" in text or "d=10.0.0.24" in text:
+            self.await_states({"voting": 5})
+        elif "--replicas a" in text or "systemctl restart pawld" in text:
+            self.await_states({"voting": 3, "following": 1})
+        elif "add-replica r2" in text:
+            self.await_states({"voting": 5, "following": 2})
+        elif "force" in text and "--yes" in text:
+            self.await_states({"voting": 1})
+            token = json.loads(self.shell.run("pawl acquire nightly --lease 5s --json"))["token"]
+            if token <= self.token:
+                raise Failed("the token fell from %d to %d" % (self.token, token))
+        self.still_held()
+
+    def happens(self, what):
+        print("       * %s" % what, flush=True)
+
+    def await_states(self, wanted):
+        """So many nodes are in these states, as the nodes themselves say."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            said = subprocess.run(self.machines.net.command(netns.HUB, ["bash", "-c", ". production/clients/ops/env; pawl status --all --json"]),
+                                  cwd=self.dir, env=self.shell.environment, capture_output=True, text=True).stdout
+            states = re.findall(r'"state": *"(\w+)"', said)
+            if all(states.count(state) == count for state, count in wanted.items()):
+                return
+            if time.monotonic() > end:
+                raise Failed("not %s but %s" % (wanted, states))
+            time.sleep(0.1)
+
+    def hold(self):
+        """Somebody holds a lock from here on, and must not notice anything."""
+        self.lines = os.path.join(self.dir, "lines")
+        script = '. production/clients/ops/env; exec pawl run nightly --lease 10s -- sh -c "while :; do echo \\$PAWL_TOKEN >>lines; sleep 0.1; done"'
+        self.holder = self.machines.net.popen(netns.HUB, ["bash", "-c", script], cwd=self.dir, env=self.shell.environment,
+                                              stderr=open(os.path.join(self.dir, "holder"), "wb"))
+        self.happens("somebody holds the lock nightly from here on")
+        self.seen = 0
+        self.still_held()
+
+    def still_held(self):
+        if not self.holder:
+            return
+        end = time.monotonic() + PATIENCE
+        tokens = []
+        while len(tokens) <= self.seen:
+            if self.holder.poll() is not None or time.monotonic() > end:
+                with open(os.path.join(self.dir, "holder"), encoding="utf-8") as f:
+                    raise Failed("the lock was lost (status %s): %s" % (self.holder.poll(), f.read()))
+            time.sleep(0.05)
+            if os.path.exists(self.lines):
+                with open(self.lines, encoding="ascii") as f:
+                    tokens = f.read().split()
+        self.seen, self.token = len(tokens), int(tokens[0])
+        if len(set(tokens)) != 1:
+            raise Failed("the lock's token changed: %s" % sorted(set(tokens)))
+
+    def release(self):
+        self.holder.terminate()
+        self.holder.wait()
+        self.holder = None
+
+    # ---- the page ----
+
+    def go(self):
+        started, section = time.monotonic(), None
+        for name, text in blocks("sh"):
+            if name != section:
+                section = name
+                print("== %s" % name, flush=True)
+            self.before(text)
+            for line in text.splitlines():
+                print("%6.1f s $ %s" % (time.monotonic() - started, line))
+            self.shell.run(text)
+            self.after(text)
+        return len(blocks("sh"))
+
+    def close(self):
+        if self.holder:
+            self.holder.kill()
+            self.holder.wait()
+        self.shell.process.kill()
+        self.shell.process.wait()
+        self.machines.close()
+
+
+def main():
+    base = sys.argv[1]
+    directory = tempfile.mkdtemp(prefix="pawl-walk-", dir="/var/tmp")
+    walk, passed, failed = None, 0, 0
+    try:
+        walk = Walk(directory, base)
+        passed = walk.go()
+    except Failed as e:
+        failed = 1
+        print("FAILED: %s" % e)
+        print("\n".join(walk.machines.logs()))
+    finally:
+        if walk:
+            if "--keep" in sys.argv:
+                input("the machines are there: PATH=%s:$PATH ssh root@10.0.0.1 ...; Enter ends them " % walk.machines.bin)
+            walk.close()
+            subprocess.run(["umount", "-R", "-l", walk.machines.dir], check=False)
+        shutil.rmtree(directory, ignore_errors=True)
+    print("passed=%d failed=%d skipped=0" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
