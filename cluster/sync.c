@@ -58,6 +58,8 @@ static void forget_exchange(struct core *core, struct sync *s) {
 	memset(s->compared, 0, sizeof s->compared);
 	memset(s->pulls, 0, sizeof s->pulls);
 	s->cursor = s->cursor_next;
+	s->cursor_next = 0;
+	s->capped = false;
 	if (s->seen_count == 0) {
 		alloc_free(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen);
 		s->seen = NULL;
@@ -169,14 +171,14 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 	uint8_t groups[SYNC_GROUPS_MAX];
 	uint32_t count = 0, next = 0;
 	for (uint32_t i = 0; s && i < DIGEST_GROUPS && count < SYNC_GROUPS_MAX; i++) {
-		uint32_t g = (s->cursor + i) % DIGEST_GROUPS;
+		uint32_t g = (s->cursor / DIGEST_GROUP + i) % DIGEST_GROUPS;
 		if (get_u64(m->blob.data + 8 * g) != core->live->group_digests[g]) {
 			groups[count++] = (uint8_t)g;
-			next = (g + 1) % DIGEST_GROUPS;
+			next = (g + 1) % DIGEST_GROUPS * DIGEST_GROUP;
 		}
 	}
 	if (count > 0) {
-		s->cursor_next = count == SYNC_GROUPS_MAX ? next : s->cursor_next;
+		s->cursor_next = count == SYNC_GROUPS_MAX && !s->capped ? next : s->cursor_next;
 		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = m->round, .blob = slice_of(groups, count) };
 		out_send(core, from, &ask);
 	}
@@ -200,6 +202,14 @@ static void pull_next(struct core *core, uint32_t from) {
 	}
 }
 
+/* The next exchange goes on here: what cannot be mended (a record that is here alone) must not keep others from their turn. */
+static void stop_at(struct sync *s, uint32_t leaf) {
+	if (!s->capped) {
+		s->capped = true;
+		s->cursor_next = leaf % DIGEST_LEAVES;
+	}
+}
+
 static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64_t theirs) {
 	struct sync *s = core->sync;
 	struct sync_pull *p = &s->pulls[from];
@@ -207,8 +217,14 @@ static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64
 		return;
 	}
 	sync_set(s->differs, leaf, true);
-	if (sync_bit(s->suspects, leaf) && p->count < SYNC_LEAVES_MAX) {
+	bool later = leaf / DIGEST_GROUP == s->cursor / DIGEST_GROUP && leaf < s->cursor;
+	if (later || !sync_bit(s->suspects, leaf)) {
+		return;
+	}
+	if (p->count < SYNC_LEAVES_MAX) {
 		p->leaves[p->count++] = (uint16_t)leaf;
+	} else {
+		stop_at(s, leaf);
 	}
 }
 
@@ -237,6 +253,7 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	}
 	core->sync_hurry = true; /* a difference that lasts: the next exchange need not wait for its time */
 	if (!sync_take_list(core, from, m->blob)) {
+		stop_at(core->sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
 		p->count = p->asked = p->listed; /* what is known of it is enough for now */
 	} else if (m->number == 0) {
 		p->listed = p->asked;

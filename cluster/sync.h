@@ -7,10 +7,10 @@
 
 #define SYNC_GROUPS_MAX 16          /* whose leaves are compared in one exchange */
 #define SYNC_LEAVES_MAX 256         /* pulled from one master in one exchange */
-#define SYNC_SEEN_MAX 8192          /* records that masters listed, kept until they are judged */
+#define SYNC_SEEN_MAX 4096          /* records that masters listed, kept until they are judged */
 #define SYNC_NAME_BYTES_MAX ((size_t)1 << 20)
 #define SYNC_FETCHES_MAX 256        /* asked of one master in one exchange */
-#define SYNC_LISTED_MAX 4096        /* that a master lists for one question */
+#define SYNC_LISTED_MAX 2048        /* that a master lists for one question */
 #define SYNC_SCRATCH (SYNC_GROUPS_MAX * (1 + 8 * DIGEST_GROUP))
 
 struct sync_seen { /* a record as another master listed it */
@@ -33,7 +33,8 @@ struct sync {
 	uint64_t suspects[DIGEST_LEAVES / 64]; /* leaves that differed when they were last compared */
 	uint64_t differs[DIGEST_LEAVES / 64];  /* ... in this exchange */
 	uint64_t compared[DIGEST_GROUPS / 64]; /* groups of this exchange */
-	uint32_t cursor, cursor_next;          /* the group to begin with, when more differ than an exchange takes */
+	uint32_t cursor, cursor_next;          /* the leaf to begin with, when more differ than an exchange takes */
+	bool capped;                           /* cursor_next is where the pulling had to stop */
 	struct sync_pull pulls[MASTERS_MAX];
 	struct sync_seen *seen;
 	uint32_t seen_count, seen_capacity;

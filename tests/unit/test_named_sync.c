@@ -121,6 +121,28 @@ static void the_cost_follows_the_difference_and_not_the_table(void **state) {
 	}
 }
 
+/* More records that no quorum has than an exchange looks at, and everywhere: what can be mended gets its turn all the same. */
+static void what_cannot_be_mended_keeps_nothing_else_from_it(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 6000; i++) {
+		put(s, i % 3, key_of(i), lock_of(i), 100 + i);
+	}
+	for (uint32_t i = 6000; i < 6100; i++) {
+		put(s, 0, key_of(i), lock_of(i), 100 + i);
+		put(s, 1, key_of(i), lock_of(i), 100 + i);
+	}
+	stage_wait(s, 70 * ROUND);
+	uint32_t missing = 0;
+	for (uint32_t i = 6000; i < 6100; i++) {
+		missing += !has(s, 2, key_of(i), lock_of(i));
+	}
+	assert_int_equal(missing, 0);
+	assert_int_equal(stage_count(s, COUNT_sync_learned), 100);
+	for (uint32_t i = 0; i < 3; i++) {
+		core_check(s->nodes[i].core);
+	}
+}
+
 static void what_a_failed_commit_left_on_one_master_is_not_spread(void **state) {
 	struct stage *s = *state;
 	put(s, 1, "k", stage_lock(1), 5);
@@ -234,6 +256,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_master_that_was_cut_off_gets_back_to_the_others_state, setup_forgetful, named_teardown),
 		NAMED(masters_that_agree_exchange_one_small_message_a_round),
 		cmocka_unit_test_setup_teardown(the_cost_follows_the_difference_and_not_the_table, setup_large, named_teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_mended_keeps_nothing_else_from_it, setup_large, named_teardown),
 		NAMED(what_a_failed_commit_left_on_one_master_is_not_spread),
 		NAMED(a_released_record_does_not_come_back),
 		NAMED(a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it),
