@@ -121,6 +121,18 @@ static void the_cost_follows_the_difference_and_not_the_table(void **state) {
 	}
 }
 
+static void what_is_merely_on_its_way_is_not_pulled(void **state) {
+	struct stage *s = *state;
+	put(s, 0, "k", stage_lock(1), 5);
+	put(s, 1, "k", stage_lock(1), 5);
+	stage_wait(s, ROUND - 10 * SPAN_MS); /* nobody compares twice */
+	assert_true(stage_sent(s, MESSAGE_SYNC_LEAVES) > 0);
+	put(s, 2, "k", stage_lock(1), 5);
+	stage_wait(s, 4 * ROUND);
+	assert_int_equal(stage_count(s, COUNT_sync_leaf_pulled), 0);
+	assert_int_equal(stage_sent(s, MESSAGE_SYNC_KEYS), 0);
+}
+
 /* More records that no quorum has than an exchange looks at, and everywhere: what can be mended gets its turn all the same. */
 static void what_cannot_be_mended_keeps_nothing_else_from_it(void **state) {
 	struct stage *s = *state;
@@ -234,7 +246,6 @@ static void a_bar_that_one_master_missed_reaches_it(void **state) {
 	assert_true(stage_count(s, COUNT_extend_refused_barred) >= 2);
 }
 
-/* A list that no master may send, cut off anywhere, does nothing. */
 static void nonsense_in_an_exchange_changes_nothing(void **state) {
 	struct stage *s = *state;
 	acquire(s, 0, 5);
@@ -256,6 +267,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_master_that_was_cut_off_gets_back_to_the_others_state, setup_forgetful, named_teardown),
 		NAMED(masters_that_agree_exchange_one_small_message_a_round),
 		cmocka_unit_test_setup_teardown(the_cost_follows_the_difference_and_not_the_table, setup_large, named_teardown),
+		NAMED(what_is_merely_on_its_way_is_not_pulled),
 		cmocka_unit_test_setup_teardown(what_cannot_be_mended_keeps_nothing_else_from_it, setup_large, named_teardown),
 		NAMED(what_a_failed_commit_left_on_one_master_is_not_spread),
 		NAMED(a_released_record_does_not_come_back),
