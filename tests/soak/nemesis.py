@@ -39,7 +39,7 @@ class Agenda:
 class Nemesis:
     def __init__(self, cluster, crowd, seed, any_replica, odd_clocks):
         self.cluster, self.crowd, self.random = cluster, crowd, random.Random(seed)
-        self.agenda, self.counts, self.problems = Agenda(), collections.Counter(), []
+        self.agenda, self.counts = Agenda(), collections.Counter()
         self.busy = set()  # nodes whose process is in a fault's hands
         self.odd_clocks = odd_clocks
         self.operators = operators.Operators(self)
@@ -220,11 +220,11 @@ class Nemesis:
         """A node may refuse to go on where its disk is full; nothing else is a reason to end."""
         for node in self.cluster.nodes.values():
             status = node.crashed()
-            if status is None or status is False or node.name in self.busy:
+            if status is None or node.name in self.busy:
                 continue
             node.ended()
             if status < 0 or not os.path.exists(os.path.join(node.state, "filling")):
-                self.problems.append("%s ended by itself with status %d" % (node.name, status))
+                self.cluster.crashes.append("%s ended by itself with status %d" % (node.name, status))
             self.count("ended_by_full_disk")
             self.busy.add(node.name)
             self.until(0.5, 1.0, self.start, node)
@@ -238,7 +238,7 @@ class Nemesis:
                 return fault()
 
     def run(self, end, tell):
-        while time.monotonic() < end and not self.problems:
+        while time.monotonic() < end and not self.cluster.crashes:
             self.agenda.run_until(min(end, time.monotonic() + self.random.uniform(0.1, 1.2)))
             self.look_for_crashes()
             self.attack()

@@ -103,12 +103,20 @@ class Node:
 
     def kill(self):
         if self.process:
+            if (self.process.poll() or 0) < 0:
+                self.cluster.crashes.append("%s ended by itself with status %d" % (self.name, self.process.poll()))
             self.process.kill()
             self.ended()
 
     def crashed(self):
-        """The status of a process that ended although nobody ended it."""
-        return self.process and self.process.poll()
+        """The status of a process that ended although nobody ended it; None: it has not."""
+        return self.process.poll() if self.process else None
+
+    def end(self):
+        """As its operator would; its status."""
+        self.go_on()
+        self.process.terminate()
+        return self.ended()
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -166,6 +174,7 @@ class Cluster:
 
     def __init__(self, pawld, folder, seed):
         self.pawld, self.dir, self.seed, self.nodes = pawld, folder, seed, {}
+        self.crashes = []  # what a node died of that nobody killed
         self.net = None
 
     def __enter__(self):

@@ -107,6 +107,10 @@ class Soak:
                 except pawltest.Refused as e:
                     raise Failed("key%d is not to be had at %s after the healing: %s" % (key, node.name, e.error)) from e
 
+    def look_for_crashes(self, people):
+        if self.cluster.crashes or people.dead():
+            raise Failed("; ".join(self.cluster.crashes) or "clients ended: %s" % people.dead())
+
     def judge(self):
         files = [os.path.join(self.cluster.dir, f) for f in sorted(os.listdir(self.cluster.dir)) if f.startswith("history-")]
         judged = subprocess.run([os.path.join(self.programs, "soak-judge"), *files], capture_output=True, text=True)
@@ -121,13 +125,17 @@ class Soak:
         try:
             self.began = time.monotonic()
             attacker.run(self.began + self.args.seconds, self.tell)
+            self.look_for_crashes(people)
             attacker.heal()
             self.restore(attacker.operators)
             wait_until(lambda: all_well(self.cluster.nodes.values()), "all nodes well after the healing")
             self.probe()
-            if attacker.problems or people.dead():
-                raise Failed("; ".join(attacker.problems) or "clients ended: %s" % people.dead())
+            self.look_for_crashes(people)
             resource = people.end()
+            for node in self.cluster.nodes.values():
+                status = node.end()
+                if status:
+                    raise Failed("%s ended with status %d when it was asked to" % (node.name, status))
         finally:
             people.close()
         return {**attacker.counts, "pauses": people.pauses, **resource, **self.judge()}
