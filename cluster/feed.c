@@ -164,11 +164,8 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 		if (f->place.number < core->log.oldest) {
 			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
 			end(core, peer, STATUS_STALE);
-		} else if (f->walking || waiting >= BATCH_ENTRIES) {
+		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
 			send_batch(core, peer);
-		} else if (due && (waiting > 0 || f->echo_count > 0)) {
-			send_batch(core, peer);
-			return;
 		} else {
 			if (waiting > 0) {
 				feed_logged(core);

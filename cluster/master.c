@@ -295,7 +295,6 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id) {
 	released_add(core, lock_id, false);
 	snapshot_released(core, name, lock_id, false);
-	log_append(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	if (key == NULL) {
 		return false;
@@ -303,6 +302,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	struct record *r = key_record(key, lock_id);
 	if (r) {
 		key_drop_record(core, key, r);
+		log_append(core, name, lock_id);
 	}
 	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
 		key_drop_promise(core, key);

@@ -228,6 +228,23 @@ static void when_the_log_does_not_reach_back_it_takes_a_snapshot(void **state) {
 	assert_int_equal(stage_status(s, REPLICA).held, 200);
 }
 
+static void a_master_that_started_anew_has_another_log(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	take_many(s, 0, 10);
+	stage_wait(s, SHORT);
+	stage_isolate(s, REPLICA, true);
+	stage_kill(s, master);
+	assert_true(stage_start(s, master));
+	assert_true(stage_until_voting(s, master, SPAN_S));
+	take_many(s, 10, 60); /* its numbers have passed those of before */
+	stage_cut(s, REPLICA, master, false);
+	stage_wait(s, 100 * SPAN_MS);
+	assert_int_equal(master_of(s, REPLICA), master);
+	assert_true(equals_master(s, REPLICA));
+	assert_int_equal(stage_status(s, REPLICA).held, 60);
+}
+
 static void a_snapshot_replaces_so_that_what_was_released_meanwhile_is_gone(void **state) {
 	struct stage *s = *state;
 	take_many(s, 0, 60);
@@ -371,6 +388,38 @@ static void its_age_is_small_while_nothing_happens(void **state) {
 	assert_true(look(s, REPLICA, "k")->age < 20 * SPAN_MS);
 }
 
+/* Everything that the replica has said so far reaches its master. */
+static void deliver_all(struct stage *s, uint32_t master) {
+	while (stage_deliver(s, REPLICA, master)) {
+	}
+}
+
+static void its_age_is_that_of_the_first_entry_left_out(void **state) {
+	struct stage *s = *state;
+	static uint8_t large[60000];
+	char name[16];
+	uint32_t master = master_of(s, REPLICA);
+	s->held[REPLICA][master] = true; /* what the replica says waits */
+	for (uint32_t i = 0; i < 4; i++) {
+		take(s, 0, numbered(name, i), stage_lock((uint8_t)i));
+		stage_wait(s, 6 * SPAN_MS); /* the window is full now */
+	}
+	for (uint32_t i = 10; i < 40; i++) { /* more than the batches of a window take */
+		struct core_request r = stage_acquire(numbered(name, i), stage_lock((uint8_t)i), 5 * SPAN_S, 0);
+		r.value = slice_of(large, sizeof large);
+		assert_int_equal(stage_do(s, (master + 1) % 3, r), PAWL_OK);
+	}
+	stage_wait(s, 50 * SPAN_MS);
+	deliver_all(s, master);
+	stage_wait(s, 6 * SPAN_MS);
+	assert_false(equals_master(s, REPLICA));
+	assert_true(stage_status(s, REPLICA).age >= 50 * SPAN_MS);
+	s->held[REPLICA][master] = false;
+	stage_wait(s, SHORT);
+	assert_true(equals_master(s, REPLICA));
+	assert_true(stage_status(s, REPLICA).age < 20 * SPAN_MS);
+}
+
 static void a_replica_that_has_heard_nobody_says_so(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, REPLICA, true);
@@ -474,6 +523,8 @@ int main(void) {
 		REPLICAS(after_a_short_break_it_goes_on_without_a_snapshot),
 		cmocka_unit_test_setup_teardown(when_the_log_does_not_reach_back_it_takes_a_snapshot, setup_small_log, named_teardown),
 		REPLICAS(a_snapshot_replaces_so_that_what_was_released_meanwhile_is_gone),
+		REPLICAS(a_master_that_started_anew_has_another_log),
+		REPLICAS(its_age_is_that_of_the_first_entry_left_out),
 		REPLICAS(a_gap_is_noticed_and_ends_in_a_snapshot),
 		REPLICAS(a_long_snapshot_lets_the_log_pass_between_its_pieces),
 		REPLICAS(it_moves_when_its_master_dies),
