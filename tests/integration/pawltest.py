@@ -277,8 +277,8 @@ class Cluster:
                 for n in self.names:
                     self.nodes[n].wait_log(" voting ")
                 return self
-            except AssertionError as e:
-                if "cannot listen" not in str(e):
+            except AssertionError:
+                if not any("cannot listen" in n.log() for n in self.nodes.values()):
                     raise
                 self.stop_all()
         raise AssertionError("no free ports")
