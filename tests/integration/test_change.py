@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""test_change.py PAWLD PAWL: pawl cluster against real nodes, with a lock that is held all the time."""
+
+import os
+import re
+import shutil
+import signal
+import threading
+
+import cli_fixture
+import pawltest
+from cli_fixture import Case, finish, pawl, start
+from pawltest import PATIENCE, Cluster, Refused
+
+SHORT = "max_lease = 3s\nrequest_timeout = 300ms\npromise_timeout = 600ms\n"
+
+
+class GrowingCluster(Cluster):
+    """Nodes may join that are not among the masters of the configuration file."""
+
+    def __init__(self, masters=3):
+        super().__init__(cli_fixture.PAWLD, masters=masters, cluster=SHORT)
+
+    def join(self, name):
+        self.peers[name] = "127.0.0.1:%d" % pawltest.free_port()
+        self.clients[name] = "127.0.0.1:%d" % pawltest.free_port()
+        with open(self.config(self.names[0])) as f:
+            text = f.read()
+        first = self.names[0]
+        text = text.replace("name = %s\n" % first, "name = %s\n" % name, 1).replace("state-" + first, "state-" + name)
+        head, masters = text.split("[cluster.masters]", 1)
+        head = head.replace(self.peers[first], self.peers[name]).replace(self.clients[first], self.clients[name])
+        head = head.replace(self.unix(first), self.unix(name))
+        with open(self.config(name), "w") as f:
+            f.write(head + "[cluster.masters]" + masters)
+        self.start(name).wait_log(" outside ")
+
+    def lose_state(self, name):
+        shutil.rmtree(os.path.join(self.dir, "state-" + name))
+
+
+class Held:
+    """A lock that is extended all the time: never lost, and its token never grows."""
+
+    def __init__(self, cluster, names):
+        self.clients = [cluster.client(n) for n in names]
+        self.got = self.clients[0].call("acquire", key="held", lease_ms=3000, owner="keeper", value="v")
+        self.stopped, self.problems, self.extended = threading.Event(), [], 0
+        self.thread = threading.Thread(target=self._keep, daemon=True)
+        self.thread.start()
+
+    def _keep(self):
+        while not self.stopped.wait(0.2):
+            for client in list(self.clients):
+                try:
+                    token = client.call("extend", key="held", lock_id=self.got["lock_id"], lease_ms=3000)["token"]
+                    self.extended += 1
+                    if token != self.got["token"]:
+                        self.problems.append("token %d became %d" % (self.got["token"], token))
+                    break
+                except Refused as refused:
+                    if refused.code in ("lost", "held", "unsure"):
+                        self.problems.append(str(refused.error))
+                except (pawltest.Closed, OSError):
+                    self.clients.remove(client)
+
+    def end(self):
+        self.stopped.set()
+        self.thread.join(PATIENCE)
+        for client in self.clients:
+            client.close()
+
+
+class ChangeCase(Case):
+    MASTERS = 3
+
+    def setUp(self):
+        super().setUp()
+        self.cluster = GrowingCluster(self.MASTERS)
+        self.cluster.__enter__()
+        self.addCleanup(self.cluster.__exit__)
+
+    def endpoints(self, names):
+        return ",".join(self.cluster.clients[n] for n in names)
+
+    def change(self, *arguments, at="a"):
+        return pawl("cluster", *arguments, endpoints=self.endpoints(at))
+
+    def changes(self, *arguments, at="a"):
+        run = self.change(*arguments, at=at)
+        self.assertEqual(run.status, 0, run.out + run.err + "".join(
+            "\n%s:\n%s" % (n, node.log()) for n, node in self.cluster.nodes.items()))
+        return run
+
+    def status(self, name):
+        return self.succeeds(pawl("status", "--json", endpoints=self.endpoints(name))).json
+
+    def until(self, name, condition):
+        """Asks the node for its status until it is as it should be."""
+        found = {}
+
+        def met():
+            found.update(self.status(name))
+            return condition(found)
+        wait_until(met, lambda: "%s: %s" % (found, self.cluster.nodes[name].log()))
+        return found
+
+    def add(self, name, at="a"):
+        self.cluster.join(name)
+        return self.changes("add-replica", name, self.cluster.peers[name], at=at)
+
+    def held(self, names="ac"):
+        held = Held(self.cluster, names)
+        self.addCleanup(held.end)
+        return held
+
+    def check(self, held):
+        """The lock is held still, and was all the time."""
+        before = held.extended
+        wait_until(lambda: held.extended > before, lambda: held.problems)
+        self.assertEqual(held.problems, [])
+
+
+def wait_until(condition, tell):
+    for _ in range(int(PATIENCE / 0.05)):
+        if condition():
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError(tell())
+
+
+class Replicas(ChangeCase):
+    def test_a_replica_is_added_reads_locally_and_leaves_again(self):
+        held = self.held()
+        run = self.add("d")
+        self.assertIn("done: epoch 2, complete", run.out)
+        found = self.until("d", lambda s: s["state"] == "following" and s["following"]["age_ms"] is not None)
+        self.assertEqual((found["role"], found["masters"], found["replicas"]), ("replica", ["a", "b", "c"], ["d"]))
+        with self.cluster.client("d") as d:
+            seen = d.call("get", key="held")
+            self.assertEqual((seen["held"], seen["role"]), (True, "replica"))
+            got = d.call("acquire", key="through a replica", lease_ms=1000)
+            self.assertEqual(got["quorum"], 2)
+        self.assertIn("nothing to do: epoch 2", self.changes("add-replica", "d", self.cluster.peers["d"]).out)
+        self.assertIn("done: epoch 3", self.changes("remove", "d", at="b").out)
+        self.assertEqual(self.status("a")["replicas"], [])
+        self.check(held)
+
+
+class Masters(ChangeCase):
+    def test_a_replica_is_promoted_and_a_master_demoted(self):
+        held = self.held()
+        self.add("d")
+        self.assertIn("vote: a, b, c, d\n", self.changes("promote", "d").out)
+        self.assertIn("done: epoch 4", self.changes("demote", "b", at="c").out)
+        self.assertEqual(self.until("b", lambda s: s["state"] == "following")["masters"], ["a", "c", "d"])
+        self.assertEqual(self.until("d", lambda s: s["state"] == "voting")["voting"], 3)
+        self.check(held)
+
+    def test_a_dead_master_is_replaced(self):
+        held = self.held()
+        self.add("d")
+        self.cluster.nodes["b"].kill()
+        self.until("a", lambda s: s["voting"] == 2)
+        shown = self.changes("show")
+        self.assertIn("b does not answer: restart it, or replace it: pawl cluster replace b d", shown.out)
+        self.changes("replace", "b", "d", at="ac")
+        self.assertIn("nothing to do", self.changes("replace", "b", "d", at="ca").out)
+        self.assertEqual(self.until("a", lambda s: s["complete"])["masters"], ["a", "d", "c"])
+        self.assertNotIn("What to do", self.changes("show").out)
+        self.check(held)
+
+    def test_a_master_that_lost_its_state_gets_its_place_again(self):
+        held = self.held()
+        self.cluster.nodes["b"].kill()
+        self.cluster.lose_state("b")
+        self.cluster.start("b")
+        self.until("a", lambda s: any(p["stranger"] for p in s["peers"]))
+        self.assertIn("pawl cluster replace b b", self.changes("show").out)
+        self.changes("replace", "b", "b")
+        self.until("b", lambda s: s["state"] == "voting")
+        self.check(held)
+
+    def test_the_whole_set_is_replaced_at_once(self):
+        held = self.held("a")
+        for name in "def":
+            self.cluster.join(name)
+        masters = ",".join("%s=%s" % (n, self.cluster.peers[n]) for n in "def")
+        held.clients.append(self.cluster.client("d"))
+        self.changes("set-nodes", "--masters", masters, "--replicas", "a")
+        self.assertEqual(self.until("d", lambda s: s["complete"])["masters"], ["d", "e", "f"])
+        self.until("a", lambda s: s["state"] == "following")
+        self.check(held)
+
+    def test_a_change_goes_on_when_its_coordinator_is_stopped(self):
+        held = self.held("c")
+        self.add("d")
+        self.cluster.nodes["a"].signal(signal.SIGSTOP)
+        run = self.changes("promote", "d", at="ab")
+        self.cluster.nodes["a"].signal(signal.SIGCONT)
+        self.assertRegex(run.out, r"epoch 3")
+        self.until("a", lambda s: s["complete"] and s["epoch"] == 3)
+        self.check(held)
+
+    def test_timing_is_changed_while_it_runs(self):
+        held = self.held()
+        with self.cluster.client("a") as a:
+            with self.assertRaises(Refused) as caught:
+                a.call("acquire", key="long", lease_ms=60000)
+            self.assertEqual(caught.exception.code, "too_long")
+            self.changes("set-timing", "--max-lease", "2m")
+            self.assertGreater(a.call("acquire", key="long", lease_ms=60000)["valid_ms"], 50000)
+        self.assertIn("leases to 2m00s", self.changes("show").out)
+        self.check(held)
+
+
+class Refusals(ChangeCase):
+    def test_what_would_lose_the_majority_is_refused_unless_told_to(self):
+        self.cluster.nodes["c"].kill()
+        self.until("a", lambda s: s["voting"] == 2)
+        run = self.change("remove", "b")
+        self.assertIn(run.status, (1, 3), run.out)
+        self.assertEqual(self.status("a")["epoch"], 1)
+
+    def test_strange_names_are_refused(self):
+        for words in ("promote x", "demote x", "replace x y"):
+            run = self.change(*words.split())
+            self.assertEqual(run.status, 1, words)
+            self.assertIn("x", run.err)
+
+    def test_of_two_operators_at_once_one_is_told_or_comes_second(self):
+        self.add("d")
+        self.add("e")
+        runs = [start("cluster", "promote", n, endpoints=self.endpoints(at)) for n, at in (("d", "a"), ("e", "b"))]
+        runs = [finish(process) for process in runs]
+        self.assertIn(0, [run.status for run in runs])
+        for run in runs:
+            if run.status:
+                self.assertRegex(run.err, "another|not complete|under way")
+        masters = self.until("c", lambda s: s["complete"])["masters"]
+        self.assertEqual(len(masters), 3 + [run.status for run in runs].count(0))
+
+
+class Force(ChangeCase):
+    def test_one_node_starts_over_after_the_loss_of_a_majority(self):
+        with self.cluster.client("a") as a:
+            token = a.call("acquire", key="k", lease_ms=1000)["token"]
+        for name in "bc":
+            self.cluster.nodes[name].kill()
+            self.cluster.lose_state(name)
+        refused = self.change("force")
+        self.assertEqual(refused.status, 2)
+        self.assertIn("must be dead", refused.err)
+        self.change("force", "--yes")
+        self.until("a", lambda s: s["state"] == "voting")
+        self.assertIn("nothing to do", self.changes("force", "--yes").out)
+        with self.cluster.client("a") as a:
+            self.assertGreater(a.call("acquire", key="k", lease_ms=1000)["token"], token)
+        self.cluster.start("b")
+        self.changes("add-replica", "b", self.cluster.peers["b"])
+        self.assertTrue(re.search("vote: a, b\n", self.changes("promote", "b").out))
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
