@@ -108,6 +108,7 @@ void sync_beat(struct core *core) {
 		begin(core);
 	} else if (open && (core->sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
 		core->sync_judged = true;
+		core->sync_hurry = core->sync_hurry || s->capped;
 		sync_judge(core);
 	}
 }
@@ -251,7 +252,6 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	if (p == NULL || core->sync_judged || p->asked == p->listed) {
 		return;
 	}
-	core->sync_hurry = true; /* a difference that lasts: the next exchange need not wait for its time */
 	if (!sync_take_list(core, from, m->blob)) {
 		stop_at(core->sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
 		p->count = p->asked = p->listed; /* what is known of it is enough for now */
@@ -263,6 +263,7 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
+	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id);
 	} else if (m->status == STATUS_BARRED) {
