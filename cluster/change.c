@@ -581,3 +581,7 @@ void change_client_gone(struct core *core, uint64_t client) {
 		core->caller_count--;
 	}
 }
+
+void change_done(struct core *core) {
+	alloc_free(&core->alloc, core->change.text, core->change.text_size);
+}

@@ -116,6 +116,7 @@ void core_free(struct core *core) {
 	digest_done(core, &core->tables[0]);
 	digest_done(core, &core->tables[1]);
 	drain_done(core);
+	change_done(core);
 	log_done(core);
 	belief_done(core);
 	released_done(core);

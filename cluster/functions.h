@@ -362,6 +362,7 @@ void change_peer_changed(struct core *core);
 void change_peer_up(struct core *core);
 void change_client_gone(struct core *core, uint64_t client);
 void change_beat(struct core *core);
+void change_done(struct core *core); /* at the end of the node */
 const char *change_step_name(const struct core *core);
 uint64_t change_copied(const struct core *core);
 int force_begin(struct core *core, const struct core_change *w, const char **why);
