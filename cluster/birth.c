@@ -70,7 +70,7 @@ static bool all_equal(const struct core *core) {
 }
 
 void birth_go_on(struct core *core) {
-	if (core->state != CORE_UNBORN || core->birth_stopped) {
+	if (core->state != CORE_UNBORN || core->birth_stopped || core->adopting) {
 		return;
 	}
 	if (core->durable.voted) {

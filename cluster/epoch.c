@@ -99,10 +99,10 @@ static void write_down(struct core *core, const struct config *c) {
 
 /* Chosen, and not adopted yet. */
 void epoch_adopt(struct core *core, const struct config *c) {
-	CHECK(c->epoch > core->config.epoch);
 	if (core->adopting) {
 		return; /* one at a time; it will be told again */
 	}
+	CHECK(c->epoch > core->config.epoch || core->durable.pledged);
 	bool nobody = core->durable.config.epoch == 0;
 	if (place(core, c) < 0 && nobody) { /* a guest's knowledge of the cluster: not worth a place on the disk */
 		core->config = *c;
@@ -207,12 +207,19 @@ void epoch_take(struct core *core) {
 
 /* ---- told ---- */
 
+/* A pledge was made with an identity that came too late: one of those whom it names belongs to a cluster that was born otherwise.
+ * All of them would have to pledge the same, and each does so once: this birth will never be. */
+static bool pledge_void(const struct core *core, uint32_t from) {
+	const struct durable *d = &core->durable;
+	return core->state == CORE_UNBORN && d->pledged && !d->voted && config_find_id(&d->config, core->peers[from].link_id) >= 0;
+}
+
 void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 	struct config c;
 	if (config_decode(m->blob, &c) != 0 || config_problem(&c) != NULL || strcmp(c.cluster, core->config.cluster) != 0) {
 		return;
 	}
-	bool member = core->durable.config.epoch != 0;
+	bool member = core->durable.config.epoch != 0 && !pledge_void(core, from);
 	if (member && !id128_equal(c.cluster_id, core->durable.config.cluster_id)) {
 		if (!core->peers[from].wrong_noted) {
 			core->peers[from].wrong_noted = true;

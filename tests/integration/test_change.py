@@ -170,16 +170,24 @@ class Masters(ChangeCase):
         self.assertNotIn("What to do", self.changes("show").out)
         self.check(held)
 
-    def test_a_master_that_lost_its_state_gets_its_place_again(self):
-        held = self.held()
-        self.cluster.nodes["b"].kill()
-        self.cluster.lose_state("b")
-        self.cluster.start("b")
-        self.until("a", lambda s: any(p["stranger"] for p in s["peers"]))
-        self.assertIn("pawl cluster replace b b", self.changes("show").out)
-        self.changes("replace", "b", "b")
-        self.until("b", lambda s: s["state"] == "voting")
+    def give_its_place_again(self, name, others):
+        held = self.held(others)
+        self.cluster.nodes[name].kill()
+        self.cluster.lose_state(name)
+        self.cluster.start(name)
+        self.until(others[0], lambda s: any(p["stranger"] for p in s["peers"]))
+        command = "pawl cluster replace %s %s" % (name, name)
+        self.assertIn(command, self.changes("show", at=others).out)
+        self.changes(*command.split()[2:], at=others)
+        self.until(name, lambda s: s["state"] == "voting")
+        self.assertIn("nothing to do", self.changes(*command.split()[2:], at=others).out)
         self.check(held)
+
+    def test_a_master_that_lost_its_state_gets_its_place_again(self):
+        self.give_its_place_again("b", "ac")
+
+    def test_so_does_one_that_has_pledged_another_birth_before_it_was_told(self):
+        self.give_its_place_again("a", "bc")  # it dials all others, and hears who they are before anything else
 
     def test_the_whole_set_is_replaced_at_once(self):
         held = self.held("a")
