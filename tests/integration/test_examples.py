@@ -12,14 +12,14 @@ import pawltest
 from pawltest import Cluster
 
 PAWLD = None
-BLOCKING = EVENTED = None
+BLOCKING = EVENTED = EMBEDDED = None
 
 
 class Program:
     """An example that runs, and the lines that it prints."""
 
-    def __init__(self, path, *arguments):
-        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def __init__(self, path, *arguments, stdin=subprocess.DEVNULL):
+        self.process = subprocess.Popen(["stdbuf", "-oL", path, *arguments], stdin=stdin, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.lines, self.seen = [], threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -43,12 +43,18 @@ class Program:
         with self.seen:
             return self.lines.count("tick")
 
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
     def end(self, number=None):
         if number:
             self.process.send_signal(number)
         status = self.process.wait(pawltest.PATIENCE)
         self.reader.join(pawltest.PATIENCE)
         self.process.stdout.close()
+        if self.process.stdin:
+            self.process.stdin.close()
         return status
 
     def kill(self):
@@ -145,7 +151,49 @@ class Examples(unittest.TestCase):
         program.await_line("leading with token", 2)
 
 
+class Embedded(unittest.TestCase):
+    """A program with a node inside joins a running cluster, reads from its own memory, and becomes a master."""
+
+    def setUp(self):
+        self.cluster = Cluster(PAWLD)
+        self.addCleanup(self.cluster.__exit__)
+        self.cluster.start_all()
+
+    def start(self, name="x"):
+        state = os.path.join(self.cluster.dir, "state-" + name)
+        masters = ",".join("%s=%s" % pair for pair in self.cluster.peers.items())
+        program = Program(EMBEDDED, name, "test", state, "127.0.0.1:0", masters, "key", stdin=subprocess.PIPE)
+        self.addCleanup(program.kill)
+        return program, program.await_line("listening on ").split()[-1]
+
+    def change(self, method, **params):
+        with self.cluster.client("a") as client:
+            return client.call(method, **params)
+
+    def test_it_joins_reads_locally_writes_and_is_promoted(self):
+        program, address = self.start()
+        program.await_line("outside")
+        self.change("cluster_add_replica", name="x", address=address)
+        program.await_line("following in epoch 2")
+        with self.cluster.client("b") as client:
+            lock = client.call("acquire", key="key", owner="somebody", lease_ms=20000)
+            program.await_line("held by somebody with token %d" % lock["token"])
+            client.call("release", key="key", lock_id=lock["lock_id"])
+        program.await_line("free")
+        program.say("take")
+        program.await_line("taken with token")
+        program.await_line("held by x with token")
+        self.change("cluster_promote", name="x")
+        program.await_line("voting in epoch 3")
+        with self.cluster.client("c") as client:
+            self.assertEqual(client.call("get", key="key", consistency="quorum")["owner"], b"x")
+        program.say("give")
+        program.await_line("given")
+        self.assertEqual(program.end(signal.SIGTERM), 0)
+        self.assertIn("stopped", program.lines)
+
+
 if __name__ == "__main__":
-    BLOCKING, EVENTED = [os.path.abspath(path) for path in sys.argv[2:4]]
-    del sys.argv[2:4]
+    BLOCKING, EVENTED, EMBEDDED = [os.path.abspath(path) for path in sys.argv[2:5]]
+    del sys.argv[2:5]
     pawltest.main(globals())

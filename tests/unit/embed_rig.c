@@ -86,7 +86,7 @@ void embed_rig_start(struct embed_rig *r, size_t i) {
 	struct embed_rig_node *n = &r->nodes[i];
 	char why[PAWL_NODE_WHY] = "";
 	const struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test", .state_dir = n->dir,
-		.masters = r->masters, .master_count = r->master_count, .listen_peer = i < r->master_count ? NULL : "127.0.0.1:0",
+		.masters = r->masters, .master_count = r->master_count, .listen_peer = i < r->master_count ? NULL : n->fixed ? n->address : "127.0.0.1:0",
 		.log = rig_log, .on_changed = rig_changed, .arg = n };
 	if (pawl_node_new(&o, &n->node, why) != 0 || pawl_node_start(n->node, why) != 0) {
 		fail_msg("%s", why);

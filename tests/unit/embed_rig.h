@@ -21,6 +21,7 @@ struct embed_rig_node {
 	struct pawl_node *node;
 	const char *name;
 	char dir[128], address[64];
+	bool fixed; /* no initial master, but at `address` all the same */
 	unsigned lines, changes;
 	char line[512]; /* the last one */
 };

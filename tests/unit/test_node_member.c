@@ -1,0 +1,109 @@
+/* A node inside a program is added to a cluster, follows, is promoted, and leaves: as any other. */
+#include "embed_rig.h"
+
+#include <string.h>
+
+static const struct pawl_bytes key = { "k", 1 };
+enum { A, B, C, D };
+
+/* What one node is told to do about another, or about all. */
+static struct embed_rig_answer change(struct embed_rig *r, size_t asked, struct pawl_change wanted) {
+	struct embed_rig_answer a = embed_rig_ask(r, asked, &(struct pawl_request){ .method = PAWL_CHANGE, .change = &wanted });
+	if (a.error) {
+		print_message("%s\n", a.message);
+	}
+	return a;
+}
+
+static void add_d(struct embed_rig *r) {
+	embed_rig_start(r, D);
+	embed_rig_await_state(r, D, PAWL_NODE_OUTSIDE);
+	const struct pawl_change add = { .kind = PAWL_ADD_REPLICA, .name = "d", .address = pawl_node_address(r->nodes[D].node) };
+	assert_int_equal(change(r, A, add).error, 0);
+	embed_rig_await_state(r, D, PAWL_NODE_FOLLOWING);
+}
+
+static bool d_shows_it(void *ctx) {
+	struct pawl_entry entry;
+	return pawl_node_get(((struct embed_rig *)ctx)->nodes[D].node, key, &entry);
+}
+
+static bool d_knows_its_age(void *ctx) {
+	struct pawl_node_status status;
+	pawl_node_status(((struct embed_rig *)ctx)->nodes[D].node, &status);
+	return status.age_ms >= 0 && status.follows[0] != '\0';
+}
+
+static void a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	add_d(&r);
+	struct embed_rig_answer lock = embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(lock.error, 0);
+	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
+	assert_true(net_fixture_until(&r.f, d_knows_its_age, &r));
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_true(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key, .lock_id = lock.lock_id }).released);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	embed_rig_close(&r);
+}
+
+static void a_promoted_replica_votes_and_nothing_is_lost(void **state) {
+	struct embed_rig r;
+	struct pawl_node_status status;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	add_d(&r);
+	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(lock.error, 0);
+	assert_int_equal(change(&r, D, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "d" }).error, 0);
+	embed_rig_await_state(&r, D, PAWL_NODE_VOTING);
+	pawl_node_status(r.nodes[D].node, &status);
+	assert_true(status.master);
+	assert_int_equal(status.epoch, 3);
+	assert_int_equal(embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
+		.deadline_kept = true }).error, 0);
+	embed_rig_close(&r);
+}
+
+static void a_replica_comes_back_by_itself_and_a_removed_one_does_not(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	r.nodes[D].fixed = true; /* the others know its address from now on */
+	add_d(&r);
+	pawl_node_free(r.nodes[D].node);
+	embed_rig_start(&r, D);
+	embed_rig_await_state(&r, D, PAWL_NODE_FOLLOWING);
+	assert_true(net_fixture_until(&r.f, d_knows_its_age, &r));
+	assert_int_equal(change(&r, B, (struct pawl_change){ .kind = PAWL_REMOVE, .name = "d" }).error, 0);
+	embed_rig_await_state(&r, D, PAWL_NODE_OUTSIDE);
+	embed_rig_close(&r);
+}
+
+static void a_change_that_cannot_be_is_refused_with_its_reason(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	struct embed_rig_answer a = change(&r, A, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "nobody" });
+	assert_int_equal(a.error, PAWL_ENOTFOUND);
+	assert_non_null(strstr(a.message, "nobody"));
+	assert_int_equal(pawl_node_ask(r.nodes[A].node, &(struct pawl_request){ .method = PAWL_CHANGE }, NULL, NULL, NULL), PAWL_EINVAL);
+	embed_rig_close(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself),
+		cmocka_unit_test(a_promoted_replica_votes_and_nothing_is_lost),
+		cmocka_unit_test(a_replica_comes_back_by_itself_and_a_removed_one_does_not),
+		cmocka_unit_test(a_change_that_cannot_be_is_refused_with_its_reason),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
