@@ -41,7 +41,7 @@ static void echo_came(struct core *core, uint64_t echo) {
 static void arm(struct core *core) {
 	span_ns often = core->config.request_timeout / 20;
 	span_ns interval = often > core->replication_interval ? often : core->replication_interval;
-	timer_at(core, &core->follow.timer, TIMER_FOLLOW, instant_add(core->now, interval));
+	timer_at(core, &core->follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
 }
 
 void follow_timer(struct core *core) {
@@ -158,7 +158,7 @@ static void left(struct core *core) {
 	struct follow *f = &core->follow;
 	f->state = FOLLOW_NONE;
 	f->applied = 0;
-	timer_stop(core, &f->timer);
+	timer_stop(core, &core->follow_timer);
 	f->patience = instant_add(core->now, core->config.request_timeout);
 }
 
