@@ -35,7 +35,7 @@ struct history_event {
 	int error; /* 0 or a PAWL_E...; in the file without its sign */
 	uint64_t token;
 	uint32_t expect, value;
-	bool held; /* what a read said */
+	bool held; /* what a read said; an acquire's answer: no other node was asked before */
 };
 
 /* For programs of a run: who began it ends them, at the latest with itself. */

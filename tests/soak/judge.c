@@ -203,6 +203,9 @@ static void returned(const struct client *client, const struct history_event *e)
 	if (e->error == 0) {
 		checker_answered(c, op, e->token);
 	}
+	if (op->op.op == CORE_ACQUIRE && !e->held) {
+		reply.r.error = PAWL_EUNSURE; /* it was repeated: the first node may still go on with it, and give the key its first value again */
+	}
 	checker_returned(c, id, &reply, e->value);
 	tally(e);
 }

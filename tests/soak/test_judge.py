@@ -17,7 +17,7 @@ def event(kind, what, at, client, op=0, lock="-", left=0, error=0, token=0, expe
 
 
 def acquired(at, client, lock, token, left):
-    return (event("I", "a", at, client, 0, lock, value=client) + event("R", "a", at + 1, client, 0, lock, token=token) +
+    return (event("I", "a", at, client, 0, lock, value=client) + event("R", "a", at + 1, client, 0, lock, token=token, held=1) +
             event("B", "-", at + 2, client, 0, lock, left, token=token))
 
 

@@ -92,6 +92,7 @@ static struct request *request_new(struct contest *c, char what) {
 	*r = (struct request){ .contest = c, .turn = c->turn, .asked = event_of(c, HISTORY_INVOKED) };
 	r->asked.what = what;
 	r->asked.op = c->worker->ops++;
+	snprintf(r->endpoint, sizeof r->endpoint, "%s", pawl_endpoint(c->worker->client_handle));
 	return r;
 }
 
@@ -108,7 +109,9 @@ static bool answered(struct request *r, const struct pawl_result *result) {
 	if (e.what == HISTORY_READ || result->error == PAWL_EMISMATCH) {
 		e.value = value_number(result->entry.value);
 	}
-	if (e.what == HISTORY_READ) {
+	if (e.what == HISTORY_ACQUIRE) {
+		e.held = strcmp(r->endpoint, result->endpoint) == 0;
+	} else if (e.what == HISTORY_READ) {
 		e.held = result->entry.held;
 		pawl_id_format(&result->entry.lock_id, e.lock);
 	}

@@ -32,6 +32,7 @@ struct request {
 	uint64_t turn;
 	struct history_event asked;
 	bool deadline_kept;
+	char endpoint[128]; /* that was connected when it was asked */
 };
 
 struct worker {
