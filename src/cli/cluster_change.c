@@ -1,7 +1,9 @@
 /* Changing the cluster: one request that may take long, and meanwhile the same node's status again and again. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cluster.h"
 #include "fact.h"
@@ -223,6 +225,21 @@ static int tell(struct changing *c) {
 	return c->result->error ? cli_fail(c->line, c->result, "cluster", c->wanted->verb) : tell_success(c);
 }
 
+/* ---- when the user has enough ---- */
+
+static void on_interrupt(int number) {
+	static const char text[] = "\npawl: interrupted. The change may go on: see with pawl cluster show, or give the same command again\n";
+	ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+	(void)written;
+	_exit(128 + number);
+}
+
+static void watch_interrupts(void) {
+	const struct sigaction action = { .sa_handler = on_interrupt };
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
 /* ---- before ---- */
 
 static void list_masters(FILE *to, const struct view *v) {
@@ -290,6 +307,7 @@ int cluster_change(const struct cli_command_line *line, const struct cluster_wan
 	int status;
 	progress_init(&c.progress, line->json ? NULL : stdout);
 	if (prepare(&c, &status)) {
+		watch_interrupts();
 		run(&c, wanted->wait_ms);
 		follow_wait(&c, wanted->wait_ms);
 		status = tell(&c);

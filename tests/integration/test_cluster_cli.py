@@ -4,6 +4,7 @@
 import os
 import pty
 import select
+import signal
 
 import cli_fixture
 from cli_fixture import Case, finish, pawl
@@ -179,6 +180,15 @@ class Coordinators(NodesCase):
         self.a.die()
         run = finish(process)
         self.assertEqual(run.status, 3)
+        self.assertIn("give the same command again", run.err)
+
+    def test_who_interrupts_it_is_told_that_it_may_go_on(self):
+        self.a.change = later
+        process = self.begin("cluster", "promote", "d")
+        self.a.wait_held()
+        process.send_signal(signal.SIGINT)
+        run = finish(process)
+        self.assertEqual(run.status, 130)
         self.assertIn("give the same command again", run.err)
 
     def test_nobody_at_all_is_status_3(self):
