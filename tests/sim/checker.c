@@ -36,10 +36,6 @@ static void check_hook(const char *file, int line, const char *expr) {
 
 /* ---- what leaves the nodes ---- */
 
-static int64_t later(int64_t a, int64_t b) {
-	return a > b ? a : b;
-}
-
 /* lease: what the node was asked for, less what any drift may take from it; 0: unknown. */
 static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id, span_ns lease) {
 	uint32_t number = sim_name_lock_number(id);
@@ -58,7 +54,10 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 		lock->accepted_at[node] = sim_now(c->sim);
 		lock->accepted_until[node] = 0;
 	}
-	lock->accepted_until[node] = later(lock->accepted_until[node], sim_now(c->sim) + lease);
+	if (sim_now(c->sim) + lease > lock->accepted_until[node]) {
+		lock->accepted_until[node] = sim_now(c->sim) + lease;
+		lock->lengthened_at[node] = sim_now(c->sim);
+	}
 	if (lock->released[node] == view->tenure && !c->options.forgets_releases) {
 		checker_violation(c, "released lock_ids stay released", lock->key, "n%" PRIu32 " has L%" PRIu32 " again, although it was told of its release",
 			node + 1, number);

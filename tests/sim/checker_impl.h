@@ -60,7 +60,8 @@ struct lock_state {
 	uint64_t release_incarnation, release_epoch;
 	uint64_t accepted[SIM_NODES_MAX]; /* highest token with which that master was seen to have it: */
 	uint64_t accepted_tenure[SIM_NODES_MAX];
-	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX]; /* since when; it lasts until then at least */
+	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX]; /* since when; it lasts until then at least, ... */
+	int64_t lengthened_at[SIM_NODES_MAX]; /* ... as was accepted then */
 	struct value_op ops[VALUE_OPS_MAX];
 	uint32_t op_count;
 };

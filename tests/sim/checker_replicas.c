@@ -50,7 +50,7 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 				PRIu32 " was told of its release %.3f ms ago", node + 1, i, (double)reply->age / 1e6, master + 1,
 				(double)(op->asked_at - lock->released_at[master]) / 1e6);
 		}
-		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of &&
+		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of && lock->lengthened_at[master] < as_of &&
 			op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
 		if (stands && !(shown && reply->entry.token >= token)) {
 			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " does not show L%" PRIu32 " with token %" PRIu64
