@@ -48,7 +48,7 @@ class Nemesis:
             (4, self.cut_clients), (6, self.lose), (8, self.delay), (4, self.throttle), (5, self.break_links), (5, self.fill_disk),
             (4, self.drain), (10, self.stop_worker), (5, self.kill_worker)]
         if any_replica:
-            self.table.append((20, self.operators.operate))
+            self.table.append((35, self.operators.operate))
 
     # ---- drawing ----
 

@@ -25,7 +25,7 @@ def arguments(text):
     parser = argparse.ArgumentParser(prog="soak", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--masters", type=int, choices=[3, 5], default=3)
-    parser.add_argument("--replicas", type=int, choices=range(5), default=0)
+    parser.add_argument("--replicas", type=int, choices=range(5), default=2)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
     parser.add_argument("--true-clocks", action="store_true", help="no libfaketime: for builds with a sanitizer")
