@@ -195,10 +195,10 @@ void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, cons
 	struct id128 cluster = c->views[node].cluster;
 	const struct config *now = checker_config(c, cluster, r->epoch);
 	bool had = false;
-	uint64_t from = op->asked_epoch && change->kind != CHANGE_FORCE ? op->asked_epoch : 1; /* force may begin to count anew */
-	for (uint64_t e = from; e <= r->epoch && !had; e++) {
-		const struct config *config = checker_config(c, cluster, e);
-		had = config && reached(config, change);
+	for (size_t i = 0; i < c->config_count && !had; i++) {
+		const struct config *config = &c->configs[i].config;
+		bool between = config->epoch >= op->asked_epoch && config->epoch <= r->epoch && id128_equal(config->cluster_id, cluster);
+		had = between && reached(config, change);
 	}
 	if (!now || !had) {
 		checker_violation(c, "honest answers (changes)", TRACE_NONE, "n%" PRIu32 " says that change %d is done in epoch %" PRIu64 ", but no epoch since %"
