@@ -122,6 +122,7 @@ bool out_copy(struct core *core, struct slice from, struct slice *to);
 void *out_room(struct core *core, size_t size);
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key);
 void out_reset(struct core *core, uint32_t peer);
+void out_peer_gone(struct core *core, uint32_t peer); /* its index names nobody any more */
 void out_persist(struct core *core);
 void out_drop_peer(struct core *core, uint32_t peer);
 

@@ -131,6 +131,11 @@ void out_reset(struct core *core, uint32_t peer) {
 	}
 }
 
+void out_peer_gone(struct core *core, uint32_t peer) {
+	queue_clear(&core->out->peers[peer]);
+	core->out->resets &= ~((uint64_t)1 << peer);
+}
+
 bool out_reserve_reply(struct core *core) {
 	struct core_out *out = core->out;
 	/* one for each caller that is open, so that an answer never fails for want of memory */

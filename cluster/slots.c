@@ -215,6 +215,9 @@ void slots_guest_lost(struct core *core, uint32_t peer) {
 		}
 		core->peer_count--;
 		core->peers_changed = true;
+		if (core->out) {
+			out_peer_gone(core, core->peer_count);
+		}
 	}
 }
 

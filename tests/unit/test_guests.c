@@ -1,0 +1,82 @@
+/* Nodes that are in no configuration and are linked all the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core.h"
+#include "pawl/error.h"
+
+struct host { /* a master alone, which has been born */
+	struct alloc_counter memory;
+	struct allocator alloc;
+	struct config birth;
+	struct durable durable;
+	struct core *core;
+	struct core_out *out;
+	struct instant now;
+};
+
+static void step(struct host *h, const struct core_event *event) {
+	struct durable state;
+	uint64_t seq;
+	core_step(h->core, event, h->now, h->out);
+	core_check(h->core);
+	if (core_out_persist(h->out, &state, &seq)) {
+		struct core_event done = { .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = true };
+		step(h, &done);
+	}
+}
+
+static int set_up(void **state) {
+	static struct host h;
+	h = (struct host){ .now = { SPAN_S, SPAN_S } };
+	h.alloc = alloc_libc(&h.memory);
+	h.birth = (struct config){ .node_count = 1, .max_lease = 3 * SPAN_S, .request_timeout = SPAN_S / 2, .promise_timeout = SPAN_S,
+		.drift_ppm = 10000 };
+	h.birth.nodes[0].master = true;
+	strcpy(h.birth.nodes[0].name, "n1");
+	h.durable.node_id.b[0] = 1;
+	struct core_options options = { .alloc = &h.alloc, .seed = 1, .name = "n1", .birth = &h.birth, .durable = &h.durable };
+	assert_int_equal(core_new(&options, &h.core), 0);
+	h.out = core_out_new(h.core);
+	assert_non_null(h.out);
+	step(&h, &(struct core_event){ .kind = CORE_START });
+	*state = &h;
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct host *h = *state;
+	core_out_free(h->out);
+	core_free(h->core);
+	assert_int_equal(h->memory.used, 0);
+	return 0;
+}
+
+static void come(struct host *h, const char *name) {
+	int peer = core_welcome(h->core, name, h->out);
+	assert_true(peer > 0);
+	struct core_event up = { .kind = CORE_PEER_UP, .peer = (uint32_t)peer, .peer_boot = 1 };
+	up.peer_id.b[0] = (uint8_t)name[1];
+	step(h, &up);
+}
+
+static void guests_whose_links_are_reset_together_leave_no_reset_behind(void **state) {
+	struct host *h = *state;
+	come(h, "n2");
+	come(h, "n3");
+	assert_int_equal(core_peer_count(h->core), 3);
+	h->now = instant_add(h->now, 10 * SPAN_S); /* it stood still: what waits in the links is old */
+	step(h, &(struct core_event){ .kind = CORE_TICK });
+	assert_int_equal(core_peer_count(h->core), 1);
+	assert_int_equal(core_out_resets(h->out) >> core_peer_count(h->core), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(guests_whose_links_are_reset_together_leave_no_reset_behind, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
