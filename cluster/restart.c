@@ -78,6 +78,10 @@ static void restart(struct core *core, struct op *op) {
 	if (op->kind == CORE_LIST || op->kind == CORE_WAIT || op->state == OP_PARKED) {
 		return;
 	}
+	if (op->kind == CORE_ACQUIRE && list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */
+		op_free(core, op);
+		return;
+	}
 	if (op->kind == CORE_UPDATE && op->state == OP_SECOND) { /* it may still take effect, and must not be tried again */
 		COUNT(core, update_unsure_by_epoch);
 		op_reply_all(core, op, PAWL_EUNSURE);
