@@ -150,8 +150,8 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (from >= core->masters || core->birth_stopped || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
-	if (!core->durable.pledged) {
-		return; /* theirs comes again */
+	if (!core->durable.pledged || (born && !same_config(&theirs, &core->durable.config))) {
+		return; /* theirs comes again; or they were born without this identity, and tell their configuration (epoch.c) */
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
 		core->birth_stopped = true;

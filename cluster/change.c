@@ -67,6 +67,7 @@ static void done(struct core *core, int error, const char *why, struct slice who
 		}
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers_changed = core->peers_changed || core->peers[i].wanted;
 		core->peers[i].wanted = false;
 	}
 	alloc_free(&core->alloc, g->text, g->text_size);
@@ -153,8 +154,9 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	int slot = slots_guest(core, name, address);
 	if (slot >= 0) {
 		struct peer *p = &core->peers[slot];
-		p->wanted = p->standing == PEER_GUEST;
-		if (p->wanted && address[0]) {
+		core->peers_changed = core->peers_changed || !p->wanted;
+		p->wanted = true;
+		if (p->standing == PEER_GUEST && address[0] && strcmp(p->node.address, address) != 0) {
 			memcpy(p->node.address, address, sizeof address);
 			core->peers_changed = true;
 		}
@@ -364,6 +366,9 @@ void change_decree(struct core *core, uint32_t from, const struct message *m) {
 
 static void adopted_judge(struct core *core, bool over) {
 	const struct change *g = &core->change;
+	if (g->forcing) {
+		return;
+	}
 	bool all = true;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		all = all && (peer_votes(core, i) || !peer_reachable(core, i));
@@ -379,6 +384,10 @@ static void adopted_judge(struct core *core, bool over) {
 void change_adopted(struct core *core) {
 	struct change *g = &core->change;
 	if (g->state == CHANGE_IDLE) {
+		return;
+	}
+	if (g->forcing) {
+		done(core, PAWL_OK, "nothing is granted before the longest lease is over: see 'pawl status'", slice_of(NULL, 0));
 		return;
 	}
 	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
@@ -542,18 +551,11 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	} else if (!inside) {
 		error = PAWL_ERECOVERING;
 		why = "this node belongs to no cluster: ask one that does";
-	} else if (w->kind == CHANGE_FORCE) {
-		error = force_begin(core, w, &why);
-		if (error == PAWL_OK) {
-			why = "the wait has begun: nothing is granted before the longest lease is over; see 'pawl status'";
-		}
-		if (has_caller) {
-			answer(core, r->id, r->client, error, why, nobody);
-		}
-		return;
 	} else if (core->change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;
 		why = "another change is under way at this node: see 'pawl status'";
+	} else if (w->kind == CHANGE_FORCE) {
+		error = force_begin(core, w, &why);
 	} else if (!keep_wanted(core, w)) {
 		error = PAWL_EBUSY;
 		why = "out of memory";
@@ -571,7 +573,14 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	g->client = r->client;
 	g->anyway = w->anyway;
 	core->caller_count += has_caller;
-	check(core);
+	if (w->kind == CHANGE_FORCE) { /* answered when it is on disk */
+		g->forcing = true;
+		g->value = core->durable.config;
+		step(core, CHANGE_ADOPT, "force");
+		g->until = INSTANT_FOREVER;
+	} else {
+		check(core);
+	}
 }
 
 void change_client_gone(struct core *core, uint64_t client) {

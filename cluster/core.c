@@ -148,6 +148,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		break;
 	case TIMER_NODE:
 		peers_beat(core);
+		slots_beat(core);
 		persist_beat(core);
 		recovery_beat(core);
 		gather_beat(core);
@@ -255,7 +256,7 @@ static void start_state(struct core *core, bool restored) {
 }
 
 static void start(struct core *core, bool restored) {
-	core->adopted_at = core->now;
+	core->adopted_at = core->near_at = core->now;
 	persist_start(core);
 	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
 	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */

@@ -99,12 +99,17 @@ static void write_down(struct core *core, const struct config *c) {
 
 /* Chosen, and not adopted yet. */
 void epoch_adopt(struct core *core, const struct config *c) {
+	CHECK(!core_born(core) || c->epoch > core->config.epoch);
 	if (core->adopting) {
 		return; /* one at a time; it will be told again */
 	}
-	CHECK(c->epoch > core->config.epoch || core->durable.pledged);
-	bool nobody = core->durable.config.epoch == 0;
+	bool nobody = core->durable.config.epoch == 0 || core->durable.pledged;
 	if (place(core, c) < 0 && nobody) { /* a guest's knowledge of the cluster: not worth a place on the disk */
+		if (core->durable.pledged) { /* the birth that it pledged itself to cannot happen any more: others were born without it */
+			core->durable.pledged = false;
+			core->durable.config.epoch = 0;
+			persist_changed(core);
+		}
 		core->config = *c;
 		epoch_take(core);
 		return;

@@ -327,6 +327,7 @@ bool slots_init(struct core *core);
 bool slots_rebuild(struct core *core);
 int slots_guest(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
 void slots_guest_lost(struct core *core, uint32_t peer);
+void slots_beat(struct core *core);
 int slots_find_name(const struct core *core, const char *name);  /* -1: nobody */
 int slots_find_id(const struct core *core, struct id128 id);     /* itself, or who is at the other end of a link; -1: nobody */
 void op_permute(struct core *core, const int from[NODES_MAX]);

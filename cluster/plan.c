@@ -57,7 +57,7 @@ static struct plan fill(const struct plan_view *view, struct slice name, struct 
 	if (node.address[0] == 0) {
 		memcpy(node.address, at >= 0 ? view->present->nodes[at].address : link.address, sizeof node.address);
 	}
-	if (at >= 0 && !(view->renew && link.known)) {
+	if (at >= 0 && !(view->renew && (link.known || view->must_know))) {
 		node.id = view->present->nodes[at].id;
 	} else if (link.known) {
 		node.id = link.id;
@@ -134,7 +134,7 @@ static struct plan replace(const struct plan_view *view, const struct core_chang
 	}
 	struct config_node node;
 	struct plan_view renewing = *view;
-	renewing.renew = same;
+	renewing.renew = renewing.must_know = same;
 	struct plan p = fill(&renewing, w->other, w->address, c->nodes[at].master, &node);
 	if (p.error != PAWL_OK) {
 		return p;

@@ -14,7 +14,8 @@ struct plan_view {
 	const struct config *present;
 	void (*look)(void *ctx, const char *name, struct plan_node *out);
 	void *ctx;
-	bool renew; /* the identity at the other end counts, not the one of the configuration */
+	bool renew;     /* the identity at the other end counts, where there is a link, not the one of the configuration */
+	bool must_know; /* ... and there must be one */
 };
 
 struct plan {

@@ -221,6 +221,18 @@ void slots_guest_lost(struct core *core, uint32_t peer) {
 	}
 }
 
+/* Who is not linked with a quorum of its epoch may have missed a change, and those who would have dialled it know it no more. */
+void slots_beat(struct core *core) {
+	uint32_t near = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		near += i == core->self || core->peers[i].same;
+	}
+	core->near_at = near >= core->quorum ? core->now : core->near_at;
+	bool lonely = core_born(core) && instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
+	core->peers_changed = core->peers_changed || lonely != core->lonely;
+	core->lonely = lonely;
+}
+
 /* ---- looking in ---- */
 
 /* Of two members the one with the smaller name dials. Who is outside knows the members' addresses, and they do not know its. */
@@ -230,7 +242,7 @@ bool core_peer_dialled(const struct core *core, uint32_t peer) {
 		return false;
 	}
 	bool outside = core->peers[core->self].standing == PEER_GUEST;
-	return outside || p->standing == PEER_GUEST || strcmp(core->name, p->node.name) < 0;
+	return outside || core->lonely || p->wanted || p->standing == PEER_GUEST || strcmp(core->name, p->node.name) < 0;
 }
 
 const struct config_node *core_peer(const struct core *core, uint32_t peer) {

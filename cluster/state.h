@@ -351,6 +351,7 @@ struct ahead { /* how far a master of the next epoch is */
 struct change {
 	enum change_state state;
 	bool has_caller, foreign; /* foreign: another one's value had been accepted: it is finished instead */
+	bool forcing;
 	bool anyway, finishing;   /* finishing: nobody asked here; its proposer may have died */
 	uint64_t id, client;
 	struct core_change wanted; /* slices point into `text` */
@@ -410,6 +411,8 @@ struct core {
 	bool peers_changed; /* for the driver */
 	bool auto_replace;
 	bool forced;    /* the configuration being adopted starts the cluster over */
+	bool lonely;    /* not linked with a quorum: it dials everybody it knows */
+	struct instant near_at;   /* when it last was */
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
 	struct list parked;
