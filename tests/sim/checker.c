@@ -91,7 +91,9 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 			saw_release(ctx, node, m->lock_id);
 		}
 		if (may_accept(m->kind)) {
-			span_ns lease = m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US ? (span_ns)m->lease_us * SPAN_US : 0;
+			/* an extension may have been refused: the record is there all the same */
+			bool sure = m->kind == MESSAGE_COMMIT && m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
+			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US : 0;
 			saw_record(ctx, node, m->key, m->lock_id, lease / 2);
 		}
 	}
