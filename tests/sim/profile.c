@@ -282,14 +282,12 @@ static void draw_duel(struct profile *p, struct prng *r) {
 	p->active = scale(r, 3 * SPAN_S, 8 * SPAN_S);
 }
 
-#define THEMES_DRAWN (THEME_duel + 1) /* the later ones are asked for by name */
-
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
 	/* Keys become contested too seldom to be left to an even draw. */
-	uint64_t drawn = prng_below(&r, THEMES_DRAWN + 2);
-	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES_DRAWN ? (enum profile_theme)drawn : THEME_contested };
+	uint64_t drawn = prng_below(&r, THEMES + 2);
+	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES ? (enum profile_theme)drawn : THEME_contested };
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
 	theme_habits(p, &r);

@@ -236,6 +236,7 @@ void progress_demand(struct run *run) {
 	demand_answers(run);
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
 	checker_settled(run->checker);
+	masters_demand(run);
 	sim_run_for(run->sim, run->profile.pause_max); /* requests in connections that were cut arrive */
 	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
 	demand_single(run);
