@@ -113,6 +113,8 @@ void op_client_gone(struct core *core, uint64_t id) {
 			COUNT(core, waiter_dropped);
 			attempt_give_up(core, op);
 			op_free(core, op);
+		} else if (op->state == OP_BOND) {
+			bond_forget(core, op);
 		} else if (op->state == OP_LOCAL) {
 			local_forget(core, op);
 		}

@@ -34,7 +34,7 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -95,6 +95,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->waiting);
 	list_init(&core->lists);
 	list_init(&core->op_pool);
+	list_init(&core->holders);
 	list_init(&core->parked);
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
@@ -119,9 +120,10 @@ void core_free(struct core *core) {
 	change_done(core);
 	log_done(core);
 	belief_done(core);
+	bond_master_done(core);
 	released_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -160,6 +162,9 @@ static void timer_fired(struct core *core, struct timer *t) {
 		break;
 	case TIMER_FEED:
 		feed_timer(core);
+		break;
+	case TIMER_HOLDER:
+		bond_master_timer(core, t);
 		break;
 	case TIMER_FOLLOW:
 		follow_timer(core);
@@ -209,6 +214,12 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		break;
 	case MESSAGE_PLEDGE:
 		birth_pledge(core, from, m);
+		break;
+	case MESSAGE_BOND:
+		bond_master_asked(core, from, m);
+		break;
+	case MESSAGE_BOND_ANSWER:
+		bond_answer(core, from, m);
 		break;
 	case MESSAGE_FOLLOW:
 		feed_asked(core, from, m);
@@ -272,7 +283,10 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_TICK: break;
 	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
 	case CORE_PEER_UP: peer_up(core, e->peer, e->peer_id, e->peer_boot); break;
-	case CORE_PEER_DOWN: peer_down(core, e->peer); break;
+	case CORE_PEER_DOWN:
+		bond_master_peer_lost(core, e->peer, e->closed);
+		peer_down(core, e->peer);
+		break;
 	case CORE_REQUEST: request_handle(core, e->request); break;
 	case CORE_CLIENT_GONE: op_client_gone(core, e->client); break;
 	case CORE_PERSISTED: persist_done(core, e->persist_seq, e->persist_ok); break;

@@ -65,6 +65,8 @@ enum core_op {
 	CORE_WAIT,
 	CORE_WAITERS,
 	CORE_BREAK,
+	CORE_BOND,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
+	             * only then, with PAWL_ELOST, or when it is released here; CORE_CLIENT_GONE ends the bond, not the lock */
 	CORE_CHANGE /* of the configuration (section 6); for administrators only, which the driver sees to */
 };
 
@@ -140,6 +142,7 @@ struct core_event {
 	uint64_t client;
 	uint64_t persist_seq;
 	bool persist_ok;
+	bool closed;   /* PEER_DOWN: the other side closed the link, in order or by a reset */
 	bool restored; /* START: a complete side file was restored; this start is only a pause (section 4) */
 };
 
@@ -225,7 +228,7 @@ struct core_reply {
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(log_lost) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
 	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_not_enough) \
-	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken)
+	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken) X(bond_made) X(bond_ended) X(bond_lost)
 
 enum core_count {
 #define CORE_COUNT_ENUM(name) COUNT_##name,
@@ -363,6 +366,9 @@ bool core_look(const struct core *core, struct slice key, struct instant now, st
 /* All held keys with the prefix, in no order, until `visit` returns false; it must not touch the core. */
 void core_look_each(const struct core *core, struct slice prefix, struct instant now,
 	bool (*visit)(void *ctx, const struct core_look *look), void *ctx);
+/* When a lock that is bound to this node (CORE_BOND) ends, unless links come back before: INSTANT_FOREVER: by its lease only; a
+ * time of the past: it is not bound. */
+struct instant core_bond_end(const struct core *core, struct slice key, struct id128 lock_id);
 /* A lock_id's record here, for tests and the simulator: true if live. */
 bool core_peek(const struct core *core, struct slice key, struct id128 lock_id, uint64_t *token, uint64_t *noted);
 

@@ -62,6 +62,25 @@ void sync_beat(struct core *core);
 void sync_message(struct core *core, uint32_t from, const struct message *m);
 void sync_free(struct core *core);
 
+/* ---- bond.c: locks that end with this node ---- */
+void bond_start(struct core *core, struct op *op);
+void bond_answer(struct core *core, uint32_t from, const struct message *m);
+void bond_peer_lost(struct core *core, struct op *op, uint32_t peer);
+void bond_peer_changed(struct core *core, struct op *op, uint32_t peer);
+void bond_epoch(struct core *core, struct op *op);
+void bond_timer(struct core *core, struct op *op);
+void bond_forget(struct core *core, struct op *op);   /* nobody asks for it any more; frees it */
+void bond_released(struct core *core, struct op *op); /* the lock was released here; frees it */
+void bond_free(struct core *core, struct op *op);
+
+/* ---- bond_master.c: records here that end with another node ---- */
+void bond_master_done(struct core *core);
+void bond_master_asked(struct core *core, uint32_t from, const struct message *m);
+void bond_master_released(struct core *core, struct id128 lock_id);
+void bond_master_peer_up(struct core *core, uint32_t peer);
+void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed);
+void bond_master_timer(struct core *core, struct timer *t);
+
 /* ---- released.c ---- */
 int released_init(struct core *core);
 void released_done(struct core *core);
@@ -175,6 +194,7 @@ void op_client_gone(struct core *core, uint64_t client);
 struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
 void op_reply_all(struct core *core, struct op *op, int error);
 uint64_t op_silent(const struct core *core, const struct op *op);
+struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
 uint32_t op_client_waiters(struct core *core, uint64_t client);

@@ -52,7 +52,8 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	switch (op->kind) {
 	case CORE_ACQUIRE: teach(core, op, peer); break;
 	case CORE_RELEASE: case CORE_BREAK: send_again(core, op, peer); break;
-	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_CHANGE: break;
+	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BOND:
+	case CORE_CHANGE: break;
 	}
 }
 

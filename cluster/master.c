@@ -294,6 +294,7 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
  * does so too, but its answer does not count (section 4). */
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id) {
 	released_add(core, lock_id, false);
+	bond_master_released(core, lock_id);
 	snapshot_released(core, name, lock_id, false);
 	struct key *key = table_find(core, name);
 	if (key == NULL) {
@@ -376,7 +377,8 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
 	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
-	case MESSAGE_SNAPSHOT_READY: case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
+	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
 	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

@@ -82,6 +82,8 @@
 	X(PREMERGE_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
 	X(SNAPSHOT_READY, 44, F_ROUND) \
 	X(PREMERGE_END, 45, F_ROUND) \
+	X(BOND, 46, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
+	X(BOND_ANSWER, 47, F_ROUND | F_STATUS) \
 	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
 	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
 	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER) \
@@ -115,7 +117,7 @@ enum message_flag {
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
-	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred) */
+	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
 	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling */

@@ -78,7 +78,7 @@ struct op *op_new(struct core *core, const struct core_request *r) {
 	list_append(&core->ops, &op->link);
 	core->op_count++;
 	map_insert(&core->ops_by_id, &op->by_id, hash_number(op->id));
-	if (op->kind == CORE_ACQUIRE) {
+	if (op->kind == CORE_ACQUIRE || op->kind == CORE_BOND) {
 		map_insert(&core->ops_by_lock, &op->by_lock, hash_lock(core, op->key, op->lock_id));
 	}
 	return op;
@@ -104,11 +104,12 @@ void op_free(struct core *core, struct op *op) {
 		core->op_count--;
 	}
 	map_remove(&core->ops_by_id, &op->by_id);
-	if (op->kind == CORE_ACQUIRE) {
+	if (op->kind == CORE_ACQUIRE || op->kind == CORE_BOND) {
 		map_remove(&core->ops_by_lock, &op->by_lock);
 	}
 	op_found_clear(core, op);
 	local_list_free(core, op);
+	bond_free(core, op);
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	alloc_free(&core->alloc, op->block, op->block_size);
@@ -142,18 +143,25 @@ struct op *op_find(struct core *core, uint64_t round) {
 	return NULL;
 }
 
-/* The acquire of this lock_id that has not been answered yet. */
-struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
+static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+		if (op->kind == kind && op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			return op;
 		}
 	}
 	return NULL;
 }
 
-/* A release ends what this node does for the lock_id: teaching, and attempts that have not been committed. */
+struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_ACQUIRE, key, lock_id);
+}
+
+struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_BOND, key, lock_id);
+}
+
+/* A release ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
@@ -163,6 +171,8 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id)
 		}
 		if (op->state == OP_LINGERING) {
 			op_free(core, op);
+		} else if (op->state == OP_BOND) {
+			bond_released(core, op);
 		} else if (op->state != OP_COMMITTING) {
 			attempt_fail(core, op, PAWL_ELOST);
 		}
@@ -267,7 +277,7 @@ static void judge(struct core *core, struct op *op, bool over) {
 	case CORE_GET: read_judge(core, op, over); break;
 	case CORE_BREAK: break_judge(core, op, over); break;
 	case CORE_WAITERS: waiters_judge(core, op, over); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
 	}
 }
 
@@ -303,6 +313,10 @@ void op_peer_lost(struct core *core, uint32_t peer) {
 	}
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		struct vote *v = &op->votes[peer];
+		if (op->state == OP_BOND) {
+			bond_peer_lost(core, op, peer);
+			continue;
+		}
 		extend_peer_lost(core, op, peer);
 		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
 		if (vote_open(v) || v->state == VOTE_KEPT || promised) {
@@ -318,6 +332,11 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 		next = list_after(&core->lingering, n);
 		linger_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
+	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op; op = op_following(core)) {
+		if (op->state == OP_BOND) {
+			bond_peer_changed(core, op, peer);
+		}
+	}
 	attempt_peer_changed(core, peer);
 	attempt_rehome_all(core);
 }
@@ -329,6 +348,8 @@ void op_timer(struct core *core, struct op *op) {
 		restart_timer(core, op);
 	} else if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 		attempt_timer(core, op);
+	} else if (op->state == OP_BOND) {
+		bond_timer(core, op);
 	} else if (op->state == OP_LOCAL) {
 		local_timer(core, op);
 	} else if (op->state == OP_PAUSED) {
@@ -369,6 +390,6 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	case CORE_GET: read_answer(core, op, from, m); break;
 	case CORE_BREAK: break_answer(core, op, from, m); break;
 	case CORE_WAITERS: waiters_answer(core, op, from, m); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
 	}
 }

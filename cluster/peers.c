@@ -72,6 +72,7 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	p->up_since = core->now;
 	p->told = 0;
 	identify(core, peer);
+	bond_master_peer_up(core, peer);
 	birth_peer_up(core, peer);
 	ping(core, peer);
 	change_peer_up(core);
@@ -82,6 +83,7 @@ void peer_down(struct core *core, uint32_t peer) {
 	if (!p->up) {
 		return;
 	}
+	bond_master_peer_lost(core, peer, false);
 	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = false;
 	p->round_trip = 0;
 	p->decree.kind = (enum message_kind)0;

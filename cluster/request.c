@@ -54,7 +54,7 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (p.error != PAWL_OK) {
 		return p;
 	}
-	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE;
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND;
 	if (by_lock && id128_zero(r->lock_id)) {
 		return (struct problem){ PAWL_EBADREQUEST, "lock_id" };
 	}
@@ -104,6 +104,8 @@ static void begin(struct core *core, struct op *op) {
 		local_wait(core, op);
 	} else if (op->kind == CORE_GET && !op->quorum_read) {
 		local_get(core, op);
+	} else if (op->kind == CORE_BOND) {
+		bond_start(core, op);
 	} else {
 		restart_begin(core, op);
 	}

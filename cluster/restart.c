@@ -29,7 +29,7 @@ static void go(struct core *core, struct op *op) {
 	case CORE_GET: read_start(core, op); break;
 	case CORE_WAITERS: waiters_start(core, op); break;
 	case CORE_BREAK: break_start(core, op); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_CHANGE: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
 	}
 }
 
@@ -75,6 +75,10 @@ static void forget_round(struct core *core, struct op *op) {
 }
 
 static void restart(struct core *core, struct op *op) {
+	if (op->state == OP_BOND) {
+		bond_epoch(core, op);
+		return;
+	}
 	if (op->kind == CORE_LIST || op->kind == CORE_WAIT || op->state == OP_PARKED) {
 		return;
 	}

@@ -12,7 +12,7 @@
 #include "wheel.h"
 
 /* ---- timers: all on one wheel over CLOCK_BOOTTIME; they wake, the two clocks decide ---- */
-enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_BELIEF, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW };
+enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_BELIEF, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
 struct timer {
 	struct wheel_timer wheel;
 	enum timer_kind kind;
@@ -150,6 +150,7 @@ enum op_state {
 	OP_SECOND,     /* update: write; break: the break itself */
 	OP_LOCAL,      /* wait and list: no messages */
 	OP_PARKED,     /* the epoch has changed, and fewer than q masters vote in it yet */
+	OP_BOND,       /* as long as the lock is bound to this node */
 	OP_LINGERING   /* answered; teaching, or sending a release again */
 };
 
@@ -218,6 +219,7 @@ struct op {
 	uint32_t limit;
 	size_t bucket;
 	struct key_names *names;
+	struct bond *bond; /* bond */
 	/* bytes: one block holds key, owner, identity, value, expected */
 	uint8_t *block;
 	size_t block_size;
@@ -450,10 +452,12 @@ struct core {
 	struct timer follow_timer;
 
 	/* operations */
-	struct map ops_by_id, ops_by_lock, clients, beliefs;
+	struct map ops_by_id, ops_by_lock, clients, beliefs, bonded;
 	struct list ops, lingering, waiting, lists;
 	struct list *ops_next; /* of a walk over `ops` that is under way */
 	struct list op_pool;
+	struct list holders; /* nodes that have bound records of this one to themselves */
+	uint32_t holder_count;
 	uint64_t op_next, ticket_next;
 	uint32_t op_count, linger_count, waiting_count, pool_count;
 	uint64_t caller_count;

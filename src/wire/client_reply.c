@@ -318,6 +318,8 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	case CORE_BREAK:
 		reply_put_broken(k, &map, reply);
 		break;
+	case CORE_BOND: /* no method of clients */
+		break;
 	case CORE_CHANGE:
 		reply_put_change(k, &map, reply, facts);
 		if (reply->why.size) {

@@ -169,6 +169,7 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 	case CORE_WAIT:
 	case CORE_WAITERS:
 	case CORE_BREAK:
+	case CORE_BOND:
 	case CORE_CHANGE:
 		break;
 	}

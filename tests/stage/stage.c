@@ -113,7 +113,7 @@ static void flush(struct stage *s, uint32_t node) {
 	for (uint32_t peer = 0; peer < s->count; peer++) {
 		if (resets >> peer & 1 && s->up[node][peer]) {
 			s->up[node][peer] = false; /* this end knows already */
-			stage_link_down(s, peer, node);
+			stage_link_down(s, peer, node, true);
 		}
 	}
 	struct durable wanted;
@@ -224,7 +224,7 @@ void stage_kill(struct stage *s, uint32_t node) {
 		s->nodes[node].down_pending[i] = false;
 		if (s->up[node][i]) {
 			s->up[node][i] = false;
-			stage_link_down(s, i, node);
+			stage_link_down(s, i, node, true);
 		}
 	}
 }

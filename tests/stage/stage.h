@@ -113,6 +113,7 @@ uint64_t stage_count(const struct stage *s, enum core_count count); /* over all 
 /* ---- links ---- */
 void stage_mend(struct stage *s);                              /* makes every link that may be */
 void stage_break(struct stage *s, uint32_t a, uint32_t b);     /* what is under way is lost */
+void stage_close(struct stage *s, uint32_t who, uint32_t other); /* in order: the other one is told who did it */
 void stage_cut(struct stage *s, uint32_t a, uint32_t b, bool cut); /* breaks it, and none is made until it heals */
 void stage_isolate(struct stage *s, uint32_t node, bool cut);
 bool stage_deliver(struct stage *s, uint32_t from, uint32_t to); /* the next frame, held or not; false: there is none */
@@ -143,7 +144,7 @@ int stage_do(struct stage *s, uint32_t node, struct core_request request);
 const struct stage_reply *stage_last(const struct stage *s); /* the newest reply */
 
 /* ---- shared by the stage's files ---- */
-void stage_link_down(struct stage *s, uint32_t a, uint32_t b);
+void stage_link_down(struct stage *s, uint32_t a, uint32_t b, bool closed);
 void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
 void stage_take_reply(struct stage *s, const struct core_reply *reply);
 void stage_fifo_clear(struct stage *s, struct stage_fifo *f);

@@ -102,13 +102,13 @@ uint64_t stage_sent(const struct stage *s, enum message_kind kind) {
 
 /* ---- making and breaking ---- */
 
-/* What is under way both ways is lost; `node` is told, now or when it goes on. */
-void stage_link_down(struct stage *s, uint32_t node, uint32_t peer) {
+/* What is under way both ways is lost; `node` is told, now or when it goes on. `closed`: the peer did it. */
+void stage_link_down(struct stage *s, uint32_t node, uint32_t peer, bool closed) {
 	s->up[node][peer] = false;
 	stage_fifo_clear(s, &s->links[node][peer]);
 	stage_fifo_clear(s, &s->links[peer][node]);
 	if (stage_awake(s, node)) {
-		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
+		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed });
 	} else {
 		s->nodes[node].down_pending[peer] = s->nodes[node].core != NULL;
 	}
@@ -117,8 +117,16 @@ void stage_link_down(struct stage *s, uint32_t node, uint32_t peer) {
 void stage_break(struct stage *s, uint32_t a, uint32_t b) {
 	if (s->up[a][b]) {
 		s->up[a][b] = s->up[b][a] = false;
-		stage_link_down(s, a, b);
-		stage_link_down(s, b, a);
+		stage_link_down(s, a, b, false);
+		stage_link_down(s, b, a, false);
+	}
+}
+
+void stage_close(struct stage *s, uint32_t who, uint32_t other) {
+	if (s->up[who][other]) {
+		s->up[who][other] = s->up[other][who] = false;
+		stage_link_down(s, who, other, false);
+		stage_link_down(s, other, who, true);
 	}
 }
 

@@ -1,0 +1,238 @@
+/* bond_master.c: the masters' side of locks that end with a node (section 2, Release on disconnect). What a node has bound is kept by
+ * its identity and start. When the other side closes the link, because its process is gone or because it gave the link up, the records
+ * end here after the grace time, as if their lease were over, unless the same start of the node comes back. A link that this master gave
+ * up itself says nothing about the other side.
+ */
+#include "state.h"
+
+#define NODES_BOUND_MAX (2 * NODES_MAX)
+
+struct bonded { /* a record of this node */
+	struct list of_holder;
+	struct map_node node; /* by lock_id */
+	struct holder *holder;
+	struct id128 lock_id;
+	span_ns grace;
+	uint16_t size;
+	uint8_t key[];
+};
+
+struct holder { /* one start of a node */
+	struct timer timer;
+	struct list link, records;
+	struct id128 id;
+	uint64_t boot;
+	bool linked, closed;
+	struct instant since; /* closed, or not linked any more */
+};
+
+static struct holder *find_holder(struct core *core, struct id128 id, uint64_t boot) {
+	for (struct list *n = list_first(&core->holders); n; n = list_after(&core->holders, n)) {
+		struct holder *h = CONTAINER_OF(n, struct holder, link);
+		if (h->boot == boot && id128_equal(h->id, id)) {
+			return h;
+		}
+	}
+	return NULL;
+}
+
+static struct bonded *find_record(struct core *core, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->bonded, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+		struct bonded *b = CONTAINER_OF(n, struct bonded, node);
+		if (id128_equal(b->lock_id, lock_id)) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+static void free_record(struct core *core, struct bonded *b) {
+	list_remove(&b->of_holder);
+	map_remove(&core->bonded, &b->node);
+	alloc_free(&core->alloc, b, sizeof *b + b->size);
+}
+
+static void free_holder(struct core *core, struct holder *h) {
+	struct list *n;
+	while ((n = list_first(&h->records)) != NULL) {
+		free_record(core, CONTAINER_OF(n, struct bonded, of_holder));
+	}
+	timer_stop(core, &h->timer);
+	list_remove(&h->link);
+	core->holder_count--;
+	alloc_free(&core->alloc, h, sizeof *h);
+}
+
+void bond_master_done(struct core *core) {
+	struct list *n;
+	while (core->holder_count > 0 && (n = list_first(&core->holders)) != NULL) {
+		free_holder(core, CONTAINER_OF(n, struct holder, link));
+	}
+}
+
+/* ---- binding ---- */
+
+static struct holder *make_holder(struct core *core, uint32_t from) {
+	const struct peer *p = &core->peers[from];
+	struct holder *h = find_holder(core, p->link_id, p->boot);
+	if (h || core->holder_count >= NODES_BOUND_MAX) {
+		return h;
+	}
+	h = alloc_new(&core->alloc, sizeof *h);
+	if (h) {
+		h->id = p->link_id;
+		h->boot = p->boot;
+		h->linked = true;
+		list_init(&h->records);
+		list_append(&core->holders, &h->link);
+		core->holder_count++;
+	}
+	return h;
+}
+
+static enum status bind(struct core *core, uint32_t from, const struct message *m) {
+	const struct key *key = table_find(core, m->key);
+	if (!key || !key_record(key, m->lock_id)) {
+		return STATUS_ABSENT;
+	}
+	struct bonded *b = find_record(core, m->lock_id);
+	struct holder *h = make_holder(core, from);
+	if (b == NULL && h && core->bonded.count < core->limits.keys) {
+		b = alloc_new(&core->alloc, sizeof *b + m->key.size);
+		if (b) {
+			b->lock_id = m->lock_id;
+			b->size = (uint16_t)m->key.size;
+			memcpy(b->key, m->key.data, m->key.size);
+			map_insert(&core->bonded, &b->node, hash_lock_id(core, m->lock_id));
+		}
+	}
+	if (b == NULL || h == NULL) {
+		COUNT(core, full);
+		return STATUS_FULL;
+	}
+	list_remove(&b->of_holder);
+	list_append(&h->records, &b->of_holder); /* the last node that says so holds it */
+	b->holder = h;
+	b->grace = span_from_us(m->left_us);
+	COUNT(core, bond_made);
+	return STATUS_OK;
+}
+
+static void settle_holder(struct core *core, struct holder *h) {
+	if (list_empty(&h->records)) {
+		free_holder(core, h);
+	}
+}
+
+void bond_master_asked(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_BOND_ANSWER, .round = m->round };
+	if (m->flags & FLAG_RELEASED) {
+		bond_master_released(core, m->lock_id);
+		return;
+	}
+	answer.status = rule_votes(core);
+	if (answer.status == STATUS_OK) {
+		answer.status = bind(core, from, m);
+	}
+	out_send(core, from, &answer);
+}
+
+/* The record is gone, or is bound no more. */
+void bond_master_released(struct core *core, struct id128 lock_id) {
+	struct bonded *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
+	if (b) {
+		struct holder *h = b->holder;
+		free_record(core, b);
+		settle_holder(core, h);
+	}
+}
+
+/* ---- the node's link ---- */
+
+/* Its first record ends; or, while nobody says that it is gone, all of them are over by their leases. */
+static void arm(struct core *core, struct holder *h) {
+	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
+	for (struct list *n = h->closed ? list_first(&h->records) : NULL; n; n = list_after(&h->records, n)) {
+		const struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
+		first = b->grace < first ? b->grace : first;
+	}
+	timer_at(core, &h->timer, TIMER_HOLDER, instant_add(h->since, first));
+}
+
+static void close_holder(struct core *core, struct holder *h) {
+	h->linked = false;
+	if (!h->closed) {
+		h->closed = true;
+		h->since = core->now;
+		arm(core, h);
+	}
+}
+
+void bond_master_peer_up(struct core *core, uint32_t peer) {
+	const struct peer *p = &core->peers[peer];
+	for (struct list *n = list_first(&core->holders), *next; n; n = next) {
+		next = list_after(&core->holders, n);
+		struct holder *h = CONTAINER_OF(n, struct holder, link);
+		if (!id128_equal(h->id, p->link_id)) {
+			continue;
+		}
+		if (h->boot == p->boot) {
+			h->linked = true;
+			h->closed = false;
+			timer_stop(core, &h->timer);
+		} else {
+			close_holder(core, h); /* the node has started anew: what it was before is no more */
+		}
+	}
+}
+
+/* `closed`: by the other side. */
+void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
+	const struct peer *p = &core->peers[peer];
+	struct holder *h = p->up && core->holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
+	if (h && closed) {
+		close_holder(core, h);
+	} else if (h && h->linked) {
+		h->linked = false;
+		h->since = core->now;
+		arm(core, h);
+	}
+}
+
+/* ---- the end of a record ---- */
+
+/* As by its lease: no R3, so that a node that is still there may extend it back to life where it was dropped. */
+static void end_record(struct core *core, struct slice name, struct id128 lock_id) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	if (r == NULL) {
+		return;
+	}
+	COUNT(core, bond_ended);
+	key_drop_record(core, key, r);
+	log_append(core, name, lock_id);
+	queue_record_ended(core, key);
+	local_wait_check(core, key);
+	table_settle(core, key);
+}
+
+void bond_master_timer(struct core *core, struct timer *t) {
+	struct holder *h = CONTAINER_OF(t, struct holder, timer);
+	bool over = instant_expired(core->now, instant_add(h->since, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)));
+	for (struct list *n = list_first(&h->records), *next; n; n = next) {
+		next = list_after(&h->records, n);
+		struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
+		bool ends = h->closed && instant_expired(core->now, instant_add(h->since, b->grace));
+		if (ends && core_votes(core)) {
+			end_record(core, slice_of(b->key, b->size), b->lock_id);
+		}
+		if (ends || over) {
+			free_record(core, b);
+		}
+	}
+	if (list_empty(&h->records)) {
+		free_holder(core, h);
+	} else {
+		arm(core, h);
+	}
+}

@@ -1,0 +1,214 @@
+/* Locks that end with the node that coordinates them (docs/protocol.md, section 2, Release on disconnect). Three masters; the holder is
+ * a replica. */
+#include "named.h"
+
+#define P 3
+#define GRACE (50 * SPAN_MS)
+
+static int setup(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+#define BONDED(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
+
+static bool has(const struct stage *s, uint32_t node) {
+	uint64_t token, noted;
+	return core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), &token, &noted);
+}
+
+static uint64_t bond(struct stage *s) {
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	uint64_t id = stage_ask(s, P, r);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	return id;
+}
+
+/* The holder has "k", bound, and somebody waits for it at node 0. */
+static uint64_t bound_with_waiter(struct stage *s, uint64_t *waiter) {
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	*waiter = wait_for(s, 0, "k", stage_lock(2));
+	assert_false(answered(s, *waiter));
+	return id;
+}
+
+static void a_bound_lock_ends_with_its_node_after_the_grace_time(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter;
+	bound_with_waiter(s, &waiter);
+	stage_kill(s, P);
+	stage_wait(s, GRACE - SPAN_MS);
+	assert_false(answered(s, waiter));
+	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
+	stage_wait(s, 5 * SPAN_MS);
+	token_of(s, waiter);
+	assert_int_equal(stage_count(s, COUNT_bond_ended), 3);
+}
+
+static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t waiter = wait_for(s, 0, "k", stage_lock(2));
+	stage_kill(s, P);
+	stage_wait(s, LEASE / 2);
+	assert_false(answered(s, waiter));
+	stage_wait(s, LEASE);
+	token_of(s, waiter);
+}
+
+static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	bond(s);
+	stage_client_gone(s, P, P + 1);
+	stage_settle(s);
+	stage_kill(s, P);
+	stage_wait(s, 4 * GRACE);
+	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
+}
+
+static void a_release_ends_the_bond(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	release(s, P, "k", stage_lock(1));
+	token_of(s, id);
+	take(s, 0, "k", stage_lock(2));
+	stage_kill(s, P);
+	stage_wait(s, 4 * GRACE);
+	assert_true(holds(s, 0, "k", stage_lock(2)));
+}
+
+static void a_node_that_is_back_within_the_grace_time_has_lost_nothing(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_close(s, P, i);
+	}
+	stage_wait(s, GRACE / 2);
+	stage_mend(s);
+	stage_wait(s, 8 * GRACE);
+	assert_false(answered(s, id));
+	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
+	stage_kill(s, P); /* and it is bound still */
+	stage_wait(s, 2 * GRACE);
+	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
+}
+
+static void a_node_that_has_started_anew_is_not_the_one_that_held(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	bond(s);
+	stage_kill(s, P);
+	assert_true(stage_start(s, P));
+	stage_mend(s);
+	stage_wait(s, 2 * GRACE);
+	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
+}
+
+static void enough_links_keep_a_bound_lock(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	stage_close(s, P, 0);
+	stage_cut(s, P, 0, true);
+	stage_wait(s, 4 * GRACE);
+	assert_false(answered(s, id));
+	assert_false(answered(s, waiter));
+	assert_true(has(s, 1) && has(s, 2));
+	stage_cut(s, P, 0, false);
+	stage_mend(s);
+	stage_wait(s, 4 * GRACE);
+	assert_int_equal(extend(s, P, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_true(has(s, 0)); /* back where it was dropped */
+	assert_false(answered(s, id));
+}
+
+static void who_loses_too_many_links_gives_up_before_any_master_does(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_close(s, P, i);
+		stage_cut(s, P, i, true);
+	}
+	struct instant end = core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1));
+	assert_true(instant_left_short(stage_clock(s, P), end) < GRACE);
+	while (!answered(s, id)) {
+		assert_true(has(s, 0) && has(s, 1));
+		stage_wait(s, SPAN_MS / 10);
+	}
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	assert_false(answered(s, waiter));
+	stage_wait(s, GRACE / 5);
+	token_of(s, waiter);
+}
+
+/* The other side may well be alive: its lease alone counts. */
+static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_close(s, i, P);
+		stage_cut(s, P, i, true);
+	}
+	stage_wait(s, LEASE / 2);
+	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
+	assert_false(answered(s, waiter));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST); /* it cannot know who closed them */
+}
+
+static void a_network_that_fails_ends_nothing_at_the_masters(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	stage_isolate(s, P, true);
+	stage_wait(s, LEASE / 2);
+	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+}
+
+static void a_master_that_starts_anew_is_asked_again(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	stage_drain(s, 0);
+	assert_true(stage_start(s, 0));
+	stage_mend(s);
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	stage_wait(s, 200 * SPAN_MS);
+	assert_false(answered(s, id));
+	stage_kill(s, P);
+	stage_wait(s, 2 * GRACE);
+	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
+}
+
+static void a_lock_that_is_nowhere_is_bound_to_nothing(void **state) {
+	struct stage *s = *state;
+	bond(s);
+	stage_kill(s, P);
+	stage_wait(s, 2 * GRACE);
+	assert_int_equal(stage_count(s, COUNT_bond_made), 0);
+	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
+		BONDED(a_lock_that_is_not_bound_lasts_as_long_as_its_lease),
+		BONDED(a_bond_that_was_given_up_is_as_if_it_had_not_been),
+		BONDED(a_release_ends_the_bond),
+		BONDED(a_node_that_is_back_within_the_grace_time_has_lost_nothing),
+		BONDED(a_node_that_has_started_anew_is_not_the_one_that_held),
+		BONDED(enough_links_keep_a_bound_lock),
+		BONDED(who_loses_too_many_links_gives_up_before_any_master_does),
+		BONDED(a_link_that_the_master_gave_up_ends_nothing_there),
+		BONDED(a_network_that_fails_ends_nothing_at_the_masters),
+		BONDED(a_master_that_starts_anew_is_asked_again),
+		BONDED(a_lock_that_is_nowhere_is_bound_to_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
