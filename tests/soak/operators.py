@@ -134,15 +134,15 @@ class Operators:
         wanted = {"masters": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in sorted(masters)],
                   "replicas": ["%s=%s" % (n, self.cluster.nodes[n].address) for n in replicas]}
         while time.monotonic() < end:
-            try:
-                if self.lost:
-                    self.cluster.nodes[sorted(masters)[0]].ask("cluster_replace", timeout=PATIENCE, old=self.lost, new=self.lost)
-                    self.lost = None
-                for name in sorted(masters):
-                    if self.cluster.nodes[name].ask("cluster_set_nodes", timeout=PATIENCE, **wanted):
+            for node in self.cluster.nodes.values():  # some may be outside
+                try:
+                    if self.lost:
+                        node.ask("cluster_replace", timeout=PATIENCE, old=self.lost, new=self.lost)
+                        self.lost = None
+                    if node.ask("cluster_set_nodes", timeout=PATIENCE, **wanted):
                         return None
-            except pawltest.Refused as e:
-                said = e.error
-                self.lost = None if e.code == "not_found" else self.lost
-                time.sleep(0.2)
+                except pawltest.Refused as e:
+                    said = "%s: %s" % (node.name, e.error)
+                    self.lost = None if e.code == "not_found" else self.lost
+            time.sleep(0.2)
         return said

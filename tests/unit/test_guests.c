@@ -36,7 +36,7 @@ static int set_up(void **state) {
 	h.birth = (struct config){ .node_count = 1, .max_lease = 3 * SPAN_S, .request_timeout = SPAN_S / 2, .promise_timeout = SPAN_S,
 		.drift_ppm = 10000 };
 	h.birth.nodes[0].master = true;
-	strcpy(h.birth.nodes[0].name, "n1");
+	h.birth.nodes[0].name[0] = 'n', h.birth.nodes[0].name[1] = '1';
 	h.durable.node_id.b[0] = 1;
 	struct core_options options = { .alloc = &h.alloc, .seed = 1, .name = "n1", .birth = &h.birth, .durable = &h.durable };
 	assert_int_equal(core_new(&options, &h.core), 0);
