@@ -116,7 +116,7 @@ static void run(struct changing *c, int64_t patience_ms) {
 	}
 }
 
-/* ---- a forced start: the answer comes when it is on disk, the wait is still to come ---- */
+/* ---- a forced start: the answer comes when it has begun; the disk and the wait are still to come ---- */
 
 /* True: it is over, or nobody can tell. */
 static bool look_at_wait(struct changing *c) {
@@ -124,7 +124,7 @@ static bool look_at_wait(struct changing *c) {
 	struct pawl_result *status = cli_call(c->client, &request);
 	uint64_t epoch = (uint64_t)fact_int(status->tree, "epoch", 0);
 	bool voting = strcmp(fact_text(status->tree, "state"), "voting") == 0;
-	bool over = status->error != 0 || (voting && epoch >= c->result->epoch);
+	bool over = status->error != 0 || (voting && (int64_t)epoch > c->epoch_before);
 	c->result->epoch = epoch ? epoch : c->result->epoch;
 	c->result->settled = fact_bool(status->tree, "settled");
 	c->result->complete = fact_bool(status->tree, "complete");

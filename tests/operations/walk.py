@@ -120,7 +120,7 @@ class Walk:
         """So many nodes are in these states, as the nodes themselves say."""
         end = time.monotonic() + PATIENCE
         while True:
-            said = subprocess.run(self.machines.net.command(netns.HUB, ["bash", "-c", ". production/clients/ops/env; pawl status --all --json"]),
+            said = subprocess.run(self.machines.net.command(netns.HUB, ["bash", "-c", ". production/clients/ops/env; pawl status --all --json --timeout 1s"]),
                                   cwd=self.dir, env=self.shell.environment, capture_output=True, text=True).stdout
             states = re.findall(r'"state": *"(\w+)"', said)
             if all(states.count(state) == count for state, count in wanted.items()):
