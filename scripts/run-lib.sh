@@ -1,5 +1,5 @@
 # run-lib.sh: what scripts/run stands on: telling and checking, and the processes of its cluster. Source it after lib.sh; it expects
-# nodes, build, pawld, pawl and stay, and sets dir, pid, client_port and peer_port.
+# nodes, spare, build, pawld, pawl and stay, and sets dir, pid, client_port and peer_port.
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # those of scripts/run
 
@@ -23,7 +23,7 @@ indent() { sed 's/^/         | /'; }
 fail() {
 	printf '\nFAILED: %s\n' "$*" >&2
 	local node
-	for node in "${nodes[@]}"; do
+	for node in a b c d; do
 		[ -s "$dir/$node.log" ] && { printf -- '--- %s.log\n' "$node" && tail -n 15 "$dir/$node.log"; } >&2
 	done
 	exit 1
@@ -76,7 +76,7 @@ stayed() {
 	local file argument
 	for file in /proc/[0-9]*/cmdline; do
 		while IFS= read -r -d '' argument; do
-			[[ $argument == "$stay"/[abc].conf ]] && basename "$(dirname "$file")"
+			[[ $argument == "$stay"/[abcd].conf ]] && basename "$(dirname "$file")"
 		done 2>/dev/null <"$file"
 	done
 }
@@ -118,6 +118,10 @@ gone() {
 }
 
 votes() { "$pawl" --endpoints "$(endpoint "$1")" status --json 2>/dev/null | grep -q '"state": *"voting"'; }
+set_endpoints() {
+	PAWL_ENDPOINTS=$(endpoint "${nodes[0]}"),$(endpoint "${nodes[1]}"),$(endpoint "${nodes[2]}")
+	export PAWL_ENDPOINTS
+}
 endpoint() { echo "tls://127.0.0.1:${client_port[$1]}"; }
 
 port_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -127,7 +131,7 @@ choose_ports() {
 	local base node port
 	for base in 7100 7200 7300 7400 7500 7600; do
 		local ok=true offset=17
-		for node in "${nodes[@]}"; do
+		for node in "${nodes[@]}" "$spare"; do
 			client_port[$node]=$((base + offset)) peer_port[$node]=$((base + offset + 1))
 			for port in $((base + offset)) $((base + offset + 1)); do
 				port_free $port || ok=false
@@ -136,7 +140,7 @@ choose_ports() {
 		done
 		$ok && return 0
 	done
-	fail "no free ports between 7117 and 7638"
+	fail "no free ports between 7117 and 7648"
 }
 
 write_config() {
@@ -147,6 +151,7 @@ write_config() {
 			name = $1
 			state_dir = $dir/$1
 			listen_peer = 127.0.0.1:${peer_port[$1]}
+			advertise = 127.0.0.1:${peer_port[$1]}
 			listen_client = 127.0.0.1:${client_port[$1]}
 
 			# Short times, so that the demonstration need not wait; the defaults are 60s, 2s and 1s.
@@ -178,7 +183,7 @@ write_config() {
 make_certificates() {
 	local node
 	show cert ca --dir "$dir/tls"
-	for node in "${nodes[@]}"; do
+	for node in "${nodes[@]}" "$spare"; do
 		"$pawl" cert node "$node" --dir "$dir/tls" --host 127.0.0.1,localhost >/dev/null || fail "pawl cert node $node"
 	done
 	"$pawl" cert client me --dir "$dir/tls" >/dev/null || fail "pawl cert client me"
