@@ -218,7 +218,12 @@ void follow_peer_lost(struct core *core, uint32_t peer) {
 void follow_peer_changed(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state != FOLLOW_NONE && !peer_votes(core, f->peer)) {
-		give_up(core);
+		const struct peer *p = &core->peers[f->peer];
+		if (p->linked && !p->same) {
+			left(core); /* it has adopted the next epoch: so will this node, and then goes on where it was */
+		} else {
+			give_up(core);
+		}
 	} else {
 		choose(core);
 	}

@@ -1,6 +1,10 @@
 /* What a replica is sent: where it goes on, when it takes a snapshot, and what it costs the masters (docs/protocol.md, section 7). */
 #include "replicas.h"
 
+static int setup_two(void **state) {
+	return setup_with(state, 2, 0);
+}
+
 static int setup_small_log(void **state) {
 	return setup_with(state, 1, 2048);
 }
@@ -228,6 +232,78 @@ static void a_snapshot_whose_master_dies_is_dropped_for_that_of_another(void **s
 	assert_int_equal(stage_status(s, REPLICA).held, 3000);
 }
 
+/* ---- changes of the set: slots keep their order in these, so that nodes and slots are the same ---- */
+
+static void change(struct stage *s, uint32_t node, const struct core_change *c) {
+	struct core_request r = { .op = CORE_CHANGE, .admin = true, .change = c };
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 500 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+}
+
+static void a_change_that_leaves_the_masters_voting_costs_no_snapshot(void **state) {
+	struct stage *s = *state;
+	take_many(s, 0, 50);
+	stage_wait(s, SHORT);
+	uint64_t before = snapshots(s);
+	uint32_t master = master_of(s, REPLICA);
+	change(s, 0, &(struct core_change){ .kind = CHANGE_SET_TIMING, .max_lease = 20 * SPAN_S });
+	assert_int_equal(stage_status(s, REPLICA).epoch, 2);
+	take_many(s, 50, 60);
+	stage_wait(s, SHORT);
+	assert_int_equal(master_of(s, REPLICA), master);
+	assert_int_equal(snapshots(s), before);
+	assert_int_equal(stage_status(s, REPLICA).held, 60);
+	assert_true(equals_master(s, REPLICA));
+}
+
+static void a_replica_whose_master_is_an_epoch_ahead_waits_for_its_own_disk(void **state) {
+	struct stage *s = *state;
+	take_many(s, 0, 50);
+	stage_wait(s, SHORT);
+	uint64_t before = snapshots(s);
+	uint32_t master = master_of(s, REPLICA), late = (master + 1) % 3;
+	s->nodes[REPLICA].disk_held = s->nodes[late].disk_held = true;
+	struct core_change timing = { .kind = CHANGE_SET_TIMING, .max_lease = 20 * SPAN_S };
+	stage_ask(s, master, (struct core_request){ .op = CORE_CHANGE, .admin = true, .change = &timing });
+	stage_wait(s, 60 * SPAN_MS);
+	assert_int_equal(stage_status(s, master).epoch, 2);
+	assert_int_equal(stage_status(s, REPLICA).epoch, 1);
+	assert_int_equal(stage_status(s, late).epoch, 1); /* and votes in it */
+	s->nodes[REPLICA].disk_held = s->nodes[late].disk_held = false;
+	stage_flush(s, REPLICA);
+	stage_flush(s, late);
+	stage_wait(s, 200 * SPAN_MS);
+	assert_int_equal(stage_status(s, REPLICA).epoch, 2);
+	assert_int_equal(master_of(s, REPLICA), master);
+	assert_int_equal(snapshots(s), before);
+}
+
+static void a_promoted_replica_votes_and_the_other_one_goes_on_following(void **state) {
+	struct stage *s = *state;
+	take_many(s, 0, 50);
+	stage_wait(s, SHORT);
+	change(s, 0, &(struct core_change){ .kind = CHANGE_PROMOTE, .name = slice_str("n4") });
+	assert_int_equal(stage_status(s, 3).state, CORE_VOTING);
+	assert_int_equal(stage_status(s, 3).held, 50);
+	take_many(s, 50, 60);
+	stage_wait(s, SHORT);
+	assert_true(equals_master(s, 4));
+	assert_int_equal(stage_status(s, 4).held, 60);
+}
+
+static void a_demoted_master_follows(void **state) {
+	struct stage *s = *state;
+	take_many(s, 0, 50);
+	change(s, 0, &(struct core_change){ .kind = CHANGE_DEMOTE, .name = slice_str("n3"), .anyway = true });
+	assert_int_equal(stage_status(s, 2).state, CORE_FOLLOWING);
+	take_many(s, 50, 60);
+	stage_wait(s, SHORT);
+	assert_true(equals_master(s, 2) && equals_master(s, REPLICA));
+	assert_int_equal(stage_status(s, 2).held, 60);
+	assert_true(stage_status(s, 2).age < 50 * SPAN_MS);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		REPLICAS(after_a_short_break_it_goes_on_without_a_snapshot),
@@ -243,6 +319,10 @@ int main(void) {
 		REPLICAS(the_masters_say_who_follows_and_how_far),
 		REPLICAS(a_snapshot_that_broke_off_goes_on_where_it_was),
 		REPLICAS(a_snapshot_whose_master_dies_is_dropped_for_that_of_another),
+		REPLICAS(a_change_that_leaves_the_masters_voting_costs_no_snapshot),
+		REPLICAS(a_replica_whose_master_is_an_epoch_ahead_waits_for_its_own_disk),
+		cmocka_unit_test_setup_teardown(a_promoted_replica_votes_and_the_other_one_goes_on_following, setup_two, named_teardown),
+		REPLICAS(a_demoted_master_follows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
