@@ -393,8 +393,7 @@ void change_adopted(struct core *core) {
 	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
 	if (mine) {
 		step(core, CHANGE_ADOPT, "adopted");
-		g->until = instant_add(core->now, ADOPT_WAIT);
-		adopted_judge(core, false);
+		g->until = instant_add(core->now, ADOPT_WAIT); /* who votes is counted next: change_peer_changed */
 	} else if (g->finishing) {
 		COUNT(core, decree_finished_for_other);
 		done(core, PAWL_OK, NULL, slice_of(NULL, 0));
