@@ -156,7 +156,7 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 		}
 		uint32_t peer = slot->index;
 		peers_forget(p, slot->link);
-		p->handlers->down(p->ctx, peer, "another connection took its place");
+		p->handlers->down(p->ctx, peer, "another connection took its place", false);
 		slot = peers_find(p, theirs->node); /* a guest may be gone with its link, and with it this one if it was dialled */
 	}
 	const char *problem = slot || link->doomed ? NULL : peers_welcome(p, theirs, &slot);
@@ -194,13 +194,13 @@ static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body, 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
-	bool up = slot && slot->link == link;
+	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
 	bool crossed = why == peers_crossed, versions = link->why[0] != '\0';
 	char text[PEER_LINK_WHY_BYTES];
 	snprintf(text, sizeof text, "%s", why); /* it may be the link's own */
 	peers_forget(p, link);
 	if (up) {
-		p->handlers->down(p->ctx, slot->index, text);
+		p->handlers->down(p->ctx, slot->index, text, closed);
 	} else if (slot && !slot->link && !crossed) {
 		peers_tell(slot, text);
 	} else if (!slot && !crossed) {
@@ -248,6 +248,7 @@ int peers_flush(struct peers *p, uint32_t peer) {
 	struct peer_link *link = p->table[peer]->link;
 	int error = link ? stream_flush(link->stream) : 0;
 	if (error) {
+		error = stream_closed_there(link->stream) ? PAWL_ECLOSED : PAWL_EIO;
 		peers_reset(p, peer);
 	}
 	return error;

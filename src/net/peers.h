@@ -22,7 +22,8 @@ struct peers;
 
 struct peers_handlers { /* from the loop, never from within a call of the owner; each may call anything here but peers_free */
 	void (*up)(void *ctx, uint32_t peer, const struct peer_hello *theirs);
-	void (*down)(void *ctx, uint32_t peer, const char *why);
+	/* `closed`: the other side did it. */
+	void (*down)(void *ctx, uint32_t peer, const char *why, bool closed);
 	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now); /* not 0: the link is dropped, down() follows */
 	/* A connection that did not become a link; `who` is a name or an address. The same trouble of a peer is told once. */
 	void (*trouble)(void *ctx, const char *who, const char *why);
@@ -58,7 +59,7 @@ void peers_accept(struct peers *p, int take_fd, const char *from);
 
 /* NULL: no link. Append packets, then flush. */
 struct buffer *peers_out(struct peers *p, uint32_t peer);
-/* Not 0: the link broke and is gone; down() is not called. */
+/* Not 0: the link broke and is gone; down() is not called. PAWL_ECLOSED: the other side closed it. */
 int peers_flush(struct peers *p, uint32_t peer);
 /* Drops the link with all that is unread and unsent; down() is not called. */
 void peers_reset(struct peers *p, uint32_t peer);

@@ -35,7 +35,7 @@ struct stream {
 	unsigned busy;   /* handlers under way: freed after the last */
 	unsigned dropped; /* reads since stream_close */
 	size_t pause_above;
-	bool doomed, shut, paused;
+	bool doomed, shut, paused, closed_there;
 };
 
 static void stream_destroy(struct stream *s) {
@@ -148,6 +148,7 @@ static int stream_push(struct stream *s) {
 			return 0;
 		}
 		if (n < 0) {
+			s->closed_there = errno == EPIPE || errno == ECONNRESET;
 			return PAWL_ECLOSED;
 		}
 		if (s->tls) {
@@ -248,10 +249,11 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 /* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
 static int stream_receive(struct stream *s) {
 	ssize_t n = recv(s->fd, s->loop->scratch, NET_SCRATCH_BYTES, 0);
-	if (n < 0) {
-		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : PAWL_ECLOSED;
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+		return 0;
 	}
-	if (n == 0) {
+	if (n <= 0) {
+		s->closed_there = n == 0 || errno == ECONNRESET;
 		return PAWL_ECLOSED;
 	}
 	if (s->state == STREAM_CLOSING) {
@@ -349,6 +351,10 @@ void stream_free(struct stream *s) {
 
 SSL *stream_ssl(const struct stream *s) {
 	return s->tls ? tls_engine_ssl(s->tls) : NULL;
+}
+
+bool stream_closed_there(const struct stream *s) {
+	return s->closed_there;
 }
 
 bool stream_is_open(const struct stream *s) {

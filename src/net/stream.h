@@ -52,5 +52,7 @@ void stream_close(struct stream *s);
 
 SSL *stream_ssl(const struct stream *s); /* NULL: plain */
 bool stream_is_open(const struct stream *s);
+/* What ended it: the other side closed the connection, in order or by a reset (and neither the network nor this side did). */
+bool stream_closed_there(const struct stream *s);
 
 #endif

@@ -50,15 +50,17 @@ static void driver_read_facts(struct driver *d, uint32_t count) {
 static void driver_read_table(struct driver *d) {
 	struct peers_node nodes[NODES_MAX];
 	uint32_t count = core_peer_count(d->core);
-	uint64_t lost = 0;
+	uint64_t lost = 0, closed = 0;
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
 	for (uint32_t i = 0; i < count; i++) {
 		d->nodes[i] = core_peer(d->core, i);
 		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i) };
 		int before = driver_find_name(d, d->nodes[i]->name);
-		lost |= before >= 0 && (d->lost_links & (uint64_t)1 << before) ? (uint64_t)1 << i : 0;
+		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
+		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;
 	}
 	d->lost_links = lost;
+	d->closed_links = closed;
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy(d->names[i], d->nodes[i]->name, sizeof d->names[i]);
 	}
@@ -99,10 +101,10 @@ static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello 
 	driver_step_now(d, &event);
 }
 
-static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why) {
+static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool closed) {
 	struct driver *d = ctx;
 	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
-	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer };
+	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed };
 	driver_step_now(d, &event);
 }
 
@@ -209,8 +211,10 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 static void driver_flush_peers(struct driver *d) {
 	uint32_t count = core_peer_count(d->core);
 	for (uint32_t peer = 0; peer < count; peer++) {
-		if (driver_fill_peer(d, peer) && peers_flush(d->peers, peer) != 0) {
+		int error = driver_fill_peer(d, peer) ? peers_flush(d->peers, peer) : 0;
+		if (error) {
 			d->lost_links |= (uint64_t)1 << peer;
+			d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
 		}
 	}
 }
@@ -241,8 +245,10 @@ static void driver_flush_persist(struct driver *d) {
 static void driver_tell_lost_links(struct driver *d) {
 	while (d->lost_links) {
 		uint32_t peer = (uint32_t)__builtin_ctzll(d->lost_links);
+		bool closed = d->closed_links >> peer & 1;
 		d->lost_links &= d->lost_links - 1;
-		driver_on_peer_down(d, peer, "it does not read, or the connection broke");
+		d->closed_links &= ~((uint64_t)1 << peer);
+		driver_on_peer_down(d, peer, closed ? "it closed the connection" : "it does not read, or the connection broke", closed);
 	}
 }
 

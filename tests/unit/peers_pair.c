@@ -10,10 +10,11 @@ static void party_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) 
 	snprintf(p->who, sizeof p->who, "%s", theirs->node);
 }
 
-static void party_down(void *ctx, uint32_t peer, const char *why) {
+static void party_down(void *ctx, uint32_t peer, const char *why, bool closed) {
 	struct party *p = ctx;
 	(void)peer;
 	p->downs++;
+	p->closed += closed;
 	snprintf(p->why, sizeof p->why, "%s", why);
 }
 

@@ -20,7 +20,7 @@ struct party {
 	const char *name;
 	struct peers *peers;
 	struct listener *listener;
-	unsigned ups, downs, frames, troubles, accepted;
+	unsigned ups, downs, closed, frames, troubles, accepted;
 	size_t bytes;
 	int refuse; /* what frame() says */
 	int guests; /* how many nodes that are not in its table it welcomes */

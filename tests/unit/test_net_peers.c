@@ -60,6 +60,7 @@ static void a_link_that_was_reset_is_dialled_again(void **state) {
 	peers_reset(p.b.peers, 0); /* b does not dial: a sees the end and does */
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.a.downs, 1);
+	assert_int_equal(p.a.closed, 1); /* not by itself */
 	assert_int_equal(p.b.downs, 0); /* who resets is not told */
 	pair_close(&p);
 }
@@ -74,6 +75,7 @@ static void what_is_not_a_frame_costs_the_link(void **state) {
 	send_frames(&p.a, 1, 1);
 	assert_true(net_fixture_until(&p.f, both_up_twice, &p));
 	assert_int_equal(p.b.downs, 1);
+	assert_int_equal(p.b.closed, 0);
 	pair_close(&p);
 }
 
