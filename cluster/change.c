@@ -95,12 +95,15 @@ const char *change_step_name(const struct core *core) {
 	return NULL;
 }
 
-uint64_t change_copied(const struct core *core) {
-	uint64_t n = 0;
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		n += core->change.ahead[i].asked ? core->change.ahead[i].number : 0;
+void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
+	const struct change *g = &core->change;
+	*done = *total = 0;
+	for (uint32_t i = 0; g->state == CHANGE_PREPARE && i < core->peer_count; i++) {
+		if (g->ahead[i].asked) { /* each copies from enough sources; about as much as this node holds */
+			*done += g->ahead[i].number;
+			*total += config_sources(core->masters) * core->live->held_count;
+		}
 	}
-	return n;
 }
 
 /* ---- what is wanted, and whether it may be ---- */
@@ -538,6 +541,36 @@ static bool sizes_fit(const struct core_change *w) {
 	return fit;
 }
 
+static bool same_wanted(const struct core_change *a, const struct core_change *b) {
+	bool same = a->kind == b->kind && slice_equal(a->name, b->name) && slice_equal(a->other, b->other) &&
+		slice_equal(a->address, b->address) && a->node_count == b->node_count && a->max_lease == b->max_lease &&
+		a->request_timeout == b->request_timeout && a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm &&
+		a->has_drift == b->has_drift && a->anyway == b->anyway;
+	for (uint32_t i = 0; same && i < a->node_count; i++) {
+		const struct core_change_node *x = &a->nodes[i], *y = &b->nodes[i];
+		same = slice_equal(x->name, y->name) && slice_equal(x->address, y->address) && x->master == y->master;
+	}
+	return same;
+}
+
+/* Repeats after an interruption: a new start that has been made, and a change that goes on although its caller has left. */
+static bool repeated(struct core *core, const struct core_request *r) {
+	struct change *g = &core->change;
+	if (r->change->kind == CHANGE_FORCE && force_done(core)) {
+		COUNT(core, change_nothing);
+		answer(core, r->id, r->client, PAWL_OK, NULL, slice_of(NULL, 0));
+		return true;
+	}
+	if (g->state == CHANGE_IDLE || g->has_caller || g->finishing || g->forcing || !same_wanted(&g->wanted, r->change)) {
+		return false;
+	}
+	g->has_caller = true;
+	g->id = r->id;
+	g->client = r->client;
+	core->caller_count++;
+	return true;
+}
+
 void change_begin(struct core *core, const struct core_request *r, bool has_caller) {
 	const struct core_change *w = r->change;
 	struct slice nobody = slice_of(NULL, 0);
@@ -550,11 +583,16 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	} else if (!inside) {
 		error = PAWL_ERECOVERING;
 		why = "this node belongs to no cluster: ask one that does";
+	} else if (has_caller && repeated(core, r)) {
+		return;
+	} else if (w->kind == CHANGE_FORCE) {
+		error = force_begin(core, w, &why);
+		if (error == PAWL_OK && core->change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
+			done(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
+		}
 	} else if (core->change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;
 		why = "another change is under way at this node: see 'pawl status'";
-	} else if (w->kind == CHANGE_FORCE) {
-		error = force_begin(core, w, &why);
 	} else if (!keep_wanted(core, w)) {
 		error = PAWL_EBUSY;
 		why = "out of memory";

@@ -9,6 +9,11 @@ static struct id128 new_identity(struct core *core, const struct config *c) {
 	return id;
 }
 
+/* This node is all that there is: a repeat needs nothing more. */
+bool force_done(const struct core *core) {
+	return core->config.node_count == 1 && core->self < core->masters && !core->adopting;
+}
+
 int force_begin(struct core *core, const struct core_change *w, const char **why) {
 	struct durable *d = &core->durable;
 	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock;

@@ -386,7 +386,8 @@ void change_client_gone(struct core *core, uint64_t client);
 void change_beat(struct core *core);
 void change_done(struct core *core); /* at the end of the node */
 const char *change_step_name(const struct core *core);
-uint64_t change_copied(const struct core *core);
+void change_progress(const struct core *core, uint64_t *done, uint64_t *total); /* of records copied beforehand; 0, 0: nothing is */
+bool force_done(const struct core *core);
 int force_begin(struct core *core, const struct core_change *w, const char **why);
 void force_effect(struct core *core);
 void drain_start(struct core *core);

@@ -46,11 +46,12 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	s->settled = core_born(core) && epoch_voters(core) >= core->quorum;
 	s->complete = core->complete;
 	s->missing = epoch_missing(core);
-	s->change = (struct core_change_status){ .step = change_step_name(core), .done = change_copied(core), .epoch = core->change.value.epoch };
+	s->change = (struct core_change_status){ .step = change_step_name(core), .epoch = core->change.value.epoch };
+	change_progress(core, &s->change.done, &s->change.total);
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
-		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
+		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i) || (p->up && p->standing == PEER_GUEST), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
 		s->peers[i].master = i < core->masters;
 		s->peers[i].member = p->standing == PEER_MEMBER;
 		s->peers[i].stranger = p->up && p->standing == PEER_MEMBER && !p->linked;

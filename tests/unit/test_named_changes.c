@@ -1,0 +1,104 @@
+/* Changes of the set as those meet them who ask for them: repeats, rivals, interruptions (docs/protocol.md, section 6). The changes
+ * here keep the masters, so that each core's slots stay what they are on the stage. */
+#include "named.h"
+
+static struct core_request change_timing(const struct core_change *change, uint64_t client) {
+	return (struct core_request){ .op = CORE_CHANGE, .change = change, .admin = true, .client = client };
+}
+
+static const struct core_change longer = { .kind = CHANGE_SET_TIMING, .max_lease = 20 * SPAN_S };
+static const struct core_change shorter = { .kind = CHANGE_SET_TIMING, .max_lease = 5 * SPAN_S };
+
+static void a_change_that_is_repeated_changes_nothing(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take(s, 0, "k", stage_lock(1));
+	assert_int_equal(stage_do(s, 0, change_timing(&longer, 1)), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.epoch, 2);
+	assert_true(stage_last(s)->r.complete);
+	assert_int_equal(stage_do(s, 1, change_timing(&longer, 1)), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.epoch, 2);
+	assert_int_equal(stage_count(s, COUNT_change_nothing), 1);
+	assert_true(holds(s, 2, "k", stage_lock(1)));
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.token, token);
+}
+
+/* Asked of node 0, which cannot reach the others: it is under way until they are back. */
+static uint64_t begin_alone(struct stage *s, const struct core_change *change, uint64_t client) {
+	stage_stop(s, 0, 1, MESSAGE_DECREE_PREPARE, true);
+	stage_stop(s, 0, 2, MESSAGE_DECREE_PREPARE, true);
+	uint64_t id = stage_ask(s, 0, change_timing(change, client));
+	stage_settle(s);
+	assert_false(answered(s, id));
+	return id;
+}
+
+static void go_on(struct stage *s) {
+	stage_stop(s, 0, 1, MESSAGE_DECREE_PREPARE, false);
+	stage_stop(s, 0, 2, MESSAGE_DECREE_PREPARE, false);
+	stage_settle(s);
+}
+
+static void a_second_change_at_the_same_node_is_told_that_it_is_busy(void **state) {
+	struct stage *s = *state;
+	uint64_t first = begin_alone(s, &longer, 1);
+	assert_int_equal(stage_do(s, 0, change_timing(&shorter, 2)), PAWL_EBUSY);
+	assert_int_equal(stage_do(s, 0, change_timing(&longer, 2)), PAWL_EBUSY); /* the first caller is still there */
+	go_on(s);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
+}
+
+static void who_repeats_a_change_after_a_lost_connection_gets_its_answer(void **state) {
+	struct stage *s = *state;
+	uint64_t first = begin_alone(s, &longer, 1);
+	stage_client_gone(s, 0, 1);
+	assert_int_equal(stage_do(s, 0, change_timing(&shorter, 2)), PAWL_EBUSY);
+	uint64_t again = stage_ask(s, 0, change_timing(&longer, 3));
+	stage_settle(s);
+	assert_false(answered(s, again));
+	go_on(s);
+	assert_false(answered(s, first));
+	assert_true(answered(s, again));
+	assert_int_equal(stage_answer(s, again)->r.error, PAWL_OK);
+	assert_int_equal(stage_answer(s, again)->r.epoch, 2);
+}
+
+static void a_new_start_is_made_once_however_often_it_is_asked_for(void **state) {
+	struct stage *s = *state;
+	const struct core_change force = { .kind = CHANGE_FORCE, .anyway = true };
+	uint64_t token = take(s, 0, "k", stage_lock(1));
+	stage_kill(s, 1);
+	stage_kill(s, 2);
+	assert_int_equal(stage_do(s, 0, change_timing(&force, 1)), PAWL_OK);
+	uint64_t epoch = stage_last(s)->r.epoch;
+	assert_true(epoch >= UINT64_C(1) << 32);
+	assert_int_equal(stage_status(s, 0).state, CORE_RECOVERING);
+	assert_int_equal(stage_do(s, 0, change_timing(&force, 1)), PAWL_OK);
+	assert_true(stage_until_voting(s, 0, 60 * SPAN_S));
+	assert_int_equal(stage_do(s, 0, change_timing(&force, 1)), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.epoch, epoch);
+	assert_int_equal(stage_count(s, COUNT_forced), 1);
+	assert_true(take(s, 0, "k", stage_lock(2)) > token);
+}
+
+static void a_new_start_does_not_wait_for_a_change_that_never_ends(void **state) {
+	struct stage *s = *state;
+	const struct core_change force = { .kind = CHANGE_FORCE, .anyway = true };
+	uint64_t first = begin_alone(s, &longer, 1);
+	stage_kill(s, 1);
+	stage_kill(s, 2);
+	assert_int_equal(stage_do(s, 0, change_timing(&force, 2)), PAWL_OK);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_EMISMATCH);
+	assert_true(stage_until_voting(s, 0, 60 * SPAN_S));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_change_that_is_repeated_changes_nothing),
+		NAMED(a_second_change_at_the_same_node_is_told_that_it_is_busy),
+		NAMED(who_repeats_a_change_after_a_lost_connection_gets_its_answer),
+		NAMED(a_new_start_is_made_once_however_often_it_is_asked_for),
+		NAMED(a_new_start_does_not_wait_for_a_change_that_never_ends),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
