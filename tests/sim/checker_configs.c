@@ -60,7 +60,7 @@ static void look_again(struct checker *c, uint32_t node, struct node_view *view)
 		view->master = false;
 		return;
 	}
-	if (view->born && id128_equal(view->id, id) && id128_equal(view->cluster, config->cluster_id) && config->epoch < view->epoch) {
+	if (view->born && view->member && id128_equal(view->id, id) && id128_equal(view->cluster, config->cluster_id) && config->epoch < view->epoch) {
 		checker_violation(c, "epochs never go back", TRACE_NONE, "n%" PRIu32 " was in epoch %" PRIu64 " and is in %" PRIu64 " now", node + 1,
 			view->epoch, config->epoch);
 	}
@@ -70,7 +70,7 @@ static void look_again(struct checker *c, uint32_t node, struct node_view *view)
 	view->cluster = config->cluster_id;
 	view->epoch = config->epoch;
 	view->master = false;
-	checker_in_config(c, config, node, &view->master);
+	view->member = checker_in_config(c, config, node, &view->master);
 	view->tenure += !view->master || stranger;
 	add_config(c, node, config, status.config_hash);
 }

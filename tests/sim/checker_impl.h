@@ -96,6 +96,7 @@ struct node_view {
 	uint64_t tenure; /* changes when it starts, and when it is no master any more: what it must not forget before */
 	struct id128 id, cluster;
 	bool born, looked, master;
+	bool member; /* what it knows is on its disk: who is outside may forget it */
 };
 
 struct checker {

@@ -16,13 +16,19 @@ static const enum core_count wanted[] = {
 	COUNT_wait_ended, COUNT_try_tie, COUNT_update_refused_ballot, COUNT_update_mismatch, COUNT_update_mismatch_written_back, COUNT_update_taught,
 	COUNT_update_unsure, COUNT_read_indeterminate, COUNT_clock_refused, COUNT_link_reset, COUNT_stood_still, COUNT_answer_late,
 	COUNT_answer_stale_round, COUNT_repeat_joined, COUNT_token_reused, COUNT_persist_failed, COUNT_full, COUNT_busy, COUNT_broken,
+	COUNT_wrong_epoch, COUNT_decree_promise_refused, COUNT_decree_accept_refused, COUNT_decree_not_voted, COUNT_decree_value_adopted,
+	COUNT_decree_chosen, COUNT_decree_rival, COUNT_config_skipped, COUNT_config_removed, COUNT_epoch_kept_voting, COUNT_handover,
+	COUNT_handover_rejoined, COUNT_source_remembers, COUNT_source_forgot, COUNT_premerge_ready, COUNT_premerge_used, COUNT_premerge_broken,
+	COUNT_table_swapped, COUNT_merge_swept, COUNT_parked_resumed, COUNT_parked_expired, COUNT_restarted_by_epoch,
+	COUNT_update_unsure_by_epoch, COUNT_change_done, COUNT_change_refused, COUNT_change_lost, COUNT_change_nothing, COUNT_forced,
+	COUNT_guest, COUNT_auto_replaced, COUNT_complete, COUNT_feed_gap, COUNT_follow_moved, COUNT_sync_learned, COUNT_sync_released,
 };
 
 void coverage_print(void) {
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		puts(core_count_name(wanted[i]));
 	}
-	for (int i = 0; i < RUN_CHANGE_DONE; i++) {
+	for (int i = 0; i < RUN_COUNTS; i++) {
 		puts(run_count_name((enum run_count)i));
 	}
 }
@@ -35,7 +41,7 @@ bool coverage_missing(const struct run_totals *totals) {
 			missing = true;
 		}
 	}
-	for (int i = 0; i < RUN_CHANGE_DONE; i++) {
+	for (int i = 0; i < RUN_COUNTS; i++) {
 		if (totals->run_counts[i] == 0) {
 			printf("never happened: %s\n", run_count_name((enum run_count)i));
 			missing = true;

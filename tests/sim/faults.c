@@ -50,6 +50,13 @@ static void lose_files(struct run *run, uint32_t node) {
 	start_later(run, node);
 }
 
+static void kill_later(void *ctx, uint64_t arg) {
+	struct run *run = ctx;
+	if (!run->healing && sim_node_running(run->sim, (uint32_t)arg)) {
+		kill(run, (uint32_t)arg);
+	}
+}
+
 static void drain(struct run *run, uint32_t node) {
 	if (!sim_node_running(run->sim, node)) {
 		return;
@@ -232,6 +239,35 @@ static void befall(struct run *run, enum fault fault) {
 	}
 }
 
+/* Who adopts a new epoch forgets; what remembers is killed before it is asked; who begins to vote in it has to begin again. */
+static void new_epoch(struct run *run, const struct config *newest) {
+	span_ns about = 2 * run->profile.sim.disk_max + 4 * run->profile.sim.delay_max;
+	for (uint32_t i = 0; i < newest->before_count + config_masters(newest); i++) {
+		const struct config_node *node = i < newest->before_count ? &newest->before[i] : &newest->nodes[i - newest->before_count];
+		uint32_t at = sim_node_named(run->sim, node->name);
+		if (prng_chance(&run->prng, 1, 2)) {
+			sim_at(run->sim, sim_now(run->sim) + run_scale(run, 0, about), kill_later, run, at);
+		}
+	}
+}
+
+/* Adoption takes a few messages: often enough to be in the middle of it. */
+static void watch_epochs(void *ctx, uint64_t arg) {
+	(void)arg;
+	struct run *run = ctx;
+	const struct config *newest = checker_newest(run->checker);
+	if (run->healing) {
+		return;
+	}
+	if (newest && newest->epoch > run->epoch_seen) {
+		run->epoch_seen = newest->epoch;
+		if (newest->epoch > 1 && prng_below(&run->prng, 100) < run->profile.epoch_percent) {
+			new_epoch(run, newest);
+		}
+	}
+	sim_at(run->sim, sim_now(run->sim) + 200 * SPAN_US, watch_epochs, run, 0);
+}
+
 static void next_fault(void *ctx, uint64_t arg) {
 	(void)arg;
 	struct run *run = ctx;
@@ -258,6 +294,9 @@ void faults_start(struct run *run) {
 		disk_mends(run, i);
 	}
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->prng, 0, SPAN_S), next_fault, run, 0);
+	if (run->profile.epoch_percent) {
+		watch_epochs(run, 0);
+	}
 }
 
 /* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */

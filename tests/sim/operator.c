@@ -11,7 +11,7 @@ static void operate(void *ctx, uint64_t arg);
 /* ---- what to ask for ---- */
 
 struct view { /* what `cluster show` says at the node that will be asked */
-	uint32_t masters, replicas, others, strangers; /* bit sets of nodes; strangers: lost their files */
+	uint32_t masters, replicas, others, strangers, missing; /* bit sets of nodes; strangers: lost their files; missing: do not vote */
 };
 
 static uint32_t count_bits(uint32_t set) {
@@ -41,6 +41,14 @@ static bool look(struct run *run, uint32_t node, struct view *view) {
 		if (!id128_equal(config->nodes[i].id, sim_node_durable(run->sim, at)->node_id)) {
 			view->strangers |= BIT(at);
 		}
+	}
+	struct core_status status = { 0 };
+	if (core) {
+		core_status(core, sim_node_clock(run->sim, node), &status);
+	}
+	for (uint32_t slot = 0; slot < MASTERS_MAX; slot++) {
+		uint32_t at = status.missing >> slot & 1 ? sim_node_in_slot(run->sim, node, slot) : TRACE_NONE;
+		view->missing |= at == TRACE_NONE ? 0 : BIT(at) & view->masters;
 	}
 	view->others = (BIT(sim_nodes(run->sim)) - 1) & ~(view->masters | view->replicas);
 	return config && config->epoch != 0;
@@ -83,7 +91,7 @@ static bool draw_replace(struct run *run, const struct view *v, struct order *o)
 	if (!in || !v->masters) {
 		return false;
 	}
-	o->name = any_of(run, v->masters);
+	o->name = any_of(run, v->missing && prng_chance(&run->prng, 3, 4) ? v->missing : v->masters);
 	o->other = any_of(run, in);
 	return true;
 }

@@ -91,6 +91,7 @@ struct profile {
 	uint32_t operators;
 	uint32_t change_weight[CHANGE_FORCE];
 	span_ns operate_every;
+	uint32_t epoch_percent; /* of new epochs: some of the masters of before and after are killed around their adoption */
 	uint32_t masters_least, masters_most; /* that operators ask for */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 };

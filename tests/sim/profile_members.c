@@ -83,6 +83,12 @@ static void draw_restarts_in_change(struct profile *p, struct prng *r) {
 	p->fault_weight[FAULT_DRAIN] = weight(r, 2);
 	p->fault_weight[FAULT_LOSE_FILES] = files ? 4 : 0;
 	p->sim.auto_replace = files && prng_chance(r, 1, 3);
+	p->epoch_percent = prng_chance(r, 2, 3) ? 20 + weight(r, 60) : 0;
+	if (p->epoch_percent && prng_chance(r, 1, 2)) { /* some are away for several changes, and replaced meanwhile */
+		p->down_long = 3 * p->sim.max_lease;
+		p->change_weight[CHANGE_REPLACE] += 8;
+		p->sim.further += p->sim.further == 0;
+	}
 	if (prng_chance(r, 1, 2)) {
 		target(p, r, 200000);
 		p->adversary.action = prng_chance(r, 1, 2) ? SIM_TARGET_KILL_RECEIVER : SIM_TARGET_KILL_SENDER;
@@ -117,6 +123,7 @@ void profile_members(struct profile *p, struct prng *r) {
 		if (prng_chance(r, 1, 2)) {
 			target(p, r, 200000);
 		}
+		p->epoch_percent = prng_chance(r, 1, 2) ? weight(r, 60) : 0;
 		some_faults(p, r);
 	} else if (p->theme == THEME_operators) {
 		set(p, r, 1, 5, 3);

@@ -86,6 +86,7 @@ struct run {
 	uint32_t destroyed; /* bit set of nodes that are gone for good */
 	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
 	struct id128 old_cluster;
+	uint64_t epoch_seen; /* by faults.c */
 	uint64_t lost_in; /* the last epoch in which a node lost its files */
 	struct lock_info *locks;
 	size_t lock_capacity;

@@ -36,7 +36,18 @@ static struct sim_fate chance_fate(struct sim *sim) {
 	return fate;
 }
 
-struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t kinds) {
+/* A snapshot is a stream: what it consists of relies on the link, which is TCP and loses and overtakes nothing but by breaking. */
+static struct sim_fate as_tcp(struct sim_fate fate, uint64_t kinds) {
+	static const uint64_t stream = UINT64_C(1) << MESSAGE_SNAPSHOT_RECORD | UINT64_C(1) << MESSAGE_SNAPSHOT_RELEASED |
+		UINT64_C(1) << MESSAGE_SNAPSHOT_CHUNK | UINT64_C(1) << MESSAGE_SNAPSHOT_END | UINT64_C(1) << MESSAGE_SNAPSHOT_READY;
+	if (kinds & stream) {
+		fate.closes = fate.closes || fate.lost;
+		fate.lost = fate.twice = fate.overtaken = false;
+	}
+	return fate;
+}
+
+static struct sim_fate choose_fate(struct sim_node *node, uint64_t kinds) {
 	struct sim *sim = node->sim;
 	struct sim_fate fate = chance_fate(sim);
 	if (!meets_target(sim, kinds)) {
@@ -68,6 +79,12 @@ struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t
 	case SIM_TARGET_PAUSE_RECEIVER:
 		break;
 	}
+	return fate;
+}
+
+struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t kinds) {
+	struct sim *sim = node->sim;
+	struct sim_fate fate = as_tcp(choose_fate(node, kinds), kinds);
 	if (fate.lost || fate.late > sim->options.request_timeout / 2 || fate.closes) {
 		sim_trace_fault(sim, fate.lost ? "lose frame to" : fate.closes ? "break behind frame to" : "late frame to, us", node->index, to,
 			(uint64_t)fate.late / 1000);
