@@ -5,7 +5,7 @@
  *
  * It waits until an operator adds it (pawl cluster add-replica mine 127.0.0.1:7200), follows a master from then on, and
  * prints each change of KEY as it sees it. It may be promoted to a master as any other node. A line "take" on its standard
- * input makes it acquire KEY, "give" makes it release it. Ends on SIGINT, SIGTERM, or the end of its input, after a drain.
+ * input makes it acquire KEY, until it is given back by a line "give" or by the death of this process. Ends on SIGINT, SIGTERM, or the end of its input, after a drain.
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -22,6 +22,7 @@ struct app {
 	struct pawl_node *node;
 	const char *key;
 	struct event *look, *input, *interrupt, *terminate;
+	struct pawl_node_call *bond; /* while KEY is taken here: it is given back if this process dies */
 	uint64_t seen; /* token of who held the key at the last look; 0: nobody */
 	struct pawl_id lock_id;
 	bool stopping;
@@ -85,6 +86,16 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- writes: this node coordinates them ---- */
 
+static void on_ended(struct pawl_node *node, const struct pawl_node_result *result, void *arg) {
+	struct app *app = arg;
+	(void)node;
+	app->bond = NULL;
+	if (result->error) {
+		printf("lost: %s\n", result->message);
+		fflush(stdout);
+	}
+}
+
 static void on_done(struct pawl_node *node, const struct pawl_node_result *result, void *arg) {
 	struct app *app = arg;
 	(void)node;
@@ -93,6 +104,7 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 	} else if (result->method == PAWL_ACQUIRE) {
 		app->lock_id = result->lock_id;
 		printf("taken with token %" PRIu64 " for %" PRId64 " ms\n", result->token, pawl_node_left_ms(result->deadline));
+		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500, on_ended, app, &app->bond);
 	} else {
 		printf(result->released ? "given\n" : "had not held it\n");
 	}

@@ -217,6 +217,23 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 /* Ends a call without its callback. What an acquire got, or may yet get, is released in the background. */
 void pawl_node_cancel(struct pawl_node_call *take_call);
 
+/* ---- locks that end with this process ---- */
+
+/* Asks the masters to end a lock that was acquired through this node as soon as they see that this node's links are closed, if
+ * it is not back within grace_ms: when the process dies, its locks are free in milliseconds and not after their leases.
+ * (A machine that loses its power or its network closes nothing: then the lease counts.)
+ *
+ * The price: the lock may also be lost while the process lives, when its links to too many masters are closed for the grace
+ * time. So it may be trusted until the deadline of its lease AND while pawl_node_bond_left_ms is above 0. `ended` is called
+ * once, unless this fails or the call is canceled: with PAWL_ELOST, before any master lets go, where the loop runs; or with 0
+ * when the lock was released through this node. pawl_node_cancel ends this and not the lock. Extend the lock as any other;
+ * choose a grace time above a second where masters are restarted one by one, or the network hiccups.
+ * 0, PAWL_EINVAL, PAWL_EBUSY, PAWL_ENOMEM. */
+int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key, const struct pawl_id *lock_id, uint32_t grace_ms,
+	pawl_node_done_fn *ended, void *arg, struct pawl_node_call **out_call);
+/* How long the lock still lasts if none of the links that are closed now comes back; INT64_MAX: as long as its lease. */
+int64_t pawl_node_bond_left_ms(const struct pawl_node_call *bond);
+
 #ifdef __cplusplus
 }
 #endif

@@ -56,7 +56,8 @@ struct pawl_node_call {
 	struct instant asked;
 	pawl_node_done_fn *done;
 	void *arg;
-	struct slice key; /* of an acquire, in `bytes`: what a cancel gives back */
+	struct slice key; /* of an acquire and a bond, in `bytes` */
+	bool gives_back;  /* an acquire: when it is canceled */
 	struct id128 lock_id;
 	struct pawl_node_result result;
 	struct arena bytes;

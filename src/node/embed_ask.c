@@ -127,6 +127,17 @@ static void call_begin(struct pawl_node_call *call, struct core_request *request
 	driver_step(node_driver(call->node->node), &event, call->asked);
 }
 
+/* What is needed of the request after the step. An error: the call is gone. */
+static int call_keep(struct pawl_node_call *call, const struct core_request *request) {
+	call->lock_id = request->lock_id;
+	if (arena_copy(&call->bytes, request->key, &call->key) != 0) {
+		map_remove(&call->node->calls, &call->by_id);
+		call_free(call);
+		return PAWL_ENOMEM;
+	}
+	return 0;
+}
+
 int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pawl_node_done_fn *done, void *arg,
 	struct pawl_node_call **out_call) {
 	struct core_request core;
@@ -142,18 +153,47 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 	}
 	call->done = done;
 	call->arg = arg;
-	if (core.op == CORE_ACQUIRE && arena_copy(&call->bytes, core.key, &call->key) != 0) {
-		map_remove(&node->calls, &call->by_id);
-		call_free(call);
-		return PAWL_ENOMEM;
+	call->gives_back = core.op == CORE_ACQUIRE;
+	error = call->gives_back ? call_keep(call, &core) : 0;
+	if (error) {
+		return error;
 	}
-	call->lock_id = core.lock_id;
 	call_begin(call, &core);
 	call->result.method = request->method;
 	if (out_call) {
 		*out_call = call;
 	}
 	return 0;
+}
+
+/* ---- locks that end with the process ---- */
+
+int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key, const struct pawl_id *lock_id, uint32_t grace_ms,
+	pawl_node_done_fn *ended, void *arg, struct pawl_node_call **out_call) {
+	struct pawl_node_call *call;
+	if (!node || !node->started || node->doomed || !lock_id || !key.data || key.size == 0 || key.size > KEY_MAX) {
+		return PAWL_EINVAL;
+	}
+	struct core_request request = { .op = CORE_BOND, .key = ask_slice(key), .wait = (span_ns)grace_ms * SPAN_MS,
+		.identity = slice_str(node->identity), .admin = true };
+	memcpy(request.lock_id.b, lock_id->bytes, sizeof request.lock_id.b);
+	int error = call_new(node, &call);
+	error = error ? error : call_keep(call, &request);
+	if (error) {
+		return error;
+	}
+	call->done = ended;
+	call->arg = arg;
+	call_begin(call, &request);
+	if (out_call) {
+		*out_call = call;
+	}
+	return 0;
+}
+
+int64_t pawl_node_bond_left_ms(const struct pawl_node_call *bond) {
+	struct instant end = core_bond_end(node_driver(bond->node->node)->core, bond->key, bond->lock_id);
+	return end.boot == INT64_MAX ? INT64_MAX : instant_left_short(time_source_now(), end) / SPAN_MS;
 }
 
 /* ---- the answer ---- */
@@ -297,7 +337,7 @@ void pawl_node_cancel(struct pawl_node_call *take_call) {
 		map_remove(&node->calls, &take_call->by_id);
 		driver_step_now(node_driver(node->node), &gone);
 	}
-	if (take_call->key.size > 0 && (known || !take_call->result.error)) {
+	if (take_call->gives_back && (known || !take_call->result.error)) {
 		cancel_release(node, take_call->key, take_call->lock_id);
 	}
 	call_free(take_call);

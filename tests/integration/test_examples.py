@@ -192,6 +192,22 @@ class Embedded(unittest.TestCase):
         self.assertEqual(program.end(signal.SIGTERM), 0)
         self.assertIn("stopped", program.lines)
 
+    def test_what_it_holds_is_free_soon_after_it_died(self):
+        program, address = self.start()
+        program.await_line("outside")
+        self.change("cluster_add_replica", name="x", address=address)
+        program.await_line("following")
+        program.say("take")
+        program.await_line("taken")
+        program.await_line("held by x")
+        with self.cluster.client("a") as client:
+            program.kill()
+            died = time.monotonic()
+            client.call("acquire", key="key", lease_ms=5000, wait_ms=20000)
+            waited = time.monotonic() - died
+        self.assertGreater(waited, 0.3)  # it might have come back
+        self.assertLess(waited, 3)       # its lease is half a minute
+
 
 if __name__ == "__main__":
     BLOCKING, EVENTED, EMBEDDED = [os.path.abspath(path) for path in sys.argv[2:5]]

@@ -86,6 +86,49 @@ static void a_replica_comes_back_by_itself_and_a_removed_one_does_not(void **sta
 	embed_rig_close(&r);
 }
 
+static bool a_shows_nothing(void *ctx) {
+	struct pawl_entry entry;
+	return !pawl_node_get(((struct embed_rig *)ctx)->nodes[A].node, key, &entry);
+}
+
+/* Long before its lease of half a minute is over, for which the test would not wait. */
+static void a_lock_that_shall_end_with_its_node_does(void **state) {
+	struct embed_rig r;
+	struct embed_rig_answer ended = { .calls = 0 };
+	struct pawl_node_call *bond;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	add_d(&r);
+	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(lock.error, 0);
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 100, embed_rig_done, &ended, &bond), 0);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
+		.deadline_kept = true }).error, 0);
+	assert_true(pawl_node_bond_left_ms(bond) == INT64_MAX);
+	assert_int_equal(ended.calls, 0);
+	pawl_node_free(r.nodes[D].node);
+	r.nodes[D].node = NULL;
+	assert_int_equal(ended.error, PAWL_ECANCELED);
+	assert_true(net_fixture_until(&r.f, a_shows_nothing, &r));
+	assert_int_equal(embed_rig_ask(&r, B, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	embed_rig_close(&r);
+}
+
+static void a_release_ends_what_would_have_ended_the_lock(void **state) {
+	struct embed_rig r;
+	struct embed_rig_answer ended = { .calls = 0 };
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	struct embed_rig_answer lock = embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[A].node, key, &lock.lock_id, 100, embed_rig_done, &ended, NULL), 0);
+	assert_true(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_RELEASE, .key = key, .lock_id = lock.lock_id }).released);
+	assert_true(net_fixture_until(&r.f, embed_rig_answered, &ended));
+	assert_int_equal(ended.error, 0);
+	embed_rig_close(&r);
+}
+
 static void a_change_that_cannot_be_is_refused_with_its_reason(void **state) {
 	struct embed_rig r;
 	(void)state;
@@ -103,6 +146,8 @@ int main(void) {
 		cmocka_unit_test(a_replica_shows_what_is_taken_elsewhere_and_coordinates_itself),
 		cmocka_unit_test(a_promoted_replica_votes_and_nothing_is_lost),
 		cmocka_unit_test(a_replica_comes_back_by_itself_and_a_removed_one_does_not),
+		cmocka_unit_test(a_lock_that_shall_end_with_its_node_does),
+		cmocka_unit_test(a_release_ends_what_would_have_ended_the_lock),
 		cmocka_unit_test(a_change_that_cannot_be_is_refused_with_its_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
