@@ -51,9 +51,7 @@ void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 	}
 }
 
-void attempt_give_up(struct core *core, struct op *op) {
-	attempt_withdraw(core, op, true);
-}
+void attempt_give_up(struct core *core, struct op *op) { attempt_withdraw(core, op, true); }
 
 static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
 	if (op->record == NULL || r->error != PAWL_EHELD) {
@@ -123,8 +121,7 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 
 /* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
 void attempt_start(struct core *core, struct op *op) {
-	bool again = op->until.boot != 0;
-	op->until = again ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
+	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	op->home = attempt_home(core, op->key);
 	if (!list_linked(&op->waiting)) {
 		list_append(&core->waiting, &op->waiting);

@@ -9,7 +9,6 @@
 #include "state.h"
 
 #define WHY_BYTES 400
-#define ADOPT_WAIT (10 * SPAN_S)
 
 /* ---- answering ---- */
 
@@ -51,7 +50,7 @@ static void answer(struct core *core, uint64_t id, uint64_t client, int error, c
 	}
 }
 
-static void done(struct core *core, int error, const char *why, struct slice who) {
+void change_finish(struct core *core, int error, const char *why, struct slice who) {
 	struct change *g = &core->change;
 	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH ? COUNT_change_lost : COUNT_change_refused]++;
 	if (g->has_caller) {
@@ -77,7 +76,7 @@ static void done(struct core *core, int error, const char *why, struct slice who
 	slots_guest_lost(core, 0);
 }
 
-static void step(struct core *core, enum change_state state, const char *text) {
+void change_step(struct core *core, enum change_state state, const char *text) {
 	core->change.state = state;
 	core->change.since = core->change.progress = core->now;
 	out_note(core, NOTE_CHANGE, core->self, core->change.value.epoch, text, slice_of(NULL, 0));
@@ -106,265 +105,6 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 	}
 }
 
-/* ---- what is wanted, and whether it may be ---- */
-
-static void look(void *ctx, const char *name, struct plan_node *out) {
-	const struct core *core = ctx;
-	int at = slots_find_name(core, name);
-	*out = (struct plan_node){ .known = false };
-	if (at >= 0) {
-		const struct peer *p = &core->peers[at];
-		out->known = p->up || at == (int)core->self;
-		out->id = p->link_id;
-		memcpy(out->address, p->node.address, sizeof out->address);
-	}
-}
-
-static bool reached(const struct core *core, const struct config_node *n) {
-	return slots_find_id(core, n->id) >= 0;
-}
-
-/* None is proposed before the last one is complete, but one that replaces those that are missing. */
-static bool leaves_missing(const struct core *core, const struct config *c) {
-	for (uint32_t i = 0; i < core->masters; i++) {
-		int at = peer_votes(core, i) ? -1 : config_find_id(c, core->config.nodes[i].id);
-		if (at >= 0 && c->nodes[at].master) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool reaches_quorum(const struct core *core, const struct config *c) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < config_masters(c); i++) {
-		n += reached(core, &c->nodes[i]);
-	}
-	return n >= config_quorum(c);
-}
-
-static void go_on(struct core *core);
-
-/* Nodes that have to be heard of first: dialled as guests. False: no room. */
-static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
-	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
-	struct slice at = w->address;
-	for (uint32_t i = 0; i < w->node_count; i++) {
-		at = slice_equal(w->nodes[i].name, who) ? w->nodes[i].address : at;
-	}
-	memcpy(name, who.data, who.size);
-	memcpy(address, at.data, at.size);
-	int slot = slots_guest(core, name, address);
-	if (slot >= 0) {
-		struct peer *p = &core->peers[slot];
-		core->peers_changed = core->peers_changed || !p->wanted;
-		p->wanted = true;
-		if (p->standing == PEER_GUEST && address[0] && strcmp(p->node.address, address) != 0) {
-			memcpy(p->node.address, address, sizeof address);
-			core->peers_changed = true;
-		}
-	}
-	return slot >= 0;
-}
-
-static void unknown(struct core *core, const struct plan *p) {
-	struct change *g = &core->change;
-	if (g->state != CHANGE_IDENTIFY) {
-		g->until = instant_add(core->now, 3 * core->config.request_timeout);
-		step(core, CHANGE_IDENTIFY, "identify");
-	}
-	if (!ask_who(core, &g->wanted, p->who)) {
-		done(core, PAWL_EFULL, "there is no room for another link", p->who);
-	} else if (instant_expired(core->now, g->until)) {
-		done(core, PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?", p->who);
-	}
-}
-
-static void prepare(struct core *core);
-
-/* Everything that can be said against it is said before anybody is asked. */
-static void check(struct core *core) {
-	struct change *g = &core->change;
-	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
-	struct plan p = plan_change(&view, &g->wanted, &g->target);
-	if (p.ask) {
-		unknown(core, &p);
-	} else if (p.error != PAWL_OK) {
-		done(core, p.error, p.why, p.who);
-	} else if (p.nothing) {
-		COUNT(core, change_nothing);
-		done(core, PAWL_OK, NULL, p.who);
-	} else if (!core->complete && leaves_missing(core, &g->target)) {
-		done(core, PAWL_EUNSETTLED, "the change before this one is not complete: wait for the missing masters, or replace them", slice_of(NULL, 0));
-	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
-		done(core, PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)", slice_of(NULL, 0));
-	} else {
-		g->value = g->target;
-		prepare(core);
-	}
-}
-
-/* ---- copying beforehand ---- */
-
-static void ask_ahead(struct core *core) {
-	struct change *g = &core->change;
-	uint8_t bytes[CONFIG_BYTES_MAX];
-	struct message m = { .kind = MESSAGE_PREMERGE, .round = g->round };
-	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
-	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
-		int slot = slots_find_id(core, g->value.nodes[i].id);
-		if (slot >= 0) {
-			g->ahead[slot].asked = true;
-			out_send(core, (uint32_t)slot, &m);
-		}
-	}
-	g->at = instant_add(core->now, core->config.request_timeout);
-}
-
-static void propose(struct core *core);
-
-static void prepare(struct core *core) {
-	struct change *g = &core->change;
-	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
-	if (config_same_masters(&g->value, &core->config)) {
-		propose(core); /* whoever votes goes on voting */
-		return;
-	}
-	step(core, CHANGE_PREPARE, "prepare");
-	ask_ahead(core);
-}
-
-static void ahead_judge(struct core *core) {
-	struct change *g = &core->change;
-	bool all = true;
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		bool here = i == core->self || core->peers[i].up;
-		all = all && (!g->ahead[i].asked || g->ahead[i].ready || !here);
-	}
-	if (all) {
-		propose(core);
-	}
-}
-
-void change_ahead(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->change;
-	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
-		return;
-	}
-	if (m->number != g->ahead[from].number) {
-		g->progress = core->now;
-	}
-	g->ahead[from].number = m->number;
-	g->ahead[from].ready = m->status == STATUS_OK;
-	ahead_judge(core);
-}
-
-/* ---- the decree: proposing ---- */
-
-static void ask_masters(struct core *core, enum message_kind kind) {
-	struct change *g = &core->change;
-	uint8_t bytes[CONFIG_BYTES_MAX];
-	struct message m = { .kind = kind, .round = ++g->round, .ballot = g->ballot };
-	if (kind == MESSAGE_DECREE_ACCEPT) {
-		m.blob = slice_of(bytes, config_encode(&g->value, bytes));
-	}
-	g->answered = g->agreed = 0;
-	g->at = instant_add(core->now, core->config.request_timeout);
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (peer_reachable(core, i)) {
-			out_send(core, i, &m);
-		} else {
-			g->answered |= 1u << i;
-		}
-	}
-}
-
-static void promise_round(struct core *core) {
-	struct change *g = &core->change;
-	g->ballot = (struct ballot){ g->highest.clock + 1, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
-	g->highest = g->ballot;
-	g->best = (struct ballot){ 0, 0, 0 };
-	g->state = CHANGE_PROMISE;
-	ask_masters(core, MESSAGE_DECREE_PREPARE);
-}
-
-static void propose(struct core *core) {
-	struct change *g = &core->change;
-	step(core, CHANGE_PROMISE, "decree");
-	g->until = instant_add(core->now, 4 * core->config.promise_timeout);
-	g->highest = core->durable.decree_promised;
-	promise_round(core);
-}
-
-/* Rivals pause at random, doubling. */
-static void pause_round(struct core *core) {
-	struct change *g = &core->change;
-	span_ns most = 2 * peers_pause_most(core, ++g->pauses) + core->config.request_timeout / 8;
-	COUNT(core, decree_rival);
-	if (instant_expired(core->now, g->until)) {
-		done(core, PAWL_ENOQUORUM, "too few masters of the present configuration answered: it may still take effect, look at 'pawl cluster show'", slice_of(NULL, 0));
-		return;
-	}
-	g->state = CHANGE_PAUSE;
-	g->at = instant_add(core->now, prng_between(&core->prng, 0, most));
-}
-
-static void chosen(struct core *core) {
-	struct change *g = &core->change;
-	COUNT(core, decree_chosen);
-	step(core, CHANGE_ADOPT, "chosen");
-	g->until = instant_add(core->now, ADOPT_WAIT);
-	struct config c = g->value;
-	epoch_tell(core, &c); /* whoever knows that it is chosen tells everybody */
-	epoch_adopt(core, &c);
-}
-
-static void decree_judge(struct core *core) {
-	struct change *g = &core->change;
-	uint32_t agreed = (uint32_t)__builtin_popcount(g->agreed), answered = (uint32_t)__builtin_popcount(g->answered);
-	if (agreed >= core->quorum) {
-		if (g->state == CHANGE_ACCEPT) {
-			chosen(core);
-			return;
-		}
-		/* the accepted value with the highest ballot is adopted, whoever proposed it */
-		g->state = CHANGE_ACCEPT;
-		ask_masters(core, MESSAGE_DECREE_ACCEPT);
-	} else if (core->masters - (answered - agreed) < core->quorum) {
-		pause_round(core);
-	}
-}
-
-static void take_value(struct core *core, const struct message *m) {
-	struct change *g = &core->change;
-	struct config c;
-	if (m->blob.size == 0 || ballot_compare(m->prepared, g->best) <= 0 || config_decode(m->blob, &c) != 0) {
-		return;
-	}
-	g->best = m->prepared;
-	g->foreign = config_hash(&c) != config_hash(&g->target);
-	g->value = c;
-	COUNT(core, decree_value_adopted);
-}
-
-void change_decree(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->change;
-	bool fits = (m->kind == MESSAGE_DECREE_PROMISE && g->state == CHANGE_PROMISE) || (m->kind == MESSAGE_DECREE_ACCEPTED && g->state == CHANGE_ACCEPT);
-	if (!fits || m->round != g->round || from >= core->masters || (g->answered >> from & 1)) {
-		return;
-	}
-	g->answered |= 1u << from;
-	if (m->status == STATUS_OK && ballot_compare(m->ballot, g->ballot) == 0) {
-		g->agreed |= 1u << from;
-		if (m->kind == MESSAGE_DECREE_PROMISE) {
-			take_value(core, m);
-		}
-	} else if (ballot_compare(m->ballot, g->highest) > 0) {
-		g->highest = m->ballot;
-	}
-	decree_judge(core);
-}
-
 /* ---- it is adopted ---- */
 
 static void adopted_judge(struct core *core, bool over) {
@@ -379,7 +119,7 @@ static void adopted_judge(struct core *core, bool over) {
 	bool settled = epoch_voters(core) >= core->quorum;
 	if (core->config.epoch >= g->value.epoch && ((settled && all) || over)) {
 		const char *warning = settled ? NULL : "it was decided, but too few of its masters vote yet: look at 'pawl cluster show'";
-		done(core, PAWL_OK, core->complete || !settled ? warning : "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
+		change_finish(core, PAWL_OK, core->complete || !settled ? warning : "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
 	}
 }
 
@@ -390,18 +130,18 @@ void change_adopted(struct core *core) {
 		return;
 	}
 	if (g->forcing) {
-		done(core, PAWL_OK, "nothing is granted before the longest lease is over: see 'pawl status'", slice_of(NULL, 0));
+		change_finish(core, PAWL_OK, "nothing is granted before the longest lease is over: see 'pawl status'", slice_of(NULL, 0));
 		return;
 	}
 	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
 	if (mine) {
-		step(core, CHANGE_ADOPT, "adopted");
+		change_step(core, CHANGE_ADOPT, "adopted");
 		g->until = instant_add(core->now, ADOPT_WAIT); /* who votes is counted next: change_peer_changed */
 	} else if (g->finishing) {
 		COUNT(core, decree_finished_for_other);
-		done(core, PAWL_OK, NULL, slice_of(NULL, 0));
+		change_finish(core, PAWL_OK, NULL, slice_of(NULL, 0));
 	} else {
-		done(core, PAWL_EMISMATCH, "another change was chosen first: look at 'pawl cluster show', and repeat this one if it is still wanted", slice_of(NULL, 0));
+		change_finish(core, PAWL_EMISMATCH, "another change was chosen first: look at 'pawl cluster show', and repeat this one if it is still wanted", slice_of(NULL, 0));
 	}
 }
 
@@ -409,13 +149,13 @@ void change_peer_changed(struct core *core) {
 	if (core->change.state == CHANGE_ADOPT) {
 		adopted_judge(core, false);
 	} else if (core->change.state == CHANGE_PREPARE) {
-		ahead_judge(core);
+		change_ahead_judge(core);
 	}
 }
 
 void change_peer_up(struct core *core) {
 	if (core->change.state == CHANGE_IDENTIFY) {
-		check(core);
+		change_check(core);
 	}
 }
 
@@ -426,23 +166,23 @@ static void go_on(struct core *core) {
 	bool due = instant_expired(core->now, g->at);
 	switch (g->state) {
 	case CHANGE_IDLE: break;
-	case CHANGE_IDENTIFY: check(core); break;
+	case CHANGE_IDENTIFY: change_check(core); break;
 	case CHANGE_PREPARE:
 		if (instant_elapsed_short(core->now, g->progress) > 10 * core->config.request_timeout) {
-			done(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+			change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
 		} else if (due) {
-			ask_ahead(core);
-			ahead_judge(core);
+			change_ask_ahead(core);
+			change_ahead_judge(core);
 		}
 		break;
 	case CHANGE_PROMISE: case CHANGE_ACCEPT:
 		if (due) {
-			pause_round(core);
+			propose_pause(core);
 		}
 		break;
 	case CHANGE_PAUSE:
 		if (due) {
-			promise_round(core);
+			propose_again(core);
 		}
 		break;
 	case CHANGE_ADOPT: adopted_judge(core, instant_expired(core->now, g->until)); break;
@@ -458,7 +198,7 @@ static void finish_for_other(struct core *core) {
 	}
 	g->finishing = true;
 	g->target = g->value = core->durable.decree_config;
-	propose(core);
+	propose_start(core);
 }
 
 void change_accepted(struct core *core) {
@@ -613,10 +353,10 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	if (w->kind == CHANGE_FORCE) { /* answered when it is on disk */
 		g->forcing = true;
 		g->value = core->durable.config;
-		step(core, CHANGE_ADOPT, "force");
+		change_step(core, CHANGE_ADOPT, "force");
 		g->until = INSTANT_FOREVER;
 	} else {
-		check(core);
+		change_check(core);
 	}
 }
 
@@ -628,6 +368,6 @@ void change_client_gone(struct core *core, uint64_t client) {
 	}
 }
 
-void change_done(struct core *core) {
+void change_free(struct core *core) {
 	alloc_free(&core->alloc, core->change.text, core->change.text_size);
 }

@@ -74,7 +74,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->config_hash = born ? config_hash(config) : 0;
 	core->complete = born && core->durable.complete;
 	core->state = first_state(core);
-	return slots_init(core) ? 0 : PAWL_ENOMEM;
+	return slots_init(core);
 }
 
 int core_new(const struct core_options *o, struct core **out) {
@@ -117,7 +117,8 @@ void core_free(struct core *core) {
 	digest_done(core, &core->tables[0]);
 	digest_done(core, &core->tables[1]);
 	drain_done(core);
-	change_done(core);
+	change_free(core);
+	slots_done(core);
 	log_done(core);
 	belief_done(core);
 	bond_master_done(core);

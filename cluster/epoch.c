@@ -189,10 +189,7 @@ void epoch_take(struct core *core) {
 	follow_leave(core);
 	out_drop_epoch(core);
 	set_masters(core);
-	if (!slots_rebuild(core)) {
-		COUNT(core, no_memory);
-		CHECK(core->peer_count > 0);
-	}
+	slots_rebuild(core);
 	const char *as = enter_role(core, voted);
 	if (core->state == CORE_FOLLOWING) {
 		follow_start(core);

@@ -343,8 +343,9 @@ void premerge_ended(struct core *core, uint32_t from, const struct message *m);
 void premerge_tell(struct core *core);
 
 /* ---- slots.c: the table of peers ---- */
-bool slots_init(struct core *core);
-bool slots_rebuild(struct core *core);
+int slots_init(struct core *core); /* 0 or PAWL_ENOMEM */
+void slots_done(struct core *core);
+void slots_rebuild(struct core *core);
 int slots_guest(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
 void slots_guest_lost(struct core *core, uint32_t peer);
 void slots_beat(struct core *core);
@@ -376,6 +377,15 @@ void decree_prepare(struct core *core, uint32_t from, const struct message *m);
 void decree_accept(struct core *core, uint32_t from, const struct message *m);
 void decree_persisted(struct core *core);
 void change_begin(struct core *core, const struct core_request *r, bool has_caller);
+void change_check(struct core *core);
+void change_prepare(struct core *core);
+void change_ask_ahead(struct core *core);
+void change_ahead_judge(struct core *core);
+void change_step(struct core *core, enum change_state state, const char *text);
+void change_finish(struct core *core, int error, const char *why, struct slice who); /* answers, and ends it */
+void propose_start(struct core *core);
+void propose_again(struct core *core); /* with a higher ballot */
+void propose_pause(struct core *core);
 void change_ahead(struct core *core, uint32_t from, const struct message *m);
 void change_decree(struct core *core, uint32_t from, const struct message *m);
 void change_accepted(struct core *core);
@@ -384,7 +394,7 @@ void change_peer_changed(struct core *core);
 void change_peer_up(struct core *core);
 void change_client_gone(struct core *core, uint64_t client);
 void change_beat(struct core *core);
-void change_done(struct core *core); /* at the end of the node */
+void change_free(struct core *core); /* at the end of the node */
 const char *change_step_name(const struct core *core);
 void change_progress(const struct core *core, uint64_t *done, uint64_t *total); /* of records copied beforehand; 0, 0: nothing is */
 bool force_done(const struct core *core);

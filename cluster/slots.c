@@ -8,6 +8,11 @@ struct layout { /* of the table that is to be */
 	uint32_t count;
 };
 
+struct slots_room { /* taken at the start: an epoch must not fail for want of memory */
+	struct layout layout;
+	struct peer old[NODES_MAX];
+};
+
 static bool add(struct layout *l, const struct config_node *node, enum standing standing) {
 	for (uint32_t i = 0; i < l->count; i++) {
 		if (strcmp(l->nodes[i].name, node->name) == 0) {
@@ -127,57 +132,61 @@ static uint32_t find_self(const struct core *core, const struct layout *l) {
 	return 0;
 }
 
-/* Builds the table anew from the configuration. False: no memory, and nothing has changed. */
-bool slots_rebuild(struct core *core) {
-	struct layout *l = alloc_new(&core->alloc, sizeof *l);
-	struct peer *old = alloc_new(&core->alloc, NODES_MAX * sizeof *old);
-	bool made = l && old;
-	if (made) {
-		int from[NODES_MAX];
-		lay_out(core, l);
-		for (uint32_t i = 0; i < core->peer_count; i++) {
-			move_peer(&old[i], &core->peers[i]);
+static void place_peers(struct core *core, const struct layout *l, struct peer *old, const int from[NODES_MAX]) {
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct peer *p = &core->peers[i];
+		if (from[i] >= 0) {
+			move_peer(p, &old[from[i]]);
+		} else {
+			init_peer(p);
 		}
-		for (uint32_t i = 0; i < l->count; i++) {
-			from[i] = l->nodes[i].name[0] ? find_name(core, l->nodes[i].name) : -1;
+		p->node = l->nodes[i];
+		p->standing = l->standing[i];
+		if (p->standing == PEER_GUEST && p->up) {
+			p->node.id = p->link_id;
 		}
-		for (uint32_t i = l->count; i < NODES_MAX; i++) {
-			from[i] = -1;
-		}
-		for (uint32_t i = 0; i < l->count; i++) {
-			if (from[i] >= 0) {
-				move_peer(&core->peers[i], &old[from[i]]);
-			} else {
-				init_peer(&core->peers[i]);
-			}
-			core->peers[i].node = l->nodes[i];
-			core->peers[i].standing = l->standing[i];
-			if (l->standing[i] == PEER_GUEST && core->peers[i].up) {
-				core->peers[i].node.id = core->peers[i].link_id;
-			}
-			settle_link(core, &core->peers[i]);
-		}
-		for (uint32_t i = l->count; i < core->peer_count; i++) {
-			init_peer(&core->peers[i]);
-		}
-		core->self = find_self(core, l);
-		core->peers[core->self].link_id = core->durable.node_id;
-		core->peer_count = l->count;
-		if (core->out) {
-			out_permute(core, from);
-		}
-		op_permute(core, from);
-		core->peers_changed = true;
+		settle_link(core, p);
 	}
-	alloc_free(&core->alloc, old, NODES_MAX * sizeof *old);
-	alloc_free(&core->alloc, l, sizeof *l);
-	return made;
+	for (uint32_t i = l->count; i < core->peer_count; i++) {
+		init_peer(&core->peers[i]);
+	}
 }
 
-bool slots_init(struct core *core) {
-	bool made = slots_rebuild(core);
+/* Builds the table anew from the configuration. */
+void slots_rebuild(struct core *core) {
+	struct layout *l = &core->slots_room->layout;
+	struct peer *old = core->slots_room->old;
+	int from[NODES_MAX];
+	lay_out(core, l);
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		from[i] = i < l->count && l->nodes[i].name[0] ? find_name(core, l->nodes[i].name) : -1;
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		move_peer(&old[i], &core->peers[i]);
+	}
+	place_peers(core, l, old, from);
+	core->self = find_self(core, l);
+	core->peers[core->self].link_id = core->durable.node_id;
+	core->peer_count = l->count;
+	if (core->out) {
+		out_permute(core, from);
+	}
+	op_permute(core, from);
+	core->peers_changed = true;
+}
+
+int slots_init(struct core *core) {
+	core->slots_room = alloc_new(&core->alloc, sizeof *core->slots_room);
+	if (core->slots_room == NULL) {
+		return PAWL_ENOMEM;
+	}
+	slots_rebuild(core);
 	core->peers_changed = false;
-	return made;
+	return PAWL_OK;
+}
+
+void slots_done(struct core *core) {
+	alloc_free(&core->alloc, core->slots_room, sizeof *core->slots_room);
 }
 
 /* ---- guests ---- */

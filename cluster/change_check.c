@@ -1,0 +1,148 @@
+/* change_check.c: what a change that was asked for means, and everything that can be said against it, before anybody is asked. */
+#include "plan.h"
+#include "state.h"
+
+static void look(void *ctx, const char *name, struct plan_node *out) {
+	const struct core *core = ctx;
+	int at = slots_find_name(core, name);
+	*out = (struct plan_node){ .known = false };
+	if (at >= 0) {
+		const struct peer *p = &core->peers[at];
+		out->known = p->up || at == (int)core->self;
+		out->id = p->link_id;
+		memcpy(out->address, p->node.address, sizeof out->address);
+	}
+}
+
+static bool reached(const struct core *core, const struct config_node *n) {
+	return slots_find_id(core, n->id) >= 0;
+}
+
+/* None is proposed before the last one is complete, but one that replaces those that are missing. */
+static bool leaves_missing(const struct core *core, const struct config *c) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		int at = peer_votes(core, i) ? -1 : config_find_id(c, core->config.nodes[i].id);
+		if (at >= 0 && c->nodes[at].master) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool reaches_quorum(const struct core *core, const struct config *c) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		n += reached(core, &c->nodes[i]);
+	}
+	return n >= config_quorum(c);
+}
+
+/* Nodes that have to be heard of first: dialled as guests. False: no room. */
+static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
+	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
+	struct slice at = w->address;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		at = slice_equal(w->nodes[i].name, who) ? w->nodes[i].address : at;
+	}
+	memcpy(name, who.data, who.size);
+	memcpy(address, at.data, at.size);
+	int slot = slots_guest(core, name, address);
+	if (slot >= 0) {
+		struct peer *p = &core->peers[slot];
+		core->peers_changed = core->peers_changed || !p->wanted;
+		p->wanted = true;
+		if (p->standing == PEER_GUEST && address[0] && strcmp(p->node.address, address) != 0) {
+			memcpy(p->node.address, address, sizeof address);
+			core->peers_changed = true;
+		}
+	}
+	return slot >= 0;
+}
+
+static void unknown(struct core *core, const struct plan *p) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_IDENTIFY) {
+		g->until = instant_add(core->now, 3 * core->config.request_timeout);
+		change_step(core, CHANGE_IDENTIFY, "identify");
+	}
+	if (!ask_who(core, &g->wanted, p->who)) {
+		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
+	} else if (instant_expired(core->now, g->until)) {
+		change_finish(core, PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?", p->who);
+	}
+}
+
+/* Everything that can be said against it is said before anybody is asked. */
+void change_check(struct core *core) {
+	struct change *g = &core->change;
+	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
+	struct plan p = plan_change(&view, &g->wanted, &g->target);
+	if (p.ask) {
+		unknown(core, &p);
+	} else if (p.error != PAWL_OK) {
+		change_finish(core, p.error, p.why, p.who);
+	} else if (p.nothing) {
+		COUNT(core, change_nothing);
+		change_finish(core, PAWL_OK, NULL, p.who);
+	} else if (!core->complete && leaves_missing(core, &g->target)) {
+		change_finish(core, PAWL_EUNSETTLED, "the change before this one is not complete: wait for the missing masters, or replace them", slice_of(NULL, 0));
+	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
+		change_finish(core, PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)", slice_of(NULL, 0));
+	} else {
+		g->value = g->target;
+		change_prepare(core);
+	}
+}
+
+/* ---- the masters of the next epoch copy what the present ones know ---- */
+
+void change_ask_ahead(struct core *core) {
+	struct change *g = &core->change;
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message m = { .kind = MESSAGE_PREMERGE, .round = g->round };
+	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
+	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
+		int slot = slots_find_id(core, g->value.nodes[i].id);
+		if (slot >= 0) {
+			g->ahead[slot].asked = true;
+			out_send(core, (uint32_t)slot, &m);
+		}
+	}
+	g->at = instant_add(core->now, core->config.request_timeout);
+}
+
+void change_prepare(struct core *core) {
+	struct change *g = &core->change;
+	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
+	if (config_same_masters(&g->value, &core->config)) {
+		propose_start(core); /* whoever votes goes on voting */
+		return;
+	}
+	change_step(core, CHANGE_PREPARE, "prepare");
+	change_ask_ahead(core);
+}
+
+void change_ahead_judge(struct core *core) {
+	struct change *g = &core->change;
+	bool all = true;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		bool here = i == core->self || core->peers[i].up;
+		all = all && (!g->ahead[i].asked || g->ahead[i].ready || !here);
+	}
+	if (all) {
+		propose_start(core);
+	}
+}
+
+void change_ahead(struct core *core, uint32_t from, const struct message *m) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
+		return;
+	}
+	if (m->number != g->ahead[from].number) {
+		g->progress = core->now;
+	}
+	g->ahead[from].number = m->number;
+	g->ahead[from].ready = m->status == STATUS_OK;
+	change_ahead_judge(core);
+}

@@ -1,0 +1,144 @@
+/* gather_ask.c: whom to ask for what they know, again and again until it is enough, and what arrives (sections 4 and 6). */
+#include "gather.h"
+
+static bool wanted_now(const struct core *core, const struct source *s) {
+	const struct gather *g = &core->gather;
+	int slot = slots_find_id(core, s->id);
+	if (slot < 0 || slot == (int)core->self) {
+		return false;
+	}
+	const struct peer *p = &core->peers[slot];
+	switch (g->kind) {
+	case GATHER_AHEAD: return s->before && p->voting;
+	case GATHER_HANDOVER: return p->same && (s->before || (p->voting && instant_expired(core->now, core->rejoin_at)));
+	case GATHER_REJOIN: return p->voting && instant_expired(core->now, core->rejoin_at);
+	case GATHER_NONE: break;
+	}
+	return false;
+}
+
+/* Asked under an epoch that is not the one it was for, or in vain: it may be asked again. */
+static void renew(struct core *core) {
+	struct gather *g = &core->gather;
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct source *s = &g->sources[i];
+		int slot = slots_find_id(core, s->id);
+		bool self = slot == (int)core->self;
+		bool waits = s->walked && g->kind == GATHER_AHEAD; /* nothing may change for long */
+		bool silent = instant_elapsed_short(core->now, s->progress) > core->config.request_timeout;
+		bool adopted = slot >= 0 && !self && core->peers[slot].same && g->kind == GATHER_HANDOVER;
+		if (s->asked && !s->done && !self && !waits && silent && (!s->walked || adopted)) {
+			COUNT(core, premerge_broken);
+			gather_tell_stop(core, s);
+			gather_break_off(core, s);
+		}
+		/* voting by now, and asked too early to count for rejoining: once more */
+		if (s->done && s->after && !s->votes && !gather_counts_before(core, s) && wanted_now(core, s) && core->peers[slot].voting) {
+			gather_break_off(core, s);
+		}
+	}
+}
+
+static uint32_t needed(const struct core *core) {
+	const struct gather *g = &core->gather;
+	return g->kind == GATHER_REJOIN ? config_sources(g->after) : config_sources(g->before);
+}
+
+static uint32_t asked(const struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->gather.count; i++) {
+		const struct source *s = &core->gather.sources[i];
+		bool hopeful = s->asked && !(s->done && s->forgot && !gather_forgotten_long_enough(core, s) && !s->votes);
+		n += hopeful && (core->gather.kind == GATHER_REJOIN || s->before);
+	}
+	return n;
+}
+
+static void ask_more(struct core *core) {
+	struct gather *g = &core->gather;
+	struct source *self = gather_own(core);
+	if (self && !self->asked && (g->kind == GATHER_HANDOVER || core_votes(core))) {
+		gather_ask_own(core, self);
+	}
+	bool all = g->kind == GATHER_HANDOVER && instant_elapsed_short(core->now, core->adopted_at) > core->config.request_timeout;
+	for (uint32_t i = 0; i < g->count && (all || asked(core) < needed(core)); i++) {
+		struct source *s = &g->sources[i];
+		if (!s->asked && wanted_now(core, s)) {
+			gather_ask(core, s, (uint32_t)slots_find_id(core, s->id));
+		}
+	}
+}
+
+void gather_beat(struct core *core) {
+	struct gather *g = &core->gather;
+	if (g->kind == GATHER_NONE) {
+		return;
+	}
+	if (g->kind == GATHER_AHEAD && instant_expired(core->now, g->keep_until)) {
+		gather_stop(core);
+		return;
+	}
+	if (g->worn) {
+		gather_again(core);
+	}
+	if (gather_beside(core) && !g->taken) {
+		follow_yield(core);
+		g->taken = !core->finish.active && table_beside_take(core);
+		if (!g->taken) {
+			return; /* what was there before is still being emptied, or finished */
+		}
+	}
+	renew(core);
+	ask_more(core);
+	gather_judge(core);
+	premerge_tell(core);
+}
+
+/* ---- what arrives ---- */
+
+static struct source *of(struct core *core, uint32_t from, const struct message *m) {
+	struct source *s = core->gather.kind == GATHER_NONE ? NULL : gather_source(&core->gather, core->peers[from].link_id);
+	return s && s->asked && !s->done && s->round == m->round ? s : NULL;
+}
+
+static void ended(struct core *core, uint32_t from, struct source *s, const struct message *m) {
+	if (m->status != STATUS_OK) {
+		gather_break_off(core, s);
+		return;
+	}
+	s->walked = s->done = true;
+	s->clock_end = m->clock;
+	s->forgot = (m->flags & FLAG_FORGOT) != 0;
+	s->never = (m->flags & FLAG_NEVER) != 0;
+	s->told_at = core->now;
+	s->votes = core->peers[from].voting && core->gather.kind != GATHER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
+	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->gather.kind == GATHER_HANDOVER) {
+		s->before = false; /* it cannot stand for the epoch before */
+	}
+	gather_judge(core);
+}
+
+void gather_message(struct core *core, uint32_t from, const struct message *m) {
+	struct source *s = of(core, from, m);
+	if (s == NULL) {
+		return;
+	}
+	s->progress = core->now;
+	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
+		core->gather.merged++;
+		if (!merge_record(core, gather_into(core), s->bit, m)) {
+			gather_tell_stop(core, s);
+			gather_break_off(core, s); /* not whole: it will be asked again */
+		}
+	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
+		merge_released(core, gather_into(core), m);
+	} else if (m->kind == MESSAGE_SNAPSHOT_CHUNK) {
+		struct message go_on = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = m->round, .part = m->part, .parts = m->parts };
+		out_send(core, from, &go_on);
+	} else if (m->kind == MESSAGE_SNAPSHOT_READY) {
+		s->walked = true;
+		premerge_tell(core);
+	} else {
+		ended(core, from, s, m);
+	}
+}

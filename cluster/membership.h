@@ -1,0 +1,125 @@
+/* membership.h: what a node keeps for changes of the configuration, handovers and recovery (sections 4 and 6). Part of state.h. */
+#ifndef PAWL_CLUSTER_MEMBERSHIP_H
+#define PAWL_CLUSTER_MEMBERSHIP_H
+
+#include "core.h"
+
+struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
+	bool active;
+	bool walked;      /* the walk is over; what changes goes on being sent */
+	bool handover;    /* for the masters of `epoch`; else for a master that rejoins */
+	uint64_t epoch;
+	uint64_t round;
+	size_t bucket;
+	uint32_t ring_at;
+	uint32_t part;
+};
+
+enum standing {
+	PEER_MEMBER, /* of the configuration */
+	PEER_FORMER, /* a master of the epoch before, not in the configuration */
+	PEER_GUEST   /* neither */
+};
+
+struct decree_answer { /* to be sent once it is on disk (section 6) */
+	enum message_kind kind; /* 0: none */
+	uint64_t round, seq;
+	struct ballot ballot;
+};
+
+/* ---- what is gathered from others, to vote with it (sections 4 and 6) ---- */
+enum gather_kind {
+	GATHER_NONE,
+	GATHER_AHEAD,    /* before the decree: for the epoch that may follow, beside the table */
+	GATHER_HANDOVER, /* for the present epoch, beside the table: as a handover, or by rejoining, whichever is first */
+	GATHER_REJOIN    /* into the table: it has voted in this epoch before */
+};
+
+struct source {
+	struct id128 id;
+	uint8_t bit;   /* in the records' `sources` */
+	bool before;   /* a master of the epoch before the one that is gathered for */
+	bool after;    /* a master of that epoch */
+	bool asked, walked, done;
+	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
+	bool votes;    /* ... and it votes in the epoch, and was asked late enough for rejoining */
+	uint64_t round, epoch; /* epoch: the node's own when it asked */
+	uint64_t clock_end;
+	struct instant asked_at, progress, told_at;
+};
+#define SOURCES_MAX (2 * MASTERS_MAX)
+
+struct gather {
+	enum gather_kind kind;
+	uint64_t epoch, hash; /* of the configuration that it is for */
+	uint32_t before, after; /* masters of the epoch before, and of that epoch */
+	uint32_t count;
+	struct source sources[SOURCES_MAX];
+	uint64_t merged;      /* records, so far */
+	uint64_t rounds;
+	uint8_t bits;         /* handed out */
+	bool worn;            /* ... all of them */
+	bool taken;           /* the table beside is this one's */
+	bool own_walking;     /* the node's own table is being copied, in pieces */
+	size_t self_bucket;
+	bool marking;         /* `voted` is on its way to the disk */
+	uint64_t marked_seq;
+	/* GATHER_AHEAD: who asked for it */
+	struct id128 asker;
+	uint64_t asker_round;
+	bool told_ready;
+	struct instant keep_until; /* when it is given up unless somebody asks again */
+};
+
+/* Records of the live table whose `sources` are not 0 are finished when they are met, or by a sweep: see merge.c. */
+struct finishing {
+	bool active;
+	size_t bucket;
+	uint32_t done; /* bit set of the sources that count */
+	uint64_t clock_end[32];
+};
+
+/* ---- a change of the configuration that this node coordinates (section 6) ---- */
+enum change_state {
+	CHANGE_IDLE,
+	CHANGE_IDENTIFY, /* waits for a node's link, to know its identity */
+	CHANGE_PREPARE,  /* the masters of the next epoch copy what the present ones know */
+	CHANGE_PROMISE,  /* the decree: first phase */
+	CHANGE_ACCEPT,   /* the decree: second phase */
+	CHANGE_PAUSE,    /* a rival's ballot was higher */
+	CHANGE_ADOPT     /* chosen: waits until the new masters vote */
+};
+
+#define ADOPT_WAIT (10 * SPAN_S) /* how long the answer waits for masters that do not vote yet */
+
+struct ahead { /* how far a master of the next epoch is */
+	bool asked, ready;
+	uint64_t number;
+};
+
+struct change {
+	enum change_state state;
+	bool has_caller, foreign; /* foreign: another one's value had been accepted: it is finished instead */
+	bool forcing;
+	bool anyway, finishing;   /* finishing: nobody asked here; its proposer may have died */
+	uint64_t id, client;
+	struct core_change wanted; /* slices point into `text` */
+	struct core_change_node wanted_nodes[CONFIG_NODES_MAX];
+	uint8_t *text;
+	size_t text_size;
+	uint64_t round;
+	struct instant since, until, progress, at;
+	struct config target, value; /* what was asked for; what is being proposed */
+	struct ballot ballot, highest;
+	uint32_t pauses;
+	uint32_t answered, agreed; /* bit sets of slots of masters */
+	struct ballot best;        /* of an accepted value that was reported */
+	struct ahead ahead[NODES_MAX];
+};
+
+struct persisting { /* a state that the driver took to write */
+	uint64_t seq, ceiling, boot;
+	bool pledged, voted;
+};
+
+#endif
