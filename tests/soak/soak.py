@@ -19,6 +19,8 @@ import pawltest
 KEYS = 6
 WORKERS = 8
 HEALED_WITHIN = 30.0
+AGE_MAX_MS = 1000
+VIEWS = 10
 
 
 def arguments(text):
@@ -59,6 +61,11 @@ def all_well(some):
             return "%s does not answer" % node.name
         if status["state"] not in ("voting", "following"):
             return "%s is %s" % (node.name, status["state"])
+        if not status["complete"]:
+            return "%s misses %s" % (node.name, status["missing"])
+        age = status["following"]["age_ms"] if status["state"] == "following" else 0
+        if age is None or age > AGE_MAX_MS:
+            return "the view of %s is %s ms old" % (node.name, age)
         seen[node.name] = status["epoch"]
     return True if len(set(seen.values())) == 1 else "epochs %s" % seen
 
@@ -107,6 +114,27 @@ class Soak:
                 except pawltest.Refused as e:
                     raise Failed("key%d is not to be had at %s after the healing: %s" % (key, node.name, e.error)) from e
 
+    def views(self):
+        """What every node shows of the same keys, from its own memory."""
+        shown = {}
+        for node in self.cluster.nodes.values():
+            listed = node.ask("list", prefix="view", limit=100) or {"keys": []}
+            shown[node.name] = sorted((str(k["key"]), k["token"], str(k["value"])) for k in listed["keys"])
+        return shown
+
+    def compare_views(self):
+        """Masters and replicas show the same soon after a write, while its lease lasts."""
+        shown = {}
+        for attempt in range(5):
+            for i in range(VIEWS):
+                self.cluster.nodes["a"].ask("acquire", key="view%d" % i, lease_ms=3000, wait_ms=5000, value="%d" % attempt, timeout=10)
+            end = time.monotonic() + 2.0
+            while time.monotonic() < end:
+                shown = self.views()
+                if all(len(v) == VIEWS and v == shown["a"] for v in shown.values()):
+                    return
+        raise Failed("the nodes show different things after the healing: %s" % shown)
+
     def look_for_crashes(self, people):
         if self.cluster.crashes or people.dead():
             raise Failed("; ".join(self.cluster.crashes) or "clients ended: %s" % people.dead())
@@ -130,6 +158,7 @@ class Soak:
             self.restore(attacker.operators)
             wait_until(lambda: all_well(self.cluster.nodes.values()), "all nodes well after the healing")
             self.probe()
+            self.compare_views()
             self.look_for_crashes(people)
             resource = people.end()
             for node in self.cluster.nodes.values():
