@@ -124,7 +124,7 @@ static bool look_at_wait(struct changing *c) {
 	struct pawl_result *status = cli_call(c->client, &request);
 	uint64_t epoch = (uint64_t)fact_int(status->tree, "epoch", 0);
 	bool voting = strcmp(fact_text(status->tree, "state"), "voting") == 0;
-	bool over = status->error != 0 || (voting && (int64_t)epoch > c->epoch_before);
+	bool over = status->error != 0 || (voting && epoch >= c->result->epoch);
 	c->result->epoch = epoch ? epoch : c->result->epoch;
 	c->result->settled = fact_bool(status->tree, "settled");
 	c->result->complete = fact_bool(status->tree, "complete");
@@ -165,13 +165,15 @@ static void say_advice(void *ctx, const char *sentence) {
 	progress_say(ctx, "next: %s", sentence);
 }
 
-static void tell_names(struct progress *p, const char *what, const char *const *names, size_t count) {
+static void tell_masters(struct progress *p, const char *what, const struct view *v, bool voting) {
 	char text[1024] = "";
 	size_t used = 0;
-	for (size_t i = 0; i < count && used < sizeof text; i++) {
-		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", names[i]);
+	for (size_t i = 0; i < v->count && used < sizeof text; i++) {
+		if (v->nodes[i].master && v->nodes[i].voting == voting) {
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v->nodes[i].name);
+		}
 	}
-	if (count) {
+	if (used) {
 		progress_say(p, "%s: %s", what, text);
 	}
 }
@@ -180,18 +182,11 @@ static void tell_names(struct progress *p, const char *what, const char *const *
 static void tell_view(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
-	const char *voting[VIEW_NODES_MAX];
-	size_t count = 0;
 	if (!status->error) {
 		struct view v;
 		view_read(&v, status->tree);
-		for (size_t i = 0; i < v.count; i++) {
-			if (v.nodes[i].master && v.nodes[i].voting) {
-				voting[count++] = v.nodes[i].name;
-			}
-		}
-		tell_names(&c->progress, "vote", voting, count);
-		tell_names(&c->progress, "do not vote yet", c->result->missing, c->result->missing_count);
+		tell_masters(&c->progress, "vote", &v, true);
+		tell_masters(&c->progress, "do not vote yet", &v, false);
 		advice_give(&v, say_advice, &c->progress);
 	}
 	pawl_result_free(status);
@@ -210,7 +205,7 @@ static int tell_success(struct changing *c) {
 	} else {
 		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s", nothing ? "nothing to do" : "done", r->epoch,
 			r->complete ? "complete" : r->settled ? "settled, not complete" : "NOT SETTLED: too few of its masters vote");
-		if (*r->warning) {
+		if (*r->warning && !(r->settled && c->wanted->change.kind == PAWL_FORCE)) { /* its wait is over by now */
 			progress_say(&c->progress, "warning: %s", r->warning);
 		}
 		tell_view(c);

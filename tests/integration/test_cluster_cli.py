@@ -63,10 +63,11 @@ class Requests(NodesCase):
             self.assertIn("note: x is not in the cluster", self.succeeds(self.pawl("cluster", *words.split())).out)
 
     def test_who_is_missing_and_warnings_are_told(self):
-        self.a.change = lambda method, params: done(complete=False, missing=["d"], warning="one more loss stops it")
+        self.a.change = lambda method, params: done(complete=False, missing=["c"], warning="one more loss stops it")
+        self.a.status["peers"][2].update(voting=False)
         run = self.succeeds(self.pawl("cluster", "promote", "d"))
         self.assertIn("epoch 5, settled, not complete", run.out)
-        self.assertIn("do not vote yet: d\n", run.out)
+        self.assertIn("do not vote yet: c\n", run.out)
         self.assertIn("warning: one more loss stops it", run.out)
 
     def test_a_change_that_is_not_settled_is_status_3(self):
@@ -230,6 +231,11 @@ class Force(NodesCase):
         run = self.succeeds(finish(process))
         self.assertIn("waits until no lease", run.out)
         self.assertIn("done: epoch 4294967296, complete", run.out)
+
+    def test_a_repeat_finds_that_it_is_done(self):
+        self.a.status = status("a", epoch=1 << 32)
+        self.a.change = lambda method, params: done(1 << 32)
+        self.assertIn("nothing to do: epoch 4294967296", self.succeeds(self.pawl("cluster", "force", "--yes")).out)
 
     def test_it_is_not_repeated_when_the_node_dies(self):
         self.a.change = later
