@@ -328,7 +328,7 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	} else if (w->kind == CHANGE_FORCE) {
 		error = force_begin(core, w, &why);
 		if (error == PAWL_OK && core->change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
-			done(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
+			change_finish(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
 		}
 	} else if (core->change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;

@@ -323,83 +323,6 @@ void recovery_again(struct core *core); /* stops voting and rejoins */
 void recovery_beat(struct core *core);
 void recovery_vote(struct core *core, const char *how);
 
-/* ---- gather.c, premerge.c: collecting what others know ---- */
-void gather_rejoin(struct core *core);
-void gather_handover(struct core *core);
-bool gather_ahead(struct core *core, const struct config *c);
-bool gather_ready(const struct core *core);
-void gather_stop(struct core *core);
-void gather_again(struct core *core);
-void gather_beat(struct core *core);
-bool gather_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
-void gather_go_on(struct core *core);
-void gather_message(struct core *core, uint32_t from, const struct message *m);
-void gather_changed(struct core *core, const struct key *key, const struct record *r);
-void gather_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only);
-void gather_peer_lost(struct core *core, uint32_t peer);
-void gather_persisted(struct core *core);
-void premerge_asked(struct core *core, uint32_t from, const struct message *m);
-void premerge_ended(struct core *core, uint32_t from, const struct message *m);
-void premerge_tell(struct core *core);
-
-/* ---- slots.c: the table of peers ---- */
-int slots_init(struct core *core); /* 0 or PAWL_ENOMEM */
-void slots_done(struct core *core);
-void slots_rebuild(struct core *core);
-int slots_guest(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
-void slots_guest_lost(struct core *core, uint32_t peer);
-void slots_beat(struct core *core);
-int slots_find_name(const struct core *core, const char *name);  /* -1: nobody */
-int slots_find_id(const struct core *core, struct id128 id);     /* itself, or who is at the other end of a link; -1: nobody */
-void op_permute(struct core *core, const int from[NODES_MAX]);
-void out_permute(struct core *core, const int from[NODES_MAX]);
-void out_drop_epoch(struct core *core); /* what was queued under the epoch before, but for what is of any epoch */
-struct core *out_core(const struct core_out *out);
-
-/* ---- epoch.c, restart.c, decree.c, change.c, force.c: membership (section 6) ---- */
-void epoch_heard(struct core *core, uint32_t peer, bool first);
-void epoch_told(struct core *core, uint32_t from, const struct message *m);
-void epoch_tell(struct core *core, const struct config *chosen); /* to everybody */
-void epoch_adopt(struct core *core, const struct config *c);
-void epoch_take(struct core *core);
-void epoch_persisted(struct core *core);
-void epoch_complete(struct core *core);
-void epoch_peer_changed(struct core *core);
-void epoch_seen(struct core *core); /* notes the largest timings it votes under */
-uint32_t epoch_voters(const struct core *core);
-uint64_t epoch_missing(const struct core *core);
-bool epoch_source_needed(const struct core *core); /* its table must stay for masters that have not taken over yet */
-void restart_begin(struct core *core, struct op *op);
-void restart_all(struct core *core);
-void restart_parked(struct core *core);
-void restart_timer(struct core *core, struct op *op);
-void decree_prepare(struct core *core, uint32_t from, const struct message *m);
-void decree_accept(struct core *core, uint32_t from, const struct message *m);
-void decree_persisted(struct core *core);
-void change_begin(struct core *core, const struct core_request *r, bool has_caller);
-void change_check(struct core *core);
-void change_prepare(struct core *core);
-void change_ask_ahead(struct core *core);
-void change_ahead_judge(struct core *core);
-void change_step(struct core *core, enum change_state state, const char *text);
-void change_finish(struct core *core, int error, const char *why, struct slice who); /* answers, and ends it */
-void propose_start(struct core *core);
-void propose_again(struct core *core); /* with a higher ballot */
-void propose_pause(struct core *core);
-void change_ahead(struct core *core, uint32_t from, const struct message *m);
-void change_decree(struct core *core, uint32_t from, const struct message *m);
-void change_accepted(struct core *core);
-void change_adopted(struct core *core);
-void change_peer_changed(struct core *core);
-void change_peer_up(struct core *core);
-void change_client_gone(struct core *core, uint64_t client);
-void change_beat(struct core *core);
-void change_free(struct core *core); /* at the end of the node */
-const char *change_step_name(const struct core *core);
-void change_progress(const struct core *core, uint64_t *done, uint64_t *total); /* of records copied beforehand; 0, 0: nothing is */
-bool force_done(const struct core *core);
-int force_begin(struct core *core, const struct core_change *w, const char **why);
-void force_effect(struct core *core);
 void drain_start(struct core *core);
 void drain_restore(struct core *core, const struct frame *frame);
 void drain_done(struct core *core);
@@ -407,5 +330,7 @@ void birth_peer_up(struct core *core, uint32_t peer);
 void birth_go_on(struct core *core);
 void birth_persisted(struct core *core);
 void birth_pledge(struct core *core, uint32_t from, const struct message *m);
+
+#include "functions_membership.h"
 
 #endif

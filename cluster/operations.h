@@ -1,0 +1,126 @@
+/* operations.h: what a coordinator keeps of what it was asked for (sections 2, 3 and 5). Part of state.h, in the middle of it. */
+#ifndef PAWL_CLUSTER_OPERATIONS_H
+#define PAWL_CLUSTER_OPERATIONS_H
+
+enum vote_state {
+	VOTE_NONE,     /* not asked */
+	VOTE_ASKED,    /* no answer yet */
+	VOTE_GONE,     /* silent: not linked, does not vote, or out of time */
+	VOTE_OK,       /* promised, accepted */
+	VOTE_SELF,     /* promise: held by yourself */
+	VOTE_KEPT,     /* promise with a turn: kept */
+	VOTE_HAD,      /* extension: accepted, and it had it */
+	VOTE_NEED,     /* wants the record */
+	VOTE_LEARNING, /* was sent the record */
+	VOTE_HELD,     /* refused: held by another, or contested */
+	VOTE_RIVAL,    /* refused: promised to another */
+	VOTE_QUEUED,   /* refused: somebody waits ahead */
+	VOTE_STALE,    /* refused: R2 */
+	VOTE_BALLOT,   /* refused: a higher ballot */
+	VOTE_ABSENT,   /* does not have the lock_id */
+	VOTE_REFUSED   /* refused for another reason, in `status` */
+};
+
+struct vote {
+	enum vote_state state;
+	enum status status;
+	bool fresh; /* answered since the last renewal of a turn */
+	uint64_t token, noted;
+};
+
+enum op_state {
+	OP_ASKING,     /* acquire: promises asked */
+	OP_QUEUED,     /* acquire: in the home's queue, or without a home */
+	OP_TURN,       /* acquire: has a turn, promises asked or kept */
+	OP_PAUSED,     /* acquire, update: refused by a rival, tries again when the timer fires */
+	OP_COMMITTING, /* acquire: second phase */
+	OP_ROUND,      /* others: the one round, or update's and break's first */
+	OP_SECOND,     /* update: write; break: the break itself */
+	OP_LOCAL,      /* wait and list: no messages */
+	OP_PARKED,     /* the epoch has changed, and fewer than q masters vote in it yet */
+	OP_BOND,       /* as long as the lock is bound to this node */
+	OP_LINGERING   /* answered; teaching, or sending a release again */
+};
+
+struct found { /* a copy of what a master reported: a record, or an entry of its queue */
+	struct record *record;
+	struct id128 node; /* of a queue entry */
+	uint32_t from;
+	bool counts; /* its value counts as in Prepare */
+};
+
+struct caller { /* who gets the answer; a repeated request joins the attempt */
+	struct list link, by_client;
+	struct op *op;
+	uint64_t id, client;
+	struct instant arrived;
+	bool admin;
+};
+
+struct client {
+	struct map_node node;
+	uint64_t id;
+	struct list callers;
+	uint32_t waiters;
+};
+
+struct op {
+	struct list link;         /* core->ops or core->lingering */
+	struct list waiting;      /* core->waiting: acquires before their commit; key_more.waits: waits */
+	struct map_node by_id, by_lock;
+	struct timer timer;
+	struct list callers;
+	enum core_op kind;
+	enum op_state state;
+	uint64_t id, round;       /* round = id << 16 | count: names the present round and attempt */
+	struct instant sent;      /* of the present round */
+	struct instant arrived;
+	struct instant until;     /* wait end; teaching: end of belief; release: when the lease would be over */
+	struct vote votes[MASTERS_MAX];
+	struct id128 lock_id;
+	span_ns lease, wait;
+	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
+	uint64_t best_token;      /* the highest token reported */
+	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
+	bool wavering;            /* acquire: a rival was met, and the timer is for that */
+	bool committed;           /* acquire: a commit was sent under an earlier epoch; some masters may have accepted it */
+	int error;                /* update: what to answer after the write back */
+	/* acquire */
+	struct ticket ticket;
+	uint64_t queue_round;     /* under which the home knows the entry */
+	uint64_t attempt;         /* round under which promises were asked */
+	int home;                 /* slot, or -1 */
+	uint32_t pauses;
+	/* extend */
+	int fetch_from;           /* slot the record is being asked of, or -1 */
+	uint32_t fetch_tried;     /* bit set of those that were */
+	/* update */
+	struct ballot ballot, expected_seq, seen; /* seen: the highest one that stood in the way */
+	struct record *own_value; /* a copy: a report of the same value leaves it out */
+	bool expect_value, expect_seq;
+	/* read */
+	struct found *found;
+	uint32_t found_count, found_capacity;
+	uint64_t parts_seen[MASTERS_MAX];
+	/* wait: the key it waits on; list */
+	struct key *on;
+	uint32_t limit;
+	size_t bucket;
+	struct key_names *names;
+	struct bond *bond; /* bond */
+	/* bytes: one block holds key, owner, identity, value, expected */
+	uint8_t *block;
+	size_t block_size;
+	struct slice key, owner, identity, value, expected;
+	struct record *record;    /* extend, update: a copy to teach from; acquire: who held the key */
+};
+
+struct belief { /* a lock this node has answered, believed until the deadline */
+	struct map_node node;
+	struct timer timer;
+	struct id128 lock_id;
+	struct instant deadline;
+	uint64_t token;
+};
+
+#endif
