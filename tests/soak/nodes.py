@@ -67,7 +67,8 @@ class Node:
             f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\n" % (self.name, self.state))
             f.write("listen_peer = 127.0.0.1:%d\nadvertise = %s\n" % (REAL_PEER_PORT, self.address))
             f.write("listen_client = %s, unix:%s\n" % (self.endpoint, self.unix))
-            f.write("[cluster]\nname = soak\n%s[cluster.masters]\n" % TIMING)
+            f.write("[cluster]\nname = soak\n%sauto_replace = %s\n[cluster.masters]\n" % (
+                TIMING, "yes" if self.cluster.seed % 2 else "no"))
             f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
 
     @property
