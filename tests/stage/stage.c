@@ -19,7 +19,7 @@ static void name_birth(struct stage *s) {
 	c->request_timeout = s->options.request_timeout;
 	c->promise_timeout = s->options.promise_timeout;
 	c->drift_ppm = s->options.drift_ppm;
-	c->node_count = s->count;
+	c->node_count = s->options.masters + s->options.replicas;
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		snprintf(c->nodes[i].name, sizeof c->nodes[i].name, "n%u", i + 1);
 		snprintf(c->nodes[i].address, sizeof c->nodes[i].address, "n%u:7118", i + 1);
@@ -32,10 +32,10 @@ static void write_epoch(struct stage *s) {
 	struct config config = s->birth;
 	config.epoch = 1;
 	memset(config.cluster_id.b, 0x77, sizeof config.cluster_id.b);
-	for (uint32_t i = 0; i < s->count; i++) {
+	for (uint32_t i = 0; i < config.node_count; i++) {
 		config.nodes[i].id = s->nodes[i].disk.node_id;
 	}
-	for (uint32_t i = 0; i < s->count; i++) {
+	for (uint32_t i = 0; i < config.node_count; i++) {
 		struct durable *d = &s->nodes[i].disk;
 		d->boot = 1;
 		d->complete = true;
@@ -48,11 +48,11 @@ static void write_epoch(struct stage *s) {
 }
 
 struct stage *stage_new(const struct stage_options *options) {
-	CHECK(options->masters >= 1 && options->masters + options->replicas <= STAGE_NODES);
+	CHECK(options->masters >= 1 && options->masters + options->replicas + options->outside <= STAGE_NODES);
 	struct stage *s = alloc_new(options->own, sizeof *s);
 	CHECK(s != NULL);
 	s->options = *options;
-	s->count = options->masters + options->replicas;
+	s->count = options->masters + options->replicas + options->outside;
 	s->options.replies = options->replies ? options->replies : 256;
 	s->replies = alloc_new(options->own, s->options.replies * sizeof *s->replies);
 	CHECK(s->replies != NULL);
@@ -62,6 +62,7 @@ struct stage *stage_new(const struct stage_options *options) {
 	name_birth(s);
 	for (uint32_t i = 0; i < s->count; i++) {
 		memset(s->nodes[i].disk.node_id.b, (int)i + 1, sizeof s->nodes[i].disk.node_id.b);
+		snprintf(s->nodes[i].address, sizeof s->nodes[i].address, "n%u:7118", i + 1);
 	}
 	if (options->replicas) {
 		write_epoch(s);
@@ -107,11 +108,55 @@ void stage_free(struct stage *s) {
 
 /* ---- one step ---- */
 
+uint32_t stage_slot(const struct stage *s, uint32_t node, uint32_t other) {
+	return s->nodes[node].slot_of[other];
+}
+
+static uint32_t node_named(const struct stage *s, const char *name) {
+	char own[16];
+	for (uint32_t i = 0; i < s->count; i++) {
+		snprintf(own, sizeof own, "n%u", i + 1);
+		if (strcmp(own, name) == 0) {
+			return i;
+		}
+	}
+	return STAGE_NOBODY;
+}
+
+static void know_peers(struct stage *s, uint32_t node) {
+	struct stage_node *n = &s->nodes[node];
+	for (uint32_t i = 0; i < STAGE_NODES; i++) {
+		n->slot_of[i] = STAGE_NOBODY;
+	}
+	for (uint32_t slot = 0; slot < NODES_MAX; slot++) {
+		n->node_of[slot] = slot < core_peer_count(n->core) ? node_named(s, core_peer(n->core, slot)->name) : STAGE_NOBODY;
+		if (n->node_of[slot] != STAGE_NOBODY) {
+			n->slot_of[n->node_of[slot]] = slot;
+		}
+	}
+}
+
+/* Links go with the names to their new indexes; those of names that are gone are dropped, and the other end hears of it. */
+void stage_step_done(struct stage *s, uint32_t node) {
+	struct stage_node *n = &s->nodes[node];
+	if (!core_out_peers_changed(n->out)) {
+		return;
+	}
+	know_peers(s, node);
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->up[node][i] && n->slot_of[i] == STAGE_NOBODY) {
+			s->up[node][i] = false;
+			stage_link_down(s, i, node, true);
+		}
+	}
+}
+
 static void flush(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	uint64_t seq, resets = core_out_resets(n->out);
 	for (uint32_t peer = 0; peer < s->count; peer++) {
-		if (resets >> peer & 1 && s->up[node][peer]) {
+		uint32_t slot = n->slot_of[peer];
+		if (slot != STAGE_NOBODY && resets >> slot & 1 && s->up[node][peer]) {
 			s->up[node][peer] = false; /* this end knows already */
 			stage_link_down(s, peer, node, true);
 		}
@@ -121,12 +166,13 @@ static void flush(struct stage *s, uint32_t node) {
 		n->disk = n->disk_fails ? n->disk : wanted;
 		core_step(n->core, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = seq, .persist_ok = !n->disk_fails },
 			stage_clock(s, node), n->out);
+		stage_step_done(s, node);
 	}
 	struct frame frame;
 	for (uint32_t peer = 0; peer < s->count; peer++) {
-		while (peer != node && core_out_frame(n->out, peer, &frame)) {
+		while (peer != node && n->slot_of[peer] != STAGE_NOBODY && core_out_frame(n->out, n->slot_of[peer], &frame)) {
 			stage_link_send(s, node, peer, &frame);
-			core_out_sent(n->out, peer);
+			core_out_sent(n->out, n->slot_of[peer]);
 		}
 	}
 	const struct core_reply *reply;
@@ -149,6 +195,7 @@ void stage_step(struct stage *s, uint32_t node, const struct core_event *event) 
 	struct stage_node *n = &s->nodes[node];
 	CHECK(n->core && !n->paused);
 	core_step(n->core, event, stage_clock(s, node), n->out);
+	stage_step_done(s, node);
 	if (!s->options.unchecked) {
 		core_check(n->core);
 	}
@@ -187,10 +234,10 @@ static bool restore(struct stage *s, uint32_t node) {
 bool stage_start(struct stage *s, uint32_t node) {
 	struct stage_node *n = &s->nodes[node];
 	CHECK(n->core == NULL);
-	char name[8];
+	char name[16];
 	snprintf(name, sizeof name, "n%u", node + 1);
 	struct core_options options = { .alloc = s->options.core, .hash_key = { 7, node }, .seed = s->options.seed * 64 + node,
-		.limits = s->options.limits, .name = name, .birth = &s->birth, .durable = &n->disk };
+		.limits = s->options.limits, .name = name, .birth = &s->birth, .durable = &n->disk, .auto_replace = s->options.auto_replace };
 	if (core_new(&options, &n->core) != 0) {
 		n->core = NULL;
 		return false;
@@ -201,6 +248,7 @@ bool stage_start(struct stage *s, uint32_t node) {
 		n->core = NULL;
 		return false;
 	}
+	know_peers(s, node);
 	bool restored = restore(s, node);
 	stage_step(s, node, &(struct core_event){ .kind = CORE_START, .restored = restored });
 	return true;
@@ -227,6 +275,15 @@ void stage_kill(struct stage *s, uint32_t node) {
 			stage_link_down(s, i, node, true);
 		}
 	}
+}
+
+void stage_wipe(struct stage *s, uint32_t node) {
+	struct stage_node *n = &s->nodes[node];
+	struct id128 fresh = n->disk.node_id;
+	stage_kill(s, node);
+	side_clear(s, n);
+	fresh.b[15]++;
+	n->disk = (struct durable){ .node_id = fresh };
 }
 
 void stage_drain(struct stage *s, uint32_t node) {
@@ -259,7 +316,9 @@ void stage_continue(struct stage *s, uint32_t node) {
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (n->down_pending[i]) {
 			n->down_pending[i] = false;
-			stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = i });
+			if (n->slot_of[i] != STAGE_NOBODY) {
+				stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = n->slot_of[i] });
+			}
 		}
 	}
 }

@@ -11,14 +11,17 @@
 #include "peer.h"
 #include "pawl/error.h"
 
-#define STAGE_NODES (NODES_MAX < 5 ? NODES_MAX : 5)
+#define STAGE_NODES (NODES_MAX < 8 ? NODES_MAX : 8)
+#define STAGE_NOBODY UINT32_MAX
 #define STAGE_NOTES 64
 #define STAGE_TEXT 96
 #define STAGE_ROWS 8
 
 struct stage_options {
-	uint32_t masters; /* n1, n2, ...; index 0, 1, ... is also the core's slot */
+	uint32_t masters; /* n1, n2, ...: index 0, 1, ...; until the configuration changes that is also the core's slot */
 	uint32_t replicas; /* after the masters; the nodes come to life as members of epoch 1, in which the masters have voted before */
+	uint32_t outside;  /* after those: nodes that are in no configuration, and know the initial masters */
+	bool auto_replace;
 	span_ns max_lease, request_timeout, promise_timeout;
 	uint32_t drift_ppm;
 	struct core_limits limits;
@@ -55,7 +58,7 @@ struct stage_row { /* of a list, or of those who wait */
 
 struct stage_reply { /* a copy; the slices of `r` are not to be used */
 	struct core_reply r;
-	struct stage_text owner, value;
+	struct stage_text owner, value, why;
 	struct stage_row rows[STAGE_ROWS];
 };
 
@@ -63,6 +66,8 @@ struct stage_node {
 	struct core *core; /* NULL: does not run */
 	struct core_out *out;
 	struct durable disk;
+	char address[24]; /* where it is found */
+	uint32_t slot_of[STAGE_NODES], node_of[NODES_MAX]; /* of the core's table of peers; STAGE_NOBODY: no such */
 	bool paused, disk_held, disk_fails;
 	bool down_pending[STAGE_NODES]; /* lost while it was paused */
 	int64_t boot_offset, raw_offset; /* its clocks against true time */
@@ -75,12 +80,13 @@ struct stage {
 	struct stage_options options;
 	int64_t now; /* true time */
 	struct config birth;
-	uint32_t count; /* of nodes: masters and replicas */
+	uint32_t count; /* of nodes: masters, replicas, and those outside */
 	struct stage_node nodes[STAGE_NODES];
 	bool up[STAGE_NODES][STAGE_NODES];  /* symmetric: a link is there */
 	bool cut[STAGE_NODES][STAGE_NODES]; /* symmetric: no new link is made */
 	bool held[STAGE_NODES][STAGE_NODES];
 	uint64_t stops[STAGE_NODES][STAGE_NODES]; /* kinds that stage_settle does not deliver */
+	uint64_t loses[STAGE_NODES][STAGE_NODES]; /* kinds that are lost when they are sent */
 	struct stage_fifo links[STAGE_NODES][STAGE_NODES];
 	uint64_t sent[STAGE_NODES][STAGE_NODES][MESSAGE_KIND_MAX + 1]; /* messages, by kind */
 	uint64_t requests;
@@ -100,11 +106,13 @@ void stage_free(struct stage *s);
 bool stage_start(struct stage *s, uint32_t node); /* false: no memory */
 struct stage *stage_born(const struct stage_options *options); /* all started, linked, and the masters voting */
 void stage_kill(struct stage *s, uint32_t node);
+void stage_wipe(struct stage *s, uint32_t node); /* kills it; its disk is lost, so that it starts with a new identity */
 void stage_drain(struct stage *s, uint32_t node); /* writes the side file and ends; the next start takes it */
 void stage_pause(struct stage *s, uint32_t node);
 void stage_continue(struct stage *s, uint32_t node);
 void stage_step(struct stage *s, uint32_t node, const struct core_event *event);
 void stage_flush(struct stage *s, uint32_t node); /* what may leave leaves: after a disk was let go */
+uint32_t stage_slot(const struct stage *s, uint32_t node, uint32_t other); /* in the table of `node`; STAGE_NOBODY */
 struct instant stage_clock(const struct stage *s, uint32_t node);
 struct core_status stage_status(const struct stage *s, uint32_t node);
 bool stage_noted(const struct stage *s, uint32_t node, enum core_note_kind kind);
@@ -121,6 +129,8 @@ bool stage_head_is(const struct stage *s, uint32_t from, uint32_t to, enum messa
 /* Everything but what is held or stopped, until nothing moves. */
 void stage_settle(struct stage *s);
 void stage_stop(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool stop);
+/* Messages of a kind are lost from now on, and nothing else of their frames. */
+void stage_lose(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool lose);
 /* One message of `from` is handled at `to` now, whatever is under way. */
 void stage_inject(struct stage *s, uint32_t from, uint32_t to, const struct message *m);
 uint64_t stage_sent(const struct stage *s, enum message_kind kind); /* so far, over all links */
@@ -146,6 +156,7 @@ const struct stage_reply *stage_last(const struct stage *s); /* the newest reply
 /* ---- shared by the stage's files ---- */
 void stage_link_down(struct stage *s, uint32_t a, uint32_t b, bool closed);
 void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
+void stage_step_done(struct stage *s, uint32_t node); /* after every core_step */
 void stage_take_reply(struct stage *s, const struct core_reply *reply);
 void stage_fifo_clear(struct stage *s, struct stage_fifo *f);
 bool stage_awake(const struct stage *s, uint32_t node);

@@ -22,6 +22,7 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	copy->r = *reply;
 	copy_text(&copy->owner, reply->entry.owner);
 	copy_text(&copy->value, reply->entry.value);
+	copy_text(&copy->why, reply->why);
 	for (size_t i = 0; i < reply->count && i < STAGE_ROWS; i++) {
 		struct stage_row *row = &copy->rows[i];
 		if (reply->entries) {

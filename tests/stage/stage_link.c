@@ -1,4 +1,6 @@
 /* The links: each way keeps order, and everything waits until it is delivered. */
+#include <stdio.h>
+
 #include "check.h"
 #include "stage.h"
 
@@ -29,10 +31,7 @@ void stage_fifo_clear(struct stage *s, struct stage_fifo *f) {
 	}
 }
 
-void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame) {
-	if (!s->up[from][to]) {
-		return;
-	}
+static void send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame) {
 	buffer_clear(&s->scratch);
 	CHECK(peer_frame_encode(frame, &s->scratch) == 0);
 	struct stage_frame *copy = alloc_new(s->options.own, sizeof *copy + s->scratch.size);
@@ -46,6 +45,28 @@ void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct f
 	fifo_put(&s->links[from][to], copy);
 }
 
+void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame) {
+	if (!s->up[from][to]) {
+		return;
+	}
+	if (s->loses[from][to] == 0) {
+		send(s, from, to, frame);
+		return;
+	}
+	struct frame rest = *frame;
+	struct message *kept = alloc_new(s->options.own, (frame->count + 1) * sizeof *kept);
+	CHECK(kept != NULL);
+	rest.messages = kept;
+	rest.count = 0;
+	for (size_t i = 0; i < frame->count; i++) {
+		if (!(s->loses[from][to] >> frame->messages[i].kind & 1)) {
+			kept[rest.count++] = frame->messages[i];
+		}
+	}
+	send(s, from, to, &rest);
+	alloc_free(s->options.own, kept, (frame->count + 1) * sizeof *kept);
+}
+
 bool stage_deliver(struct stage *s, uint32_t from, uint32_t to) {
 	struct stage_frame *f = stage_awake(s, to) ? fifo_take(&s->links[from][to]) : NULL;
 	if (f == NULL) {
@@ -55,7 +76,7 @@ bool stage_deliver(struct stage *s, uint32_t from, uint32_t to) {
 	struct frame frame;
 	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
 	CHECK(peer_frame_decode(&s->decoder, body, &frame) == 0);
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = from, .frame = &frame });
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
 	alloc_free(s->options.own, f, sizeof *f + f->size);
 	return true;
 }
@@ -90,6 +111,11 @@ void stage_stop(struct stage *s, uint32_t from, uint32_t to, enum message_kind k
 	s->stops[from][to] = stop ? s->stops[from][to] | bit : s->stops[from][to] & ~bit;
 }
 
+void stage_lose(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool lose) {
+	uint64_t bit = (uint64_t)1 << kind;
+	s->loses[from][to] = lose ? s->loses[from][to] | bit : s->loses[from][to] & ~bit;
+}
+
 uint64_t stage_sent(const struct stage *s, enum message_kind kind) {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -107,9 +133,9 @@ void stage_link_down(struct stage *s, uint32_t node, uint32_t peer, bool closed)
 	s->up[node][peer] = false;
 	stage_fifo_clear(s, &s->links[node][peer]);
 	stage_fifo_clear(s, &s->links[peer][node]);
-	if (stage_awake(s, node)) {
-		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed });
-	} else {
+	if (stage_awake(s, node) && stage_slot(s, node, peer) != STAGE_NOBODY) {
+		stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = stage_slot(s, node, peer), .closed = closed });
+	} else if (!stage_awake(s, node)) {
 		s->nodes[node].down_pending[peer] = s->nodes[node].core != NULL;
 	}
 }
@@ -146,14 +172,31 @@ void stage_isolate(struct stage *s, uint32_t node, bool cut) {
 }
 
 static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
-	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = peer, .peer_id = s->nodes[peer].disk.node_id,
+	struct stage_node *n = &s->nodes[node];
+	if (!s->up[node][peer]) {
+		return; /* the other end did not take it */
+	}
+	if (n->slot_of[peer] == STAGE_NOBODY) {
+		char name[16];
+		snprintf(name, sizeof name, "n%u", peer + 1);
+		CHECK(core_welcome(n->core, name, n->out) >= 0);
+		stage_step_done(s, node);
+	}
+	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer], .peer_id = s->nodes[peer].disk.node_id,
 		.peer_boot = stage_status(s, peer).boot });
+}
+
+/* It knows the other, where it is, and that the link is its to make. */
+static bool dials(const struct stage *s, uint32_t node, uint32_t peer) {
+	const struct core *core = s->nodes[node].core;
+	uint32_t slot = stage_slot(s, node, peer);
+	return slot != STAGE_NOBODY && core_peer_dialled(core, slot) && strcmp(core_peer(core, slot)->address, s->nodes[peer].address) == 0;
 }
 
 void stage_mend(struct stage *s) {
 	for (uint32_t a = 0; a < s->count; a++) {
 		for (uint32_t b = a + 1; b < s->count; b++) {
-			if (!s->up[a][b] && !s->cut[a][b] && stage_awake(s, a) && stage_awake(s, b)) {
+			if (!s->up[a][b] && !s->cut[a][b] && stage_awake(s, a) && stage_awake(s, b) && (dials(s, a, b) || dials(s, b, a))) {
 				s->up[a][b] = s->up[b][a] = true;
 				peer_up(s, a, b);
 				peer_up(s, b, a);
@@ -169,5 +212,5 @@ void stage_inject(struct stage *s, uint32_t from, uint32_t to, const struct mess
 	struct core_status sender = stage_status(s, from);
 	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[from].disk.node_id,
 		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = m, .count = 1 };
-	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = from, .frame = &frame });
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
 }
