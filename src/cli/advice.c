@@ -57,8 +57,10 @@ static void advise(const struct adviser *a, const char *format, ...) {
 	a->say(a->ctx, text);
 }
 
+/* The node that was asked is of the cluster: what it sees of the others is worth something. */
 static bool inside(const struct view *v) {
-	return v->epoch > 0 && view_masters(v) > 0;
+	const struct view_node *self = view_find(v, v->node);
+	return v->epoch > 0 && self && (self->master || self->replica);
 }
 
 /* ---- the cluster as a whole ---- */
@@ -166,8 +168,7 @@ static void advise_node(const struct adviser *a, const struct view_node *n) {
 
 static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
-	const struct view_node *self = view_find(v, v->node);
-	if (v->epoch > 0 && self && !self->master && !self->replica) {
+	if (v->epoch > 0 && !inside(v)) {
 		advise(a, "%s is not in the cluster: if it is meant to be, ask one that is: pawl cluster add-replica %s HOST:PORT; if it was "
 			"removed, stop it", v->node, v->node);
 	} else if (v->epoch == 0) {

@@ -83,16 +83,27 @@ static const struct pawl_value *answer(const struct asked *a) {
 	return a->result && !a->result->error ? a->result->tree : NULL;
 }
 
-/* The newest epoch counts; of those that know it, one that sees more votes, and then one that coordinates a change. */
+static bool is_member(const struct pawl_value *status) {
+	const char *role = fact_text(status, "role");
+	return strcmp(role, "master") == 0 || strcmp(role, "replica") == 0;
+}
+
+/* A member knows more than a node that is not in; then the newest epoch counts, who sees more votes, and who coordinates a change. */
 static bool knows_more(const struct pawl_value *a, const struct pawl_value *b) {
-	const char *const facts[] = { "epoch", "voting" };
-	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-		int64_t left = fact_int(a, facts[i], 0), right = fact_int(b, facts[i], 0);
-		if (left != right) {
-			return left > right;
+	const struct {
+		int64_t left, right;
+	} rows[] = {
+		{ is_member(a), is_member(b) },
+		{ fact_int(a, "epoch", 0), fact_int(b, "epoch", 0) },
+		{ fact_int(a, "voting", 0), fact_int(b, "voting", 0) },
+		{ *fact_text(pawl_value_get(a, "change"), "step") != '\0', *fact_text(pawl_value_get(b, "change"), "step") != '\0' },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (rows[i].left != rows[i].right) {
+			return rows[i].left > rows[i].right;
 		}
 	}
-	return *fact_text(pawl_value_get(a, "change"), "step") && !*fact_text(pawl_value_get(b, "change"), "step");
+	return false;
 }
 
 static const struct asked *best(const struct show *s) {

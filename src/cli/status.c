@@ -75,7 +75,7 @@ static void print_peers(const struct view *v) {
 		if (n->lag != VIEW_UNKNOWN) {
 			snprintf(lag, sizeof lag, "%" PRId64, n->lag);
 		}
-		printf("%-16s %-8s %-24s %-8s %-7s %-9s ", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-", link_of(n),
+		printf("%-16s %-8s %-24s %-8s %-7s %-9s ", *n->name ? n->name : "-", *n->role ? n->role : "-", *n->address ? n->address : "-", link_of(n),
 			n->voting ? "yes" : n->replica ? "-" : "no", lag);
 		if (n->self || !n->linked || n->round_trip_us == 0) {
 			printf("-\n");

@@ -273,6 +273,15 @@ class Show(NodesCase):
             self.assertIn("What to do:\n  - b does not answer: restart it, or replace it: pawl cluster replace b d\n", run.out)
         self.assertEqual(len(self.pawl("cluster", "show", "--json").json["advice"]), 1)
 
+    def test_who_is_in_is_asked_rather_than_who_is_not(self):
+        stranger = self.node("c")
+        stranger.status = status("x", role="guest", state="unconfigured", voting=9, epoch=4)
+        self.endpoints = stranger.endpoint + "," + self.a.endpoint
+        self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
+        run = self.succeeds(pawl("status", endpoints=stranger.endpoint))
+        self.assertIn("What to do:\n  - x is not in the cluster: ", run.out)
+        self.assertEqual(run.out.count("  - "), 1)
+
     def test_endpoints_where_nobody_answers_are_named(self):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
         self.endpoints += "," + nobody
