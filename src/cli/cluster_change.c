@@ -128,6 +128,7 @@ static bool look_at_wait(struct changing *c) {
 	c->result->epoch = epoch ? epoch : c->result->epoch;
 	c->result->settled = fact_bool(status->tree, "settled");
 	c->result->complete = fact_bool(status->tree, "complete");
+	c->result->missing_count = voting && c->result->complete ? 0 : c->result->missing_count;
 	if (!over) {
 		char text[128];
 		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s", c->progress.rewrites ? ", left: " : "",

@@ -78,11 +78,13 @@ class TestDeploy(unittest.TestCase):
             shutil.rmtree(self.out, ignore_errors=True)
             self.describe()
             self.deploy()
-            for name in "abc":
+            for name in "abcxy":
                 self.start(name)
             try:
                 for name in "abc":
                     self.nodes[name].wait_log(" voting ")
+                for name in "xy":
+                    self.nodes[name].wait_log(" outside ")
                 return
             except AssertionError as e:
                 if "cannot listen" not in str(e):
@@ -95,11 +97,18 @@ class TestDeploy(unittest.TestCase):
 
     def test_what_it_writes_runs(self):
         self.born()
+        with open(os.path.join(self.out, "README"), encoding="utf-8") as f:
+            additions = [line.split() for line in f if line.startswith("pawl cluster add-replica")]
+        for words in additions:
+            added = self.pawl(*words[1:])
+            self.assertEqual(added.returncode, 0, added.stderr)
+        for name in "xy":
+            self.nodes[name].wait_log(" epoch_adopted ", " as=replica ")
         got = self.pawl("acquire", "app/one", "--lease", "3s", client="app")
         self.assertEqual(got.returncode, 0, got.stderr)
         self.assertEqual(self.pawl("acquire", "other", client="app").returncode, 1)
         self.assertEqual(self.pawl("acquire", "other", "--lease", "1s").returncode, 0)
-        for name in "abc":
+        for name in "abcxy":
             self.assertEqual(self.nodes[name].terminate(), 0, self.nodes[name].log())
 
     def test_again_it_changes_nothing_and_then_only_what_was_changed(self):

@@ -30,20 +30,25 @@ class TestCluster(unittest.TestCase):
 
     def test_a_cluster_is_made_broken_healed_and_removed(self):
         before = self.namespaces()
-        self.assertIn("n1, n2, n3", self.cluster("up", "--masters", "3", "--replicas", "0"))
-        self.assertEqual(len(self.namespaces() - before), 4)
+        self.assertIn("n1, n2, n3", self.cluster("up", "--masters", "3", "--replicas", "1"))
+        self.assertEqual(len(self.namespaces() - before), 5)
         self.assertIn("is there already", self.cluster("up", status=1))
         self.cluster("run", "pawl", "acquire", "one", "--lease", "5s")
         self.cluster("run", "--at", "n2", "--", "pawl", "get", "one", "--quorum")
 
         self.cluster("kill", "n1")
         self.assertIn("does not run", self.cluster("kill", "n1", status=1))
-        self.cluster("partition", "n2", "n3")
+        self.cluster("partition", "n2")
         self.assertIn("hears nothing of n3", self.cluster("status", status=None))
         self.assertIn("no_quorum", self.cluster("run", "pawl", "acquire", "two", "--lease", "1s", "--json", status=3))
         self.cluster("heal")
+        address = self.cluster("new", "n5").split()[-1]
+        self.cluster("run", "pawl", "cluster", "add-replica", "n5", address)
+        self.cluster("run", "pawl", "cluster", "replace", "n1", "n5")
         self.cluster("run", "pawl", "acquire", "two", "--lease", "1s", "--wait", "20s")
-        self.cluster("start", "n1")
+        self.cluster("lose-disk", "n2")
+        self.cluster("start", "n2")
+        self.cluster("run", "pawl", "cluster", "replace", "n2", "n2")
         self.assertIn("there is no node n7", self.cluster("start", "n7", status=1))
 
         self.cluster("stop", "n3")

@@ -1,5 +1,6 @@
 #!/bin/bash
-# program.sh PACKAGES VERSION DIR: a program is built with what the development package brings, and runs. DIR is made.
+# program.sh PACKAGES VERSION DIR: programs are built with what the development package brings, with the shared libraries and with the
+# static ones, and run. DIR is made.
 set -eu
 packages=$1 version=$2 dir=$3
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -9,18 +10,35 @@ for name in libpawl1 libpawl-node1 libpawl-dev; do dpkg-deb -x "$packages/${name
 libraries=$(dirname "$(find "$dir/sysroot/usr/lib" -name pkgconfig)")
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 
-# The paths of the system's own packages must stay as they are, so only ours are moved.
-flags() { pkg-config "$@" pawl | sed "s|-\([IL]\)/usr|-\1$dir/sysroot/usr|g"; }
-# shellcheck disable=SC2046 # several words
-cc -o "$dir/shared" "$here/examples/blocking.c" -I"$dir/sysroot/usr/include" -L"$libraries" $(flags --cflags --libs)
-# shellcheck disable=SC2046
-cc -o "$dir/static" "$here/examples/blocking.c" -I"$dir/sysroot/usr/include" "$libraries/libpawl.a" \
-	$(flags --static --libs | sed 's/-lpawl //')
-for program in shared static; do
-	[ $program = static ] || readelf -d "$dir/$program" | grep -q 'NEEDED.*libpawl.so.1]'
-	# Nobody answers there, and the program says so: it runs.
-	status=0
-	said=$(LD_LIBRARY_PATH=$libraries PAWL_ENDPOINTS=127.0.0.1:1 timeout 20 "$dir/$program" 2>&1) || status=$?
-	[ $status != 0 ] && [ $status -lt 124 ] && [ -n "$said" ] || { echo "FAILED the $program program: status $status, $said"; exit 1; }
+# What pkg-config says, with our own files where they are unpacked; the system's own stay where they are.
+flags() { pkg-config --cflags "$@" | sed "s|-\([IL]\)/usr|-\1$dir/sysroot/usr|g"; }
+
+# build EXAMPLE PACKAGE...
+build() {
+	local example=$1
+	shift
+	# shellcheck disable=SC2046 # several words
+	cc -o "$dir/$example-shared" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" -L"$libraries" $(flags --libs "$@")
+	# shellcheck disable=SC2046
+	cc -o "$dir/$example-static" "$here/examples/$example.c" -I"$dir/sysroot/usr/include" -L"$libraries" \
+		$(flags --static --libs "$@" | sed 's/-lpawl-node/-l:libpawl-node.a/g; s/-lpawl\b/-l:libpawl.a/g')
+}
+
+# says STATUS PATTERN PROGRAM ARGUMENT...: it runs, and says so.
+says() {
+	local wanted=$1 pattern=$2 status=0 said
+	shift 2
+	said=$(: | LD_LIBRARY_PATH=$libraries timeout 20 "$@" 2>&1) || status=$?
+	[ $status = "$wanted" ] && grep -q "$pattern" <<<"$said" || { echo "FAILED $*: status $status, $said" && exit 1; }
+}
+
+build blocking pawl
+build embedded pawl-node libevent_core
+readelf -d "$dir/blocking-shared" | grep -q 'NEEDED.*libpawl.so.1]'
+readelf -d "$dir/embedded-shared" | grep -q 'NEEDED.*libpawl-node.so.1]'
+! readelf -d "$dir/blocking-static" "$dir/embedded-static" | grep -q 'NEEDED.*libpawl'
+for kind in shared static; do
+	says 1 'not acquired' "$dir/blocking-$kind" 127.0.0.1:1 key # nobody answers there
+	says 0 'drained in epoch 0' "$dir/embedded-$kind" mine example "$dir/state-$kind" 127.0.0.1:0 a=127.0.0.1:1 key
 done
-echo "ok     a program is built with the development package"
+echo "ok     programs are built with the development package"
