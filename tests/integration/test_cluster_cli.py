@@ -280,7 +280,7 @@ class Show(NodesCase):
         self.assertRegex(self.succeeds(self.pawl("cluster", "show")).out, r"(?m)^as seen by +a at ")
         run = self.succeeds(pawl("status", endpoints=stranger.endpoint))
         self.assertIn("What to do:\n  - x is not in the cluster: ", run.out)
-        self.assertEqual(run.out.count("  - "), 1)
+        self.assertEqual(run.out.count("\n  - "), 1)
 
     def test_endpoints_where_nobody_answers_are_named(self):
         nobody = "unix:" + os.path.join(self.folder, "nobody")
