@@ -3,7 +3,7 @@
  * not reach back to its beginning. Everything is sent as it is at the sending: the remaining lease, by the longer clock. */
 #include "state.h"
 
-#define BATCH_ENTRIES 512u
+#define BATCH_ENTRIES 256u
 #define BATCH_BYTES ((size_t)256 << 10)
 #define BATCH_BUCKETS 4096u
 
