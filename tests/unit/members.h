@@ -40,6 +40,8 @@ static inline struct core_change max_lease_of(span_ns max_lease) {
 }
 
 static inline uint64_t ask_change(struct stage *s, uint32_t node, struct core_change change) {
+	stage_mend(s); /* those that were new to each other are linked */
+	stage_settle(s);
 	struct core_request r = { .op = CORE_CHANGE, .change = &change, .admin = true, .client = 100 + node };
 	return stage_ask(s, node, r);
 }
@@ -61,11 +63,14 @@ static inline int do_change(struct stage *s, uint32_t node, struct core_change c
 }
 
 /* It must be done, and complete. */
-static inline void must(struct stage *s, uint32_t node, struct core_change change) {
+static inline void must_at(struct stage *s, uint32_t node, struct core_change change, int line) {
 	const struct stage_reply *r = await(s, ask_change(s, node, change));
-	assert_int_equal(r->r.error, PAWL_OK);
-	assert_true(r->r.complete);
+	if (r->r.error != PAWL_OK || !r->r.complete) {
+		print_error("line %d: %d, missing %llx: %.*s\n", line, r->r.error, (unsigned long long)r->r.missing, (int)r->why.size, r->why.bytes);
+		fail();
+	}
 }
+#define must(s, node, change) must_at(s, node, change, __LINE__)
 
 static inline void add_replica(struct stage *s, uint32_t node, const char *name, const char *address) {
 	struct core_change c = change_of(CHANGE_ADD_REPLICA, name);
