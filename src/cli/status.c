@@ -1,4 +1,5 @@
 /* pawl status: how a node, and through it the cluster, does. */
+#include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,9 +144,15 @@ static json_t *line_json(const char *endpoint, const struct pawl_result *result)
 
 /* ---- asking ---- */
 
+#define ASK_TIMEOUT_MS 2000
+
+struct status;
+
 struct endpoint {
 	const char *text;
 	struct pawl *client; /* talks to this endpoint only */
+	struct pawl_result *result;
+	struct status *status;
 };
 
 struct status {
@@ -154,7 +161,8 @@ struct status {
 	uint32_t interval_ms;
 	char *list; /* what the endpoints' texts point into */
 	struct endpoint endpoints[32];
-	size_t count;
+	struct event_base *base; /* of all clients, where there are several */
+	size_t count, waiting;
 	int exit_status;
 };
 
@@ -174,16 +182,39 @@ static void ask_one(struct status *s) {
 	pawl_result_free(result);
 }
 
+static void on_answer(struct pawl_result *take_result, void *arg) {
+	struct endpoint *e = arg;
+	e->result = take_result;
+	e->status->waiting--;
+}
+
+/* All at once: who does not answer keeps nobody waiting for the others. */
+static void ask_each(struct status *s) {
+	const struct pawl_request request = { .method = PAWL_STATUS,
+		.timeout_ms = s->line->timeout_ms ? s->line->timeout_ms : ASK_TIMEOUT_MS };
+	for (size_t i = 0; i < s->count; i++) {
+		s->endpoints[i].status = s;
+		int error = pawl_start(s->endpoints[i].client, &request, on_answer, &s->endpoints[i], NULL);
+		if (error) {
+			fprintf(stderr, "pawl: %s\n", pawl_error_message(error));
+			exit(CLI_REFUSED);
+		}
+		s->waiting++;
+	}
+	while (s->waiting > 0 && event_base_loop(s->base, EVLOOP_ONCE) == 0) {
+	}
+}
+
 static void ask_all(struct status *s) {
-	const struct pawl_request request = { .method = PAWL_STATUS };
 	json_t *nodes = json_array();
 	s->exit_status = CLI_DONE;
 	if (!s->line->json) {
 		printf("%-28s %-16s %-8s %-13s %5s %-7s %9s %8s %9s\n", "ENDPOINT", "NODE", "ROLE", "STATE", "EPOCH", "VOTES", "HELD",
 			"WAITERS", "UP");
 	}
+	ask_each(s);
 	for (size_t i = 0; i < s->count; i++) {
-		struct pawl_result *result = cli_call(s->endpoints[i].client, &request);
+		struct pawl_result *result = s->endpoints[i].result;
 		if (result->error) {
 			s->exit_status = CLI_UNREACHABLE;
 		}
@@ -193,6 +224,7 @@ static void ask_all(struct status *s) {
 			print_line(s->endpoints[i].text, result);
 		}
 		pawl_result_free(result);
+		s->endpoints[i].result = NULL;
 	}
 	if (s->line->json) {
 		json_t *object = json_object();
@@ -209,8 +241,19 @@ static void connect_all(struct status *s) {
 	while (rest && s->count < COUNT(s->endpoints)) {
 		struct endpoint *e = &s->endpoints[s->count++];
 		e->text = one.endpoints = s->all ? strsep(&rest, ",") : s->list;
-		e->client = cli_connect(&one);
+		e->client = cli_connect_on(&one, s->base);
 		rest = s->all ? rest : NULL;
+	}
+}
+
+/* These clients hold nothing: all that their loop does meanwhile is to notice a lost connection. */
+static void pause_watching(struct status *s) {
+	if (s->base) {
+		const struct timeval interval = { .tv_sec = s->interval_ms / 1000, .tv_usec = (suseconds_t)(s->interval_ms % 1000) * 1000 };
+		event_base_loopexit(s->base, &interval);
+		event_base_dispatch(s->base);
+	} else {
+		pawl_poll(s->endpoints[0].client, s->interval_ms);
 	}
 }
 
@@ -226,7 +269,8 @@ static int status_run(struct cli_command_line *line) {
 		cli_misuse(line, "--interval 0 would ask without a pause: name at least 1ms");
 	}
 	s.list = strdup(line->endpoints);
-	if (!s.list) {
+	s.base = s.all ? event_base_new() : NULL;
+	if (!s.list || (s.all && !s.base)) {
 		return CLI_REFUSED;
 	}
 	connect_all(&s);
@@ -239,13 +283,15 @@ static int status_run(struct cli_command_line *line) {
 		} else {
 			ask_one(&s);
 		}
-		/* This client holds nothing: all that its loop does meanwhile is to notice a lost connection. */
 		if (s.watch && fflush(stdout) == 0) {
-			pawl_poll(s.endpoints[0].client, s.interval_ms);
+			pause_watching(&s);
 		}
 	} while (s.watch && !ferror(stdout));
 	for (size_t i = 0; i < s.count; i++) {
 		pawl_free(s.endpoints[i].client);
+	}
+	if (s.base) {
+		event_base_free(s.base);
 	}
 	free(s.list);
 	return s.exit_status;
