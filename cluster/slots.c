@@ -230,14 +230,15 @@ void slots_guest_lost(struct core *core, uint32_t peer) {
 	}
 }
 
-/* Who is not linked with a quorum of its epoch may have missed a change, and those who would have dialled it know it no more. */
+/* Who is not linked with a quorum of its epoch (unborn: of the initial masters) may have missed a change, and those who would have
+ * dialled it know it no more. */
 void slots_beat(struct core *core) {
 	uint32_t near = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		near += i == core->self || core->peers[i].same;
+		near += i == core->self || (core_born(core) ? core->peers[i].same : core->peers[i].up);
 	}
 	core->near_at = near >= core->quorum ? core->now : core->near_at;
-	bool lonely = core_born(core) && instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
+	bool lonely = instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
 	core->peers_changed = core->peers_changed || lonely != core->lonely;
 	core->lonely = lonely;
 }
