@@ -32,7 +32,7 @@ static void pledge(struct core *core) {
 	struct config *c = &core->durable.config;
 	*c = core->config;
 	c->epoch = 1;
-	for (uint32_t i = 0; i < core->peer_count; i++) {
+	for (uint32_t i = 0; i < c->node_count; i++) {
 		c->nodes[i].id = core->peers[i].link_id;
 	}
 	if (config_problem(c) != NULL) {
@@ -97,8 +97,10 @@ void birth_persisted(struct core *core) {
 		core->adopted_at = core->now;
 		for (uint32_t i = 0; i < core->peer_count; i++) {
 			struct peer *p = &core->peers[i];
-			p->node = core->config.nodes[i];
-			p->linked = p->up && id128_equal(p->link_id, p->node.id);
+			if (i < core->config.node_count) { /* guests that came before stay what they are */
+				p->node = core->config.nodes[i];
+				p->linked = p->up && id128_equal(p->link_id, p->node.id);
+			}
 			if (p->up) {
 				tell(core, i);
 			}
