@@ -14,6 +14,14 @@ static void a_node_outside_waits_until_it_is_added(void **state) {
 	}
 }
 
+static void a_node_that_came_before_the_birth_keeps_its_link(void **state) {
+	struct stage *s = *state;
+	assert_string_equal(core_peer(s->nodes[0].core, stage_slot(s, 0, 3))->name, "n4");
+	uint64_t resets = stage_count(s, COUNT_link_reset);
+	add_replica(s, 0, "n4", "n4:7118");
+	assert_int_equal(stage_count(s, COUNT_link_reset), resets);
+}
+
 static void a_replica_that_is_promoted_votes_and_knows_what_is_held(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 1, "n4", "n4:7118");
@@ -208,8 +216,11 @@ static void who_is_missing_may_be_replaced_before_the_change_is_complete(void **
 
 static void a_node_coordinates_one_change_at_a_time(void **state) {
 	struct stage *s = *state;
+	stage_stop(s, 1, 0, MESSAGE_DECREE_PROMISE, true);
+	stage_stop(s, 2, 0, MESSAGE_DECREE_PROMISE, true);
 	uint64_t first = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	assert_int_equal(do_change(s, 0, max_lease_of(8 * SPAN_S)), PAWL_EBUSY);
+	stage_stop(s, 1, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, first)->r.error, PAWL_OK);
 }
 
@@ -280,6 +291,7 @@ static void masters_of_before_force_are_not_listened_to(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(a_node_outside_waits_until_it_is_added),
+		MEMBERS(a_node_that_came_before_the_birth_keeps_its_link),
 		MEMBERS(a_replica_that_is_promoted_votes_and_knows_what_is_held),
 		MEMBERS(the_masters_copied_beforehand_what_is_held),
 		MEMBERS(a_master_that_is_demoted_follows),
