@@ -3,9 +3,7 @@
 import collections
 import heapq
 import itertools
-import os
 import random
-import signal
 import time
 
 import nodes
@@ -223,7 +221,7 @@ class Nemesis:
             if status is None or node.name in self.busy:
                 continue
             node.ended()
-            if status < 0 or not os.path.exists(os.path.join(node.state, "filling")):
+            if status < 0 or not node.disk_was_full():
                 self.cluster.crashes.append("%s ended by itself with status %d" % (node.name, status))
             self.count("ended_by_full_disk")
             self.busy.add(node.name)

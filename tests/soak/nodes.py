@@ -51,7 +51,7 @@ class Node:
     """One pawld, its proxy and its disk. Its process may be there or not."""
 
     def __init__(self, cluster, name):
-        self.cluster, self.name, self.process, self.stopped = cluster, name, None, False
+        self.cluster, self.name, self.process, self.stopped, self.full_at = cluster, name, None, False, -1e9
         self.state = os.path.join(cluster.dir, "state-" + name)
         self.unix = os.path.join(cluster.dir, name + ".sock")
         self.address = "%s:%d" % (cluster.net.add(name), PEER_PORT)
@@ -151,7 +151,12 @@ class Node:
         except OSError:
             pass
 
+    def disk_was_full(self):
+        """Now, or when this process was started."""
+        return time.monotonic() - self.full_at < 10 or os.path.exists(os.path.join(self.state, "filling"))
+
     def empty_disk(self):
+        self.full_at = time.monotonic()
         if os.path.exists(os.path.join(self.state, "filling")):
             os.unlink(os.path.join(self.state, "filling"))
 
