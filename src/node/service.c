@@ -249,7 +249,7 @@ static void service_change(const struct service_call *call) {
 			"only an administrator may change the cluster: name the identity in [acl] admin");
 		return;
 	}
-	log_event(LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
+	log_to(call->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
 		LOG_BYTES("by", call->who->identity));
 	service_call_core(call);
 }

@@ -25,7 +25,7 @@ static void send_hello(struct sim_end *end) {
 	const struct sim_node *node = &end->sim->nodes[end->node];
 	struct core_status status;
 	core_status(node->core, sim_node_clock(end->sim, node->index), &status);
-	sim_link_put(&end->link->ends[!end->number], ITEM_HELLO, 0, node->disk.node_id, status.boot);
+	sim_link_hello(&end->link->ends[!end->number], node->disk.node_id, status.boot);
 }
 
 static void dial(void *ctx, uint64_t arg) {

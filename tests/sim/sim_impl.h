@@ -18,6 +18,7 @@ struct sim_item {
 	uint32_t end;             /* of the link: where it arrives */
 	struct id128 id;          /* HELLO */
 	uint64_t boot;            /* HELLO */
+	bool closed;              /* END: the other side did it */
 	uint64_t kinds;           /* FRAME: kinds of its messages */
 	bool piece;               /* FRAME: not the whole of it */
 	uint64_t session;         /* GONE */
@@ -178,7 +179,7 @@ void sim_disk_side_clear(struct sim_node *node);
 void sim_link_dial(struct sim *sim, uint32_t a, uint32_t b);
 void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame);
 bool sim_link_receive(struct sim_end *end, struct sim_item *item); /* handles the bytes of one item */
-void sim_link_put(struct sim_end *to, enum sim_item_kind kind, span_ns late, struct id128 id, uint64_t boot); /* a HELLO or END */
+void sim_link_hello(struct sim_end *to, struct id128 id, uint64_t boot);
 bool sim_link_alive(const struct sim_end *end);
 /* This end is closed by its node; the other hears of it unless `quiet`. */
 void sim_link_drop(struct sim_end *end, bool quiet);

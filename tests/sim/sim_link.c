@@ -74,15 +74,18 @@ static struct sim_item *item_for(struct sim_end *end, enum sim_item_kind kind, s
 	return item;
 }
 
-void sim_link_put(struct sim_end *to, enum sim_item_kind kind, span_ns late, struct id128 id, uint64_t boot) {
-	struct sim_item *item = item_for(to, kind, 0, arrival(to, late, false));
+void sim_link_hello(struct sim_end *to, struct id128 id, uint64_t boot) {
+	struct sim_item *item = item_for(to, ITEM_HELLO, 0, arrival(to, 0, false));
 	item->id = id;
 	item->boot = boot;
 	put_coming(to, item);
 }
 
-static void put_end(struct sim_end *to, span_ns late) {
-	sim_link_put(to, ITEM_END, late, (struct id128){ 0 }, 0);
+/* `closed`: by the other side; otherwise the network broke. */
+static void put_end(struct sim_end *to, span_ns late, bool closed) {
+	struct sim_item *item = item_for(to, ITEM_END, 0, arrival(to, late, false));
+	item->closed = closed;
+	put_coming(to, item);
 }
 
 /* ---- sending ---- */
@@ -159,9 +162,9 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 		put_bytes(far, sim->scratch.data, size, kinds, &fate);
 	}
 	if (fate.closes) {
-		put_end(far, 0);
+		put_end(far, 0, false);
 		struct sim_end *near = &link->ends[!far->number];
-		put_end(near, sim_between(sim, 0, sim->options.request_timeout));
+		put_end(near, sim_between(sim, 0, sim->options.request_timeout), false);
 	}
 }
 
@@ -228,7 +231,7 @@ void sim_link_drop(struct sim_end *end, bool quiet) {
 		node->links[far->node] = NULL;
 	}
 	if (!quiet && sim_link_alive(far)) {
-		put_end(far, 0);
+		put_end(far, 0, true);
 	}
 	sim_link_dial(end->sim, end->node, far->node);
 }
@@ -259,7 +262,7 @@ void sim_link_close(struct sim *sim, uint32_t a, uint32_t b, bool mid_frame) {
 			last->size /= 2;
 			last->kinds = 0;
 		}
-		put_end(end, sim_between(sim, 0, sim->options.request_timeout / 2));
+		put_end(end, sim_between(sim, 0, sim->options.request_timeout / 2), false);
 	}
 }
 

@@ -55,8 +55,8 @@ static void handle_end(struct sim_node *node, const struct sim_item *item) {
 	bool told = node->links[from] == item->link;
 	sim_link_drop(end, false);
 	if (told) {
-		sim_trace_fault(node->sim, "link down to", node->index, from, 0);
-		sim_node_step(node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = node->slot_of[from] });
+		sim_trace_fault(node->sim, "link down to", node->index, from, item->closed);
+		sim_node_step(node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = node->slot_of[from], .closed = item->closed });
 	}
 }
 
