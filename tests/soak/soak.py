@@ -177,9 +177,9 @@ def line_of(counts):
 def least(args):
     """What has to have happened at least so often, else the run shows nothing."""
     minutes = args.seconds / 60
-    changes = {"change_done": 2 * minutes, "disks_lost": minutes / 4} if args.replicas else {}
+    changes = {"change_done": minutes, "disks_lost": minutes / 4} if args.replicas else {}
     return {**changes, "kills": 2 * minutes, "stops": minutes, "cuts": minutes / 2, "acquired": 60 * minutes, "extended": 15 * minutes,
-            "updated": 40 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": minutes / 2}
+            "updated": 40 * minutes, "read": 30 * minutes, "refused": minutes, "lost_open": 2 * minutes}
 
 
 def verdict(args, counts):
