@@ -278,7 +278,7 @@ static bool all_follow(void *ctx) {
 
 static void ignore_reply(void *ctx, const struct sim_reply *reply) {
 	(void)ctx;
-	(void)reply;
+	CHECK(reply->r.error == 0);
 }
 
 static void ignore_closed(void *ctx) {
@@ -296,6 +296,7 @@ static void add_replicas(struct world *w) {
 		snprintf(addresses[i], sizeof addresses[i], "n%u:7700", i + 1);
 		nodes[i] = (struct core_change_node){ slice_str(names[i]), slice_str(addresses[i]), i < 3 };
 	}
+	sim_run_for(w->sim, SPAN_S); /* until they are linked */
 	const struct core_change change = { .kind = CHANGE_SET_NODES, .nodes = nodes, .node_count = NODES };
 	sim_send(session, &(struct core_request){ .op = CORE_CHANGE, .change = &change, .admin = true });
 	CHECK(sim_run_until(w->sim, all_follow, w, 20 * SPAN_S));
