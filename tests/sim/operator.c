@@ -74,10 +74,14 @@ static span_ns about(struct run *run, span_ns span) {
 	return prng_between(&run->prng, span, span + span / 2);
 }
 
-/* Never below what the cluster was born with: clients and clocks keep to that. */
+/* Shorter leases than before, too: what was granted until then goes on. */
 static void draw_timing(struct run *run, struct order *o) {
 	const struct sim_options *born = &run->born;
-	o->max_lease = prng_chance(&run->prng, 1, 2) ? about(run, born->max_lease) : 0;
+	span_ns shortest = born->max_lease / 4 > 3 * born->request_timeout ? born->max_lease / 4 : 3 * born->request_timeout;
+	if (prng_chance(&run->prng, 2, 3)) {
+		o->max_lease = prng_chance(&run->prng, 1, 2) || shortest > born->max_lease ? about(run, born->max_lease) :
+			prng_between(&run->prng, shortest, born->max_lease);
+	}
 	o->promise_timeout = prng_chance(&run->prng, 1, 2) || !o->max_lease ? about(run, 3 * born->request_timeout) : 0;
 	o->request_timeout = prng_chance(&run->prng, 1, 3) ? about(run, born->request_timeout) : 0;
 }

@@ -48,7 +48,7 @@ static void any_change(struct profile *p, struct prng *r) {
 	p->change_weight[CHANGE_REMOVE] = weight(r, 2);
 	p->change_weight[CHANGE_REPLACE] = 1 + weight(r, 5);
 	p->change_weight[CHANGE_SET_NODES] = weight(r, 3);
-	p->change_weight[CHANGE_SET_TIMING] = weight(r, 2);
+	p->change_weight[CHANGE_SET_TIMING] = weight(r, 3);
 }
 
 static void target(struct profile *p, struct prng *r, uint32_t most_ppm) {
@@ -69,6 +69,25 @@ static void some_faults(struct profile *p, struct prng *r) {
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		p->fault_weight[faults[i]] = prng_chance(r, 1, 3) ? 1 + weight(r, 4) : 0;
 	}
+}
+
+/* Leases as long as may be, used to their end, while operators make them shorter and replace everybody who knows them. */
+static void shorten(struct profile *p, struct prng *r) {
+	p->sim.max_lease = p->lease_min = p->lease_max = prng_between(r, 400 * SPAN_MS, 800 * SPAN_MS);
+	p->change_weight[CHANGE_SET_TIMING] = 10;
+	p->operate_every = 4 * p->sim.request_timeout;
+	p->operators = 1;
+	p->epoch_percent = 70 + weight(r, 30);
+	p->down_max = 5 * SPAN_MS;
+	p->keys = 1;
+	p->hold_on_percent = 0;
+	p->hold_weight[HABIT_EXTEND] = p->hold_weight[HABIT_RELEASE] = 1;
+	p->hold_weight[HABIT_IDLE] = 100;
+	p->wait_percent = 70;
+	p->sim.disk_max = 8 * SPAN_MS; /* so that many die with the new configuration on disk, and not yet in force */
+	p->adversary.kinds = KIND(CONFIG);
+	p->adversary.action = SIM_TARGET_KILL_RECEIVER;
+	p->adversary.target_ppm = 100000 + weight(r, 300000);
 }
 
 static void draw_restarts_in_change(struct profile *p, struct prng *r) {
@@ -119,12 +138,15 @@ void profile_members(struct profile *p, struct prng *r) {
 		p->sim.further += p->sim.masters;
 		p->operators = 1 + weight(r, 1);
 		p->change_weight[CHANGE_SET_NODES] = 10;
-		p->change_weight[CHANGE_SET_TIMING] = weight(r, 2);
+		p->change_weight[CHANGE_SET_TIMING] = weight(r, 6);
 		if (prng_chance(r, 1, 2)) {
 			target(p, r, 200000);
 		}
 		p->epoch_percent = prng_chance(r, 1, 2) ? weight(r, 60) : 0;
 		some_faults(p, r);
+		if (prng_chance(r, 1, 3)) {
+			shorten(p, r);
+		}
 	} else if (p->theme == THEME_operators) {
 		set(p, r, 1, 5, 3);
 		p->operators = 2 + weight(r, 1);
