@@ -303,6 +303,9 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		draw_target(p, &r);
 	}
 	profile_sharpen(p, &r);
+	if (p->theme != THEME_quiet && p->theme != THEME_limits && p->theme < THEME_replicas && p->sim.masters < MASTERS_MAX && prng_chance(&r, 1, 6)) {
+		profile_some_members(p, &r);
+	}
 	p->sim.seed = seed;
 }
 

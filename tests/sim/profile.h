@@ -102,6 +102,7 @@ enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
 const char *profile_theme_name(enum profile_theme theme);
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
+void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);
 
 #endif

@@ -164,3 +164,16 @@ void profile_members(struct profile *p, struct prng *r) {
 		p->fault_every *= 3;
 	}
 }
+
+/* Themes of other faults, with nodes that come and go. */
+void profile_some_members(struct profile *p, struct prng *r) {
+	p->sim.further = 1 + weight(r, 2);
+	p->masters_least = p->sim.masters > 2 ? 2 : 1;
+	p->masters_most = p->sim.masters + 1;
+	p->operators = 1;
+	p->operate_every = prng_between(r, 2 * p->sim.request_timeout, 20 * p->sim.request_timeout);
+	p->idle_weight[HABIT_MOVE] += 3;
+	p->hold_weight[HABIT_MOVE] += 3;
+	any_change(p, r);
+	p->change_weight[CHANGE_SET_TIMING] = 0; /* what these themes aim at depends on it */
+}
