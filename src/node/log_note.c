@@ -38,7 +38,7 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 		return;
 	case NOTE_BIRTH_STRANGER:
 		log_to(log, LEVEL_ERROR, "peer_stranger", LOG_TEXT("peer", peer), LOG_TEXT("what", note->text),
-			LOG_TEXT("remedy", "its state_dir was lost or is another's: put back its own"));
+			LOG_TEXT("remedy", "if its state_dir was lost: pawl cluster replace NAME NAME; if it is another's: put back its own"));
 		return;
 	case NOTE_VOTING:
 		log_to(log, LEVEL_NOTICE, "voting", LOG_TEXT("by", note->text));
