@@ -119,7 +119,7 @@ static void ask(struct world *w) {
 	struct core_request r = { .id = ++w->requests, .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4, .now = flags & 8,
 		.for_free = flags & 16, .expect_value = flags & 32, .expect_seq = flags & 128 };
 	r.client = 1 + next_of(w, 3); /* one after the other: the order of bytes is that of the statements */
-	r.op = (enum core_op)next_of(w, CORE_BREAK + 1);
+	r.op = (enum core_op)next_of(w, CORE_BOND + 1);
 	r.key = pick_key(w);
 	r.lock_id = pick_id(w);
 	r.owner = pick_text(w);
@@ -311,7 +311,7 @@ static void act(struct world *w) {
 		if (b & 64) {
 			step(w, &(struct core_event){ .kind = CORE_CLIENT_GONE, .client = 1 + (b >> 4 & 1) });
 		} else {
-			step(w, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
+			step(w, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer, .closed = (w->requests & 1) != 0 });
 		}
 		break;
 	default: act_rarely(w, b);
