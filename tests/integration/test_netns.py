@@ -1,6 +1,7 @@
 """The network that other tests stand on: what it cuts is cut, what it heals is whole, and nothing of it stays."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -101,6 +102,15 @@ class TestNet(unittest.TestCase):
         self.assertEqual(again.add("d"), "10.117.0.2")
         self.net.hosts = again.hosts
 
+    def test_what_a_killed_process_left_is_swept(self):
+        code = "import netns, os; net = netns.Net(subnet='10.118.0'); net.add('a'); print(net.prefix, flush=True); os._exit(1)"
+        left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              cwd=os.path.dirname(os.path.abspath(__file__))).stdout.strip()
+        self.assertTrue(os.path.exists(os.path.join(netns.PLACE, left + "-a")))
+        netns.sweep()
+        self.assertFalse([n for n in os.listdir(netns.PLACE) if n.startswith(left + "-")])
+        self.assertTrue(self.net.exists("a"))
+
     def test_nothing_stays(self):
         self.net.close()
         left = [n for n in os.listdir(netns.PLACE) if n.startswith(self.net.prefix + "-")]
@@ -112,4 +122,6 @@ if __name__ == "__main__":
     if reason:
         print("skipped: %s" % reason)
         sys.exit(77)  # meson's word for a skipped test
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
+    netns.sweep()
     unittest.main(verbosity=2)

@@ -1,6 +1,7 @@
 """scripts/cluster: what it starts runs, what it breaks is broken and heals, and what it made goes."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,7 @@ if __name__ == "__main__":
     if reason:
         print("skipped: %s" % reason)
         sys.exit(77)  # meson's word for a skipped test
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
     BUILD = os.path.abspath(sys.argv.pop(1))
     del sys.argv[1:3]  # the programs, named so that they are built before
     unittest.main(verbosity=2)

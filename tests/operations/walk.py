@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,8 @@ class Walk:
 
 def main():
     base = sys.argv[1]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays
+    netns.sweep()
     directory = tempfile.mkdtemp(prefix="pawl-walk-", dir="/var/tmp")
     walk, passed, failed = None, 0, 0
     try:
