@@ -90,6 +90,24 @@ static void shorten(struct profile *p, struct prng *r) {
 	p->adversary.target_ppm = 100000 + weight(r, 300000);
 }
 
+/* Several decrees for one epoch, whose proposers hear of few answers, die, or find acceptors that forgot what was not on disk. */
+static void rivals(struct profile *p, struct prng *r) {
+	static const uint64_t kinds[] = { KIND(DECREE_ACCEPTED), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED) | KIND(DECREE_ACCEPT),
+		KIND(DECREE_ACCEPTED) | KIND(CONFIG), KIND(DECREE_PROMISE) | KIND(DECREE_ACCEPTED) };
+	static const enum sim_target_action actions[] = { SIM_TARGET_LOSE, SIM_TARGET_LOSE, SIM_TARGET_LATE, SIM_TARGET_DELAY, SIM_TARGET_CLOSE,
+		SIM_TARGET_KILL_RECEIVER, SIM_TARGET_KILL_SENDER };
+	set(p, r, 3, 5, 2);
+	p->operators = 3;
+	p->operate_every = p->sim.request_timeout / 2;
+	p->change_weight[CHANGE_SET_TIMING] = 10; /* never the same twice */
+	p->sim.disk_max = prng_chance(r, 1, 2) ? 10 * SPAN_MS : p->sim.disk_max;
+	p->down_max = 10 * SPAN_MS;
+	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
+	p->adversary.target_ppm = 100000 + weight(r, 500000);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout, 4 * p->sim.request_timeout);
+}
+
 static void draw_restarts_in_change(struct profile *p, struct prng *r) {
 	bool files = prng_chance(r, 2, 3);
 	set(p, r, files ? 3 : 1, files ? 5 : 3, 3);
@@ -152,6 +170,9 @@ void profile_members(struct profile *p, struct prng *r) {
 		p->operators = 2 + weight(r, 1);
 		any_change(p, r);
 		target(p, r, 400000);
+		if (prng_chance(r, 1, 2)) {
+			rivals(p, r);
+		}
 		p->fault_weight[FAULT_KILL] = weight(r, 2);
 		p->fault_weight[FAULT_CLOSE] = weight(r, 2);
 		p->fault_weight[FAULT_SPLIT] = weight(r, 2);
