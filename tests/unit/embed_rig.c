@@ -85,9 +85,21 @@ static void rig_changed(struct pawl_node *node, void *arg) {
 void embed_rig_start(struct embed_rig *r, size_t i) {
 	struct embed_rig_node *n = &r->nodes[i];
 	char why[PAWL_NODE_WHY] = "";
-	const struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test", .state_dir = n->dir,
+	char ca[128], cert[128], file[128];
+	struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test", .state_dir = n->dir,
 		.masters = r->masters, .master_count = r->master_count, .listen_peer = i < r->master_count ? NULL : n->fixed ? n->address : "127.0.0.1:0",
 		.log = rig_log, .on_changed = rig_changed, .arg = n };
+	if (r->tls) {
+		char uri[64];
+		snprintf(uri, sizeof uri, "pawl:node:%s", n->name);
+		net_fixture_certificate(&r->f, n->name, uri);
+		snprintf(ca, sizeof ca, "%s/ca.pem", r->f.dir);
+		snprintf(cert, sizeof cert, "%s/%s.pem", r->f.dir, n->name);
+		snprintf(file, sizeof file, "%s/%s.key", r->f.dir, n->name);
+		o.ca_file = ca;
+		o.cert_file = cert;
+		o.key_file = file;
+	}
 	if (pawl_node_new(&o, &n->node, why) != 0 || pawl_node_start(n->node, why) != 0) {
 		fail_msg("%s", why);
 	}

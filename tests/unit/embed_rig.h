@@ -30,6 +30,7 @@ struct embed_rig {
 	struct net_fixture f;
 	struct pawl_node_master masters[EMBED_RIG_NODES];
 	size_t master_count;
+	bool tls; /* set before a start */
 	struct embed_rig_node nodes[EMBED_RIG_NODES]; /* a, b, c, d */
 };
 

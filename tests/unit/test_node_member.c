@@ -129,6 +129,44 @@ static void a_release_ends_what_would_have_ended_the_lock(void **state) {
 	embed_rig_close(&r);
 }
 
+static void nodes_of_one_process_speak_tls(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 3);
+	r.tls = true;
+	embed_rig_start_all(&r);
+	add_d(&r);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, 0);
+	assert_true(net_fixture_until(&r.f, d_shows_it, &r));
+	embed_rig_close(&r);
+}
+
+/* A bound lock outlives the death of a master, its replacement by the holder itself, and ends with the holder all the same. */
+static void a_bound_lock_goes_on_over_a_change_of_the_masters(void **state) {
+	struct embed_rig r;
+	struct embed_rig_answer ended = { .calls = 0 };
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	add_d(&r);
+	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 200, embed_rig_done, &ended, NULL), 0);
+	pawl_node_free(r.nodes[C].node);
+	r.nodes[C].node = NULL;
+	struct pawl_change replace = { .kind = PAWL_REPLACE, .name = "c", .other = "d" };
+	assert_int_equal(change(&r, B, replace).error, 0);
+	embed_rig_await_state(&r, D, PAWL_NODE_VOTING);
+	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
+		.deadline_kept = true }).error, 0);
+	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key }).error, PAWL_EHELD);
+	assert_int_equal(ended.calls, 0);
+	pawl_node_free(r.nodes[D].node);
+	r.nodes[D].node = NULL;
+	assert_true(net_fixture_until(&r.f, a_shows_nothing, &r));
+	assert_int_equal(embed_rig_ask(&r, A, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .wait_ms = 5000 }).error, 0);
+	embed_rig_close(&r);
+}
+
 static void a_change_that_cannot_be_is_refused_with_its_reason(void **state) {
 	struct embed_rig r;
 	(void)state;
@@ -148,6 +186,8 @@ int main(void) {
 		cmocka_unit_test(a_replica_comes_back_by_itself_and_a_removed_one_does_not),
 		cmocka_unit_test(a_lock_that_shall_end_with_its_node_does),
 		cmocka_unit_test(a_release_ends_what_would_have_ended_the_lock),
+		cmocka_unit_test(nodes_of_one_process_speak_tls),
+		cmocka_unit_test(a_bound_lock_goes_on_over_a_change_of_the_masters),
 		cmocka_unit_test(a_change_that_cannot_be_is_refused_with_its_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
