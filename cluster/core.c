@@ -173,9 +173,13 @@ static void timer_fired(struct core *core, struct timer *t) {
 	}
 }
 
+/* So many timers a step: a million leases that end together must not stop the node. What is looked at is alive all the same:
+ * whoever looks a key up ends first what is past on it, and beliefs and operations look at the clocks themselves. */
+#define EXPIRE_A_STEP 4096
+
 static void expire(struct core *core) {
 	struct wheel_timer *t;
-	while ((t = wheel_expire(&core->wheel, core->now.boot)) != NULL) {
+	for (int i = 0; i < EXPIRE_A_STEP && (t = wheel_expire(&core->wheel, core->now.boot)) != NULL; i++) {
 		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
 }
