@@ -182,6 +182,29 @@ struct core *out_core(const struct core_out *out) {
 	return out->core;
 }
 
+static uint64_t permute_set(uint64_t set, const int from[NODES_MAX]) {
+	uint64_t moved = 0;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		moved |= from[i] < 0 ? 0 : (set >> from[i] & 1) << i;
+	}
+	return moved;
+}
+
+/* What has been said about peers, and is read by their indexes later. */
+static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
+	for (size_t i = out->replies_read; i < out->replies_count; i++) {
+		out->replies[i].silent = permute_set(out->replies[i].silent, from);
+		out->replies[i].missing = permute_set(out->replies[i].missing, from);
+	}
+	for (size_t i = out->notes_read; i < out->notes_count; i++) {
+		uint32_t to = 0;
+		while (to < NODES_MAX && from[to] != (int)out->notes[i].peer) {
+			to++;
+		}
+		out->notes[i].peer = to; /* NODES_MAX: nobody */
+	}
+}
+
 /* Peers have other indexes: what waits for them goes with them; of those that are gone it is dropped. */
 void out_permute(struct core *core, const int from[NODES_MAX]) {
 	struct core_out *out = core->out;
@@ -206,6 +229,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 		}
 	}
 	out->resets = resets;
+	permute_told(out, from);
 }
 
 void out_drop_epoch(struct core *core) {
