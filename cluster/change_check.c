@@ -111,17 +111,6 @@ void change_ask_ahead(struct core *core) {
 	g->at = instant_add(core->now, core->config.request_timeout);
 }
 
-void change_prepare(struct core *core) {
-	struct change *g = &core->change;
-	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
-	if (config_same_masters(&g->value, &core->config)) {
-		propose_start(core); /* whoever votes goes on voting */
-		return;
-	}
-	change_step(core, CHANGE_PREPARE, "prepare");
-	change_ask_ahead(core);
-}
-
 void change_ahead_judge(struct core *core) {
 	struct change *g = &core->change;
 	bool all = true;
@@ -132,6 +121,18 @@ void change_ahead_judge(struct core *core) {
 	if (all) {
 		propose_start(core);
 	}
+}
+
+void change_prepare(struct core *core) {
+	struct change *g = &core->change;
+	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
+	if (config_same_masters(&g->value, &core->config)) {
+		propose_start(core); /* whoever votes goes on voting */
+		return;
+	}
+	change_step(core, CHANGE_PREPARE, "prepare");
+	change_ask_ahead(core);
+	change_ahead_judge(core); /* nobody may be linked */
 }
 
 void change_ahead(struct core *core, uint32_t from, const struct message *m) {
