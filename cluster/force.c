@@ -38,6 +38,8 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	c->before_count = 0;
 	d->voted = d->complete = true;
 	d->voted_before = false;
+	d->max_lease_seen = c->max_lease > d->max_lease_seen ? c->max_lease : d->max_lease_seen;
+	d->request_timeout_seen = c->request_timeout > d->request_timeout_seen ? c->request_timeout : d->request_timeout_seen;
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
 	d->ceiling = highest + CLOCK_JUMP_MAX + CEILING_BLOCK;
