@@ -137,6 +137,8 @@ void change_adopted(struct core *core) {
 	if (mine) {
 		change_step(core, CHANGE_ADOPT, "adopted");
 		g->until = instant_add(core->now, ADOPT_WAIT); /* who votes is counted next: change_peer_changed */
+	} else if (g->state == CHANGE_ADOPT && !g->foreign && g->value.epoch < core->config.epoch) {
+		change_finish(core, PAWL_OK, "it was decided, and another change after it: look at 'pawl cluster show'", slice_of(NULL, 0));
 	} else if (g->finishing) {
 		COUNT(core, decree_finished_for_other);
 		change_finish(core, PAWL_OK, NULL, slice_of(NULL, 0));
