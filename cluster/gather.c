@@ -8,6 +8,10 @@
  */
 #include "gather.h"
 
+static span_ns larger(span_ns a, span_ns b) {
+	return a > b ? a : b;
+}
+
 bool gather_beside(const struct core *core) {
 	return core->gather.kind == GATHER_AHEAD || core->gather.kind == GATHER_HANDOVER;
 }
@@ -113,6 +117,7 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 		return;
 	}
 	s->asked = true;
+	s->asked_voter = core->peers[slot].voting;
 	s->round = ++g->rounds;
 	s->epoch = core->config.epoch;
 	s->asked_at = s->progress = core->now;
@@ -124,7 +129,7 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 
 /* One that has forgotten counts once the longest lease has passed since it told that it has adopted the epoch. */
 bool gather_forgotten_long_enough(const struct core *core, const struct source *s) {
-	span_ns lease = core->durable.max_lease_seen > core->config.max_lease ? core->durable.max_lease_seen : core->config.max_lease;
+	span_ns lease = larger(larger(core->durable.max_lease_seen, core->config.max_lease), s->lease);
 	return instant_expired(core->now, instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm)));
 }
 
@@ -183,8 +188,8 @@ static void vote(struct core *core) {
 /* Enough is known. Who has never voted in this epoch marks that on disk first. */
 void gather_judge(struct core *core) {
 	struct gather *g = &core->gather;
-	if (core->conflict || !(enough_before(core) || enough_after(core))) {
-		return;
+	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
+		return; /* adopting: the mark would be that of the next epoch */
 	}
 	if (!core->durable.voted && !g->marking) {
 		g->marking = true;
@@ -195,6 +200,8 @@ void gather_judge(struct core *core) {
 		}
 		core->durable.voted = true;
 		epoch_seen(core);
+		/* of an epoch before that had longer leases: it answers for them from now on */
+		core->durable.max_lease_seen = larger(core->durable.max_lease_seen, g->longest);
 		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling ? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
 		g->marked_seq = core->persist_seq;
@@ -214,7 +221,7 @@ void gather_persisted(struct core *core) {
 
 static void wait_to_rejoin(struct core *core) {
 	/* both waits use the largest values it ever voted under */
-	span_ns request = core->durable.request_timeout_seen > core->config.request_timeout ? core->durable.request_timeout_seen : core->config.request_timeout;
+	span_ns request = larger(core->durable.request_timeout_seen, core->config.request_timeout);
 	core->rejoin_at = instant_add(core->now, span_grow(request, core->config.drift_ppm));
 }
 

@@ -81,6 +81,9 @@ void gather_beat(struct core *core) {
 	if (g->worn) {
 		gather_again(core);
 	}
+	if (g->kind == GATHER_REJOIN && core->finish.active) {
+		return; /* it would merge into a table that is still being finished, with other sources' bits */
+	}
 	if (gather_beside(core) && !g->taken) {
 		follow_yield(core);
 		g->taken = !core->finish.active && table_beside_take(core);
@@ -111,11 +114,19 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	s->forgot = (m->flags & FLAG_FORGOT) != 0;
 	s->never = (m->flags & FLAG_NEVER) != 0;
 	s->told_at = core->now;
-	s->votes = core->peers[from].voting && core->gather.kind != GATHER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
+	s->lease = span_from_us(m->lease_us);
+	/* who begins to vote in the turn in which it answers may say so beside an end that has nothing of it */
+	s->votes = s->asked_voter && core->peers[from].voting && core->gather.kind != GATHER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
 	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->gather.kind == GATHER_HANDOVER) {
 		s->before = false; /* it cannot stand for the epoch before */
 	}
 	gather_judge(core);
+}
+
+/* Section 9: only who does not vote takes the clock of its sources. */
+static bool beyond_bounds(const struct core *core, const struct message *m) {
+	return core_votes(core) && m->kind == MESSAGE_SNAPSHOT_RECORD && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->noted) &&
+		rule_token_bound(core, m->ballot.clock) && rule_token_bound(core, m->prepared.clock));
 }
 
 void gather_message(struct core *core, uint32_t from, const struct message *m) {
@@ -124,6 +135,12 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	s->progress = core->now;
+	if (beyond_bounds(core, m)) {
+		master_clock_refused(core, from, m->token, m->key);
+		gather_tell_stop(core, s);
+		gather_break_off(core, s);
+		return;
+	}
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 		core->gather.merged++;
 		if (!merge_record(core, gather_into(core), s->bit, m)) {

@@ -42,9 +42,11 @@ struct source {
 	bool after;    /* a master of that epoch */
 	bool asked, walked, done;
 	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
-	bool votes;    /* ... and it votes in the epoch, and was asked late enough for rejoining */
+	bool votes;    /* ... and it voted in the epoch when it was asked, late enough for rejoining */
 	uint64_t round, epoch; /* epoch: the node's own when it asked */
 	uint64_t clock_end;
+	span_ns lease;  /* it has forgotten: the longest that it may have accepted */
+	bool asked_voter; /* it was known to vote in the epoch when it was asked */
 	struct instant asked_at, progress, told_at;
 };
 #define SOURCES_MAX (2 * MASTERS_MAX)
@@ -56,6 +58,7 @@ struct gather {
 	uint32_t count;
 	struct source sources[SOURCES_MAX];
 	uint64_t merged;      /* records, so far */
+	span_ns longest;      /* what is left of any of them */
 	uint64_t rounds;
 	uint8_t bits;         /* handed out */
 	bool worn;            /* ... all of them */

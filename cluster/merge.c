@@ -47,7 +47,9 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	if (merged) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
-		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->left_us)));
+		span_ns left = span_from_us(m->left_us);
+		r->end = instant_later(r->end, instant_add(core->now, left));
+		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_find(core, m->lock_id);
 		r->sources |= 1u << source;
 		master_raise_clock(core, r->token);

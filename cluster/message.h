@@ -69,7 +69,7 @@
 	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
-	X(SNAPSHOT_END, 33, F_ROUND | F_STATUS | F_CLOCK | F_FLAGS) \
+	X(SNAPSHOT_END, 33, F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
 	X(PING, 34, F_ROUND) \
 	X(PONG, 35, F_ROUND) \
 	X(PLEDGE, 36, F_BLOB | F_FLAGS) \
@@ -120,7 +120,8 @@ enum message_flag {
 	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
-	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling */
+	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling,
+	                      * and the lease the longest that it may have accepted */
 	FLAG_NEVER = 8192,   /* SNAPSHOT_END: it never voted in the epoch before */
 	FLAG_WHOLE = 16384,  /* FEED_BATCH: the snapshot ends with this batch */
 	FLAG_BESIDE = 32768, /* FOLLOW: there is room for a snapshot; FEED_BEGIN: one begins */

@@ -165,13 +165,16 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 	struct id128 from = core->peers[peer].link_id;
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
-		const struct peer *p = &core->peers[peer];
-		if (!p->up || !id128_equal(p->link_id, from)) {
-			return; /* a message before this one ended the link, or changed the table of peers */
+		if (!core->peers[peer].up || !id128_equal(core->peers[peer].link_id, from)) {
+			int at = slots_find_id(core, from); /* a message before this one changed the table of peers, or ended the link */
+			if (at < 0) {
+				return;
+			}
+			peer = (uint32_t)at;
 		}
 		if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if (same || message_of_any_epoch(m->kind)) {
+		} else if ((same && core->peers[peer].same) || message_of_any_epoch(m->kind)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
@@ -208,6 +211,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	bool same = p->same;
 	epoch_heard(core, peer, !was_heard);
 	if (same && !clock_bound(core, peer, frame)) {
+		gather_peer_lost(core, peer); /* a part of its snapshot is lost */
 		return;
 	}
 	struct id128 from = p->link_id;

@@ -247,8 +247,8 @@ static void fields_out_of_range_are_refused(void **state) {
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0); /* SNAPSHOT_CHUNK, part 2 of 3 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);
 	/* SNAPSHOT_END with the greatest clock, and one above */
-	assert_int_equal(decode_message(t, "\x95\x21\x05\x00\x00\xcf\x40\0\0\0\0\0\0\0", 14), 0);
-	assert_int_equal(decode_message(t, "\x95\x21\x05\x00\x00\xcf\x40\0\0\0\0\0\0\1", 14), PAWL_EPROTOCOL);
+	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\0", 15), 0);
+	assert_int_equal(decode_message(t, "\x96\x21\x05\x00\x00\x00\xcf\x40\0\0\0\0\0\0\1", 15), PAWL_EPROTOCOL);
 }
 
 static void an_announced_count_takes_no_memory(void **state) {

@@ -1,0 +1,139 @@
+/* Section 6: what a node has to know, and to have waited for, when one epoch follows the other before all is at rest. */
+#include "members.h"
+
+#define LONGEST (10 * SPAN_S + 200 * SPAN_MS) /* max_lease (1 + 2 drift), of the first epoch */
+
+static int setup_spare(void **state) { /* n4 is a replica, n5 outside */
+	struct stage_options o = named_options();
+	o.replicas = o.outside = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+#define SPARE(test) cmocka_unit_test_setup_teardown(test, setup_spare, named_teardown)
+
+static void restart(struct stage *s, uint32_t node) {
+	stage_kill(s, node);
+	assert_true(stage_start(s, node));
+	stage_mend(s);
+}
+
+static uint32_t voters(const struct stage *s, uint32_t first, uint32_t last) {
+	uint32_t n = 0;
+	for (uint32_t i = first; i <= last; i++) {
+		n += state_of(s, i) == CORE_VOTING;
+	}
+	return n;
+}
+
+static struct core_change anyway(struct core_change c) {
+	c.anyway = true;
+	return c;
+}
+
+static void take_for(struct stage *s, uint32_t node, span_ns lease) {
+	assert_int_equal(stage_do(s, node, stage_acquire("k", stage_lock(1), lease, 0)), PAWL_OK);
+}
+
+/* ---- a snapshot that ends while the next epoch is being written ---- */
+
+static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, true);
+	stage_cut(s, 2, 3, true);
+	restart(s, 2);
+	while (!stage_head_is(s, 1, 2, MESSAGE_SNAPSHOT_END)) {
+		stage_wait(s, SPAN_MS);
+	}
+	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
+	s->nodes[2].disk_held = true;
+	(void)ask_change(s, 3, anyway(set_of("3")));
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 2);
+	assert_int_equal(epoch_of(s, 1), 2);
+	assert_int_equal(epoch_of(s, 2), 1); /* told, and not written yet */
+	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, false);
+	stage_settle(s);
+	s->nodes[2].disk_held = false;
+	stage_flush(s, 2);
+	assert_int_equal(s->nodes[2].disk.config.epoch, 2);
+	assert_false(s->nodes[2].disk.voted);
+	assert_int_equal(state_of(s, 2), CORE_HANDOVER);
+}
+
+/* ---- leases longer than what is allowed by now ---- */
+
+static void add_three(struct stage *s) {
+	add_replica(s, 0, "n4", "n4:7118");
+	add_replica(s, 0, "n5", "n5:7118");
+	add_replica(s, 0, "n6", "n6:7118");
+}
+
+static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **state) {
+	struct stage *s = *state;
+	add_three(s);
+	take_for(s, 0, 9 * SPAN_S);
+	must(s, 0, max_lease_of(SPAN_S));
+	for (uint32_t i = 3; i < 6; i++) {
+		stage_cut(s, 0, i, true); /* nothing is copied before the decree */
+	}
+	restart(s, 1);
+	restart(s, 2);
+	(void)ask_change(s, 0, anyway(set_of("456")));
+	for (uint32_t i = 3; i < 6; i++) {
+		assert_true(wait_until_epoch(s, i, 6, SPAN_S));
+	}
+	stage_kill(s, 0);
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(voters(s, 3, 5), 0);
+	stage_wait(s, LONGEST);
+	assert_int_equal(voters(s, 3, 5), 3);
+}
+
+static void a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart(void **state) {
+	struct stage *s = *state;
+	take_for(s, 0, 9 * SPAN_S);
+	must(s, 0, max_lease_of(SPAN_S));
+	must(s, 0, set_of("456"));
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_kill(s, i);
+	}
+	for (uint32_t i = 3; i < 6; i++) {
+		stage_kill(s, i);
+	}
+	for (uint32_t i = 3; i < 6; i++) {
+		assert_true(stage_start(s, i));
+	}
+	stage_mend(s);
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(voters(s, 3, 5), 0);
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(voters(s, 3, 5), 3);
+}
+
+/* ---- after a forced start ---- */
+
+static void what_was_granted_after_a_forced_start_is_waited_for(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_kill(s, i);
+	}
+	assert_int_equal(do_change(s, 3, anyway(change_of(CHANGE_FORCE, ""))), PAWL_OK);
+	assert_true(stage_until_voting(s, 3, LONGEST + SPAN_S));
+	take_for(s, 3, 9 * SPAN_S);
+	must(s, 3, max_lease_of(SPAN_S));
+	restart(s, 3);
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(state_of(s, 3), CORE_RECOVERING);
+	stage_wait(s, 6 * SPAN_S);
+	assert_int_equal(state_of(s, 3), CORE_VOTING);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		SPARE(who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch),
+		MEMBERS_3(who_has_forgotten_says_how_long_its_leases_may_have_been),
+		MEMBERS_3(a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart),
+		SPARE(what_was_granted_after_a_forced_start_is_waited_for),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
