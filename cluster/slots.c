@@ -119,6 +119,7 @@ static void lay_out(struct core *core, struct layout *l) {
 static void settle_link(struct core *core, struct peer *p) {
 	p->linked = p->up && p->standing != PEER_GUEST && core_born(core) && id128_equal(p->node.id, p->link_id);
 	p->voting = p->same = false;
+	p->decree.kind = (enum message_kind)0; /* of the epoch before */
 	p->far_ahead = p->wrong_noted = false;
 }
 
@@ -152,6 +153,15 @@ static void place_peers(struct core *core, const struct layout *l, struct peer *
 	}
 }
 
+static bool has_place(const int from[NODES_MAX], uint32_t before) {
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		if (from[i] == (int)before) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Builds the table anew from the configuration. */
 void slots_rebuild(struct core *core) {
 	struct layout *l = &core->slots_room->layout;
@@ -162,6 +172,10 @@ void slots_rebuild(struct core *core) {
 		from[i] = i < l->count && l->nodes[i].name[0] ? find_name(core, l->nodes[i].name) : -1;
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up && !has_place(from, i)) { /* the table is full: its link ends with its place */
+			snapshot_stop(core, i);
+			bond_master_peer_lost(core, i, false);
+		}
 		move_peer(&old[i], &core->peers[i]);
 	}
 	place_peers(core, l, old, from);
