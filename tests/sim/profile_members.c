@@ -189,6 +189,7 @@ void profile_members(struct profile *p, struct prng *r) {
 /* Themes of other faults, with nodes that come and go. */
 void profile_some_members(struct profile *p, struct prng *r) {
 	p->sim.further = 1 + weight(r, 2);
+	p->sim.replication_interval = prng_between(r, SPAN_MS, 10 * SPAN_MS);
 	p->masters_least = p->sim.masters > 2 ? 2 : 1;
 	p->masters_most = p->sim.masters + 1;
 	p->operators = 1;
