@@ -184,6 +184,33 @@ static void a_proposer_goes_above_the_ballots_that_it_meets(void **state) {
 	assert_true(count_of(s, 0, COUNT_decree_rival) > 0);
 }
 
+/* n1 and n2 have accepted what n1 alone has adopted: its promises for what follows that are none for n3, who is an epoch behind. */
+static void promises_of_another_epoch_do_not_count(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 1; i < 3; i++) {
+		lose_to(s, i, MESSAGE_CONFIG, true);
+	}
+	lose_to(s, 2, MESSAGE_DECREE_ACCEPT, true);
+	lose_to(s, 1, MESSAGE_DECREE_PROMISE, true);
+	stage_lose(s, 1, 2, MESSAGE_DECREE_PROMISE, true);
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 2);
+	uint64_t id = ask_change(s, 2, max_lease_of(8 * SPAN_S));
+	stage_wait(s, 500 * SPAN_MS);
+	assert_int_equal(epoch_of(s, 1), 1);
+	assert_int_equal(epoch_of(s, 2), 1);
+	for (uint32_t i = 1; i < 3; i++) {
+		lose_to(s, i, MESSAGE_CONFIG, false);
+		lose_to(s, i, MESSAGE_DECREE_PROMISE, false);
+	}
+	assert_int_not_equal(await(s, id)->r.error, PAWL_OK);
+	stage_wait(s, SPAN_S);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(longest(s, i), 9 * SPAN_S);
+	}
+}
+
 static void without_a_majority_nothing_is_chosen(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 1);
@@ -281,6 +308,7 @@ int main(void) {
 		MEMBERS(the_value_with_the_highest_ballot_is_adopted_from_either),
 		NAMED(of_two_operators_one_wins_and_the_other_is_told),
 		NAMED(a_proposer_goes_above_the_ballots_that_it_meets),
+		NAMED(promises_of_another_epoch_do_not_count),
 		NAMED(without_a_majority_nothing_is_chosen),
 		cmocka_unit_test(whenever_the_proposer_dies_the_others_agree_and_finish_what_may_be_chosen),
 		NAMED(an_accepted_value_is_finished_after_a_restart_of_everything),

@@ -144,6 +144,37 @@ static void the_clock_of_a_source_that_has_forgotten_is_its_ceiling(void **state
 	assert_true(take(s, 3, "k", stage_lock(1)) > ceiling);
 }
 
+static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_t *clock) {
+	assert_true(core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), token, clock));
+}
+
+/* n2 adopts and forgets while n1 and n3 go on granting; what they granted ends later than the wait for n2. */
+static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 3; i += 2) {
+		lose_to(s, i, MESSAGE_CONFIG, true);
+		lose_to(s, i, MESSAGE_DECREE_PROMISE, true);
+	}
+	for (uint32_t i = 3; i < 6; i++) {
+		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
+	}
+	(void)ask_change(s, 1, set_of("456"));
+	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
+	restart(s, 1);
+	hear_again(s);
+	stage_wait(s, LONGEST - SPAN_S / 2);
+	assert_int_equal(epoch_of(s, 0), 1);
+	take(s, 0, "k", stage_lock(1));
+	stage_kill(s, 2);
+	lose_to(s, 0, MESSAGE_CONFIG, false);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(voters(s), 3);
+	uint64_t token, clock;
+	noted(s, 3, &token, &clock);
+	assert_true(clock >= s->nodes[1].disk.ceiling);
+	assert_true(clock >= token);
+}
+
 /* ---- a source that never voted ---- */
 
 static void who_never_voted_in_the_epoch_before_counts_at_once(void **state) {
@@ -229,10 +260,6 @@ static void a_late_master_may_rejoin_from_those_that_vote_already(void **state) 
 }
 
 /* ---- what is merged ---- */
-
-static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_t *clock) {
-	assert_true(core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), token, clock));
-}
 
 static void a_source_that_lacks_a_record_counts_as_having_noted_its_clock(void **state) {
 	struct stage *s = *state;
@@ -344,6 +371,7 @@ int main(void) {
 		MEMBERS_3(who_restarted_after_adopting_counts_when_the_longest_lease_is_over),
 		MEMBERS_3(who_was_recovering_when_it_adopted_has_forgotten),
 		MEMBERS_3(the_clock_of_a_source_that_has_forgotten_is_its_ceiling),
+		MEMBERS_3(who_has_forgotten_counts_as_having_noted_its_ceiling),
 		MEMBERS(who_never_voted_in_the_epoch_before_counts_at_once),
 		MEMBERS_3(voted_is_on_disk_before_the_first_vote),
 		MEMBERS_3(who_has_never_voted_in_the_epoch_does_not_come_in_by_waiting),
