@@ -25,8 +25,12 @@ static void renew(struct core *core) {
 		int slot = slots_find_id(core, s->id);
 		bool self = slot == (int)core->self;
 		bool waits = s->walked && g->kind == GATHER_AHEAD; /* nothing may change for long */
-		bool silent = instant_elapsed_short(core->now, s->progress) > core->config.request_timeout;
 		bool adopted = slot >= 0 && !self && core->peers[slot].same && g->kind == GATHER_HANDOVER;
+		if (adopted && !s->adopted) { /* however long nothing had changed before */
+			s->adopted = true;
+			s->progress = core->now;
+		}
+		bool silent = instant_elapsed_short(core->now, s->progress) > core->config.request_timeout;
 		if (s->asked && !s->done && !self && !waits && silent && (!s->walked || adopted)) {
 			COUNT(core, premerge_broken);
 			gather_tell_stop(core, s);

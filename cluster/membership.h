@@ -41,6 +41,7 @@ struct source {
 	bool before;   /* a master of the epoch before the one that is gathered for */
 	bool after;    /* a master of that epoch */
 	bool asked, walked, done;
+	bool adopted;  /* seen under the epoch: its end is due */
 	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
 	bool votes;    /* ... and it voted in the epoch when it was asked, late enough for rejoining */
 	uint64_t round, epoch; /* epoch: the node's own when it asked */
