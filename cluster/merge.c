@@ -167,8 +167,10 @@ static void each_record(struct table *t, void (*visit)(struct core *core, struct
 }
 
 static void forget_sources(struct core *core, struct record *r) {
-	(void)core;
-	r->sources = 0;
+	if (r->sources) {
+		r->noted = core->clock > r->noted ? core->clock : r->noted; /* what came between is not known */
+		r->sources = 0;
+	}
 }
 
 /* What was merged stays, but stands for no source any more. */
