@@ -132,6 +132,23 @@ static void draw_restarts_in_change(struct profile *p, struct prng *r) {
 	}
 }
 
+/* So many writes that the log runs over while a follower's link is slow. */
+static void flood(struct profile *p, struct prng *r) {
+	p->sim.limits.log_bytes = 2048;
+	p->sim.delay_max = 300 * SPAN_US;
+	p->sim.session_delay_max = 100 * SPAN_US;
+	p->sim.request_timeout = 60 * SPAN_MS;
+	p->sim.promise_timeout = 120 * SPAN_MS;
+	p->active = prng_between(r, SPAN_S / 2, SPAN_S);
+	p->clients = 8;
+	p->keys = 40;
+	p->think_max = 300 * SPAN_US;
+	p->wait_percent = p->hold_on_percent = 0;
+	p->hold_weight[HABIT_RELEASE] = 100;
+	p->fault_weight[FAULT_SLOW_LINK] = 30;
+	p->fault_every = 50 * SPAN_MS;
+}
+
 /* Called last in profile_draw: what was drawn before is a mix that these themes sharpen. */
 void profile_members(struct profile *p, struct prng *r) {
 	sizes(p, r);
@@ -151,6 +168,9 @@ void profile_members(struct profile *p, struct prng *r) {
 		p->change_weight[CHANGE_REMOVE] = weight(r, 1);
 		p->sim.limits.log_bytes = prng_chance(r, 1, 2) ? 4096 : 0;
 		some_faults(p, r);
+		if (prng_chance(r, 1, 4)) {
+			flood(p, r);
+		}
 	} else if (p->theme == THEME_whole_set) {
 		set(p, r, 1, 3, 4);
 		p->sim.further += p->sim.masters;
