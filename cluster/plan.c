@@ -215,6 +215,18 @@ static bool same_aim(const struct config *a, const struct config *b) {
 		a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm;
 }
 
+/* The second of two nodes that would be dialled at one address, or NULL: a slip of the pen, since one of the two would never be reached. */
+static const struct config_node *without_own_address(const struct config *c) {
+	for (uint32_t i = 1; i < c->node_count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			if (strcmp(c->nodes[i].address, c->nodes[j].address) == 0) {
+				return &c->nodes[i];
+			}
+		}
+	}
+	return NULL;
+}
+
 struct plan plan_change(const struct plan_view *view, const struct core_change *wanted, struct config *out) {
 	*out = *view->present;
 	struct plan p = apply(view, wanted, out);
@@ -227,5 +239,9 @@ struct plan plan_change(const struct plan_view *view, const struct core_change *
 	memset(out->before, 0, sizeof out->before);
 	memcpy(out->before, view->present->nodes, out->before_count * sizeof *out->before);
 	const char *problem = config_problem(out);
-	return problem ? refuse(PAWL_EBADREQUEST, problem, wanted->name) : p;
+	if (problem) {
+		return refuse(PAWL_EBADREQUEST, problem, wanted->name);
+	}
+	const struct config_node *twin = p.nothing ? NULL : without_own_address(out);
+	return twin ? refuse(PAWL_EBADREQUEST, "another node of the cluster has that address", slice_str(twin->name)) : p;
 }

@@ -166,9 +166,18 @@ static void advise_node(const struct adviser *a, const struct view_node *n) {
 	}
 }
 
+/* The node that was asked has the name of one in the configuration and not its identity: it shows that one without a name. */
+static bool lost_its_place(const struct view *v) {
+	const struct view_node *namesake = view_find(v, "");
+	return namesake && (namesake->master || namesake->replica);
+}
+
 static void advise_outsider(const struct adviser *a) {
 	const struct view *v = a->v;
-	if (v->epoch > 0 && !inside(v)) {
+	if (v->epoch > 0 && !inside(v) && lost_its_place(v)) {
+		advise(a, "%s has the name of a node of the cluster, but a new identity: its state file was lost, or it is another machine under "
+			"that name. If it is meant to be %s, ask another node: pawl cluster replace %s %s", v->node, v->node, v->node, v->node);
+	} else if (v->epoch > 0 && !inside(v)) {
 		advise(a, "%s is not in the cluster: if it is meant to be, ask one that is: pawl cluster add-replica %s HOST:PORT; if it was "
 			"removed, stop it", v->node, v->node);
 	} else if (v->epoch == 0) {

@@ -268,6 +268,10 @@ static void note_strangers(struct changing *c, const struct view *v) {
 	bool leaves = change->kind == PAWL_REMOVE || change->kind == PAWL_REPLACE;
 	if (leaves && !view_find(v, change->name)) {
 		progress_say(&c->progress, "note: %s is not in the cluster (any more)", change->name);
+		const struct view_node *successor = change->kind == PAWL_REPLACE ? view_find(v, change->other) : NULL;
+		if (successor && successor->replica) { /* it may have replaced a replica; or the name was mistyped */
+			progress_say(&c->progress, "note: %s is a replica and stays one: should it vote, name the master that is to leave", change->other);
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_EHELD, "wait for it with --wait 1m, or see who waits with pawl waiters", 0 },
 		{ PAWL_ENOQUORUM, "see with pawl status which masters are silent", 0 },
 		{ PAWL_EUNREACHABLE, "is pawld running there? name nodes with --endpoints or PAWL_ENDPOINTS; those with TLS as tls://host:port", 0 },
-		{ PAWL_ERECOVERING, "it started a moment ago: try again, or another node", 0 },
+		{ PAWL_ERECOVERING, "try again, or another node; pawl status says what it waits for", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
 		{ PAWL_ETOOLONG, "ask for a shorter --lease", 0 },

@@ -230,6 +230,18 @@ static void an_outsider_is_told_how_it_gets_in(void **state) {
 	assert_non_null(strstr(advised(&v).text, "pawl cluster add-replica e HOST:PORT"));
 }
 
+static void who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.node = "b";
+	v.nodes[1] = healthy("", true); /* as it shows whose identity it lost */
+	v.nodes[1].linked = false;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_non_null(strstr(a.text, "pawl cluster replace b b"));
+	assert_null(strstr(a.text, "add-replica"));
+}
+
 static void an_even_number_of_masters_is_remarked_once_the_change_is_complete(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -255,6 +267,7 @@ int main(void) {
 		cmocka_unit_test(a_master_that_lost_its_state_gets_its_own_place_again),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
+		cmocka_unit_test(who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added),
 		cmocka_unit_test(an_even_number_of_masters_is_remarked_once_the_change_is_complete),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
