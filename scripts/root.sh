@@ -21,6 +21,22 @@ no_bare_debian() {
 	fi
 }
 
+# skip WHAT WHY: ends the step of scripts/test as one skipped test.
+skip() {
+	echo "skipped: $1: $2"
+	echo "passed=0 failed=0 skipped=1"
+	exit 0
+}
+
+# need_bare_debian WHAT TOOL...: ends the step like that where no system can be made; installs the tools.
+need_bare_debian() {
+	local what=$1 why
+	shift
+	why=$(no_bare_debian)
+	[ -z "$why" ] || skip "$what" "$why"
+	(install_packages "${packages_root[@]}" "$@") || skip "$what" "debootstrap is not there and cannot be installed"
+}
+
 # bare_debian DIR: makes one there, unless there is one.
 bare_debian() {
 	local dir=$1
