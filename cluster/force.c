@@ -14,6 +14,20 @@ bool force_done(const struct core *core) {
 	return core->config.node_count == 1 && core->self < core->masters && !core->adopting;
 }
 
+/* What this node knows of may have been granted when longer leases were allowed. */
+static span_ns longest_left(const struct core *core) {
+	span_ns longest = core->config.max_lease;
+	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
+			for (const struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
+				span_ns left = instant_left_long(core->now, r->end);
+				longest = left > longest ? left : longest;
+			}
+		}
+	}
+	return longest;
+}
+
 int force_begin(struct core *core, const struct core_change *w, const char **why) {
 	struct durable *d = &core->durable;
 	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock;
@@ -38,7 +52,8 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	c->before_count = 0;
 	d->voted = d->complete = true;
 	d->voted_before = false;
-	d->max_lease_seen = c->max_lease > d->max_lease_seen ? c->max_lease : d->max_lease_seen;
+	span_ns longest = longest_left(core);
+	d->max_lease_seen = longest > d->max_lease_seen ? longest : d->max_lease_seen;
 	d->request_timeout_seen = c->request_timeout > d->request_timeout_seen ? c->request_timeout : d->request_timeout_seen;
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
