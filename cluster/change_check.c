@@ -140,6 +140,11 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
 		return;
 	}
+	if (m->status == STATUS_FULL) {
+		change_finish(core, PAWL_EFULL, "has no room for a second table of leases beside its own: see its [limits] memory and keys",
+			slice_str(core->peers[from].node.name));
+		return;
+	}
 	if (m->number != g->ahead[from].number) {
 		g->progress = core->now;
 	}

@@ -148,6 +148,7 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 		core->gather.merged++;
 		if (!merge_record(core, gather_into(core), s->bit, m)) {
+			core->gather.full = true;
 			gather_tell_stop(core, s);
 			gather_break_off(core, s); /* not whole: it will be asked again */
 		}

@@ -43,6 +43,7 @@ void gather_go_on(struct core *core) {
 	struct source *s = gather_own(core);
 	CHECK(s && core->gather.own_walking);
 	if (!copy_own(core, s)) {
+		core->gather.full = true;
 		gather_break_off(core, s);
 	} else if (core->gather.self_bucket >= core->live->keys.bucket_count) {
 		gather_end_own_walk(core);

@@ -72,6 +72,7 @@ struct gather {
 	struct id128 asker;
 	uint64_t asker_round;
 	bool told_ready;
+	bool full;            /* there was no room for what was copied */
 	struct instant keep_until; /* when it is given up unless somebody asks again */
 };
 

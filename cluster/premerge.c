@@ -16,7 +16,7 @@ static void tell(struct core *core, enum status status) {
 	}
 }
 
-/* Ready: the walks of enough sources are over, and their changes keep coming. NEED: not yet. */
+/* Ready: the walks of enough sources are over, and their changes keep coming. NEED: not yet. FULL: there is no room for two tables. */
 void premerge_tell(struct core *core) {
 	struct gather *g = &core->gather;
 	if (g->kind != GATHER_AHEAD || g->told_ready) {
@@ -24,7 +24,7 @@ void premerge_tell(struct core *core) {
 	}
 	g->told_ready = gather_ready(core);
 	core->counts[COUNT_premerge_ready] += g->told_ready;
-	tell(core, g->told_ready ? STATUS_OK : STATUS_NEED);
+	tell(core, g->told_ready ? STATUS_OK : g->full ? STATUS_FULL : STATUS_NEED);
 }
 
 void premerge_asked(struct core *core, uint32_t from, const struct message *m) {

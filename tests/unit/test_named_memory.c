@@ -1,4 +1,6 @@
 /* Section 6: what a node has to know, and to have waited for, when one epoch follows the other before all is at rest. */
+#include <stdio.h>
+
 #include "members.h"
 
 #define LONGEST (10 * SPAN_S + 200 * SPAN_MS) /* max_lease (1 + 2 drift), of the first epoch */
@@ -128,12 +130,42 @@ static void what_was_granted_after_a_forced_start_is_waited_for(void **state) {
 	assert_int_equal(state_of(s, 3), CORE_VOTING);
 }
 
+/* ---- no room ---- */
+
+static int setup_narrow(void **state) {
+	struct stage_options o = named_options();
+	o.outside = 3;
+	o.unchecked = true;
+	o.limits.memory_bytes = (uint64_t)4 << 20;
+	*state = stage_born(&o);
+	return 0;
+}
+
+static void a_change_that_has_no_room_for_two_tables_is_refused(void **state) {
+	struct stage *s = *state;
+	static uint8_t value[4000];
+	char name[16];
+	int error = PAWL_OK;
+	for (uint32_t i = 0; error == PAWL_OK; i++) {
+		snprintf(name, sizeof name, "key%u", i);
+		struct core_request r = stage_acquire(name, stage_lock(1), 10 * SPAN_S, 0);
+		memcpy(r.lock_id.b, &i, sizeof i);
+		r.value = slice_of(value, sizeof value);
+		error = stage_do(s, 0, r);
+	}
+	const struct stage_reply *reply = await(s, ask_change(s, 0, set_of("124")));
+	assert_int_equal(reply->r.error, PAWL_EFULL);
+	assert_int_equal(epoch_of(s, 0), 1);
+	assert_int_equal(voters(s, 0, 2), 3);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		SPARE(who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch),
 		MEMBERS_3(who_has_forgotten_says_how_long_its_leases_may_have_been),
 		MEMBERS_3(a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart),
 		SPARE(what_was_granted_after_a_forced_start_is_waited_for),
+		cmocka_unit_test_setup_teardown(a_change_that_has_no_room_for_two_tables_is_refused, setup_narrow, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
