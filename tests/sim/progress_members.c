@@ -53,7 +53,7 @@ static const char *member_trouble(struct run *run, uint32_t node, const struct c
 		return "has not adopted the newest configuration";
 	}
 	if (master) {
-		return s.state != CORE_VOTING ? "does not vote" : s.epoch > 1 && !(s.settled && s.complete) ? "does not know that the configuration is complete" : NULL;
+		return s.state != CORE_VOTING ? "does not vote" : !(s.settled && s.complete) ? "does not know that the configuration is complete" : NULL;
 	}
 	return s.state != CORE_FOLLOWING ? "is a replica and not in the state following" : s.following < 0 ? "follows nobody" :
 		s.catching_up ? "still catches up" : NULL;
@@ -207,6 +207,18 @@ static struct order next_order(struct run *run) {
 
 void members_demand_change(struct run *run) {
 	struct operator op = { .order = next_order(run) };
+	struct pulse pulse;
+	uint32_t node = members_any(run);
+	while (node == op.order.name && checker_newest(run->checker)->node_count > 1) {
+		node = members_any(run);
+	}
+	bool stays = node != op.order.name;
+	if (stays) {
+		pulse_start(&pulse, run, node);
+	}
 	drive(run, &op, 301, 4 * run->profile.sim.request_timeout + 2 * SPAN_S, "progress (a change asked for now is made)");
+	if (stays) {
+		pulse_end(&pulse, 12 * progress_hop(run) + 4 * run->profile.sim.disk_max + 5 * SPAN_MS);
+	}
 	demand_agreement(run);
 }

@@ -161,6 +161,19 @@ void members_demand_change(struct run *run);
 bool members_node(struct run *run, uint32_t at, uint32_t *out_node); /* the at-th node of the newest configuration */
 uint32_t members_any(struct run *run);
 
+/* progress_pulse.c: one acquire after the other, of a client that lives as long as the run */
+struct pulse {
+	struct run *run;
+	struct sim_actor actor;
+	struct sim_session *session;
+	uint32_t node, key, lock;
+	int64_t asked;
+	span_ns worst; /* from asking to the answer */
+	bool under_way, over;
+};
+void pulse_start(struct pulse *p, struct run *run, uint32_t node);
+void pulse_end(struct pulse *p, span_ns most); /* at most so long may one have taken */
+
 /* progress_replicas.c */
 void replicas_demand(struct run *run);
 void masters_demand(struct run *run);
