@@ -10,6 +10,7 @@ bool gather_ready(const struct core *core);
 void gather_stop(struct core *core);
 void gather_again(struct core *core);
 void gather_beat(struct core *core);
+span_ns gather_left(const struct core *core, struct instant now); /* of a handover from masters that have forgotten */
 bool gather_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
 void gather_go_on(struct core *core);
 void gather_message(struct core *core, uint32_t from, const struct message *m);

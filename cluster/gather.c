@@ -128,13 +128,38 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 /* ---- what is enough ---- */
 
 /* One that has forgotten counts once the longest lease has passed since it told that it has adopted the epoch. */
-bool gather_forgotten_long_enough(const struct core *core, const struct source *s) {
+static struct instant forgotten_at(const struct core *core, const struct source *s) {
 	span_ns lease = larger(larger(core->durable.max_lease_seen, core->config.max_lease), s->lease);
-	return instant_expired(core->now, instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm)));
+	return instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm));
+}
+
+bool gather_forgotten_long_enough(const struct core *core, const struct source *s) {
+	return instant_expired(core->now, forgotten_at(core, s));
 }
 
 bool gather_counts_before(const struct core *core, const struct source *s) {
 	return s->before && s->done && (!s->forgot || gather_forgotten_long_enough(core, s));
+}
+
+/* Until so many have counted as it takes, if nobody else comes: who has forgotten counts by and by. 0: that alone is not enough. */
+span_ns gather_left(const struct core *core, struct instant now) {
+	const struct gather *g = &core->gather;
+	span_ns left[SOURCES_MAX];
+	uint32_t waiting = 0, needed = config_sources(g->before);
+	for (uint32_t i = 0; g->kind == GATHER_HANDOVER && i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		if (s->before && s->done && s->forgot && !gather_forgotten_long_enough(core, s)) {
+			span_ns own = instant_left_long(now, forgotten_at(core, s));
+			uint32_t at = waiting++;
+			for (; at > 0 && left[at - 1] > own; at--) {
+				left[at] = left[at - 1];
+			}
+			left[at] = own;
+		} else {
+			needed -= gather_counts_before(core, s) && needed > 0;
+		}
+	}
+	return needed > 0 && needed <= waiting ? left[needed - 1] : 0;
 }
 
 static uint32_t count_sources(const struct core *core, bool rejoin) {

@@ -9,10 +9,19 @@ static const char *waits_for(const struct core *core) {
 		}
 		return core->durable.pledged ? "the other initial masters to pledge the same configuration" : "the other initial masters to be heard";
 	case CORE_RECOVERING:
+		if (core->gather.full) {
+			return "room for what the others know (see [limits] memory and keys), or the longest lease to be over";
+		}
 		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
 	case CORE_OUTSIDE:
 		return "an administrator: pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back";
 	case CORE_HANDOVER:
+		if (core->gather.full) {
+			return "room for what the others know: see [limits] memory and keys";
+		}
+		if (gather_left(core, core->now) > 0) {
+			return "the longest lease to be over: masters of the epoch before have restarted";
+		}
 		return "enough masters of the epoch before to hand over what they know";
 	case CORE_FOLLOWING: case CORE_VOTING: case CORE_DRAINED:
 		return "";
@@ -48,7 +57,8 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	s->missing = epoch_missing(core);
 	s->change = (struct core_change_status){ .step = change_step_name(core), .epoch = core->change.value.epoch };
 	change_progress(core, &s->change.done, &s->change.total);
-	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) : 0;
+	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) :
+		core->state == CORE_HANDOVER ? gather_left(core, now) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i) || (p->up && p->standing == PEER_GUEST), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };

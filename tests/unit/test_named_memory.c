@@ -87,6 +87,8 @@ static void who_has_forgotten_says_how_long_its_leases_may_have_been(void **stat
 	stage_kill(s, 0);
 	stage_wait(s, 5 * SPAN_S);
 	assert_int_equal(voters(s, 3, 5), 0);
+	span_ns left = stage_status(s, 3).left; /* and an operator can see how long still */
+	assert_true(left > 4 * SPAN_S && left < LONGEST - 4 * SPAN_S);
 	stage_wait(s, LONGEST);
 	assert_int_equal(voters(s, 3, 5), 3);
 }
