@@ -75,6 +75,9 @@ static struct plan fill(const struct plan_view *view, struct slice name, struct 
 static struct plan add_replica(const struct plan_view *view, const struct core_change *w, struct config *c) {
 	struct config_node node;
 	int at = find(c, w->name);
+	if (at >= 0 && c->nodes[at].master && w->address.size > 0 && !slice_equal(slice_str(c->nodes[at].address), w->address)) {
+		return refuse(PAWL_EBADREQUEST, "it is a master, at another address: set-nodes gives it a new one", w->name);
+	}
 	struct plan_view renewing = *view;
 	renewing.renew = at >= 0 && !c->nodes[at].master; /* a replica that lost its files is the same replica */
 	struct plan p = fill(&renewing, w->name, w->address, at >= 0 && c->nodes[at].master, &node);

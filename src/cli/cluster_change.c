@@ -38,7 +38,7 @@ static void on_changed(struct pawl_result *take_result, void *arg) {
 static void note_endpoint(struct changing *c, const char *endpoint) {
 	if (*c->endpoint && strcmp(c->endpoint, endpoint) != 0) {
 		c->moved = true;
-		progress_say(&c->progress, "%s gave no answer: asked %s to go on", c->endpoint, endpoint);
+		progress_say(&c->progress, "no outcome from %s: asked %s to go on", c->endpoint, endpoint);
 	}
 	snprintf(c->endpoint, sizeof c->endpoint, "%s", endpoint);
 }

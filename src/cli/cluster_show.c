@@ -142,6 +142,9 @@ static void print_nodes(const struct view *v) {
 	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", "NODE", "ROLE", "ADDRESS", "STATE", "VOTES", "BEHIND", "AGE", "FOLLOWS");
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
+		if (!n->master && !n->replica && !n->self && !n->linked && !*n->state) {
+			continue; /* it was in once, and is gone */
+		}
 		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-",
 			state_of(n), n->voting ? "yes" : n->master ? "NO" : "-", behind(n),
 			n->age_ms == VIEW_UNKNOWN ? "-" : output_duration(n->age_ms), *n->following ? n->following : "-");

@@ -151,7 +151,7 @@ class Coordinators(NodesCase):
         b.answer(done())
         run = self.succeeds(finish(process))
         self.assertEqual(b.asked, [("cluster_promote", dict(name="d"))])
-        self.assertIn("gave no answer", run.out)
+        self.assertIn("no outcome from", run.out)
         self.assertIn("done: epoch 5", run.out)
 
     def test_what_the_dead_one_began_is_waited_for(self):

@@ -154,6 +154,16 @@ static void two_nodes_cannot_have_one_address(void **state) {
 	assert_int_equal(epoch_of(s, 0), 2);
 }
 
+static void who_adds_a_master_as_a_replica_elsewhere_does_not_move_it(void **state) {
+	struct stage *s = *state;
+	struct core_change c = change_of(CHANGE_ADD_REPLICA, "n2");
+	c.address = slice_str("new2:7118");
+	assert_int_equal(do_change(s, 0, c), PAWL_EBADREQUEST);
+	c.address = slice_str("n2:7118");
+	assert_int_equal(do_change(s, 0, c), PAWL_OK); /* it may have been promoted since */
+	assert_int_equal(epoch_of(s, 0), 1);
+}
+
 static void what_is_so_already_is_answered_without_a_new_epoch(void **state) {
 	struct stage *s = *state;
 	for (int twice = 0; twice < 2; twice++) {
@@ -312,6 +322,7 @@ int main(void) {
 		MEMBERS(a_node_is_found_at_its_new_address),
 		MEMBERS(a_node_that_nobody_finds_is_not_added),
 		MEMBERS(two_nodes_cannot_have_one_address),
+		MEMBERS(who_adds_a_master_as_a_replica_elsewhere_does_not_move_it),
 		MEMBERS(what_is_so_already_is_answered_without_a_new_epoch),
 		MEMBERS(a_change_that_would_lose_the_quorum_is_refused_unless_told_to),
 		MEMBERS(a_change_before_which_one_is_not_complete_is_unsettled),
