@@ -300,20 +300,33 @@ static void handle(struct core *core, const struct core_event *e) {
 }
 
 /* Long work, in pieces. */
-static bool more_to_do(const struct core *core) {
-	return !list_empty(&core->lists) || core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core);
+static bool background_waits(const struct core *core) {
+	return core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core) || gather_paused(core);
+}
+
+/* A piece a millisecond: whoever asks for something meanwhile is served between two pieces, and other processes have their share of the
+ * machine. But nobody waits for a piece while the masters of an epoch wait for this one. */
+#define BACKGROUND_PACE SPAN_MS
+
+static struct instant background_due(const struct core *core) {
+	return core->gather.kind == GATHER_HANDOVER ? core->now : core->background_at;
 }
 
 static void background(struct core *core) {
 	if (!list_empty(&core->lists)) {
 		local_list_go_on(core);
 	}
+	if (!background_waits(core) || !instant_expired(core->now, background_due(core))) {
+		return;
+	}
+	core->background_at = instant_add(core->now, BACKGROUND_PACE);
 	if (core->beside_use == BESIDE_EMPTYING) {
 		table_empty_go_on(core);
 	}
 	if (core->finish.active) {
 		merge_sweep(core);
 	}
+	gather_pause_over(core);
 	if (gather_busy(core)) {
 		gather_go_on(core);
 		say_to_self(core);
@@ -349,7 +362,11 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	return more_to_do(core) ? core->now.boot : wheel_deadline(&core->wheel);
+	int64_t timers = wheel_deadline(&core->wheel), due = background_due(core).boot;
+	if (!list_empty(&core->lists)) {
+		return core->now.boot;
+	}
+	return background_waits(core) && due < timers ? due : timers;
 }
 
 /* ---- looking in ---- */

@@ -12,6 +12,8 @@ void gather_again(struct core *core);
 void gather_beat(struct core *core);
 span_ns gather_left(const struct core *core, struct instant now); /* of a handover from masters that have forgotten */
 bool gather_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
+bool gather_paused(const struct core *core); /* a source waits to be asked for its next piece */
+void gather_pause_over(struct core *core);
 void gather_go_on(struct core *core);
 void gather_message(struct core *core, uint32_t from, const struct message *m);
 void gather_changed(struct core *core, const struct key *key, const struct record *r);

@@ -97,7 +97,7 @@ void gather_break_off(struct core *core, struct source *s) {
 	if (id128_equal(s->id, core->durable.node_id)) {
 		gather_end_own_walk(core);
 	}
-	s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
+	s->paused = s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
 	core->gather.told_ready = false;
 }
 
@@ -120,7 +120,7 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 	s->asked_voter = core->peers[slot].voting;
 	s->round = ++g->rounds;
 	s->epoch = core->config.epoch;
-	s->asked_at = s->progress = core->now;
+	s->asked_at = s->progress = s->chunk_at = core->now;
 	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch, .flags = g->kind == GATHER_REJOIN ? 0 : FLAG_HANDOVER };
 	out_send(core, slot, &m);
 }

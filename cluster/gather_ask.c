@@ -133,6 +133,46 @@ static bool beyond_bounds(const struct core *core, const struct message *m) {
 		rule_token_bound(core, m->ballot.clock) && rule_token_bound(core, m->prepared.clock));
 }
 
+static void go_on(struct core *core, uint32_t from, struct source *s) {
+	struct message go_on = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = s->round, .part = s->part, .parts = s->part + 1 };
+	s->paused = false;
+	s->chunk_at = core->now;
+	out_send(core, from, &go_on);
+}
+
+/* Before the decree nobody waits for it: as long a pause as the piece took, so that copying takes half of what the machines and the
+ * network have to give, at most. */
+#define PAUSE_MOST (50 * SPAN_MS)
+
+static void chunk_came(struct core *core, uint32_t from, struct source *s, const struct message *m) {
+	span_ns took = instant_elapsed_short(core->now, s->chunk_at);
+	s->part = m->part;
+	s->paused = core->gather.kind == GATHER_AHEAD;
+	s->go_at = instant_add(core->now, took < PAUSE_MOST ? took : PAUSE_MOST);
+	if (!s->paused) {
+		go_on(core, from, s);
+	}
+}
+
+bool gather_paused(const struct core *core) {
+	for (uint32_t i = 0; i < core->gather.count; i++) {
+		if (core->gather.sources[i].paused) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void gather_pause_over(struct core *core) {
+	for (uint32_t i = 0; i < core->gather.count; i++) {
+		struct source *s = &core->gather.sources[i];
+		int slot = s->paused ? slots_find_id(core, s->id) : -1;
+		if (slot >= 0 && (instant_expired(core->now, s->go_at) || core->gather.kind != GATHER_AHEAD)) {
+			go_on(core, (uint32_t)slot, s);
+		}
+	}
+}
+
 void gather_message(struct core *core, uint32_t from, const struct message *m) {
 	struct source *s = of(core, from, m);
 	if (s == NULL) {
@@ -155,8 +195,7 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
 		merge_released(core, gather_into(core), m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_CHUNK) {
-		struct message go_on = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = m->round, .part = m->part, .parts = m->parts };
-		out_send(core, from, &go_on);
+		chunk_came(core, from, s, m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_READY) {
 		s->walked = true;
 		premerge_tell(core);

@@ -48,6 +48,9 @@ struct source {
 	uint64_t clock_end;
 	span_ns lease;  /* it has forgotten: the longest that it may have accepted */
 	bool asked_voter; /* it was known to vote in the epoch when it was asked */
+	bool paused;     /* a piece has come, and the next one is asked for later */
+	uint32_t part;
+	struct instant chunk_at, go_at; /* when the piece was asked for; when the next one is */
 	struct instant asked_at, progress, told_at;
 };
 #define SOURCES_MAX (2 * MASTERS_MAX)

@@ -2,7 +2,7 @@
  * acknowledged, and whatever changes meanwhile at once; promises stay out of it. Never a pause. */
 #include "state.h"
 
-#define CHUNK_RECORDS 512
+#define CHUNK_RECORDS 256
 #define CHUNK_BYTES ((size_t)256 << 10)
 
 void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m) {
@@ -88,7 +88,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	for (uint32_t sent = 0; s->ring_at < core->ring_size; s->ring_at++) {
 		const struct released *r = &core->ring[s->ring_at];
-		if (sent >= 4 * CHUNK_RECORDS) {
+		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
 		}
 		if (r->used) {

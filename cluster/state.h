@@ -185,6 +185,7 @@ struct core {
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
 	struct list parked;
+	struct instant background_at; /* when the next piece of long work may be done */
 	struct gather gather;
 	struct finishing finish;
 	struct change change;
