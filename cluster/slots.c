@@ -205,22 +205,42 @@ void slots_done(struct core *core) {
 
 /* ---- guests ---- */
 
+static bool guest_here(const struct core *core, uint32_t slot) {
+	const struct peer *p = &core->peers[slot];
+	return p->standing != PEER_GUEST || p->up || p->wanted || slot == core->self;
+}
+
+/* The place of a guest that is gone, or a new one. */
+static uint32_t free_slot(const struct core *core) {
+	uint32_t slot = 0;
+	while (slot < core->peer_count && guest_here(core, slot)) {
+		slot++;
+	}
+	return slot;
+}
+
 int slots_guest(struct core *core, const char *name, const char *address) {
 	int at = find_name(core, name);
 	if (at >= 0) {
 		return at;
 	}
-	if (core->peer_count == NODES_MAX) {
+	uint32_t slot = free_slot(core);
+	if (slot == NODES_MAX) {
 		return PAWL_EFULL;
 	}
-	struct peer *p = &core->peers[core->peer_count];
+	struct peer *p = &core->peers[slot];
 	init_peer(p);
+	core->change.ahead[slot] = (struct ahead){ .asked = false };
+	if (core->out) {
+		out_peer_gone(core, slot);
+	}
 	memcpy(p->node.name, name, strlen(name) + 1);
 	memcpy(p->node.address, address, strlen(address) + 1);
 	p->standing = PEER_GUEST;
 	core->peers_changed = true;
 	COUNT(core, guest);
-	return (int)core->peer_count++;
+	core->peer_count += slot == core->peer_count;
+	return (int)slot;
 }
 
 int core_welcome(struct core *core, const char *name, struct core_out *out) {
@@ -232,8 +252,7 @@ int core_welcome(struct core *core, const char *name, struct core_out *out) {
 void slots_guest_lost(struct core *core, uint32_t peer) {
 	(void)peer;
 	while (core->peer_count > 0) {
-		const struct peer *p = &core->peers[core->peer_count - 1];
-		if (p->standing != PEER_GUEST || p->up || p->wanted || core->peer_count - 1 == core->self) {
+		if (guest_here(core, core->peer_count - 1)) {
 			return;
 		}
 		core->peer_count--;

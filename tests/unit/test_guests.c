@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "core.h"
@@ -74,9 +76,32 @@ static void guests_whose_links_are_reset_together_leave_no_reset_behind(void **s
 	assert_int_equal(core_out_resets(h->out) >> core_peer_count(h->core), 0);
 }
 
+static void go(struct host *h, uint32_t peer) {
+	step(h, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = peer });
+}
+
+static void guests_that_come_and_go_do_not_fill_the_table(void **state) {
+	struct host *h = *state;
+	char name[8];
+	come(h, "n2");
+	come(h, "n3"); /* it stays */
+	go(h, 1);
+	for (int i = 0; i < 2 * NODES_MAX; i++) {
+		assert_true(snprintf(name, sizeof name, "g%d", i) > 0);
+		come(h, name);
+		assert_int_equal(core_peer_count(h->core), 3);
+		assert_string_equal(core_peer(h->core, 1)->name, name);
+		assert_string_equal(core_peer(h->core, 2)->name, "n3");
+		go(h, 1);
+	}
+	go(h, 2);
+	assert_int_equal(core_peer_count(h->core), 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(guests_whose_links_are_reset_together_leave_no_reset_behind, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(guests_that_come_and_go_do_not_fill_the_table, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
