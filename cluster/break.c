@@ -82,7 +82,8 @@ void break_judge(struct core *core, struct op *op, bool over) {
 	}
 	const struct record *r = choose(op);
 	if (acks < core->quorum || r == NULL) {
-		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : PAWL_ENOTFOUND);
+		op->best_token = op->token;
+		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : op->had_any ? PAWL_OK : PAWL_ENOTFOUND);
 		op_free(core, op);
 	} else {
 		send_break(core, op, r);

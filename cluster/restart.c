@@ -72,6 +72,7 @@ static void forget_round(struct core *core, struct op *op) {
 	op->attempt = op->best_token = 0;
 	op->wavering = op->contested_seen = false;
 	memset(op->votes, 0, sizeof op->votes);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
 }
 
 static void restart(struct core *core, struct op *op) {
@@ -94,6 +95,9 @@ static void restart(struct core *core, struct op *op) {
 	}
 	COUNT(core, restarted_by_epoch);
 	op->committed = op->committed || op->state == OP_COMMITTING;
+	if (op->kind == CORE_BREAK && op->state == OP_SECOND) {
+		op->token = op->best_token; /* it goes on with the one that it has found, not with who may have the key by now */
+	}
 	forget_round(core, op);
 	op_next_round(core, op); /* answers to what was asked before are stale */
 	restart_begin(core, op);

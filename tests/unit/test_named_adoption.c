@@ -244,6 +244,24 @@ static void a_master_that_restarts_after_adopting_goes_on_in_the_new_epoch(void 
 	assert_true(knows(s, 1, "k", stage_lock(1)));
 }
 
+static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	lose_to(s, 2, MESSAGE_BREAK_ANSWER, true);
+	struct core_request r = stage_request(CORE_BREAK, "k", nobody);
+	r.now = r.admin = true;
+	uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_false(answered(s, id)); /* done, and n3 does not know it yet */
+	uint64_t token = take(s, 0, "k", stage_lock(2));
+	lose_to(s, 2, MESSAGE_BREAK_ANSWER, false);
+	must(s, 0, max_lease_of(9 * SPAN_S));
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	assert_true(stage_answer(s, id)->r.token < token);
+	assert_true(holds(s, 0, "k", stage_lock(2)));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(nothing_is_accepted_under_the_epoch_of_before),
@@ -259,6 +277,7 @@ int main(void) {
 		NAMED(another_configuration_under_the_same_number_ends_the_vote),
 		NAMED(a_configuration_of_another_cluster_is_not_adopted),
 		NAMED(a_master_that_restarts_after_adopting_goes_on_in_the_new_epoch),
+		NAMED(a_break_goes_on_with_the_lock_that_it_has_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
