@@ -15,6 +15,9 @@
 /* Between two nodes that dial each other: no trouble, and told to nobody. */
 static const char peers_crossed[] = "another link to it stays";
 
+/* Told once, under the name that is used twice. */
+static const char peers_namesake[] = "a second node uses its name, with another identity: stop that one";
+
 /* True: it is news, and remembered. */
 static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
 	char last[PEER_LINK_WHY_BYTES];
@@ -141,6 +144,12 @@ static bool peers_older_stays(const struct peers_slot *slot, const struct peer_l
 	return slot->link->dialled == we_are_smaller;
 }
 
+/* Two processes with one name must not push each other out, again and again: who is expected stays, and when its link breaks or is
+ * silent the other one may have the place. */
+static bool peers_keeps_place(const struct peers_slot *slot, const struct peer_hello *theirs) {
+	return !id128_zero(slot->expected) && id128_equal(slot->id, slot->expected) && !id128_equal(theirs->id, slot->expected);
+}
+
 static const char *peers_on_greeted(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_find(p, theirs->node);
@@ -151,6 +160,10 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 		return "another node answers at its address";
 	}
 	if (slot && slot->link) {
+		if (peers_keeps_place(slot, theirs)) {
+			peers_tell(slot, peers_namesake);
+			return peers_namesake;
+		}
 		if (peers_older_stays(slot, link, theirs)) {
 			return peers_crossed;
 		}
@@ -181,21 +194,22 @@ static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hel
 	slot->link = link;
 	slot->id = theirs->id;
 	slot->boot = theirs->boot;
-	slot->backoff_ms = BACKOFF_MIN_MS;
 	slot->told[0] = p->stranger_told[0] = '\0';
 	p->handlers->up(p->ctx, slot->index, theirs);
 }
 
 static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body, struct instant now) {
 	struct peers *p = ctx;
-	return p->handlers->frame(p->ctx, peers_slot_of(p, link)->index, body, now);
+	struct peers_slot *slot = peers_slot_of(p, link);
+	slot->backoff_ms = BACKOFF_MIN_MS; /* not with the hello: who is sent away after it should not come again at once */
+	return p->handlers->frame(p->ctx, slot->index, body, now);
 }
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
 	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
-	bool crossed = why == peers_crossed, versions = link->why[0] != '\0';
+	bool crossed = why == peers_crossed || why == peers_namesake, versions = link->why[0] != '\0';
 	char text[PEER_LINK_WHY_BYTES];
 	snprintf(text, sizeof text, "%s", why); /* it may be the link's own */
 	peers_forget(p, link);

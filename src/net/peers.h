@@ -2,7 +2,8 @@
  * breaks, after 50 ms at first, then up to a second, with jitter.
  *
  *   IDLE --dial--> DIALLING --hello--> UP       the other side: a connection is accepted, says hello, and is UP;
- *    ^ backoff        |                 |        it takes the place of an older one of the same peer
+ *    ^ backoff        |                 |        it takes the place of an older one of the same peer, unless that
+ *    |                |                 |        one has the identity that is expected and this one has not
  *    +----------------+-----------------+
  *
  * Where both dial, the link that the node with the smaller name (by strcmp) dialled stays, on both sides.
@@ -35,6 +36,7 @@ struct peers_handlers { /* from the loop, never from within a call of the owner;
 struct peers_node {
 	const char *name, *address; /* address: may be empty where nobody dials */
 	bool dial;                  /* this node dials it; else it waits to be dialled */
+	struct id128 id;            /* who has a link by right: keeps it while another one uses the name; zero: nobody */
 };
 
 struct peers_options {

@@ -24,6 +24,7 @@ struct peers_slot {
 	struct peer_link *dialling; /* not up yet */
 	struct peer_link *link;     /* up */
 	struct id128 id;            /* who is at its other end */
+	struct id128 expected;      /* who should be; zero: whoever */
 	uint64_t boot;
 	struct event *again;
 	char told[PEER_LINK_WHY_BYTES]; /* the last trouble */

@@ -29,6 +29,7 @@ static void peers_set_slot(struct peers_slot *slot, const struct peers_node *nod
 	bool dial = node->dial && node->address[0] != '\0' && strcmp(node->name, slot->peers->hello.node) != 0;
 	bool moved = strcmp(slot->address, node->address) != 0;
 	memcpy(slot->address, node->address, strlen(node->address) + 1);
+	slot->expected = node->id;
 	if (slot->dial && (!dial || moved)) {
 		peers_stop_dialling(slot);
 	}

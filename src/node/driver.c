@@ -54,7 +54,7 @@ static void driver_read_table(struct driver *d) {
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
 	for (uint32_t i = 0; i < count; i++) {
 		d->nodes[i] = core_peer(d->core, i);
-		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i) };
+		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i), d->nodes[i]->id };
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;

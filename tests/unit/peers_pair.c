@@ -65,7 +65,7 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim, 
 	if (p->version) {
 		o.hello.version_min = o.hello.version_max = p->version;
 	}
-	memset(o.hello.id.b, *claim, sizeof o.hello.id.b);
+	memset(o.hello.id.b, p->identity ? p->identity : *claim, sizeof o.hello.id.b);
 	snprintf(o.hello.cluster, sizeof o.hello.cluster, "test");
 	snprintf(o.hello.node, sizeof o.hello.node, "%s", claim);
 	assert_int_equal(peers_new(&o, &p->peers), 0);
@@ -74,8 +74,8 @@ void party_make_with(struct net_fixture *f, struct party *p, const char *claim, 
 
 /* Nodes "a" and "b" of the cluster "test". */
 static void party_make(struct net_fixture *f, struct party *p, const char *claim, const struct party *a, const struct party *b) {
-	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all },
-		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b' } };
+	const struct peers_node nodes[2] = { { "a", listener_address(a->listener), p->dials_all, { { 0 } } },
+		{ "b", listener_address(b->listener), p->dials_all || *claim < 'b', { { 0 } } } };
 	party_make_with(f, p, claim, nodes);
 }
 
@@ -123,6 +123,10 @@ bool both_up(void *ctx) {
 bool both_up_twice(void *ctx) {
 	struct pair *p = ctx;
 	return p->a.ups == 2 && p->b.ups == 2;
+}
+
+bool b_up_twice(void *ctx) {
+	return ((struct pair *)ctx)->b.ups == 2;
 }
 
 bool b_troubled(void *ctx) {

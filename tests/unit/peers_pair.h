@@ -27,6 +27,7 @@ struct party {
 	const struct peers_node *guest_table; /* its table of three nodes when it does */
 	uint32_t last_up; /* index */
 	bool dials_all;
+	uint8_t identity; /* 0: of the name */
 	uint32_t version; /* the only one it speaks; 0: as this program */
 	char why[256], who[256];
 };
@@ -48,6 +49,7 @@ void pair_start(struct pair *p);
 
 bool both_up(void *ctx);
 bool both_up_twice(void *ctx);
+bool b_up_twice(void *ctx);
 bool b_troubled(void *ctx);
 bool a_troubled(void *ctx);
 bool b_got_frames(void *ctx);

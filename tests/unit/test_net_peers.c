@@ -15,7 +15,7 @@ static void a_name_is_looked_up_and_dialled(void **state) {
 	pair_open(&p);
 	peers_free(p.a.peers);
 	snprintf(address, sizeof address, "localhost:%s", strrchr(listener_address(p.b.listener), ':') + 1);
-	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false }, { "b", address, true } };
+	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false, { { 0 } } }, { "b", address, true, { { 0 } } } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -27,7 +27,7 @@ static void a_look_up_under_way_may_be_given_up(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "a", "localhost:1", false }, { "b", "localhost:1", true } };
+	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } } }, { "b", "localhost:1", true, { { 0 } } } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
@@ -211,6 +211,31 @@ static void garbage_and_half_packets_of_strangers_harm_no_link(void **state) {
 	pair_close(&p);
 }
 
+static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **state) {
+	struct pair p;
+	struct party second = { .identity = 'z' };
+	(void)state;
+	pair_open(&p);
+	struct peers_node expecting[2] = { { "a", "", false, { { 0 } } }, { "b", "", false, { { 0 } } } };
+	memset(expecting[0].id.b, 'a', sizeof expecting[0].id.b);
+	peers_set_nodes(p.b.peers, expecting, 2);
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, both_up, &p));
+	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } } }, { "b", listener_address(p.b.listener), true, { { 0 } } } };
+	party_make_with(&p.f, &second, "a", nodes);
+	peers_start(second.peers);
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	assert_non_null(strstr(p.b.why, "a second node uses its name"));
+	send_frames(&p.a, 1, 2);
+	assert_true(net_fixture_until(&p.f, b_got_frames, &p));
+	assert_int_equal(p.b.downs + p.a.downs, 0);
+	peers_free(p.a.peers); /* the place is free: whoever comes has it */
+	p.a.peers = NULL;
+	assert_true(net_fixture_until(&p.f, b_up_twice, &p));
+	peers_free(second.peers);
+	pair_close(&p);
+}
+
 static void a_node_whose_address_cannot_be_reached_is_tried_again(void **state) {
 	struct pair p;
 	char address[ADDRESS_TEXT_BYTES];
@@ -241,6 +266,7 @@ int main(void) {
 		cmocka_unit_test(a_clients_certificate_cannot_speak_as_a_peer),
 		cmocka_unit_test(a_peer_without_a_certificate_is_refused),
 		cmocka_unit_test(the_dialler_checks_whom_it_reached),
+		cmocka_unit_test(a_second_node_of_one_name_does_not_push_out_who_is_expected),
 		cmocka_unit_test(garbage_and_half_packets_of_strangers_harm_no_link),
 		cmocka_unit_test(a_node_whose_address_cannot_be_reached_is_tried_again),
 	};
