@@ -56,12 +56,13 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		}
 	}
 	uint64_t others = best_of_others(&key->believed, lock);
+	struct belief *b = belief_of(key, actor, lock);
+	token = b && b->token > token ? b->token : token; /* of several tokens of its lock_id a holder uses the highest */
 	if (token <= others) {
 		checker_violation(c, "fencing (order of beliefs)", number, "L%" PRIu32 " is believed with token %" PRIu64
 			", but an earlier belief in another lock_id had %" PRIu64, lock, token, others);
 	}
 	best_add(&key->believed, lock, token);
-	struct belief *b = belief_of(key, actor, lock);
 	if (!b) {
 		b = calloc(1, sizeof *b);
 		CHECK(b != NULL);
