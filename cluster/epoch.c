@@ -162,8 +162,11 @@ static const char *enter_role(struct core *core, bool voted) {
 		ceiling_raise(core);
 		return "master, still voting";
 	}
-	if (core->durable.voted) { /* it stopped while the configuration was being written */
+	if (core->durable.voted) { /* it recovers, or stopped while the configuration was being written */
+		struct instant vote_at = core->vote_at;
+		bool recovering = core->state == CORE_RECOVERING;
 		recovery_again(core);
+		core->vote_at = recovering ? vote_at : core->vote_at; /* it waits since its start, whatever is decided meanwhile */
 		return "master, recovering";
 	}
 	core->state = CORE_HANDOVER;

@@ -262,6 +262,23 @@ static void a_break_goes_on_with_the_lock_that_it_has_found(void **state) {
 	assert_true(holds(s, 0, "k", stage_lock(2)));
 }
 
+static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 1; i < 3; i++) { /* one voting master is not enough to rejoin from */
+		stage_kill(s, i);
+	}
+	for (uint32_t i = 1; i < 3; i++) {
+		assert_true(stage_start(s, i));
+	}
+	stage_mend(s);
+	stage_wait(s, 6 * SPAN_S);
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
+	assert_int_equal(state_of(s, 1), CORE_RECOVERING);
+	assert_true(stage_until_voting(s, 1, 5 * SPAN_S));
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(nothing_is_accepted_under_the_epoch_of_before),
@@ -278,6 +295,7 @@ int main(void) {
 		NAMED(a_configuration_of_another_cluster_is_not_adopted),
 		NAMED(a_master_that_restarts_after_adopting_goes_on_in_the_new_epoch),
 		NAMED(a_break_goes_on_with_the_lock_that_it_has_found),
+		NAMED(who_recovers_by_waiting_does_not_begin_anew_with_an_epoch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
