@@ -10,7 +10,6 @@
 #include "stage.h"
 
 #define CLIENTS 2
-#define NODES 3
 #define CHOICES_MAX 32
 #define ACQUIRED_MAX 16
 
@@ -33,6 +32,15 @@ struct plan { /* of a client */
 	uint8_t updates;     /* each sets the value if it is still the one of the acquire; of the other client's lock if it has none */
 };
 
+#define AIMS 2
+enum aim {
+	AIM_NONE,
+	AIM_REPLACE, /* the first node that is outside for the last master */
+	AIM_GROW,    /* all nodes are masters */
+	AIM_SHRINK,  /* the last master leaves */
+	AIM_TIMING   /* a shorter max_lease */
+};
+
 struct scope {
 	const char *name;
 	uint8_t passes;   /* of a quarter of a lease and a little less */
@@ -42,10 +50,12 @@ struct scope {
 	uint8_t breaks;   /* of a link: what is under way is lost */
 	bool granted;     /* the first client holds the key from the beginning */
 	bool walks;       /* too large for all of it: walks at random instead */
+	uint8_t masters, outside; /* 0 masters: 3; nodes that are in no configuration come after them */
+	enum aim aims[AIMS]; /* of operators: the first asks node 1, the second node 2 */
 	struct plan clients[CLIENTS];
 };
 
-enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK };
+enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK, CHOICE_CHANGE };
 struct choice {
 	enum choice_kind kind;
 	uint8_t a, b;
@@ -89,7 +99,7 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]);
 void world_apply(struct world *w, struct choice choice);
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size);
 
-/* ---- judge_world.c: mutual exclusion, the order of tokens, one update that wins; knows nothing of the core ---- */
+/* ---- judge_world.c: mutual exclusion, the order of tokens, one update that wins, one configuration an epoch ---- */
 void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until);
 void judge_ended(struct world *w, uint32_t client);
 void judge_updated(struct world *w, uint32_t client, const struct stage_reply *reply);

@@ -67,4 +67,12 @@ void judge_now(struct world *w) {
 	if (holders > 1) {
 		w->violation = "two clients believe at the same time that they hold the key";
 	}
+	for (uint32_t i = 0; i < w->stage->count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			struct core_status a = stage_status(w->stage, i), b = stage_status(w->stage, j);
+			if (a.epoch && a.epoch == b.epoch && a.config_hash != b.config_hash) {
+				w->violation = "one epoch has two configurations";
+			}
+		}
+	}
 }

@@ -1,4 +1,4 @@
-/* A world: three cores, two clients, and what may happen to them next. */
+/* A world: a few cores, two clients, operators, and what may happen to them next. */
 #include <stdio.h>
 
 #include "check.h"
@@ -34,8 +34,8 @@ static void client_choices(const struct world *w, uint32_t i, struct choice out[
 
 uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 	uint32_t n = 0;
-	for (uint32_t from = 0; from < NODES; from++) {
-		for (uint32_t to = 0; to < NODES; to++) {
+	for (uint32_t from = 0; from < w->stage->count; from++) {
+		for (uint32_t to = 0; to < w->stage->count; to++) {
 			if (w->stage->links[from][to].head) {
 				add(out, &n, CHOICE_DELIVER, from, to);
 			}
@@ -48,12 +48,17 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 	if (may_pass) {
 		add(out, &n, CHOICE_PASS, 0, 0);
 	}
-	for (uint32_t i = 0; i < NODES; i++) {
+	for (uint32_t i = 0; i < AIMS; i++) {
+		if (w->left.aims[i] != AIM_NONE) {
+			add(out, &n, CHOICE_CHANGE, i, 0);
+		}
+	}
+	for (uint32_t i = 0; i < w->stage->count; i++) {
 		if (w->left.restarts && (!w->left.restarted || w->left.restarted == i + 1)) {
 			add(out, &n, CHOICE_RESTART, i, 0);
 		}
-		if (w->left.breaks && w->stage->links[i][(i + 1) % NODES].count + w->stage->links[(i + 1) % NODES][i].count) {
-			add(out, &n, CHOICE_BREAK, i, (i + 1) % NODES);
+		if (w->left.breaks && w->stage->links[i][(i + 1) % w->stage->count].count + w->stage->links[(i + 1) % w->stage->count][i].count) {
+			add(out, &n, CHOICE_BREAK, i, (i + 1) % w->stage->count);
 		}
 	}
 	return n;
@@ -115,6 +120,38 @@ static void client_update(struct world *w, uint32_t i) {
 	stage_ask(w->stage, c->node, r);
 }
 
+/* ---- operators ---- */
+
+static void set_masters(struct core_change *c, struct core_change_node nodes[STAGE_NODES], uint32_t count) {
+	static char names[STAGE_NODES][4], addresses[STAGE_NODES][8];
+	c->kind = CHANGE_SET_NODES;
+	c->nodes = nodes;
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(names[i], sizeof names[i], "n%u", (i + 1) % 10);
+		snprintf(addresses[i], sizeof addresses[i], "n%u:7118", (i + 1) % 10);
+		nodes[c->node_count++] = (struct core_change_node){ .name = slice_str(names[i]), .address = slice_str(addresses[i]), .master = true };
+	}
+}
+
+static void operator_asks(struct world *w, uint32_t i) {
+	struct core_change_node nodes[STAGE_NODES];
+	struct core_change c = { .kind = CHANGE_SET_TIMING };
+	const uint32_t masters = w->stage->options.masters;
+	switch (w->left.aims[i]) {
+	case AIM_NONE: CHECK(false); break;
+	case AIM_REPLACE:
+		set_masters(&c, nodes, masters + 1);
+		nodes[masters - 1] = nodes[masters];
+		c.node_count = masters;
+		break;
+	case AIM_GROW: set_masters(&c, nodes, w->stage->count); break;
+	case AIM_SHRINK: set_masters(&c, nodes, masters - 1); break;
+	case AIM_TIMING: c.max_lease = LEASE - SPAN_MS; break;
+	}
+	w->left.aims[i] = AIM_NONE;
+	stage_ask(w->stage, i % masters, (struct core_request){ .op = CORE_CHANGE, .change = &c, .admin = true, .client = CLIENTS + 1 + i });
+}
+
 static void hear(struct world *w, const struct stage_reply *reply) {
 	const struct core_reply *r = &reply->r;
 	for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -160,8 +197,8 @@ static void quiet(struct world *w) {
 	stage_mend(w->stage);
 	for (bool any = true; any;) {
 		any = false;
-		for (uint32_t from = 0; from < NODES; from++) {
-			for (uint32_t to = 0; to < NODES; to++) {
+		for (uint32_t from = 0; from < w->stage->count; from++) {
+			for (uint32_t to = 0; to < w->stage->count; to++) {
 				const struct stage_frame *f = w->stage->links[from][to].head;
 				if (f && (f->kinds & ~idle) == 0) {
 					any = stage_deliver(w->stage, from, to);
@@ -175,6 +212,8 @@ static void quiet(struct world *w) {
 struct world *world_new(const struct scope *scope, const struct allocator *memory) {
 	struct stage_options o = stage_options_plain();
 	o.own = o.core = memory;
+	o.masters = scope->masters ? scope->masters : 3;
+	o.outside = scope->outside;
 	o.max_lease = LEASE;
 	o.limits.released = 4;
 	o.replies = 4;
@@ -182,11 +221,11 @@ struct world *world_new(const struct scope *scope, const struct allocator *memor
 	struct world *w = alloc_new(memory, sizeof *w);
 	CHECK(w != NULL);
 	w->stage = stage_new(&o);
-	for (uint32_t i = 0; i < NODES; i++) { /* the masters are as fast as they may be */
+	for (uint32_t i = 0; i < w->stage->count; i++) { /* the masters are as fast as they may be */
 		w->stage->nodes[i].rate_ppb = i == 0 ? 0 : 9000000;
 		CHECK(stage_start(w->stage, i));
 	}
-	for (uint32_t i = 0; i < NODES; i++) {
+	for (uint32_t i = 0; i < o.masters; i++) {
 		CHECK(stage_until_voting(w->stage, i, SPAN_S));
 	}
 	stage_wait(w->stage, LEASE);
@@ -212,7 +251,7 @@ static void restart(struct world *w, uint32_t node) {
 	for (uint32_t i = 0; i < CLIENTS; i++) {
 		struct contender *c = &w->clients[i];
 		if (c->node == node) {
-			c->node = (uint8_t)((node + 1) % NODES);
+			c->node = (uint8_t)((node + 1) % w->stage->options.masters);
 			c->extending = c->updating = 0;
 			c->state = c->state == CLIENT_ASKED ? CLIENT_BROKEN : c->state;
 		}
@@ -234,20 +273,21 @@ void world_apply(struct world *w, struct choice choice) {
 		stage_tick(w->stage);
 		break;
 	case CHOICE_RESTART: restart(w, choice.a); break;
+	case CHOICE_CHANGE: operator_asks(w, choice.a); break;
 	case CHOICE_BREAK:
 		w->left.breaks--;
 		stage_break(w->stage, choice.a, choice.b);
 		break;
 	}
 	quiet(w);
-	for (uint32_t i = 0; i < NODES; i++) {
+	for (uint32_t i = 0; i < w->stage->count; i++) {
 		core_check(w->stage->nodes[i].core);
 	}
 	judge_now(w);
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "update", "time passes", "restart", "break" };
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "update", "time passes", "restart", "break", "change" };
 	uint64_t kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
 	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {

@@ -130,6 +130,11 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix(h, p->decree.round);
 	mix(h, p->decree.seq);
 	mix_ballot(h, p->decree.ballot);
+	mix(h, (uint64_t)p->standing | (uint64_t)p->wanted << 8 | (uint64_t)p->wrong_noted << 9 | p->told << 16);
+	mix(h, p->clock);
+	mix_id(h, p->link_id);
+	mix_time(h, p->told_at);
+	mix_time(h, p->up_since);
 }
 
 static void hash_gather(uint64_t *h, const struct gather *g) {
@@ -138,10 +143,17 @@ static void hash_gather(uint64_t *h, const struct gather *g) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
 		mix(h, (uint64_t)s->asked | (uint64_t)s->walked << 1 | (uint64_t)s->done << 2 | (uint64_t)s->forgot << 3 | (uint64_t)s->never << 4 |
-			(uint64_t)s->votes << 5 | (uint64_t)s->bit << 8);
+			(uint64_t)s->votes << 5 | (uint64_t)s->adopted << 6 | (uint64_t)s->asked_voter << 7 | (uint64_t)s->bit << 8);
 		mix(h, s->round);
 		mix(h, s->clock_end);
+		mix(h, (uint64_t)s->lease);
+		mix_time(h, s->progress);
+		mix_time(h, s->told_at);
 	}
+	mix(h, g->hash);
+	mix(h, g->asker_round << 2 | (uint64_t)g->told_ready << 1 | g->worn);
+	mix(h, (uint64_t)g->longest);
+	mix_time(h, g->keep_until);
 }
 
 static void hash_change(uint64_t *h, const struct change *c) {
@@ -151,6 +163,14 @@ static void hash_change(uint64_t *h, const struct change *c) {
 	mix_ballot(h, c->ballot);
 	mix_ballot(h, c->highest);
 	mix_ballot(h, c->best);
+}
+
+static void hash_finish(uint64_t *h, const struct core *core) {
+	const struct finishing *f = &core->finish;
+	mix(h, (uint64_t)f->active << 32 | f->done);
+	for (uint32_t i = 0; f->active && i < 32; i++) {
+		mix(h, f->done >> i & 1 ? f->clock_end[i] : 0);
+	}
 }
 
 static void hash_epoch(uint64_t *h, const struct core *core) {
@@ -163,16 +183,27 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	mix_ballot(h, d->decree_accepted);
 	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 | (uint64_t)core->adopting << 3 |
 		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->finish.active << 6 | (uint64_t)core->conflict << 7);
+	mix(h, core->ballot_drawn << 2 | (uint64_t)core->lonely << 1 | core->forced);
+	mix_time(h, core->adopted_at);
+	mix_time(h, core->near_at);
+	mix_time(h, core->finish_at);
+	hash_finish(h, core);
 	hash_gather(h, &core->gather);
 	hash_change(h, &core->change);
 }
 
-static void hash_table(uint64_t *h, const struct core *core) {
-	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
+static void hash_keys(uint64_t *h, const struct table *t) {
+	for (size_t b = 0; b < t->keys.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
 			hash_key(h, CONTAINER_OF(n, struct key, node));
 		}
 	}
+}
+
+static void hash_tables(uint64_t *h, const struct core *core) {
+	hash_keys(h, core->live);
+	mix(h, (uint64_t)core->beside_use);
+	hash_keys(h, core->beside);
 	for (size_t b = 0; b < core->beliefs.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&core->beliefs, b); n; n = map_next_in_bucket(n)) {
 			const struct belief *belief = CONTAINER_OF(n, struct belief, node);
@@ -216,7 +247,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 		hash_peer(h, &core->peers[i]);
 	}
 	hash_epoch(h, core);
-	hash_table(h, core);
+	hash_tables(h, core);
 	hash_sync(h, core);
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
@@ -259,9 +290,10 @@ uint64_t world_hash(const struct world *w) {
 	const struct stage *s = w->stage;
 	mix(&h, (uint64_t)s->now);
 	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks);
-	for (uint32_t i = 0; i < NODES; i++) {
+	mix(&h, (uint64_t)w->left.aims[0] << 8 | (uint64_t)w->left.aims[1]);
+	for (uint32_t i = 0; i < s->count; i++) {
 		hash_core(&h, s->nodes[i].core);
-		for (uint32_t j = 0; j < NODES; j++) {
+		for (uint32_t j = 0; j < s->count; j++) {
 			mix(&h, s->links[i][j].count);
 			for (const struct stage_frame *f = s->links[i][j].head; f; f = f->next) {
 				mix_bytes(&h, f->bytes, f->size);
