@@ -36,7 +36,14 @@ static bool may_lose(const struct run *run, uint32_t node) {
 			return false; /* one that lost its files has not been replaced */
 		}
 	}
-	return sim_node_durable(run->sim, node)->config.epoch > 0 && (checker_config_complete(run->checker, newest) || run->lost_in + 1 != newest->epoch);
+	bool complete = checker_config_complete(run->checker, newest);
+	for (uint32_t i = 0; i < newest->before_count && !complete; i++) { /* the handover still asks them */
+		const struct durable *disk = sim_node_durable(run->sim, sim_node_named(run->sim, newest->before[i].name));
+		if (!id128_equal(disk->node_id, newest->before[i].id)) {
+			return false;
+		}
+	}
+	return sim_node_durable(run->sim, node)->config.epoch > 0;
 }
 
 static void lose_files(struct run *run, uint32_t node) {
