@@ -275,8 +275,13 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 /* ---- links ---- */
 
 /* Promises, kept requests and queue entries end with the link to their coordinator. */
-static void drop_promises(struct core *core, struct peer *p) {
+static void drop_claims(struct core *core, struct peer *p) {
 	struct list *n;
+	while ((n = list_first(&p->kept)) != NULL) {
+		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
+		queue_kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
+		table_settle(core, key);
+	}
 	while ((n = list_first(&p->promises)) != NULL) {
 		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
 		key_drop_promise(core, key);
@@ -288,12 +293,7 @@ static void drop_promises(struct core *core, struct peer *p) {
 void queue_peer_lost(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	struct list *n;
-	while ((n = list_first(&p->kept)) != NULL) {
-		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
-		queue_kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
-		table_settle(core, key);
-	}
-	drop_promises(core, p);
+	drop_claims(core, p);
 	while ((n = list_first(&p->waiters)) != NULL) {
 		struct waiter *w = CONTAINER_OF(n, struct waiter, by_peer);
 		struct key *key = w->key;
@@ -302,7 +302,7 @@ void queue_peer_lost(struct core *core, uint32_t peer) {
 		queue_give_turn(core, key);
 		table_settle(core, key);
 	}
-	drop_promises(core, p); /* a turn went to its next waiter meanwhile */
+	drop_claims(core, p); /* a turn went to its next waiter meanwhile: promised, or kept */
 }
 
 /* The node stops voting: its promises and queues are gone. */
