@@ -38,6 +38,7 @@ struct belief {
 struct key_state {
 	struct belief *beliefs;
 	struct best answered, believed;
+	int64_t granted_at; /* the last time that an acquire was answered */
 };
 
 #define VALUE_OPS_MAX 24
