@@ -201,6 +201,13 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	}
 }
 
+/* Section 9: who does not vote takes the clock of its source. After a forced start that is beyond the bound for a replica, which begins
+ * at 0; a replica that refused it could coordinate nothing. */
+static bool clock_heard(const struct core *core, uint32_t peer, const struct frame *frame) {
+	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON && core->follow.peer == peer;
+	return !core->peers[peer].far_ahead || (source && frame->clock <= TOKEN_MAX);
+}
+
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
 	if (!p->up || !id128_equal(frame->sender, p->link_id) || frame->boot != p->boot) {
@@ -216,7 +223,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	}
 	struct id128 from = p->link_id;
 	handle_messages(core, peer, frame, same);
-	if (same && p->up && id128_equal(p->link_id, from) && p->same && !p->far_ahead) {
+	if (same && p->up && id128_equal(p->link_id, from) && p->same && clock_heard(core, peer, frame)) {
 		p->clock = frame->clock; /* heard after the frame's messages have been handled */
 		master_raise_clock(core, frame->clock);
 	}

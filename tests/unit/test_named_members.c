@@ -293,6 +293,19 @@ static void force_starts_over_after_the_longest_lease_with_a_clock_beyond_all(vo
 	assert_true(stage_last(s)->r.token > ceiling + CLOCK_JUMP_MAX);
 }
 
+static void a_replica_that_is_added_after_force_coordinates(void **state) {
+	struct stage *s = *state;
+	stage_kill(s, 1);
+	stage_kill(s, 2);
+	struct core_change c = { .kind = CHANGE_FORCE, .anyway = true };
+	assert_int_equal(do_change(s, 0, c), PAWL_OK);
+	stage_wait(s, 12 * SPAN_S);
+	assert_int_equal(state_of(s, 0), CORE_VOTING);
+	add_replica(s, 0, "n4", "n4:7118");
+	stage_wait(s, 100 * SPAN_MS);
+	assert_int_equal(stage_do(s, 3, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
+}
+
 static void masters_of_before_force_are_not_listened_to(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
@@ -331,6 +344,7 @@ int main(void) {
 		MEMBERS(a_node_outside_coordinates_none),
 		cmocka_unit_test_setup_teardown(a_lost_disk_costs_no_operator_where_the_masters_are_told_so, setup_auto, named_teardown),
 		NAMED(force_starts_over_after_the_longest_lease_with_a_clock_beyond_all),
+		MEMBERS(a_replica_that_is_added_after_force_coordinates),
 		NAMED(masters_of_before_force_are_not_listened_to),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
