@@ -3,6 +3,9 @@
  *     cc embedded.c $(pkg-config --cflags --libs pawl-node libevent_core) -o embedded
  *     ./embedded mine example /var/lib/mine 127.0.0.1:7200 a=127.0.0.1:7118,b=127.0.0.1:7128,c=127.0.0.1:7138 leader
  *
+ * That is for masters without TLS. For others NODE_CACERT, NODE_CERT and NODE_KEY in the environment name PEM files, by absolute
+ * paths, of a certificate that `pawl cert node mine` made.
+ *
  * It waits until an operator adds it (pawl cluster add-replica mine 127.0.0.1:7200), follows a master from then on, and
  * prints each change of KEY as it sees it. It may be promoted to a master as any other node. A line "take" on its standard
  * input makes it acquire KEY, until it is given back by a line "give" or by the death of this process. Ends on SIGINT, SIGTERM, or the end of its input, after a drain.
@@ -12,6 +15,7 @@
 #include <pawl/node.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,7 +116,7 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 }
 
 static void ask(struct app *app, enum pawl_method method) {
-	struct pawl_request request = { .method = method, .key = pawl_str(app->key), .lease_ms = 30000, .wait_ms = 10000 };
+	struct pawl_request request = { .method = method, .key = pawl_str(app->key), .lease_ms = 5000, .wait_ms = 10000 }; /* it is not extended */
 	if (method == PAWL_RELEASE) {
 		request.lock_id = app->lock_id;
 	}
@@ -206,7 +210,8 @@ int main(int argc, char **argv) {
 	struct app app = { .base = event_base_new(), .key = argv[6] };
 	struct pawl_node_options options = { .base = app.base, .name = argv[1], .cluster = argv[2], .state_dir = argv[3],
 		.listen_peer = argv[4], .masters = masters, .master_count = read_masters(argv[5], masters), .log = on_log,
-		.on_changed = on_changed, .arg = &app };
+		.on_changed = on_changed, .arg = &app, .ca_file = getenv("NODE_CACERT"), .cert_file = getenv("NODE_CERT"),
+		.key_file = getenv("NODE_KEY") };
 	bool ready = app.base && set_up(&app, &options);
 	if (ready) {
 		event_base_dispatch(app.base);
