@@ -34,8 +34,8 @@ static const struct scope scopes[] = {
 	{ .name = "two operators", .aims = { AIM_SHRINK, AIM_TIMING }, .clients = { { .node = 0 }, { .node = 1 } } },
 	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
-	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .passes = 6, .slow = 1, .restarts = 1, .walks = true, .clients = {
-		{ .node = 0, ONCE, .extends = 1 }, { .node = 1, ONCE } } },
+	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .passes = 6, .slow = 2, .restarts = 1, .walks = true, .clients = {
+		{ .node = 0, ONCE, .extends = 1 }, { .node = 1, .acquires = 2, .keeps_deadline = true } } },
 	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
 		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
 		{ .node = 1, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 } } },
