@@ -142,6 +142,10 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	struct peer *p = &core->peers[peer];
 	bool was = p->far_ahead;
 	p->far_ahead = frame->clock > TOKEN_MAX || (frame->clock > core->clock && frame->clock - core->clock > CLOCK_JUMP_MAX);
+	if (p->far_ahead) {
+		p->far_since = was ? p->far_since : core->now;
+		p->far_clock = was && p->far_clock < frame->clock ? p->far_clock : frame->clock;
+	}
 	if (!p->far_ahead || !core_votes(core)) {
 		return true;
 	}
@@ -201,11 +205,14 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	}
 }
 
-/* Section 9: who does not vote takes the clock of its source. After a forced start that is beyond the bound for a replica, which begins
- * at 0; a replica that refused it could coordinate nothing. */
-static bool clock_heard(const struct core *core, uint32_t peer, const struct frame *frame) {
+/* Section 9: a replica, which begins at 0, takes the clock of the master that it follows even if it is far ahead, as after a forced
+ * start: else it could coordinate nothing. One damaged frame must not do that, for nobody would listen to the replica any more. */
+static void far_clock_heard(struct core *core, uint32_t peer) {
+	const struct peer *p = &core->peers[peer];
 	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON && core->follow.peer == peer;
-	return !core->peers[peer].far_ahead || (source && frame->clock <= TOKEN_MAX);
+	if (source && p->far_clock <= TOKEN_MAX && instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
+		master_raise_clock(core, p->far_clock);
+	}
 }
 
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
@@ -223,7 +230,12 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	}
 	struct id128 from = p->link_id;
 	handle_messages(core, peer, frame, same);
-	if (same && p->up && id128_equal(p->link_id, from) && p->same && clock_heard(core, peer, frame)) {
+	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->same) {
+		return;
+	}
+	if (p->far_ahead) {
+		far_clock_heard(core, peer);
+	} else {
 		p->clock = frame->clock; /* heard after the frame's messages have been handled */
 		master_raise_clock(core, frame->clock);
 	}

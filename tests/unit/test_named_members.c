@@ -302,7 +302,7 @@ static void a_replica_that_is_added_after_force_coordinates(void **state) {
 	stage_wait(s, 12 * SPAN_S);
 	assert_int_equal(state_of(s, 0), CORE_VOTING);
 	add_replica(s, 0, "n4", "n4:7118");
-	stage_wait(s, 100 * SPAN_MS);
+	stage_wait(s, 3 * SPAN_S);
 	assert_int_equal(stage_do(s, 3, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
 }
 
