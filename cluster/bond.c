@@ -2,7 +2,8 @@
  * have the record are told; each drops it when this node's link to it has been closed for the grace time. So this node may trust in the
  * lock only while enough of those masters are linked: it gives up first.
  *
- * For each master: new -> asked -> has it -> away (link lost) -> has it again, or gone (for longer than the grace time less the drift)
+ * For each master: new -> told -> has it -> away (link lost) -> has it again, or gone (for longer than the grace time less the drift).
+ * Who was told counts as one that may drop the record, whether its answer came or not; only who answered counts as one that keeps it.
  */
 #include "state.h"
 
@@ -10,15 +11,21 @@
 
 struct bond_master {
 	struct id128 id;
-	bool has;     /* it has the record, and ends it with the link */
-	bool away;    /* ... and its link is lost, since then: */
+	bool told;    /* it was asked, so that it may end the record with the link */
+	bool has;     /* it said that it has the record ... */
+	struct instant until; /* ... which lasts so long there, at least */
+	bool away;    /* told, and its link is lost, since then: */
 	struct instant since;
 	bool dropped; /* it says that it has the record no more */
+	uint32_t open; /* questions that it has not answered */
+	struct instant asked; /* ... the first of them */
 };
 
 struct bond {
-	uint32_t masters, quorum; /* of the epoch */
+	uint32_t masters, quorum, self; /* of the epoch */
 	struct bond_master master[MASTERS_MAX]; /* by slot */
+	/* None of the masters of before drops the record until then; by then enough of these ones are to have it. FOREVER: they have. */
+	struct instant before;
 };
 
 /* A clock here may run slower than the master's by twice the drift, and its timer may be late: who holds is to know it first. */
@@ -27,16 +34,62 @@ static struct instant gone_at(const struct core *core, const struct op *op, cons
 	return instant_add(m->since, span_shrink(op->wait, 2 * core->config.drift_ppm) - early);
 }
 
-static bool gone(const struct core *core, const struct op *op, const struct bond_master *m) {
-	return m->dropped || (m->away && instant_distrusted(core->now, gone_at(core, op, m)));
+static bool gone(const struct core *core, const struct op *op, const struct bond_master *m, struct instant at) {
+	return m->dropped || (m->away && instant_distrusted(at, gone_at(core, op, m)));
 }
 
-static bool has(const struct core *core, const struct op *op, uint32_t slot) {
-	if (slot != core->self) {
-		return op->bond->master[slot].has;
+/* How long the record lasts in this node's own table. */
+static struct instant own_end(const struct core *core, const struct op *op) {
+	uint64_t hash = siphash(core->hash_key, op->key.data, op->key.size);
+	for (struct map_node *n = core_votes(core) ? map_first(&core->live->keys, hash) : NULL; n; n = map_next(n)) {
+		const struct key *key = CONTAINER_OF(n, struct key, node);
+		const struct record *r = slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;
+		if (r) {
+			return r->end;
+		}
 	}
-	uint64_t token, noted;
-	return core_votes(core) && core_peek(core, op->key, op->lock_id, &token, &noted);
+	return (struct instant){ 0, 0 };
+}
+
+static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t slot) {
+	const struct bond_master *m = &op->bond->master[slot];
+	return slot == op->bond->self ? own_end(core, op) : m->has ? m->until : (struct instant){ 0, 0 };
+}
+
+static uint32_t keeping(const struct core *core, const struct op *op, struct instant at) {
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		kept += !gone(core, op, &op->bond->master[i], at) && !instant_distrusted(at, lasts_until(core, op, i));
+	}
+	return kept;
+}
+
+/* As long as no master drops it but by its lease, the lock is like any other. Once one may have, q are to keep it: less would do against
+ * another commit, but then a master that starts anew could merge the table without it. */
+static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
+	bool dropped = instant_distrusted(at, op->bond->before);
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		dropped = dropped || gone(core, op, &op->bond->master[i], at);
+	}
+	return dropped && keeping(core, op, at) < op->bond->quorum;
+}
+
+static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
+	return t.boot < end.boot && t.boot >= core->now.boot && lost_by(core, op, t) ? t : end;
+}
+
+/* When the lock ends if no link comes back and it is not extended; INSTANT_FOREVER: by its lease only. */
+static struct instant ends_at(const struct core *core, const struct op *op) {
+	if (lost_by(core, op, core->now)) {
+		return (struct instant){ 0, 0 };
+	}
+	struct instant end = sooner(core, op, INSTANT_FOREVER, op->bond->before);
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		const struct bond_master *m = &op->bond->master[i];
+		end = m->away ? sooner(core, op, end, gone_at(core, op, m)) : end;
+		end = sooner(core, op, end, lasts_until(core, op, i));
+	}
+	return end;
 }
 
 /* ---- the end ---- */
@@ -80,37 +133,33 @@ void bond_released(struct core *core, struct op *op) {
 /* ---- judging ---- */
 
 static void arm(struct core *core, struct op *op) {
-	struct instant next = instant_add(core->now, core->config.request_timeout);
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		const struct bond_master *m = &op->bond->master[i];
-		if (m->away && !m->dropped && !gone(core, op, m) && gone_at(core, op, m).boot < next.boot) {
-			next = gone_at(core, op, m);
-		}
-	}
-	timer_at(core, &op->timer, TIMER_OP, next);
+	struct instant next = instant_add(core->now, core->config.request_timeout), end = ends_at(core, op);
+	timer_at(core, &op->timer, TIMER_OP, end.boot < next.boot ? end : next);
 }
 
 static void judge(struct core *core, struct op *op) {
-	uint32_t lost = 0, kept = 0;
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		bool g = gone(core, op, &op->bond->master[i]);
-		lost += g;
-		kept += !g && has(core, op, i);
+	if (keeping(core, op, core->now) >= op->bond->quorum) {
+		op->bond->before = INSTANT_FOREVER;
 	}
-	if (lost > 0 && kept < config_sources(op->bond->masters)) {
+	if (lost_by(core, op, core->now)) {
 		lose(core, op);
 	} else {
 		arm(core, op);
 	}
 }
 
+/* Whose answer is known, and good for a while still, is not asked. */
 static void ask(struct core *core, struct op *op, uint32_t slot) {
-	const struct bond_master *master = &op->bond->master[slot];
-	if (slot == core->self || !peer_votes(core, slot) || (master->has && !master->away && !master->dropped)) {
+	struct bond_master *master = &op->bond->master[slot];
+	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
+	bool known = master->has && !master->away && !master->dropped && !instant_distrusted(soon, master->until);
+	if (slot == core->self || !peer_votes(core, slot) || known) {
 		return;
 	}
 	struct message m = op_message(op, MESSAGE_BOND);
 	m.left_us = (uint64_t)(op->wait / SPAN_US);
+	master->told = true;
+	master->asked = master->open++ == 0 ? core->now : master->asked;
 	out_send(core, slot, &m);
 }
 
@@ -131,6 +180,8 @@ void bond_start(struct core *core, struct op *op) {
 	}
 	op->bond->masters = core->masters;
 	op->bond->quorum = core->quorum;
+	op->bond->self = core->self;
+	op->bond->before = INSTANT_FOREVER;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		op->bond->master[i].id = core->peers[i].node.id;
 	}
@@ -153,19 +204,32 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 	}
 	struct bond_master *master = &op->bond->master[from];
 	if (m->status == STATUS_OK) {
+		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
+		master->until = master->has && !master->away ? instant_later(master->until, until) : until; /* back: it may have started anew */
 		master->has = true;
 		master->away = master->dropped = false;
 	} else if (m->status == STATUS_ABSENT) {
-		master->dropped = master->dropped || master->has;
+		master->dropped = master->dropped || master->has || master->away;
 	} /* else it is asked again */
+	master->open -= master->open > 0;
 	judge(core, op);
+}
+
+/* A master has accepted an extension. */
+void bond_extended(struct core *core, const struct op *extend, uint32_t slot) {
+	struct op *op = op_find_bond(core, extend->key, extend->lock_id);
+	if (op && slot < op->bond->masters && op->bond->master[slot].has) {
+		struct bond_master *m = &op->bond->master[slot];
+		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));
+	}
 }
 
 void bond_peer_lost(struct core *core, struct op *op, uint32_t peer) {
 	struct bond_master *master = &op->bond->master[peer];
-	if (master->has && !master->away) {
+	master->open = 0;
+	if (master->told && !master->away) {
 		master->away = true;
-		master->since = core->now;
+		master->since = core->links_at;
 		judge(core, op);
 	}
 }
@@ -174,59 +238,63 @@ void bond_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 	ask(core, op, peer);
 }
 
-/* The masters are others. What q masters of the epoch before still have, every handover brings to the new ones; less is not enough. */
-void bond_epoch(struct core *core, struct op *op) {
-	struct bond old = *op->bond;
-	uint32_t lost = 0, kept = 0;
-	for (uint32_t i = 0; i < old.masters; i++) {
-		bool g = gone(core, op, &old.master[i]);
-		lost += g;
-		kept += !g && old.master[i].has;
+/* Those who were told may drop the record from the grace time on, and this node may not even hear of it: their links can end with
+ * their places. */
+static struct instant none_drops_until(const struct core *core, const struct op *op) {
+	struct instant first = ends_at(core, op);
+	first = op->bond->before.boot < first.boot ? op->bond->before : first;
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		struct bond_master m = op->bond->master[i];
+		m.since = m.away ? m.since : core->now;
+		if (m.told && !gone(core, op, &op->bond->master[i], core->now) && gone_at(core, op, &m).boot < first.boot) {
+			first = gone_at(core, op, &m);
+		}
 	}
-	if (lost > 0 && kept < old.quorum) {
-		lose(core, op);
-		return;
+	return first;
+}
+
+static bool same_masters(const struct core *core, const struct bond *b) {
+	bool same = b->masters == core->masters;
+	for (uint32_t i = 0; same && i < b->masters; i++) {
+		same = id128_equal(b->master[i].id, core->peers[i].node.id);
 	}
-	*op->bond = (struct bond){ .masters = core->masters, .quorum = core->quorum };
+	return same;
+}
+
+/* Where the masters are others they are told anew, and are to say in the new epoch that they have the record, before one of the masters of
+ * before may have dropped it: a handover could be without it then. What q of these still have every handover brings. */
+static void turn_to_others(struct core *core, struct op *op) {
+	struct bond b = { .masters = core->masters, .quorum = core->quorum, .self = core->self, .before = none_drops_until(core, op) };
 	for (uint32_t i = 0; i < core->masters; i++) {
-		struct bond_master *m = &op->bond->master[i];
-		m->id = core->peers[i].node.id;
-		for (uint32_t k = 0; k < old.masters; k++) {
-			if (id128_equal(old.master[k].id, m->id)) {
-				*m = old.master[k];
+		b.master[i].id = core->peers[i].node.id;
+		for (uint32_t k = 0; k < op->bond->masters; k++) {
+			const struct bond_master *m = &op->bond->master[k];
+			if (id128_equal(m->id, b.master[i].id) && !gone(core, op, m, core->now)) {
+				b.master[i] = *m;
+				b.master[i].has = false;
 			}
 		}
 	}
-	op_next_round(core, op);
+	*op->bond = b;
+}
+
+void bond_epoch(struct core *core, struct op *op) {
+	if (!same_masters(core, op->bond)) {
+		if (lost_by(core, op, core->now)) {
+			lose(core, op);
+			return;
+		}
+		turn_to_others(core, op);
+	}
+	op_next_round(core, op); /* what is still answered to the former one is late */
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		op->bond->master[i].open = 0;
+	}
 	ask_all(core, op);
-	arm(core, op);
+	judge(core, op);
 }
 
 /* ---- looking in ---- */
-
-/* When the lock ends if no link comes back; INSTANT_FOREVER: by its lease only. */
-static struct instant ends_at(const struct core *core, const struct op *op) {
-	struct instant away[MASTERS_MAX];
-	uint32_t count = 0, kept = 0, lost = 0, needed = config_sources(op->bond->masters);
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		const struct bond_master *m = &op->bond->master[i];
-		bool g = gone(core, op, m);
-		lost += g;
-		kept += !g && has(core, op, i);
-		if (!g && m->away) {
-			uint32_t at = count++;
-			for (; at > 0 && away[at - 1].boot > gone_at(core, op, m).boot; at--) {
-				away[at] = away[at - 1];
-			}
-			away[at] = gone_at(core, op, m);
-		}
-	}
-	if (lost > 0 && kept < needed) {
-		return (struct instant){ 0, 0 };
-	}
-	uint32_t last = kept >= needed ? kept - needed : 0; /* with whose going it ends */
-	return last < count ? away[last] : INSTANT_FOREVER;
-}
 
 struct instant core_bond_end(const struct core *core, struct slice key, struct id128 lock_id) {
 	const struct op *op = op_find_bond(core, key, lock_id);

@@ -90,11 +90,13 @@ static struct holder *make_holder(struct core *core, uint32_t from) {
 	return h;
 }
 
-static enum status bind(struct core *core, uint32_t from, const struct message *m) {
+static enum status bind(struct core *core, uint32_t from, const struct message *m, struct message *answer) {
 	const struct key *key = table_find(core, m->key);
-	if (!key || !key_record(key, m->lock_id)) {
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL) {
 		return STATUS_ABSENT;
 	}
+	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US); /* the other one is to trust in no more */
 	struct bonded *b = find_record(core, m->lock_id);
 	struct holder *h = make_holder(core, from);
 	if (b == NULL && h && core->bonded.count < core->limits.keys) {
@@ -132,7 +134,7 @@ void bond_master_asked(struct core *core, uint32_t from, const struct message *m
 	}
 	answer.status = rule_votes(core);
 	if (answer.status == STATUS_OK) {
-		answer.status = bind(core, from, m);
+		answer.status = bind(core, from, m, &answer);
 	}
 	out_send(core, from, &answer);
 }

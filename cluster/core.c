@@ -345,6 +345,9 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	span_ns still = instant_elapsed_long(now, core->last_step);
 	bool stale = still > core->config.request_timeout;
 	core->last_step = now;
+	if (!stale && event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
+		core->links_at = now;
+	}
 	if (stale) {
 		COUNT(core, stood_still);
 		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL, slice_of(NULL, 0));

@@ -96,6 +96,9 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
 	}
 	v->status = m->status;
+	if ((ACCEPTED >> v->state) & 1) {
+		bond_extended(core, op, from);
+	}
 	feed(core, op);
 }
 

@@ -67,6 +67,7 @@ void bond_start(struct core *core, struct op *op);
 void bond_answer(struct core *core, uint32_t from, const struct message *m);
 void bond_peer_lost(struct core *core, struct op *op, uint32_t peer);
 void bond_peer_changed(struct core *core, struct op *op, uint32_t peer);
+void bond_extended(struct core *core, const struct op *extend, uint32_t slot);
 void bond_epoch(struct core *core, struct op *op);
 void bond_timer(struct core *core, struct op *op);
 void bond_forget(struct core *core, struct op *op);   /* nobody asks for it any more; frees it */

@@ -153,6 +153,7 @@ struct core {
 	struct core_limits limits;
 	struct core_out *out; /* of the step under way */
 	struct instant now, last_step;
+	struct instant links_at; /* no link whose end is yet to be told had been given up by this node then: it may stand still in between */
 	bool stepped;
 
 	/* identity and configuration */

@@ -1,13 +1,15 @@
 /* Locks that end with the node that coordinates them (docs/protocol.md, section 2, Release on disconnect). Three masters; the holder is
  * a replica. */
-#include "named.h"
+#include "members.h"
 
 #define P 3
+#define FRESH 4 /* outside */
 #define GRACE (50 * SPAN_MS)
 
 static int setup(void **state) {
 	struct stage_options o = named_options();
 	o.replicas = 1;
+	o.outside = 1;
 	*state = stage_born(&o);
 	return 0;
 }
@@ -197,6 +199,104 @@ static void a_lock_that_is_not_there_is_bound_to_nothing(void **state) {
 	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
 }
 
+static bool trusts(const struct stage *s) {
+	return !instant_distrusted(stage_clock(s, P), core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
+}
+
+/* By the time at which another one gets the lock it must have been given up. */
+static void must_end_first(struct stage *s, uint64_t bond, uint64_t other) {
+	assert_false(answered(s, other));
+	for (int64_t end = s->now + LEASE; !answered(s, other) && s->now < end; stage_wait(s, SPAN_MS / 10)) {
+	}
+	token_of(s, other);
+	assert_false(trusts(s));
+	assert_true(answered(s, bond));
+	assert_int_equal(stage_answer(s, bond)->r.error, PAWL_ELOST);
+}
+
+/* Node 1 has bound the lock, and the holder never hears of that: the link is closed first. Node 2 has missed the lock. */
+static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 2, true);
+	take(s, P, "k", stage_lock(1));
+	stage_lose(s, 1, P, MESSAGE_BOND_ANSWER, true);
+	uint64_t id = bond(s);
+	stage_close(s, P, 1);
+	stage_cut(s, P, 1, true);
+	stage_cut(s, 2, 0, false);
+	stage_cut(s, 2, 1, false);
+	stage_mend(s);
+	uint64_t other = wait_for(s, 2, "k", stage_lock(2));
+	must_end_first(s, id, other);
+}
+
+/* Node 0 has missed the last extension; node 2, which has it, lets go. */
+static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	stage_wait(s, LEASE - 100 * SPAN_MS);
+	stage_lose(s, P, 0, MESSAGE_EXTEND, true);
+	stage_lose(s, P, 0, MESSAGE_LEARN, true);
+	stage_lose(s, 1, 0, MESSAGE_SYNC_KEYS, true);
+	assert_int_equal(extend(s, P, "k", stage_lock(1), 4 * LEASE, true), PAWL_OK);
+	stage_close(s, P, 2);
+	stage_cut(s, P, 2, true);
+	uint64_t other = wait_for(s, 0, "k", stage_lock(2));
+	must_end_first(s, id, other);
+}
+
+/* It gave its links up, and hears of that only when it has stood still. */
+static void who_stood_still_counts_from_before(void **state) {
+	struct stage *s = *state;
+	uint64_t waiter, id = bound_with_waiter(s, &waiter);
+	for (uint32_t i = 0; i < 2; i++) {
+		s->cut[i][P] = s->cut[P][i] = true;
+		stage_link_down(s, i, P, true);
+	}
+	stage_jump(s, GRACE - SPAN_MS);
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_link_down(s, P, i, false);
+	}
+	assert_false(trusts(s));
+	must_end_first(s, id, waiter);
+}
+
+/* n5 becomes a master in the place of n1; n4 goes on being a replica. */
+static struct core_change n5_for_n1(void) {
+	static struct core_change_node nodes[4];
+	struct core_change c = set_of("2354");
+	memcpy(nodes, c.nodes, sizeof nodes);
+	nodes[3].master = false;
+	c.nodes = nodes;
+	return c;
+}
+
+static void a_bond_goes_over_to_other_masters(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	must(s, 0, n5_for_n1());
+	stage_wait(s, 4 * GRACE);
+	assert_false(answered(s, id));
+	assert_true(has(s, 1) && has(s, 2) && has(s, FRESH));
+	stage_kill(s, P);
+	stage_wait(s, 2 * GRACE);
+	assert_false(has(s, 1) || has(s, 2) || has(s, FRESH));
+}
+
+/* The masters of before may have let go by then, and a handover have been without the lock. */
+static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	lose_to(s, P, MESSAGE_BOND_ANSWER, true);
+	must(s, 1, n5_for_n1());
+	stage_wait(s, 2 * GRACE);
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
@@ -211,6 +311,11 @@ int main(void) {
 		BONDED(a_network_that_fails_ends_nothing_at_the_masters),
 		BONDED(a_master_that_starts_anew_is_asked_again),
 		BONDED(a_lock_that_is_not_there_is_bound_to_nothing),
+		BONDED(a_master_whose_answer_was_lost_may_let_go_as_well),
+		BONDED(who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it),
+		BONDED(who_stood_still_counts_from_before),
+		BONDED(a_bond_goes_over_to_other_masters),
+		BONDED(new_masters_are_to_confirm_within_the_grace_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
