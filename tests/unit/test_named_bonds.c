@@ -239,6 +239,7 @@ static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(voi
 	stage_lose(s, P, 0, MESSAGE_EXTEND, true);
 	stage_lose(s, P, 0, MESSAGE_LEARN, true);
 	stage_lose(s, 1, 0, MESSAGE_SYNC_KEYS, true);
+	stage_lose(s, P, 0, MESSAGE_BOND, true);
 	assert_int_equal(extend(s, P, "k", stage_lock(1), 4 * LEASE, true), PAWL_OK);
 	stage_close(s, P, 2);
 	stage_cut(s, P, 2, true);
