@@ -286,7 +286,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
 	/* Keys become contested too seldom to be left to an even draw. */
-	uint64_t drawn = prng_below(&r, THEMES + 2);
+	uint64_t drawn = prng_below(&r, THEMES + 4);
 	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES ? (enum profile_theme)drawn : THEME_contested };
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
