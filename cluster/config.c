@@ -220,7 +220,7 @@ int config_decode(struct slice bytes, struct config *out) {
 	config.request_timeout = (span_ns)get_number(&c, INT64_MAX);
 	config.promise_timeout = (span_ns)get_number(&c, INT64_MAX);
 	config.drift_ppm = (uint32_t)get_number(&c, UINT32_MAX);
-	config.node_count = (uint32_t)get_number(&c, CONFIG_NODES_MAX);
+	config.node_count = (uint32_t)get_number(&c, (uint64_t)(CONFIG_NODES_MAX));
 	for (uint32_t i = 0; i < config.node_count && !c.bad; i++) {
 		get_node(&c, &config.nodes[i]);
 	}
