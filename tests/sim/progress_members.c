@@ -52,6 +52,9 @@ static const char *member_trouble(struct run *run, uint32_t node, const struct c
 	if (s.epoch != newest->epoch || s.config_hash != config_hash(newest) || !id128_equal(own->cluster_id, newest->cluster_id)) {
 		return "has not adopted the newest configuration";
 	}
+	if (s.change.step) {
+		return "still makes a change, whose operator may have left"; /* what it decides would come later */
+	}
 	if (master) {
 		return s.state != CORE_VOTING ? "does not vote" : !(s.settled && s.complete) ? "does not know that the configuration is complete" : NULL;
 	}
