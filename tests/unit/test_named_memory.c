@@ -132,6 +132,22 @@ static void what_was_granted_after_a_forced_start_is_waited_for(void **state) {
 	assert_int_equal(state_of(s, 3), CORE_VOTING);
 }
 
+static void a_forced_start_waits_for_the_longest_lease_it_knows_of(void **state) {
+	struct stage *s = *state;
+	add_replica(s, 0, "n5", "n5:7118");
+	take_for(s, 0, 9 * SPAN_S);
+	must(s, 0, max_lease_of(SPAN_S));
+	stage_wait(s, 200 * SPAN_MS);
+	for (uint32_t i = 0; i < 4; i++) {
+		stage_kill(s, i);
+	}
+	assert_int_equal(do_change(s, 4, anyway(change_of(CHANGE_FORCE, ""))), PAWL_OK);
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(state_of(s, 4), CORE_RECOVERING);
+	stage_wait(s, 6 * SPAN_S);
+	assert_int_equal(state_of(s, 4), CORE_VOTING);
+}
+
 /* ---- no room ---- */
 
 static int setup_narrow(void **state) {
@@ -167,6 +183,7 @@ int main(void) {
 		MEMBERS_3(who_has_forgotten_says_how_long_its_leases_may_have_been),
 		MEMBERS_3(a_longer_lease_that_was_taken_over_is_waited_for_after_a_restart),
 		SPARE(what_was_granted_after_a_forced_start_is_waited_for),
+		SPARE(a_forced_start_waits_for_the_longest_lease_it_knows_of),
 		cmocka_unit_test_setup_teardown(a_change_that_has_no_room_for_two_tables_is_refused, setup_narrow, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
