@@ -304,9 +304,9 @@ static bool background_waits(const struct core *core) {
 	return core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core) || gather_paused(core);
 }
 
-/* A piece a millisecond: whoever asks for something meanwhile is served between two pieces, and other processes have their share of the
+/* A piece every other millisecond: whoever asks for something meanwhile is served between two pieces, and other processes have their share of the
  * machine. But nobody waits for a piece while the masters of an epoch wait for this one. */
-#define BACKGROUND_PACE SPAN_MS
+#define BACKGROUND_PACE (2 * SPAN_MS)
 
 static struct instant background_due(const struct core *core) {
 	return core->gather.kind == GATHER_HANDOVER ? core->now : core->background_at;

@@ -140,15 +140,15 @@ static void go_on(struct core *core, uint32_t from, struct source *s) {
 	out_send(core, from, &go_on);
 }
 
-/* Before the decree nobody waits for it: as long a pause as the piece took, so that copying takes half of what the machines and the
- * network have to give, at most. */
+/* Before the decree nobody waits for it: a pause twice as long as the piece took, so that copying takes a third of what the machines
+ * and the network have to give, at most. */
 #define PAUSE_MOST (50 * SPAN_MS)
 
 static void chunk_came(struct core *core, uint32_t from, struct source *s, const struct message *m) {
 	span_ns took = instant_elapsed_short(core->now, s->chunk_at);
 	s->part = m->part;
 	s->paused = core->gather.kind == GATHER_AHEAD;
-	s->go_at = instant_add(core->now, took < PAUSE_MOST ? took : PAUSE_MOST);
+	s->go_at = instant_add(core->now, 2 * took < PAUSE_MOST ? 2 * took : PAUSE_MOST);
 	if (!s->paused) {
 		go_on(core, from, s);
 	}
