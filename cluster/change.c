@@ -78,7 +78,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 
 void change_step(struct core *core, enum change_state state, const char *text) {
 	core->change.state = state;
-	core->change.since = core->change.progress = core->now;
+	core->change.progress = core->now;
 	out_note(core, NOTE_CHANGE, core->self, core->change.value.epoch, text, slice_of(NULL, 0));
 }
 

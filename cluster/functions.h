@@ -208,7 +208,6 @@ void attempt_answer(struct core *core, struct op *op, uint32_t from, const struc
 void attempt_timer(struct core *core, struct op *op);
 void attempt_wavered(struct core *core, struct op *op); /* the timer of a rival that was met */
 void attempt_go_on(struct core *core, struct op *op);   /* with the turn it has */
-void attempt_peer_lost(struct core *core, struct op *op, uint32_t peer);
 void attempt_peer_changed(struct core *core, uint32_t peer);
 void attempt_rehome_all(struct core *core);
 void attempt_rehome_beat(struct core *core); /* those that found no home */

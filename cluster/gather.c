@@ -119,7 +119,6 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 	s->asked = true;
 	s->asked_voter = core->peers[slot].voting;
 	s->round = ++g->rounds;
-	s->epoch = core->config.epoch;
 	s->asked_at = s->progress = s->chunk_at = core->now;
 	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch, .flags = g->kind == GATHER_REJOIN ? 0 : FLAG_HANDOVER };
 	out_send(core, slot, &m);

@@ -44,7 +44,7 @@ struct source {
 	bool adopted;  /* seen under the epoch: its end is due */
 	bool forgot, never; /* what it said at the end; neither: it remembers, or votes */
 	bool votes;    /* ... and it voted in the epoch when it was asked, late enough for rejoining */
-	uint64_t round, epoch; /* epoch: the node's own when it asked */
+	uint64_t round;
 	uint64_t clock_end;
 	span_ns lease;  /* it has forgotten: the longest that it may have accepted */
 	bool asked_voter; /* it was known to vote in the epoch when it was asked */
@@ -116,7 +116,7 @@ struct change {
 	uint8_t *text;
 	size_t text_size;
 	uint64_t round;
-	struct instant since, until, progress, at;
+	struct instant until, progress, at;
 	struct config target, value; /* what was asked for; what is being proposed */
 	struct ballot ballot, highest;
 	uint32_t pauses;
