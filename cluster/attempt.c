@@ -229,7 +229,7 @@ static void queue_answer(struct core *core, struct op *op, const struct message 
 		break;
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
 	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
-	case STATUS_BALLOT: case STATUS_ABSENT:
+	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
 		break;
 	}
 }
@@ -246,7 +246,7 @@ static enum vote_state vote_of(enum status s) {
 	case STATUS_QUEUED: return VOTE_QUEUED;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
 	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
-	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: return VOTE_REFUSED;
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
 }

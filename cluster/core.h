@@ -67,7 +67,20 @@ enum core_op {
 	CORE_BREAK,
 	CORE_BOND,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
 	             * only then, with PAWL_ELOST, or when it is released here; CORE_CLIENT_GONE ends the bond, not the lock */
-	CORE_CHANGE /* of the configuration (section 6); for administrators only, which the driver sees to */
+	CORE_CHANGE, /* of the configuration (section 6); for administrators only, which the driver sees to */
+	CORE_DOWNGRADE,   /* key, lock_id: the holder's exclusive lock becomes a shared one (section 10) */
+	CORE_TRANSFER,    /* key, lock_id, to: releases in favour of the waiter whose owner is `to`; PAWL_ENOTFOUND: nobody of this name
+	                   * waits, and nothing was released (section 5, Succession) */
+	CORE_ASK,         /* key, owner, to, terms.priority: asks the holder to let go; reaches those who watch the key at any node */
+	CORE_EXPLAIN,     /* key: what each master says */
+	CORE_ACQUIRE_ALL  /* locks: all of these keys or none (section 11); lease, wait, owner, value, label, terms.priority and
+	                   * terms.delay are common to them */
+};
+
+struct core_lock { /* one of CORE_ACQUIRE_ALL */
+	struct slice key;
+	struct id128 lock_id; /* always set */
+	uint16_t of, count;   /* as in struct terms */
 };
 
 enum change_kind {
@@ -116,8 +129,15 @@ struct core_request {
 	struct ballot expected_seq;
 	const struct core_change *change; /* CHANGE; borrowed for the step, like all slices in it */
 	struct slice after; /* LIST: first key is the first one after this; empty: from the start */
-	uint32_t limit;     /* LIST: at most (1 .. 1000; 0: 100) */
+	uint32_t limit;     /* LIST, WAITERS with `prefix`: at most (1 .. 1000; 0: 100) */
+	struct terms terms; /* ACQUIRE: what it excludes, priority, lock delay (the set is empty); ASK: priority */
+	struct slice label; /* ACQUIRE: what the holder says about itself; opaque */
+	struct slice to;    /* TRANSFER, ASK: the owner of a waiter; ASK: may be empty */
+	bool prefix;        /* WAITERS: of all keys that begin with `key` */
+	const struct core_lock *locks; /* ACQUIRE_ALL; borrowed for the step */
+	uint32_t lock_count;           /* 1 .. CORE_LOCKS_MAX */
 };
+#define CORE_LOCKS_MAX 64
 
 enum core_event_kind {
 	CORE_START,       /* first, once; after all CORE_RESTORE */
@@ -161,15 +181,46 @@ struct core_entry { /* a key as reads show it */
 	uint64_t token;
 	struct id128 lock_id;
 	bool show_lock_id; /* the caller acquired it or is an administrator */
-	span_ns remaining;
+	span_ns remaining; /* of the lease, without the lock delay after it */
 	struct ballot value_seq;
+	struct terms terms;
+	struct slice label;
+	span_ns age;       /* since it was acquired */
+	bool closing;      /* the lease is over and its lock delay runs: nobody holds the key, and nobody gets it yet */
+	span_ns closed_for; /* closing: how long still */
+	uint32_t holders;  /* LIST: how many hold the key */
 };
 
 struct core_waiter {
+	struct slice key; /* with `prefix` */
+	struct slice label;
+	struct terms terms;
 	struct slice owner, identity;
 	struct id128 lock_id, node;
 	bool show_lock_id;
 	span_ns since;
+};
+
+enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_KEPT };
+struct core_saying { /* EXPLAIN: one thing that stands on the key at a master */
+	enum core_saying_kind kind;
+	struct core_entry entry; /* a promise, a kept request: only lock_id, terms, remaining (of the promise) */
+	bool barred;             /* a record that may not be extended any more */
+};
+
+struct core_witness { /* EXPLAIN: one master */
+	uint32_t peer;
+	enum status status; /* STATUS_OK: it votes and answered; STATUS_RECOVERING, STATUS_EPOCH; STATUS_ABSENT: silent */
+	bool home;          /* it keeps the key's queue */
+	uint32_t waiting;   /* at the home: how many wait */
+	const struct core_saying *sayings;
+	uint32_t count;
+};
+
+struct core_lock_got { /* ACQUIRE_ALL: one of them, in the order of the request */
+	struct id128 lock_id;
+	uint64_t token;
+	struct terms terms;
 };
 
 struct core_reply {
@@ -195,7 +246,14 @@ struct core_reply {
 	struct ballot value_seq;  /* UPDATE */
 	const struct core_entry *entries; /* LIST */
 	const struct core_waiter *waiters; /* WAITERS */
-	size_t count;
+	const struct core_witness *witnesses; /* EXPLAIN: the masters, in their order */
+	const struct core_lock_got *got;      /* ACQUIRE_ALL */
+	size_t count;         /* of the one of these lists that the op gives */
+	struct terms terms;   /* ACQUIRE: what was got; a semaphore: which permits */
+	uint32_t reached;     /* ASK: how many watchers were told */
+	uint32_t failed;      /* ACQUIRE_ALL with an error: which of the locks it is about */
+	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
+	uint32_t holder_count;
 	bool more;
 	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
 	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
@@ -228,6 +286,9 @@ struct core_reply {
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(log_lost) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
 	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_not_enough) \
+	X(promise_shared) X(promise_permits) X(permits_none_common) X(commit_shared) X(commit_permits) X(terms_refused) X(downgraded) \
+	X(downgrade_learned) X(delay_closed) X(key_several) X(turn_overtaken) X(nominated) X(nominate_none) X(handed_over) \
+	X(hand_over_promised) X(asked) X(group_begun) X(group_held) X(group_failed) X(group_extended) X(explained) \
 	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken) X(bond_made) X(bond_ended) X(bond_lost)
 
 enum core_count {
@@ -270,6 +331,26 @@ struct core_note {
 	struct slice key;
 };
 
+/* What has become of keys as this node sees them: its own table's changes, in order; what a client watches is made of these. */
+enum core_news_kind {
+	NEWS_ACQUIRED,
+	NEWS_UPDATED,    /* the value */
+	NEWS_DOWNGRADED, /* exclusive to shared */
+	NEWS_RELEASED,   /* by its holder */
+	NEWS_EXPIRED,    /* its lease (and lock delay) is over */
+	NEWS_LOST,       /* taken away: broken, or its node or client is gone */
+	NEWS_ASKED,      /* somebody asks the holder to let go: owner: who asks, value: in whose favour (may be empty), terms.priority */
+	NEWS_GAP         /* changes may have been missed here (no key): the table was replaced, or a master could not be heard */
+};
+struct core_news {
+	enum core_news_kind kind;
+	struct slice key, owner, identity, value, label;
+	struct id128 lock_id;
+	uint64_t token;
+	struct ballot value_seq;
+	struct terms terms;
+};
+
 /* An out belongs to one core; its contents live until core_out_clear, at the latest before the next turn of the loop. */
 struct core_out *core_out_new(struct core *core); /* NULL: no memory */
 void core_out_free(struct core_out *out);
@@ -281,6 +362,11 @@ void core_out_sent(struct core_out *out, uint32_t peer);
 /* The next reply that may leave now, or NULL; valid until core_out_clear. */
 const struct core_reply *core_out_reply(struct core_out *out);
 const struct core_note *core_out_note(struct core_out *out);
+/* The next piece of news; valid until core_out_clear. Nothing is collected before core_want_news. */
+const struct core_news *core_out_news(struct core_out *out);
+void core_want_news(struct core *core, bool wanted);
+/* How many clients of this node would be told of a request to let go of this key: the driver sets it; NULL: none. */
+void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key), void *ctx);
 /* Links to be reset now (all bytes unread and unsent dropped): bit set of peers; reading clears it. The core has handled the
  * loss already: the driver sends no CORE_PEER_DOWN for it. */
 uint64_t core_out_resets(struct core_out *out);

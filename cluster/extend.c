@@ -75,7 +75,7 @@ static enum vote_state vote_of(const struct message *m) {
 	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
-	case STATUS_ABSENT: return VOTE_REFUSED;
+	case STATUS_ABSENT: case STATUS_TERMS: return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
 }

@@ -53,7 +53,7 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	case CORE_ACQUIRE: teach(core, op, peer); break;
 	case CORE_RELEASE: case CORE_BREAK: send_again(core, op, peer); break;
 	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BOND:
-	case CORE_CHANGE: break;
+	case CORE_CHANGE: case CORE_DOWNGRADE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL: break;
 	}
 }
 

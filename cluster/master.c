@@ -41,7 +41,7 @@ static void count_promise(struct core *core, enum status s) {
 	case STATUS_CONTESTED: COUNT(core, promise_refused_contested); break;
 	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
 	case STATUS_FULL: COUNT(core, promise_refused_full); break;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
 	}
 }
 
@@ -179,7 +179,7 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
 	}
 }
 
@@ -222,7 +222,7 @@ static void count_extend(struct core *core, const struct key *key, enum status s
 	case STATUS_RECOVERING: COUNT(core, extend_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, extend_refused_contested); break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
-	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
 	}
 }
 
@@ -368,6 +368,9 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_WITHDRAW: queue_withdraw(core, from, m); break;
 	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
 	case MESSAGE_WAITERS: queue_list(core, from, m); break;
+	case MESSAGE_DOWNGRADE: master_downgrade(core, from, m); break;
+	case MESSAGE_NOMINATE: transfer_nominate(core, from, m); break;
+	case MESSAGE_HAND_OVER: transfer_hand_over(core, from, m); break;
 	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
 	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
 	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
@@ -379,6 +382,7 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
 	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
+	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
 	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

@@ -33,20 +33,23 @@
 #define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, or a count */
 #define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another */
 #define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none */
+#define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64 */
+#define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
+#define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
 #define BLOB_MAX 65536
 
 /* X(name, number on the wire, fields) */
 #define MESSAGE_TABLE(X) \
-	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_IDENTITY | F_FLAGS) \
-	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER) \
-	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT) \
+	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_IDENTITY | F_FLAGS | F_TERMS) \
+	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_TERMS) \
+	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_TERMS | F_LABEL) \
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
 	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE) \
 	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT) \
 	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK_ID) \
-	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
-	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
+	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN_ANSWER, 11, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK_ID) \
 	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS) \
@@ -56,16 +59,16 @@
 	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
 	X(WRITE, 18, F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
 	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
-	X(READ, 20, F_ROUND | F_KEY) \
-	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS) \
-	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS) \
+	X(READ, 20, F_ROUND | F_KEY | F_FLAGS) \
+	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
+	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS | F_TERMS | F_LABEL) \
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
-	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER) \
+	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_TERMS) \
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, F_ROUND | F_KEY) \
-	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY) \
+	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS) \
+	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
 	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
-	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
+	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
@@ -86,7 +89,7 @@
 	X(BOND_ANSWER, 47, F_ROUND | F_STATUS | F_LEFT) \
 	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
 	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
-	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER) \
+	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
 	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
 	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
 	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
@@ -98,14 +101,25 @@
 	X(SYNC_LEAVES, 59, F_ROUND | F_BLOB) \
 	X(SYNC_KEYS, 60, F_ROUND | F_BLOB | F_NUMBER) \
 	X(SYNC_FETCH, 61, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
-	X(SYNC_RECORD, 62, F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS)
+	X(SYNC_RECORD, 62, F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(DOWNGRADE, 63, F_ROUND | F_KEY | F_LOCK_ID) \
+	X(DOWNGRADE_ANSWER, 64, F_ROUND | F_STATUS | F_TOKEN) \
+	X(NOMINATE, 65, F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
+	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BY) \
+	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BLOB) \
+	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
+	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 62
+#define MESSAGE_KIND_MAX 69
+
+/* A set of kinds, for those who stop, lose or count some of them. */
+__extension__ typedef unsigned __int128 message_set;
+#define MESSAGE_BIT(kind) ((message_set)1 << (int)(kind))
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
@@ -126,9 +140,14 @@ enum message_flag {
 	FLAG_WHOLE = 16384,  /* FEED_BATCH: the snapshot ends with this batch */
 	FLAG_BESIDE = 32768, /* FOLLOW: there is room for a snapshot; FEED_BEGIN: one begins */
 	FLAG_PARTLY = 65536, /* FOLLOW: go on with the snapshot of the same round that broke off at this part */
-	FLAG_ANYWAY = 131072 /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
+	FLAG_ANYWAY = 131072, /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
+	FLAG_EXPLAIN = 262144, /* READ: with promises and kept requests; READ_ANSWER, when this part is no held record: */
+	FLAG_PROMISE = 524288, /* ... a promise */
+	FLAG_KEPT = 1048576,   /* ... a request that is kept behind a held record */
+	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
+	FLAG_IS_HOME = 4194304 /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
 };
-#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_ANYWAY - 1) /* all of them */
+#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_IS_HOME - 1) /* all of them */
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {
@@ -150,9 +169,10 @@ enum status {
 	STATUS_BARRED = 15,     /* barred from extension by a break */
 	STATUS_BALLOT = 16,     /* a higher ballot was noted, or this one is not above the record's noted clock */
 	STATUS_CONTESTED = 17,  /* several held records: nothing but releases and, later, extensions of what is here */
-	STATUS_ABSENT = 18      /* the lock_id is not here */
+	STATUS_ABSENT = 18,     /* the lock_id is not here */
+	STATUS_TERMS = 19       /* the lock_id is here, under other terms, which it keeps (section 10) */
 };
-#define STATUS_MAX 18
+#define STATUS_MAX 19
 
 struct message {
 	enum message_kind kind;
@@ -164,7 +184,9 @@ struct message {
 	struct id128 lock_id, by;
 	struct ticket ticket;
 	struct ballot ballot, prepared;
-	struct slice key, owner, identity, value, blob;
+	struct slice key, owner, identity, value, blob, label;
+	struct terms terms;
+	uint64_t age_us;
 };
 
 /* Every frame says who speaks, under which configuration, and how far its clock is. */

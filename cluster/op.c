@@ -276,8 +276,12 @@ static void judge(struct core *core, struct op *op, bool over) {
 	case CORE_UPDATE: update_judge(core, op, over); break;
 	case CORE_GET: read_judge(core, op, over); break;
 	case CORE_BREAK: break_judge(core, op, over); break;
+	case CORE_DOWNGRADE: downgrade_judge(core, op, over); break;
+	case CORE_TRANSFER: transfer_judge(core, op, over); break;
+	case CORE_ASK: ask_judge(core, op, over); break;
+	case CORE_EXPLAIN: explain_judge(core, op, over); break;
 	case CORE_WAITERS: waiters_judge(core, op, over); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: case CORE_ACQUIRE_ALL: break;
 	}
 }
 
@@ -389,7 +393,11 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	case CORE_UPDATE: update_answer(core, op, from, m); break;
 	case CORE_GET: read_answer(core, op, from, m); break;
 	case CORE_BREAK: break_answer(core, op, from, m); break;
+	case CORE_DOWNGRADE: downgrade_answer(core, op, from, m); break;
+	case CORE_TRANSFER: transfer_answer(core, op, from, m); break;
+	case CORE_ASK: ask_answer(core, op, from, m); break;
+	case CORE_EXPLAIN: explain_answer(core, op, from, m); break;
 	case CORE_WAITERS: waiters_answer(core, op, from, m); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: case CORE_ACQUIRE_ALL: break;
 	}
 }

@@ -313,7 +313,7 @@ void queue_forget_all(struct core *core) {
 }
 
 void queue_list(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core), .key = m->key };
 	struct key *key = table_find(core, m->key);
 	if (answer.status != STATUS_OK || key == NULL || key->more == NULL || key->more->waiters == 0) {
 		out_send(core, from, &answer);

@@ -29,7 +29,11 @@ static void go(struct core *core, struct op *op) {
 	case CORE_GET: read_start(core, op); break;
 	case CORE_WAITERS: waiters_start(core, op); break;
 	case CORE_BREAK: break_start(core, op); break;
-	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: break;
+	case CORE_DOWNGRADE: downgrade_start(core, op); break;
+	case CORE_TRANSFER: transfer_start(core, op); break;
+	case CORE_ASK: ask_start(core, op); break;
+	case CORE_EXPLAIN: explain_start(core, op); break;
+	case CORE_LIST: case CORE_WAIT: case CORE_BOND: case CORE_CHANGE: case CORE_ACQUIRE_ALL: break;
 	}
 }
 

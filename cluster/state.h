@@ -20,17 +20,19 @@ struct timer {
 };
 
 /* ---- the key table (section 1) ---- */
-struct record { /* a held record; its bytes (owner, identity, value) follow it */
-	struct record *next; /* more than one: the key is contested (section 4) */
+struct record { /* a held record; its bytes (owner, identity, label, value) follow it */
+	struct record *next; /* several that exclude one another: the key is contested (section 4) */
 	struct id128 lock_id;
 	uint64_t token, noted;
 	struct ballot wrote;    /* of the write that made the value */
 	struct ballot prepared; /* the highest one noted; never below `wrote` */
-	struct instant end;
+	struct instant end;  /* with the lock delay */
+	struct instant since; /* when it was acquired, as far as known here */
+	struct terms terms;
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint32_t sources; /* merging: bit set of the sources that had it; 0: nothing is left to be done about them */
-	uint16_t owner_size;
+	uint16_t owner_size, label_size;
 	uint8_t identity_size;
 	bool barred; /* by a break: no more extensions */
 	uint8_t bytes[];
@@ -43,6 +45,7 @@ struct promise { /* an exclusive, short lease against other promises */
 	uint64_t attempt, noted;
 	struct instant end;
 	uint32_t peer;
+	struct terms terms; /* what the request wants */
 };
 
 struct kept { /* a request that has a turn, kept behind a held record (section 5) */
@@ -51,6 +54,7 @@ struct kept { /* a request that has a turn, kept behind a held record (section 5
 	struct id128 lock_id;
 	uint64_t attempt, round;
 	uint32_t peer;
+	struct terms terms;
 };
 
 struct waiter { /* an entry of the queue of which this node is the home (section 5) */
@@ -61,15 +65,16 @@ struct waiter { /* an entry of the queue of which this node is the home (section
 	struct ticket ticket;
 	struct instant since;
 	uint32_t peer;
+	struct terms terms;
 	bool turn, waits; /* waits: has a wait time; otherwise a try-lock in a tie */
 	uint8_t identity_size;
-	uint16_t owner_size;
-	uint8_t bytes[]; /* owner, identity */
+	uint16_t owner_size, label_size;
+	uint8_t bytes[]; /* owner, identity, label */
 };
 
 struct key_more { /* what few keys have */
-	struct list queue; /* struct waiter, by ticket */
-	struct list kept;  /* struct kept, in order of arrival */
+	struct list queue; /* struct waiter, by priority, then ticket */
+	struct list kept;  /* struct kept, by priority, then in order of arrival */
 	struct list waits; /* struct op: local waits for a change */
 	uint32_t waiters;
 	uint32_t kept_count;

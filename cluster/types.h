@@ -53,6 +53,71 @@ struct ticket {
 	uint64_t seq; /* 0: no ticket */
 };
 
+/* ---- what a lock excludes (section 10) ---- */
+#define PERMITS_MAX 128 /* of one semaphore */
+#define LABEL_MAX 256   /* bytes of what a holder says about itself; opaque to the protocol */
+enum { SHARE_EXCLUSIVE = 0, SHARE_SHARED = UINT16_MAX }; /* terms.of; between them a semaphore of so many permits */
+
+struct permits { /* which permits of a semaphore: a set of numbers 0 .. PERMITS_MAX-1 */
+	uint64_t w[2];
+};
+
+/* What a holder chose when it acquired, and keeps: only an exclusive lock may become a shared one (Downgrade). */
+struct terms {
+	uint16_t of;      /* SHARE_EXCLUSIVE, SHARE_SHARED, or the permits that the semaphore has in all: 1 .. PERMITS_MAX */
+	uint16_t count;   /* of a semaphore: how many permits are wanted, or were; 0 for the others */
+	int32_t priority; /* in queues, greater is earlier (section 5) */
+	span_ns delay;    /* lock_delay: the key stays closed for so long after a lease that ended without a release */
+	struct permits set; /* of a semaphore: the permits that are held; empty in a request */
+};
+
+static inline struct permits permits_or(struct permits a, struct permits b) {
+	return (struct permits){ { a.w[0] | b.w[0], a.w[1] | b.w[1] } };
+}
+
+static inline bool permits_meet(struct permits a, struct permits b) {
+	return (a.w[0] & b.w[0]) || (a.w[1] & b.w[1]);
+}
+
+static inline uint32_t permits_count(struct permits p) {
+	return (uint32_t)(__builtin_popcountll(p.w[0]) + __builtin_popcountll(p.w[1]));
+}
+
+static inline bool permits_has(struct permits p, uint32_t n) {
+	return p.w[n / 64] >> (n % 64) & 1;
+}
+
+/* All of a semaphore's: 0 .. of-1. */
+static inline struct permits permits_all(uint32_t of) {
+	const uint64_t all = UINT64_MAX;
+	return (struct permits){ { of >= 64 ? all : all >> 1 >> (63 - of), of >= 128 ? all : of > 64 ? all >> (128 - of) : 0 } };
+}
+
+static inline bool terms_semaphore(const struct terms *t) {
+	return t->of != SHARE_EXCLUSIVE && t->of != SHARE_SHARED;
+}
+
+/* In the ranges given above. */
+static inline bool terms_valid(const struct terms *t) {
+	if (t->delay < 0) {
+		return false;
+	}
+	if (!terms_semaphore(t)) {
+		return t->count == 0 && t->set.w[0] == 0 && t->set.w[1] == 0;
+	}
+	struct permits all = permits_all(t->of);
+	return t->of <= PERMITS_MAX && t->count <= t->of && (t->set.w[0] & ~all.w[0]) == 0 && (t->set.w[1] & ~all.w[1]) == 0;
+}
+
+/* R1, extended (section 10): whether two records of different lock_ids exclude each other. Shared locks do not, and permits of
+ * the same semaphore do not when they are different permits. */
+static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
+	if (a->of == SHARE_SHARED && b->of == SHARE_SHARED) {
+		return false;
+	}
+	return !(terms_semaphore(a) && a->of == b->of && !permits_meet(a->set, b->set));
+}
+
 /* Bounds that are part of the protocol (section 9). */
 #define MASTERS_MAX 9
 #ifndef NODES_MAX    /* smaller where whole clusters are copied by the million: tests/model */

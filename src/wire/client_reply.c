@@ -318,6 +318,7 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	case CORE_BREAK:
 		reply_put_broken(k, &map, reply);
 		break;
+	case CORE_DOWNGRADE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL:
 	case CORE_BOND: /* no method of clients */
 		break;
 	case CORE_CHANGE:

@@ -5,8 +5,8 @@
 #include "pack.h"
 #include "pawl/error.h"
 
-/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 282 bytes. */
-#define MESSAGE_FIXED_MAX 300
+/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 340 bytes. */
+#define MESSAGE_FIXED_MAX 360
 
 /* What a kind carries, and how many elements its array has. */
 struct peer_kind {
@@ -16,7 +16,7 @@ struct peer_kind {
 
 #define PEER_ELEMENTS(fields) \
 	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
-		!!((fields) & F_PART))
+		!!((fields) & F_PART) + 5 * !!((fields) & F_TERMS))
 static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
 #define PEER_KIND(name, number, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
 	MESSAGE_TABLE(PEER_KIND)
@@ -36,6 +36,16 @@ static uint8_t *peer_put_ballot(uint8_t *p, struct ballot b) {
 	p = pack_put_uint(p, b.clock);
 	p = pack_put_uint(p, b.node);
 	return pack_put_uint(p, b.boot);
+}
+
+/* The priority's sign is folded in, so that small numbers of either sign are short. */
+static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
+	p = pack_put_uint(p, t->of);
+	p = pack_put_uint(p, t->count);
+	p = pack_put_uint(p, t->priority < 0 ? 2 * (uint64_t)(-(int64_t)t->priority) - 1 : 2 * (uint64_t)t->priority);
+	p = pack_put_uint(p, ((uint64_t)t->delay + 999) / 1000);
+	p = pack_put_uint(p, t->set.w[0]);
+	return pack_put_uint(p, t->set.w[1]);
 }
 
 /* The first half of the fields, in the order of their bits. */
@@ -118,6 +128,15 @@ static uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message 
 	if (fields & F_ECHO) {
 		p = pack_put_uint(p, m->echo);
 	}
+	if (fields & F_TERMS) {
+		p = peer_put_terms(p, &m->terms);
+	}
+	if (fields & F_LABEL) {
+		p = pack_put_bin(p, m->label);
+	}
+	if (fields & F_AGE) {
+		p = pack_put_uint(p, m->age_us);
+	}
 	return p;
 }
 
@@ -140,7 +159,8 @@ static bool peer_message_valid(uint32_t fields, const struct message *m) {
 		(!(fields & F_PREPARED) || peer_ballot_valid(m->prepared)) &&
 		(!(fields & F_FLAGS) || (m->flags & ~(uint32_t)MESSAGE_FLAGS) == 0) &&
 		(!(fields & F_STATUS) || (uint64_t)m->status <= STATUS_MAX) &&
-		(!(fields & F_PART) || peer_part_valid(m->part, m->parts));
+		(!(fields & F_PART) || peer_part_valid(m->part, m->parts)) && (!(fields & F_TERMS) || terms_valid(&m->terms)) &&
+		(!(fields & F_LABEL) || m->label.size <= LABEL_MAX);
 }
 
 static size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
@@ -150,6 +170,7 @@ static size_t peer_message_bytes_max(uint32_t fields, const struct message *m) {
 	bytes += fields & F_IDENTITY ? m->identity.size : 0;
 	bytes += fields & F_VALUE ? m->value.size : 0;
 	bytes += fields & F_BLOB ? m->blob.size : 0;
+	bytes += fields & F_LABEL ? m->label.size : 0;
 	return bytes;
 }
 
@@ -192,6 +213,16 @@ static struct ballot peer_take_ballot(struct unpack *u) {
 	b.node = unpack_uint(u, UINT64_MAX);
 	b.boot = (uint32_t)unpack_uint(u, UINT32_MAX);
 	return b;
+}
+
+static void peer_take_terms(struct unpack *u, struct terms *t) {
+	t->of = (uint16_t)unpack_uint(u, UINT16_MAX);
+	t->count = (uint16_t)unpack_uint(u, UINT16_MAX);
+	uint64_t priority = unpack_uint(u, UINT32_MAX);
+	t->priority = priority & 1 ? (int32_t)(-(int64_t)(priority / 2) - 1) : (int32_t)(priority / 2);
+	t->delay = (span_ns)unpack_uint(u, SPAN_MAX / SPAN_US) * SPAN_US;
+	t->set.w[0] = unpack_uint(u, UINT64_MAX);
+	t->set.w[1] = unpack_uint(u, UINT64_MAX);
 }
 
 static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) {
@@ -271,6 +302,15 @@ static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m)
 	}
 	if (fields & F_ECHO) {
 		m->echo = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_TERMS) {
+		peer_take_terms(u, &m->terms);
+	}
+	if (fields & F_LABEL) {
+		m->label = unpack_bin(u, LABEL_MAX);
+	}
+	if (fields & F_AGE) {
+		m->age_us = unpack_uint(u, UINT64_MAX);
 	}
 }
 

@@ -190,9 +190,9 @@ static void hear_all(struct world *w) {
 /* Messages that only keep a link alive, or only compare tables, come at once: they would multiply the orders and decide nothing.
  * (What comparing leads to, SYNC_RECORD, is a message like others.) */
 static void quiet(struct world *w) {
-	const uint64_t idle = (uint64_t)1 << MESSAGE_PING | (uint64_t)1 << MESSAGE_PONG | (uint64_t)1 << MESSAGE_PLEDGE |
-		(uint64_t)1 << MESSAGE_SYNC_ROOT | (uint64_t)1 << MESSAGE_SYNC_GROUPS | (uint64_t)1 << MESSAGE_SYNC_ASK |
-		(uint64_t)1 << MESSAGE_SYNC_LEAVES | (uint64_t)1 << MESSAGE_SYNC_KEYS | (uint64_t)1 << MESSAGE_SYNC_FETCH;
+	const message_set idle = MESSAGE_BIT(MESSAGE_PING) | MESSAGE_BIT(MESSAGE_PONG) | MESSAGE_BIT(MESSAGE_PLEDGE) |
+		MESSAGE_BIT(MESSAGE_SYNC_ROOT) | MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) |
+		MESSAGE_BIT(MESSAGE_SYNC_LEAVES) | MESSAGE_BIT(MESSAGE_SYNC_KEYS) | MESSAGE_BIT(MESSAGE_SYNC_FETCH);
 	hear_all(w);
 	stage_mend(w->stage);
 	for (bool any = true; any;) {
@@ -288,7 +288,7 @@ void world_apply(struct world *w, struct choice choice) {
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
 	static const char *const names[] = { "deliver", "ask", "extend", "release", "update", "time passes", "restart", "break", "change" };
-	uint64_t kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
+	message_set kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
 	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {
 		n += snprintf(out + n, size - (size_t)n, " -> %u", choice.b + 1u);

@@ -171,6 +171,7 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 	case CORE_BREAK:
 	case CORE_BOND:
 	case CORE_CHANGE:
+	case CORE_DOWNGRADE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL:
 		break;
 	}
 }

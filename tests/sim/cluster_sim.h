@@ -104,7 +104,7 @@ enum sim_target_action {
 struct sim_adversary {
 	uint32_t lose_ppm, duplicate_ppm, reorder_ppm, split_ppm, spike_ppm;
 	span_ns late_max;  /* of reordered and doubled frames and of spikes */
-	uint64_t kinds;    /* bit (1 << enum message_kind): frames that carry one of these meet `action` with target_ppm */
+	message_set kinds;    /* bit (1 << enum message_kind): frames that carry one of these meet `action` with target_ppm */
 	uint32_t target_ppm;
 	enum sim_target_action action;
 	span_ns target_max;

@@ -329,9 +329,9 @@ const char *profile_theme_name(enum profile_theme theme) {
 
 void profile_print(const struct profile *p, char *out, size_t size) {
 	snprintf(out, size, "%s, %" PRIu32 " masters and %" PRIu32 " further nodes, %" PRIu32 " clients, %" PRIu32 " keys, drift %.1f %%, request_timeout %.0f ms, promise_timeout %.0f ms, "
-		"max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f %% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64,
+		"max_lease %.0f ms, delay %.2f to %.2f ms, lose %.1f %% double %.1f %% overtake %.1f %%, target action %d kinds %" PRIx64 "%016" PRIx64,
 		themes[p->theme], p->sim.masters, p->sim.further, p->clients, p->keys, p->sim.drift_ppm / 1e4, (double)p->sim.request_timeout / 1e6,
 		(double)p->sim.promise_timeout / 1e6, (double)p->sim.max_lease / 1e6, (double)p->sim.delay_min / 1e6, (double)p->sim.delay_max / 1e6,
-		p->adversary.lose_ppm / 1e4, p->adversary.duplicate_ppm / 1e4, p->adversary.reorder_ppm / 1e4, (int)p->adversary.action,
-		p->adversary.kinds);
+		p->adversary.lose_ppm / 1e4, p->adversary.duplicate_ppm / 1e4, p->adversary.reorder_ppm / 1e4, (int)p->adversary.action, (uint64_t)(p->adversary.kinds >> 64),
+		(uint64_t)p->adversary.kinds);
 }

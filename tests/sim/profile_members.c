@@ -1,7 +1,7 @@
 /* Themes of replicas and of changes of the set. */
 #include "profile.h"
 
-#define KIND(name) (UINT64_C(1) << MESSAGE_##name)
+#define KIND(name) MESSAGE_BIT(MESSAGE_##name)
 
 static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
@@ -52,7 +52,7 @@ static void any_change(struct profile *p, struct prng *r) {
 }
 
 static void target(struct profile *p, struct prng *r, uint32_t most_ppm) {
-	static const uint64_t kinds[] = { KIND(PREMERGE), KIND(PREMERGE_ANSWER), KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END),
+	static const message_set kinds[] = { KIND(PREMERGE), KIND(PREMERGE_ANSWER), KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END),
 		KIND(DECREE_PREPARE), KIND(DECREE_PROMISE), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(DECREE_ACCEPTED),
 		KIND(CONFIG), KIND(CONFIG), KIND(SNAPSHOT_READY), KIND(COMMIT), KIND(EXTEND), KIND(SNAPSHOT) | KIND(SNAPSHOT_END) };
 	struct sim_adversary *a = &p->adversary;
@@ -92,7 +92,7 @@ static void shorten(struct profile *p, struct prng *r) {
 
 /* Several decrees for one epoch, whose proposers hear of few answers, die, or find acceptors that forgot what was not on disk. */
 static void rivals(struct profile *p, struct prng *r) {
-	static const uint64_t kinds[] = { KIND(DECREE_ACCEPTED), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED) | KIND(DECREE_ACCEPT),
+	static const message_set kinds[] = { KIND(DECREE_ACCEPTED), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED) | KIND(DECREE_ACCEPT),
 		KIND(DECREE_ACCEPTED) | KIND(CONFIG), KIND(DECREE_PROMISE) | KIND(DECREE_ACCEPTED) };
 	static const enum sim_target_action actions[] = { SIM_TARGET_LOSE, SIM_TARGET_LOSE, SIM_TARGET_LATE, SIM_TARGET_DELAY, SIM_TARGET_CLOSE,
 		SIM_TARGET_KILL_RECEIVER, SIM_TARGET_KILL_SENDER };

@@ -1,7 +1,7 @@
 /* Themes that aim: what has to come together for one rule to matter is drawn together, and often. */
 #include "profile.h"
 
-#define KIND(name) (UINT64_C(1) << MESSAGE_##name)
+#define KIND(name) MESSAGE_BIT(MESSAGE_##name)
 
 static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
@@ -49,7 +49,7 @@ static void sharpen_contested(struct profile *p, struct prng *r) {
 
 /* One key, leases about as long as a round may take, every way slow or cut for about that long. */
 static void sharpen_moving(struct profile *p, struct prng *r, bool blind) {
-	static const uint64_t kinds[] = { KIND(EXTEND), KIND(EXTEND), KIND(COMMIT), KIND(DISPLACED) | KIND(EXTEND), KIND(LEARN) | KIND(COMMIT),
+	static const message_set kinds[] = { KIND(EXTEND), KIND(EXTEND), KIND(COMMIT), KIND(DISPLACED) | KIND(EXTEND), KIND(LEARN) | KIND(COMMIT),
 		KIND(EXTEND) | KIND(COMMIT) | KIND(RELEASE), KIND(COMMIT_ANSWER) | KIND(EXTEND_ANSWER), KIND(PROMISE_ANSWER) | KIND(DISPLACED) };
 	dense(p, r);
 	p->keys = 1;

@@ -19,7 +19,7 @@ static void pause_soon(void *ctx, uint64_t arg) {
 	}
 }
 
-static bool meets_target(struct sim *sim, uint64_t kinds) {
+static bool meets_target(struct sim *sim, message_set kinds) {
 	return (sim->adversary.kinds & kinds) && sim_ppm(sim, sim->adversary.target_ppm);
 }
 
@@ -37,7 +37,7 @@ static struct sim_fate chance_fate(struct sim *sim) {
 }
 
 /* A snapshot is a stream: what it consists of relies on the link, which is TCP and loses and overtakes nothing but by breaking. */
-static struct sim_fate as_tcp(struct sim_fate fate, uint64_t kinds) {
+static struct sim_fate as_tcp(struct sim_fate fate, message_set kinds) {
 	static const uint64_t stream = UINT64_C(1) << MESSAGE_SNAPSHOT_RECORD | UINT64_C(1) << MESSAGE_SNAPSHOT_RELEASED |
 		UINT64_C(1) << MESSAGE_SNAPSHOT_CHUNK | UINT64_C(1) << MESSAGE_SNAPSHOT_END | UINT64_C(1) << MESSAGE_SNAPSHOT_READY;
 	if (kinds & stream) {
@@ -47,7 +47,7 @@ static struct sim_fate as_tcp(struct sim_fate fate, uint64_t kinds) {
 	return fate;
 }
 
-static struct sim_fate choose_fate(struct sim_node *node, uint64_t kinds) {
+static struct sim_fate choose_fate(struct sim_node *node, message_set kinds) {
 	struct sim *sim = node->sim;
 	struct sim_fate fate = chance_fate(sim);
 	if (!meets_target(sim, kinds)) {
@@ -82,7 +82,7 @@ static struct sim_fate choose_fate(struct sim_node *node, uint64_t kinds) {
 	return fate;
 }
 
-struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t kinds) {
+struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_set kinds) {
 	struct sim *sim = node->sim;
 	struct sim_fate fate = as_tcp(choose_fate(node, kinds), kinds);
 	if (fate.lost || fate.late > sim->options.request_timeout / 2 || fate.closes) {
@@ -92,7 +92,7 @@ struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t
 	return fate;
 }
 
-void sim_adversary_handled(struct sim_node *node, uint64_t kinds) {
+void sim_adversary_handled(struct sim_node *node, message_set kinds) {
 	struct sim *sim = node->sim;
 	bool kills = sim->adversary.action == SIM_TARGET_KILL_RECEIVER;
 	if (!(kills || sim->adversary.action == SIM_TARGET_PAUSE_RECEIVER) || !meets_target(sim, kinds)) {

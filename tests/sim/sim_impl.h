@@ -19,7 +19,7 @@ struct sim_item {
 	struct id128 id;          /* HELLO */
 	uint64_t boot;            /* HELLO */
 	bool closed;              /* END: the other side did it */
-	uint64_t kinds;           /* FRAME: kinds of its messages */
+	message_set kinds;           /* FRAME: kinds of its messages */
 	bool piece;               /* FRAME: not the whole of it */
 	uint64_t session;         /* GONE */
 	struct core_request request; /* REQUEST */
@@ -191,8 +191,8 @@ struct sim_fate {
 	bool lost, twice, overtaken, split, closes;
 	span_ns late;
 };
-struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, uint64_t kinds);
-void sim_adversary_handled(struct sim_node *node, uint64_t kinds);
+struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_set kinds);
+void sim_adversary_handled(struct sim_node *node, message_set kinds);
 
 /* sim_session.c */
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply);

@@ -90,7 +90,7 @@ static void put_end(struct sim_end *to, span_ns late, bool closed) {
 
 /* ---- sending ---- */
 
-static void put_bytes(struct sim_end *to, const uint8_t *bytes, size_t size, uint64_t kinds, const struct sim_fate *fate) {
+static void put_bytes(struct sim_end *to, const uint8_t *bytes, size_t size, message_set kinds, const struct sim_fate *fate) {
 	struct sim_item *item = item_for(to, ITEM_FRAME, size, arrival(to, fate->late, fate->overtaken));
 	memcpy(item->bytes, bytes, size);
 	item->kinds = kinds;
@@ -98,10 +98,10 @@ static void put_bytes(struct sim_end *to, const uint8_t *bytes, size_t size, uin
 	put_coming(to, item);
 }
 
-static uint64_t kinds_of(const struct frame *frame) {
-	uint64_t kinds = 0;
+static message_set kinds_of(const struct frame *frame) {
+	message_set kinds = 0;
 	for (size_t i = 0; i < frame->count; i++) {
-		kinds |= UINT64_C(1) << frame->messages[i].kind;
+		kinds |= MESSAGE_BIT(frame->messages[i].kind);
 	}
 	return kinds;
 }
@@ -145,7 +145,7 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	if (!sim_link_alive(far)) {
 		return;
 	}
-	uint64_t kinds = kinds_of(frame);
+	message_set kinds = kinds_of(frame);
 	struct sim_fate fate = sim_adversary_sends(node, to, kinds);
 	if (fate.lost) {
 		return;
@@ -170,7 +170,7 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 
 /* ---- receiving ---- */
 
-static bool handle_frame(struct sim_end *end, struct slice body, uint64_t kinds, struct peer_decoder *decoder) {
+static bool handle_frame(struct sim_end *end, struct slice body, message_set kinds, struct peer_decoder *decoder) {
 	struct sim *sim = end->sim;
 	struct sim_node *node = &sim->nodes[end->node];
 	uint32_t from = other_node(end);

@@ -34,7 +34,7 @@ struct stage_options {
 
 struct stage_frame { /* under way on a link */
 	struct stage_frame *next;
-	uint64_t kinds; /* bits (1 << message_kind) */
+	message_set kinds; /* of MESSAGE_BIT */
 	size_t size;
 	uint8_t bytes[];
 };
@@ -85,8 +85,8 @@ struct stage {
 	bool up[STAGE_NODES][STAGE_NODES];  /* symmetric: a link is there */
 	bool cut[STAGE_NODES][STAGE_NODES]; /* symmetric: no new link is made */
 	bool held[STAGE_NODES][STAGE_NODES];
-	uint64_t stops[STAGE_NODES][STAGE_NODES]; /* kinds that stage_settle does not deliver */
-	uint64_t loses[STAGE_NODES][STAGE_NODES]; /* kinds that are lost when they are sent */
+	message_set stops[STAGE_NODES][STAGE_NODES]; /* kinds that stage_settle does not deliver */
+	message_set loses[STAGE_NODES][STAGE_NODES]; /* kinds that are lost when they are sent */
 	struct stage_fifo links[STAGE_NODES][STAGE_NODES];
 	uint64_t sent[STAGE_NODES][STAGE_NODES][MESSAGE_KIND_MAX + 1]; /* messages, by kind */
 	uint64_t requests;

@@ -39,7 +39,7 @@ static void send(struct stage *s, uint32_t from, uint32_t to, const struct frame
 	copy->size = s->scratch.size;
 	memcpy(copy->bytes, s->scratch.data, copy->size);
 	for (size_t i = 0; i < frame->count; i++) {
-		copy->kinds |= (uint64_t)1 << frame->messages[i].kind;
+		copy->kinds |= MESSAGE_BIT(frame->messages[i].kind);
 		s->sent[from][to][frame->messages[i].kind]++;
 	}
 	fifo_put(&s->links[from][to], copy);
@@ -107,12 +107,12 @@ void stage_settle(struct stage *s) {
 }
 
 void stage_stop(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool stop) {
-	uint64_t bit = (uint64_t)1 << kind;
+	message_set bit = MESSAGE_BIT(kind);
 	s->stops[from][to] = stop ? s->stops[from][to] | bit : s->stops[from][to] & ~bit;
 }
 
 void stage_lose(struct stage *s, uint32_t from, uint32_t to, enum message_kind kind, bool lose) {
-	uint64_t bit = (uint64_t)1 << kind;
+	message_set bit = MESSAGE_BIT(kind);
 	s->loses[from][to] = lose ? s->loses[from][to] | bit : s->loses[from][to] & ~bit;
 }
 

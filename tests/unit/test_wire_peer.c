@@ -69,7 +69,18 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.number = fields & F_NUMBER ? wire_number(p, UINT64_MAX) : 0;
 	m.log = fields & F_LOG ? wire_number(p, UINT64_MAX) : 0;
 	m.echo = fields & F_ECHO ? wire_number(p, UINT64_MAX) : 0;
+	m.terms = fields & F_TERMS ? wire_terms(p) : m.terms;
+	m.label = fields & F_LABEL ? wire_bytes(p, 0, LABEL_MAX) : m.label;
+	m.age_us = fields & F_AGE ? wire_number(p, UINT64_MAX) : 0;
 	return m;
+}
+
+static void assert_terms_equal(const struct terms *a, const struct terms *b) {
+	assert_int_equal(a->of, b->of);
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->priority, b->priority);
+	assert_int_equal(a->delay, b->delay);
+	assert_memory_equal(&a->set, &b->set, sizeof a->set);
 }
 
 static void assert_slices_equal(struct slice a, struct slice b) {
@@ -92,6 +103,10 @@ static void assert_messages_equal(const struct message *a, const struct message 
 	assert_slices_equal(a->identity, b->identity);
 	assert_slices_equal(a->value, b->value);
 	assert_slices_equal(a->blob, b->blob);
+	assert_true(a->epoch == b->epoch && a->number == b->number && a->log == b->log && a->echo == b->echo);
+	assert_terms_equal(&a->terms, &b->terms);
+	assert_slices_equal(a->label, b->label);
+	assert_int_equal(a->age_us, b->age_us);
 }
 
 static struct frame random_frame(struct peer_test *t, const struct message *messages, size_t count) {
@@ -239,10 +254,10 @@ static void fields_out_of_range_are_refused(void **state) {
 	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL); /* one too few */
 	assert_int_equal(decode_message(t, "\x92\x22\xff", 3), PAWL_EPROTOCOL); /* negative */
 	assert_int_equal(decode_message(t, "\x92\x22\xa1y", 4), PAWL_EPROTOCOL); /* text for a number */
-	assert_int_equal(decode_message(t, "\x93\x14\x05\xc4\x00", 5), PAWL_EPROTOCOL); /* READ of an empty key */
-	assert_int_equal(decode_message(t, "\x93\x14\x05\xc4\x01k", 6), 0);
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x12", 5), 0); /* RELEASE_ANSWER, status 18 */
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x13", 5), PAWL_EPROTOCOL); /* 19 */
+	assert_int_equal(decode_message(t, "\x94\x14\x05\xc4\x00\x00", 6), PAWL_EPROTOCOL); /* READ of an empty key */
+	assert_int_equal(decode_message(t, "\x94\x14\x05\xc4\x01k\x00", 7), 0);
+	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x13", 5), 0); /* RELEASE_ANSWER, status 19 */
+	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x14", 5), PAWL_EPROTOCOL); /* 20 */
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\xce\x80\x00\x00\x00\x00", 9), PAWL_EPROTOCOL); /* flag 2^31 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0); /* SNAPSHOT_CHUNK, part 2 of 3 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);

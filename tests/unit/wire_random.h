@@ -44,6 +44,21 @@ static inline struct ballot wire_ballot(struct prng *p) {
 	return (struct ballot){ wire_number(p, TOKEN_MAX), wire_number(p, UINT64_MAX), (uint32_t)wire_number(p, UINT32_MAX) };
 }
 
+static inline struct terms wire_terms(struct prng *p) {
+	struct terms t = { .priority = (int32_t)(uint32_t)wire_number(p, UINT32_MAX), .delay = (span_ns)wire_number(p, 1000000) * SPAN_US };
+	switch (prng_below(p, 3)) {
+	case 0: break;
+	case 1: t.of = SHARE_SHARED; break;
+	default:
+		t.of = (uint16_t)(1 + prng_below(p, PERMITS_MAX));
+		t.count = (uint16_t)prng_below(p, t.of + 1u);
+		t.set = permits_all(t.of);
+		t.set.w[0] &= wire_number(p, UINT64_MAX);
+		t.set.w[1] &= wire_number(p, UINT64_MAX);
+	}
+	return t;
+}
+
 /* A copy on the heap of exactly that size, so that a sanitizer sees a read behind it. */
 static inline uint8_t *wire_exact(const uint8_t *data, size_t size) {
 	uint8_t *copy = malloc(size ? size : 1);

@@ -1,0 +1,2 @@
+/* group.c: several keys at once, all or none (section 11). */
+#include "state.h"
