@@ -132,6 +132,8 @@ struct core_request {
 	uint32_t limit;     /* LIST, WAITERS with `prefix`: at most (1 .. 1000; 0: 100) */
 	struct terms terms; /* ACQUIRE: what it excludes, priority, lock delay (the set is empty); ASK: priority */
 	struct slice label; /* ACQUIRE: what the holder says about itself; opaque */
+	uint32_t bond;      /* EXTEND: the lock ends with this connection of its holder from now on; RELEASE: only if no later one has been
+	                     * named since; 0: not named. (Of an acquire it is in `terms`.) */
 	struct slice to;    /* TRANSFER, ASK: the owner of a waiter; ASK: may be empty */
 	bool prefix;        /* WAITERS: of all keys that begin with `key` */
 	const struct core_lock *locks; /* ACQUIRE_ALL; borrowed for the step */

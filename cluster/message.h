@@ -30,10 +30,10 @@
 #define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
 #define F_EPOCH (1u << 20)    /* u64: the epoch that the message is about */
-#define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, or a count */
+#define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, a count, or a bond (struct terms) */
 #define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another */
 #define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none */
-#define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64 */
+#define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
 #define BLOB_MAX 65536
@@ -45,13 +45,13 @@
 	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_TERMS | F_LABEL) \
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
-	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE) \
+	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE | F_NUMBER) \
 	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT) \
 	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK_ID) \
 	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN_ANSWER, 11, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
-	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK_ID) \
+	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
 	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS) \
 	X(BREAK, 14, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(BREAK_ANSWER, 15, F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \

@@ -69,6 +69,9 @@ struct terms {
 	int32_t priority; /* in queues, greater is earlier (section 5) */
 	span_ns delay;    /* lock_delay: the key stays closed for so long after a lease that ended without a release */
 	struct permits set; /* of a semaphore: the permits that are held; empty in a request */
+	/* Which of its holder's connections ends the lock when it is closed: they are counted, from 1; 0: none does. Where two copies
+	 * of a record meet the greater one counts (section 2, Release on disconnect). */
+	uint32_t bond;
 };
 
 static inline struct permits permits_or(struct permits a, struct permits b) {

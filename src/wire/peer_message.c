@@ -16,7 +16,7 @@ struct peer_kind {
 
 #define PEER_ELEMENTS(fields) \
 	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
-		!!((fields) & F_PART) + 5 * !!((fields) & F_TERMS))
+		!!((fields) & F_PART) + 6 * !!((fields) & F_TERMS))
 static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
 #define PEER_KIND(name, number, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
 	MESSAGE_TABLE(PEER_KIND)
@@ -45,7 +45,8 @@ static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 	p = pack_put_uint(p, t->priority < 0 ? 2 * (uint64_t)(-(int64_t)t->priority) - 1 : 2 * (uint64_t)t->priority);
 	p = pack_put_uint(p, ((uint64_t)t->delay + 999) / 1000);
 	p = pack_put_uint(p, t->set.w[0]);
-	return pack_put_uint(p, t->set.w[1]);
+	p = pack_put_uint(p, t->set.w[1]);
+	return pack_put_uint(p, t->bond);
 }
 
 /* The first half of the fields, in the order of their bits. */
@@ -223,6 +224,7 @@ static void peer_take_terms(struct unpack *u, struct terms *t) {
 	t->delay = (span_ns)unpack_uint(u, SPAN_MAX / SPAN_US) * SPAN_US;
 	t->set.w[0] = unpack_uint(u, UINT64_MAX);
 	t->set.w[1] = unpack_uint(u, UINT64_MAX);
+	t->bond = (uint32_t)unpack_uint(u, UINT32_MAX);
 }
 
 static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) {
