@@ -211,8 +211,9 @@ static void end_record(struct core *core, struct slice name, struct id128 lock_i
 		return;
 	}
 	COUNT(core, bond_ended);
+	news_record(core, NEWS_LOST, key, r);
 	key_drop_record(core, key, r);
-	log_append(core, name, lock_id);
+	log_append_gone(core, name, lock_id, NEWS_LOST);
 	queue_record_ended(core, key);
 	local_wait_check(core, key);
 	table_settle(core, key);

@@ -82,6 +82,14 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 	return record_size(r) + key->size;
 }
 
+/* The record may have been there when the entry was made, and gone since. */
+static uint32_t how_gone(const struct core *core, const struct log_entry *e) {
+	if (e->how == NEWS_LOST) {
+		return FLAG_NOW;
+	}
+	return e->how != NEWS_EXPIRED && released_has(core, e->lock_id) ? FLAG_RELEASED : 0;
+}
+
 /* What has become of the record by now: as it is, or gone. */
 static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
 	struct key *key = table_find(core, e->key);
@@ -89,7 +97,8 @@ static size_t send_entry(struct core *core, uint32_t peer, const struct log_entr
 	if (r) {
 		return send_record(core, peer, key, r, number);
 	}
-	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round, .key = e->key, .lock_id = e->lock_id, .number = number };
+	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round, .key = e->key, .lock_id = e->lock_id,
+		.flags = how_gone(core, e), .number = number };
 	out_send(core, peer, &gone);
 	return e->key.size;
 }

@@ -276,6 +276,8 @@ static void begun(struct core *core, const struct message *m) {
 	} else if (m->log != place(f)->log || m->number != place(f)->number) {
 		start_over(core, false);
 		return;
+	} else if (!f->building) {
+		news_gap(core); /* what came and went meanwhile is not in what follows */
 	}
 	f->state = FOLLOW_ON;
 	f->applied = 0;

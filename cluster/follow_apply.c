@@ -31,6 +31,8 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 
 bool follow_record(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_make_in(core, t, m->key);
+	const struct record *old = key ? *link_to(key, m->lock_id) : NULL;
+	const bool fresh = old == NULL, written = old && ballot_compare(old->wrote, m->ballot) != 0;
 	struct record *r = key ? make_record(core, key, m) : NULL;
 	if (r) {
 		r->token = m->token;
@@ -41,6 +43,9 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
 		digest_record(core, key, r);
+		if (fresh || written) {
+			news_record(core, fresh ? NEWS_ACQUIRED : NEWS_UPDATED, key, r);
+		}
 	}
 	if (key) {
 		if (t == core->live) {
@@ -58,6 +63,7 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 		return;
 	}
 	COUNT(core, follow_gone);
+	news_record(core, m->flags & FLAG_RELEASED ? NEWS_RELEASED : m->flags & FLAG_NOW ? NEWS_LOST : NEWS_EXPIRED, key, r);
 	key_drop_record(core, key, r);
 	if (t == core->live) {
 		local_wait_check(core, key);

@@ -33,6 +33,7 @@ struct record *key_other(const struct key *key, struct id128 lock_id); /* a held
 bool key_contested(const struct key *key);
 struct slice record_owner(const struct record *r);
 struct slice record_identity(const struct record *r);
+struct slice record_label(const struct record *r);
 struct slice record_value(const struct record *r);
 size_t record_size(const struct record *r);
 struct record *record_new(struct core *core, struct slice owner, struct slice identity, struct slice value);
@@ -109,7 +110,7 @@ void master_blocker(const struct core *core, const struct key *key, struct id128
 void master_raise_clock(struct core *core, uint64_t clock);
 /* What a message says to do, without an answer; *key is for the caller to settle. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id);
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
@@ -140,11 +141,19 @@ bool out_reserve_reply(struct core *core);
 struct core_reply *out_reply(struct core *core); /* zeroed; space was reserved */
 bool out_copy(struct core *core, struct slice from, struct slice *to);
 void *out_room(struct core *core, size_t size);
+struct news_box *out_news_box(struct core *core); /* NULL: not within a step */
+struct news_box *out_box(struct core_out *out);
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key);
 void out_reset(struct core *core, uint32_t peer);
 void out_peer_gone(struct core *core, uint32_t peer); /* its index names nobody any more */
 void out_persist(struct core *core);
 void out_drop_peer(struct core *core, uint32_t peer);
+
+/* ---- news.c: what has become of the live table's keys (others' records and tables make no news) ---- */
+void news_tell(struct core *core, const struct core_news *news); /* copies the bytes */
+void news_record(struct core *core, enum core_news_kind kind, const struct key *key, const struct record *r); /* before it is dropped */
+void news_gap(struct core *core);
+void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot); /* before it is told to anybody else */
 
 /* ---- persist.c: the durable state and the ceiling ---- */
 void persist_start(struct core *core);
@@ -286,6 +295,7 @@ void belief_done(struct core *core);
 
 /* ---- log.c: the transaction log (section 7) ---- */
 void log_append(struct core *core, struct slice key, struct id128 lock_id); /* something has become of this record */
+void log_append_gone(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how); /* RELEASED, EXPIRED or LOST */
 void log_new_id(struct core *core); /* a start, or the live table has been replaced: nobody can go on from before */
 void log_seek(const struct core *core, struct log_place *p, uint64_t number); /* number: oldest .. next */
 bool log_take(const struct core *core, struct log_place *p, struct log_entry *e); /* false at the end */

@@ -1,11 +1,12 @@
 /* log.c: the transaction log (section 7): numbers whatever this master accepted, in bounded memory. An entry only names what has
- * changed; whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is
+ * changed (and, of a record that is gone, how); whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is
  * kept twice. The oldest entries give way; who would have needed them takes a snapshot. */
 #include "state.h"
 
 #define CHUNK_MIN 1024u
 #define CHUNK_MAX 65536u
 #define ENTRY_FIXED (sizeof(uint16_t) + sizeof(struct id128))
+#define SIZE_BITS 12 /* of the first number of an entry: the size of its key; above them what became of the record */
 
 static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
 	return log->chunks[(log->head + i) % log->slots];
@@ -56,7 +57,7 @@ static struct log_chunk *next_chunk(struct core *core) {
 	return c;
 }
 
-static bool store(struct core *core, struct slice key, struct id128 lock_id) {
+static bool store(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
 	struct log *log = &core->log;
 	if (!make_ring(core)) {
 		return false;
@@ -70,8 +71,9 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id) {
 		return false;
 	}
 	uint8_t *to = c->bytes + c->used;
-	memcpy(to, &size, sizeof size);
-	memcpy(to + sizeof size, &lock_id, sizeof lock_id);
+	uint16_t head = (uint16_t)(size | (unsigned)how << SIZE_BITS);
+	memcpy(to, &head, sizeof head);
+	memcpy(to + sizeof head, &lock_id, sizeof lock_id);
 	memcpy(to + ENTRY_FIXED, key.data, size);
 	c->used += (uint32_t)ENTRY_FIXED + size;
 	c->count++;
@@ -79,13 +81,13 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id) {
 }
 
 /* While there is nobody to follow, only the number goes up. */
-void log_append(struct core *core, struct slice key, struct id128 lock_id) {
+static void append(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
 	struct log *log = &core->log;
 	if (core->self >= core->masters) {
 		return; /* nobody follows a replica */
 	}
 	bool wanted = core->config.node_count > core->masters;
-	bool stored = wanted && store(core, key, lock_id);
+	bool stored = wanted && store(core, key, lock_id, how);
 	core->counts[COUNT_log_lost] += wanted && !stored;
 	log->next++;
 	if (!stored) {
@@ -95,9 +97,18 @@ void log_append(struct core *core, struct slice key, struct id128 lock_id) {
 	feed_logged(core);
 }
 
+void log_append(struct core *core, struct slice key, struct id128 lock_id) {
+	append(core, key, lock_id, NEWS_ACQUIRED);
+}
+
+void log_append_gone(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
+	append(core, key, lock_id, how);
+}
+
 void log_new_id(struct core *core) {
 	struct log *log = &core->log;
 	feed_stop_all(core);
+	news_gap(core);
 	drop_chunks(core);
 	log->id = core->durable.boot << 32 | ++log->generation;
 	log->next = log->next ? log->next : 1;
@@ -122,9 +133,9 @@ static const struct log_chunk *chunk_of(const struct log *log, uint64_t number) 
 }
 
 static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
-	uint16_t size;
-	memcpy(&size, c->bytes + offset, sizeof size);
-	return (uint32_t)ENTRY_FIXED + size;
+	uint16_t head;
+	memcpy(&head, c->bytes + offset, sizeof head);
+	return (uint32_t)ENTRY_FIXED + (head & ((1u << SIZE_BITS) - 1));
 }
 
 void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
@@ -148,6 +159,9 @@ bool log_take(const struct core *core, struct log_place *p, struct log_entry *e)
 	p->offset = p->number == c->first ? 0 : p->offset;
 	uint32_t size = entry_size(c, p->offset) - (uint32_t)ENTRY_FIXED;
 	const uint8_t *from = c->bytes + p->offset;
+	uint16_t head;
+	memcpy(&head, from, sizeof head);
+	e->how = (enum core_news_kind)(head >> SIZE_BITS);
 	memcpy(&e->lock_id, from + sizeof(uint16_t), sizeof e->lock_id);
 	memcpy(e->bytes, from + ENTRY_FIXED, size);
 	e->key = slice_of(e->bytes, size);

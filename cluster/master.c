@@ -124,7 +124,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	}
 	*at = key; /* whatever becomes of it, the caller settles */
 	struct record *r = key_record(key, m->lock_id);
-	bool fresh = r == NULL;
+	bool fresh = r == NULL, written = false;
 	if (fresh) {
 		r = record_new(core, m->owner, m->identity, m->value);
 		if (r == NULL) {
@@ -146,6 +146,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		r = *link;
 		r->wrote = m->ballot;
+		written = true;
 	}
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
@@ -158,6 +159,9 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	master_raise_clock(core, m->ballot.clock);
 	snapshot_changed(core, key, r);
 	log_append(core, key_name(key), r->lock_id);
+	if (fresh || written) {
+		news_record(core, fresh ? NEWS_ACQUIRED : NEWS_UPDATED, key, r);
+	}
 	if (fresh) {
 		queue_record_held(core, key, m->lock_id, from);
 		local_wait_check(core, key);
@@ -291,8 +295,8 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 }
 
 /* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
- * does so too, but its answer does not count (section 4). */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id) {
+ * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how) {
 	released_add(core, lock_id, false);
 	bond_master_released(core, lock_id);
 	snapshot_released(core, name, lock_id, false);
@@ -302,8 +306,9 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	}
 	struct record *r = key_record(key, lock_id);
 	if (r) {
+		news_record(core, how, key, r);
 		key_drop_record(core, key, r);
-		log_append(core, name, lock_id);
+		log_append_gone(core, name, lock_id, how);
 	}
 	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
 		key_drop_promise(core, key);
@@ -318,7 +323,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 }
 
 static void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = master_release_here(core, m->key, m->lock_id);
+	bool had = master_release_here(core, m->key, m->lock_id, NEWS_RELEASED);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
 	out_send(core, from, &answer);
@@ -346,7 +351,7 @@ void master_break(struct core *core, uint32_t from, const struct message *m) {
 	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
 	COUNT(core, broken);
 	if (m->flags & FLAG_NOW) {
-		master_release_here(core, m->key, m->lock_id);
+		master_release_here(core, m->key, m->lock_id, NEWS_LOST);
 	} else {
 		master_bar_here(core, m->key, m->lock_id);
 	}

@@ -90,7 +90,7 @@
 	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
 	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
 	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
-	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
+	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
 	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
 	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
 	X(FEED_ECHO, 54, F_ROUND | F_ECHO) \
@@ -126,12 +126,12 @@ enum message_flag {
 	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept behind a held record */
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
-	FLAG_NOW = 16,      /* BREAK: a release by force */
+	FLAG_NOW = 16,      /* BREAK: a release by force; FEED_GONE: taken away */
 	FLAG_BARRED = 32,   /* the record may not be extended any more */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
-	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more */
+	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more; FEED_GONE: by its holder */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
 	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling,

@@ -1,18 +1,118 @@
-/* news.c: what has become of keys, told to the driver for those who watch them. */
+/* news.c: what has become of keys, told to the driver for those who watch them. A piece of news leaves no earlier than an answer
+ * would; where one had to be left out there is a gap, so that whoever watches reads anew and misses nothing. */
 #include "state.h"
 
+#include "news.h"
+
+void news_box_init(struct news_box *box, const struct allocator *alloc) {
+	arena_init(&box->bytes, alloc, NEWS_BYTES_MAX);
+	box->gap.kind = NEWS_GAP;
+}
+
+void news_box_done(struct news_box *box, const struct allocator *alloc) {
+	alloc_free(alloc, box->news, box->capacity * sizeof *box->news);
+	arena_done(&box->bytes);
+}
+
+void news_box_clear(struct news_box *box) {
+	if (box->read == box->count) {
+		box->read = box->count = 0;
+		arena_reset(&box->bytes);
+	}
+}
+
+static bool room(struct core *core, struct news_box *box) {
+	if (box->count < box->capacity) {
+		return true;
+	}
+	size_t wanted = box->capacity ? 2 * box->capacity : 16;
+	struct core_news *p = wanted > NEWS_MAX ? NULL : alloc_resize(&core->alloc, box->news, box->capacity * sizeof *p, wanted * sizeof *p);
+	if (p == NULL) {
+		return false;
+	}
+	box->news = p;
+	box->capacity = wanted;
+	return true;
+}
+
+static bool copy(struct news_box *box, struct slice *bytes) {
+	struct slice from = *bytes;
+	*bytes = slice_of(NULL, 0);
+	return from.size == 0 || arena_copy(&box->bytes, from, bytes) == 0;
+}
+
+void news_tell(struct core *core, const struct core_news *news) {
+	struct news_box *box = core->news_wanted ? out_news_box(core) : NULL;
+	if (box == NULL || box->lost) {
+		return; /* a gap is told of in its place */
+	}
+	if (!room(core, box)) {
+		box->lost = true;
+		return;
+	}
+	struct core_news *n = &box->news[box->count];
+	*n = *news;
+	box->lost = !(copy(box, &n->key) && copy(box, &n->owner) && copy(box, &n->identity) && copy(box, &n->value) && copy(box, &n->label));
+	box->count += !box->lost;
+}
+
+/* The value is only told where it is new: whoever hears of an end knows it, or has no use for it. */
+static bool has_value(enum core_news_kind kind) {
+	switch (kind) {
+	case NEWS_ACQUIRED: case NEWS_UPDATED:
+		return true;
+	case NEWS_DOWNGRADED: case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST: case NEWS_ASKED: case NEWS_GAP:
+		return false;
+	}
+	return false;
+}
+
+void news_record(struct core *core, enum core_news_kind kind, const struct key *key, const struct record *r) {
+	if (!core->news_wanted || key_table(core, key) != core->live) {
+		return;
+	}
+	const struct core_news n = { .kind = kind, .key = key_name(key), .owner = record_owner(r), .identity = record_identity(r),
+		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
+		.value_seq = r->wrote, .terms = r->terms };
+	news_tell(core, &n);
+}
+
+void news_gap(struct core *core) {
+	const struct core_news n = { .kind = NEWS_GAP };
+	news_tell(core, &n);
+}
+
+/* The link broke, and the node lived on: what it coordinated meanwhile may have come and gone without this one. */
+void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
+	const struct peer *p = &core->peers[peer];
+	if (p->boot == boot && id128_equal(p->link_id, id)) {
+		news_gap(core);
+	}
+}
+
+/* ---- the driver's side ---- */
+
+void core_want_news(struct core *core, bool wanted) {
+	core->news_wanted = wanted;
+}
+
 const struct core_news *core_out_news(struct core_out *out) {
-	(void)out;
+	struct core *core = out_core(out);
+	struct news_box *box = out_box(out);
+	if (!persist_may_leave(core)) {
+		return NULL;
+	}
+	if (box->read < box->count) {
+		return &box->news[box->read++];
+	}
+	if (box->lost) {
+		box->lost = false;
+		return &box->gap;
+	}
 	return NULL;
 }
 
-void core_want_news(struct core *core, bool wanted) {
-	(void)core;
-	(void)wanted;
-}
-
 void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key), void *ctx) {
-	(void)core;
-	(void)count;
-	(void)ctx;
+	core->count_watchers = count;
+	core->count_watchers_ctx = ctx;
 }

@@ -2,7 +2,7 @@
  * depend on is not on disk: no vote and no answer leaves while the clock is above the ceiling on disk (section 1). */
 #include "state.h"
 
-#include "buffer.h"
+#include "news.h"
 
 #define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
 #define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17) /* the same for messages that carry no bytes */
@@ -22,6 +22,7 @@ struct core_out {
 	struct core_note *notes;
 	size_t notes_count, notes_capacity, notes_read;
 	struct arena bytes; /* of replies and notes */
+	struct news_box news;
 	uint64_t resets;
 	bool persist;
 };
@@ -36,6 +37,7 @@ struct core_out *core_out_new(struct core *core) {
 		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
 	}
 	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
+	news_box_init(&out->news, &core->alloc);
 	return out;
 }
 
@@ -51,6 +53,7 @@ void core_out_free(struct core_out *out) {
 	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
 	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
 	arena_done(&out->bytes);
+	news_box_done(&out->news, a);
 	alloc_free(a, out, sizeof *out);
 }
 
@@ -87,7 +90,7 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 	const uint32_t fields = message_fields(m->kind);
 	*copy = *m;
 	if (!(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
-		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob))) {
+		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob) && keep(q, fields & F_LABEL, &copy->label))) {
 		return false;
 	}
 	q->count++;
@@ -162,6 +165,14 @@ bool out_copy(struct core *core, struct slice from, struct slice *to) {
 
 void *out_room(struct core *core, size_t size) {
 	return arena_take(&core->out->bytes, size, _Alignof(max_align_t));
+}
+
+struct news_box *out_news_box(struct core *core) {
+	return core->out ? &core->out->news : NULL;
+}
+
+struct news_box *out_box(struct core_out *out) {
+	return &out->news;
 }
 
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key) {
@@ -260,7 +271,7 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
 	size_t bytes = 0, n = q->sent;
 	while (n < q->count && (n == q->sent || bytes < FRAME_BYTES_MAX / 2)) {
 		const struct message *m = &q->messages[n++];
-		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size;
+		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size + m->label.size;
 	}
 	q->in_frame = n - q->sent;
 	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0, .config_hash = core->config_hash,
@@ -305,6 +316,7 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 }
 
 void core_out_clear(struct core_out *out) {
+	news_box_clear(&out->news);
 	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
 		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;
 		arena_reset(&out->bytes);

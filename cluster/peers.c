@@ -65,6 +65,7 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	if (peer == core->self) {
 		return;
 	}
+	news_peer_up(core, peer, id, boot);
 	p->up = true;
 	p->boot = boot;
 	p->clock = 0;

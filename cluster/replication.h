@@ -28,6 +28,7 @@ struct log_place { /* of the next entry to be read */
 struct log_entry {
 	struct slice key;
 	struct id128 lock_id;
+	enum core_news_kind how; /* RELEASED, EXPIRED, LOST: it is gone; else it has changed */
 	uint8_t bytes[KEY_MAX];
 };
 

@@ -255,6 +255,11 @@ struct core {
 	uint32_t sync_beats; /* since the exchange began */
 	bool sync_judged, sync_hurry;
 
+	/* news (news.c) */
+	bool news_wanted;
+	uint32_t (*count_watchers)(void *ctx, struct slice key);
+	void *count_watchers_ctx;
+
 	uint64_t counts[COUNT_TOTAL];
 };
 

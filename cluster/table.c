@@ -122,8 +122,9 @@ bool table_expire(struct core *core, struct key *key) {
 		if (instant_expired(core->now, r->end)) {
 			COUNT(core, expired);
 			if (key_table(core, key) == core->live) {
-				log_append(core, key_name(key), r->lock_id);
+				log_append_gone(core, key_name(key), r->lock_id, NEWS_EXPIRED);
 			}
+			news_record(core, NEWS_EXPIRED, key, r);
 			key_drop_record(core, key, r);
 			ended = true;
 		}
@@ -261,6 +262,10 @@ struct slice record_owner(const struct record *r) {
 
 struct slice record_identity(const struct record *r) {
 	return slice_of(r->bytes + r->owner_size, r->identity_size);
+}
+
+struct slice record_label(const struct record *r) {
+	return slice_of(r->bytes + r->owner_size + r->identity_size, r->label_size);
 }
 
 struct slice record_value(const struct record *r) {

@@ -102,6 +102,7 @@ void stage_free(struct stage *s) {
 	buffer_done(&s->scratch);
 	peer_decoder_done(&s->decoder);
 	alloc_free(s->options.own, s->replies, s->options.replies * sizeof *s->replies);
+	alloc_free(s->options.own, s->news, s->news ? STAGE_NEWS * sizeof *s->news : 0);
 	const struct allocator *own = s->options.own;
 	alloc_free(own, s, sizeof *s);
 }
@@ -183,6 +184,10 @@ static void flush(struct stage *s, uint32_t node) {
 	while ((note = core_out_note(n->out)) != NULL) {
 		s->notes[s->note_count % STAGE_NOTES].node = node;
 		s->notes[s->note_count++ % STAGE_NOTES].note = *note;
+	}
+	const struct core_news *news;
+	while ((news = core_out_news(n->out)) != NULL) {
+		stage_take_news(s, node, news);
 	}
 	core_out_clear(n->out);
 }

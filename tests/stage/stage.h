@@ -62,6 +62,13 @@ struct stage_reply { /* a copy; the slices of `r` are not to be used */
 	struct stage_row rows[STAGE_ROWS];
 };
 
+#define STAGE_NEWS 64
+struct stage_news { /* a copy; the slices of `n` are not to be used */
+	uint32_t node;
+	struct core_news n;
+	struct stage_text key, owner, value, label;
+};
+
 struct stage_node {
 	struct core *core; /* NULL: does not run */
 	struct core_out *out;
@@ -94,6 +101,8 @@ struct stage {
 	uint64_t reply_count;
 	struct { uint32_t node; struct core_note note; } notes[STAGE_NOTES];
 	uint64_t note_count;
+	struct stage_news *news; /* a ring of STAGE_NEWS; NULL: nobody wants any */
+	uint64_t news_count, news_read;
 	struct buffer scratch;
 	struct peer_decoder decoder;
 };
@@ -153,7 +162,12 @@ struct core_request stage_request(enum core_op op, const char *key, struct id128
 int stage_do(struct stage *s, uint32_t node, struct core_request request);
 const struct stage_reply *stage_last(const struct stage *s); /* the newest reply */
 
+/* ---- news ---- */
+void stage_want_news(struct stage *s, uint32_t node);
+const struct stage_news *stage_next_news(struct stage *s, uint32_t node); /* of this node, in order; drops those of others; NULL: no more */
+
 /* ---- shared by the stage's files ---- */
+void stage_take_news(struct stage *s, uint32_t node, const struct core_news *news);
 void stage_link_down(struct stage *s, uint32_t a, uint32_t b, bool closed);
 void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
 void stage_step_done(struct stage *s, uint32_t node); /* after every core_step */

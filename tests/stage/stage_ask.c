@@ -41,6 +41,34 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	}
 }
 
+void stage_want_news(struct stage *s, uint32_t node) {
+	s->news = s->news ? s->news : alloc_new(s->options.own, STAGE_NEWS * sizeof *s->news);
+	CHECK(s->news && s->nodes[node].core);
+	core_want_news(s->nodes[node].core, true);
+}
+
+void stage_take_news(struct stage *s, uint32_t node, const struct core_news *news) {
+	CHECK(s->news_count - s->news_read < STAGE_NEWS); /* a test reads what it asked for */
+	struct stage_news *copy = &s->news[s->news_count++ % STAGE_NEWS];
+	memset(copy, 0, sizeof *copy);
+	copy->node = node;
+	copy->n = *news;
+	copy_text(&copy->key, news->key);
+	copy_text(&copy->owner, news->owner);
+	copy_text(&copy->value, news->value);
+	copy_text(&copy->label, news->label);
+}
+
+const struct stage_news *stage_next_news(struct stage *s, uint32_t node) {
+	while (s->news_read < s->news_count) {
+		const struct stage_news *n = &s->news[s->news_read++ % STAGE_NEWS];
+		if (n->node == node) {
+			return n;
+		}
+	}
+	return NULL;
+}
+
 uint64_t stage_ask(struct stage *s, uint32_t node, struct core_request request) {
 	request.id = ++s->requests;
 	request.client = request.client ? request.client : node + 1;

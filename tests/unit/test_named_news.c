@@ -1,0 +1,261 @@
+/* What a node tells those who watch: everything that becomes of a key in its own table, in order (docs/protocol.md, sections 2, 7 and 9). */
+#include "replicas.h"
+
+#define NEWS(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define BORDER(n) assert_null(stage_next_news(s, n))
+
+static int setup_watched(void **state) {
+	assert_int_equal(setup_with(state, 1, 0), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		stage_want_news(*state, i);
+	}
+	return 0;
+}
+
+static const struct stage_news *news_is(struct stage *s, uint32_t node, enum core_news_kind kind, struct id128 lock) {
+	const struct stage_news *n = stage_next_news(s, node);
+	assert_non_null(n);
+	assert_int_equal(n->n.kind, kind);
+	assert_true(id128_equal(n->n.lock_id, lock));
+	return n;
+}
+
+static bool text_is(const struct stage_text *t, const char *text) {
+	return t->size == strlen(text) && memcmp(t->bytes, text, t->size) == 0;
+}
+
+static void forget_news(struct stage *s) {
+	while (stage_next_news(s, STAGE_NOBODY)) {
+	}
+}
+
+static uint64_t take_as(struct stage *s, const char *key, uint8_t lock, const char *owner, const char *value) {
+	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
+	r.owner = slice_str(owner);
+	r.value = slice_str(value);
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	return stage_last(s)->r.token;
+}
+
+static int update(struct stage *s, const char *key, uint8_t lock, const char *value) {
+	struct core_request r = stage_request(CORE_UPDATE, key, stage_lock(lock));
+	r.value = slice_str(value);
+	return stage_do(s, 0, r);
+}
+
+static void nothing_is_told_before_somebody_wants_it(void **state) {
+	struct stage *s = *state;
+	core_want_news(s->nodes[0].core, false);
+	take_as(s, "k", 1, "me", "v");
+	BORDER(0);
+}
+
+static void whoever_acquires_is_told_of_with_owner_value_and_token(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take_as(s, "k", 1, "me", "v");
+	const struct stage_news *n = news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+	assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, "v"));
+	assert_int_equal(n->n.token, token);
+	assert_int_equal(n->n.value_seq.clock, token);
+	BORDER(1);
+}
+
+static void an_extension_is_no_news(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	forget_news(s);
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	BORDER(0);
+}
+
+static void a_record_that_an_extension_brings_is_news(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	take_as(s, "k", 1, "me", "v");
+	forget_news(s);
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	stage_wait(s, SHORT);
+	const struct stage_news *n = news_is(s, 2, NEWS_ACQUIRED, stage_lock(1));
+	assert_true(text_is(&n->value, "v"));
+	BORDER(2);
+}
+
+static void every_write_of_the_value_is_told_of_in_order(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	forget_news(s);
+	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
+	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
+	assert_int_equal(update(s, "k", 1, "x"), PAWL_OK);
+	const struct stage_news *n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	struct ballot first = n->n.value_seq;
+	assert_true(text_is(&n->value, "w"));
+	n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	assert_true(text_is(&n->value, "w") && ballot_compare(n->n.value_seq, first) > 0);
+	n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	assert_true(text_is(&n->value, "x"));
+	BORDER(0);
+}
+
+static void a_release_is_told_of_once(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take_as(s, "k", 1, "me", "v");
+	forget_news(s);
+	release(s, 0, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	const struct stage_news *n = news_is(s, 2, NEWS_RELEASED, stage_lock(1));
+	assert_true(text_is(&n->owner, "me") && n->value.size == 0);
+	assert_int_equal(n->n.token, token);
+	BORDER(2);
+}
+
+static void a_lease_that_is_over_is_told_of_as_expired(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	forget_news(s);
+	stage_wait(s, LEASE + 100 * SPAN_MS);
+	news_is(s, 1, NEWS_EXPIRED, stage_lock(1));
+	BORDER(1);
+}
+
+static void who_is_next_comes_after_the_one_before(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
+	forget_news(s);
+	release(s, 0, "k", stage_lock(1));
+	assert_true(answered(s, waiter));
+	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
+	news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	BORDER(2);
+}
+
+static void a_break_by_force_is_told_of_as_lost(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	stage_wait(s, SHORT);
+	forget_news(s);
+	struct core_request r = stage_request(CORE_BREAK, "k", no_lock);
+	r.now = r.admin = true;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	stage_wait(s, SHORT);
+	uint64_t seen = s->news_read;
+	news_is(s, 1, NEWS_LOST, stage_lock(1));
+	s->news_read = seen;
+	news_is(s, REPLICA, NEWS_LOST, stage_lock(1));
+}
+
+static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = 10 * SPAN_MS;
+	(void)stage_ask(s, 0, r);
+	stage_wait(s, SHORT);
+	forget_news(s);
+	stage_kill(s, 0);
+	stage_wait(s, 200 * SPAN_MS);
+	uint64_t seen = s->news_read;
+	news_is(s, 1, NEWS_LOST, stage_lock(1));
+	s->news_read = seen;
+	const struct stage_news *n = stage_next_news(s, REPLICA);
+	n = n && n->n.kind == NEWS_GAP ? stage_next_news(s, REPLICA) : n; /* it may have followed the node that died */
+	assert_true(n == NULL || n->n.kind == NEWS_LOST || n->n.kind == NEWS_GAP);
+}
+
+/* ---- replicas ---- */
+
+static void a_replica_tells_the_same_as_its_master(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	stage_wait(s, SHORT);
+	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
+	stage_wait(s, SHORT);
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	stage_wait(s, SHORT);
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	const struct stage_news *n = news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
+	assert_true(text_is(&n->owner, "me") && text_is(&n->value, "v"));
+	n = news_is(s, REPLICA, NEWS_UPDATED, stage_lock(1));
+	assert_true(text_is(&n->value, "w"));
+	n = news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	assert_true(text_is(&n->owner, "me"));
+	BORDER(REPLICA);
+}
+
+static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	forget_news(s);
+	stage_break(s, REPLICA, master);
+	stage_wait(s, 200 * SPAN_MS);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+}
+
+/* ---- gaps ---- */
+
+static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
+	struct stage *s = *state;
+	stage_cut(s, 0, 2, true);
+	take_as(s, "k", 1, "me", "v");
+	release(s, 0, "k", stage_lock(1));
+	assert_null(stage_next_news(s, 2)); /* not a word: it has missed both */
+	stage_cut(s, 0, 2, false);
+	stage_wait(s, SHORT);
+	news_is(s, 2, NEWS_GAP, no_lock);
+	BORDER(2);
+}
+
+static void a_node_that_has_started_anew_makes_no_gap_for_the_others(void **state) {
+	struct stage *s = *state;
+	stage_kill(s, 0);
+	stage_wait(s, SHORT);
+	forget_news(s);
+	assert_true(stage_start(s, 0));
+	stage_wait(s, 200 * SPAN_MS);
+	BORDER(2);
+}
+
+static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
+	struct stage *s = *state;
+	stage_kill(s, 1);
+	assert_true(stage_start(s, 1));
+	stage_want_news(s, 1);
+	assert_true(stage_until_voting(s, 1, 20 * SPAN_S));
+	news_is(s, 1, NEWS_GAP, no_lock);
+}
+
+static void news_is_held_back_as_long_as_an_answer(void **state) {
+	struct stage *s = *state;
+	s->nodes[1].disk_held = true; /* and its clock is going to be above the ceiling */
+	stage_inject(s, 0, 1, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = stage_status(s, 1).clock + 2 * CEILING_BLOCK, .lease_us = 1000000 });
+	BORDER(1);
+	s->nodes[1].disk_held = false;
+	stage_flush(s, 1);
+	stage_settle(s);
+	news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NEWS(nothing_is_told_before_somebody_wants_it),
+		NEWS(whoever_acquires_is_told_of_with_owner_value_and_token),
+		NEWS(an_extension_is_no_news),
+		NEWS(a_record_that_an_extension_brings_is_news),
+		NEWS(every_write_of_the_value_is_told_of_in_order),
+		NEWS(a_release_is_told_of_once),
+		NEWS(a_lease_that_is_over_is_told_of_as_expired),
+		NEWS(who_is_next_comes_after_the_one_before),
+		NEWS(a_break_by_force_is_told_of_as_lost),
+		NEWS(what_ends_with_its_node_is_told_of_as_lost),
+		NEWS(a_replica_tells_the_same_as_its_master),
+		NEWS(a_replica_that_follows_again_tells_of_a_gap),
+		NEWS(a_link_that_was_lost_is_a_gap_once_it_is_back),
+		NEWS(a_node_that_has_started_anew_makes_no_gap_for_the_others),
+		NEWS(a_master_that_has_caught_up_tells_of_a_gap),
+		NEWS(news_is_held_back_as_long_as_an_answer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
