@@ -220,6 +220,7 @@ struct core_witness { /* EXPLAIN: one master */
 };
 
 struct core_lock_got { /* ACQUIRE_ALL: one of them, in the order of the request */
+	struct slice key;
 	struct id128 lock_id;
 	uint64_t token;
 	struct terms terms;
@@ -253,7 +254,7 @@ struct core_reply {
 	size_t count;         /* of the one of these lists that the op gives */
 	struct terms terms;   /* ACQUIRE: what was got; a semaphore: which permits */
 	uint32_t reached;     /* ASK: how many watchers were told */
-	uint32_t failed;      /* ACQUIRE_ALL with an error: which of the locks it is about */
+	struct slice failed_key; /* ACQUIRE_ALL with an error: the key that it is about; empty: none */
 	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
 	uint32_t holder_count;
 	bool more;

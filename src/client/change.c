@@ -7,7 +7,7 @@
 static const struct {
 	enum client_method method;
 	enum change_kind kind;
-	uint32_t present; /* always */
+	uint64_t present; /* always */
 } rows[] = {
 	[PAWL_ADD_REPLICA] = { CLIENT_CLUSTER_ADD_REPLICA, CHANGE_ADD_REPLICA, CLIENT_HAS_NAME },
 	[PAWL_PROMOTE] = { CLIENT_CLUSTER_PROMOTE, CHANGE_PROMOTE, CLIENT_HAS_NAME },
@@ -23,8 +23,8 @@ static bool may_anyway(enum pawl_change_kind kind) {
 	return kind == PAWL_PROMOTE || kind == PAWL_DEMOTE || kind == PAWL_REMOVE || kind == PAWL_REPLACE || kind == PAWL_SET_NODES;
 }
 
-static uint32_t present(const struct pawl_change *c) {
-	uint32_t bits = rows[c->kind].present;
+static uint64_t present(const struct pawl_change *c) {
+	uint64_t bits = rows[c->kind].present;
 	if (c->kind == PAWL_ADD_REPLICA && c->address) {
 		bits |= CLIENT_HAS_ADDRESS;
 	}

@@ -9,7 +9,7 @@
 struct row {
 	enum client_method wire;
 	enum core_op op;
-	uint32_t present; /* always */
+	uint64_t present; /* always */
 };
 
 /* What each method always says; the rest depends on what is named. */
@@ -30,8 +30,8 @@ static const struct row rows[] = {
 	[PAWL_CHANGE] = { CLIENT_CLUSTER_SET_NODES, CORE_CHANGE, 0 }, /* change.c says which */
 };
 
-static uint32_t present_extend(const struct pawl_request *r) {
-	uint32_t kept = r->deadline_kept ? CLIENT_HAS_DEADLINE_KEPT : 0;
+static uint64_t present_extend(const struct pawl_request *r) {
+	uint64_t kept = r->deadline_kept ? CLIENT_HAS_DEADLINE_KEPT : 0;
 	if (r->locks) {
 		return kept | CLIENT_HAS_LOCKS;
 	}
@@ -39,7 +39,7 @@ static uint32_t present_extend(const struct pawl_request *r) {
 }
 
 /* What is named beside what the row says. */
-static uint32_t present_named(const struct pawl_request *r, struct pawl_bytes owner) {
+static uint64_t present_named(const struct pawl_request *r, struct pawl_bytes owner) {
 	switch (r->method) {
 	case PAWL_ACQUIRE:
 		return (owner.size ? CLIENT_HAS_OWNER : 0u) | (r->value.size ? CLIENT_HAS_VALUE : 0u);

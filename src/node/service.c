@@ -90,37 +90,9 @@ struct service_call {
 	bool admin;
 };
 
-static bool service_writes(enum client_method method) {
-	switch (method) {
-	case CLIENT_ACQUIRE:
-	case CLIENT_EXTEND:
-	case CLIENT_UPDATE:
-	case CLIENT_RELEASE:
-	case CLIENT_BREAK:
-	case CLIENT_CLUSTER_ADD_REPLICA:
-	case CLIENT_CLUSTER_PROMOTE:
-	case CLIENT_CLUSTER_DEMOTE:
-	case CLIENT_CLUSTER_REMOVE:
-	case CLIENT_CLUSTER_REPLACE:
-	case CLIENT_CLUSTER_SET_NODES:
-	case CLIENT_CLUSTER_SET_TIMING:
-	case CLIENT_CLUSTER_FORCE:
-		return true;
-	case CLIENT_GET:
-	case CLIENT_LIST:
-	case CLIENT_WAIT:
-	case CLIENT_WAITERS:
-	case CLIENT_STATUS:
-	case CLIENT_PING:
-	case CLIENT_DRAIN:
-		return false;
-	}
-	CHECK(false);
-}
-
 static bool service_may_use(const struct service_call *call, struct slice key) {
 	return call->trusted || call->admin
-		|| acl_allows(call->driver->config, call->who->identity, service_writes(call->request->method), key);
+		|| acl_allows(call->driver->config, call->who->identity, client_method_class(call->request->method) == CLIENT_WRITES, key);
 }
 
 static bool service_may(const struct service_call *call) {
@@ -254,52 +226,44 @@ static void service_change(const struct service_call *call) {
 	service_call_core(call);
 }
 
+static void service_extend(const struct service_call *call) {
+	if (call->request->present & CLIENT_HAS_LOCKS) {
+		service_call_batch(call);
+	} else {
+		service_call_core(call);
+	}
+}
+
+static void service_not_served(const struct service_call *call) {
+	service_refuse(call->driver, call->client, call->request->msgid, PAWL_EBADREQUEST, client_method_name(call->request->method),
+		"this node does not serve it yet");
+}
+
+/* What is not simply the core's to answer. */
+static void (*const service_methods[CLIENT_METHODS])(const struct service_call *call) = {
+	[CLIENT_EXTEND] = service_extend,
+	[CLIENT_BREAK] = service_break,
+	[CLIENT_STATUS] = service_status,
+	[CLIENT_PING] = service_ping,
+	[CLIENT_DRAIN] = service_drain,
+	[CLIENT_WATCH] = service_not_served,
+	[CLIENT_UNWATCH] = service_not_served,
+};
+
 static void service_dispatch(const struct service_call *call) {
-	switch (call->request->method) {
-	case CLIENT_EXTEND:
-		if (call->request->present & CLIENT_HAS_LOCKS) {
-			service_call_batch(call);
-			return;
-		}
-		service_call_core(call);
-		return;
-	case CLIENT_ACQUIRE:
-	case CLIENT_UPDATE:
-	case CLIENT_RELEASE:
-	case CLIENT_GET:
-	case CLIENT_LIST:
-	case CLIENT_WAIT:
-	case CLIENT_WAITERS:
-		service_call_core(call);
-		return;
-	case CLIENT_BREAK:
-		service_break(call);
-		return;
-	case CLIENT_STATUS:
-		service_status(call);
-		return;
-	case CLIENT_PING:
-		service_ping(call);
-		return;
-	case CLIENT_DRAIN:
-		service_drain(call);
-		return;
-	case CLIENT_CLUSTER_ADD_REPLICA:
-	case CLIENT_CLUSTER_PROMOTE:
-	case CLIENT_CLUSTER_DEMOTE:
-	case CLIENT_CLUSTER_REMOVE:
-	case CLIENT_CLUSTER_REPLACE:
-	case CLIENT_CLUSTER_SET_NODES:
-	case CLIENT_CLUSTER_SET_TIMING:
-	case CLIENT_CLUSTER_FORCE:
+	if (client_method_changes(call->request->method)) {
 		service_change(call);
-		return;
+	} else if (service_methods[call->request->method]) {
+		service_methods[call->request->method](call);
+	} else {
+		service_call_core(call);
 	}
 }
 
 /* To a key; the others ask for an administrator where they need one. */
 static bool service_needs_rights(enum client_method method) {
-	return method != CLIENT_STATUS && method != CLIENT_PING && method != CLIENT_DRAIN && !client_method_changes(method);
+	enum client_class class = client_method_class(method);
+	return class == CLIENT_READS || class == CLIENT_WRITES;
 }
 
 /* ---- the sessions' events ---- */

@@ -7,9 +7,14 @@
 #define CLIENT_LIST_MIN 16
 
 static const char *const client_method_names[CLIENT_METHODS] = {
-#define CLIENT_METHOD_NAME(name, text) [CLIENT_##name] = text,
+#define CLIENT_METHOD_NAME(name, text, class) [CLIENT_##name] = text,
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_NAME)
 #undef CLIENT_METHOD_NAME
+};
+static const uint8_t client_method_classes[CLIENT_METHODS] = {
+#define CLIENT_METHOD_CLASS(name, text, class) [CLIENT_##name] = CLIENT_##class,
+	CLIENT_METHOD_TABLE(CLIENT_METHOD_CLASS)
+#undef CLIENT_METHOD_CLASS
 };
 
 const struct client_limits client_request_limits = { .bytes = 4u << 20, .items = 1u << 16 };
@@ -20,8 +25,37 @@ const char *client_method_name(enum client_method method) {
 	return client_method_names[method];
 }
 
+enum client_class client_method_class(enum client_method method) {
+	CHECK((unsigned)method < CLIENT_METHODS);
+	return (enum client_class)client_method_classes[method];
+}
+
 bool client_method_changes(enum client_method method) {
-	return method >= CLIENT_CLUSTER_ADD_REPLICA && method <= CLIENT_CLUSTER_FORCE;
+	return client_method_class(method) == CLIENT_CHANGES;
+}
+
+bool client_method_op(enum client_method method, enum core_op *out) {
+	static const struct {
+		enum client_method method;
+		enum core_op op;
+	} rows[] = {
+		{ CLIENT_ACQUIRE, CORE_ACQUIRE },     { CLIENT_EXTEND, CORE_EXTEND },     { CLIENT_UPDATE, CORE_UPDATE },
+		{ CLIENT_RELEASE, CORE_RELEASE },     { CLIENT_GET, CORE_GET },           { CLIENT_LIST, CORE_LIST },
+		{ CLIENT_WAIT, CORE_WAIT },           { CLIENT_WAITERS, CORE_WAITERS },   { CLIENT_BREAK, CORE_BREAK },
+		{ CLIENT_DOWNGRADE, CORE_DOWNGRADE }, { CLIENT_TRANSFER, CORE_TRANSFER }, { CLIENT_ASK_RELEASE, CORE_ASK },
+		{ CLIENT_EXPLAIN, CORE_EXPLAIN },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		if (rows[i].method == method) {
+			*out = rows[i].op;
+			return true;
+		}
+	}
+	if (!client_method_changes(method)) {
+		return false;
+	}
+	*out = CORE_CHANGE;
+	return true;
 }
 
 void client_decoder_init(struct client_decoder *d, const struct allocator *alloc) {
@@ -29,24 +63,26 @@ void client_decoder_init(struct client_decoder *d, const struct allocator *alloc
 }
 
 void client_decoder_done(struct client_decoder *d) {
-	if (d->items) {
-		alloc_free(d->alloc, d->items, d->bytes);
+	for (size_t i = 0; i < sizeof d->rooms / sizeof d->rooms[0]; i++) {
+		if (d->rooms[i].items) {
+			alloc_free(d->alloc, d->rooms[i].items, d->rooms[i].bytes);
+		}
 	}
 	*d = (struct client_decoder){ 0 };
 }
 
-void *client_list_room(struct client_decoder *d, size_t count, size_t item_bytes) {
-	if ((count + 1) * item_bytes > d->bytes) {
-		size_t bytes = d->bytes ? d->bytes * 2 : CLIENT_LIST_MIN * item_bytes;
+void *client_list_room(const struct allocator *alloc, struct client_room *room, size_t count, size_t item_bytes) {
+	if ((count + 1) * item_bytes > room->bytes) {
+		size_t bytes = room->bytes ? room->bytes * 2 : CLIENT_LIST_MIN * item_bytes;
 		bytes = bytes >= (count + 1) * item_bytes ? bytes : (count + 1) * item_bytes;
-		void *grown = alloc_resize(d->alloc, d->items, d->bytes, bytes);
+		void *grown = alloc_resize(alloc, room->items, room->bytes, bytes);
 		if (!grown) {
 			return NULL;
 		}
-		d->items = grown;
-		d->bytes = bytes;
+		room->items = grown;
+		room->bytes = bytes;
 	}
-	return (uint8_t *)d->items + count * item_bytes;
+	return (uint8_t *)room->items + count * item_bytes;
 }
 
 void client_lock_id_format(struct id128 id, char out[CLIENT_LOCK_ID_DIGITS]) {

@@ -13,24 +13,40 @@
 
 #include "alloc.h"
 #include "buffer.h"
+#include "client_entry.h"
 #include "core.h"
 #include "pawl/error.h"
 
-/* X(name, on the wire) */
+/* X(name, on the wire, what it does) */
 #define CLIENT_METHOD_TABLE(X) \
-	X(ACQUIRE, "acquire") X(EXTEND, "extend") X(UPDATE, "update") X(RELEASE, "release") X(GET, "get") X(LIST, "list") \
-	X(WAIT, "wait") X(WAITERS, "waiters") X(BREAK, "break") X(STATUS, "status") X(PING, "ping") X(DRAIN, "drain") \
-	X(CLUSTER_ADD_REPLICA, "cluster_add_replica") X(CLUSTER_PROMOTE, "cluster_promote") X(CLUSTER_DEMOTE, "cluster_demote") \
-	X(CLUSTER_REMOVE, "cluster_remove") X(CLUSTER_REPLACE, "cluster_replace") X(CLUSTER_SET_NODES, "cluster_set_nodes") \
-	X(CLUSTER_SET_TIMING, "cluster_set_timing") X(CLUSTER_FORCE, "cluster_force")
+	X(ACQUIRE, "acquire", WRITES) X(EXTEND, "extend", WRITES) X(UPDATE, "update", WRITES) X(RELEASE, "release", WRITES) \
+	X(GET, "get", READS) X(LIST, "list", READS) X(WAIT, "wait", READS) X(WAITERS, "waiters", READS) X(BREAK, "break", WRITES) \
+	X(STATUS, "status", ASKS_NODE) X(PING, "ping", ASKS_NODE) X(DRAIN, "drain", ASKS_NODE) \
+	X(DOWNGRADE, "downgrade", WRITES) X(TRANSFER, "transfer", WRITES) X(ASK_RELEASE, "ask_release", WRITES) \
+	X(EXPLAIN, "explain", READS) X(WATCH, "watch", READS) X(UNWATCH, "unwatch", ASKS_NODE) \
+	X(CLUSTER_ADD_REPLICA, "cluster_add_replica", CHANGES) X(CLUSTER_PROMOTE, "cluster_promote", CHANGES) \
+	X(CLUSTER_DEMOTE, "cluster_demote", CHANGES) X(CLUSTER_REMOVE, "cluster_remove", CHANGES) \
+	X(CLUSTER_REPLACE, "cluster_replace", CHANGES) X(CLUSTER_SET_NODES, "cluster_set_nodes", CHANGES) \
+	X(CLUSTER_SET_TIMING, "cluster_set_timing", CHANGES) X(CLUSTER_FORCE, "cluster_force", CHANGES)
 
 enum client_method {
-#define CLIENT_METHOD_ENUM(name, text) CLIENT_##name,
+#define CLIENT_METHOD_ENUM(name, text, class) CLIENT_##name,
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
 #undef CLIENT_METHOD_ENUM
 };
-#define CLIENT_METHODS 20
+#define CLIENT_METHODS 26
 const char *client_method_name(enum client_method method);
+
+enum client_class {
+	CLIENT_READS,     /* keys: whoever may read them */
+	CLIENT_WRITES,    /* keys: whoever may write them; `break` is for administrators */
+	CLIENT_CHANGES,   /* the set of nodes: cluster_..., for administrators */
+	CLIENT_ASKS_NODE  /* is about no key; `drain` is for administrators */
+};
+enum client_class client_method_class(enum client_method method);
+bool client_method_changes(enum client_method method); /* CLIENT_CHANGES */
+/* What the core is asked by it; CORE_ACQUIRE also for what will be CORE_ACQUIRE_ALL. False: the node answers it. */
+bool client_method_op(enum client_method method, enum core_op *out);
 
 #define CLIENT_LOCKS_MAX 4096       /* in one `extend` with `locks` */
 #define CLIENT_LIST_MAX 1000        /* greatest `limit` of `list` */
@@ -67,39 +83,48 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 
 /* ---- requests, both ways ---- */
 
-/* Which parameters a request has. */
-enum client_param {
-	CLIENT_HAS_KEY = 1 << 0,
-	CLIENT_HAS_LEASE = 1 << 1,
-	CLIENT_HAS_WAIT = 1 << 2, /* wait_ms of acquire, timeout_ms of wait */
-	CLIENT_HAS_OWNER = 1 << 3,
-	CLIENT_HAS_VALUE = 1 << 4,
-	CLIENT_HAS_LOCK_ID = 1 << 5,
-	CLIENT_HAS_TOKEN = 1 << 6,
-	CLIENT_HAS_DEADLINE_KEPT = 1 << 7,
-	CLIENT_HAS_LOCKS = 1 << 8,
-	CLIENT_HAS_EXPECT = 1 << 9,     /* update: `expect`, the present value, or its value_seq */
-	CLIENT_HAS_VALUE_SEQ = 1 << 10, /* update: `value_seq`, the present value's; not together with `expect` */
-	CLIENT_HAS_CONSISTENCY = 1 << 11,
-	CLIENT_HAS_PREFIX = 1 << 12,
-	CLIENT_HAS_LIMIT = 1 << 13,
-	CLIENT_HAS_AFTER = 1 << 14,
-	CLIENT_HAS_FOR = 1 << 15,
-	CLIENT_HAS_NOW = 1 << 16,
-	/* Of the changes of the set: */
-	CLIENT_HAS_NAME = 1 << 17,
-	CLIENT_HAS_ADDRESS = 1 << 18,
-	CLIENT_HAS_OLD = 1 << 19, /* cluster_replace: core_change.name */
-	CLIENT_HAS_NEW = 1 << 20, /* cluster_replace: core_change.other */
-	CLIENT_HAS_MASTERS = 1 << 21,
-	CLIENT_HAS_REPLICAS = 1 << 22,
-	CLIENT_HAS_ANYWAY = 1 << 23,
-	CLIENT_HAS_YES = 1 << 24, /* cluster_force: core_change.anyway */
-	CLIENT_HAS_MAX_LEASE = 1 << 25,
-	CLIENT_HAS_REQUEST_TIMEOUT = 1 << 26,
-	CLIENT_HAS_PROMISE_TIMEOUT = 1 << 27,
-	CLIENT_HAS_DRIFT = 1 << 28
-};
+/* Which parameters a request has: bits of `present`. */
+#define CLIENT_HAS_KEY (UINT64_C(1) << 0)
+#define CLIENT_HAS_LEASE (UINT64_C(1) << 1)
+#define CLIENT_HAS_WAIT (UINT64_C(1) << 2)  /* wait_ms of acquire, timeout_ms of wait */
+#define CLIENT_HAS_OWNER (UINT64_C(1) << 3)
+#define CLIENT_HAS_VALUE (UINT64_C(1) << 4)
+#define CLIENT_HAS_LOCK_ID (UINT64_C(1) << 5)
+#define CLIENT_HAS_TOKEN (UINT64_C(1) << 6)
+#define CLIENT_HAS_DEADLINE_KEPT (UINT64_C(1) << 7)
+#define CLIENT_HAS_LOCKS (UINT64_C(1) << 8)  /* extend: client_request.locks; acquire: core.locks */
+#define CLIENT_HAS_EXPECT (UINT64_C(1) << 9)  /* update: `expect`, the present value, or its value_seq */
+#define CLIENT_HAS_VALUE_SEQ (UINT64_C(1) << 10)  /* update: `value_seq`, the present value's; not together with `expect` */
+#define CLIENT_HAS_CONSISTENCY (UINT64_C(1) << 11)
+#define CLIENT_HAS_PREFIX (UINT64_C(1) << 12)
+#define CLIENT_HAS_LIMIT (UINT64_C(1) << 13)
+#define CLIENT_HAS_AFTER (UINT64_C(1) << 14)
+#define CLIENT_HAS_FOR (UINT64_C(1) << 15)
+#define CLIENT_HAS_NOW (UINT64_C(1) << 16)
+#define CLIENT_HAS_NAME (UINT64_C(1) << 17)  /* of the changes of the set, as the next twelve */
+#define CLIENT_HAS_ADDRESS (UINT64_C(1) << 18)
+#define CLIENT_HAS_OLD (UINT64_C(1) << 19)  /* cluster_replace: core_change.name */
+#define CLIENT_HAS_NEW (UINT64_C(1) << 20)  /* cluster_replace: core_change.other */
+#define CLIENT_HAS_MASTERS (UINT64_C(1) << 21)
+#define CLIENT_HAS_REPLICAS (UINT64_C(1) << 22)
+#define CLIENT_HAS_ANYWAY (UINT64_C(1) << 23)
+#define CLIENT_HAS_YES (UINT64_C(1) << 24)  /* cluster_force: core_change.anyway */
+#define CLIENT_HAS_MAX_LEASE (UINT64_C(1) << 25)
+#define CLIENT_HAS_REQUEST_TIMEOUT (UINT64_C(1) << 26)
+#define CLIENT_HAS_PROMISE_TIMEOUT (UINT64_C(1) << 27)
+#define CLIENT_HAS_DRIFT (UINT64_C(1) << 28)
+#define CLIENT_HAS_MODE (UINT64_C(1) << 29)  /* acquire: core.terms.of, exclusive or shared; not together with the next two */
+#define CLIENT_HAS_PERMITS (UINT64_C(1) << 30)  /* acquire: core.terms.count */
+#define CLIENT_HAS_OF (UINT64_C(1) << 31)  /* acquire: core.terms.of */
+#define CLIENT_HAS_PRIORITY (UINT64_C(1) << 32)
+#define CLIENT_HAS_LOCK_DELAY (UINT64_C(1) << 33)
+#define CLIENT_HAS_RELEASE_ON_DISCONNECT (UINT64_C(1) << 34)
+#define CLIENT_HAS_LABEL (UINT64_C(1) << 35)  /* client_request.label.text */
+#define CLIENT_HAS_HOST (UINT64_C(1) << 36)
+#define CLIENT_HAS_PID (UINT64_C(1) << 37)
+#define CLIENT_HAS_TO (UINT64_C(1) << 38)
+#define CLIENT_HAS_FROM (UINT64_C(1) << 39)  /* watch */
+#define CLIENT_HAS_WATCH (UINT64_C(1) << 40)  /* unwatch */
 
 struct client_lock { /* one of `locks` */
 	struct slice key;
@@ -111,23 +136,31 @@ struct client_lock { /* one of `locks` */
 struct client_request {
 	uint32_t msgid;
 	enum client_method method;
-	uint32_t present; /* bits of enum client_param; what is absent has its default below */
-	/* For the methods that go to the core: op, key (LIST: the prefix), owner, value, lock_id, lease, wait, token,
-	 * deadline_kept, quorum, now, for_free, expect_value, expect_seq, expected, expected_seq, after, limit, and for the
-	 * changes of the set `change` (what is decoded points into this struct and the decoder). The server fills in id, client, identity, admin, and for an acquire without CLIENT_HAS_LOCK_ID a lock_id.
-	 * Defaults: everything zero, but `limit` 100 and the `timeout_ms` of wait CLIENT_MS_MAX (as long as the connection). */
+	uint64_t present; /* CLIENT_HAS_...; what is absent has its default below */
+	/* For the methods that go to the core all but id, client, identity and admin, which the server fills in, and for an
+	 * acquire without CLIENT_HAS_LOCK_ID a lock_id. `key` is also the prefix (then core.prefix is set, but for LIST).
+	 * Defaults: everything zero, but `limit` 100 and the `timeout_ms` of wait CLIENT_MS_MAX (as long as the connection).
+	 * What is decoded points into this struct and the decoder: it must not be copied. */
 	struct core_request core;
 	const struct client_lock *locks; /* EXTEND with CLIENT_HAS_LOCKS: 1 .. CLIENT_LOCKS_MAX, no other but deadline_kept */
 	size_t lock_count;
+	struct core_lock *group; /* ACQUIRE with CLIENT_HAS_LOCKS, decoded: core.locks, so that the server can fill in the lock_ids
+	                          * that are all zero; to be encoded are core.locks (a lock_id of zero is left out) */
 	struct core_change change; /* what is decoded; to be encoded is what core.change points to */
+	struct client_label label; /* ACQUIRE; core.label is made of it by decoding */
+	bool release_on_disconnect; /* ACQUIRE */
+	uint64_t watch;               /* UNWATCH */
+	struct client_position from;  /* WATCH with CLIENT_HAS_FROM */
+	uint8_t label_bytes[LABEL_MAX]; /* what core.label points to, decoded */
 };
-bool client_method_changes(enum client_method method); /* a change of the set: cluster_... */
 
 /* Memory for lists, used again for the next message; one a connection, or one for all. */
 struct client_decoder {
 	const struct allocator *alloc;
-	void *items;
-	size_t bytes;
+	struct client_room {
+		void *items;
+		size_t bytes;
+	} rooms[2]; /* a message has two lists at most */
 };
 void client_decoder_init(struct client_decoder *d, const struct allocator *alloc); /* allocator borrowed; no memory yet */
 void client_decoder_done(struct client_decoder *d);                                /* accepts zeroed memory */
@@ -167,8 +200,13 @@ struct client_facts {
  * buffer's room or client_response_limits is cut short with `more` set. */
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out);
 int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out); /* any error, not 0 */
-int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain */
+int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain, unwatch */
 int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out);
+
+/* `watch`: its number, the position from which it goes on, and for a key (view not NULL) what a local CORE_GET says. */
+int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position, const struct core_reply *view,
+	const struct client_facts *facts, struct buffer *out);
+/* Notifications: client_event_encode. */
 
 /* One result of an `extend` with `locks`; a core_reply is gone before all of them are there. */
 struct client_extended {
@@ -263,33 +301,14 @@ enum client_result {
 	CLIENT_GOT_LIMIT = 1 << 15,
 	CLIENT_GOT_VERSION = 1 << 16,
 	CLIENT_GOT_WARNING = 1 << 17,
-	CLIENT_GOT_LIST = 1 << 18, /* the list of LIST, WAITERS, or EXTEND with `locks` */
-	CLIENT_GOT_EPOCH = 1 << 19 /* a change of the set */
-};
-
-enum client_entry_has {
-	CLIENT_ENTRY_OWNER = 1 << 0,
-	CLIENT_ENTRY_VALUE = 1 << 1,
-	CLIENT_ENTRY_VALUE_SEQ = 1 << 2,
-	CLIENT_ENTRY_TOKEN = 1 << 3,
-	CLIENT_ENTRY_REMAINING = 1 << 4,
-	CLIENT_ENTRY_LOCK_ID = 1 << 5
-};
-struct client_entry { /* one holder */
-	uint32_t present; /* bits of enum client_entry_has */
-	struct slice key; /* in lists */
-	struct slice owner, value;
-	struct ballot value_seq;
-	uint64_t token;
-	span_ns remaining;
-	struct id128 lock_id;
-};
-
-struct client_waiter {
-	struct slice owner, node;
-	span_ns since;
-	bool has_lock_id;
-	struct id128 lock_id;
+	CLIENT_GOT_LIST = 1 << 18, /* the list of LIST, WAITERS, or EXTEND or ACQUIRE with `locks` */
+	CLIENT_GOT_EPOCH = 1 << 19, /* a change of the set */
+	CLIENT_GOT_MODE = 1 << 20,
+	CLIENT_GOT_SLOTS = 1 << 21,
+	CLIENT_GOT_REACHED = 1 << 22,
+	CLIENT_GOT_WATCH = 1 << 23,
+	CLIENT_GOT_POSITION = 1 << 24,
+	CLIENT_GOT_KEY = 1 << 25 /* errors of an ACQUIRE with `locks`: which key it is about */
 };
 
 #define CLIENT_SILENT_MAX MASTERS_MAX
@@ -304,8 +323,13 @@ struct client_response {
 	span_ns valid, waited, age;
 	span_ns limit;                /* too_long: the longest lease allowed */
 	uint32_t quorum, votes, acks; /* also of no_quorum */
-	bool released;                /* release, break (which calls it `broken`) */
+	bool released;                /* release, break (which calls it `broken`), transfer (`transferred`) */
 	bool held, contested, recovering, more;
+	struct slice key;             /* CLIENT_GOT_KEY */
+	struct client_mode_facts mode; /* ACQUIRE, DOWNGRADE: what one has */
+	uint32_t reached;             /* ASK_RELEASE */
+	uint64_t watch;               /* WATCH */
+	struct client_position position;
 	struct ballot value_seq;
 	struct client_entry entry;
 	struct slice node, role, version, warning;
@@ -315,16 +339,21 @@ struct client_response {
 	bool settled, complete;
 	struct slice missing[CLIENT_SILENT_MAX]; /* masters that do not vote in it yet */
 	uint32_t missing_count;
-	/* One of these lists, by method: LIST, WAITERS, EXTEND with `locks`. */
+	/* One of these lists, by method: LIST (and EXPLAIN: all records, see `masters`), WAITERS, EXTEND or ACQUIRE with `locks`. */
 	const struct client_entry *entries;
 	const struct client_waiter *waiters;
 	const struct client_extended *extended;
+	const struct client_got *got;
 	size_t count;
+	const struct client_entry *holders; /* reads, and PAWL_EHELD: all, when there is more than one; `entry` is the first */
+	size_t holder_count;
+	struct client_witness masters[MASTERS_MAX]; /* EXPLAIN */
+	uint32_t master_count;
 	struct client_status status; /* STATUS */
 };
 
 enum client_kind { CLIENT_RESPONSE, CLIENT_NOTIFICATION };
-/* Client. What client_scan found: a response and to which request, or a notification (to be skipped). 0 or PAWL_EPROTOCOL. */
+/* Client. What client_scan found: a response and to which request, or a notification. 0 or PAWL_EPROTOCOL. */
 int client_response_peek(struct slice message, enum client_kind *out_kind, uint32_t *out_msgid);
 /* Decodes the response to a request with that method; until the next decode. 0, PAWL_ENOMEM, or PAWL_EPROTOCOL: not a
  * response, a fact of a wrong type, or one missing without which the answer means nothing (acquire without token, ...). */

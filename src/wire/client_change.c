@@ -182,7 +182,7 @@ static bool change_names_twice(const struct core_change *c) {
 }
 
 const char *client_change_problem(const struct client_request *r, const char **out_field) {
-	const uint32_t timing =
+	const uint64_t timing =
 		CLIENT_HAS_MAX_LEASE | CLIENT_HAS_REQUEST_TIMEOUT | CLIENT_HAS_PROMISE_TIMEOUT | CLIENT_HAS_DRIFT;
 	if (r->method == CLIENT_CLUSTER_SET_TIMING && !(r->present & timing)) {
 		*out_field = "params";
@@ -227,7 +227,7 @@ static void change_put_ms(struct pack *k, span_ns span) {
 	pack_uint(k, span > 0 ? (uint64_t)(span / SPAN_MS) : 0);
 }
 
-void client_change_put(struct pack *k, const struct core_change *c, uint32_t param) {
+void client_change_put(struct pack *k, const struct core_change *c, uint64_t param) {
 	CHECK(c);
 	if (param == CLIENT_HAS_NAME || param == CLIENT_HAS_OLD) {
 		pack_str(k, c->name);

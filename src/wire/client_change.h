@@ -17,6 +17,6 @@ void client_change_order(struct core_change_node *nodes, uint32_t count);
 const char *client_change_problem(const struct client_request *r, const char **out_field);
 
 /* The client's side: the value of one of the parameters above. */
-void client_change_put(struct pack *k, const struct core_change *change, uint32_t param);
+void client_change_put(struct pack *k, const struct core_change *change, uint64_t param);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include "client.h"
 
+enum { CLIENT_LIST_FIRST, CLIENT_LIST_SECOND }; /* which of a message's lists: rooms of the decoder */
+
 /* Room for item number `count`, after the `count` that are there; NULL: no memory. It grows as items are really there,
- * whatever was announced. Items may have moved: the list begins at d->items. */
-void *client_list_room(struct client_decoder *d, size_t count, size_t item_bytes);
+ * whatever was announced. Items may have moved: the list begins at room->items. */
+void *client_list_room(const struct allocator *alloc, struct client_room *room, size_t count, size_t item_bytes);
 
 #endif

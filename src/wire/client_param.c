@@ -79,6 +79,17 @@ static const char *take_owner(struct unpack *u, struct client_request *r, int *e
 	return take_bytes(u, OWNER_MAX, "must be at most 256 bytes", &r->core.owner, error);
 }
 
+static const char *take_to(struct unpack *u, struct client_request *r, int *error) {
+	return take_bytes(u, OWNER_MAX, "must be at most 256 bytes", &r->core.to, error);
+}
+
+static const char *take_watch(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	uint64_t watch = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	r->watch = watch;
+	return watch ? NULL : "must be the number that watch answered";
+}
+
 static const char *take_value(struct unpack *u, struct client_request *r, int *error) {
 	return take_value_bytes(u, &r->core.value, error);
 }
@@ -198,10 +209,11 @@ static const char *take_for(struct unpack *u, struct client_request *r, int *err
 
 #define M_KEYED \
 	(METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE) | \
+		METHOD_BIT(CLIENT_DOWNGRADE) | METHOD_BIT(CLIENT_TRANSFER) | METHOD_BIT(CLIENT_ASK_RELEASE) | METHOD_BIT(CLIENT_EXPLAIN) | \
 		METHOD_BIT(CLIENT_GET) | METHOD_BIT(CLIENT_WAIT) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_BREAK) | \
 		METHOD_BIT(CLIENT_PARAM_LOCK))
 #define M_LEASED (METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK))
-#define M_HELD (M_LEASED | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE))
+#define M_HELD (M_LEASED | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE) | METHOD_BIT(CLIENT_DOWNGRADE) | METHOD_BIT(CLIENT_TRANSFER))
 
 #define M_NAMED \
 	(METHOD_BIT(CLIENT_CLUSTER_ADD_REPLICA) | METHOD_BIT(CLIENT_CLUSTER_PROMOTE) | METHOD_BIT(CLIENT_CLUSTER_DEMOTE) | \
@@ -214,6 +226,8 @@ static const struct client_param_rule param_rules[] = {
 	{ "key", CLIENT_HAS_KEY, M_KEYED, take_key },
 	{ "lock_id", CLIENT_HAS_LOCK_ID, M_HELD, take_lock_id },
 	{ "lease_ms", CLIENT_HAS_LEASE, M_LEASED, take_lease },
+	{ "to", CLIENT_HAS_TO, METHOD_BIT(CLIENT_TRANSFER) | METHOD_BIT(CLIENT_ASK_RELEASE), take_to },
+	{ "watch", CLIENT_HAS_WATCH, METHOD_BIT(CLIENT_UNWATCH), take_watch },
 	{ "wait_ms", CLIENT_HAS_WAIT, METHOD_BIT(CLIENT_ACQUIRE), take_wait },
 	{ "owner", CLIENT_HAS_OWNER, METHOD_BIT(CLIENT_ACQUIRE), take_owner },
 	{ "value", CLIENT_HAS_VALUE, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_UPDATE), take_value },
@@ -245,7 +259,7 @@ static const struct client_param_rule param_rules[] = {
 #define PARAM_RULES (sizeof param_rules / sizeof param_rules[0])
 
 struct param_method {
-	uint32_t required;
+	uint64_t required;
 	const char *unknown; /* the answer to a parameter that it does not take */
 };
 
@@ -265,6 +279,12 @@ static const struct param_method param_methods[CLIENT_METHODS + 1] = {
 	[CLIENT_STATUS] = { 0, "unknown parameter: status takes none" },
 	[CLIENT_PING] = { 0, "unknown parameter: ping takes none" },
 	[CLIENT_DRAIN] = { 0, "unknown parameter: drain takes none" },
+	[CLIENT_DOWNGRADE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, "unknown parameter: downgrade takes key, lock_id" },
+	[CLIENT_TRANSFER] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_TO, "unknown parameter: transfer takes key, lock_id, to" },
+	[CLIENT_ASK_RELEASE] = { CLIENT_HAS_KEY, "unknown parameter: ask_release takes key, owner, to, priority" },
+	[CLIENT_EXPLAIN] = { CLIENT_HAS_KEY, "unknown parameter: explain takes key" },
+	[CLIENT_WATCH] = { 0, "unknown parameter: watch takes key or prefix, and from" },
+	[CLIENT_UNWATCH] = { CLIENT_HAS_WATCH, "unknown parameter: unwatch takes watch" },
 	[CLIENT_CLUSTER_ADD_REPLICA] = { CLIENT_HAS_NAME, "unknown parameter: cluster_add_replica takes name, address" },
 	[CLIENT_CLUSTER_PROMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_promote takes name, anyway" },
 	[CLIENT_CLUSTER_DEMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_demote takes name, anyway" },
@@ -287,7 +307,7 @@ const struct client_param_rule *client_param_find(unsigned method, struct slice 
 	return NULL;
 }
 
-const char *client_param_name(unsigned method, uint32_t bit) {
+const char *client_param_name(unsigned method, uint64_t bit) {
 	for (size_t i = 0; i < PARAM_RULES; i++) {
 		if ((param_rules[i].methods & METHOD_BIT(method)) && param_rules[i].bit == bit) {
 			return param_rules[i].name;
@@ -296,7 +316,7 @@ const char *client_param_name(unsigned method, uint32_t bit) {
 	return NULL;
 }
 
-uint32_t client_param_required(unsigned method) {
+uint64_t client_param_required(unsigned method) {
 	return param_methods[method].required;
 }
 

@@ -14,16 +14,16 @@ typedef const char *client_param_take(struct unpack *u, struct client_request *r
 
 struct client_param_rule {
 	const char *name;
-	uint32_t bit;            /* enum client_param */
+	uint64_t bit;            /* CLIENT_HAS_... */
 	uint32_t methods;        /* those that take it, a bit each */
 	client_param_take *take; /* NULL: a list, of locks or nodes */
 };
 /* The method's parameter of that name, or NULL. */
 const struct client_param_rule *client_param_find(unsigned method, struct slice name);
 /* The name by which the method takes that parameter, NULL: it does not. */
-const char *client_param_name(unsigned method, uint32_t bit);
+const char *client_param_name(unsigned method, uint64_t bit);
 
-uint32_t client_param_required(unsigned method);    /* bits */
+uint64_t client_param_required(unsigned method);    /* bits */
 const char *client_param_unknown(unsigned method);  /* the answer to a parameter that the method does not take */
 
 #endif

@@ -4,12 +4,6 @@
 #include "client_list.h"
 #include "client_param.h"
 
-_Static_assert((int)CLIENT_ACQUIRE == (int)CORE_ACQUIRE && (int)CLIENT_EXTEND == (int)CORE_EXTEND &&
-		(int)CLIENT_UPDATE == (int)CORE_UPDATE && (int)CLIENT_RELEASE == (int)CORE_RELEASE &&
-		(int)CLIENT_GET == (int)CORE_GET && (int)CLIENT_LIST == (int)CORE_LIST && (int)CLIENT_WAIT == (int)CORE_WAIT &&
-		(int)CLIENT_WAITERS == (int)CORE_WAITERS && (int)CLIENT_BREAK == (int)CORE_BREAK,
-	"the core's methods come first, in the order of enum core_op");
-
 _Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE && CHANGE_ADD_REPLICA == 0,
 	"changes of the set come last, in the order of enum change_kind");
 
@@ -42,7 +36,7 @@ static bool request_broken(struct request_reader *r) {
 	return r->u.bad;
 }
 
-static void request_take_list(struct request_reader *r, uint32_t bit, struct client_request *out);
+static void request_take_list(struct request_reader *r, uint64_t bit, struct client_request *out);
 
 static void request_take_param(struct request_reader *r, unsigned method, struct client_request *out) {
 	struct slice name = slice_of(NULL, 0);
@@ -77,7 +71,7 @@ static void request_take_param(struct request_reader *r, unsigned method, struct
 }
 
 /* A parameter that is missing. */
-static void request_require(struct request_reader *r, unsigned method, uint32_t missing) {
+static void request_require(struct request_reader *r, unsigned method, uint64_t missing) {
 	if (missing && !r->error) {
 		request_refuse_text(r, client_param_name(method, missing & (~missing + 1)), "is missing: this method needs it");
 	}
@@ -116,14 +110,14 @@ static void request_take_locks(struct request_reader *r, struct client_request *
 		return;
 	}
 	for (uint32_t i = 0; i < count && !r->error; i++) {
-		struct client_lock *lock = client_list_room(r->d, i, sizeof *lock);
+		struct client_lock *lock = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], i, sizeof *lock);
 		if (!lock) {
 			r->error = PAWL_ENOMEM;
 			return;
 		}
 		request_take_lock(r, lock);
 	}
-	out->locks = r->d->items;
+	out->locks = r->d->rooms[CLIENT_LIST_FIRST].items;
 	out->lock_count = count;
 }
 
@@ -140,7 +134,7 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 		request_refuse_text(r, field, masters ? "must name 1 to 9 nodes" : "must name at most 39 nodes");
 	}
 	for (uint32_t i = 0; i < count && !r->error; i++) {
-		struct core_change_node *node = client_list_room(r->d, change->node_count, sizeof *node);
+		struct core_change_node *node = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], change->node_count, sizeof *node);
 		if (!node) {
 			r->error = PAWL_ENOMEM;
 			return;
@@ -152,11 +146,11 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 		}
 		node->master = masters;
 		change->node_count++;
-		change->nodes = r->d->items;
+		change->nodes = r->d->rooms[CLIENT_LIST_FIRST].items;
 	}
 }
 
-static void request_take_list(struct request_reader *r, uint32_t bit, struct client_request *out) {
+static void request_take_list(struct request_reader *r, uint64_t bit, struct client_request *out) {
 	if (bit == CLIENT_HAS_LOCKS) {
 		request_take_locks(r, out);
 	} else {
@@ -172,16 +166,16 @@ static void request_check_change(struct request_reader *r, struct client_request
 		request_refuse_text(r, field, problem);
 	}
 	if (out->change.node_count) {
-		client_change_order(r->d->items, out->change.node_count);
+		client_change_order(r->d->rooms[CLIENT_LIST_FIRST].items, out->change.node_count);
 	}
 }
 
 /* What the table of parameters cannot say. */
 static void request_check_together(struct request_reader *r, struct client_request *out) {
-	uint32_t missing = client_param_required(out->method) & ~out->present;
+	uint64_t missing = client_param_required(out->method) & ~out->present;
 	if (out->present & CLIENT_HAS_LOCKS) {
 		missing = 0;
-		if (out->present & ~(uint32_t)(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
+		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
 			request_refuse_text(r, "locks", "names each lock with its lease_ms: only deadline_kept goes beside it");
 		}
 	}
@@ -239,11 +233,8 @@ static void request_take_method(struct request_reader *r, struct client_request 
 }
 
 static void request_defaults(struct client_request *out) {
-	if (out->method <= CLIENT_BREAK) {
-		out->core.op = (enum core_op)out->method;
-	}
+	client_method_op(out->method, &out->core.op);
 	if (client_method_changes(out->method)) {
-		out->core.op = CORE_CHANGE;
 		out->core.change = &out->change;
 		out->change.kind = (enum change_kind)(out->method - CLIENT_CLUSTER_ADD_REPLICA);
 	}

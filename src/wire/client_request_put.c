@@ -42,7 +42,7 @@ static void request_put_value_seq(struct pack *k, struct ballot b) {
 	pack_bin(k, slice_of(bytes, sizeof bytes));
 }
 
-static void request_put_param(struct pack *k, const struct client_request *r, enum client_param param) {
+static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;
 	switch (param) {
 	case CLIENT_HAS_KEY:
@@ -120,12 +120,12 @@ int client_request_encode(const struct client_request *request, struct buffer *o
 	pack_text(&k, client_method_name(request->method));
 	pack_array(&k, 1);
 	struct pack_open map = pack_map_open(&k);
-	for (uint32_t bits = request->present; bits != 0; bits &= bits - 1) {
-		uint32_t bit = bits & (~bits + 1);
+	for (uint64_t bits = request->present; bits != 0; bits &= bits - 1) {
+		uint64_t bit = bits & (~bits + 1);
 		const char *name = client_param_name(request->method, bit);
 		CHECK(name);
 		pack_key(&k, &map, name);
-		request_put_param(&k, request, (enum client_param)bit);
+		request_put_param(&k, request, bit);
 	}
 	pack_map_close(&k, &map);
 	return pack_end(&k);

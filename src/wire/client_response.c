@@ -164,7 +164,7 @@ static const struct response_list *response_list_of(enum client_method method) {
 static void response_take_list(struct response_reader *r, const struct response_list *list) {
 	uint32_t count = unpack_array(&r->u);
 	for (uint32_t i = 0; i < count && !r->u.bad; i++) {
-		void *item = client_list_room(r->d, i, list->item_bytes);
+		void *item = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], i, list->item_bytes);
 		if (!item) {
 			r->no_memory = r->u.bad = true;
 			return;
@@ -172,9 +172,9 @@ static void response_take_list(struct response_reader *r, const struct response_
 		list->take(&r->u, item);
 	}
 	r->out->count = count;
-	r->out->entries = r->method == CLIENT_LIST ? r->d->items : NULL;
-	r->out->waiters = r->method == CLIENT_WAITERS ? r->d->items : NULL;
-	r->out->extended = r->method == CLIENT_EXTEND ? r->d->items : NULL;
+	r->out->entries = r->method == CLIENT_LIST ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
+	r->out->waiters = r->method == CLIENT_WAITERS ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
+	r->out->extended = r->method == CLIENT_EXTEND ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
 	r->out->present |= CLIENT_GOT_LIST;
 }
 
@@ -236,37 +236,21 @@ static void response_take_pair(struct response_reader *r, bool error) {
 
 /* Without these the answer means nothing. */
 static uint32_t response_needs(enum client_method method, uint32_t present) {
-	switch (method) {
-	case CLIENT_ACQUIRE:
-		return CLIENT_GOT_LOCK_ID | CLIENT_GOT_TOKEN | CLIENT_GOT_VALID;
-	case CLIENT_EXTEND:
-		return present & CLIENT_GOT_LIST ? 0 : (uint32_t)CLIENT_GOT_VALID;
-	case CLIENT_UPDATE:
-		return CLIENT_GOT_VALUE_SEQ;
-	case CLIENT_RELEASE:
-	case CLIENT_BREAK:
-		return CLIENT_GOT_RELEASED;
-	case CLIENT_GET:
-	case CLIENT_WAIT:
-		return CLIENT_GOT_HELD;
-	case CLIENT_LIST:
-	case CLIENT_WAITERS:
-		return CLIENT_GOT_LIST;
-	case CLIENT_CLUSTER_ADD_REPLICA:
-	case CLIENT_CLUSTER_PROMOTE:
-	case CLIENT_CLUSTER_DEMOTE:
-	case CLIENT_CLUSTER_REMOVE:
-	case CLIENT_CLUSTER_REPLACE:
-	case CLIENT_CLUSTER_SET_NODES:
-	case CLIENT_CLUSTER_SET_TIMING:
-	case CLIENT_CLUSTER_FORCE:
-		return CLIENT_GOT_EPOCH;
-	case CLIENT_STATUS:
-	case CLIENT_PING:
-	case CLIENT_DRAIN:
-		return 0;
+	static const uint32_t needs[CLIENT_METHODS] = {
+		[CLIENT_ACQUIRE] = CLIENT_GOT_LOCK_ID | CLIENT_GOT_TOKEN | CLIENT_GOT_VALID,
+		[CLIENT_EXTEND] = CLIENT_GOT_VALID,
+		[CLIENT_UPDATE] = CLIENT_GOT_VALUE_SEQ,
+		[CLIENT_RELEASE] = CLIENT_GOT_RELEASED,
+		[CLIENT_BREAK] = CLIENT_GOT_RELEASED,
+		[CLIENT_GET] = CLIENT_GOT_HELD,
+		[CLIENT_WAIT] = CLIENT_GOT_HELD,
+		[CLIENT_LIST] = CLIENT_GOT_LIST,
+		[CLIENT_WAITERS] = CLIENT_GOT_LIST,
+	};
+	if (present & CLIENT_GOT_LIST) {
+		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID : method == CLIENT_EXTEND ? 0 : needs[method];
 	}
-	return 0;
+	return client_method_changes(method) ? (uint32_t)CLIENT_GOT_EPOCH : needs[method];
 }
 
 static void response_take_outcome(struct response_reader *r) {
