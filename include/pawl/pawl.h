@@ -1,10 +1,14 @@
 /* pawl.h: libpawl, the client of Pawl: leases and locks agreed by a quorum.
  *
- * Three layers, each usable alone:
+ * Layers, each usable alone:
  *   - struct pawl: a client. It keeps one connection to one of its endpoints, moves on to the next when that one fails,
  *     and repeats there what was under way (with the same lock_id, which is safe).
  *   - pawl_call and pawl_start: one request to a node, blocking or with a callback.
- *   - struct pawl_lock: a held lock that the library renews, and that knows how long it may still be trusted.
+ *   - struct pawl_lock (lock.h, which this header includes): a held lock that the library renews, and that knows how long it
+ *     may still be trusted. Exclusive, shared, permits of a semaphore; several keys at once.
+ *   - struct pawl_watch (watch.h): what becomes of a key, or of all keys with a prefix.
+ *   - struct pawl_election (election.h): one leader among many candidates.
+ *   - struct pawl_fence (fence.h): for what a lock protects: the highest tokens seen.
  *
  * Two styles:
  *   - Blocking: options.base is NULL, the client has a loop of its own, which runs only inside blocking calls (pawl_call,
@@ -89,6 +93,7 @@ struct pawl_options { /* zero means the default everywhere; everything is copied
 	const char *server_name; /* the name or address a node's certificate must carry; default: the endpoint's host */
 
 	struct pawl_bytes owner; /* for acquisitions that name none: shown to others; default "host:pid" */
+	struct pawl_bytes label; /* likewise; default: none. Host name and process id are shown in any case */
 
 	/* How long a request may take over all nodes that are tried, beyond its wait_ms; default 5000. */
 	uint32_t timeout_ms;
@@ -121,7 +126,9 @@ const char *pawl_endpoint(const struct pawl *client);
 
 enum pawl_method {
 	/* Takes `key` for `lease_ms`; waits at most `wait_ms` (0: one try). Also: owner, value, lock_id (none: drawn by the
-	 * library). Gives lock_id, token, valid_ms, quorum, votes, acks, waited_ms. pawl_lock_acquire does this and renews.
+	 * library), `terms` and what goes with them. Gives lock_id, token, valid_ms, quorum, votes, acks, waited_ms, mode, slots.
+	 * With `keys` instead of key, lock_id and terms.mode, permits, of: all of them or none; gives `got`, valid_ms, waited_ms.
+	 * pawl_lock_acquire and pawl_locks_acquire do this and renew.
 	 * Repeated at the next node when the connection is lost or this one does not reach a quorum. When it fails in a way that
 	 * could leave the key held the library releases the lock_id in the background. PAWL_EHELD (`entry` tells the holder if
 	 * that is known), PAWL_ETIMEOUT, PAWL_ENOQUORUM, PAWL_ETOOLONG, PAWL_EFULL, PAWL_EBUSY, ... : the caller does not hold
@@ -143,7 +150,8 @@ enum pawl_method {
 	PAWL_LIST,
 	/* Waits until `key` is held, or free with `for_free`, for at most wait_ms. Gives what PAWL_GET gives. PAWL_ETIMEOUT. */
 	PAWL_WAIT,
-	/* Who waits for `key`, in order. Gives waiters. */
+	/* Who waits for `key`, in order; with `prefix` for all keys that begin with `key`, in their order (limit as in PAWL_LIST).
+	 * Gives waiters. */
 	PAWL_WAITERS,
 	/* Bars the holder of `key` with `token` from extending; with `now` frees the key at once, although its holder may still
 	 * believe to hold it. Gives `released` and perhaps a warning in `tree`. For administrators. */
@@ -157,9 +165,51 @@ enum pawl_method {
 	/* Changes the cluster: `change` (change.h). Gives epoch, settled, complete, missing, warning. May take long, wait_ms is how
 	 * long (0: 10 minutes); PAWL_STATUS on the same client tells meanwhile how far it is (`change` in its tree). PAWL_EMISMATCH:
 	 * another change came first. PAWL_EUNSETTLED: the one before is not over. PAWL_EBUSY, PAWL_ENOQUORUM, PAWL_ENOTFOUND, ... */
-	PAWL_CHANGE
+	PAWL_CHANGE,
+	/* Makes an exclusive lock a shared one: key, lock_id. It is not to be trusted as exclusive from before the call, whatever
+	 * comes of it. Gives mode. PAWL_ELOST, PAWL_EUNSURE, PAWL_ENOQUORUM. pawl_lock_downgrade does this for a lock. */
+	PAWL_DOWNGRADE,
+	/* Gives up in favour of the waiter whose owner is `to`: key, lock_id, to. The lock is not to be trusted from before the call.
+	 * Gives `released`. PAWL_ENOTFOUND: nobody of this name waits, and nothing was released. Never repeated at another node
+	 * (PAWL_EUNSURE where the answer was lost). pawl_lock_transfer does this for a lock. */
+	PAWL_TRANSFER,
+	/* Asks the holder of `key` to let go: an event for those who watch the key. Also: owner (who asks), to (in whose favour; may
+	 * be empty), terms.priority. Gives `reached`: how many watchers were told; the holder decides, if it is among them. */
+	PAWL_ASK_RELEASE,
+	/* What stands on `key`: gives entry, holders, and in `tree` what each master says: masters: [{node, state, home, waiting,
+	 * records, promise, kept}], see docs/client-protocol.md. */
+	PAWL_EXPLAIN,
+	PAWL_WATCH, /* the two that watch.h sends; PAWL_EINVAL from a program */
+	PAWL_UNWATCH
 };
 
+enum pawl_mode {
+	PAWL_EXCLUSIVE, /* nobody else */
+	PAWL_SHARED,    /* together with others who are shared: readers */
+	PAWL_PERMITS    /* so many permits of a semaphore; only in results: a request names `permits` and `of` */
+};
+#define PAWL_PERMITS_MAX 128 /* of one semaphore */
+
+/* What a lock excludes, and how it is waited for. All holders of a semaphore name the same `of`: permits of semaphores of
+ * different sizes exclude each other, as everything else does but shared and shared. */
+struct pawl_terms { /* zero: exclusive, no priority, no delay */
+	enum pawl_mode mode;      /* PAWL_EXCLUSIVE or PAWL_SHARED; ignored where permits is not 0 */
+	uint32_t permits, of;     /* so many of a semaphore that has `of` in all (1 to PAWL_PERMITS_MAX) */
+	int32_t priority;         /* who waits with a greater one is earlier; among equals first come, first served */
+	/* How long the key stays closed after the lease has run out (or the connection has broken) without a release. */
+	uint32_t lock_delay_ms;
+	/* The node frees the lock as soon as the connection through which it was got breaks: when the process dies, in milliseconds
+	 * and not after the lease. The price: whenever the connection breaks the lock is lost at once. */
+	bool release_on_disconnect;
+};
+
+struct pawl_key_item { /* one of several keys */
+	struct pawl_bytes key;
+	struct pawl_id lock_id; /* none: drawn by the library; all are named, or none is */
+	enum pawl_mode mode;
+	uint32_t permits, of;
+};
+#define PAWL_KEYS_MAX 64
 struct pawl_extend_item {
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
@@ -186,6 +236,12 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	uint32_t limit;
 	struct pawl_bytes after;
 	const struct pawl_change *change; /* PAWL_CHANGE; borrowed for the call only, as all that it points to */
+	struct pawl_terms terms;          /* PAWL_ACQUIRE; PAWL_ASK_RELEASE: its priority */
+	struct pawl_bytes label;          /* PAWL_ACQUIRE: shown to others; 0 bytes: as in the client's options. At most 128 bytes */
+	struct pawl_bytes to;             /* PAWL_TRANSFER, PAWL_ASK_RELEASE: the owner of a waiter */
+	const struct pawl_key_item *keys; /* PAWL_ACQUIRE */
+	size_t key_count;                 /* at most PAWL_KEYS_MAX, no key twice */
+	bool prefix;                      /* PAWL_WAITERS: key is a prefix */
 };
 
 /* ---- results ---- */
@@ -216,6 +272,17 @@ struct pawl_entry { /* a key as reads show it */
 	uint64_t token;
 	int64_t remaining_ms;   /* of the lease as the node sees it; its holder stops earlier */
 	struct pawl_id lock_id; /* none unless this client may see it */
+	enum pawl_mode mode;
+	uint32_t permits, of;   /* PAWL_PERMITS */
+	const uint32_t *slots;  /* PAWL_PERMITS: which ones, from 0; `permits` of them. NULL: not said */
+	int64_t held_ms;        /* since it was acquired; -1: not said */
+	int64_t lock_delay_ms;
+	int64_t pid;            /* of the holder, 0: not said */
+	const char *label, *host; /* what the holder says about itself; "" for nothing */
+	const char *identity;     /* the name in its certificate; "" for none */
+	bool closing;           /* the lease is over and its lock delay runs: nobody holds the key (held is false), or gets it yet */
+	int64_t closing_ms;     /* for how long */
+	uint32_t holders;       /* how many hold the key (at least 1 where held) */
 };
 
 struct pawl_extended { /* one of a batch */
@@ -230,6 +297,21 @@ struct pawl_waiter {
 	int64_t since_ms;
 	const char *node;
 	struct pawl_id lock_id; /* none unless this client may see it */
+	struct pawl_bytes key;  /* with `prefix` */
+	enum pawl_mode mode;
+	uint32_t permits, of;
+	int32_t priority;
+	int64_t pid;
+	const char *label, *host, *identity;
+};
+
+struct pawl_got { /* one of several keys that were acquired, in the order of request.keys */
+	struct pawl_bytes key;
+	struct pawl_id lock_id;
+	uint64_t token;
+	enum pawl_mode mode;
+	const uint32_t *slots; /* of a semaphore */
+	size_t slot_count;
 };
 
 /* What came out of a request. Owned by who got it until pawl_result_free, independent of the client; what a method does not
@@ -248,11 +330,20 @@ struct pawl_result {
 	int64_t waited_ms;
 	const struct pawl_extended *extended; /* in the order of request.locks */
 	size_t extended_count;
+	enum pawl_mode mode;       /* PAWL_ACQUIRE, PAWL_DOWNGRADE */
+	const uint32_t *slots;     /* PAWL_ACQUIRE of permits: their numbers, 0 to of - 1; no two holders have the same one */
+	size_t slot_count;
+	const struct pawl_got *got; /* PAWL_ACQUIRE with `keys` */
+	size_t got_count;
+	struct pawl_bytes key;     /* PAWL_ACQUIRE with `keys`, errors: the one it is about; else empty */
+	uint32_t reached;          /* PAWL_ASK_RELEASE */
 
 	struct pawl_bytes value_seq; /* PAWL_UPDATE */
 	bool released;
 
 	struct pawl_entry entry; /* reads; PAWL_EHELD: the holder, if entry.held; PAWL_EMISMATCH: the present value */
+	const struct pawl_entry *holders; /* where several hold the key: all of them, entry is the first; else NULL */
+	size_t holder_count;
 	const char *node, *role, *version;
 	bool recovering;
 	int64_t age_ms; /* how old a replica's view may be; -1: not said (a master) */
@@ -293,84 +384,17 @@ int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_don
 /* Ends a call without its callback. An acquire that was sent is released in the background. */
 void pawl_cancel(struct pawl_call *take_call);
 
-/* ---- locks ---- */
-
-/* The lock cannot be kept, or is gone: called once, the library has stopped renewing, stop what the lock protects.
- * pawl_lock_valid_ms tells how long that may take. Causes: PAWL_ELOST: a node said that it is not yours any more (0 ms are
- * left): released through another handle, or broken by an administrator. PAWL_EDENIED: this identity may not extend it any
- * more. Otherwise what failed last: PAWL_EUNREACHABLE, PAWL_ENOQUORUM, PAWL_ETIMEOUT, ..., warn_ms before the deadline; or at
- * the deadline where the loop was late.
- * The handle stays until it is released or freed. */
-typedef void pawl_lost_fn(struct pawl_lock *lock, int cause, void *arg);
-/* An extension succeeded: the deadline is later now. */
-typedef void pawl_renewed_fn(struct pawl_lock *lock, void *arg);
-
-struct pawl_lock_options { /* zero: the default */
-	struct pawl_bytes key;
-	uint32_t lease_ms;       /* default 30000. Renewed each time a third of it has passed */
-	uint32_t wait_ms;        /* 0: one try */
-	uint32_t timeout_ms;     /* as in struct pawl_request */
-	struct pawl_bytes owner; /* default: as in the client's options */
-	struct pawl_bytes value;
-	struct pawl_id lock_id;  /* default: a new one */
-	/* How long before the deadline to give up when no extension has succeeded; default: a sixth of the lease. The time that
-	 * stopping takes belongs in here. At most half of the lease. */
-	uint32_t warn_ms;
-	bool no_renewal; /* the lease runs out by itself; on_lost comes warn_ms before, with PAWL_ETIMEOUT */
-	pawl_lost_fn *on_lost;       /* may be NULL: then look at pawl_lock_valid_ms or pawl_lock_error */
-	pawl_renewed_fn *on_renewed; /* may be NULL */
-	void *arg;                   /* for both */
-};
-
-/* Blocking: 0 and a lock, or the error of PAWL_ACQUIRE. out_result may be NULL; otherwise free it in any case. */
-int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options, struct pawl_lock **out_lock,
-	struct pawl_result **out_result);
-
-/* lock: yours from now on, NULL if take_result->error is not 0. */
-typedef void pawl_locked_fn(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg);
-/* Event-driven; as pawl_start. pawl_cancel ends it. */
-int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options, pawl_locked_fn *done, void *arg,
-	struct pawl_call **out_call);
-
-/* How long the lock may still be trusted, in ms rounded down; 0 once the deadline has passed, for ever, and after a node said
- * that it is lost. Counted from the instant at which the last request that was granted was sent, by CLOCK_BOOTTIME and
- * CLOCK_MONOTONIC_RAW: whichever says less. Cheap, reads only these clocks. A write that must not happen without the lock
- * is either over before this time is, or carries the token to a resource that checks it. */
-int64_t pawl_lock_valid_ms(const struct pawl_lock *lock);
-/* The deadline as readings of the two clocks, in ns: over as soon as either is reached. For a process that guards another. */
-void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns);
-/* The fencing token: grows with every acquisition of the key. It may grow while the lock is held, too (after a repeat at
- * another node): use the present one. */
-uint64_t pawl_lock_token(const struct pawl_lock *lock);
-struct pawl_id pawl_lock_id(const struct pawl_lock *lock);
-/* Borrowed, until the lock is freed. */
-struct pawl_bytes pawl_lock_key(const struct pawl_lock *lock);
-/* 0 while the library keeps the lock, otherwise the cause that on_lost was called with (or is about to be). */
-int pawl_lock_error(const struct pawl_lock *lock);
-
-/* Blocking: PAWL_UPDATE of this lock. expect may be NULL: whatever the present value is. out_result as in pawl_call. */
-int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
-	struct pawl_result **out_result);
-/* Event-driven. The handle may be freed meanwhile. */
-int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
-	pawl_done_fn *done, void *arg, struct pawl_call **out_call);
-
-/* Blocking: stops trusting the lock at once, releases it, and frees the handle whatever comes of that. 0, or why the release
- * is not known to have happened (then the lease runs out by itself). NULL is allowed. */
-int pawl_lock_release(struct pawl_lock *take_lock);
-/* Event-driven: the handle is gone when this returns, also when it fails. done may be NULL. Repeated until timeout_ms. */
-int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg);
-/* Forgets the lock without releasing it: no renewal, no callback; the lease runs out by itself. NULL is allowed. */
-void pawl_lock_free(struct pawl_lock *take_lock);
-
 /* ---- fencing ---- */
 
 /* For a resource that a lock protects: *highest is the highest token it has seen under this key, 0 at first, kept for as long
  * as what it protects, and read and written in the same transaction. true: the holder of `token` is the newest one seen, and
- * *highest is raised to it; let it read and write. false: somebody newer was here, refuse it. Token 0 is always refused. */
+ * *highest is raised to it; let it read and write. false: somebody newer was here, refuse it. Token 0 is always refused.
+ * fence.h keeps such numbers in a file, and knows readers. */
 bool pawl_fence_check(uint64_t *highest, uint64_t token);
 
 #ifdef __cplusplus
 }
 #endif
+
+#include "lock.h"
 #endif

@@ -89,6 +89,12 @@ static span_ns wait_of(const struct pawl_request *r) {
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_DOWNGRADE:
+	case PAWL_TRANSFER:
+	case PAWL_ASK_RELEASE:
+	case PAWL_EXPLAIN:
+	case PAWL_WATCH:
+	case PAWL_UNWATCH:
 		return 0;
 	}
 	return 0;

@@ -59,6 +59,12 @@ static uint64_t present_named(const struct pawl_request *r, struct pawl_bytes ow
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_DOWNGRADE:
+	case PAWL_TRANSFER:
+	case PAWL_ASK_RELEASE:
+	case PAWL_EXPLAIN:
+	case PAWL_WATCH:
+	case PAWL_UNWATCH:
 	case PAWL_CHANGE:
 		return 0;
 	}

@@ -50,6 +50,12 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_DOWNGRADE:
+	case PAWL_TRANSFER:
+	case PAWL_ASK_RELEASE:
+	case PAWL_EXPLAIN:
+	case PAWL_WATCH:
+	case PAWL_UNWATCH:
 		return false;
 	}
 	return false;
