@@ -70,14 +70,14 @@ struct pawl_election_options { /* zero: the default; everything is copied */
 	                          * candidate has. Default: as in the client's options */
 	struct pawl_bytes value; /* proclaimed with the election; pawl_election_proclaim changes it */
 	struct pawl_bytes label; /* default: as in the client's options */
-	uint32_t lease_ms;       /* default 30000: without release_on_disconnect it takes so long until a leader that died is replaced */
+	uint32_t lease_ms;       /* default 30000: a leader that died is replaced after so long, where the next does not apply */
 	uint32_t warn_ms;        /* steps down so long before the deadline; default a sixth of the lease, at most half */
 	uint32_t timeout_ms;     /* for single requests; default: as in the client's options */
 	int32_t priority;        /* the candidate with the greatest one is next; among equals first come, first served */
 	uint32_t lock_delay_ms;  /* nobody is elected for so long after this leader was lost without resigning */
-	bool release_on_disconnect; /* this leader's death is known at once (its connection breaks), and any break of its connection ends its
-	                          * leadership at once */
-	bool takeover;           /* while it is a candidate it asks each leader to yield, with its priority: one with a lower priority does */
+	bool release_on_disconnect; /* this leader's death is known at once (its connection breaks), and any break of its
+	                          * connection ends its leadership at once */
+	bool takeover;           /* as a candidate it asks each leader to yield, with its priority: one with a lower priority does */
 	bool again;              /* after a loss, and after yielding, it is a candidate again */
 	bool observe_only;       /* pawl_election_campaign is refused, and nothing but the name is needed */
 	pawl_leading_fn *on_leading;           /* all callbacks may be NULL */
@@ -88,7 +88,8 @@ struct pawl_election_options { /* zero: the default; everything is copied */
 	void *arg;               /* for all of them */
 };
 
-/* Begins to observe; nothing else happens before pawl_election_campaign. 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY, PAWL_ENOMEM. */
+/* Begins to observe; nothing else happens before pawl_election_campaign. 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY,
+ * PAWL_ENOMEM. */
 int pawl_election_new(struct pawl *client, const struct pawl_election_options *options, struct pawl_election **out_election);
 
 /* Becomes a candidate: waits, for as long as it takes, and leads when its turn comes. 0 also when it is one already, or leads.

@@ -17,7 +17,8 @@
  * not share it between machines over a network file system.
  *
  * Independent of struct pawl: no client, no loop, no network. A store belongs to one thread at a time. After fork() the child
- * must open the store again. /
+ * must open the store again.
+ */
 #ifndef PAWL_FENCE_H
 #define PAWL_FENCE_H
 

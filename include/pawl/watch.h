@@ -14,7 +14,8 @@
  * a lower token than one already seen is old.
  *
  * The rules of pawl.h for styles, threads, callbacks and errors are in force here. In blocking style events come in pawl_poll
- * and other blocking calls. /
+ * and other blocking calls.
+ */
 #ifndef PAWL_WATCH_H
 #define PAWL_WATCH_H
 
