@@ -17,17 +17,20 @@ static void check_record(const struct core *core, const struct record *r) {
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
 	const struct key_more *more = key->more;
 	uint32_t waiters = 0, turns = 0, kept = 0;
+	int32_t most = INT32_MAX;
 	const struct waiter *before = NULL;
 	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
 		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
 		CHECK(w->key == key && list_linked(&w->by_peer));
-		CHECK(!before || before->ticket.clock <= w->ticket.clock);
+		CHECK(!before || before->terms.priority > w->terms.priority || (before->terms.priority == w->terms.priority && before->ticket.clock <= w->ticket.clock));
 		before = w;
 		waiters++;
 		turns += w->turn;
 	}
 	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
-		CHECK(CONTAINER_OF(n, struct kept, link)->key == key);
+		const struct kept *k = CONTAINER_OF(n, struct kept, link);
+		CHECK(k->key == key && k->terms.priority <= most);
+		most = k->terms.priority;
 		kept++;
 	}
 	CHECK(waiters == more->waiters && kept == more->kept_count);

@@ -103,5 +103,7 @@ void attempt_judge(struct core *core, struct op *op) {
 		attempt_fail(core, op, try_error(core, op));
 	} else if (rivalled(core, op)) {
 		rival_met(core, op);
+	} else if (op_votes(core, op, VOTE_BIT(VOTE_KEPT)) >= core->quorum) {
+		op->pauses = 0; /* whoever it met before has it by now; the next one is met anew */
 	}
 }

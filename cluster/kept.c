@@ -35,7 +35,12 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	k->attempt = m->attempt;
 	k->round = m->round;
 	k->peer = from;
-	list_append(&more->kept, &k->link);
+	k->terms = m->terms;
+	struct list *at = more->kept.prev; /* section 10, Order: the more important one first, and else in the order of arrival */
+	while (at != &more->kept && CONTAINER_OF(at, struct kept, link)->terms.priority < k->terms.priority) {
+		at = at->prev;
+	}
+	list_insert_before(at->next, &k->link);
 	list_append(&core->peers[from].kept, &k->by_peer);
 	more->kept_count++;
 	return true;
@@ -59,7 +64,7 @@ void queue_record_ended(struct core *core, struct key *key) {
 			return;
 		}
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN };
+		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms };
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
 		uint32_t peer = k->peer;
 		queue_kept_free(core, k);

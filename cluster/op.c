@@ -15,21 +15,22 @@ static uint64_t hash_number(uint64_t n) {
 /* ---- birth and end of an operation ---- */
 
 static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
-	const struct slice from[] = { r->key, r->owner, r->identity, r->value, r->op == CORE_LIST ? r->after : r->expected };
-	struct slice *to[] = { &op->key, &op->owner, &op->identity, &op->value, &op->expected };
-	for (int i = 0; i < 5; i++) {
-		op->block_size += from[i].size;
+	const struct { struct slice from, *to; } parts[] = { { r->key, &op->key }, { r->owner, &op->owner }, { r->identity, &op->identity },
+		{ r->value, &op->value }, { r->op == CORE_LIST ? r->after : r->expected, &op->expected }, { r->label, &op->label }, { r->to, &op->to } };
+	const size_t count = sizeof parts / sizeof *parts;
+	for (size_t i = 0; i < count; i++) {
+		op->block_size += parts[i].from.size;
 	}
 	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
 	if (op->block_size && op->block == NULL) {
 		return false;
 	}
 	uint8_t *at = op->block;
-	for (int i = 0; i < 5; i++) {
-		if (from[i].size) {
-			memcpy(at, from[i].data, from[i].size);
-			*to[i] = slice_of(at, from[i].size);
-			at += from[i].size;
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].from.size) {
+			memcpy(at, parts[i].from.data, parts[i].from.size);
+			*parts[i].to = slice_of(at, parts[i].from.size);
+			at += parts[i].from.size;
 		}
 	}
 	return true;
@@ -70,6 +71,7 @@ struct op *op_new(struct core *core, const struct core_request *r) {
 	op->expect_seq = r->expect_seq;
 	op->expected_seq = r->expected_seq;
 	op->limit = r->limit;
+	op->terms = r->terms;
 	if (!copy_bytes(core, op, r) || op_join(core, op, r) == NULL) {
 		alloc_free(&core->alloc, op->block, op->block_size);
 		alloc_free(&core->alloc, op, sizeof *op);
@@ -230,7 +232,7 @@ uint64_t op_silent(const struct core *core, const struct op *op) {
 
 struct message op_message(const struct op *op, enum message_kind kind) {
 	return (struct message){ .kind = kind, .round = op->round, .key = op->key, .lock_id = op->lock_id, .owner = op->owner,
-		.identity = op->identity, .value = op->value, .lease_us = (uint64_t)(op->lease / SPAN_US) };
+		.identity = op->identity, .value = op->value, .label = op->label, .terms = op->terms, .lease_us = (uint64_t)(op->lease / SPAN_US) };
 }
 
 /* ---- after the answer ---- */

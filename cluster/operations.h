@@ -108,10 +108,11 @@ struct op {
 	size_t bucket;
 	struct key_names *names;
 	struct bond *bond; /* bond */
-	/* bytes: one block holds key, owner, identity, value, expected */
+	struct terms terms;       /* acquire: what it asks for; ask: its priority */
+	/* bytes: one block holds them all */
 	uint8_t *block;
 	size_t block_size;
-	struct slice key, owner, identity, value, expected;
+	struct slice key, owner, identity, value, expected, label, to;
 	struct record *record;    /* extend, update: a copy to teach from; acquire: who held the key */
 };
 

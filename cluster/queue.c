@@ -2,7 +2,11 @@
  * turn, and keeps the requests of those who have one behind a held record. */
 #include "state.h"
 
-static int ticket_compare(const struct core *core, const struct waiter *a, const struct waiter *b) {
+/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket. */
+static int compare(const struct core *core, const struct waiter *a, const struct waiter *b) {
+	if (a->terms.priority != b->terms.priority) {
+		return a->terms.priority > b->terms.priority ? -1 : 1;
+	}
 	if (a->ticket.clock != b->ticket.clock) {
 		return a->ticket.clock < b->ticket.clock ? -1 : 1;
 	}
@@ -15,7 +19,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	list_remove(&w->by_peer);
 	w->key->more->waiters--;
 	core->waiter_count--;
-	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size);
+	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
 
 bool queue_ahead(const struct key *key, struct id128 lock_id) {
@@ -47,7 +51,7 @@ static bool waits_ahead(const struct key_more *more, struct id128 lock_id) {
 static void turn_to(struct core *core, struct waiter *w) {
 	struct key *key = w->key;
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = w->round, .key = key_name(key), .lock_id = w->lock_id, .attempt = w->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN };
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = w->terms };
 	struct message turn = { .kind = MESSAGE_TURN, .round = w->round };
 	w->turn = true;
 	COUNT(core, turn_given);
@@ -68,21 +72,24 @@ static void turn_to(struct core *core, struct waiter *w) {
 	out_send(core, w->peer, &turn);
 }
 
-/* When no turn is out, the earliest ticket has it, whether the key is free or not. */
+/* The first of the queue has the turn, whether the key is free or not, when none is out to one that is as important (section 10, Order). */
 void queue_give_turn(struct core *core, struct key *key) {
 	if (key->more == NULL || !core_votes(core)) {
 		return;
 	}
 	struct waiter *first = NULL;
+	bool out = false; /* a turn, to one that is less important */
 	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
 		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->turn) {
+		if (w->turn && (first == NULL || w->terms.priority == first->terms.priority)) {
 			return;
 		}
+		out = out || w->turn;
 		/* the other entries of a coordinator that is just being lost are dropped next */
 		first = first ? first : peer_reachable(core, w->peer) ? w : NULL;
 	}
 	if (first) {
+		core->counts[COUNT_turn_overtaken] += out;
 		turn_to(core, first);
 	}
 }
@@ -102,7 +109,7 @@ static struct waiter *find_waiter(const struct core *core, const struct key *key
 
 static void insert_sorted(struct core *core, struct key *key, struct waiter *w) {
 	struct list *at = key->more->queue.prev; /* mostly it belongs at the end */
-	while (at != &key->more->queue && ticket_compare(core, w, CONTAINER_OF(at, struct waiter, link)) < 0) {
+	while (at != &key->more->queue && compare(core, w, CONTAINER_OF(at, struct waiter, link)) < 0) {
 		at = at->prev;
 	}
 	list_insert_before(at->next, &w->link);
@@ -135,7 +142,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	if (table_more(core, key) == NULL) {
 		return NULL;
 	}
-	struct waiter *w = alloc_new(&core->alloc, sizeof *w + m->owner.size + m->identity.size);
+	struct waiter *w = alloc_new(&core->alloc, sizeof *w + m->owner.size + m->identity.size + m->label.size);
 	if (w == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
@@ -148,6 +155,8 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->peer = from;
 	w->waits = (m->flags & FLAG_WAIT) != 0;
+	w->terms = m->terms;
+	w->label_size = (uint16_t)m->label.size;
 	w->owner_size = (uint16_t)m->owner.size;
 	w->identity_size = (uint8_t)m->identity.size;
 	if (m->owner.size) {
@@ -155,6 +164,9 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	}
 	if (m->identity.size) {
 		memcpy(w->bytes + m->owner.size, m->identity.data, m->identity.size);
+	}
+	if (m->label.size) {
+		memcpy(w->bytes + m->owner.size + m->identity.size, m->label.data, m->label.size);
 	}
 	return w;
 }
@@ -326,6 +338,8 @@ void queue_list(struct core *core, uint32_t from, const struct message *m) {
 		answer.owner = slice_of(w->bytes, w->owner_size);
 		answer.identity = slice_of(w->bytes + w->owner_size, w->identity_size);
 		answer.left_us = (uint64_t)instant_elapsed_long(core->now, w->since) / 1000;
+		answer.label = slice_of(w->bytes + w->owner_size + w->identity_size, w->label_size);
+		answer.terms = w->terms;
 		answer.by = core->peers[w->peer].node.id;
 		out_send(core, from, &answer);
 		answer.part++;

@@ -50,7 +50,8 @@ struct stage_text {
 };
 
 struct stage_row { /* of a list, or of those who wait */
-	struct stage_text key, owner, value;
+	struct stage_text key, owner, value, label;
+	struct terms terms;
 	uint64_t token;
 	struct id128 lock_id;
 	bool show_lock_id;

@@ -30,11 +30,16 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 			copy_text(&row->key, e->key);
 			copy_text(&row->owner, e->owner);
 			copy_text(&row->value, e->value);
+			copy_text(&row->label, e->label);
+			row->terms = e->terms;
 			row->token = e->token;
 			row->lock_id = e->lock_id;
 			row->show_lock_id = e->show_lock_id;
 		} else if (reply->waiters) {
+			copy_text(&row->key, reply->waiters[i].key);
 			copy_text(&row->owner, reply->waiters[i].owner);
+			copy_text(&row->label, reply->waiters[i].label);
+			row->terms = reply->waiters[i].terms;
 			row->lock_id = reply->waiters[i].lock_id;
 			row->show_lock_id = reply->waiters[i].show_lock_id;
 		}

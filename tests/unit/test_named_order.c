@@ -1,0 +1,124 @@
+/* Who is next among those who wait: the more important one, and then the one who came first (docs/protocol.md, section 10, Order). */
+#include "named.h"
+
+static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t priority) {
+	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, WAIT);
+	r.terms.priority = priority;
+	uint64_t id = stage_ask(s, node, r);
+	stage_settle(s);
+	stage_wait(s, SPAN_MS);
+	return id;
+}
+
+/* The order in which they get the key, each one releasing it at once. */
+static void served(struct stage *s, uint8_t holder, const uint64_t *ids, const uint8_t *locks, uint32_t count) {
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = i; j < count; j++) {
+			assert_false(answered(s, ids[j]));
+		}
+		assert_int_equal(release(s, i % 3, "k", stage_lock(holder)), PAWL_OK);
+		stage_wait(s, 20 * SPAN_MS);
+		token_of(s, ids[i]);
+		holder = locks[i];
+	}
+}
+
+static void a_more_important_one_goes_before_those_who_came_earlier(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	uint64_t low = wait_as(s, 1, 1, 0), high = wait_as(s, 2, 2, 5);
+	served(s, 100, (uint64_t[]){ high, low }, (uint8_t[]){ 2, 1 }, 2);
+}
+
+static void among_equals_who_came_first_goes_first(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	uint64_t a = wait_as(s, 1, 1, 0), b = wait_as(s, 2, 2, 5), c = wait_as(s, 0, 3, -5), d = wait_as(s, 1, 4, 5), e = wait_as(s, 0, 5, 0);
+	served(s, 100, (uint64_t[]){ b, d, a, e, c }, (uint8_t[]){ 2, 4, 1, 5, 3 }, 5);
+}
+
+static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 1, 1, 0);
+	(void)wait_as(s, 1, 2, 0);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 1);
+	(void)wait_as(s, 2, 3, 1);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
+	assert_int_equal(stage_count(s, COUNT_turn_overtaken), 1);
+	(void)wait_as(s, 2, 4, 1);
+	(void)wait_as(s, 0, 5, -1);
+	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
+}
+
+/* The masters that are not the home know no queue: they promise to the most important one of those that they keep. */
+static void masters_promise_to_the_most_important_that_they_keep(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 1, 1, 0);
+	uint64_t high = wait_as(s, 2, 2, 5);
+	uint64_t promises = stage_sent(s, MESSAGE_PROMISE), rivals = stage_count(s, COUNT_turn_rival);
+	assert_int_equal(release(s, 0, "k", stage_lock(100)), PAWL_OK);
+	token_of(s, high); /* at once: nobody asked for a promise again before it had its own */
+	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals + 1);
+	assert_int_equal(stage_sent(s, MESSAGE_PROMISE), promises);
+}
+
+static void who_was_overtaken_is_kept_again_and_woken_by_the_next_release(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	uint64_t low = wait_as(s, 1, 1, 0);
+	uint8_t holder = 100;
+	for (uint8_t i = 0; i < 10; i++) {
+		uint64_t high = wait_as(s, 2, (uint8_t)(10 + i), 5);
+		assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
+		token_of(s, high);
+		stage_wait(s, 10 * SPAN_MS); /* the pauses of before are forgotten: it does not sleep longer each time */
+		holder = (uint8_t)(10 + i);
+	}
+	assert_int_equal(release(s, 0, "k", stage_lock(holder)), PAWL_OK);
+	token_of(s, low);
+}
+
+static void a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 1, 1, 0);
+	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
+	r.terms.priority = 9;
+	assert_int_equal(stage_do(s, 2, r), PAWL_EHELD);
+}
+
+static void the_list_of_those_who_wait_is_in_their_order_with_what_they_said(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, WAIT);
+	r.owner = slice_str("first");
+	r.label = slice_str("host a");
+	(void)stage_ask(s, 1, r);
+	stage_settle(s);
+	r = stage_acquire("k", stage_lock(2), LEASE, WAIT);
+	r.owner = slice_str("second");
+	r.label = slice_str("host b");
+	r.terms.priority = 7;
+	(void)stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 0, stage_request(CORE_WAITERS, "k", (struct id128){ { 0 } })), PAWL_OK);
+	const struct stage_reply *list = stage_last(s);
+	assert_int_equal(list->r.count, 2);
+	assert_memory_equal(list->rows[0].owner.bytes, "second", 6);
+	assert_memory_equal(list->rows[1].owner.bytes, "first", 5);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
+		NAMED(among_equals_who_came_first_goes_first),
+		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
+		NAMED(masters_promise_to_the_most_important_that_they_keep),
+		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),
+		NAMED(a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important),
+		NAMED(the_list_of_those_who_wait_is_in_their_order_with_what_they_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
