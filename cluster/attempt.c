@@ -75,6 +75,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		struct core_reply *r = op_reply(core, c, error);
 		r->votes = votes;
 		r->acks = acks;
+		r->token = op->token; /* for a group: what it may have committed */
 		r->waited = waited;
 		fill_holder(core, op, r);
 	}

@@ -35,6 +35,10 @@ static void client_settle(struct core *core, struct client *c) {
 	}
 }
 
+static bool waits(const struct op *op) {
+	return (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
+}
+
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
 	struct client *client = client_make(core, r->client);
 	struct caller *c = client ? alloc_new(&core->alloc, sizeof *c) : NULL;
@@ -51,16 +55,33 @@ struct caller *op_join(struct core *core, struct op *op, const struct core_reque
 	c->admin = r->admin;
 	list_append(&op->callers, &c->link);
 	list_append(&client->callers, &c->by_client);
-	client->waiters += op->kind == CORE_ACQUIRE && op->wait > 0;
+	client->waiters += waits(op);
 	core->caller_count++;
 	return c;
 }
 
+struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member) {
+	struct caller *c = alloc_new(&core->alloc, sizeof *c);
+	if (c) {
+		c->op = op;
+		c->group = group;
+		c->member = member;
+		c->arrived = core->now;
+		list_append(&op->callers, &c->link);
+	}
+	return c;
+}
+
 void op_leave(struct core *core, struct caller *c) {
+	if (c->group) {
+		list_remove(&c->link);
+		alloc_free(&core->alloc, c, sizeof *c);
+		return;
+	}
 	struct client *client = client_find(core, c->client);
 	list_remove(&c->link);
 	list_remove(&c->by_client);
-	client->waiters -= c->op->kind == CORE_ACQUIRE && c->op->wait > 0;
+	client->waiters -= waits(c->op);
 	core->caller_count--;
 	alloc_free(&core->alloc, c, sizeof *c);
 	client_settle(core, client);
@@ -75,7 +96,7 @@ uint32_t op_client_waiters(struct core *core, uint64_t client) {
 
 struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
-	struct core_reply *r = out_reply(core);
+	struct core_reply *r = c->group ? group_reply(core, c->group, c->member) : out_reply(core);
 	r->id = c->id;
 	r->client = c->client;
 	r->op = op->kind;
@@ -113,6 +134,8 @@ void op_client_gone(struct core *core, uint64_t id) {
 			COUNT(core, waiter_dropped);
 			attempt_give_up(core, op);
 			op_free(core, op);
+		} else if (op->kind == CORE_ACQUIRE_ALL) {
+			group_forget(core, op);
 		} else if (op->state == OP_BOND) {
 			bond_forget(core, op);
 		} else if (op->state == OP_LOCAL) {

@@ -37,7 +37,7 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	m.attempt = op->attempt;
+	m.attempt = op->part_of ? op->part_of : op->attempt;
 	m.token = op->token;
 	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	for (uint32_t i = 0; i < core->masters; i++) {

@@ -97,6 +97,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->op_pool);
 	list_init(&core->holders);
 	list_init(&core->parked);
+	list_init(&core->groups);
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
@@ -258,10 +259,12 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 
 static void say_to_self(struct core *core) {
 	struct message m;
-	while (out_take_local(core, &m)) {
-		step_message(core, core->self, &m);
-	}
-	out_local_done(core);
+	do {
+		while (out_take_local(core, &m)) {
+			step_message(core, core->self, &m);
+		}
+		out_local_done(core);
+	} while (group_run(core));
 }
 
 static void start_state(struct core *core, bool restored) {
@@ -364,6 +367,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	say_to_self(core);
 	background(core);
+	say_to_self(core);
 	feed_step(core);
 	core->out = NULL;
 }

@@ -13,6 +13,7 @@ void extend_start(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_EXTEND);
+	m.attempt = op->part_of;
 	m.token = op->token;
 	op_ask_all(core, op, &m);
 	struct instant over = instant_add(core->now, core->config.request_timeout);
@@ -22,6 +23,7 @@ void extend_start(struct core *core, struct op *op) {
 
 static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
 	struct message m = op_message(op, MESSAGE_LEARN);
+	m.attempt = op->part_of;
 	m.token = r->token;
 	m.owner = record_owner(r);
 	m.identity = record_identity(r);

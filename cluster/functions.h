@@ -179,11 +179,14 @@ void step_message(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- op.c: operations in common ---- */
 struct op *op_new(struct core *core, const struct core_request *r);
+/* For one key of a group: answered there, and nobody's but the group's. */
+struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member);
 void op_free(struct core *core, struct op *op);
 void op_free_all(struct core *core);
 struct op *op_find(struct core *core, uint64_t round);
 struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id);
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r);
+struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member);
 void op_leave(struct core *core, struct caller *c); /* frees the caller */
 uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent := now, all votes none */
 void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m); /* vote asked, or gone when not linked */
@@ -204,6 +207,7 @@ void op_client_gone(struct core *core, uint64_t client);
 struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
 void op_reply_all(struct core *core, struct op *op, int error);
 uint64_t op_silent(const struct core *core, const struct op *op);
+struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
@@ -270,6 +274,16 @@ void ask_heard(struct core *core, uint32_t from, const struct message *m);
 void explain_start(struct core *core, struct op *op);
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void explain_judge(struct core *core, struct op *op, bool over);
+/* group.c, group_request.c */
+int group_check(const struct core_request *r, const char **field, uint32_t *which); /* 0 or an error, the field and which lock */
+bool group_new(struct core *core, struct op *op, const struct core_request *r);
+bool group_same(const struct op *op, const struct core_request *r);
+void group_start(struct core *core, struct op *op);
+void group_timer(struct core *core, struct op *op);
+void group_forget(struct core *core, struct op *op);
+bool group_run(struct core *core);
+void group_free(struct core *core, struct op *op);
+struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */
 void waiters_start(struct core *core, struct op *op);
 void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void waiters_judge(struct core *core, struct op *op, bool over);

@@ -29,6 +29,7 @@ void linger_settle(struct core *core, struct op *op) {
 /* The record with its remaining time, accepted like an extension. */
 static void teach(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, MESSAGE_LEARN);
+	m.attempt = op->part_of;
 	m.token = op->token;
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, op->lease)) / SPAN_US);
 	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
@@ -39,6 +40,7 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 static void send_again(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : MESSAGE_BREAK);
 	m.flags = op->now_flag ? FLAG_NOW : 0;
+	m.attempt = op->part_of;
 	COUNT(core, release_resent);
 	op_ask(core, op, slot, &m);
 }

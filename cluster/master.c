@@ -134,6 +134,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		r->lock_id = m->lock_id;
 		r->noted = promised ? key->promise->noted : core->clock;
 		r->wrote = r->prepared = m->ballot;
+		r->attempt = m->attempt;
 		displace(core, key, r);
 		key_add_record(core, key, r);
 	} else if (ballot_compare(m->ballot, r->wrote) > 0) {
@@ -151,6 +152,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
 	}
+	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
@@ -238,6 +240,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
+		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 		answer.token = r->token;
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
@@ -322,8 +325,25 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	return r != NULL;
 }
 
+/* A request for several keys has failed (section 11): a record that rests on it alone is dropped. The same lock_id may have been asked
+ * for again through another node, so it is not remembered among the released. */
+static bool give_back(struct core *core, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL || r->attempt != m->attempt) {
+		return false;
+	}
+	news_record(core, NEWS_RELEASED, key, r);
+	key_drop_record(core, key, r);
+	log_append_gone(core, m->key, m->lock_id, NEWS_RELEASED);
+	queue_record_ended(core, key);
+	local_wait_check(core, key);
+	table_settle(core, key);
+	return true;
+}
+
 static void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = master_release_here(core, m->key, m->lock_id, NEWS_RELEASED);
+	bool had = m->attempt ? give_back(core, m) : master_release_here(core, m->key, m->lock_id, NEWS_RELEASED);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
 	out_send(core, from, &answer);

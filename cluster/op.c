@@ -48,7 +48,18 @@ static struct op *take_from_pool(struct core *core) {
 	return op;
 }
 
-struct op *op_new(struct core *core, const struct core_request *r) {
+static bool by_lock(const struct op *op) {
+	return op->kind == CORE_ACQUIRE || op->kind == CORE_BOND || op->kind == CORE_ACQUIRE_ALL;
+}
+
+static void drop_unborn(struct core *core, struct op *op) {
+	group_free(core, op);
+	alloc_free(&core->alloc, op->block, op->block_size);
+	alloc_free(&core->alloc, op, sizeof *op);
+}
+
+/* Without anybody who asks for it. */
+static struct op *make(struct core *core, const struct core_request *r) {
 	struct op *op = take_from_pool(core);
 	if (op == NULL) {
 		return NULL;
@@ -72,16 +83,43 @@ struct op *op_new(struct core *core, const struct core_request *r) {
 	op->expected_seq = r->expected_seq;
 	op->limit = r->limit;
 	op->terms = r->terms;
-	if (!copy_bytes(core, op, r) || op_join(core, op, r) == NULL) {
-		alloc_free(&core->alloc, op->block, op->block_size);
-		alloc_free(&core->alloc, op, sizeof *op);
+	if (!copy_bytes(core, op, r) || (r->op == CORE_ACQUIRE_ALL && !group_new(core, op, r))) {
+		drop_unborn(core, op);
 		return NULL;
 	}
+	return op;
+}
+
+static void enter(struct core *core, struct op *op) {
 	list_append(&core->ops, &op->link);
 	core->op_count++;
 	map_insert(&core->ops_by_id, &op->by_id, hash_number(op->id));
-	if (op->kind == CORE_ACQUIRE || op->kind == CORE_BOND) {
+	if (by_lock(op)) {
 		map_insert(&core->ops_by_lock, &op->by_lock, hash_lock(core, op->key, op->lock_id));
+	}
+}
+
+struct op *op_new(struct core *core, const struct core_request *r) {
+	struct op *op = make(core, r);
+	if (op && op_join(core, op, r) == NULL) {
+		drop_unborn(core, op);
+		return NULL;
+	}
+	if (op) {
+		enter(core, op);
+	}
+	return op;
+}
+
+struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member) {
+	struct op *op = make(core, r);
+	if (op && op_join_inside(core, op, group, member) == NULL) {
+		drop_unborn(core, op);
+		return NULL;
+	}
+	if (op) {
+		op->part_of = group->group->name;
+		enter(core, op);
 	}
 	return op;
 }
@@ -106,12 +144,13 @@ void op_free(struct core *core, struct op *op) {
 		core->op_count--;
 	}
 	map_remove(&core->ops_by_id, &op->by_id);
-	if (op->kind == CORE_ACQUIRE || op->kind == CORE_BOND) {
+	if (by_lock(op)) {
 		map_remove(&core->ops_by_lock, &op->by_lock);
 	}
 	op_found_clear(core, op);
 	local_list_free(core, op);
 	bond_free(core, op);
+	group_free(core, op);
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	alloc_free(&core->alloc, op->block, op->block_size);
@@ -159,6 +198,10 @@ struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_i
 	return find_by_lock(core, CORE_ACQUIRE, key, lock_id);
 }
 
+struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_ACQUIRE_ALL, key, lock_id);
+}
+
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id) {
 	return find_by_lock(core, CORE_BOND, key, lock_id);
 }
@@ -168,8 +211,8 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id)
 	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
-			continue;
+		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key) || op->kind == CORE_ACQUIRE_ALL) {
+			continue; /* a group meets it in its children */
 		}
 		if (op->state == OP_LINGERING) {
 			op_free(core, op);
@@ -352,6 +395,8 @@ void op_timer(struct core *core, struct op *op) {
 		op_free(core, op);
 	} else if (op->state == OP_PARKED) {
 		restart_timer(core, op);
+	} else if (op->kind == CORE_ACQUIRE_ALL) {
+		group_timer(core, op);
 	} else if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 		attempt_timer(core, op);
 	} else if (op->state == OP_BOND) {

@@ -49,12 +49,15 @@ struct found { /* a copy of what a master reported: a record, or an entry of its
 	bool counts; /* its value counts as in Prepare */
 };
 
+struct op;
 struct caller { /* who gets the answer; a repeated request joins the attempt */
 	struct list link, by_client;
 	struct op *op;
 	uint64_t id, client;
 	struct instant arrived;
 	bool admin;
+	struct op *group; /* not a client: the request for several keys that this is a part of, and for which of them */
+	uint32_t member;
 };
 
 struct client {
@@ -109,12 +112,16 @@ struct op {
 	struct key_names *names;
 	struct bond *bond; /* bond */
 	struct terms terms;       /* acquire: what it asks for; ask: its priority */
+	struct group *group;      /* acquire-all */
+	uint64_t part_of;         /* names the group, and is said with what is accepted for it, so that it can be given back; 0: of none */
 	/* bytes: one block holds them all */
 	uint8_t *block;
 	size_t block_size;
 	struct slice key, owner, identity, value, expected, label, to;
 	struct record *record;    /* extend, update: a copy to teach from; acquire: who held the key */
 };
+
+#include "group.h"
 
 struct belief { /* a lock this node has answered, believed until the deadline */
 	struct map_node node;

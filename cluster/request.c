@@ -3,7 +3,7 @@
 
 #define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)
 
-static void refuse(struct core *core, const struct core_request *r, int error, const char *field) {
+static struct core_reply *refuse(struct core *core, const struct core_request *r, int error, const char *field) {
 	struct core_reply *reply = out_reply(core);
 	reply->id = r->id;
 	reply->client = r->client;
@@ -13,61 +13,67 @@ static void refuse(struct core *core, const struct core_request *r, int error, c
 	reply->lock_id = r->lock_id;
 	reply->quorum = core->quorum;
 	reply->limit = error == PAWL_ETOOLONG ? core->config.max_lease : core->limits.lease_min;
+	return reply;
 }
 
 struct problem {
 	int error;
 	const char *field;
+	uint32_t which; /* of several locks */
 };
 
 static struct problem check_lease(const struct core *core, const struct core_request *r) {
 	if (r->lease < core->limits.lease_min) {
-		return (struct problem){ PAWL_EBADREQUEST, "lease_ms" };
+		return (struct problem){ PAWL_EBADREQUEST, "lease_ms", 0 };
 	}
 	if (r->lease > core->config.max_lease) {
-		return (struct problem){ PAWL_ETOOLONG, "lease_ms" }; /* R5, before anybody is asked */
+		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 }; /* R5, before anybody is asked */
 	}
-	return (struct problem){ PAWL_OK, NULL };
+	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
 static struct problem check_sizes(const struct core *core, const struct core_request *r) {
 	if (r->key.size > KEY_MAX) {
-		return (struct problem){ PAWL_ETOOLARGE, "key" };
+		return (struct problem){ PAWL_ETOOLARGE, "key", 0 };
 	}
 	if (r->key.size == 0 && r->op != CORE_LIST) {
-		return (struct problem){ PAWL_EBADREQUEST, "key" };
+		return (struct problem){ PAWL_EBADREQUEST, "key", 0 };
 	}
 	if (r->owner.size > OWNER_MAX) {
-		return (struct problem){ PAWL_ETOOLARGE, "owner" };
+		return (struct problem){ PAWL_ETOOLARGE, "owner", 0 };
 	}
 	if (r->value.size > core->limits.value_bytes || r->value.size > VALUE_MAX_HARD) {
-		return (struct problem){ PAWL_ETOOLARGE, "value" };
+		return (struct problem){ PAWL_ETOOLARGE, "value", 0 };
 	}
 	if (r->identity.size > IDENTITY_MAX || r->after.size > KEY_MAX) {
-		return (struct problem){ PAWL_ETOOLARGE, r->identity.size > IDENTITY_MAX ? "identity" : "after" };
+		return (struct problem){ PAWL_ETOOLARGE, r->identity.size > IDENTITY_MAX ? "identity" : "after", 0 };
 	}
-	return (struct problem){ PAWL_OK, NULL };
+	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
 static struct problem check(const struct core *core, const struct core_request *r) {
-	struct problem p = check_sizes(core, r);
+	struct problem p = { PAWL_OK, NULL, 0 };
+	if (r->op == CORE_ACQUIRE_ALL) {
+		p.error = group_check(r, &p.field, &p.which);
+	}
+	p = p.error == PAWL_OK ? check_sizes(core, r) : p;
 	if (p.error != PAWL_OK) {
 		return p;
 	}
 	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND;
 	if (by_lock && id128_zero(r->lock_id)) {
-		return (struct problem){ PAWL_EBADREQUEST, "lock_id" };
+		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
 	}
 	if (r->token > TOKEN_MAX) {
-		return (struct problem){ PAWL_EBADREQUEST, "token" };
+		return (struct problem){ PAWL_EBADREQUEST, "token", 0 };
 	}
 	if (r->wait < 0 || r->wait > WAIT_MAX) {
-		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms" };
+		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
 	}
 	if (r->op == CORE_LIST && r->limit > 1000) {
-		return (struct problem){ PAWL_EBADREQUEST, "limit" };
+		return (struct problem){ PAWL_EBADREQUEST, "limit", 0 };
 	}
-	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND) {
+	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
 		return check_lease(core, r);
 	}
 	return p;
@@ -75,26 +81,26 @@ static struct problem check(const struct core *core, const struct core_request *
 
 static struct problem check_state(struct core *core, const struct core_request *r) {
 	if (core->state == CORE_UNBORN || core->state == CORE_OUTSIDE || core->state == CORE_DRAINED) {
-		return (struct problem){ PAWL_ERECOVERING, NULL };
+		return (struct problem){ PAWL_ERECOVERING, NULL, 0 };
 	}
 	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
 	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK;
 	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
 	if (core->op_count >= room) {
 		COUNT(core, busy);
-		return (struct problem){ PAWL_EBUSY, "rounds" };
+		return (struct problem){ PAWL_EBUSY, "rounds", 0 };
 	}
-	if (r->op == CORE_ACQUIRE && r->wait > 0) {
+	if ((r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL) && r->wait > 0) {
 		if (core->waiting_count >= core->limits.waiters) {
 			COUNT(core, full);
-			return (struct problem){ PAWL_EFULL, "waiters" };
+			return (struct problem){ PAWL_EFULL, "waiters", 0 };
 		}
 		if (op_client_waiters(core, r->client) >= core->limits.waiters_per_client) {
 			COUNT(core, full);
-			return (struct problem){ PAWL_EFULL, "waiters_per_client" };
+			return (struct problem){ PAWL_EFULL, "waiters_per_client", 0 };
 		}
 	}
-	return (struct problem){ PAWL_OK, NULL };
+	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
 static void begin(struct core *core, struct op *op) {
@@ -106,6 +112,8 @@ static void begin(struct core *core, struct op *op) {
 		local_get(core, op);
 	} else if (op->kind == CORE_BOND) {
 		bond_start(core, op);
+	} else if (op->kind == CORE_ACQUIRE_ALL) {
+		group_start(core, op);
 	} else {
 		restart_begin(core, op);
 	}
@@ -113,12 +121,15 @@ static void begin(struct core *core, struct op *op) {
 
 /* A request repeated while the earlier connection lives joins its attempt and gets the same answer. True: it was dealt with. */
 static bool join(struct core *core, const struct core_request *r) {
-	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) : NULL;
+	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
+		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
 	if (op == NULL) {
 		return false;
 	}
 	if (!slice_equal(op->identity, r->identity)) {
 		refuse(core, r, PAWL_EDENIED, "lock_id");
+	} else if (op->part_of || (op->group && !group_same(op, r))) {
+		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 	} else {
@@ -127,7 +138,19 @@ static bool join(struct core *core, const struct core_request *r) {
 	return true;
 }
 
-void request_handle(struct core *core, const struct core_request *r) {
+static struct core_request normal(const struct core_request *r) {
+	struct core_request n = *r;
+	n.limit = r->limit ? r->limit : 100;
+	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
+		n.key = r->locks[0].key; /* under which a repeat finds it */
+		n.lock_id = r->locks[0].lock_id;
+	}
+	return n;
+}
+
+void request_handle(struct core *core, const struct core_request *asked) {
+	struct core_request request = normal(asked);
+	const struct core_request *r = &request;
 	if (!out_reserve_reply(core)) {
 		COUNT(core, no_memory);
 		return; /* not even an answer could be stored; the connection's own limits end it */
@@ -141,15 +164,13 @@ void request_handle(struct core *core, const struct core_request *r) {
 		p = check_state(core, r);
 	}
 	if (p.error != PAWL_OK) {
-		refuse(core, r, p.error, p.field);
+		refuse(core, r, p.error, p.field)->failed = p.which;
 		return;
 	}
 	if (join(core, r)) {
 		return;
 	}
-	struct core_request request = *r;
-	request.limit = r->limit ? r->limit : 100;
-	struct op *op = op_new(core, &request);
+	struct op *op = op_new(core, r);
 	if (op == NULL) {
 		COUNT(core, no_memory);
 		refuse(core, r, PAWL_EBUSY, "memory");

@@ -29,6 +29,7 @@ struct record { /* a held record; its bytes (owner, identity, label, value) foll
 	struct instant end;  /* with the lock delay */
 	struct instant since; /* when it was acquired, as far as known here */
 	struct terms terms;
+	uint64_t attempt; /* all that was accepted for it was of this one (section 11); 0: of several, or it is not known */
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint32_t sources; /* merging: bit set of the sources that had it; 0: nothing is left to be done about them */
@@ -193,6 +194,7 @@ struct core {
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
 	struct list parked;
+	struct list groups; /* that something has been answered to: looked at within the same step */
 	struct instant background_at; /* when the next piece of long work may be done */
 	struct gather gather;
 	struct finishing finish;
