@@ -47,6 +47,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	if (merged) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
+		r->attempt = 0; /* what it rests on elsewhere is not known */
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
