@@ -234,15 +234,19 @@ static bool level(const struct core *core, const struct op *op) {
 static void answer_held(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
-	if (got == NULL) {
-		fail(core, op, PAWL_EBUSY, 0);
-		return;
-	}
 	uint32_t acks = core->masters;
-	for (uint32_t i = 0; i < g->count; i++) {
+	bool copied = got != NULL;
+	for (uint32_t i = 0; copied && i < g->count; i++) {
 		const struct member *m = &g->members[i];
-		got[m->place] = (struct core_lock_got){ m->lock_id, m->token, m->terms };
+		struct core_lock_got *to = &got[m->place];
+		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token, .terms = m->terms };
+		copied = copied && out_copy(core, m->key, &to->key);
 		acks = m->reply.acks < acks ? m->reply.acks : acks;
+	}
+	if (!copied) {
+		fail(core, op, PAWL_EBUSY, 0);
+		ready(core, g);
+		return;
 	}
 	COUNT(core, group_held);
 	struct list *n;
@@ -273,11 +277,10 @@ static void answer_error(struct core *core, struct op *op) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, g->error);
-		r->failed = m->place;
 		r->waited = waited;
 		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : NULL;
-		bool copied = out_copy(core, m->key, &r->entry.key);
-		if (copied && g->error == PAWL_EHELD && g->holder_known) {
+		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD && g->holder_known) {
+			r->entry.key = r->failed_key;
 			r->entry.token = g->holder.token;
 			r->entry.terms = g->holder.terms;
 			r->entry.remaining = instant_left_long(core->now, g->holder_end);

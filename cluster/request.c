@@ -164,7 +164,10 @@ void request_handle(struct core *core, const struct core_request *asked) {
 		p = check_state(core, r);
 	}
 	if (p.error != PAWL_OK) {
-		refuse(core, r, p.error, p.field)->failed = p.which;
+		struct core_reply *reply = refuse(core, r, p.error, p.field);
+		if (p.which < r->lock_count && r->op == CORE_ACQUIRE_ALL) {
+			(void)out_copy(core, r->locks[p.which].key, &reply->failed_key);
+		}
 		return;
 	}
 	if (join(core, r)) {

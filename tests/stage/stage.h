@@ -59,7 +59,7 @@ struct stage_row { /* of a list, or of those who wait */
 
 struct stage_reply { /* a copy; the slices of `r` are not to be used */
 	struct core_reply r;
-	struct stage_text owner, value, why;
+	struct stage_text owner, value, why, failed_key;
 	struct stage_row rows[STAGE_ROWS];
 };
 

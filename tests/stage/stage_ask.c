@@ -23,6 +23,7 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	copy_text(&copy->owner, reply->entry.owner);
 	copy_text(&copy->value, reply->entry.value);
 	copy_text(&copy->why, reply->why);
+	copy_text(&copy->failed_key, reply->failed_key);
 	for (size_t i = 0; i < reply->count && i < STAGE_ROWS; i++) {
 		struct stage_row *row = &copy->rows[i];
 		if (reply->entries) {
@@ -42,6 +43,11 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 			row->terms = reply->waiters[i].terms;
 			row->lock_id = reply->waiters[i].lock_id;
 			row->show_lock_id = reply->waiters[i].show_lock_id;
+		} else if (reply->got) {
+			copy_text(&row->key, reply->got[i].key);
+			row->terms = reply->got[i].terms;
+			row->token = reply->got[i].token;
+			row->lock_id = reply->got[i].lock_id;
 		}
 	}
 }

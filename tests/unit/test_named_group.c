@@ -1,0 +1,230 @@
+/* Several keys in one request: all or none (docs/protocol.md, section 11). */
+#include "named.h"
+
+static struct core_request group(const struct core_lock *locks, uint32_t count, span_ns wait) {
+	return (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = count, .lease = LEASE, .wait = wait };
+}
+
+static struct core_lock of(const char *key, uint8_t lock) {
+	return (struct core_lock){ .key = slice_str(key), .lock_id = stage_lock(lock) };
+}
+
+static void all_keys_are_had_with_one_deadline(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("c", 3), of("a", 1), of("b", 2) };
+	assert_int_equal(stage_do(s, 0, group(locks, 3, 0)), PAWL_OK);
+	const struct stage_reply *r = stage_last(s);
+	assert_int_equal(r->r.count, 3);
+	for (uint32_t i = 0; i < 3; i++) { /* in the order of the request */
+		assert_memory_equal(r->rows[i].key.bytes, locks[i].key.data, 1);
+		assert_true(id128_equal(r->rows[i].lock_id, locks[i].lock_id));
+		assert_true(r->rows[i].token > 0);
+	}
+	assert_int_equal(r->r.valid, span_shrink(LEASE, 10000));
+	assert_true(holds(s, 1, "a", stage_lock(1)) && holds(s, 1, "b", stage_lock(2)) && holds(s, 1, "c", stage_lock(3)));
+	assert_int_equal(stage_count(s, COUNT_group_held), 1);
+	assert_int_equal(stage_count(s, COUNT_group_extended), 0); /* it took no time */
+}
+
+static void one_that_is_held_refuses_them_all(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2), of("c", 3) };
+	struct core_request other = stage_acquire("b", stage_lock(9), LEASE, 0);
+	other.owner = slice_str("somebody");
+	assert_int_equal(stage_do(s, 1, other), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, group(locks, 3, 0)), PAWL_EHELD);
+	const struct stage_reply *r = stage_last(s);
+	assert_memory_equal(r->failed_key.bytes, "b", 1);
+	assert_true(r->r.held);
+	assert_memory_equal(r->owner.bytes, "somebody", 8);
+	take(s, 2, "a", stage_lock(11)); /* given back before it was answered */
+	take(s, 2, "c", stage_lock(12));
+}
+
+static void a_wait_that_is_over_gives_back_what_was_had(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, 500 * SPAN_MS));
+	stage_wait(s, 400 * SPAN_MS);
+	assert_false(answered(s, id));
+	assert_true(holds(s, 2, "a", stage_lock(1)));
+	stage_wait(s, 200 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
+	assert_memory_equal(stage_answer(s, id)->failed_key.bytes, "b", 1);
+	take(s, 2, "a", stage_lock(11));
+}
+
+static void the_earlier_ones_are_kept_while_it_waits_for_the_later(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("b", 2), of("a", 1) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
+	for (int i = 0; i < 10; i++) {
+		stage_wait(s, SPAN_S);
+		assert_int_equal(extend(s, 1, "b", stage_lock(9), LEASE, true), PAWL_OK);
+	}
+	assert_true(holds(s, 2, "a", stage_lock(1)));
+	assert_true(stage_count(s, COUNT_group_extended) >= 10);
+	stage_wait(s, 500 * SPAN_MS);
+	uint64_t before = stage_count(s, COUNT_group_extended);
+	assert_int_equal(release(s, 1, "b", stage_lock(9)), PAWL_OK);
+	stage_settle(s);
+	const struct stage_reply *r = stage_answer(s, id);
+	assert_int_equal(r->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_group_extended), before + 1); /* one deadline for both: the elder is extended once more */
+	assert_true(r->r.valid >= r->r.waited * 99 / 100 + span_shrink(LEASE, 10000) - 200 * SPAN_MS);
+}
+
+static void two_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other(void **state) {
+	struct stage *s = *state;
+	const struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("b", 4), of("a", 3) };
+	uint64_t first = stage_ask(s, 0, group(one, 2, WAIT)), second = stage_ask(s, 1, group(two, 2, WAIT));
+	stage_wait(s, SPAN_S);
+	bool early = answered(s, first);
+	uint64_t won = early ? first : second, lost = early ? second : first;
+	assert_int_equal(stage_answer(s, won)->r.error, PAWL_OK);
+	assert_false(answered(s, lost));
+	release(s, 0, "a", early ? stage_lock(1) : stage_lock(3));
+	release(s, 0, "b", early ? stage_lock(2) : stage_lock(4));
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_answer(s, lost)->r.error, PAWL_OK);
+}
+
+static void a_client_that_is_gone_leaves_nothing_behind(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	assert_true(holds(s, 2, "a", stage_lock(1)));
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	take(s, 2, "a", stage_lock(11));
+	release(s, 1, "b", stage_lock(9));
+	take(s, 2, "b", stage_lock(12));
+}
+
+static void a_client_that_is_gone_during_a_commit_leaves_nothing_behind(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	s->held[1][0] = s->held[2][0] = true;
+	stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_settle(s);
+	stage_deliver(s, 1, 0); /* a promise: the commit is sent */
+	stage_settle(s);
+	assert_true(stage_sent(s, MESSAGE_COMMIT) > 0);
+	stage_client_gone(s, 0, 1);
+	memset(s->held, 0, sizeof s->held);
+	stage_wait(s, 10 * SPAN_MS);
+	take(s, 2, "a", stage_lock(11));
+}
+
+/* The first node learns late that its client is gone; the same request has been granted elsewhere. */
+static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	uint64_t repeated = stage_ask(s, 2, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	stage_cut(s, 0, 1, true); /* the second node gets b first */
+	stage_cut(s, 0, 2, true);
+	release(s, 1, "b", stage_lock(9));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_equal(stage_answer(s, repeated)->r.error, PAWL_OK);
+	stage_cut(s, 0, 1, false);
+	stage_cut(s, 0, 2, false);
+	stage_mend(s);
+	stage_client_gone(s, 0, 1);
+	stage_wait(s, 100 * SPAN_MS);
+	assert_true(holds(s, 1, "a", stage_lock(1)));
+	assert_true(holds(s, 1, "b", stage_lock(2)));
+	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+static void a_repeat_at_the_same_node_joins(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("b", 2), of("a", 1) }, others[] = { of("b", 2), of("c", 1) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t first = stage_ask(s, 0, group(locks, 2, WAIT)), second = stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_EBADREQUEST);
+	assert_int_equal(stage_do(s, 0, stage_acquire("b", stage_lock(2), LEASE, 0)), PAWL_EBADREQUEST); /* part of another request */
+	release(s, 1, "b", stage_lock(9));
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
+	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
+	assert_int_equal(stage_answer(s, first)->rows[0].token, stage_answer(s, second)->rows[0].token);
+	assert_int_equal(stage_count(s, COUNT_group_begun), 1);
+}
+
+static void a_repeat_elsewhere_after_a_lost_answer_has_them_again(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	assert_int_equal(stage_do(s, 0, group(locks, 2, 0)), PAWL_OK);
+	stage_client_gone(s, 0, 1);
+	assert_int_equal(stage_do(s, 1, group(locks, 2, 0)), PAWL_OK);
+	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
+}
+
+static void without_a_quorum_nothing_is_had(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	stage_isolate(s, 0, true);
+	stage_wait(s, 3 * SPAN_S);
+	assert_true(answered(s, id)); /* the first lease could not be kept */
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+	release(s, 1, "b", stage_lock(9));
+	take(s, 1, "a", stage_lock(11));
+}
+
+static void a_break_of_one_refuses_them_all(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	struct core_request b = stage_request(CORE_BREAK, "a", stage_lock(0));
+	b.now = true;
+	assert_int_equal(stage_do(s, 1, b), PAWL_OK);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	assert_memory_equal(stage_answer(s, id)->failed_key.bytes, "a", 1);
+}
+
+static void requests_that_make_no_sense_are_refused(void **state) {
+	struct stage *s = *state;
+	const struct core_lock twice[] = { of("a", 1), of("b", 2), of("a", 3) }, unnamed[] = { of("a", 1), { .key = slice_str("b") } };
+	assert_int_equal(stage_do(s, 0, group(NULL, 0, 0)), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "locks");
+	assert_int_equal(stage_do(s, 0, group(twice, 3, 0)), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "locks");
+	assert_int_equal(stage_do(s, 0, group(unnamed, 2, 0)), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "lock_id");
+	assert_memory_equal(stage_last(s)->failed_key.bytes, "b", 1);
+	assert_int_equal(stage_count(s, COUNT_group_begun), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(all_keys_are_had_with_one_deadline),
+		NAMED(one_that_is_held_refuses_them_all),
+		NAMED(a_wait_that_is_over_gives_back_what_was_had),
+		NAMED(the_earlier_ones_are_kept_while_it_waits_for_the_later),
+		NAMED(two_that_name_the_same_keys_in_other_orders_do_not_wait_for_each_other),
+		NAMED(a_client_that_is_gone_leaves_nothing_behind),
+		NAMED(a_client_that_is_gone_during_a_commit_leaves_nothing_behind),
+		NAMED(what_a_repeat_was_granted_elsewhere_is_not_given_back),
+		NAMED(a_repeat_at_the_same_node_joins),
+		NAMED(a_repeat_elsewhere_after_a_lost_answer_has_them_again),
+		NAMED(without_a_quorum_nothing_is_had),
+		NAMED(a_break_of_one_refuses_them_all),
+		NAMED(requests_that_make_no_sense_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
