@@ -1,25 +1,50 @@
-/* ask.c: asking a holder to let go: news for those who watch the key. */
+/* ask.c: asking a holder to let go: news for those who watch the key, at whichever node. */
 #include "state.h"
 
 void ask_start(struct core *core, struct op *op) {
-	op_reply_all(core, op, PAWL_EBADREQUEST);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_ASK);
+	m.value = op->to;
+	op->asked = 0;
+	op->reached = 0;
+	for (uint32_t i = 0; i < core->peer_count; i++) { /* clients are at replicas, too */
+		if (peer_reachable(core, i)) {
+			op->asked |= (uint64_t)1 << i;
+			out_send(core, i, &m);
+		}
+	}
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+}
+
+void ask_judge(struct core *core, struct op *op, bool over) {
+	if (op->asked && !over) {
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), PAWL_OK);
+		r->reached = op->reached;
+	}
 	op_free(core, op);
 }
 
 void ask_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	(void)from;
-	(void)m;
+	const uint64_t bit = (uint64_t)1 << from;
+	if (m->kind == MESSAGE_ASK_ANSWER && (op->asked & bit)) {
+		op->asked &= ~bit;
+		op->reached += m->number < UINT32_MAX - op->reached ? (uint32_t)m->number : UINT32_MAX - op->reached;
+	}
 	ask_judge(core, op, false);
 }
 
-void ask_judge(struct core *core, struct op *op, bool over) {
-	(void)core;
-	(void)op;
-	(void)over;
-}
-
 void ask_heard(struct core *core, uint32_t from, const struct message *m) {
-	(void)core;
-	(void)from;
-	(void)m;
+	uint32_t watchers = core->count_watchers ? core->count_watchers(core->count_watchers_ctx, m->key) : 0;
+	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round, .status = STATUS_OK, .number = watchers };
+	if (watchers > 0) {
+		const struct core_news n = { .kind = NEWS_ASKED, .key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value, .terms = m->terms };
+		COUNT(core, asked);
+		news_tell(core, &n);
+	}
+	out_send(core, from, &answer);
 }

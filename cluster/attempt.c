@@ -12,25 +12,9 @@
 #define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
 #define OPEN VOTE_BIT(VOTE_ASKED)
 
-/* The first voting master this node is linked with, in the order of hash(key, master). */
-int attempt_home(const struct core *core, struct slice key) {
-	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu }; /* the same on every node */
-	uint64_t h = siphash(order, key.data, key.size), best = 0;
-	int home = -1;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
-		rank ^= rank >> 31;
-		if (peer_votes(core, i) && (home < 0 || rank > best)) {
-			home = (int)i;
-			best = rank;
-		}
-	}
-	return home;
-}
-
 /* ---- giving up ---- */
 
-static void withdraw(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
 	m.attempt = promise ? op->attempt : 0;
 	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
@@ -46,7 +30,7 @@ void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 		bool promise = op->attempt && ((asked >> op->votes[i].state) & 1);
 		bool home = entry && op->ticket.seq && op->home == (int)i;
 		if (promise || home) {
-			withdraw(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */
+			attempt_withdraw_at(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */
 		}
 	}
 }
@@ -135,106 +119,6 @@ void attempt_start(struct core *core, struct op *op) {
 	}
 }
 
-/* ---- the queue ---- */
-
-static void enqueue_at(struct core *core, struct op *op) {
-	struct message m = op_message(op, MESSAGE_ENQUEUE);
-	m.round = op->queue_round;
-	m.attempt = op->attempt;
-	m.ticket = op->ticket;
-	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
-	m.flags = op->try_lock ? 0 : FLAG_WAIT;
-	out_send(core, (uint32_t)op->home, &m);
-}
-
-void attempt_enqueue(struct core *core, struct op *op) {
-	if (op->ticket.seq == 0) { /* its place among all that are waiting anywhere */
-		master_raise_clock(core, core->clock + 1);
-		op->ticket = (struct ticket){ core->clock, ++core->ticket_next };
-	}
-	op->attempt = op->queue_round = op_next_round(core, op);
-	op->state = OP_QUEUED;
-	op->wavering = false;
-	op->home = attempt_home(core, op->key);
-	if (op->home >= 0) {
-		enqueue_at(core, op);
-	} else {
-		core->homes_stale = true;
-	}
-	timer_at(core, &op->timer, TIMER_OP, op->until);
-}
-
-/* Whenever its home changes, a request is entered again, with the same ticket. */
-static void rehome(struct core *core, struct op *op) {
-	int home = attempt_home(core, op->key);
-	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
-	if (!waits || home == op->home) {
-		core->homes_stale = core->homes_stale || (waits && home < 0);
-		return;
-	}
-	if (op->home >= 0 && peer_reachable(core, (uint32_t)op->home)) {
-		COUNT(core, home_changed);
-		withdraw(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
-	} else if (op->home >= 0) {
-		COUNT(core, home_lost);
-	}
-	op->home = home;
-	if (op->state == OP_QUEUED) {
-		attempt_enqueue(core, op);
-	} else if (home >= 0) { /* it goes on with the turn it has; the new home's turn will meet it */
-		op->queue_round = op->round;
-		enqueue_at(core, op);
-	}
-}
-
-void attempt_rehome_all(struct core *core) {
-	core->homes_stale = false;
-	for (struct list *n = list_first(&core->waiting), *next; n; n = next) {
-		next = list_after(&core->waiting, n);
-		rehome(core, CONTAINER_OF(n, struct op, waiting));
-	}
-}
-
-/* A master is linked or votes (again): who has a turn asks it at once, so that a release finds the request kept there, too. */
-void attempt_peer_changed(struct core *core, uint32_t peer) {
-	if (peer >= core->masters || !peer_votes(core, peer)) {
-		return;
-	}
-	for (struct list *n = list_first(&core->waiting); n; n = list_after(&core->waiting, n)) {
-		struct op *op = CONTAINER_OF(n, struct op, waiting);
-		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
-			ask_one(core, op, peer, true);
-		}
-	}
-}
-
-void attempt_rehome_beat(struct core *core) {
-	if (core->homes_stale) {
-		attempt_rehome_all(core);
-	}
-}
-
-static void queue_answer(struct core *core, struct op *op, const struct message *m) {
-	attempt_note_holder(core, op, m);
-	switch (m->status) {
-	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
-	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
-		attempt_fail(core, op, PAWL_EHELD);
-		break;
-	case STATUS_FULL:
-		attempt_fail(core, op, PAWL_EFULL);
-		break;
-	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
-		op->home = op->state == OP_QUEUED ? -1 : op->home;
-		core->homes_stale = true;
-		break;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
-	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
-	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
-		break;
-	}
-}
-
 /* ---- votes on promises ---- */
 
 static enum vote_state vote_of(enum status s) {
@@ -262,23 +146,28 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	attempt_note_holder(core, op, m);
 }
 
-/* The home's turn is its promise; the others are asked now. */
+/* The first promise of a turn is there; the others are asked now. */
+static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	op->state = OP_TURN;
+	op->sent = core->now;
+	take_vote(core, op, from, m);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != from) {
+			ask_one(core, op, i, true);
+		}
+	}
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	attempt_judge(core, op);
+}
+
+/* The home's turn is its promise. */
 static void turn_arrived(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if ((int)from != op->home) {
 		return;
 	}
 	if (op->state == OP_QUEUED) {
-		op->state = OP_TURN;
-		op->sent = core->now;
-		take_vote(core, op, from, m);
-		for (uint32_t i = 0; i < core->masters; i++) {
-			if (i != from) {
-				ask_one(core, op, i, true);
-			}
-		}
-		struct instant at = instant_add(core->now, core->config.request_timeout);
-		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-		attempt_judge(core, op);
+		turn_begins(core, op, from, m);
 	} else if (op->state == OP_TURN) { /* a second turn: of a new home, or because the lock_id has become held */
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (i == from || m->status == STATUS_HELD_SELF) {
@@ -291,13 +180,15 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
 		if ((int)from == op->home && (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED)) {
-			queue_answer(core, op, m);
+			attempt_queue_answer(core, op, m);
 		}
 	} else if (m->kind == MESSAGE_TURN) {
 		turn_arrived(core, op, from, m);
 	} else if (m->kind == MESSAGE_PROMISE_ANSWER && (op->state == OP_ASKING || op->state == OP_TURN)) {
 		take_vote(core, op, from, m);
 		attempt_judge(core, op);
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER && op->state == OP_QUEUED && m->status == STATUS_OK) {
+		turn_begins(core, op, from, m); /* the lock was handed over to it, and it did not have to ask */
 	}
 }
 
@@ -313,6 +204,19 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 	} else if (op->state == OP_TURN) {
 		ask_one(core, op, from, true); /* it will be kept there */
 		attempt_judge(core, op);
+	}
+}
+
+/* A master is linked or votes (again): who has a turn asks it at once, so that a release finds the request kept there, too. */
+void attempt_peer_changed(struct core *core, uint32_t peer) {
+	if (peer >= core->masters || !peer_votes(core, peer)) {
+		return;
+	}
+	for (struct list *n = list_first(&core->waiting); n; n = list_after(&core->waiting, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
+			ask_one(core, op, peer, true);
+		}
 	}
 }
 

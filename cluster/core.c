@@ -192,9 +192,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_WAITERS: case MESSAGE_DOWNGRADE: case MESSAGE_NOMINATE: case MESSAGE_HAND_OVER:
 		master_handle(core, from, m);
 		break;
-	case MESSAGE_ASK:
-		ask_heard(core, from, m);
-		break;
+	case MESSAGE_ASK: ask_heard(core, from, m); break;
 	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
 	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
 	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_WAITERS_ANSWER:

@@ -100,17 +100,18 @@ bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);
 bool rule_value_counts(const struct record *r);
 
-/* ---- master.c, master_value.c: what a master does with messages ---- */
+/* ---- master.c, master_release.c, master_value.c: what a master does with messages ---- */
 void master_handle(struct core *core, uint32_t from, const struct message *m);
 void master_prepare(struct core *core, uint32_t from, const struct message *m);
 void master_write(struct core *core, uint32_t from, const struct message *m);
 void master_read(struct core *core, uint32_t from, const struct message *m);
+void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer);
 void master_raise_clock(struct core *core, uint64_t clock);
 /* What a message says to do, without an answer; *key is for the caller to settle. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how);
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
@@ -127,6 +128,9 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
 void queue_record_ended(struct core *core, struct key *key);
+void queue_hand_over(struct core *core, struct key *key, const struct heir *heir); /* the record that was in its way is gone */
+const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
+bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
 void queue_give_turn(struct core *core, struct key *key);
 bool queue_ahead(const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
 void queue_peer_lost(struct core *core, uint32_t peer);
@@ -188,11 +192,6 @@ struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_i
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r);
 struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member);
 void op_leave(struct core *core, struct caller *c); /* frees the caller */
-uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent := now, all votes none */
-void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m); /* vote asked, or gone when not linked */
-void op_ask_all(struct core *core, struct op *op, struct message *m);
-uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states); /* bit set of states */
-bool op_late(const struct core *core, const struct op *op); /* request_timeout has passed since the round was sent */
 /* A copy of what a master reported, in op->found; false: no memory or too many. */
 struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void op_found_clear(struct core *core, struct op *op);
@@ -206,14 +205,21 @@ void op_answer(struct core *core, uint32_t from, const struct message *m);
 void op_client_gone(struct core *core, uint64_t client);
 struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
 void op_reply_all(struct core *core, struct op *op, int error);
-uint64_t op_silent(const struct core *core, const struct op *op);
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
 uint32_t op_client_waiters(struct core *core, uint64_t client);
-struct message op_message(const struct op *op, enum message_kind kind);
 #define VOTE_BIT(s) (1u << (s))
+
+/* ---- round.c ---- */
+uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent := now, all votes none */
+void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m); /* vote asked, or gone when not linked */
+void op_ask_all(struct core *core, struct op *op, struct message *m);
+uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states); /* bit set of states */
+bool op_late(const struct core *core, const struct op *op); /* request_timeout has passed since the round was sent */
+uint64_t op_silent(const struct core *core, const struct op *op);
+struct message op_message(const struct op *op, enum message_kind kind);
 
 /* ---- one file per operation ---- */
 void attempt_start(struct core *core, struct op *op);
@@ -222,15 +228,19 @@ void attempt_timer(struct core *core, struct op *op);
 void attempt_wavered(struct core *core, struct op *op); /* the timer of a rival that was met */
 void attempt_go_on(struct core *core, struct op *op);   /* with the turn it has */
 void attempt_peer_changed(struct core *core, uint32_t peer);
-void attempt_rehome_all(struct core *core);
-void attempt_rehome_beat(struct core *core); /* those that found no home */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
 /* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
 void attempt_withdraw(struct core *core, struct op *op, bool entry);
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry);
 void attempt_give_up(struct core *core, struct op *op); /* withdraws everywhere */
-int attempt_home(const struct core *core, struct slice key);
-void attempt_enqueue(struct core *core, struct op *op);
 void attempt_judge(struct core *core, struct op *op);
+/* home.c */
+int attempt_home(const struct core *core, struct slice key); /* slot, or -1: none is linked and votes */
+void attempt_enqueue(struct core *core, struct op *op);
+void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
+void attempt_rehome_all(struct core *core);
+void attempt_rehome_beat(struct core *core); /* those that found no home */
+/* commit.c */
 void commit_start(struct core *core, struct op *op);
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void commit_judge(struct core *core, struct op *op, bool over);

@@ -9,23 +9,31 @@ void queue_kept_free(struct core *core, struct kept *k) {
 	alloc_free(&core->alloc, k, sizeof *k);
 }
 
+static struct kept *find_kept(const struct key *key, uint32_t peer, struct id128 lock_id) {
+	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
+		struct kept *k = CONTAINER_OF(n, struct kept, link);
+		if (k->peer == peer && id128_equal(k->lock_id, lock_id)) {
+			return k;
+		}
+	}
+	return NULL;
+}
+
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m) {
 	struct key_more *more = table_more(core, key);
 	if (more == NULL) {
 		return false;
 	}
-	for (struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == from && id128_equal(k->lock_id, m->lock_id)) {
-			k->attempt = m->attempt;
-			k->round = m->round;
-			return true;
-		}
+	struct kept *k = find_kept(key, from, m->lock_id);
+	if (k) {
+		k->attempt = m->attempt;
+		k->round = m->round;
+		return true;
 	}
 	if (more->kept_count >= core->limits.waiters_per_key) {
 		return false;
 	}
-	struct kept *k = alloc_new(&core->alloc, sizeof *k);
+	k = alloc_new(&core->alloc, sizeof *k);
 	if (k == NULL) {
 		COUNT(core, no_memory);
 		return false;
@@ -47,12 +55,9 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 }
 
 void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
-	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == from && id128_equal(k->lock_id, lock_id)) {
-			queue_kept_free(core, k);
-			return;
-		}
+	struct kept *k = find_kept(key, from, lock_id);
+	if (k) {
+		queue_kept_free(core, k);
 	}
 }
 
@@ -76,4 +81,41 @@ void queue_record_ended(struct core *core, struct key *key) {
 		}
 		out_send(core, peer, &answer);
 	}
+}
+
+static uint32_t peer_of(const struct core *core, struct id128 node) {
+	uint32_t i = 0;
+	while (i < core->peer_count && !(id128_equal(core->peers[i].node.id, node) && peer_reachable(core, i))) {
+		i++;
+	}
+	return i;
+}
+
+/* Section 10, Succession: the promise goes to the one that the holder named, before any other is looked at. It is named by the attempt that
+ * asked last, as far as that is known here; where something else stands in its way this was a release like any other. */
+void queue_hand_over(struct core *core, struct key *key, const struct heir *heir) {
+	uint32_t peer = peer_of(core, heir->node);
+	if (peer == core->peer_count || !core_votes(core)) {
+		return;
+	}
+	struct kept *k = find_kept(key, peer, heir->lock_id);
+	if (k == NULL && queue_turn_of(core, key, peer, heir->lock_id)) {
+		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
+		return;
+	}
+	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->attempt : heir->attempt, .flags = FLAG_TURN };
+	if (k) {
+		ask.terms = k->terms;
+	}
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt, .status = rule_promise(core, key, &ask, peer) };
+	if (answer.status != STATUS_OK) {
+		return;
+	}
+	if (k) {
+		answer.round = k->round;
+		queue_kept_free(core, k);
+	}
+	COUNT(core, hand_over_promised);
+	master_grant(core, key, &ask, peer, &answer);
+	out_send(core, peer, &answer);
 }

@@ -224,60 +224,6 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id)
 	}
 }
 
-/* ---- rounds and votes ---- */
-
-uint64_t op_next_round(struct core *core, struct op *op) {
-	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
-	op->sent = core->now;
-	memset(op->votes, 0, sizeof op->votes);
-	return op->round;
-}
-
-void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
-	struct vote *v = &op->votes[slot];
-	if (!peer_reachable(core, slot)) {
-		v->state = VOTE_GONE;
-		return;
-	}
-	v->state = VOTE_ASKED;
-	m->round = op->round;
-	out_send(core, slot, m);
-}
-
-void op_ask_all(struct core *core, struct op *op, struct message *m) {
-	for (uint32_t i = 0; i < core->masters; i++) {
-		op_ask(core, op, i, m);
-	}
-}
-
-uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		n += (states >> op->votes[i].state) & 1;
-	}
-	return n;
-}
-
-bool op_late(const struct core *core, const struct op *op) {
-	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
-}
-
-uint64_t op_silent(const struct core *core, const struct op *op) {
-	uint64_t silent = 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		enum vote_state s = op->votes[i].state;
-		if (i != core->self || !core_votes(core)) { /* its own vote may not be in yet, but silent it is not */
-			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
-		}
-	}
-	return silent;
-}
-
-struct message op_message(const struct op *op, enum message_kind kind) {
-	return (struct message){ .kind = kind, .round = op->round, .key = op->key, .lock_id = op->lock_id, .owner = op->owner,
-		.identity = op->identity, .value = op->value, .label = op->label, .terms = op->terms, .lease_us = (uint64_t)(op->lease / SPAN_US) };
-}
-
 /* ---- after the answer ---- */
 
 /* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
@@ -413,9 +359,13 @@ void op_timer(struct core *core, struct op *op) {
 }
 
 void op_answer(struct core *core, uint32_t from, const struct message *m) {
-	struct op *op = from < core->masters ? op_find(core, m->round) : NULL;
+	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER ? op_find(core, m->round) : NULL;
 	if (op == NULL) {
 		COUNT(core, answer_late);
+		return;
+	}
+	if ((m->kind == MESSAGE_ASK_ANSWER) != (op->kind == CORE_ASK)) {
+		COUNT(core, answer_late); /* only an ask is answered by replicas */
 		return;
 	}
 	bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;

@@ -67,6 +67,11 @@ struct client {
 	uint32_t waiters;
 };
 
+struct heir { /* who comes next, because the holder says so (section 10, Succession) */
+	struct id128 lock_id, node; /* and its coordinator */
+	uint64_t attempt;
+};
+
 struct op {
 	struct list link;         /* core->ops or core->lingering */
 	struct list waiting;      /* core->waiting: acquires before their commit; key_more.waits: waits */
@@ -111,6 +116,9 @@ struct op {
 	size_t bucket;
 	struct key_names *names;
 	struct bond *bond; /* bond */
+	struct heir heir;  /* transfer: once somebody was found */
+	uint64_t asked;    /* ask: bit set of peers that have not answered yet */
+	uint32_t reached;
 	struct terms terms;       /* acquire: what it asks for; ask: its priority */
 	struct group *group;      /* acquire-all */
 	uint64_t part_of;         /* names the group, and is said with what is accepted for it, so that it can be given back; 0: of none */

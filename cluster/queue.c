@@ -96,8 +96,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 
 /* ---- entering and leaving ---- */
 
-static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	(void)core;
+static struct waiter *find_waiter(const struct key *key, uint32_t peer, struct id128 lock_id) {
 	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
 		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
 		if (w->peer == peer && id128_equal(w->lock_id, lock_id)) {
@@ -105,6 +104,25 @@ static struct waiter *find_waiter(const struct core *core, const struct key *key
 		}
 	}
 	return NULL;
+}
+
+const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
+	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
+		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (!id128_equal(w->lock_id, but) && slice_equal(slice_of(w->bytes, w->owner_size), owner) && peer_reachable(core, w->peer)) {
+			return w;
+		}
+	}
+	return NULL;
+}
+
+bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
+	struct waiter *w = find_waiter(key, peer, lock_id);
+	if (w == NULL || w->turn) {
+		return false;
+	}
+	turn_to(core, w);
+	return true;
 }
 
 static void insert_sorted(struct core *core, struct key *key, struct waiter *w) {
@@ -174,7 +192,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
-	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
+	struct waiter *old = key ? find_waiter(key, from, m->lock_id) : NULL;
 	if (old) {
 		waiter_free(core, old);
 	}

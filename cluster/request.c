@@ -42,6 +42,9 @@ static struct problem check_sizes(const struct core *core, const struct core_req
 	if (r->owner.size > OWNER_MAX) {
 		return (struct problem){ PAWL_ETOOLARGE, "owner", 0 };
 	}
+	if (r->label.size > LABEL_MAX || r->to.size > OWNER_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, r->to.size > OWNER_MAX ? "to" : "label", 0 };
+	}
 	if (r->value.size > core->limits.value_bytes || r->value.size > VALUE_MAX_HARD) {
 		return (struct problem){ PAWL_ETOOLARGE, "value", 0 };
 	}
@@ -60,9 +63,13 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (p.error != PAWL_OK) {
 		return p;
 	}
-	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND;
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND ||
+		r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
 	if (by_lock && id128_zero(r->lock_id)) {
 		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
+	}
+	if (r->op == CORE_TRANSFER && r->to.size == 0) {
+		return (struct problem){ PAWL_EBADREQUEST, "to", 0 };
 	}
 	if (r->token > TOKEN_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "token", 0 };
@@ -84,7 +91,8 @@ static struct problem check_state(struct core *core, const struct core_request *
 		return (struct problem){ PAWL_ERECOVERING, NULL, 0 };
 	}
 	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
-	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK;
+	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK || r->op == CORE_DOWNGRADE ||
+		r->op == CORE_TRANSFER;
 	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
 	if (core->op_count >= room) {
 		COUNT(core, busy);

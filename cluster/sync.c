@@ -265,7 +265,7 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED) {
-		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, NEWS_RELEASED);
+		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);
 	} else if (m->status == STATUS_OK) {

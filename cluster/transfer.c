@@ -1,31 +1,120 @@
-/* transfer.c: a lock is handed over to a waiter that its holder names (section 5, Succession). */
+/* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Succession). First the masters are asked who waits under
+ * that name: its home knows, whichever it is for that one's coordinator. Then it is a release that says who is next. */
 #include "state.h"
 
-void transfer_start(struct core *core, struct op *op) {
-	op_reply_all(core, op, PAWL_EBADREQUEST);
-	op_free(core, op);
-}
-
-void transfer_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	(void)from;
-	(void)m;
+static void nominate(struct core *core, struct op *op) {
+	op->state = OP_ROUND;
+	op->home = attempt_home(core, op->key);
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_NOMINATE);
+	m.owner = op->to;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	transfer_judge(core, op, false);
 }
 
-void transfer_judge(struct core *core, struct op *op, bool over) {
-	(void)core;
-	(void)op;
-	(void)over;
+static void hand_over(struct core *core, struct op *op) {
+	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)); /* as for a release */
+	belief_drop(core, op->lock_id);
+	op_lock_released(core, op->key, op->lock_id);
+	COUNT(core, handed_over);
+	op->state = OP_SECOND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_HAND_OVER);
+	m.by = op->heir.lock_id;
+	m.attempt = op->heir.attempt;
+	m.blob = slice_of(op->heir.node.b, sizeof op->heir.node.b);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	transfer_judge(core, op, false);
 }
 
+/* Also again under a new epoch: what has been begun goes on, with the one that was found. */
+void transfer_start(struct core *core, struct op *op) {
+	if (id128_zero(op->heir.lock_id)) {
+		nominate(core, op);
+	} else {
+		hand_over(core, op);
+	}
+}
+
+/* The home's word is enough; without it, somebody that another master has in its queue, which is then the home of that one's coordinator. */
+static void judge_nominees(struct core *core, struct op *op, bool over) {
+	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)), named = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	bool by_home = op->home >= 0 && op->votes[op->home].state == VOTE_OK;
+	if (named > 0 && (by_home || over || open == 0)) {
+		hand_over(core, op);
+	} else if (over || open == 0) {
+		COUNT(core, nominate_none);
+		op_reply_all(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ENOTFOUND : PAWL_ENOQUORUM);
+		op_finish(core, op);
+	}
+}
+
+/* As for a release. It is sent again as one: by then the one who is next has other means. */
+static void judge_release(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	bool done = acks >= core->quorum;
+	if (!done && !over && acks + open >= core->quorum) {
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), done ? PAWL_OK : PAWL_ENOQUORUM);
+		r->released = op->had_any;
+		r->acks = acks;
+	}
+	op->kind = CORE_RELEASE;
+	linger_begin(core, op);
+}
+
+void transfer_judge(struct core *core, struct op *op, bool over) {
+	if (op->state == OP_SECOND) {
+		judge_release(core, op, over);
+	} else {
+		judge_nominees(core, op, over);
+	}
+}
+
+void transfer_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_NOMINATE_ANSWER && op->state == OP_ROUND) {
+		v->state = m->status == STATUS_OK ? VOTE_OK : m->status == STATUS_ABSENT ? VOTE_ABSENT : VOTE_GONE;
+		if (m->status == STATUS_OK && (id128_zero(op->heir.lock_id) || (int)from == op->home)) {
+			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt };
+		}
+	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
+		op->had_any = op->had_any || (m->flags & FLAG_HAD);
+		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+	}
+	transfer_judge(core, op, false);
+}
+
+/* ---- a master ---- */
+
 void transfer_nominate(struct core *core, uint32_t from, const struct message *m) {
-	(void)core;
-	(void)from;
-	(void)m;
+	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round, .status = rule_votes(core) };
+	const struct key *key = table_find(core, m->key);
+	const struct waiter *w = key ? queue_named(core, key, m->owner, m->lock_id) : NULL;
+	if (answer.status == STATUS_OK && w == NULL) {
+		answer.status = STATUS_ABSENT;
+	} else if (answer.status == STATUS_OK) {
+		COUNT(core, nominated);
+		answer.lock_id = w->lock_id;
+		answer.attempt = w->attempt;
+		answer.by = core->peers[w->peer].node.id;
+	}
+	out_send(core, from, &answer);
 }
 
 void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
-	(void)core;
-	(void)from;
-	(void)m;
+	struct heir heir = { .lock_id = m->by, .attempt = m->attempt };
+	bool named = m->blob.size == sizeof heir.node.b;
+	if (named) {
+		memcpy(heir.node.b, m->blob.data, sizeof heir.node.b);
+	}
+	bool had = master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, named ? &heir : NULL);
+	COUNT(core, release_ok);
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
+	out_send(core, from, &answer);
 }

@@ -1,0 +1,104 @@
+/* home.c: an attempt and the master that keeps its place in the order (section 5): which one that is, entering its queue, and moving to
+ * another one. */
+#include "state.h"
+
+/* The first voting master this node is linked with, in the order of hash(key, master). */
+int attempt_home(const struct core *core, struct slice key) {
+	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu }; /* the same on every node */
+	uint64_t h = siphash(order, key.data, key.size), best = 0;
+	int home = -1;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
+		rank ^= rank >> 31;
+		if (peer_votes(core, i) && (home < 0 || rank > best)) {
+			home = (int)i;
+			best = rank;
+		}
+	}
+	return home;
+}
+
+static void enqueue_at(struct core *core, struct op *op) {
+	struct message m = op_message(op, MESSAGE_ENQUEUE);
+	m.round = op->queue_round;
+	m.attempt = op->attempt;
+	m.ticket = op->ticket;
+	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
+	m.flags = op->try_lock ? 0 : FLAG_WAIT;
+	out_send(core, (uint32_t)op->home, &m);
+}
+
+void attempt_enqueue(struct core *core, struct op *op) {
+	if (op->ticket.seq == 0) { /* its place among all that are waiting anywhere */
+		master_raise_clock(core, core->clock + 1);
+		op->ticket = (struct ticket){ core->clock, ++core->ticket_next };
+	}
+	op->attempt = op->queue_round = op_next_round(core, op);
+	op->state = OP_QUEUED;
+	op->wavering = false;
+	op->home = attempt_home(core, op->key);
+	if (op->home >= 0) {
+		enqueue_at(core, op);
+	} else {
+		core->homes_stale = true;
+	}
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+}
+
+/* Whenever its home changes, a request is entered again, with the same ticket. */
+static void rehome(struct core *core, struct op *op) {
+	int home = attempt_home(core, op->key);
+	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
+	if (!waits || home == op->home) {
+		core->homes_stale = core->homes_stale || (waits && home < 0);
+		return;
+	}
+	if (op->home >= 0 && peer_reachable(core, (uint32_t)op->home)) {
+		COUNT(core, home_changed);
+		attempt_withdraw_at(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
+	} else if (op->home >= 0) {
+		COUNT(core, home_lost);
+	}
+	op->home = home;
+	if (op->state == OP_QUEUED) {
+		attempt_enqueue(core, op);
+	} else if (home >= 0) { /* it goes on with the turn it has; the new home's turn will meet it */
+		op->queue_round = op->round;
+		enqueue_at(core, op);
+	}
+}
+
+void attempt_rehome_all(struct core *core) {
+	core->homes_stale = false;
+	for (struct list *n = list_first(&core->waiting), *next; n; n = next) {
+		next = list_after(&core->waiting, n);
+		rehome(core, CONTAINER_OF(n, struct op, waiting));
+	}
+}
+
+void attempt_rehome_beat(struct core *core) {
+	if (core->homes_stale) {
+		attempt_rehome_all(core);
+	}
+}
+
+void attempt_queue_answer(struct core *core, struct op *op, const struct message *m) {
+	attempt_note_holder(core, op, m);
+	switch (m->status) {
+	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
+	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
+		attempt_fail(core, op, PAWL_EHELD);
+		break;
+	case STATUS_FULL:
+		attempt_fail(core, op, PAWL_EFULL);
+		break;
+	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
+		op->home = op->state == OP_QUEUED ? -1 : op->home;
+		core->homes_stale = true;
+		break;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
+	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
+	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+		break;
+	}
+}

@@ -1,0 +1,87 @@
+/* master_release.c: what a master does with releases and breaks (sections 2 and 9). */
+#include "state.h"
+
+/* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
+ * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
+ * NULL: the first one. */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir) {
+	released_add(core, lock_id, false);
+	bond_master_released(core, lock_id);
+	snapshot_released(core, name, lock_id, false);
+	struct key *key = table_find(core, name);
+	if (key == NULL) {
+		return false;
+	}
+	struct record *r = key_record(key, lock_id);
+	if (r) {
+		news_record(core, how, key, r);
+		key_drop_record(core, key, r);
+		log_append_gone(core, name, lock_id, how);
+	}
+	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
+		key_drop_promise(core, key);
+	}
+	if (r && heir) {
+		queue_hand_over(core, key, heir);
+	}
+	queue_drop_lock(core, key, lock_id);
+	if (r) {
+		queue_record_ended(core, key);
+		local_wait_check(core, key);
+	}
+	table_settle(core, key);
+	return r != NULL;
+}
+
+/* A request for several keys has failed (section 11): a record that rests on it alone is dropped. The same lock_id may have been asked
+ * for again through another node, so it is not remembered among the released. */
+static bool give_back(struct core *core, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL || r->attempt != m->attempt) {
+		return false;
+	}
+	news_record(core, NEWS_RELEASED, key, r);
+	key_drop_record(core, key, r);
+	log_append_gone(core, m->key, m->lock_id, NEWS_RELEASED);
+	queue_record_ended(core, key);
+	local_wait_check(core, key);
+	table_settle(core, key);
+	return true;
+}
+
+void master_release(struct core *core, uint32_t from, const struct message *m) {
+	bool had = m->attempt ? give_back(core, m) : master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
+	COUNT(core, release_ok);
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
+	out_send(core, from, &answer);
+}
+
+/* The lock_id may not be extended any more, here and now or if its record comes later. */
+void master_bar_here(struct core *core, struct slice name, struct id128 lock_id) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	released_add(core, lock_id, true);
+	snapshot_released(core, name, lock_id, true);
+	if (r) {
+		r->barred = true;
+		digest_record(core, key, r);
+		log_append(core, name, lock_id);
+	}
+}
+
+/* break (section 9): bars the lock_id from extension, or with FLAG_NOW is a release by force. */
+void master_break(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_BREAK_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	answer.flags = r ? FLAG_HAD : 0;
+	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
+	COUNT(core, broken);
+	if (m->flags & FLAG_NOW) {
+		master_release_here(core, m->key, m->lock_id, NEWS_LOST, NULL);
+	} else {
+		master_bar_here(core, m->key, m->lock_id);
+	}
+	out_send(core, from, &answer);
+}
