@@ -1,19 +1,182 @@
-/* explain.c: what each master says about a key. */
+/* explain.c: what each master says about a key: its records, its promise, the requests that it keeps, and how many wait. An explanation
+ * decides nothing, so whoever has not answered in time is shown as silent. */
 #include "state.h"
 
-void explain_start(struct core *core, struct op *op) {
-	op_reply_all(core, op, PAWL_EBADREQUEST);
-	op_free(core, op);
+#define PARTS_MAX 256 /* of one master: a key may have thousands of readers */
+
+/* ---- a master's side ---- */
+
+static void say(struct core *core, uint32_t from, struct message *answer, uint32_t *room) {
+	if (*room > 0) {
+		(*room)--;
+		out_send(core, from, answer);
+		answer->part++;
+	}
 }
 
-void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	(void)from;
-	(void)m;
+static uint32_t parts_of(const struct key *key) {
+	uint32_t parts = key->promise ? 1 : 0;
+	for (const struct record *r = key->held; r; r = r->next) {
+		parts++;
+	}
+	parts += key->more ? key->more->kept_count : 0;
+	return parts < PARTS_MAX ? parts : PARTS_MAX;
+}
+
+static struct message part(const struct message *answer, uint32_t flags) {
+	return (struct message){ .kind = MESSAGE_READ_ANSWER, .round = answer->round, .status = STATUS_OK, .part = answer->part,
+		.parts = answer->parts, .number = answer->number, .flags = flags };
+}
+
+static void say_all(struct core *core, uint32_t from, const struct key *key, struct message *answer) {
+	const uint32_t common = answer->flags;
+	uint32_t room = answer->parts;
+	for (const struct record *r = key->held; r; r = r->next) {
+		*answer = part(answer, common);
+		record_describe(core, r, answer);
+		say(core, from, answer, &room);
+	}
+	if (key->promise) {
+		*answer = part(answer, common | FLAG_PROMISE);
+		answer->lock_id = key->promise->lock_id;
+		answer->terms = key->promise->terms;
+		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+		say(core, from, answer, &room);
+	}
+	for (const struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
+		const struct kept *k = CONTAINER_OF(n, struct kept, link);
+		*answer = part(answer, common | FLAG_KEPT);
+		answer->lock_id = k->lock_id;
+		answer->terms = k->terms;
+		say(core, from, answer, &room);
+	}
+}
+
+void explain_report(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .flags = FLAG_EXPLAIN };
+	struct key *key = table_find(core, m->key);
+	if (key && key->more && key->more->waiters) {
+		answer.number = key->more->waiters;
+		answer.flags |= FLAG_IS_HOME;
+	}
+	answer.parts = key && answer.status == STATUS_OK ? parts_of(key) : 0;
+	if (answer.parts > 0) {
+		say_all(core, from, key, &answer);
+		return;
+	}
+	answer.status = answer.status == STATUS_OK ? STATUS_ABSENT : answer.status;
+	out_send(core, from, &answer);
+}
+
+/* ---- the coordinator's ---- */
+
+void explain_start(struct core *core, struct op *op) {
+	COUNT(core, explained);
+	op_found_clear(core, op);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_READ);
+	m.flags = FLAG_EXPLAIN;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	explain_judge(core, op, false);
 }
 
+void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind != MESSAGE_READ_ANSWER || v->state != VOTE_ASKED) {
+		return;
+	}
+	v->status = m->status == STATUS_ABSENT ? STATUS_OK : m->status;
+	v->token = m->number;
+	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) { /* in order, each once */
+		op->parts_seen[from]++;
+		bool kept = op_found(core, op, from, m) != NULL;
+		v->state = !kept ? VOTE_GONE : m->part + 1 == m->parts ? VOTE_OK : VOTE_ASKED;
+	} else if (m->status != STATUS_OK) {
+		v->state = m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
+	}
+	if (v->state != VOTE_ASKED) {
+		explain_judge(core, op, false);
+	}
+}
+
+static bool saying_of(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_saying *s) {
+	const struct record *r = f->record;
+	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE : f->flags & FLAG_KEPT ? SAYING_KEPT : SAYING_RECORD };
+	if (s->kind == SAYING_RECORD) {
+		s->barred = (f->flags & FLAG_BARRED) != 0;
+		return local_entry(core, c, op->identity, op->key, r, &s->entry);
+	}
+	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin, .terms = r->terms };
+	s->entry.remaining = s->kind == SAYING_PROMISE ? instant_left_long(core->now, r->end) : 0;
+	return true;
+}
+
+static bool witness_of(struct core *core, const struct op *op, const struct caller *c, uint32_t slot, struct core_witness *w) {
+	const struct vote *v = &op->votes[slot];
+	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
+	*w = (struct core_witness){ .peer = slot, .status = answered ? v->status : STATUS_ABSENT, .home = attempt_home(core, op->key) == (int)slot };
+	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		count += op->found[i].from == slot;
+	}
+	if (v->state != VOTE_OK || count == 0) {
+		return true;
+	}
+	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
+	for (uint32_t i = 0; sayings && i < op->found_count; i++) {
+		if (op->found[i].from == slot && !saying_of(core, op, c, &op->found[i], &sayings[w->count++])) {
+			return false;
+		}
+	}
+	w->sayings = sayings;
+	return sayings != NULL;
+}
+
+/* Whom q masters report, the newest first: as a quorum read would show it. */
+static const struct found *holder(const struct core *core, const struct op *op) {
+	const struct found *best = NULL;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		const struct found *f = &op->found[i];
+		uint32_t masters = 0;
+		for (uint32_t j = 0; j < op->found_count; j++) {
+			bool record = !(op->found[j].flags & (FLAG_PROMISE | FLAG_KEPT));
+			masters |= record && id128_equal(op->found[j].record->lock_id, f->record->lock_id) ? 1u << op->found[j].from : 0;
+		}
+		bool record = !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
+		if (record && (uint32_t)__builtin_popcount(masters) >= core->quorum && (!best || f->record->token > best->record->token)) {
+			best = f;
+		}
+	}
+	return best;
+}
+
+static void reply_to(struct core *core, struct op *op, struct caller *c) {
+	struct core_witness *list = out_room(core, core->masters * sizeof *list);
+	const struct found *f = holder(core, op);
+	struct core_entry entry = { .token = 0 };
+	bool copied = list != NULL && (f == NULL || local_entry(core, c, op->identity, op->key, f->record, &entry));
+	for (uint32_t i = 0; copied && i < core->masters; i++) {
+		copied = witness_of(core, op, c, i, &list[i]);
+	}
+	struct core_reply *r = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+	r->witnesses = copied ? list : NULL;
+	r->count = copied ? core->masters : 0;
+	r->held = copied && f && !entry.closing;
+	r->entry = entry;
+	r->value_seq = entry.value_seq;
+}
+
 void explain_judge(struct core *core, struct op *op, bool over) {
-	(void)core;
-	(void)op;
-	(void)over;
+	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0) {
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		reply_to(core, op, CONTAINER_OF(n, struct caller, link));
+	}
+	op_free(core, op);
 }

@@ -19,7 +19,7 @@ struct record *op_found(struct core *core, struct op *op, uint32_t from, const s
 	r->token = m->token;
 	r->wrote = m->ballot;
 	r->end = instant_add(core->now, span_from_us(m->left_us));
-	op->found[op->found_count++] = (struct found){ .record = r, .from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by };
+	op->found[op->found_count++] = (struct found){ .record = r, .from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by, .flags = m->flags };
 	return r;
 }
 

@@ -120,7 +120,6 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 /* ---- queue.c: the home's queue, turns, and kept requests ---- */
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
 void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
-void queue_list(struct core *core, uint32_t from, const struct message *m);
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m);
 void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
 void queue_kept_free(struct core *core, struct kept *k);
@@ -281,6 +280,7 @@ void ask_start(struct core *core, struct op *op);
 void ask_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void ask_judge(struct core *core, struct op *op, bool over);
 void ask_heard(struct core *core, uint32_t from, const struct message *m);
+void explain_report(struct core *core, uint32_t from, const struct message *m); /* a master's READ with FLAG_EXPLAIN */
 void explain_start(struct core *core, struct op *op);
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void explain_judge(struct core *core, struct op *op, bool over);
@@ -294,6 +294,7 @@ void group_forget(struct core *core, struct op *op);
 bool group_run(struct core *core);
 void group_free(struct core *core, struct op *op);
 struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */
+void waiters_list(struct core *core, uint32_t from, const struct message *m); /* a master's */
 void waiters_start(struct core *core, struct op *op);
 void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void waiters_judge(struct core *core, struct op *op, bool over);

@@ -308,10 +308,10 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_BREAK: master_break(core, from, m); break;
 	case MESSAGE_PREPARE: master_prepare(core, from, m); break;
 	case MESSAGE_WRITE: master_write(core, from, m); break;
-	case MESSAGE_READ: master_read(core, from, m); break;
+	case MESSAGE_READ: (m->flags & FLAG_EXPLAIN ? explain_report : master_read)(core, from, m); break;
 	case MESSAGE_WITHDRAW: queue_withdraw(core, from, m); break;
 	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
-	case MESSAGE_WAITERS: queue_list(core, from, m); break;
+	case MESSAGE_WAITERS: waiters_list(core, from, m); break;
 	case MESSAGE_DOWNGRADE: master_downgrade(core, from, m); break;
 	case MESSAGE_NOMINATE: transfer_nominate(core, from, m); break;
 	case MESSAGE_HAND_OVER: transfer_hand_over(core, from, m); break;

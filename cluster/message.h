@@ -10,7 +10,7 @@
 
 /* X(field bit, member, type on the wire) */
 #define F_ROUND (1u << 0)     /* u64: request number of the asker, echoed by the answer */
-#define F_KEY (1u << 1)       /* bytes, 1 .. KEY_MAX */
+#define F_KEY (1u << 1)       /* bytes, 1 .. KEY_MAX; a prefix (WAITERS, and its answer) may be empty */
 #define F_LOCK_ID (1u << 2)      /* 16 bytes */
 #define F_ATTEMPT (1u << 3)   /* u64: with the sender and its boot it names the attempt; 0: none */
 #define F_TICKET (1u << 4)    /* two u64 */
@@ -65,7 +65,7 @@
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
 	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_TERMS) \
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS) \
+	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS | F_NUMBER) \
 	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
 	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
 	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \

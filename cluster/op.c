@@ -82,6 +82,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->expect_seq = r->expect_seq;
 	op->expected_seq = r->expected_seq;
 	op->limit = r->limit;
+	op->prefix = r->prefix;
 	op->terms = r->terms;
 	if (!copy_bytes(core, op, r) || (r->op == CORE_ACQUIRE_ALL && !group_new(core, op, r))) {
 		drop_unborn(core, op);

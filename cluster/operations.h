@@ -42,11 +42,14 @@ enum op_state {
 	OP_LINGERING   /* answered; teaching, or sending a release again */
 };
 
+enum { WAITERS_MAX = 1000 }; /* of several keys, that are listed at once */
+
 struct found { /* a copy of what a master reported: a record, or an entry of its queue */
 	struct record *record;
 	struct id128 node; /* of a queue entry */
 	uint32_t from;
 	bool counts; /* its value counts as in Prepare */
+	uint32_t flags; /* of an explanation */
 };
 
 struct op;
@@ -113,6 +116,7 @@ struct op {
 	/* wait: the key it waits on; list */
 	struct key *on;
 	uint32_t limit;
+	bool prefix; /* waiters */
 	size_t bucket;
 	struct key_names *names;
 	struct bond *bond; /* bond */

@@ -342,28 +342,6 @@ void queue_forget_all(struct core *core) {
 	}
 }
 
-void queue_list(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core), .key = m->key };
-	struct key *key = table_find(core, m->key);
-	if (answer.status != STATUS_OK || key == NULL || key->more == NULL || key->more->waiters == 0) {
-		out_send(core, from, &answer);
-		return;
-	}
-	answer.parts = key->more->waiters;
-	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
-		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		answer.lock_id = w->lock_id;
-		answer.owner = slice_of(w->bytes, w->owner_size);
-		answer.identity = slice_of(w->bytes + w->owner_size, w->identity_size);
-		answer.left_us = (uint64_t)instant_elapsed_long(core->now, w->since) / 1000;
-		answer.label = slice_of(w->bytes + w->owner_size + w->identity_size, w->label_size);
-		answer.terms = w->terms;
-		answer.by = core->peers[w->peer].node.id;
-		out_send(core, from, &answer);
-		answer.part++;
-	}
-}
-
 void queue_free_all(struct core *core, struct key *key) {
 	struct list *n;
 	while ((n = list_first(&key->more->kept)) != NULL) {

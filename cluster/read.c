@@ -1,4 +1,4 @@
-/* read.c: quorum reads (section 3), and the list of those who wait for a key. */
+/* read.c: quorum reads (section 3). */
 #include "state.h"
 
 #define ANSWERED VOTE_BIT(VOTE_OK)
@@ -123,64 +123,4 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	if (v->state != VOTE_ASKED) {
 		read_judge(core, op, false);
 	}
-}
-
-/* ---- who waits, in the order of the key's home ---- */
-
-void waiters_start(struct core *core, struct op *op) {
-	op->state = OP_ROUND;
-	op_next_round(core, op);
-	op->home = attempt_home(core, op->key);
-	struct message m = op_message(op, MESSAGE_WAITERS);
-	if (op->home >= 0) {
-		op_ask(core, op, (uint32_t)op->home, &m);
-	}
-	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	waiters_judge(core, op, false);
-}
-
-static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_waiter *w) {
-	struct slice identity = record_identity(f->record);
-	*w = (struct core_waiter){ .lock_id = f->record->lock_id, .node = f->node, .since = instant_left_long(core->now, f->record->end) };
-	w->show_lock_id = c->admin || slice_equal(identity, op->identity);
-	return out_copy(core, record_owner(f->record), &w->owner) && out_copy(core, identity, &w->identity);
-}
-
-void waiters_judge(struct core *core, struct op *op, bool over) {
-	bool done = op->home >= 0 && op->votes[op->home].state == VOTE_OK;
-	bool open = op->home >= 0 && op->votes[op->home].state == VOTE_ASKED && !over;
-	struct list *n;
-	while (!open && (n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		struct core_waiter *list = out_room(core, op->found_count * sizeof *list);
-		bool copied = list != NULL;
-		for (uint32_t i = 0; copied && i < op->found_count; i++) {
-			copied = copy_waiter(core, op, c, &op->found[i], &list[i]);
-		}
-		struct core_reply *r = op_reply(core, c, !done ? PAWL_ENOQUORUM : copied ? PAWL_OK : PAWL_EBUSY);
-		r->waiters = done && copied ? list : NULL;
-		r->count = done && copied ? op->found_count : 0;
-	}
-	if (!open) {
-		op_free(core, op);
-	}
-}
-
-void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	struct vote *v = &op->votes[from];
-	if (m->kind != MESSAGE_WAITERS_ANSWER || (int)from != op->home || v->state != VOTE_ASKED) {
-		return;
-	}
-	if (m->status != STATUS_OK) {
-		v->state = VOTE_GONE;
-	} else if (m->parts == 0) {
-		v->state = VOTE_OK;
-	} else if (m->part == op->parts_seen[from]++) { /* in order, each once */
-		if (op_found(core, op, from, m) == NULL) {
-			v->state = VOTE_GONE;
-		} else if (m->part + 1 == m->parts) {
-			v->state = VOTE_OK;
-		}
-	}
-	waiters_judge(core, op, false);
 }

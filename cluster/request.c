@@ -36,7 +36,7 @@ static struct problem check_sizes(const struct core *core, const struct core_req
 	if (r->key.size > KEY_MAX) {
 		return (struct problem){ PAWL_ETOOLARGE, "key", 0 };
 	}
-	if (r->key.size == 0 && r->op != CORE_LIST) {
+	if (r->key.size == 0 && r->op != CORE_LIST && !(r->op == CORE_WAITERS && r->prefix)) {
 		return (struct problem){ PAWL_EBADREQUEST, "key", 0 };
 	}
 	if (r->owner.size > OWNER_MAX) {
@@ -77,7 +77,7 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (r->wait < 0 || r->wait > WAIT_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
 	}
-	if (r->op == CORE_LIST && r->limit > 1000) {
+	if ((r->op == CORE_LIST || (r->op == CORE_WAITERS && r->prefix)) && r->limit > WAITERS_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "limit", 0 };
 	}
 	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {

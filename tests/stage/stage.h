@@ -57,10 +57,18 @@ struct stage_row { /* of a list, or of those who wait */
 	bool show_lock_id;
 };
 
+struct stage_witness { /* what a master says about a key */
+	enum status status;
+	bool home;
+	uint32_t waiting, count;
+	struct { enum core_saying_kind kind; bool barred, show_lock_id; struct id128 lock_id; span_ns remaining; } sayings[STAGE_ROWS];
+};
+
 struct stage_reply { /* a copy; the slices of `r` are not to be used */
 	struct core_reply r;
 	struct stage_text owner, value, why, failed_key;
 	struct stage_row rows[STAGE_ROWS];
+	struct stage_witness witnesses[STAGE_ROWS];
 };
 
 #define STAGE_NEWS 64

@@ -16,6 +16,18 @@ static void copy_text(struct stage_text *to, struct slice from) {
 	}
 }
 
+static void copy_witness(struct stage_witness *to, const struct core_witness *from) {
+	*to = (struct stage_witness){ .status = from->status, .home = from->home, .waiting = from->waiting, .count = from->count };
+	for (uint32_t i = 0; i < from->count && i < STAGE_ROWS; i++) {
+		const struct core_saying *s = &from->sayings[i];
+		to->sayings[i].kind = s->kind;
+		to->sayings[i].barred = s->barred;
+		to->sayings[i].show_lock_id = s->entry.show_lock_id;
+		to->sayings[i].lock_id = s->entry.lock_id;
+		to->sayings[i].remaining = s->entry.remaining;
+	}
+}
+
 void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	struct stage_reply *copy = &s->replies[s->reply_count++ % s->options.replies];
 	memset(copy, 0, sizeof *copy);
@@ -43,6 +55,8 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 			row->terms = reply->waiters[i].terms;
 			row->lock_id = reply->waiters[i].lock_id;
 			row->show_lock_id = reply->waiters[i].show_lock_id;
+		} else if (reply->witnesses) {
+			copy_witness(&copy->witnesses[i], &reply->witnesses[i]);
 		} else if (reply->got) {
 			copy_text(&row->key, reply->got[i].key);
 			row->terms = reply->got[i].terms;

@@ -1,0 +1,179 @@
+/* What each master says about a key, and who waits for the keys of a prefix. */
+#include "named.h"
+
+static const struct id128 no_lock;
+
+static const struct stage_reply *explain(struct stage *s, uint32_t node, const char *key, bool admin) {
+	struct core_request r = stage_request(CORE_EXPLAIN, key, no_lock);
+	r.admin = admin;
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 150 * SPAN_MS);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	assert_int_equal(reply->r.count, s->options.masters);
+	return reply;
+}
+
+static void every_master_says_what_it_has(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take(s, 0, "k", stage_lock(1));
+	const struct stage_reply *r = explain(s, 1, "k", true);
+	assert_true(r->r.held);
+	assert_int_equal(r->r.entry.token, token);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(r->witnesses[i].status, STATUS_OK);
+		assert_int_equal(r->witnesses[i].count, 1);
+		assert_int_equal(r->witnesses[i].sayings[0].kind, SAYING_RECORD);
+		assert_true(id128_equal(r->witnesses[i].sayings[0].lock_id, stage_lock(1)));
+		assert_true(r->witnesses[i].sayings[0].remaining > LEASE / 2);
+		assert_false(r->witnesses[i].sayings[0].barred);
+	}
+}
+
+static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	wait_for(s, 1, "k", stage_lock(2));
+	wait_for(s, 2, "k", stage_lock(3));
+	const struct stage_reply *r = explain(s, 0, "k", true);
+	uint32_t homes = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct stage_witness *w = &r->witnesses[i];
+		homes += w->home;
+		assert_int_equal(w->waiting, w->home ? 2 : 0);
+		assert_int_equal(w->count, 2);
+		assert_int_equal(w->sayings[1].kind, SAYING_KEPT); /* the one that has the turn */
+		assert_true(id128_equal(w->sayings[1].lock_id, stage_lock(2)));
+	}
+	assert_int_equal(homes, 1);
+}
+
+static void a_promise_is_told(void **state) {
+	struct stage *s = *state;
+	s->held[1][0] = s->held[2][0] = true;
+	stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, WAIT)); /* has promises, does not know it */
+	stage_settle(s);
+	const struct stage_reply *r = explain(s, 1, "k", false);
+	assert_false(r->r.held);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(r->witnesses[i].count, r->witnesses[i].status == STATUS_OK);
+		if (r->witnesses[i].count) {
+			assert_int_equal(r->witnesses[i].sayings[0].kind, SAYING_PROMISE);
+			assert_false(r->witnesses[i].sayings[0].show_lock_id);
+		}
+	}
+}
+
+static void a_silent_master_is_shown_as_silent(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_isolate(s, 2, true);
+	const struct stage_reply *r = explain(s, 0, "k", false);
+	assert_true(r->r.held);
+	assert_int_equal(r->witnesses[2].status, STATUS_ABSENT);
+	assert_int_equal(r->witnesses[2].count, 0);
+	assert_int_equal(r->witnesses[1].status, STATUS_OK);
+	r = explain(s, 2, "k", false); /* alone it still says what it knows */
+	assert_false(r->r.held);
+	assert_int_equal(r->witnesses[2].count, 1);
+}
+
+static void a_barred_record_is_told(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_int_equal(stage_do(s, 1, stage_request(CORE_BREAK, "k", no_lock)), PAWL_OK);
+	assert_true(explain(s, 0, "k", false)->witnesses[1].sayings[0].barred);
+}
+
+static void a_free_key_is_explained_too(void **state) {
+	const struct stage_reply *r = explain(*state, 0, "k", false);
+	assert_false(r->r.held);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(r->witnesses[i].status, STATUS_OK);
+		assert_int_equal(r->witnesses[i].count, 0);
+	}
+}
+
+/* ---- who waits, for many keys ---- */
+
+static struct core_request waiting(const char *prefix, uint32_t limit) {
+	struct core_request r = stage_request(CORE_WAITERS, prefix, no_lock);
+	r.prefix = true;
+	r.limit = limit;
+	return r;
+}
+
+static void assert_waiter(const struct stage_reply *r, size_t i, const char *key, uint8_t lock) {
+	assert_true(i < r->r.count);
+	assert_int_equal(r->rows[i].key.size, strlen(key));
+	assert_memory_equal(r->rows[i].key.bytes, key, strlen(key));
+	assert_true(id128_equal(r->rows[i].lock_id, stage_lock(lock)));
+}
+
+static void those_who_wait_are_listed_in_the_order_of_keys_and_queues(void **state) {
+	struct stage *s = *state;
+	static const char *const keys[] = { "job/c", "job/a", "job/d", "job/b", "else" };
+	for (uint8_t i = 0; i < 5; i++) {
+		take(s, i % 3, keys[i], stage_lock(i));
+		for (uint8_t j = 0; j < 2; j++) {
+			struct core_request r = stage_acquire(keys[i], stage_lock((uint8_t)(10 + 10 * j + i)), LEASE, WAIT);
+			r.owner = slice_str("me");
+			stage_ask(s, (i + j) % 3u, r);
+			stage_settle(s);
+		}
+	}
+	assert_int_equal(stage_do(s, 1, waiting("job/", 0)), PAWL_OK);
+	const struct stage_reply *r = stage_last(s);
+	assert_int_equal(r->r.count, 8);
+	assert_false(r->r.more);
+	static const uint8_t order[] = { 1, 3, 0, 2 };
+	for (size_t i = 0; i < 4; i++) {
+		assert_waiter(r, 2 * i, keys[order[i]], (uint8_t)(10 + order[i]));
+		assert_waiter(r, 2 * i + 1, keys[order[i]], (uint8_t)(20 + order[i]));
+	}
+	assert_memory_equal(r->rows[0].owner.bytes, "me", 2);
+	assert_int_equal(stage_do(s, 1, waiting("", 0)), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.count, 10);
+}
+
+static void a_long_list_is_cut_and_says_so(void **state) {
+	struct stage *s = *state;
+	static const char *const keys[] = { "c", "a", "b" };
+	for (uint8_t i = 0; i < 3; i++) {
+		take(s, 0, keys[i], stage_lock(i));
+		wait_for(s, 1, keys[i], stage_lock((uint8_t)(10 + i)));
+	}
+	assert_int_equal(stage_do(s, 2, waiting("", 2)), PAWL_OK);
+	const struct stage_reply *r = stage_last(s);
+	assert_int_equal(r->r.count, 2);
+	assert_true(r->r.more);
+	assert_waiter(r, 0, "a", 11);
+	assert_waiter(r, 1, "b", 12);
+	assert_int_equal(stage_do(s, 2, waiting("", 3)), PAWL_OK);
+	assert_false(stage_last(s)->r.more);
+	assert_int_equal(stage_do(s, 2, waiting("", 1001)), PAWL_EBADREQUEST);
+}
+
+static void a_list_needs_a_quorum(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(stage_do(s, 0, waiting("", 0)), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.count, 0);
+	stage_isolate(s, 0, true);
+	assert_int_equal(stage_do(s, 0, waiting("", 0)), PAWL_ENOQUORUM);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(every_master_says_what_it_has),
+		NAMED(those_who_wait_are_kept_behind_the_holder_and_counted_at_home),
+		NAMED(a_promise_is_told),
+		NAMED(a_silent_master_is_shown_as_silent),
+		NAMED(a_barred_record_is_told),
+		NAMED(a_free_key_is_explained_too),
+		NAMED(those_who_wait_are_listed_in_the_order_of_keys_and_queues),
+		NAMED(a_long_list_is_cut_and_says_so),
+		NAMED(a_list_needs_a_quorum),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
