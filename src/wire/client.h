@@ -86,51 +86,53 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 /* Which parameters a request has: bits of `present`. */
 #define CLIENT_HAS_KEY (UINT64_C(1) << 0)
 #define CLIENT_HAS_LEASE (UINT64_C(1) << 1)
-#define CLIENT_HAS_WAIT (UINT64_C(1) << 2)  /* wait_ms of acquire, timeout_ms of wait */
+#define CLIENT_HAS_WAIT (UINT64_C(1) << 2) /* wait_ms of acquire, timeout_ms of wait */
 #define CLIENT_HAS_OWNER (UINT64_C(1) << 3)
 #define CLIENT_HAS_VALUE (UINT64_C(1) << 4)
 #define CLIENT_HAS_LOCK_ID (UINT64_C(1) << 5)
 #define CLIENT_HAS_TOKEN (UINT64_C(1) << 6)
 #define CLIENT_HAS_DEADLINE_KEPT (UINT64_C(1) << 7)
-#define CLIENT_HAS_LOCKS (UINT64_C(1) << 8)  /* extend: client_request.locks; acquire: core.locks */
-#define CLIENT_HAS_EXPECT (UINT64_C(1) << 9)  /* update: `expect`, the present value, or its value_seq */
-#define CLIENT_HAS_VALUE_SEQ (UINT64_C(1) << 10)  /* update: `value_seq`, the present value's; not together with `expect` */
+#define CLIENT_HAS_LOCKS (UINT64_C(1) << 8) /* extend: client_request.locks; acquire: core.locks */
+#define CLIENT_HAS_EXPECT (UINT64_C(1) << 9) /* update: `expect`, the present value, or its value_seq */
+#define CLIENT_HAS_VALUE_SEQ (UINT64_C(1) << 10) /* update: `value_seq`, the present value's; not together with `expect` */
 #define CLIENT_HAS_CONSISTENCY (UINT64_C(1) << 11)
 #define CLIENT_HAS_PREFIX (UINT64_C(1) << 12)
 #define CLIENT_HAS_LIMIT (UINT64_C(1) << 13)
 #define CLIENT_HAS_AFTER (UINT64_C(1) << 14)
 #define CLIENT_HAS_FOR (UINT64_C(1) << 15)
 #define CLIENT_HAS_NOW (UINT64_C(1) << 16)
-#define CLIENT_HAS_NAME (UINT64_C(1) << 17)  /* of the changes of the set, as the next twelve */
+#define CLIENT_HAS_NAME (UINT64_C(1) << 17) /* of the changes of the set, as the next twelve */
 #define CLIENT_HAS_ADDRESS (UINT64_C(1) << 18)
-#define CLIENT_HAS_OLD (UINT64_C(1) << 19)  /* cluster_replace: core_change.name */
-#define CLIENT_HAS_NEW (UINT64_C(1) << 20)  /* cluster_replace: core_change.other */
+#define CLIENT_HAS_OLD (UINT64_C(1) << 19) /* cluster_replace: core_change.name */
+#define CLIENT_HAS_NEW (UINT64_C(1) << 20) /* cluster_replace: core_change.other */
 #define CLIENT_HAS_MASTERS (UINT64_C(1) << 21)
 #define CLIENT_HAS_REPLICAS (UINT64_C(1) << 22)
 #define CLIENT_HAS_ANYWAY (UINT64_C(1) << 23)
-#define CLIENT_HAS_YES (UINT64_C(1) << 24)  /* cluster_force: core_change.anyway */
+#define CLIENT_HAS_YES (UINT64_C(1) << 24) /* cluster_force: core_change.anyway */
 #define CLIENT_HAS_MAX_LEASE (UINT64_C(1) << 25)
 #define CLIENT_HAS_REQUEST_TIMEOUT (UINT64_C(1) << 26)
 #define CLIENT_HAS_PROMISE_TIMEOUT (UINT64_C(1) << 27)
 #define CLIENT_HAS_DRIFT (UINT64_C(1) << 28)
-#define CLIENT_HAS_MODE (UINT64_C(1) << 29)  /* acquire: core.terms.of, exclusive or shared; not together with the next two */
-#define CLIENT_HAS_PERMITS (UINT64_C(1) << 30)  /* acquire: core.terms.count */
-#define CLIENT_HAS_OF (UINT64_C(1) << 31)  /* acquire: core.terms.of */
+#define CLIENT_HAS_MODE (UINT64_C(1) << 29) /* acquire: core.terms.of, exclusive or shared; not together with the next two */
+#define CLIENT_HAS_PERMITS (UINT64_C(1) << 30) /* acquire: core.terms.count */
+#define CLIENT_HAS_OF (UINT64_C(1) << 31) /* acquire: core.terms.of */
 #define CLIENT_HAS_PRIORITY (UINT64_C(1) << 32)
 #define CLIENT_HAS_LOCK_DELAY (UINT64_C(1) << 33)
 #define CLIENT_HAS_RELEASE_ON_DISCONNECT (UINT64_C(1) << 34)
-#define CLIENT_HAS_LABEL (UINT64_C(1) << 35)  /* client_request.label.text */
+#define CLIENT_HAS_LABEL (UINT64_C(1) << 35) /* client_request.label.text */
 #define CLIENT_HAS_HOST (UINT64_C(1) << 36)
 #define CLIENT_HAS_PID (UINT64_C(1) << 37)
 #define CLIENT_HAS_TO (UINT64_C(1) << 38)
-#define CLIENT_HAS_FROM (UINT64_C(1) << 39)  /* watch */
-#define CLIENT_HAS_WATCH (UINT64_C(1) << 40)  /* unwatch */
+#define CLIENT_HAS_FROM (UINT64_C(1) << 39) /* watch */
+#define CLIENT_HAS_WATCH (UINT64_C(1) << 40) /* unwatch */
+#define CLIENT_HAS_BOND (UINT64_C(1) << 41) /* extend: core.bond */
 
 struct client_lock { /* one of `locks` */
 	struct slice key;
 	struct id128 lock_id;
 	span_ns lease;
 	uint64_t token; /* 0: not named */
+	uint32_t bond;  /* 0: not named */
 };
 
 struct client_request {
@@ -148,9 +150,9 @@ struct client_request {
 	                          * that are all zero; to be encoded are core.locks (a lock_id of zero is left out) */
 	struct core_change change; /* what is decoded; to be encoded is what core.change points to */
 	struct client_label label; /* ACQUIRE; core.label is made of it by decoding */
-	bool release_on_disconnect; /* ACQUIRE */
-	uint64_t watch;               /* UNWATCH */
-	struct client_position from;  /* WATCH with CLIENT_HAS_FROM */
+	bool release_on_disconnect; /* ACQUIRE; core.terms.bond is 1 then by decoding */
+	uint64_t watch;              /* UNWATCH */
+	struct client_position from; /* WATCH with CLIENT_HAS_FROM */
 	uint8_t label_bytes[LABEL_MAX]; /* what core.label points to, decoded */
 };
 

@@ -85,46 +85,29 @@ const char *client_take_address(struct unpack *u, struct client_request *r, int 
 	return NULL;
 }
 
-static const char *change_take_bool(struct unpack *u, bool *out) {
-	if (unpack_peek(u) != UNPACK_BOOL) {
-		return "must be true or false";
-	}
-	*out = unpack_bool(u);
-	return NULL;
-}
-
 const char *client_take_anyway(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	return change_take_bool(u, &r->change.anyway);
+	return client_take_bool(u, &r->change.anyway);
 }
 
 const char *client_take_yes(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	return change_take_bool(u, &r->change.anyway);
-}
-
-static const char *change_take_ms(struct unpack *u, span_ns *out) {
-	uint64_t ms = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
-	if (ms < 1 || ms > CLIENT_MS_MAX) {
-		return "must be a whole number of milliseconds, at least 1 and at most 1000000000000";
-	}
-	*out = (span_ns)ms * SPAN_MS;
-	return NULL;
+	return client_take_bool(u, &r->change.anyway);
 }
 
 const char *client_take_max_lease(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	return change_take_ms(u, &r->change.max_lease);
+	return client_take_ms(u, 1, &r->change.max_lease);
 }
 
 const char *client_take_request_timeout(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	return change_take_ms(u, &r->change.request_timeout);
+	return client_take_ms(u, 1, &r->change.request_timeout);
 }
 
 const char *client_take_promise_timeout(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	return change_take_ms(u, &r->change.promise_timeout);
+	return client_take_ms(u, 1, &r->change.promise_timeout);
 }
 
 const char *client_take_drift(struct unpack *u, struct client_request *r, int *error) {

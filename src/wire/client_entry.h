@@ -8,7 +8,7 @@
 /* ---- what a holder says about itself ---- */
 
 #define CLIENT_HOST_MAX 64   /* bytes */
-#define CLIENT_LABEL_MAX 160 /* bytes of the text */
+#define CLIENT_LABEL_MAX 128 /* bytes of the text */
 
 struct client_label {
 	struct slice host, text; /* empty: not said */

@@ -11,8 +11,59 @@ const struct client_fact client_entry_facts[] = {
 	FACT(token, FACT_U64, CLIENT_ENTRY_TOKEN),
 	FACT_NAMED("remaining_ms", remaining, FACT_MS_UP, CLIENT_ENTRY_REMAINING),
 	FACT(lock_id, FACT_ID, CLIENT_ENTRY_LOCK_ID),
+	FACT_NAMED("mode", mode.mode, FACT_MODE, CLIENT_ENTRY_MODE),
+	FACT_NAMED("permits", mode.permits, FACT_U32, CLIENT_ENTRY_PERMITS),
+	FACT_NAMED("of", mode.of, FACT_U32, CLIENT_ENTRY_OF),
+	FACT_NAMED("slots", mode.slots, FACT_SLOTS, CLIENT_ENTRY_SLOTS),
+	FACT_NAMED("held_ms", held_for, FACT_MS, CLIENT_ENTRY_HELD_FOR),
+	FACT_NAMED("label", label.text, FACT_BYTES, CLIENT_ENTRY_LABEL),
+	FACT_NAMED("host", label.host, FACT_BYTES, CLIENT_ENTRY_HOST),
+	FACT_NAMED("pid", label.pid, FACT_U32, CLIENT_ENTRY_PID),
+	FACT(identity, FACT_BYTES, CLIENT_ENTRY_IDENTITY),
+	FACT_NAMED("lock_delay_ms", lock_delay, FACT_MS_UP, CLIENT_ENTRY_LOCK_DELAY),
+	FACT(closing, FACT_BOOL, CLIENT_ENTRY_CLOSING),
+	FACT_NAMED("closing_ms", closing_for, FACT_MS_UP, CLIENT_ENTRY_CLOSING),
+	FACT(holders, FACT_U32, CLIENT_ENTRY_HOLDERS),
+	FACT(barred, FACT_BOOL, CLIENT_ENTRY_BARRED),
 };
 const size_t client_entry_fact_count = sizeof client_entry_facts / sizeof client_entry_facts[0];
+
+const struct client_fact client_mode_facts[CLIENT_MODE_FACT_COUNT] = {
+	{ "mode", FACT_MODE, offsetof(struct client_mode_facts, mode), CLIENT_ENTRY_MODE },
+	{ "permits", FACT_U32, offsetof(struct client_mode_facts, permits), CLIENT_ENTRY_PERMITS },
+	{ "of", FACT_U32, offsetof(struct client_mode_facts, of), CLIENT_ENTRY_OF },
+	{ "slots", FACT_SLOTS, offsetof(struct client_mode_facts, slots), CLIENT_ENTRY_SLOTS },
+};
+
+const struct client_fact client_label_facts[CLIENT_LABEL_FACT_COUNT] = {
+	{ "label", FACT_BYTES, offsetof(struct client_label, text), CLIENT_ENTRY_LABEL },
+	{ "host", FACT_BYTES, offsetof(struct client_label, host), CLIENT_ENTRY_HOST },
+	{ "pid", FACT_U32, offsetof(struct client_label, pid), CLIENT_ENTRY_PID },
+};
+
+static const char *const fact_modes[] = { [CLIENT_EXCLUSIVE] = "exclusive", [CLIENT_SHARED] = "shared", [CLIENT_PERMITS] = "permits" };
+
+struct client_mode_facts client_mode_of(const struct terms *terms) {
+	if (terms_semaphore(terms)) {
+		return (struct client_mode_facts){ CLIENT_PERMITS, terms->count, terms->of, terms->set };
+	}
+	return (struct client_mode_facts){ .mode = terms->of == SHARE_SHARED ? CLIENT_SHARED : CLIENT_EXCLUSIVE };
+}
+
+/* Who waits for permits has no numbers yet. */
+uint32_t client_mode_present(const struct client_mode_facts *mode) {
+	uint32_t present = CLIENT_ENTRY_MODE;
+	present |= mode->mode == CLIENT_PERMITS ? CLIENT_ENTRY_PERMITS | CLIENT_ENTRY_OF : 0;
+	present |= permits_count(mode->slots) ? CLIENT_ENTRY_SLOTS : 0;
+	return present;
+}
+
+uint32_t client_label_present(const struct client_label *label) {
+	uint32_t present = label->text.size ? CLIENT_ENTRY_LABEL : 0;
+	present |= label->host.size ? CLIENT_ENTRY_HOST : 0;
+	present |= label->pid ? CLIENT_ENTRY_PID : 0;
+	return present;
+}
 
 /* ---- reading ---- */
 
@@ -45,6 +96,42 @@ static struct ballot fact_take_ballot(struct unpack *u) {
 		return (struct ballot){ 0 };
 	}
 	return (struct ballot){ fact_be(s.data, 8), fact_be(s.data + 8, 8), (uint32_t)fact_be(s.data + 16, 4) };
+}
+
+static struct client_position fact_take_position(struct unpack *u) {
+	struct slice s = unpack_bytes(u, CLIENT_POSITION_BYTES);
+	if (s.size != CLIENT_POSITION_BYTES) {
+		u->bad = true;
+		return (struct client_position){ 0 };
+	}
+	return (struct client_position){ fact_be(s.data, 8), fact_be(s.data + 8, 8) };
+}
+
+/* One that a later version knows excludes everything, as far as we know. */
+static enum client_mode fact_take_mode(struct unpack *u) {
+	struct slice name = unpack_bytes(u, SIZE_MAX);
+	for (size_t i = 0; i < sizeof fact_modes / sizeof fact_modes[0]; i++) {
+		if (slice_equal(name, slice_str(fact_modes[i]))) {
+			return (enum client_mode)i;
+		}
+	}
+	return CLIENT_EXCLUSIVE;
+}
+
+static struct permits fact_take_slots(struct unpack *u) {
+	struct permits set = { { 0 } };
+	uint32_t count = unpack_array(u);
+	for (uint32_t i = 0; i < count && !u->bad; i++) {
+		uint64_t n = unpack_uint(u, PERMITS_MAX - 1);
+		set.w[n / 64] |= (uint64_t)1 << (n % 64);
+	}
+	return set;
+}
+
+static int32_t fact_take_i32(struct unpack *u) {
+	int64_t value = unpack_int(u);
+	u->bad = u->bad || value < INT32_MIN || value > INT32_MAX;
+	return u->bad ? 0 : (int32_t)value;
 }
 
 static span_ns fact_take_span(struct unpack *u, span_ns unit) {
@@ -80,6 +167,18 @@ static void fact_take_value(struct unpack *u, const struct client_fact *fact, vo
 	case FACT_BALLOT:
 		*(struct ballot *)at = fact_take_ballot(u);
 		return;
+	case FACT_I32:
+		*(int32_t *)at = fact_take_i32(u);
+		return;
+	case FACT_MODE:
+		*(enum client_mode *)at = fact_take_mode(u);
+		return;
+	case FACT_SLOTS:
+		*(struct permits *)at = fact_take_slots(u);
+		return;
+	case FACT_POSITION:
+		*(struct client_position *)at = fact_take_position(u);
+		return;
 	}
 }
 
@@ -114,6 +213,21 @@ static void fact_put_ballot(struct pack *k, struct ballot b) {
 	uint8_t bytes[CLIENT_VALUE_SEQ_BYTES];
 	pack_put_be(pack_put_be(pack_put_be(bytes, b.clock, 8), b.node, 8), b.boot, 4);
 	pack_bin(k, slice_of(bytes, sizeof bytes));
+}
+
+static void fact_put_position(struct pack *k, struct client_position p) {
+	uint8_t bytes[CLIENT_POSITION_BYTES];
+	pack_put_be(pack_put_be(bytes, p.log, 8), p.sequence, 8);
+	pack_bin(k, slice_of(bytes, sizeof bytes));
+}
+
+static void fact_put_slots(struct pack *k, struct permits set) {
+	pack_array(k, permits_count(set));
+	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
+		if (permits_has(set, n)) {
+			pack_uint(k, n);
+		}
+	}
 }
 
 static void fact_put_span(struct pack *k, span_ns span, span_ns unit, bool up) {
@@ -152,6 +266,18 @@ static void fact_put_value(struct pack *k, enum client_fact_type type, const voi
 		return;
 	case FACT_BALLOT:
 		fact_put_ballot(k, *(const struct ballot *)at);
+		return;
+	case FACT_I32:
+		pack_int(k, *(const int32_t *)at);
+		return;
+	case FACT_MODE:
+		pack_text(k, fact_modes[*(const enum client_mode *)at]);
+		return;
+	case FACT_SLOTS:
+		fact_put_slots(k, *(const struct permits *)at);
+		return;
+	case FACT_POSITION:
+		fact_put_position(k, *(const struct client_position *)at);
 		return;
 	}
 }

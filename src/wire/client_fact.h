@@ -18,7 +18,11 @@ enum client_fact_type {
 	FACT_MS_UP,  /* span_ns, rounded up to ms: what is still to come */
 	FACT_US,     /* span_ns, in us */
 	FACT_ID,     /* struct id128, written as hex digits, read also as 16 bytes */
-	FACT_BALLOT  /* struct ballot, as bin of CLIENT_VALUE_SEQ_BYTES */
+	FACT_BALLOT, /* struct ballot, as bin of CLIENT_VALUE_SEQ_BYTES */
+	FACT_I32,    /* int32_t */
+	FACT_MODE,   /* enum client_mode, by name */
+	FACT_SLOTS,  /* struct permits, as a list of numbers */
+	FACT_POSITION /* struct client_position, as bin of CLIENT_POSITION_BYTES */
 };
 
 struct client_fact {
@@ -46,5 +50,14 @@ void client_fact_put_all(struct pack *k, struct pack_open *map, const struct cli
 /* The holder of a key, in answers to reads and in errors. */
 extern const struct client_fact client_entry_facts[];
 extern const size_t client_entry_fact_count;
+/* struct client_mode_facts, with the bits of enum client_entry_has. */
+#define CLIENT_MODE_FACT_COUNT 4
+extern const struct client_fact client_mode_facts[CLIENT_MODE_FACT_COUNT];
+/* struct client_label, with the bits of enum client_entry_has. */
+#define CLIENT_LABEL_FACT_COUNT 3
+extern const struct client_fact client_label_facts[CLIENT_LABEL_FACT_COUNT];
+/* Which of them there are to be told. */
+uint32_t client_mode_present(const struct client_mode_facts *mode);
+uint32_t client_label_present(const struct client_label *label);
 
 #endif

@@ -1,8 +1,12 @@
 /* Requests, as the server reads them: what is wrong is refused by its name. */
+#include <stddef.h>
+#include <string.h>
+
 #include "client.h"
 #include "client_change.h"
 #include "client_list.h"
 #include "client_param.h"
+#include "client_terms.h"
 
 _Static_assert((int)CLIENT_CLUSTER_FORCE - (int)CLIENT_CLUSTER_ADD_REPLICA == (int)CHANGE_FORCE && CHANGE_ADD_REPLICA == 0,
 	"changes of the set come last, in the order of enum change_kind");
@@ -36,7 +40,7 @@ static bool request_broken(struct request_reader *r) {
 	return r->u.bad;
 }
 
-static void request_take_list(struct request_reader *r, uint64_t bit, struct client_request *out);
+static void request_take_list(struct request_reader *r, const struct client_param_rule *rule, struct client_request *out);
 
 static void request_take_param(struct request_reader *r, unsigned method, struct client_request *out) {
 	struct slice name = slice_of(NULL, 0);
@@ -60,7 +64,7 @@ static void request_take_param(struct request_reader *r, unsigned method, struct
 	}
 	out->present |= rule->bit;
 	if (!rule->take) {
-		request_take_list(r, rule->bit, out);
+		request_take_list(r, rule, out);
 		return;
 	}
 	int error = PAWL_EBADREQUEST;
@@ -89,36 +93,80 @@ static void request_take_map(struct request_reader *r, unsigned method, struct c
 	request_broken(r);
 }
 
-static void request_take_lock(struct request_reader *r, struct client_lock *lock) {
-	struct client_request item = { 0 };
-	request_take_map(r, CLIENT_PARAM_LOCK, &item);
-	request_require(r, CLIENT_PARAM_LOCK, client_param_required(CLIENT_PARAM_LOCK) & ~item.present);
-	*lock = (struct client_lock){ item.core.key, item.core.lock_id, item.core.lease, item.core.token };
+/* One of `locks`: a map as of a method of its own. */
+static void request_take_item(struct request_reader *r, unsigned method, struct client_request *item) {
+	memset(item, 0, offsetof(struct client_request, label_bytes));
+	request_take_map(r, method, item);
+	request_require(r, method, client_param_required(method) & ~item->present);
 }
 
-static void request_take_locks(struct request_reader *r, struct client_request *out) {
+static void request_take_lock(struct request_reader *r, void *out) {
+	struct client_request item;
+	request_take_item(r, CLIENT_PARAM_LOCK, &item);
+	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id, item.core.lease, item.core.token,
+		item.core.bond };
+}
+
+static void request_take_group_lock(struct request_reader *r, void *out) {
+	struct client_request item;
+	const char *field;
+	request_take_item(r, CLIENT_PARAM_GROUP, &item);
+	const char *problem = client_terms_problem(&item, &field);
+	if (problem) {
+		request_refuse_text(r, field, problem);
+	}
+	*(struct core_lock *)out = (struct core_lock){ item.core.key, item.core.lock_id, item.core.terms.of, item.core.terms.count };
+}
+
+struct request_list {
+	const char *must_be, *must_have; /* what is said of another type, resp. count */
+	uint32_t max;
+	size_t item_bytes;
+	void (*take)(struct request_reader *r, void *item);
+};
+
+/* Returns how many there are, in the decoder's first room; 0: refused, or no memory. */
+static uint32_t request_take_items(struct request_reader *r, const struct request_list *list) {
+	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
 	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
-		request_refuse_text(r, "locks", "must be a list of maps with key, lock_id, lease_ms");
-		return;
+		request_refuse_text(r, "locks", list->must_be);
+		return 0;
 	}
 	uint32_t count = unpack_array(&r->u);
 	if (request_broken(r)) {
-		return;
+		return 0;
 	}
-	if (count < 1 || count > CLIENT_LOCKS_MAX) {
-		request_refuse_text(r, "locks", "must have 1 to 4096 items: send several requests");
-		return;
+	if (count < 1 || count > list->max) {
+		request_refuse_text(r, "locks", list->must_have);
+		return 0;
 	}
 	for (uint32_t i = 0; i < count && !r->error; i++) {
-		struct client_lock *lock = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], i, sizeof *lock);
-		if (!lock) {
+		void *item = client_list_room(r->d->alloc, room, i, list->item_bytes);
+		if (!item) {
 			r->error = PAWL_ENOMEM;
-			return;
+			return 0;
 		}
-		request_take_lock(r, lock);
+		list->take(r, item);
 	}
+	return r->error ? 0 : count;
+}
+
+/* All of these keys or none. */
+static void request_take_group(struct request_reader *r, struct client_request *out) {
+	_Static_assert(CORE_LOCKS_MAX == 64, "the text below says it");
+	static const struct request_list list = { "must be a list of maps with key, and perhaps lock_id, mode, permits, of",
+		"must have 1 to 64 items", CORE_LOCKS_MAX, sizeof(struct core_lock), request_take_group_lock };
+	out->core.lock_count = request_take_items(r, &list);
+	out->core.locks = out->group = r->d->rooms[CLIENT_LIST_FIRST].items;
+	out->core.op = CORE_ACQUIRE_ALL;
+}
+
+static void request_take_locks(struct request_reader *r, struct client_request *out) {
+	_Static_assert(CLIENT_LOCKS_MAX == 4096, "the text below says it");
+	static const struct request_list list = { "must be a list of maps with key, lock_id, lease_ms",
+		"must have 1 to 4096 items: send several requests", CLIENT_LOCKS_MAX, sizeof(struct client_lock), request_take_lock };
+	out->lock_count = request_take_items(r, &list);
 	out->locks = r->d->rooms[CLIENT_LIST_FIRST].items;
-	out->lock_count = count;
 }
 
 /* One of `masters` and `replicas`; both stand in the decoder's memory, one behind the other. */
@@ -150,11 +198,13 @@ static void request_take_nodes(struct request_reader *r, bool masters, struct cl
 	}
 }
 
-static void request_take_list(struct request_reader *r, uint64_t bit, struct client_request *out) {
-	if (bit == CLIENT_HAS_LOCKS) {
-		request_take_locks(r, out);
+static void request_take_list(struct request_reader *r, const struct client_param_rule *rule, struct client_request *out) {
+	if (rule->bit != CLIENT_HAS_LOCKS) {
+		request_take_nodes(r, rule->bit == CLIENT_HAS_MASTERS, out);
+	} else if (out->method == CLIENT_ACQUIRE) {
+		request_take_group(r, out);
 	} else {
-		request_take_nodes(r, bit == CLIENT_HAS_MASTERS, out);
+		request_take_locks(r, out);
 	}
 }
 
@@ -170,22 +220,56 @@ static void request_check_change(struct request_reader *r, struct client_request
 	}
 }
 
-/* What the table of parameters cannot say. */
-static void request_check_together(struct request_reader *r, struct client_request *out) {
+/* Which of the required parameters are missing, and what must not stand beside `locks`. */
+static uint64_t request_check_locks(struct request_reader *r, const struct client_request *out) {
 	uint64_t missing = client_param_required(out->method) & ~out->present;
-	if (out->present & CLIENT_HAS_LOCKS) {
-		missing = 0;
+	if (!(out->present & CLIENT_HAS_LOCKS)) {
+		return missing;
+	}
+	if (out->method == CLIENT_EXTEND) {
 		if (out->present & ~(CLIENT_HAS_LOCKS | CLIENT_HAS_DEADLINE_KEPT)) {
 			request_refuse_text(r, "locks", "names each lock with its lease_ms: only deadline_kept goes beside it");
 		}
+		return 0;
 	}
-	request_require(r, out->method, missing);
+	if (out->present & (CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF)) {
+		request_refuse_text(r, "locks", "names each key with its lock_id, mode, permits, of: they do not go beside it");
+	}
+	return missing & ~CLIENT_HAS_KEY;
+}
+
+/* Of those that are about one key or all with a prefix. */
+static void request_check_prefix(struct request_reader *r, struct client_request *out) {
+	uint64_t which = out->present & (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX);
+	if (which == 0) {
+		request_refuse_text(r, "key", "is missing: this method needs it, or prefix instead");
+	} else if (which == (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX)) {
+		request_refuse_text(r, "prefix", "must not be given together with key: choose one");
+	} else if ((out->present & CLIENT_HAS_LIMIT) && which == CLIENT_HAS_KEY) {
+		request_refuse_text(r, "limit", "goes with prefix: of one key all are told");
+	} else if (out->method == CLIENT_WAITERS && which == CLIENT_HAS_PREFIX && !out->core.limit) {
+		out->core.limit = CLIENT_LIST_DEFAULT;
+	}
+}
+
+/* What the table of parameters cannot say. */
+static void request_check_together(struct request_reader *r, struct client_request *out) {
+	const char *field;
+	request_require(r, out->method, request_check_locks(r, out));
 	if ((out->present & CLIENT_HAS_EXPECT) && (out->present & CLIENT_HAS_VALUE_SEQ)) {
 		request_refuse_text(r, "value_seq", "must not be given together with expect: choose one");
+	}
+	const char *problem = client_terms_problem(out, &field);
+	if (problem) {
+		request_refuse_text(r, field, problem);
+	}
+	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH) {
+		request_check_prefix(r, out);
 	}
 	if (client_method_changes(out->method)) {
 		request_check_change(r, out);
 	}
+	out->core.label = slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
 }
 
 static void request_take_params(struct request_reader *r, struct client_request *out) {
@@ -228,7 +312,7 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
 		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain, "
-		"cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
+		"downgrade, transfer, ask_release, explain, watch, unwatch, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
 		"cluster_set_timing, cluster_force");
 }
 
@@ -248,7 +332,7 @@ static void request_defaults(struct client_request *out) {
 
 int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out,
 	struct client_refusal *refusal) {
-	*out = (struct client_request){ 0 };
+	memset(out, 0, offsetof(struct client_request, label_bytes));
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
 	if (unpack_array(&r.u) != 4) {
 		r.u.bad = true;

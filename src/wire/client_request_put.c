@@ -2,7 +2,7 @@
 #include "check.h"
 #include "client.h"
 #include "client_change.h"
-#include "client_param.h"
+#include "client_terms.h"
 #include "pack.h"
 
 static uint64_t request_ms_up(span_ns span) {
@@ -18,11 +18,15 @@ static void request_put_lock_id(struct pack *k, struct id128 id) {
 }
 
 static void request_put_locks(struct pack *k, const struct client_request *r) {
+	if (r->method == CLIENT_ACQUIRE) {
+		client_terms_put_group(k, r);
+		return;
+	}
 	CHECK(r->lock_count <= CLIENT_LOCKS_MAX);
 	pack_array(k, (uint32_t)r->lock_count);
 	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
 		const struct client_lock *lock = &r->locks[i];
-		pack_map(k, lock->token ? 4 : 3);
+		pack_map(k, 3 + (lock->token ? 1u : 0u) + (lock->bond ? 1u : 0u));
 		pack_text(k, "key");
 		pack_bin(k, lock->key);
 		pack_text(k, "lock_id");
@@ -33,6 +37,10 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 			pack_text(k, "token");
 			pack_uint(k, lock->token);
 		}
+		if (lock->bond) {
+			pack_text(k, "bond");
+			pack_uint(k, lock->bond);
+		}
 	}
 }
 
@@ -41,6 +49,16 @@ static void request_put_value_seq(struct pack *k, struct ballot b) {
 	pack_put_be(pack_put_be(pack_put_be(bytes, b.clock, 8), b.node, 8), b.boot, 4);
 	pack_bin(k, slice_of(bytes, sizeof bytes));
 }
+
+static void request_put_position(struct pack *k, struct client_position p) {
+	uint8_t bytes[CLIENT_POSITION_BYTES];
+	pack_put_be(pack_put_be(bytes, p.log, 8), p.sequence, 8);
+	pack_bin(k, slice_of(bytes, sizeof bytes));
+}
+
+#define PARAMS_OF_TERMS \
+	(CLIENT_HAS_MODE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF | CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | \
+		CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | CLIENT_HAS_BOND)
 
 static void request_put_param(struct pack *k, const struct client_request *r, uint64_t param) {
 	const struct core_request *core = &r->core;
@@ -73,6 +91,15 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_LOCKS:
 		request_put_locks(k, r);
 		return;
+	case CLIENT_HAS_TO:
+		pack_bin(k, core->to);
+		return;
+	case CLIENT_HAS_FROM:
+		request_put_position(k, r->from);
+		return;
+	case CLIENT_HAS_WATCH:
+		pack_uint(k, r->watch);
+		return;
 	case CLIENT_HAS_EXPECT:
 		pack_bin(k, core->expected);
 		return;
@@ -94,20 +121,11 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 	case CLIENT_HAS_NOW:
 		pack_bool(k, core->now);
 		return;
-	case CLIENT_HAS_NAME:
-	case CLIENT_HAS_ADDRESS:
-	case CLIENT_HAS_OLD:
-	case CLIENT_HAS_NEW:
-	case CLIENT_HAS_MASTERS:
-	case CLIENT_HAS_REPLICAS:
-	case CLIENT_HAS_ANYWAY:
-	case CLIENT_HAS_YES:
-	case CLIENT_HAS_MAX_LEASE:
-	case CLIENT_HAS_REQUEST_TIMEOUT:
-	case CLIENT_HAS_PROMISE_TIMEOUT:
-	case CLIENT_HAS_DRIFT:
+	}
+	if (param & PARAMS_OF_TERMS) {
+		client_terms_put(k, r, param);
+	} else {
 		client_change_put(k, core->change, param);
-		return;
 	}
 }
 

@@ -1,10 +1,6 @@
 /* Responses, as the client reads them: what a newer server adds is skipped, what an answer needs must be there. */
-#include "client_list.h"
+#include "client_response.h"
 #include "client_status.h"
-
-#include "check.h"
-
-#define CODE_BYTES_MAX 63
 
 #define FACT(member, type, bit) { #member, type, offsetof(struct client_response, member), bit }
 #define FACT_NAMED(name, member, type, bit) { name, type, offsetof(struct client_response, member), bit }
@@ -19,6 +15,11 @@ static const struct client_fact response_facts[] = {
 	FACT_NAMED("limit_ms", limit, FACT_MS, CLIENT_GOT_LIMIT),
 	FACT(released, FACT_BOOL, CLIENT_GOT_RELEASED),
 	FACT_NAMED("broken", released, FACT_BOOL, CLIENT_GOT_RELEASED),
+	FACT_NAMED("transferred", released, FACT_BOOL, CLIENT_GOT_RELEASED),
+	FACT(reached, FACT_U32, CLIENT_GOT_REACHED),
+	FACT(watch, FACT_U64, CLIENT_GOT_WATCH),
+	FACT(position, FACT_POSITION, CLIENT_GOT_POSITION),
+	FACT_NAMED("key", key, FACT_BYTES, CLIENT_GOT_KEY),
 	FACT(held, FACT_BOOL, CLIENT_GOT_HELD),
 	FACT(contested, FACT_BOOL, 0),
 	FACT(recovering, FACT_BOOL, 0),
@@ -38,16 +39,12 @@ static const struct client_fact response_lock_facts[] = {
 	FACT(lock_id, FACT_ID, CLIENT_GOT_LOCK_ID),
 	FACT(token, FACT_U64, CLIENT_GOT_TOKEN),
 	FACT(value_seq, FACT_BALLOT, CLIENT_GOT_VALUE_SEQ),
+	FACT_NAMED("mode", mode.mode, FACT_MODE, CLIENT_GOT_MODE),
+	FACT_NAMED("permits", mode.permits, FACT_U32, 0),
+	FACT_NAMED("of", mode.of, FACT_U32, 0),
+	FACT_NAMED("slots", mode.slots, FACT_SLOTS, CLIENT_GOT_SLOTS),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-struct response_reader {
-	struct unpack u;
-	struct client_decoder *d;
-	enum client_method method;
-	struct client_response *out;
-	bool no_memory;
-};
 
 static void response_take_pair(struct response_reader *r, bool error);
 
@@ -56,126 +53,6 @@ static void response_take_map(struct response_reader *r, bool error) {
 	for (uint32_t i = 0; i < pairs && !r->u.bad; i++) {
 		response_take_pair(r, error);
 	}
-}
-
-/* ---- entries ---- */
-
-static void response_take_entry(struct unpack *u, void *item) {
-	struct client_entry *entry = item;
-	static const struct client_fact key = { "key", FACT_BYTES, offsetof(struct client_entry, key), 0 };
-	struct client_fact_set set = { client_entry_facts, client_entry_fact_count, entry, &entry->present };
-	struct client_fact_set keys = { &key, 1, entry, NULL };
-	*entry = (struct client_entry){ 0 };
-	uint32_t pairs = unpack_map(u);
-	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
-		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (!client_fact_take(&set, name, u) && !client_fact_take(&keys, name, u)) {
-			unpack_skip(u);
-		}
-	}
-}
-
-static void response_take_waiter(struct unpack *u, void *item) {
-	struct client_waiter *waiter = item;
-	static const struct client_fact facts[] = {
-		{ "owner", FACT_BYTES, offsetof(struct client_waiter, owner), 0 },
-		{ "node", FACT_TEXT, offsetof(struct client_waiter, node), 0 },
-		{ "since_ms", FACT_MS, offsetof(struct client_waiter, since), 0 },
-		{ "lock_id", FACT_ID, offsetof(struct client_waiter, lock_id), 0 },
-	};
-	struct client_fact_set set = { facts, COUNT(facts), waiter, NULL };
-	*waiter = (struct client_waiter){ 0 };
-	uint32_t pairs = unpack_map(u);
-	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
-		if (!client_fact_take(&set, unpack_bytes(u, SIZE_MAX), u)) {
-			unpack_skip(u);
-		}
-	}
-	waiter->has_lock_id = !id128_zero(waiter->lock_id);
-}
-
-static int response_take_code(struct unpack *u) {
-	char code[CODE_BYTES_MAX + 1] = { 0 };
-	struct slice s = unpack_bytes(u, SIZE_MAX);
-	if (s.size == 0 || s.size > CODE_BYTES_MAX) {
-		return PAWL_EPROTOCOL; /* a later version's */
-	}
-	memcpy(code, s.data, s.size);
-	int error = pawl_error_from_code(code);
-	return error ? error : PAWL_EPROTOCOL;
-}
-
-/* One of an extension's locks: facts of its own, or an error with the same names. */
-static void response_take_extended_map(struct unpack *u, struct client_extended *item, unsigned *got) {
-	static const struct client_fact facts[] = {
-		{ "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 },
-		{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 1 },
-		{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },
-		{ "quorum", FACT_U32, offsetof(struct client_extended, quorum), 0 },
-		{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
-		{ "votes", FACT_U32, offsetof(struct client_extended, votes), 0 },
-		{ "limit_ms", FACT_MS, offsetof(struct client_extended, limit), 0 },
-	};
-	struct client_fact_set set = { facts, COUNT(facts), item, got };
-	uint32_t pairs = unpack_map(u);
-	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
-		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (slice_equal(name, slice_str("code"))) {
-			item->error = response_take_code(u);
-		} else if (slice_equal(name, slice_str("error")) && !item->error && unpack_peek(u) == UNPACK_MAP) {
-			item->error = PAWL_EPROTOCOL; /* until its code is known; also keeps errors from nesting */
-			response_take_extended_map(u, item, got);
-		} else if (!client_fact_take(&set, name, u)) {
-			unpack_skip(u);
-		}
-	}
-}
-
-static void response_take_extended(struct unpack *u, void *item) {
-	struct client_extended *extended = item;
-	unsigned got = 0;
-	*extended = (struct client_extended){ 0 };
-	response_take_extended_map(u, extended, &got);
-	u->bad = u->bad || (!extended->error && !got);
-}
-
-/* ---- lists ---- */
-
-struct response_list {
-	const char *name;
-	size_t item_bytes;
-	void (*take)(struct unpack *u, void *item);
-};
-
-/* The list of a method's result; NULL: it has none. */
-static const struct response_list *response_list_of(enum client_method method) {
-	static const struct response_list keys = { "keys", sizeof(struct client_entry), response_take_entry };
-	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter), response_take_waiter };
-	static const struct response_list locks = { "locks", sizeof(struct client_extended), response_take_extended };
-	if (method == CLIENT_LIST) {
-		return &keys;
-	}
-	if (method == CLIENT_WAITERS) {
-		return &waiters;
-	}
-	return method == CLIENT_EXTEND ? &locks : NULL;
-}
-
-static void response_take_list(struct response_reader *r, const struct response_list *list) {
-	uint32_t count = unpack_array(&r->u);
-	for (uint32_t i = 0; i < count && !r->u.bad; i++) {
-		void *item = client_list_room(r->d->alloc, &r->d->rooms[CLIENT_LIST_FIRST], i, list->item_bytes);
-		if (!item) {
-			r->no_memory = r->u.bad = true;
-			return;
-		}
-		list->take(&r->u, item);
-	}
-	r->out->count = count;
-	r->out->entries = r->method == CLIENT_LIST ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
-	r->out->waiters = r->method == CLIENT_WAITERS ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
-	r->out->extended = r->method == CLIENT_EXTEND ? r->d->rooms[CLIENT_LIST_FIRST].items : NULL;
-	r->out->present |= CLIENT_GOT_LIST;
 }
 
 /* Names of masters; more than a cluster may have are left out. */
@@ -195,11 +72,11 @@ static void response_take_names(struct unpack *u, struct slice names[CLIENT_SILE
 /* What only errors have; false: it is something else. */
 static bool response_take_error(struct response_reader *r, struct slice name) {
 	if (slice_equal(name, slice_str("code"))) {
-		r->out->error = response_take_code(&r->u);
+		r->out->error = client_response_take_code(&r->u);
 	} else if (slice_equal(name, slice_str("silent"))) {
 		response_take_names(&r->u, r->out->silent, &r->out->silent_count);
 	} else if (slice_equal(name, slice_str("holder"))) {
-		response_take_entry(&r->u, &r->out->entry);
+		client_response_take_entry(&r->u, &r->out->entry);
 	} else {
 		return false;
 	}
@@ -216,21 +93,25 @@ static void response_take_fact(struct response_reader *r, struct slice name, boo
 	}
 }
 
+/* Reads show the holder of a key among their own facts. */
+static bool response_reads(enum client_method method) {
+	return method == CLIENT_GET || method == CLIENT_WAIT || method == CLIENT_EXPLAIN || method == CLIENT_WATCH;
+}
+
 static void response_take_pair(struct response_reader *r, bool error) {
 	struct slice name = unpack_bytes(&r->u, SIZE_MAX);
-	const struct response_list *list = response_list_of(r->method);
 	if (client_method_changes(r->method) && slice_equal(name, slice_str("missing"))) {
 		response_take_names(&r->u, r->out->missing, &r->out->missing_count);
+	} else if (client_response_take_lists(r, name, error)) {
+		return;
 	} else if (error) {
 		if (!response_take_error(r, name)) {
 			response_take_fact(r, name, true);
 		}
 	} else if (r->method == CLIENT_STATUS) {
 		client_status_take(&r->u, name, &r->out->status);
-	} else if (list && slice_equal(name, slice_str(list->name))) {
-		response_take_list(r, list);
 	} else {
-		response_take_fact(r, name, r->method == CLIENT_GET || r->method == CLIENT_WAIT);
+		response_take_fact(r, name, response_reads(r->method));
 	}
 }
 
@@ -246,6 +127,11 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 		[CLIENT_WAIT] = CLIENT_GOT_HELD,
 		[CLIENT_LIST] = CLIENT_GOT_LIST,
 		[CLIENT_WAITERS] = CLIENT_GOT_LIST,
+		[CLIENT_DOWNGRADE] = CLIENT_GOT_MODE,
+		[CLIENT_TRANSFER] = CLIENT_GOT_RELEASED,
+		[CLIENT_ASK_RELEASE] = CLIENT_GOT_REACHED,
+		[CLIENT_EXPLAIN] = CLIENT_GOT_HELD,
+		[CLIENT_WATCH] = CLIENT_GOT_WATCH | CLIENT_GOT_POSITION,
 	};
 	if (present & CLIENT_GOT_LIST) {
 		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID : method == CLIENT_EXTEND ? 0 : needs[method];

@@ -67,6 +67,17 @@ void pack_uint(struct pack *k, uint64_t value) {
 	pack_to(k, head, pack_put_uint(head, value));
 }
 
+void pack_int(struct pack *k, int64_t value) {
+	if (value >= 0) {
+		pack_uint(k, (uint64_t)value);
+	} else if (value >= -32) {
+		pack_bytes(k, &(uint8_t){ (uint8_t)value }, 1);
+	} else {
+		uint8_t head[PACK_HEAD_MAX] = { 0xd3 };
+		pack_to(k, head, pack_put_be(head + 1, (uint64_t)value, 8));
+	}
+}
+
 void pack_array(struct pack *k, uint32_t count) {
 	uint8_t head[PACK_HEAD_MAX];
 	pack_to(k, head, pack_put_array(head, count));

@@ -66,6 +66,7 @@ int pack_end(struct pack *k);
 void pack_nil(struct pack *k);
 void pack_bool(struct pack *k, bool value);
 void pack_uint(struct pack *k, uint64_t value);
+void pack_int(struct pack *k, int64_t value);
 void pack_array(struct pack *k, uint32_t count);
 void pack_map(struct pack *k, uint32_t pairs);
 

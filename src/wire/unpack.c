@@ -69,6 +69,7 @@ static bool unpack_head_fixed(uint8_t first, struct unpack_head *out) {
 		out->size = first & 0x1fu;
 	} else if (first >= 0xe0) {
 		out->type = UNPACK_NEGATIVE;
+		out->number = ~(uint64_t)0 << 8 | first;
 	} else {
 		return false;
 	}
@@ -99,6 +100,8 @@ enum unpack_found unpack_head(struct slice in, struct unpack_head *out) {
 		if (number >> (8u * row.width - 1) == 0) { /* written as signed, but not negative */
 			out->type = UNPACK_UINT;
 			out->number = number;
+		} else {
+			out->number = row.width < 8 ? ~(uint64_t)0 << 8u * row.width | number : number;
 		}
 	} else if (out->type == UNPACK_BOOL) {
 		out->number = first & 1u;
@@ -144,6 +147,18 @@ static bool unpack_expect(struct unpack *u, enum unpack_type type, struct unpack
 uint64_t unpack_uint_long(struct unpack *u) {
 	struct unpack_head h;
 	return unpack_expect(u, UNPACK_UINT, &h) ? h.number : 0;
+}
+
+int64_t unpack_int(struct unpack *u) {
+	struct unpack_head h;
+	if (!unpack_take(u, &h)) {
+		return 0;
+	}
+	if (h.type == UNPACK_NEGATIVE) {
+		return -(int64_t)(~h.number) - 1;
+	}
+	u->bad = h.type != UNPACK_UINT || h.number > INT64_MAX;
+	return u->bad ? 0 : (int64_t)h.number;
 }
 
 bool unpack_bool(struct unpack *u) {

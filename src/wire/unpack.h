@@ -23,7 +23,7 @@ struct unpack_head {
 	enum unpack_type type;
 	uint32_t head_bytes; /* with the number, for those that are one */
 	uint32_t size;       /* bytes that follow: STR, BIN, EXT; objects that follow: ARRAY; pairs: MAP */
-	uint64_t number;     /* UINT; BOOL: 0 or 1 */
+	uint64_t number;     /* UINT; NEGATIVE: in two's complement of 64 bits; BOOL: 0 or 1 */
 };
 enum unpack_found { UNPACK_FOUND, UNPACK_SHORT, UNPACK_INVALID };
 /* SHORT: the head is cut off; INVALID: a byte that begins nothing (0xc1). */
@@ -62,6 +62,7 @@ static inline uint64_t unpack_uint(struct unpack *u, uint64_t max) {
 	return value;
 }
 
+int64_t unpack_int(struct unpack *u); /* any whole number that fits */
 bool unpack_bool(struct unpack *u);
 struct slice unpack_bin(struct unpack *u, size_t max);   /* bin of at most max bytes */
 struct slice unpack_str(struct unpack *u, size_t max);   /* str of at most max bytes */

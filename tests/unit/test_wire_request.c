@@ -44,9 +44,22 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 }
 
 /* What a method may have, beside what it needs. */
-static const struct { enum client_method method; uint32_t needs, may; } methods[] = {
+#define OF_TAKER \
+	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID)
+static const struct { enum client_method method; uint64_t needs, may; } methods[] = {
+	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_MODE },
+	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF, OF_TAKER | CLIENT_HAS_LOCK_ID },
+	{ CLIENT_ACQUIRE, CLIENT_HAS_LOCKS | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE },
+	{ CLIENT_DOWNGRADE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, 0 },
+	{ CLIENT_TRANSFER, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_TO, 0 },
+	{ CLIENT_ASK_RELEASE, CLIENT_HAS_KEY, CLIENT_HAS_OWNER | CLIENT_HAS_TO | CLIENT_HAS_PRIORITY },
+	{ CLIENT_EXPLAIN, CLIENT_HAS_KEY, 0 },
+	{ CLIENT_WAITERS, CLIENT_HAS_PREFIX, CLIENT_HAS_LIMIT },
+	{ CLIENT_WATCH, CLIENT_HAS_KEY, CLIENT_HAS_FROM },
+	{ CLIENT_WATCH, CLIENT_HAS_PREFIX, CLIENT_HAS_FROM },
+	{ CLIENT_UNWATCH, CLIENT_HAS_WATCH, 0 },
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE | CLIENT_HAS_LOCK_ID },
-	{ CLIENT_EXTEND, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE, CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT },
+	{ CLIENT_EXTEND, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE, CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BOND },
 	{ CLIENT_EXTEND, CLIENT_HAS_LOCKS, CLIENT_HAS_DEADLINE_KEPT },
 	{ CLIENT_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE, CLIENT_HAS_EXPECT },
 	{ CLIENT_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE | CLIENT_HAS_VALUE_SEQ, 0 },
@@ -86,7 +99,7 @@ static struct slice node_address(struct prng *p) {
 }
 
 /* In one place for all: a request in test is one at a time. */
-static const struct core_change *random_change(struct prng *p, enum client_method method, uint32_t has) {
+static const struct core_change *random_change(struct prng *p, enum client_method method, uint64_t has) {
 	static struct core_change c;
 	static struct core_change_node nodes[8];
 	c = (struct core_change){ .kind = (enum change_kind)(method - CLIENT_CLUSTER_ADD_REPLICA) };
@@ -110,12 +123,53 @@ static const struct core_change *random_change(struct prng *p, enum client_metho
 	return &c;
 }
 
+static uint16_t random_permits(struct prng *p, uint16_t max) {
+	return (uint16_t)(1 + prng_below(p, max));
+}
+
+/* Several keys in one request, and what they exclude. */
+static void random_group(struct prng *p, struct client_request *r) {
+	static struct core_lock group[CORE_LOCKS_MAX];
+	r->core.locks = group;
+	r->core.lock_count = (uint32_t)(1 + prng_below(p, CORE_LOCKS_MAX));
+	for (uint32_t i = 0; i < r->core.lock_count; i++) {
+		group[i] = (struct core_lock){ .key = wire_bytes(p, 1, KEY_MAX), .of = prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE };
+		group[i].lock_id = prng_chance(p, 1, 2) ? wire_id(p) : group[i].lock_id;
+		if (prng_chance(p, 1, 3)) {
+			group[i].of = random_permits(p, PERMITS_MAX);
+			group[i].count = random_permits(p, group[i].of);
+		}
+	}
+}
+
+/* How it is acquired, and who acquires. */
+static void random_terms(struct prng *p, struct client_request *r, uint8_t label[LABEL_MAX]) {
+	struct terms *terms = &r->core.terms;
+	uint64_t has = r->present;
+	terms->of = has & CLIENT_HAS_MODE && prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE;
+	terms->of = has & CLIENT_HAS_OF ? random_permits(p, PERMITS_MAX) : terms->of;
+	terms->count = has & CLIENT_HAS_PERMITS ? random_permits(p, terms->of) : 0;
+	terms->priority = has & CLIENT_HAS_PRIORITY ? wire_terms(p).priority : 0;
+	terms->delay = has & CLIENT_HAS_LOCK_DELAY ? random_ms(p) : 0;
+	r->release_on_disconnect = has & CLIENT_HAS_RELEASE_ON_DISCONNECT && prng_chance(p, 1, 2);
+	terms->bond = r->release_on_disconnect ? 1 : 0;
+	r->core.bond = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
+	r->label.host = has & CLIENT_HAS_HOST ? wire_bytes(p, 0, CLIENT_HOST_MAX) : r->label.host;
+	r->label.pid = has & CLIENT_HAS_PID ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	r->core.label = slice_of(label, client_label_pack(&r->label, label));
+	r->core.to = has & CLIENT_HAS_TO ? wire_bytes(p, 0, OWNER_MAX) : r->core.to;
+	r->watch = has & CLIENT_HAS_WATCH ? 1 + wire_number(p, UINT64_MAX - 1) : 0;
+	r->from = (struct client_position){ has & CLIENT_HAS_FROM ? prng_next(p) : 0, has & CLIENT_HAS_FROM ? prng_next(p) : 0 };
+}
+
 static struct client_request random_request(struct request_test *t, size_t row, struct client_lock *locks) {
+	static uint8_t label[LABEL_MAX];
 	struct prng *p = &t->prng;
-	uint32_t has = methods[row].needs | (methods[row].may & (uint32_t)prng_next(p));
+	uint64_t has = methods[row].needs | (methods[row].may & prng_next(p));
 	struct client_request r = { .msgid = (uint32_t)wire_number(p, UINT32_MAX), .method = methods[row].method, .present = has };
 	struct core_request *c = &r.core;
-	c->op = r.method <= CLIENT_BREAK ? (enum core_op)r.method : CORE_ACQUIRE;
+	client_method_op(r.method, &c->op);
 	c->key = has & (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX) ? wire_bytes(p, 1, KEY_MAX) : c->key;
 	c->lease = has & CLIENT_HAS_LEASE ? random_ms(p) : 0;
 	c->wait = r.method == CLIENT_WAIT ? (span_ns)CLIENT_MS_MAX * SPAN_MS : 0;
@@ -131,19 +185,24 @@ static struct client_request random_request(struct request_test *t, size_t row, 
 	c->expect_seq = (has & CLIENT_HAS_VALUE_SEQ) != 0;
 	c->expected_seq = c->expect_seq ? wire_ballot(p) : c->expected_seq;
 	c->quorum = has & CLIENT_HAS_CONSISTENCY && prng_chance(p, 1, 2);
-	c->limit = has & CLIENT_HAS_LIMIT ? 1 + (uint32_t)prng_below(p, 1000) : r.method == CLIENT_LIST ? 100 : 0;
+	c->limit = has & CLIENT_HAS_LIMIT ? 1 + (uint32_t)prng_below(p, 1000) : r.method == CLIENT_LIST || (has & CLIENT_HAS_PREFIX && r.method == CLIENT_WAITERS) ? 100 : 0;
+	c->prefix = has & CLIENT_HAS_PREFIX && r.method != CLIENT_LIST;
 	c->after = has & CLIENT_HAS_AFTER ? wire_bytes(p, 0, KEY_MAX) : c->after;
 	c->for_free = has & CLIENT_HAS_FOR && prng_chance(p, 1, 2);
 	c->now = has & CLIENT_HAS_NOW && prng_chance(p, 1, 2);
 	if (client_method_changes(r.method)) {
-		c->op = CORE_CHANGE;
 		c->change = random_change(p, r.method, has);
 	}
-	if (has & CLIENT_HAS_LOCKS) {
+	random_terms(p, &r, label);
+	if (has & CLIENT_HAS_LOCKS && r.method == CLIENT_ACQUIRE) {
+		c->op = CORE_ACQUIRE_ALL;
+		random_group(p, &r);
+	} else if (has & CLIENT_HAS_LOCKS) {
 		r.locks = locks;
 		r.lock_count = 1 + prng_below(p, 50);
 		for (size_t i = 0; i < r.lock_count; i++) {
-			locks[i] = (struct client_lock){ wire_bytes(p, 1, KEY_MAX), wire_id(p), random_ms(p), wire_number(p, TOKEN_MAX) };
+			locks[i] = (struct client_lock){ wire_bytes(p, 1, KEY_MAX), wire_id(p), random_ms(p), wire_number(p, TOKEN_MAX),
+				(uint32_t)wire_number(p, UINT32_MAX) };
 		}
 	}
 	return r;
@@ -161,6 +220,21 @@ static void assert_changes_equal(const struct core_change *a, const struct core_
 	}
 }
 
+static void assert_terms_equal(const struct client_request *a, const struct client_request *b) {
+	const struct core_request *x = &a->core, *y = &b->core;
+	assert_true(x->terms.of == y->terms.of && x->terms.count == y->terms.count && x->terms.priority == y->terms.priority);
+	assert_true(x->terms.delay == y->terms.delay && x->terms.bond == y->terms.bond && x->bond == y->bond);
+	assert_true(a->release_on_disconnect == b->release_on_disconnect && a->watch == b->watch);
+	assert_true(a->from.log == b->from.log && a->from.sequence == b->from.sequence);
+	assert_true(slice_equal(a->label.text, b->label.text) && slice_equal(a->label.host, b->label.host) && a->label.pid == b->label.pid);
+	assert_true(slice_equal(x->label, y->label) && slice_equal(x->to, y->to) && x->prefix == y->prefix);
+	assert_int_equal(x->lock_count, y->lock_count);
+	for (uint32_t i = 0; i < x->lock_count; i++) {
+		const struct core_lock *l = &x->locks[i], *m = &y->locks[i];
+		assert_true(slice_equal(l->key, m->key) && id128_equal(l->lock_id, m->lock_id) && l->of == m->of && l->count == m->count);
+	}
+}
+
 static void assert_requests_equal(const struct client_request *a, const struct client_request *b) {
 	const struct core_request *x = &a->core, *y = &b->core;
 	assert_true(a->msgid == b->msgid && a->method == b->method && a->present == b->present);
@@ -171,6 +245,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	assert_true(x->for_free == y->for_free && x->expect_value == y->expect_value && x->expect_seq == y->expect_seq);
 	assert_true(slice_equal(x->expected, y->expected) && ballot_compare(x->expected_seq, y->expected_seq) == 0);
 	assert_true(slice_equal(x->after, y->after) && x->limit == y->limit);
+	assert_terms_equal(a, b);
 	assert_int_equal(a->lock_count, b->lock_count);
 	assert_int_equal(x->change != NULL, y->change != NULL);
 	if (x->change) {
@@ -178,7 +253,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	}
 	for (size_t i = 0; i < a->lock_count; i++) {
 		assert_true(slice_equal(a->locks[i].key, b->locks[i].key) && id128_equal(a->locks[i].lock_id, b->locks[i].lock_id));
-		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token);
+		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token && a->locks[i].bond == b->locks[i].bond);
 	}
 }
 

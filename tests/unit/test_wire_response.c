@@ -3,78 +3,7 @@
 
 #include <msgpack.h>
 
-#include "client.h"
-#include "wire_random.h"
-
-struct response_test {
-	struct allocator alloc;
-	struct prng prng;
-	struct buffer bytes;
-	struct client_decoder decoder;
-	struct config_node nodes[3];
-	const struct config_node *peers[3];
-	struct client_facts facts;
-	struct client_response got;
-};
-
-static int setup(void **state) {
-	static struct response_test t;
-	t = (struct response_test){ .alloc = alloc_libc(NULL) };
-	prng_init(&t.prng, 13);
-	wire_pool_fill(&t.prng);
-	buffer_init(&t.bytes, &t.alloc, 32u << 20);
-	client_decoder_init(&t.decoder, &t.alloc);
-	for (uint8_t i = 0; i < 3; i++) {
-		t.nodes[i] = (struct config_node){ .name = { 'n', (char)('1' + i) }, .address = "h:1", .id = { { i } }, .master = i < 2 };
-		t.nodes[i].id.b[0]++;
-		t.peers[i] = &t.nodes[i];
-	}
-	t.facts = (struct client_facts){ .node = "n1", .role = "master", .peers = t.peers, .peer_count = 3 };
-	*state = &t;
-	return 0;
-}
-
-static int teardown(void **state) {
-	struct response_test *t = *state;
-	buffer_done(&t->bytes);
-	client_decoder_done(&t->decoder);
-	return 0;
-}
-
-/* The whole way of what stands in t->bytes. */
-static int receive(struct response_test *t, enum client_method method) {
-	struct client_scanner s = { 0 };
-	enum client_kind kind;
-	uint32_t msgid;
-	size_t size = 0;
-	assert_int_equal(client_scan(&s, &client_response_limits, buffer_slice(&t->bytes), &size), CLIENT_SCAN_COMPLETE);
-	assert_int_equal(size, t->bytes.size);
-	assert_int_equal(client_response_peek(buffer_slice(&t->bytes), &kind, &msgid), 0);
-	assert_true(kind == CLIENT_RESPONSE && msgid == 5);
-	return client_response_decode(&t->decoder, method, buffer_slice(&t->bytes), &t->got);
-}
-
-static void answer(struct response_test *t, enum client_method method, const struct core_reply *reply) {
-	buffer_clear(&t->bytes);
-	assert_int_equal(client_reply_encode(5, reply, &t->facts, &t->bytes), 0);
-	assert_int_equal(receive(t, method), 0);
-	assert_int_equal(t->got.error, reply->error);
-}
-
-static struct core_entry random_entry(struct response_test *t) {
-	struct prng *p = &t->prng;
-	return (struct core_entry){ .key = wire_bytes(p, 1, KEY_MAX), .owner = wire_bytes(p, 0, OWNER_MAX),
-		.value = wire_bytes(p, 0, 1000), .token = wire_number(p, TOKEN_MAX), .lock_id = wire_id(p),
-		.show_lock_id = prng_chance(p, 1, 2), .remaining = prng_between(p, 0, 1000) * SPAN_MS, .value_seq = wire_ballot(p) };
-}
-
-static void assert_entry(const struct core_entry *sent, const struct client_entry *got) {
-	assert_true(slice_equal(sent->owner, got->owner) && slice_equal(sent->value, got->value));
-	assert_true(sent->token == got->token && sent->remaining == got->remaining);
-	assert_int_equal(ballot_compare(sent->value_seq, got->value_seq), 0);
-	assert_int_equal((got->present & CLIENT_ENTRY_LOCK_ID) != 0, sent->show_lock_id);
-	assert_true(!sent->show_lock_id || id128_equal(sent->lock_id, got->lock_id));
-}
+#include "wire_answer.h"
 
 static void acquire_tells_everything(void **state) {
 	struct response_test *t = *state;
@@ -99,11 +28,10 @@ static void extend_update_release_and_break_tell_their_part(void **state) {
 	answer(t, CLIENT_RELEASE, &r);
 	assert_true(t->got.released);
 	r = (struct core_reply){ .op = CORE_BREAK, .released = true };
-	answer(t, CLIENT_BREAK, &r);
-	assert_true(t->got.released && t->got.warning.size == 0); /* the holder stops in time */
-	r.forced = true;
-	answer(t, CLIENT_BREAK, &r);
-	assert_true(t->got.released && t->got.warning.size > 0);
+	for (int forced = 0; forced < 2; forced++, r.forced = true) {
+		answer(t, CLIENT_BREAK, &r);
+		assert_true(t->got.released && (t->got.warning.size > 0) == forced); /* else the holder stops in time */
+	}
 }
 
 static void reads_show_the_holder_and_the_lock_id_only_to_whom_it_belongs(void **state) {
@@ -303,6 +231,8 @@ static void notifications_are_told_from_responses(void **state) {
 static void encode_some(struct response_test *t, enum client_method method) {
 	struct core_entry entries[3] = { random_entry(t), random_entry(t), random_entry(t) };
 	struct core_waiter waiters[2] = { { .owner = slice_str("a"), .node = t->nodes[1].id }, { .owner = slice_str("b") } };
+	struct core_saying sayings[2] = { { SAYING_RECORD, entries[1], true }, { .kind = SAYING_PROMISE } };
+	struct core_witness witnesses[2] = { { .status = STATUS_OK, .home = true, .sayings = sayings, .count = 2 }, { .peer = 1, .status = STATUS_ABSENT } };
 	struct client_extended items[2] = { { .lock_id = wire_id(&t->prng), .valid = SPAN_S }, { .error = PAWL_ELOST } };
 	struct core_reply r = { .lock_id = wire_id(&t->prng), .token = 5, .valid = SPAN_S, .quorum = 2, .held = true, .entry = entries[0],
 		.silent = 3 };
@@ -310,17 +240,21 @@ static void encode_some(struct response_test *t, enum client_method method) {
 		.following = { .node = slice_str("n1"), .age = prng_chance(&t->prng, 1, 2) ? SPAN_MAX : SPAN_S },
 		.change = { .step = slice_str("deciding") }, .missing_count = 2 };
 	buffer_clear(&t->bytes);
-	r.op = method <= CLIENT_BREAK ? (enum core_op)method : client_method_changes(method) ? CORE_CHANGE : CORE_GET;
+	r.op = CORE_GET;
+	client_method_op(method, &r.op);
 	r.missing = 3;
 	r.epoch = 2;
 	r.entries = method == CLIENT_LIST ? entries : NULL;
 	r.waiters = method == CLIENT_WAITERS ? waiters : NULL;
+	r.witnesses = method == CLIENT_EXPLAIN ? witnesses : NULL;
 	r.count = method == CLIENT_LIST ? 3 : 2;
 	if (prng_chance(&t->prng, 1, 3)) {
 		r.error = prng_chance(&t->prng, 1, 2) ? PAWL_ENOQUORUM : PAWL_EHELD;
 	}
 	if (method == CLIENT_STATUS) {
 		assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
+	} else if (method == CLIENT_WATCH) {
+		assert_int_equal(client_watch_encode(5, 9, (struct client_position){ 1, 2 }, prng_chance(&t->prng, 1, 2) ? &r : NULL, &t->facts, &t->bytes), 0);
 	} else if (method == CLIENT_EXTEND && prng_chance(&t->prng, 1, 2)) {
 		assert_int_equal(client_batch_encode(5, items, 2, &t->facts, &t->bytes), 0);
 	} else {

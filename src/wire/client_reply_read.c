@@ -1,0 +1,243 @@
+/* Answers to those who look: holders, lists, queues, what masters say, and where a watch begins. */
+#include "client_reply.h"
+
+#define REPLY_TAIL_BYTES 1024 /* what may follow a list: more, node, role, age */
+
+/* Where it was read. What the core says of itself is newer than the facts. An age that is not known is none. */
+static void reply_put_viewpoint(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	span_ns age = reply->replica ? reply->age : facts->age;
+	client_reply_put_text(k, map, "node", facts->node);
+	client_reply_put_text(k, map, "role", reply->replica ? "replica" : facts->role);
+	pack_key(k, map, "age_ms");
+	if ((reply->replica || facts->replica) && age < SPAN_MAX) {
+		pack_uint(k, client_reply_ms_up(age));
+	} else {
+		pack_nil(k);
+	}
+}
+
+/* How far a list may grow, so that what follows it still fits. */
+static size_t reply_list_end(const struct pack *k) {
+	size_t end = k->start + client_response_limits.bytes;
+	end = end < k->out->max ? end : k->out->max;
+	return end > REPLY_TAIL_BYTES ? end - REPLY_TAIL_BYTES : 0;
+}
+
+/* After an item of a list: keep it, or take it back because the list is full. The first one must fit. */
+static bool reply_list_keep(struct pack *k, struct pack_open *list, size_t before, size_t end) {
+	if (k->error == PAWL_ENOMEM || (!k->error && k->out->size <= end)) {
+		list->count += !k->error;
+		return !k->error;
+	}
+	k->error = list->count ? 0 : PAWL_ETOOLARGE;
+	k->out->size = before;
+	return false;
+}
+
+void client_reply_put_holders(struct pack *k, struct pack_open *map, const struct core_reply *reply, uint32_t without,
+	uint32_t max) {
+	size_t end = reply_list_end(k), done = 0;
+	max = reply->holder_count < max ? reply->holder_count : max;
+	if (reply->holder_count < 2) {
+		return;
+	}
+	pack_key(k, map, "holders");
+	struct pack_open list = pack_array_open(k);
+	for (bool room = true; room && done < max; done += room) {
+		size_t before = k->out->size;
+		struct client_entry entry = client_reply_entry(&reply->holders[done], without);
+		struct pack_open item = pack_map_open(k);
+		client_reply_put_entry(k, &item, &entry);
+		pack_map_close(k, &item);
+		room = reply_list_keep(k, &list, before, end);
+	}
+	pack_array_close(k, &list);
+	if (done < reply->holder_count) {
+		client_reply_put_bool(k, map, "more", true);
+	}
+}
+
+void client_reply_put_read(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	bool closing = reply->entry.closing;
+	client_reply_put_bool(k, map, "held", reply->held && !closing);
+	if (reply->held || closing) {
+		struct client_entry entry = client_reply_entry(&reply->entry, 0);
+		client_reply_put_entry(k, map, &entry);
+	}
+	client_reply_put_holders(k, map, reply, 0, UINT32_MAX);
+	if (reply->contested) {
+		client_reply_put_bool(k, map, "contested", true);
+	}
+	if (reply->recovering) {
+		client_reply_put_bool(k, map, "recovering", true);
+	}
+	reply_put_viewpoint(k, map, reply, facts);
+}
+
+void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	size_t end = reply_list_end(k), done = 0;
+	pack_key(k, map, "keys");
+	struct pack_open list = pack_array_open(k);
+	for (bool room = true; room && done < reply->count; done += room) {
+		size_t before = k->out->size;
+		struct client_entry entry = client_reply_entry(&reply->entries[done], 0);
+		struct pack_open item = pack_map_open(k);
+		pack_key(k, &item, "key");
+		pack_bin(k, reply->entries[done].key);
+		client_reply_put_bool(k, &item, "held", !entry.closing);
+		client_reply_put_entry(k, &item, &entry);
+		pack_map_close(k, &item);
+		room = reply_list_keep(k, &list, before, end);
+	}
+	pack_array_close(k, &list);
+	client_reply_put_bool(k, map, "more", reply->more || done < reply->count);
+	reply_put_viewpoint(k, map, reply, facts);
+}
+
+static const char *reply_node_name(const struct client_facts *facts, struct id128 id) {
+	for (uint32_t i = 0; i < facts->peer_count; i++) {
+		if (id128_equal(facts->peers[i]->id, id)) {
+			return facts->peers[i]->name;
+		}
+	}
+	return "";
+}
+
+static void reply_put_waiter(struct pack *k, const struct core_waiter *w, const struct client_facts *facts) {
+	struct client_mode_facts mode = client_mode_of(&w->terms);
+	struct client_label label = client_label_unpack(w->label);
+	struct pack_open item = pack_map_open(k);
+	if (w->key.size) {
+		pack_key(k, &item, "key");
+		pack_bin(k, w->key);
+	}
+	pack_key(k, &item, "owner");
+	pack_bin(k, w->owner);
+	client_reply_put_uint(k, &item, "since_ms", client_reply_ms_down(w->since));
+	client_reply_put_text(k, &item, "node", reply_node_name(facts, w->node));
+	pack_key(k, &item, "priority");
+	pack_int(k, w->terms.priority);
+	client_fact_put_all(k, &item, client_mode_facts, CLIENT_MODE_FACT_COUNT, &mode, client_mode_present(&mode));
+	client_fact_put_all(k, &item, client_label_facts, CLIENT_LABEL_FACT_COUNT, &label, client_label_present(&label));
+	if (w->identity.size) {
+		pack_key(k, &item, "identity");
+		pack_bin(k, w->identity);
+	}
+	if (w->show_lock_id) {
+		client_reply_put_lock_id(k, &item, w->lock_id);
+	}
+	pack_map_close(k, &item);
+}
+
+void client_reply_put_waiters(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	size_t end = reply_list_end(k), done = 0;
+	pack_key(k, map, "waiters");
+	struct pack_open list = pack_array_open(k);
+	for (bool room = true; room && done < reply->count; done += room) {
+		const struct core_waiter *w = &reply->waiters[done];
+		size_t before = k->out->size;
+		reply_put_waiter(k, w, facts);
+		room = reply_list_keep(k, &list, before, end);
+	}
+	pack_array_close(k, &list);
+	client_reply_put_bool(k, map, "more", reply->more || done < reply->count);
+}
+
+/* ---- what each master says ---- */
+
+static const char *reply_state(const struct core_witness *w) {
+	return w->status == STATUS_OK ? "voting" : w->status == STATUS_RECOVERING ? "recovering" : w->status == STATUS_EPOCH ? "other_epoch"
+		: "silent";
+}
+
+static void reply_put_record(struct pack *k, const struct core_saying *saying) {
+	struct client_entry entry = client_reply_entry(&saying->entry, CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ);
+	entry.barred = true;
+	entry.present |= saying->barred ? CLIENT_ENTRY_BARRED : 0;
+	struct pack_open item = pack_map_open(k);
+	client_reply_put_entry(k, &item, &entry);
+	pack_map_close(k, &item);
+}
+
+static void reply_put_promise(struct pack *k, const struct core_entry *promise) {
+	struct pack_open map = pack_map_open(k);
+	client_reply_put_uint(k, &map, "left_ms", client_reply_ms_up(promise->remaining));
+	if (promise->show_lock_id) {
+		client_reply_put_lock_id(k, &map, promise->lock_id);
+	}
+	pack_map_close(k, &map);
+}
+
+/* Records, and who is next; kept requests are only counted. */
+static void reply_put_sayings(struct pack *k, struct pack_open *map, const struct core_witness *w) {
+	const struct core_entry *promise = NULL;
+	uint32_t kept = 0;
+	pack_key(k, map, "records");
+	struct pack_open records = pack_array_open(k);
+	for (uint32_t i = 0; i < w->count; i++) {
+		switch (w->sayings[i].kind) {
+		case SAYING_RECORD:
+			pack_item(&records);
+			reply_put_record(k, &w->sayings[i]);
+			break;
+		case SAYING_PROMISE:
+			promise = &w->sayings[i].entry;
+			break;
+		case SAYING_KEPT:
+			kept++;
+			break;
+		}
+	}
+	pack_array_close(k, &records);
+	client_reply_put_uint(k, map, "kept", kept);
+	pack_key(k, map, "promise");
+	if (promise) {
+		reply_put_promise(k, promise);
+	} else {
+		pack_nil(k);
+	}
+}
+
+void client_reply_put_masters(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	pack_key(k, map, "masters");
+	struct pack_open list = pack_array_open(k);
+	for (size_t i = 0; i < reply->count; i++) {
+		const struct core_witness *w = &reply->witnesses[i];
+		pack_item(&list);
+		struct pack_open item = pack_map_open(k);
+		client_reply_put_text(k, &item, "node", w->peer < facts->peer_count ? facts->peers[w->peer]->name : "");
+		client_reply_put_text(k, &item, "state", reply_state(w));
+		client_reply_put_bool(k, &item, "home", w->home);
+		if (w->home) {
+			client_reply_put_uint(k, &item, "waiting", w->waiting);
+		}
+		if (w->status == STATUS_OK) {
+			reply_put_sayings(k, &item, w);
+		}
+		pack_map_close(k, &item);
+	}
+	pack_array_close(k, &list);
+}
+
+/* ---- a watch ---- */
+
+int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position, const struct core_reply *view,
+	const struct client_facts *facts, struct buffer *out) {
+	static const struct client_fact fact = { "position", FACT_POSITION, 0, 0 };
+	struct pack k;
+	client_reply_begin(&k, msgid, out);
+	pack_nil(&k);
+	struct pack_open map = pack_map_open(&k);
+	client_reply_put_uint(&k, &map, "watch", watch);
+	client_fact_put(&k, &map, &fact, &position);
+	if (view) {
+		client_reply_put_read(&k, &map, view, facts);
+	}
+	pack_map_close(&k, &map);
+	return pack_end(&k);
+}

@@ -1,0 +1,241 @@
+/* Lists in responses, item by item. */
+#include "client_response.h"
+
+#include "client_list.h"
+
+#define CODE_BYTES_MAX 63
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A map of facts of two sets; what is in neither is skipped. */
+static void response_take_facts(struct unpack *u, const struct client_fact_set *one, const struct client_fact_set *other) {
+	uint32_t pairs = unpack_map(u);
+	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (!client_fact_take(one, name, u) && !client_fact_take(other, name, u)) {
+			unpack_skip(u);
+		}
+	}
+}
+
+void client_response_take_entry(struct unpack *u, void *item) {
+	struct client_entry *entry = item;
+	static const struct client_fact key = { "key", FACT_BYTES, offsetof(struct client_entry, key), 0 };
+	struct client_fact_set set = { client_entry_facts, client_entry_fact_count, entry, &entry->present };
+	struct client_fact_set keys = { &key, 1, entry, NULL };
+	*entry = (struct client_entry){ 0 };
+	response_take_facts(u, &set, &keys);
+}
+
+/* Facts of a waiter that are of a kind with a holder's. */
+#define WAITER_MODE(name, member, type) { name, type, offsetof(struct client_waiter, mode.member), 0 }
+#define WAITER_LABEL(name, member, type) { name, type, offsetof(struct client_waiter, label.member), 0 }
+static void response_take_waiter(struct unpack *u, void *item) {
+	struct client_waiter *waiter = item;
+	static const struct client_fact facts[] = {
+		{ "key", FACT_BYTES, offsetof(struct client_waiter, key), 0 },
+		{ "owner", FACT_BYTES, offsetof(struct client_waiter, owner), 0 },
+		{ "node", FACT_TEXT, offsetof(struct client_waiter, node), 0 },
+		{ "identity", FACT_BYTES, offsetof(struct client_waiter, identity), 0 },
+		{ "since_ms", FACT_MS, offsetof(struct client_waiter, since), 0 },
+		{ "lock_id", FACT_ID, offsetof(struct client_waiter, lock_id), 0 },
+		{ "priority", FACT_I32, offsetof(struct client_waiter, priority), 0 },
+	};
+	struct client_fact_set set = { facts, COUNT(facts), waiter, NULL };
+	uint32_t pairs = unpack_map(u);
+	*waiter = (struct client_waiter){ 0 };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &waiter->mode, NULL };
+	struct client_fact_set label = { client_label_facts, CLIENT_LABEL_FACT_COUNT, &waiter->label, NULL };
+	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u) && !client_fact_take(&label, name, u)) {
+			unpack_skip(u);
+		}
+	}
+	waiter->has_lock_id = !id128_zero(waiter->lock_id);
+}
+
+/* One of several keys that were acquired together. */
+static void response_take_got(struct unpack *u, void *item) {
+	struct client_got *got = item;
+	static const struct client_fact facts[] = {
+		{ "key", FACT_BYTES, offsetof(struct client_got, key), 1 },
+		{ "lock_id", FACT_ID, offsetof(struct client_got, lock_id), 2 },
+		{ "token", FACT_U64, offsetof(struct client_got, token), 4 },
+	};
+	uint32_t present = 0;
+	*got = (struct client_got){ 0 };
+	struct client_fact_set set = { facts, COUNT(facts), got, &present };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &got->mode, NULL };
+	response_take_facts(u, &set, &mode);
+	u->bad = u->bad || (present & 6) != 6;
+}
+
+int client_response_take_code(struct unpack *u) {
+	char code[CODE_BYTES_MAX + 1] = { 0 };
+	struct slice s = unpack_bytes(u, SIZE_MAX);
+	if (s.size == 0 || s.size > CODE_BYTES_MAX) {
+		return PAWL_EPROTOCOL; /* a later version's */
+	}
+	memcpy(code, s.data, s.size);
+	int error = pawl_error_from_code(code);
+	return error ? error : PAWL_EPROTOCOL;
+}
+
+/* One of an extension's locks: facts of its own, or an error with the same names. */
+static void response_take_extended_map(struct unpack *u, struct client_extended *item, unsigned *got) {
+	static const struct client_fact facts[] = {
+		{ "lock_id", FACT_ID, offsetof(struct client_extended, lock_id), 0 },
+		{ "valid_ms", FACT_MS, offsetof(struct client_extended, valid), 1 },
+		{ "token", FACT_U64, offsetof(struct client_extended, token), 0 },
+		{ "quorum", FACT_U32, offsetof(struct client_extended, quorum), 0 },
+		{ "acks", FACT_U32, offsetof(struct client_extended, acks), 0 },
+		{ "votes", FACT_U32, offsetof(struct client_extended, votes), 0 },
+		{ "limit_ms", FACT_MS, offsetof(struct client_extended, limit), 0 },
+	};
+	struct client_fact_set set = { facts, COUNT(facts), item, got };
+	uint32_t pairs = unpack_map(u);
+	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
+		struct slice name = unpack_bytes(u, SIZE_MAX);
+		if (slice_equal(name, slice_str("code"))) {
+			item->error = client_response_take_code(u);
+		} else if (slice_equal(name, slice_str("error")) && !item->error && unpack_peek(u) == UNPACK_MAP) {
+			item->error = PAWL_EPROTOCOL; /* until its code is known; also keeps errors from nesting */
+			response_take_extended_map(u, item, got);
+		} else if (!client_fact_take(&set, name, u)) {
+			unpack_skip(u);
+		}
+	}
+}
+
+static void response_take_extended(struct unpack *u, void *item) {
+	struct client_extended *extended = item;
+	unsigned got = 0;
+	*extended = (struct client_extended){ 0 };
+	response_take_extended_map(u, extended, &got);
+	u->bad = u->bad || (!extended->error && !got);
+}
+
+/* ---- which list where ---- */
+
+struct response_list {
+	const char *name;
+	size_t item_bytes;
+	void (*take)(struct unpack *u, void *item);
+};
+
+/* The list of a method's result; NULL: it has none. */
+static const struct response_list *response_list_of(enum client_method method) {
+	static const struct response_list keys = { "keys", sizeof(struct client_entry), client_response_take_entry };
+	static const struct response_list waiters = { "waiters", sizeof(struct client_waiter), response_take_waiter };
+	static const struct response_list extended = { "locks", sizeof(struct client_extended), response_take_extended };
+	static const struct response_list got = { "locks", sizeof(struct client_got), response_take_got };
+	static const struct response_list *const lists[CLIENT_METHODS] = {
+		[CLIENT_LIST] = &keys,
+		[CLIENT_WAITERS] = &waiters,
+		[CLIENT_EXTEND] = &extended,
+		[CLIENT_ACQUIRE] = &got,
+	};
+	return lists[method];
+}
+
+/* Behind the `count` that are there; returns how many there are then. */
+static size_t response_take_items(struct response_reader *r, struct client_room *room, size_t count, const struct response_list *list) {
+	uint32_t more = unpack_array(&r->u);
+	for (uint32_t i = 0; i < more && !r->u.bad; i++) {
+		void *item = client_list_room(r->d->alloc, room, count + i, list->item_bytes);
+		if (!item) {
+			r->no_memory = r->u.bad = true;
+			return count;
+		}
+		list->take(&r->u, item);
+	}
+	return count + more;
+}
+
+static void response_take_list(struct response_reader *r, const struct response_list *list) {
+	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
+	r->out->count = response_take_items(r, room, 0, list);
+	r->out->entries = r->method == CLIENT_LIST ? room->items : NULL;
+	r->out->waiters = r->method == CLIENT_WAITERS ? room->items : NULL;
+	r->out->extended = r->method == CLIENT_EXTEND ? room->items : NULL;
+	r->out->got = r->method == CLIENT_ACQUIRE ? room->items : NULL;
+	r->out->present |= CLIENT_GOT_LIST;
+}
+
+static void response_take_holders(struct response_reader *r) {
+	static const struct response_list holders = { "holders", sizeof(struct client_entry), client_response_take_entry };
+	r->out->holder_count = response_take_items(r, &r->d->rooms[CLIENT_LIST_SECOND], 0, &holders);
+	r->out->holders = r->d->rooms[CLIENT_LIST_SECOND].items;
+}
+
+/* ---- what each master says ---- */
+
+/* nil: none. */
+static void response_take_promise(struct unpack *u, struct client_witness *w) {
+	static const struct client_fact facts[] = {
+		{ "left_ms", FACT_MS, offsetof(struct client_witness, promise_left), 0 },
+		{ "lock_id", FACT_ID, offsetof(struct client_witness, promise_lock_id), 0 },
+	};
+	struct client_fact_set set = { facts, COUNT(facts), w, NULL }, none = { 0 };
+	if (unpack_peek(u) == UNPACK_NIL) {
+		unpack_skip(u);
+		return;
+	}
+	w->promised = true;
+	response_take_facts(u, &set, &none);
+}
+
+static void response_take_witness(struct response_reader *r, struct client_witness *w) {
+	static const struct response_list records = { "records", sizeof(struct client_entry), client_response_take_entry };
+	static const struct client_fact facts[] = {
+		{ "node", FACT_TEXT, offsetof(struct client_witness, node), 0 },
+		{ "state", FACT_TEXT, offsetof(struct client_witness, state), 0 },
+		{ "home", FACT_BOOL, offsetof(struct client_witness, home), 0 },
+		{ "waiting", FACT_U32, offsetof(struct client_witness, waiting), 0 },
+		{ "kept", FACT_U32, offsetof(struct client_witness, kept), 0 },
+	};
+	struct client_fact_set set = { facts, COUNT(facts), w, NULL };
+	*w = (struct client_witness){ .first = (uint32_t)r->out->count };
+	uint32_t pairs = unpack_map(&r->u);
+	for (uint32_t i = 0; i < pairs && !r->u.bad; i++) {
+		struct slice name = unpack_bytes(&r->u, SIZE_MAX);
+		if (slice_equal(name, slice_str(records.name))) {
+			r->out->count = response_take_items(r, &r->d->rooms[CLIENT_LIST_FIRST], r->out->count, &records);
+		} else if (slice_equal(name, slice_str("promise"))) {
+			response_take_promise(&r->u, w);
+		} else if (!client_fact_take(&set, name, &r->u)) {
+			unpack_skip(&r->u);
+		}
+	}
+	w->count = (uint32_t)r->out->count - w->first;
+}
+
+/* More than a cluster may have are left out. */
+static void response_take_masters(struct response_reader *r) {
+	uint32_t count = unpack_array(&r->u);
+	r->out->master_count = 0;
+	r->out->count = 0;
+	for (uint32_t i = 0; i < count && !r->u.bad; i++) {
+		if (i < MASTERS_MAX) {
+			response_take_witness(r, &r->out->masters[i]);
+			r->out->master_count++;
+		} else {
+			unpack_skip(&r->u);
+		}
+	}
+	r->out->entries = r->d->rooms[CLIENT_LIST_FIRST].items;
+}
+
+bool client_response_take_lists(struct response_reader *r, struct slice name, bool error) {
+	const struct response_list *list = error ? NULL : response_list_of(r->method);
+	if (list && slice_equal(name, slice_str(list->name))) {
+		response_take_list(r, list);
+	} else if (slice_equal(name, slice_str("holders"))) {
+		response_take_holders(r);
+	} else if (!error && r->method == CLIENT_EXPLAIN && slice_equal(name, slice_str("masters"))) {
+		response_take_masters(r);
+	} else {
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,169 @@
+/* The parameters of what a lock excludes, in what order it is given, and what its holder says about itself. */
+#include "client_terms.h"
+
+#include "check.h"
+
+/* ---- readers ---- */
+
+const char *client_take_mode(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	int choice = client_take_choice(u, "exclusive", "shared");
+	r->core.terms.of = choice == 1 ? (uint16_t)SHARE_SHARED : (uint16_t)SHARE_EXCLUSIVE;
+	return choice < 0 ? "must be \"exclusive\" or \"shared\"; permits of a semaphore are asked for with permits and of" : NULL;
+}
+
+static const char *terms_take_permits(struct unpack *u, uint16_t *out) {
+	_Static_assert(PERMITS_MAX == 128, "the text below says it");
+	uint64_t count = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	if (count < 1 || count > PERMITS_MAX) {
+		return "must be a whole number from 1 to 128";
+	}
+	*out = (uint16_t)count;
+	return NULL;
+}
+
+const char *client_take_permits(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return terms_take_permits(u, &r->core.terms.count);
+}
+
+const char *client_take_of(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return terms_take_permits(u, &r->core.terms.of);
+}
+
+const char *client_take_priority(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	enum unpack_type type = unpack_peek(u);
+	int64_t priority = type == UNPACK_UINT || type == UNPACK_NEGATIVE ? unpack_int(u) : INT64_MAX;
+	if (priority < INT32_MIN || priority > INT32_MAX) {
+		return "must be a whole number from -2147483648 to 2147483647; greater is earlier";
+	}
+	r->core.terms.priority = (int32_t)priority;
+	return NULL;
+}
+
+const char *client_take_lock_delay(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return client_take_ms(u, 0, &r->core.terms.delay);
+}
+
+const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	const char *problem = client_take_bool(u, &r->release_on_disconnect);
+	r->core.terms.bond = r->release_on_disconnect ? 1 : 0; /* the first connection; later ones are named by extend */
+	return problem;
+}
+
+const char *client_take_bond(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	uint64_t bond = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	if (bond < 1 || bond > UINT32_MAX) {
+		return "must be a whole number from 1 to 4294967295: which of the holder's connections this is";
+	}
+	r->core.bond = (uint32_t)bond;
+	return NULL;
+}
+
+const char *client_take_label(struct unpack *u, struct client_request *r, int *error) {
+	_Static_assert(CLIENT_LABEL_MAX == 128, "the text below says it");
+	return client_take_bytes(u, CLIENT_LABEL_MAX, "must be at most 128 bytes", &r->label.text, error);
+}
+
+const char *client_take_host(struct unpack *u, struct client_request *r, int *error) {
+	_Static_assert(CLIENT_HOST_MAX == 64, "the text below says it");
+	return client_take_bytes(u, CLIENT_HOST_MAX, "must be at most 64 bytes", &r->label.host, error);
+}
+
+const char *client_take_pid(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	uint64_t pid = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	if (pid < 1 || pid > UINT32_MAX) {
+		return "must be a whole number from 1 to 4294967295; leave it out if there is none";
+	}
+	r->label.pid = (uint32_t)pid;
+	return NULL;
+}
+
+const char *client_terms_problem(const struct client_request *r, const char **out_field) {
+	bool permits = (r->present & CLIENT_HAS_PERMITS) != 0, of = (r->present & CLIENT_HAS_OF) != 0;
+	*out_field = "permits";
+	if ((permits || of) && (r->present & CLIENT_HAS_MODE)) {
+		*out_field = "mode";
+		return "must not be given together with permits and of: a lock is exclusive, shared, or permits of a semaphore";
+	}
+	if (permits && !of) {
+		*out_field = "of";
+		return "is missing: with permits it says how many the semaphore has in all";
+	}
+	if (of && !permits) {
+		return "is missing: with of it says how many are wanted";
+	}
+	if (permits && r->core.terms.count > r->core.terms.of) {
+		return "must not be more than of, which is all that the semaphore has";
+	}
+	return NULL;
+}
+
+/* ---- the client's side ---- */
+
+static void terms_put_mode(struct pack *k, uint16_t of) {
+	pack_text(k, of == SHARE_SHARED ? "shared" : "exclusive");
+}
+
+static uint64_t terms_ms_up(span_ns span) {
+	return span <= 0 ? 0 : (uint64_t)(span / SPAN_MS + (span % SPAN_MS != 0));
+}
+
+void client_terms_put(struct pack *k, const struct client_request *r, uint64_t param) {
+	const struct terms *terms = &r->core.terms;
+	if (param == CLIENT_HAS_MODE) {
+		terms_put_mode(k, terms->of);
+	} else if (param == CLIENT_HAS_PERMITS) {
+		pack_uint(k, terms->count);
+	} else if (param == CLIENT_HAS_OF) {
+		pack_uint(k, terms->of);
+	} else if (param == CLIENT_HAS_PRIORITY) {
+		pack_int(k, terms->priority);
+	} else if (param == CLIENT_HAS_LOCK_DELAY) {
+		pack_uint(k, terms_ms_up(terms->delay));
+	} else if (param == CLIENT_HAS_RELEASE_ON_DISCONNECT) {
+		pack_bool(k, r->release_on_disconnect);
+	} else if (param == CLIENT_HAS_BOND) {
+		pack_uint(k, r->core.bond);
+	} else if (param == CLIENT_HAS_LABEL) {
+		pack_bin(k, r->label.text);
+	} else if (param == CLIENT_HAS_HOST) {
+		pack_bin(k, r->label.host);
+	} else {
+		CHECK(param == CLIENT_HAS_PID);
+		pack_uint(k, r->label.pid);
+	}
+}
+
+static void terms_put_lock(struct pack *k, const struct core_lock *lock) {
+	struct pack_open map = pack_map_open(k);
+	pack_key(k, &map, "key");
+	pack_bin(k, lock->key);
+	if (!id128_zero(lock->lock_id)) {
+		pack_key(k, &map, "lock_id");
+		pack_bin(k, slice_of(lock->lock_id.b, sizeof lock->lock_id.b));
+	}
+	if (lock->count) {
+		pack_key(k, &map, "permits");
+		pack_uint(k, lock->count);
+		pack_key(k, &map, "of");
+		pack_uint(k, lock->of);
+	} else if (lock->of == SHARE_SHARED) {
+		pack_key(k, &map, "mode");
+		terms_put_mode(k, lock->of);
+	}
+	pack_map_close(k, &map);
+}
+
+void client_terms_put_group(struct pack *k, const struct client_request *r) {
+	pack_array(k, r->core.lock_count);
+	for (uint32_t i = 0; i < r->core.lock_count && !k->error; i++) {
+		terms_put_lock(k, &r->core.locks[i]);
+	}
+}
