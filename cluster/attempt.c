@@ -57,6 +57,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, error);
+		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
 		r->votes = votes;
 		r->acks = acks;
 		r->token = op->token; /* for a group: what it may have committed */
@@ -73,10 +74,9 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) || (op->record && op->record->token >= m->token)) {
 		return;
 	}
-	struct slice none = slice_of(NULL, 0);
-	struct record *r = record_new(core, m->owner, none, none);
+	struct message who = { .owner = m->owner, .token = m->token, .terms = m->terms };
+	struct record *r = record_new(core, &who);
 	if (r) {
-		r->token = m->token;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		record_free(core, op->record);
 		op->record = r;
@@ -143,6 +143,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->fresh = true;
 	v->token = m->token;
 	v->noted = m->noted;
+	v->set = m->terms.set;
 	attempt_note_holder(core, op, m);
 }
 
@@ -198,8 +199,11 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt || op->votes[from].state != VOTE_OK) {
 		return;
 	}
-	if (op->state == OP_ASKING) {
+	if (op->state == OP_ASKING && op->terms.of == SHARE_EXCLUSIVE) {
 		op->votes[from].state = VOTE_HELD;
+		attempt_judge(core, op);
+	} else if (op->state == OP_ASKING) {
+		ask_one(core, op, from, false); /* it may go together with the one that is held now */
 		attempt_judge(core, op);
 	} else if (op->state == OP_TURN) {
 		ask_one(core, op, from, true); /* it will be kept there */

@@ -38,6 +38,7 @@ void commit_start(struct core *core, struct op *op) {
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
 	m.attempt = op->part_of ? op->part_of : op->attempt;
+	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
 	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -71,6 +72,7 @@ static void held(struct core *core, struct op *op) {
 		span_ns valid = valid_of(core, op, c), waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, PAWL_OK);
 		r->token = op->token;
+		r->terms = op->terms;
 		r->valid = valid;
 		r->waited = waited;
 		r->votes = core->quorum;
@@ -85,6 +87,9 @@ static int commit_error(const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_DENIED) {
 			return PAWL_EDENIED;
+		}
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_TERMS) {
+			return PAWL_EMISMATCH;
 		}
 	}
 	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum ? PAWL_EFULL : PAWL_ENOQUORUM;

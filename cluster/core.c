@@ -13,6 +13,7 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->value_bytes = (uint32_t)or_default(from->value_bytes, VALUE_MAX_DEFAULT);
 	to->waiters = (uint32_t)or_default(from->waiters, 100000);
 	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
+	to->holders_per_key = (uint32_t)or_default(from->holders_per_key, 1000);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
 	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);

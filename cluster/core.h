@@ -34,6 +34,7 @@ struct core_limits { /* 0 anywhere: the default */
 	uint64_t keys, memory_bytes;
 	uint64_t log_bytes; /* of the transaction log (section 7) */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
+	uint32_t holders_per_key; /* that may share it */
 	span_ns lease_min;
 };
 

@@ -105,14 +105,10 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 
 static bool restore_record(struct core *core, const struct message *m) {
 	struct key *key = table_make(core, m->key);
-	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m->owner, m->identity, m->value) : NULL;
+	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
 	if (r) {
-		r->lock_id = m->lock_id;
-		r->token = m->token;
 		r->noted = m->noted;
-		r->wrote = m->ballot;
 		r->prepared = m->prepared;
-		r->barred = (m->flags & FLAG_BARRED) != 0;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		key_add_record(core, key, r);
 		digest_record(core, key, r);

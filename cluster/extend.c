@@ -23,13 +23,9 @@ void extend_start(struct core *core, struct op *op) {
 
 static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
 	struct message m = op_message(op, MESSAGE_LEARN);
+	record_describe(core, r, &m);
 	m.attempt = op->part_of;
-	m.token = r->token;
-	m.owner = record_owner(r);
-	m.identity = record_identity(r);
-	m.value = record_value(r);
-	m.ballot = r->wrote;
-	m.flags = r->barred ? FLAG_BARRED : 0;
+	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, r->terms.delay) / SPAN_US);
 	op_ask(core, op, slot, &m);
 	if (op->votes[slot].state == VOTE_ASKED) {
 		op->votes[slot].state = VOTE_LEARNING;
@@ -60,12 +56,9 @@ static void feed(struct core *core, struct op *op) {
 static void fetched(struct core *core, struct op *op, const struct message *m) {
 	op->fetch_from = -1;
 	if (m->status == STATUS_OK && op->record == NULL) {
-		op->record = record_new(core, m->owner, m->identity, m->value);
-		if (op->record) {
-			op->record->token = m->token;
-			op->record->wrote = m->ballot;
-			op->record->barred = (m->flags & FLAG_BARRED) != 0;
-		}
+		struct message copy = *m;
+		copy.lock_id = op->lock_id;
+		op->record = record_new(core, &copy);
 	}
 }
 

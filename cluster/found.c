@@ -11,13 +11,10 @@ struct record *op_found(struct core *core, struct op *op, uint32_t from, const s
 		op->found = more;
 		op->found_capacity = wanted;
 	}
-	struct record *r = record_new(core, m->owner, m->identity, m->value);
+	struct record *r = record_new(core, m);
 	if (r == NULL) {
 		return NULL;
 	}
-	r->lock_id = m->lock_id;
-	r->token = m->token;
-	r->wrote = m->ballot;
 	r->end = instant_add(core->now, span_from_us(m->left_us));
 	op->found[op->found_count++] = (struct found){ .record = r, .from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by, .flags = m->flags };
 	return r;

@@ -29,22 +29,35 @@ struct key_more *table_more(struct core *core, struct key *key); /* NULL: no mem
 /* Ends what is past; returns false when the key was freed. */
 bool table_expire(struct core *core, struct key *key);
 struct record *key_record(const struct key *key, struct id128 lock_id);
-struct record *key_other(const struct key *key, struct id128 lock_id); /* a held record of another lock_id, or NULL */
-bool key_contested(const struct key *key);
+struct record **key_link(struct key *key, struct id128 lock_id); /* what points at the record, or at nothing */
 struct slice record_owner(const struct record *r);
 struct slice record_identity(const struct record *r);
 struct slice record_label(const struct record *r);
 struct slice record_value(const struct record *r);
 size_t record_size(const struct record *r);
-struct record *record_new(struct core *core, struct slice owner, struct slice identity, struct slice value);
+/* Everything that the message says about it but when it ends. NULL: no memory. */
+struct record *record_new(struct core *core, const struct message *m);
+struct record *record_with_value(struct core *core, struct slice value); /* to keep a value in */
 void record_free(struct core *core, struct record *r);
 /* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
 /* Adds to the key, drops a promise of the same lock_id; the caller settles. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
 void key_drop_record(struct core *core, struct key *key, struct record *r);
+void key_note_contested(struct core *core, const struct key *key, bool before); /* its records have changed */
 void key_drop_promise(struct core *core, struct key *key);
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
+
+/* ---- terms.c: what excludes what (section 10) ---- */
+/* A held record of another lock_id that excludes these terms, or NULL. A semaphore's without numbers: as many as it wants must be left. */
+struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);
+struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
+bool key_contested(const struct key *key);
+struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room);
+struct terms terms_both(const struct terms *a, const struct terms *b); /* of two copies of one record, alike */
+bool terms_alike(const struct terms *a, const struct terms *b);        /* they may be those of one lock_id */
+void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms);
+bool permits_choose(const struct core *core, const struct op *op, struct permits *set);
 
 /* ---- digest.c: what a table holds, in numbers that masters compare ---- */
 bool digest_add_key(struct core *core, struct table *t, struct key *key); /* false: no memory */
@@ -95,6 +108,7 @@ enum status rule_votes(const struct core *core);
 enum status rule_promise(const struct core *core, const struct key *key, const struct message *m, uint32_t peer);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us);
+enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);
 bool rule_had(const struct record *r, uint64_t caller_token);
 bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);
@@ -107,13 +121,15 @@ void master_write(struct core *core, uint32_t from, const struct message *m);
 void master_read(struct core *core, uint32_t from, const struct message *m);
 void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer);
+/* Whose record or promise stands in the way of this lock_id under these terms, and for how long still. */
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer);
 void master_raise_clock(struct core *core, uint64_t clock);
 /* What a message says to do, without an answer; *key is for the caller to settle. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
+void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 

@@ -7,7 +7,7 @@ struct sums {
 };
 
 static void check_record(const struct core *core, const struct record *r) {
-	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX);
+	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&r->terms));
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
 	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
 	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
@@ -35,22 +35,27 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	}
 	CHECK(waiters == more->waiters && kept == more->kept_count);
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core)); /* somebody has the turn, whether the key is free or not */
-	CHECK(kept == 0 || key->held || !core_votes(core));    /* kept behind a held record */
+	const struct kept *first = kept ? CONTAINER_OF(list_first(&more->kept), struct kept, link) : NULL;
+	CHECK(!first || !core_votes(core) || (key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms)))); /* kept behind it */
 	s->waiters += waiters;
 }
 
 static void check_key(const struct core *core, const struct key *key, struct sums *s) {
-	CHECK(!(key->held && key->promise)); /* a held record displaces the promise */
+	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id)); /* a held record is no promise */
+	CHECK(!key->promise || !key->held || !key_other(key, key->promise->lock_id, &key->promise->terms)); /* and displaces what it excludes */
 	CHECK(key->held || key->promise || key->more);
 	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
 	digest_check_key(core->live, key, s->digests);
+	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
 		s->held++;
 		for (const struct record *other = r->next; other; other = other->next) {
 			CHECK(!id128_equal(r->lock_id, other->lock_id));
+			exclude = exclude || terms_exclude(&r->terms, &other->terms);
 		}
 	}
+	CHECK(exclude == key_contested(key)); /* the one pass and the definition */
 	if (key->promise) {
 		CHECK(key->promise->key == key && list_linked(&key->promise->by_peer));
 		CHECK(key->promise->noted <= core->clock);

@@ -9,7 +9,7 @@ static int final_error(const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_REFUSED) {
 			enum status s = op->votes[i].status;
-			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : PAWL_ELOST;
+			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : s == STATUS_TERMS ? PAWL_EMISMATCH : PAWL_ELOST;
 		}
 	}
 	return error;
@@ -18,6 +18,9 @@ static int final_error(const struct core *core, const struct op *op) {
 /* A try-lock is refused for held records or silence, never because of a tie. */
 static int try_error(const struct core *core, const struct op *op) {
 	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
+	if (op_votes(core, op, ALIVE) >= core->quorum) {
+		return PAWL_EHELD; /* no permits that are free at q of them */
+	}
 	if (op_votes(core, op, hopeful) >= core->quorum) {
 		return PAWL_OK;
 	}
@@ -81,10 +84,28 @@ void attempt_wavered(struct core *core, struct op *op) {
 	}
 }
 
+/* A semaphore's permits are chosen when q have promised; if they have none in common, whoever has not answered yet may help, and
+ * after that it is as if the key were held. */
+static bool may_commit(struct core *core, struct op *op) {
+	struct permits set = { { 0, 0 } };
+	if (terms_semaphore(&op->terms) && !permits_choose(core, op, &set)) {
+		COUNT(core, permits_none_common);
+		return false;
+	}
+	op->terms.set = set;
+	return true;
+}
+
 void attempt_judge(struct core *core, struct op *op) {
 	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
 	if (alive >= core->quorum) {
-		commit_start(core, op);
+		if (may_commit(core, op)) {
+			commit_start(core, op);
+		} else if (open == 0 && op->state == OP_ASKING) {
+			refused(core, op);
+		} else if (open == 0 && op->try_lock) {
+			attempt_fail(core, op, PAWL_EHELD);
+		}
 		return;
 	}
 	if (op->state == OP_ASKING) {

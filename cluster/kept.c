@@ -28,6 +28,7 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	if (k) {
 		k->attempt = m->attempt;
 		k->round = m->round;
+		k->terms = m->terms;
 		return true;
 	}
 	if (more->kept_count >= core->limits.waiters_per_key) {
@@ -42,6 +43,7 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	k->lock_id = m->lock_id;
 	k->attempt = m->attempt;
 	k->round = m->round;
+	k->terms = m->terms;
 	k->peer = from;
 	k->terms = m->terms;
 	struct list *at = more->kept.prev; /* section 10, Order: the more important one first, and else in the order of arrival */
@@ -61,9 +63,13 @@ void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct i
 	}
 }
 
-/* A record has ended: the first kept request is promised to; the others learn who is in their way. */
+/* A record has ended, or excludes less than before: the first kept request is promised to as soon as nothing excludes it; the others
+ * learn who is in their way. */
 void queue_record_ended(struct core *core, struct key *key) {
-	while (key->more && key->held == NULL && core_votes(core)) {
+	if (key->promise) {
+		master_promise_again(core, key);
+	}
+	while (key->more && core_votes(core)) {
 		struct list *n = list_first(&key->more->kept);
 		if (n == NULL) {
 			return;
@@ -72,12 +78,15 @@ void queue_record_ended(struct core *core, struct key *key) {
 		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms };
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
 		uint32_t peer = k->peer;
+		if (answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED) {
+			return; /* no other passes it (section 10, Order) */
+		}
 		queue_kept_free(core, k);
 		if (answer.status == STATUS_OK) {
 			COUNT(core, kept_promised);
 			master_grant(core, key, &ask, peer, &answer);
 		} else {
-			master_blocker(core, key, ask.lock_id, &answer);
+			master_blocker(core, key, ask.lock_id, &ask.terms, &answer);
 		}
 		out_send(core, peer, &answer);
 	}

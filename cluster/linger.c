@@ -31,7 +31,8 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	m.attempt = op->part_of;
 	m.token = op->token;
-	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, op->lease)) / SPAN_US);
+	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
+	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
 	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	COUNT(core, teach_sent);
 	op_ask(core, op, slot, &m);

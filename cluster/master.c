@@ -14,10 +14,10 @@ void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, stru
 	out_note(core, NOTE_CLOCK_REFUSED, from, clock, NULL, key);
 }
 
-/* Whose record or promise stands in the way, and for how long still. */
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, struct message *answer) {
-	const struct record *r = key ? key_other(key, lock_id) : NULL;
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer) {
+	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
 	if (r) {
+		answer->terms = r->terms;
 		answer->by = r->lock_id;
 		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
 		answer->owner = record_owner(r);
@@ -41,7 +41,30 @@ static void count_promise(struct core *core, enum status s) {
 	case STATUS_CONTESTED: COUNT(core, promise_refused_contested); break;
 	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
 	case STATUS_FULL: COUNT(core, promise_refused_full); break;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
+	case STATUS_TERMS: COUNT(core, terms_refused); break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	}
+}
+
+/* A semaphore's coordinator chooses numbers that are free at q masters: it is told which ones others have here. */
+static void promise_say_taken(struct core *core, const struct key *key, struct message *answer) {
+	const struct promise *p = key->promise;
+	core->counts[COUNT_promise_shared] += p->terms.of == SHARE_SHARED;
+	if (terms_semaphore(&p->terms)) {
+		bool room;
+		COUNT(core, promise_permits);
+		answer->terms = p->terms;
+		answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+	}
+}
+
+/* A record has ended beside the promise: its coordinator may have been waiting for these numbers. */
+void master_promise_again(struct core *core, struct key *key) {
+	const struct promise *p = key->promise;
+	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt, .status = STATUS_OK, .noted = p->noted };
+		promise_say_taken(core, key, &answer);
+		out_send(core, p->peer, &answer);
 	}
 }
 
@@ -67,8 +90,10 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->peer = peer;
 	p->attempt = m->attempt;
 	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
+	p->terms = m->terms;
 	answer->status = STATUS_OK;
 	answer->noted = p->noted;
+	promise_say_taken(core, key, answer);
 }
 
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
@@ -86,9 +111,10 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 		const struct record *r = key_record(key, m->lock_id);
 		answer.token = r->token;
 		answer.noted = r->noted;
+		answer.terms = r->terms;
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
-		master_blocker(core, key, m->lock_id, &answer);
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		if (held && (m->flags & FLAG_TURN) && !key_record(key, m->lock_id) && queue_keep(core, key, from, m)) {
 			answer.status = STATUS_KEPT;
 		}
@@ -100,7 +126,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 	}
 }
 
-/* A held record displaces a promise of another lock_id; its coordinator is told. */
+/* A held record displaces a promise of another lock_id, whatever the two exclude; its coordinator is told. */
 static void displace(struct core *core, struct key *key, const struct record *r) {
 	struct promise *p = key->promise;
 	if (p == NULL) {
@@ -115,6 +141,22 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 	key_drop_promise(core, key);
 }
 
+/* What a record that is here already takes from another copy of itself: its bar, and its terms (section 10). */
+static void accept_again(struct core *core, struct key *key, struct record *r, const struct message *m) {
+	struct terms both = terms_both(&r->terms, &m->terms);
+	bool widened = permits_count(both.set) > permits_count(r->terms.set), loosened = both.of != r->terms.of;
+	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
+	if (m->token > r->token || widened) {
+		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
+	}
+	record_set_terms(core, key, r, &both);
+	if (loosened) {
+		COUNT(core, downgrade_learned);
+		news_record(core, NEWS_DOWNGRADED, key, r);
+		queue_record_ended(core, key);
+	}
+}
+
 /* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
  * its token, keeps the later end, and the value with the higher ballot. False: a limit was reached. */
 static bool accept(struct core *core, struct key **at, const struct message *m, uint32_t from) {
@@ -126,28 +168,26 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	struct record *r = key_record(key, m->lock_id);
 	bool fresh = r == NULL, written = false;
 	if (fresh) {
-		r = record_new(core, m->owner, m->identity, m->value);
+		r = record_new(core, m);
 		if (r == NULL) {
 			return false;
 		}
 		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
-		r->lock_id = m->lock_id;
 		r->noted = promised ? key->promise->noted : core->clock;
-		r->wrote = r->prepared = m->ballot;
 		r->attempt = m->attempt;
 		displace(core, key, r);
 		key_add_record(core, key, r);
-	} else if (ballot_compare(m->ballot, r->wrote) > 0) {
-		struct record **link = &key->held;
-		while (*link != r) {
-			link = &(*link)->next;
+	} else {
+		if (ballot_compare(m->ballot, r->wrote) > 0) {
+			struct record **link = key_link(key, m->lock_id);
+			if (!record_set_value(core, link, m->value)) {
+				return false;
+			}
+			r = *link;
+			r->wrote = m->ballot;
+			written = true;
 		}
-		if (!record_set_value(core, link, m->value)) {
-			return false;
-		}
-		r = *link;
-		r->wrote = m->ballot;
-		written = true;
+		accept_again(core, key, r, m);
 	}
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
@@ -155,7 +195,6 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
-	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	digest_record(core, key, r);
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
@@ -176,6 +215,8 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	switch (s) {
 	case STATUS_OK:
 		COUNT(core, commit_ok);
+		core->counts[COUNT_commit_shared] += m->terms.of == SHARE_SHARED;
+		core->counts[COUNT_commit_permits] += terms_semaphore(&m->terms);
 		core->counts[COUNT_commit_without_promise] += !known;
 		break;
 	case STATUS_HELD: COUNT(core, commit_refused_held); break;
@@ -185,7 +226,8 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_TERMS: COUNT(core, terms_refused); break;
 	}
 }
 
@@ -202,7 +244,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 		COUNT(core, commit_refused_full);
 	}
 	if (answer.status != STATUS_OK) {
-		master_blocker(core, key, m->lock_id, &answer);
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
 	out_send(core, from, &answer);
 	if (key) { /* the attempt is over for the queue, whatever became of it */
@@ -240,15 +282,16 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
+		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), r->terms.delay);
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
-		r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
+		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		answer.token = r->token;
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);
 		log_append(core, key_name(key), r->lock_id);
 	} else {
-		master_blocker(core, key, m->lock_id, &answer);
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
 	out_send(core, from, &answer);
 }
@@ -257,7 +300,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
  * the stamp are those of its arrival. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
 	*key = table_find(core, m->key);
-	enum status status = rule_extend(core, *key, m->lock_id, m->lease_us);
+	enum status status = rule_learn(core, *key, m);
 	if (status != STATUS_OK && status != STATUS_NEED) {
 		return status;
 	}
@@ -276,7 +319,8 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 		COUNT(core, teach_accepted);
 	} else if (answer.status != STATUS_FULL) {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
-		master_blocker(core, key, m->lock_id, &answer);
+		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
 	out_send(core, from, &answer);
 	if (key) {

@@ -14,10 +14,10 @@ static enum status rule_update(const struct core *core, const struct key *key, c
 		return STATUS_RELEASED;
 	}
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (key && key_other(key, m->lock_id)) {
-		return r ? STATUS_CONTESTED : STATUS_HELD;
+	if (r) {
+		return key_contested(key) ? STATUS_CONTESTED : STATUS_OK;
 	}
-	return r ? STATUS_OK : STATUS_NEED;
+	return key && key_other_exclusive(key, m->lock_id) ? STATUS_HELD : STATUS_NEED;
 }
 
 /* Every master refuses ballots that are not above its record's noted clock, and those below what it noted. */
@@ -64,8 +64,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->ballot.clock, m->key);
 	} else if (answer.status == STATUS_OK) {
-		struct record **at = &key->held; /* not contested: the only one */
-		struct record *r = *at;
+		struct record **at = key_link(key, m->lock_id), *r = *at;
 		answer.prepared = r->prepared;
 		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0) {
 			COUNT(core, update_refused_ballot);

@@ -6,13 +6,14 @@
 static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
 	struct record *r = key_record(key, m->lock_id);
 	if (r == NULL) {
-		r = record_new(core, m->owner, m->identity, m->value);
+		r = record_new(core, m);
 		if (r) {
-			r->lock_id = m->lock_id;
-			r->wrote = m->ballot;
 			r->end = instant_add(core->now, 0);
 			key_add_record(core, key, r);
 		}
+	} else {
+		struct terms both = terms_both(&r->terms, &m->terms);
+		record_set_terms(core, key, r, &both);
 	}
 	return r;
 }
@@ -20,10 +21,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 /* The value with the higher ballot; false: no memory. */
 static bool merge_value(struct core *core, struct key *key, struct record **r, const struct message *m) {
 	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
-		struct record **at = &key->held;
-		while (*at != *r) {
-			at = &(*at)->next;
-		}
+		struct record **at = key_link(key, m->lock_id);
 		if (!record_set_value(core, at, m->value)) {
 			return false;
 		}

@@ -26,6 +26,7 @@ struct vote {
 	enum status status;
 	bool fresh; /* answered since the last renewal of a turn */
 	uint64_t token, noted;
+	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself: its own */
 };
 
 enum op_state {
@@ -90,6 +91,7 @@ struct op {
 	struct vote votes[MASTERS_MAX];
 	struct id128 lock_id;
 	span_ns lease, wait;
+	struct terms terms;       /* acquire; the set: what the commit is for */
 	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
 	uint64_t best_token;      /* the highest token reported */
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
@@ -123,7 +125,6 @@ struct op {
 	struct heir heir;  /* transfer: once somebody was found */
 	uint64_t asked;    /* ask: bit set of peers that have not answered yet */
 	uint32_t reached;
-	struct terms terms;       /* acquire: what it asks for; ask: its priority */
 	struct group *group;      /* acquire-all */
 	uint64_t part_of;         /* names the group, and is said with what is accepted for it, so that it can be given back; 0: of none */
 	/* bytes: one block holds them all */

@@ -62,9 +62,10 @@ static void turn_to(struct core *core, struct waiter *w) {
 		const struct record *r = key_record(key, w->lock_id);
 		turn.token = r->token;
 		turn.noted = r->noted;
+		turn.terms = r->terms;
 	} else {
 		bool held = turn.status == STATUS_HELD || turn.status == STATUS_CONTESTED;
-		master_blocker(core, key, w->lock_id, &turn);
+		master_blocker(core, key, w->lock_id, &w->terms, &turn);
 		if (held && !key_record(key, w->lock_id) && queue_keep(core, key, w->peer, &ask)) {
 			turn.status = STATUS_KEPT;
 		}
@@ -136,7 +137,7 @@ static void insert_sorted(struct core *core, struct key *key, struct waiter *w) 
 	core->waiter_count++;
 }
 
-/* A try-lock is refused when somebody with a wait time is ahead, or a record is held here. */
+/* A try-lock is refused when somebody with a wait time is ahead, or a record that excludes it is held here. */
 static enum status rule_enqueue(struct core *core, const struct key *key, const struct message *m) {
 	if (!core_votes(core)) {
 		return STATUS_RECOVERING;
@@ -145,7 +146,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, const 
 		if (key->more && waits_ahead(key->more, m->lock_id)) {
 			return STATUS_QUEUED;
 		}
-		if (key_other(key, m->lock_id)) {
+		if (key_other(key, m->lock_id, &m->terms)) {
 			return STATUS_HELD;
 		}
 	}
@@ -172,11 +173,13 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	w->ticket = m->ticket;
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->peer = from;
+	w->terms = m->terms;
 	w->waits = (m->flags & FLAG_WAIT) != 0;
 	w->terms = m->terms;
 	w->label_size = (uint16_t)m->label.size;
 	w->owner_size = (uint16_t)m->owner.size;
 	w->identity_size = (uint8_t)m->identity.size;
+	w->label_size = (uint16_t)m->label.size;
 	if (m->owner.size) {
 		memcpy(w->bytes, m->owner.data, m->owner.size);
 	}
@@ -203,7 +206,7 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 		w = key ? waiter_new(core, key, from, m) : NULL;
 		answer.status = w ? STATUS_OK : STATUS_FULL;
 	} else {
-		master_blocker(core, key, m->lock_id, &answer);
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
 	out_send(core, from, &answer);
 	if (w) {
@@ -280,7 +283,7 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	queue_give_turn(core, key);
 }
 
-/* A record has become held: try-locks in the queue are refused; an entry whose own lock_id it is has its turn at once. */
+/* A record has become held: try-locks in the queue that it excludes are refused; an entry whose own lock_id it is has its turn at once. */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
 	if (key->more == NULL) {
 		return;
@@ -292,9 +295,9 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 			if (w->peer != by) { /* its own commit drops the entry anyway */
 				turn_to(core, w);
 			}
-		} else if (!w->waits) {
+		} else if (!w->waits && key_other(key, w->lock_id, &w->terms)) {
 			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->round, .status = STATUS_HELD };
-			master_blocker(core, key, w->lock_id, &refused);
+			master_blocker(core, key, w->lock_id, &w->terms, &refused);
 			out_send(core, w->peer, &refused);
 			waiter_free(core, w);
 		}

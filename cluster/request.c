@@ -32,6 +32,25 @@ static struct problem check_lease(const struct core *core, const struct core_req
 	return (struct problem){ PAWL_OK, NULL, 0 };
 }
 
+/* Section 10; R5 is about the lease and the delay after it. */
+static struct problem check_terms(const struct core *core, const struct core_request *r) {
+	const struct terms *t = &r->terms;
+	bool semaphore = terms_semaphore(t);
+	if (semaphore && t->of > PERMITS_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, "of", 0 };
+	}
+	if (permits_count(t->set) > 0 || (semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
+		return (struct problem){ PAWL_EBADREQUEST, "permits", 0 };
+	}
+	if (t->delay < 0) {
+		return (struct problem){ PAWL_EBADREQUEST, "lock_delay_ms", 0 };
+	}
+	if (t->delay > core->config.max_lease - r->lease) {
+		return (struct problem){ PAWL_ETOOLONG, "lock_delay_ms", 0 };
+	}
+	return (struct problem){ PAWL_OK, NULL, 0 };
+}
+
 static struct problem check_sizes(const struct core *core, const struct core_request *r) {
 	if (r->key.size > KEY_MAX) {
 		return (struct problem){ PAWL_ETOOLARGE, "key", 0 };
@@ -81,7 +100,10 @@ static struct problem check(const struct core *core, const struct core_request *
 		return (struct problem){ PAWL_EBADREQUEST, "limit", 0 };
 	}
 	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
-		return check_lease(core, r);
+		p = check_lease(core, r);
+	}
+	if (p.error == PAWL_OK && (r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL)) {
+		p = check_terms(core, r);
 	}
 	return p;
 }
@@ -138,6 +160,8 @@ static bool join(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EDENIED, "lock_id");
 	} else if (op->part_of || (op->group && !group_same(op, r))) {
 		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
+	} else if (op->terms.of != r->terms.of) {
+		refuse(core, r, PAWL_EMISMATCH, "mode");
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 	} else {

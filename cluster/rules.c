@@ -17,12 +17,24 @@ static enum status rule_duration(const struct core *core, uint64_t lease_us) {
 	return lease_us > (uint64_t)(core->config.max_lease / 1000) ? STATUS_TOO_LONG : STATUS_OK;
 }
 
-/* R1, as far as held records go. */
-static enum status rule_held(const struct key *key, struct id128 lock_id) {
-	if (key && key_other(key, lock_id)) {
-		return key_contested(key) ? STATUS_CONTESTED : STATUS_HELD;
+/* R1, as far as held records go: nothing of another lock_id that excludes these terms (section 10). */
+static enum status rule_held(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	if (key == NULL || key->held == NULL) {
+		return STATUS_OK;
 	}
-	return STATUS_OK;
+	if (key_contested(key)) {
+		return STATUS_CONTESTED;
+	}
+	return key_other(key, lock_id, terms) ? STATUS_HELD : STATUS_OK;
+}
+
+/* Section 9: only so many may share a key. */
+static enum status rule_room(const struct core *core, const struct key *key) {
+	uint32_t holders = 0;
+	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
+		holders++;
+	}
+	return holders < core->limits.holders_per_key ? STATUS_OK : STATUS_FULL;
 }
 
 /* Section 9: tokens and ballots far above the clock are refused, not adopted. */
@@ -59,20 +71,40 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	if (own && !slice_equal(record_identity(own), m->identity)) {
 		return STATUS_DENIED; /* section 9: a repeat under another identity */
 	}
-	s = rule_held(key, m->lock_id);
+	if (own && own->terms.of != m->terms.of) {
+		return STATUS_TERMS; /* section 10: it keeps its kind */
+	}
+	s = rule_held(key, m->lock_id, &m->terms);
 	if (s != STATUS_OK) {
 		return s;
 	}
 	if (own) {
 		return STATUS_HELD_SELF; /* a held record never becomes a promise */
 	}
+	s = rule_room(core, key);
+	if (s != STATUS_OK) {
+		return s;
+	}
 	if (key->promise && !id128_equal(key->promise->lock_id, m->lock_id)) {
 		return STATUS_PROMISED;
 	}
-	if ((m->flags & FLAG_HOME) && !(m->flags & FLAG_TURN) && queue_ahead(key, m->lock_id)) {
+	/* who has the turn is kept here until it may have the key: newcomers that could share it with the present holders do not slip in */
+	bool kept = key->more && key->more->kept_count > 0;
+	if (!(m->flags & FLAG_TURN) && (kept || ((m->flags & FLAG_HOME) && queue_ahead(key, m->lock_id)))) {
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;
+}
+
+/* R2: above what was noted for this lock_id; where nothing was, above the clock. Those that hold together have different tokens,
+ * too: a repeat's new token must also be above the tokens of the others, which came after it noted. */
+static enum status rule_order(const struct core *core, const struct key *key, const struct record *own, const struct message *m) {
+	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
+	uint64_t floor = own ? own->noted : promise ? promise->noted : core->clock;
+	for (const struct record *r = own && m->token > own->token ? key->held : NULL; r; r = r->next) {
+		floor = r != own && r->token > floor ? r->token : floor;
+	}
+	return m->token > floor ? STATUS_OK : STATUS_STALE;
 }
 
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m) {
@@ -87,23 +119,24 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		s = rule_released(core, m->lock_id);
 	}
 	if (s == STATUS_OK) {
-		s = rule_held(key, m->lock_id);
+		s = rule_held(key, m->lock_id, &m->terms);
 	}
 	if (s != STATUS_OK) {
 		return s;
 	}
-	/* R2: above what was noted for this lock_id; where nothing was, above the clock */
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
-	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
 	if (own && !slice_equal(m->identity, record_identity(own))) {
 		return STATUS_DENIED; /* two identities that try for one lock_id at once: the first one's it is */
 	}
-	uint64_t floor = own ? own->noted : promise ? promise->noted : core->clock;
-	return m->token > floor ? STATUS_OK : STATUS_STALE;
+	if (own && own->terms.of != m->terms.of) {
+		return STATUS_TERMS;
+	}
+	s = own ? STATUS_OK : rule_room(core, key);
+	return s == STATUS_OK ? rule_order(core, key, own, m) : s;
 }
 
-/* STATUS_NEED: nothing stands in the way, but the record is not here. */
-enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us) {
+/* What an extension and a record that is learned have in common. */
+static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, struct id128 lock_id, uint64_t lease_us) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
 		s = rule_duration(core, lease_us);
@@ -114,7 +147,6 @@ enum status rule_extend(const struct core *core, const struct key *key, struct i
 	if (s != STATUS_OK) {
 		return s;
 	}
-	const struct record *own = key ? key_record(key, lock_id) : NULL;
 	if (own && own->barred) {
 		return STATUS_BARRED;
 	}
@@ -123,11 +155,41 @@ enum status rule_extend(const struct core *core, const struct key *key, struct i
 		struct instant over = instant_add(core->vote_began, span_grow(core->config.request_timeout, core->config.drift_ppm));
 		return instant_expired(core->now, over) ? STATUS_OK : STATUS_CONTESTED;
 	}
-	s = rule_held(key, lock_id);
+	return STATUS_OK;
+}
+
+/* STATUS_NEED: nothing stands in the way, as far as can be said without its terms, but the record is not here. */
+enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us) {
+	const struct record *own = key ? key_record(key, lock_id) : NULL;
+	enum status s = rule_longer(core, key, own, lock_id, lease_us);
+	if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
+		s = own->terms.delay ? rule_duration(core, lease_us + (uint64_t)(own->terms.delay / SPAN_US)) : STATUS_OK;
+	} else if (s == STATUS_OK && key && key_contested(key)) {
+		s = STATUS_CONTESTED;
+	} else if (s == STATUS_OK) {
+		s = key && key_other_exclusive(key, lock_id) ? STATUS_HELD : STATUS_NEED;
+	}
+	return s;
+}
+
+/* A record that arrives, with the delay in its lease. STATUS_NEED: it is new here. */
+enum status rule_learn(const struct core *core, const struct key *key, const struct message *m) {
+	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
+	enum status s = rule_longer(core, key, own, m->lock_id, m->lease_us);
 	if (s != STATUS_OK) {
 		return s;
 	}
-	return own ? STATUS_OK : STATUS_NEED;
+	if (own == NULL) {
+		s = rule_held(key, m->lock_id, &m->terms);
+		s = s == STATUS_OK ? rule_room(core, key) : s;
+		return s == STATUS_OK ? STATUS_NEED : s;
+	}
+	if (!terms_alike(&own->terms, &m->terms)) {
+		return STATUS_TERMS;
+	}
+	struct terms both = terms_both(&own->terms, &m->terms);
+	bool wider = memcmp(&both.set, &own->terms.set, sizeof both.set) != 0; /* permits that it has not had here so far */
+	return wider && key_other(key, m->lock_id, &both) ? STATUS_HELD : STATUS_OK;
 }
 
 /* "It had it": live with a token above what it noted, so that nobody else's came between. */

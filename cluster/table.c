@@ -243,17 +243,12 @@ struct record *key_record(const struct key *key, struct id128 lock_id) {
 	return NULL;
 }
 
-struct record *key_other(const struct key *key, struct id128 lock_id) {
-	for (struct record *r = key->held; r; r = r->next) {
-		if (!id128_equal(r->lock_id, lock_id)) {
-			return r;
-		}
+struct record **key_link(struct key *key, struct id128 lock_id) {
+	struct record **at = &key->held;
+	while (*at && !id128_equal((*at)->lock_id, lock_id)) {
+		at = &(*at)->next;
 	}
-	return NULL;
-}
-
-bool key_contested(const struct key *key) {
-	return key->held && key->held->next;
+	return at;
 }
 
 struct slice record_owner(const struct record *r) {
@@ -268,32 +263,48 @@ struct slice record_label(const struct record *r) {
 	return slice_of(r->bytes + r->owner_size + r->identity_size, r->label_size);
 }
 
+static size_t before_value(const struct record *r) {
+	return (size_t)r->owner_size + r->identity_size + r->label_size;
+}
+
 struct slice record_value(const struct record *r) {
-	return slice_of(r->bytes + r->owner_size + r->identity_size, r->value_size);
+	return slice_of(r->bytes + before_value(r), r->value_size);
 }
 
 size_t record_size(const struct record *r) {
-	return sizeof *r + r->owner_size + r->identity_size + r->value_size;
+	return sizeof *r + before_value(r) + r->value_size;
 }
 
-struct record *record_new(struct core *core, struct slice owner, struct slice identity, struct slice value) {
-	struct record *r = alloc_new(&core->alloc, sizeof *r + owner.size + identity.size + value.size);
+struct record *record_new(struct core *core, const struct message *m) {
+	struct record *r = alloc_new(&core->alloc, sizeof *r + m->owner.size + m->identity.size + m->label.size + m->value.size);
 	if (r == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	r->owner_size = (uint16_t)owner.size;
-	r->identity_size = (uint8_t)identity.size;
-	r->value_size = (uint32_t)value.size;
+	r->lock_id = m->lock_id;
+	r->token = m->token;
+	r->wrote = r->prepared = m->ballot;
+	r->since = instant_add(core->now, -span_from_us(m->age_us));
+	r->terms = m->terms;
+	r->barred = (m->flags & FLAG_BARRED) != 0;
+	r->owner_size = (uint16_t)m->owner.size;
+	r->identity_size = (uint8_t)m->identity.size;
+	r->label_size = (uint16_t)m->label.size;
+	r->value_size = (uint32_t)m->value.size;
 	uint8_t *to = r->bytes;
-	const struct slice parts[] = { owner, identity, value };
-	for (int i = 0; i < 3; i++) {
+	const struct slice parts[] = { m->owner, m->identity, m->label, m->value };
+	for (int i = 0; i < 4; i++) {
 		if (parts[i].size) {
 			memcpy(to, parts[i].data, parts[i].size);
 		}
 		to += parts[i].size;
 	}
 	return r;
+}
+
+struct record *record_with_value(struct core *core, struct slice value) {
+	struct message m = { .value = value };
+	return record_new(core, &m);
 }
 
 void record_free(struct core *core, struct record *r) {
@@ -304,7 +315,7 @@ void record_free(struct core *core, struct record *r) {
 
 bool record_set_value(struct core *core, struct record **at, struct slice value) {
 	struct record *r = *at;
-	size_t fixed = sizeof *r + r->owner_size + r->identity_size;
+	size_t fixed = sizeof *r + before_value(r);
 	if (value.size != r->value_size) {
 		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size, fixed + value.size);
 		if (moved == NULL) {
@@ -315,25 +326,39 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 		r->value_size = (uint32_t)value.size;
 	}
 	if (value.size) {
-		memcpy(r->bytes + r->owner_size + r->identity_size, value.data, value.size); /* `bytes` begins before the padding's end */
+		memcpy(r->bytes + before_value(r), value.data, value.size); /* `bytes` begins before the padding's end */
 	}
 	return true;
 }
 
+/* `before`: whether it was contested before its records changed. */
+void key_note_contested(struct core *core, const struct key *key, bool before) {
+	bool after = key_contested(key);
+	if (after && !before) {
+		COUNT(core, contested);
+		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
+	} else if (before && !after) {
+		COUNT(core, contested_ended);
+		out_note(core, NOTE_CONTESTED_ENDED, core->self, 0, NULL, key_name(key));
+	}
+}
+
 void key_add_record(struct core *core, struct key *key, struct record *r) {
 	CHECK(key_record(key, r->lock_id) == NULL);
+	bool several = key->held != NULL, contested = several && key_contested(key);
 	r->next = key->held;
 	key->held = r;
 	key_table(core, key)->held_count++;
-	if (r->next && r->next->next == NULL) {
-		COUNT(core, contested);
-		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
+	if (several) {
+		key_note_contested(core, key, contested);
+		core->counts[COUNT_key_several] += !key_contested(key);
 	}
 	timer_stop(core, &key->timer); /* the caller settles, which finds the first end */
 }
 
 void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	struct record **at = &key->held;
+	bool contested = key_contested(key);
 	while (*at != r) {
 		at = &(*at)->next;
 	}
@@ -342,9 +367,8 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	record_free(core, r);
 	key_table(core, key)->held_count--;
 	timer_stop(core, &key->timer); /* what comes next may end earlier */
-	if (key->held && key->held->next == NULL) {
-		COUNT(core, contested_ended);
-		out_note(core, NOTE_CONTESTED_ENDED, core->self, 0, NULL, key_name(key));
+	if (contested) {
+		key_note_contested(core, key, true);
 	}
 }
 
@@ -365,7 +389,10 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 	m->left_us = span_to_us(instant_left_long(core->now, r->end));
 	m->owner = record_owner(r);
 	m->identity = record_identity(r);
+	m->label = record_label(r);
 	m->value = record_value(r);
+	m->terms = r->terms;
+	m->age_us = (uint64_t)(instant_elapsed_long(core->now, r->since) / SPAN_US);
 	m->ballot = r->wrote;
 	m->prepared = r->prepared;
 	m->flags |= r->barred ? FLAG_BARRED : 0;

@@ -18,8 +18,8 @@ void update_start(struct core *core, struct op *op) {
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
 	struct slice none = slice_of(NULL, 0);
-	op->record = record_new(core, none, none, none);
-	op->own_value = own ? record_new(core, none, none, record_value(own)) : NULL;
+	op->record = record_with_value(core, none);
+	op->own_value = own ? record_with_value(core, record_value(own)) : NULL;
 	if (op->record == NULL || (own && op->own_value == NULL)) {
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
@@ -156,9 +156,8 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 	if (v->state != VOTE_OK || ballot_compare(m->ballot, op->record->wrote) <= 0) {
 		return;
 	}
-	struct slice none = slice_of(NULL, 0);
 	bool same = (m->flags & FLAG_SAME) && op->own_value;
-	struct record *better = record_new(core, none, none, same ? record_value(op->own_value) : m->value);
+	struct record *better = record_with_value(core, same ? record_value(op->own_value) : m->value);
 	if (better == NULL) {
 		v->state = VOTE_GONE;
 		return;

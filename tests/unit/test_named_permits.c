@@ -1,0 +1,141 @@
+/* Semaphores: numbered permits, weights, and the choice of numbers that are free at a quorum (docs/protocol.md, section 10). */
+#include "modes.h"
+
+static void permits_are_given_out_as_different_numbers_until_none_is_left(void **state) {
+	struct stage *s = *state;
+	struct permits all = { { 0, 0 } };
+	for (uint8_t i = 0; i < 4; i++) {
+		assert_int_equal(take_permits(s, i % 3, "k", stage_lock((uint8_t)(i + 1)), 1, 4), PAWL_OK);
+		struct permits set = stage_last(s)->r.terms.set;
+		assert_int_equal(permits_count(set), 1);
+		assert_false(permits_meet(all, set));
+		all = permits_or(all, set);
+	}
+	assert_int_equal(all.w[0], 15);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(9), 1, 4), PAWL_EHELD);
+	release(s, 0, "k", stage_lock(3));
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(10), 1, 4), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 4); /* the number that came back */
+}
+
+static void a_holder_of_weight_has_so_many_numbers(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 3, 5), PAWL_OK);
+	assert_int_equal(permits_count(stage_last(s)->r.terms.set), 3);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 3, 5), PAWL_EHELD);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(3), 2, 5), PAWL_OK);
+	assert_int_equal(permits_count(stage_last(s)->r.terms.set), 2);
+}
+
+static void the_largest_semaphore_has_128_permits(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 127, 128), PAWL_OK);
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 1, 128), PAWL_OK);
+	assert_true(permits_has(stage_last(s)->r.terms.set, 127));
+	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 128), PAWL_EHELD);
+}
+
+static void permits_of_another_size_exclude_each_other(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 4), PAWL_OK);
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(2), 1, 5), PAWL_EHELD);
+	assert_int_equal(share(s, 0, "k", stage_lock(3)), PAWL_EHELD);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(4), LEASE, 0)), PAWL_EHELD);
+}
+
+static void what_is_asked_for_must_make_sense(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 0, 4), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "permits");
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 5, 4), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "permits");
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 129), PAWL_EBADREQUEST);
+	assert_string_equal(stage_last(s)->r.field, "of");
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 0), PAWL_EBADREQUEST); /* exclusive, and a number */
+}
+
+static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 3), PAWL_OK);
+	uint64_t many = wait_permits(s, 1, "k", stage_lock(2), 3, 3), few = wait_permits(s, 2, "k", stage_lock(3), 1, 3);
+	assert_false(answered(s, many));
+	assert_false(answered(s, few));
+	release(s, 0, "k", stage_lock(1));
+	assert_int_equal(slots_of(s, many).w[0], 7);
+	assert_false(answered(s, few));
+	release(s, 1, "k", stage_lock(2));
+	assert_int_equal(permits_count(slots_of(s, few)), 1);
+}
+
+static void those_that_fit_get_their_permits_one_after_the_other(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 3, 3), PAWL_OK);
+	uint64_t a = wait_permits(s, 1, "k", stage_lock(2), 1, 3), b = wait_permits(s, 2, "k", stage_lock(3), 2, 3);
+	release(s, 0, "k", stage_lock(1));
+	assert_false(permits_meet(slots_of(s, a), slots_of(s, b)));
+}
+
+static void a_repeat_has_the_same_numbers(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 1, 4), PAWL_OK);
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(2), 2, 4), PAWL_OK);
+	struct permits had = stage_last(s)->r.terms.set;
+	release(s, 0, "k", stage_lock(1));
+	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 2, 4), PAWL_OK);
+	assert_memory_equal(&stage_last(s)->r.terms.set, &had, sizeof had);
+}
+
+/* `lock` is had by two masters only: the coordinator and the one that is not `missing`. */
+static struct permits take_without(struct stage *s, uint32_t coordinator, uint32_t missing, uint8_t lock, uint16_t of) {
+	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, true);
+	assert_int_equal(take_permits(s, coordinator, "k", stage_lock(lock), 1, of), PAWL_OK);
+	struct permits set = stage_last(s)->r.terms.set;
+	stage_cut(s, coordinator, missing, true);
+	stage_stop(s, coordinator, missing, MESSAGE_COMMIT, false);
+	for (uint32_t i = 0; i < 3; i++) { /* nobody else teaches it */
+		stage_lose(s, i, missing, MESSAGE_LEARN, true);
+	}
+	stage_cut(s, coordinator, missing, false);
+	stage_wait(s, 10 * SPAN_MS);
+	return set;
+}
+
+/* Masters that only count would each have room for one more: three holders of two permits. */
+static void each_pair_of_holders_has_different_numbers_though_no_master_knows_all(void **state) {
+	struct stage *s = *state;
+	struct permits x = take_without(s, 0, 2, 1, 2), y = take_without(s, 1, 0, 2, 2);
+	assert_false(permits_meet(x, y));
+	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD);
+	assert_int_equal(stage_status(s, 0).held, 1);
+	assert_int_equal(stage_status(s, 2).held, 1); /* room at two masters, and for different numbers */
+}
+
+static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(void **state) {
+	struct stage *s = *state;
+	take_without(s, 0, 2, 1, 3); /* 0 at n1, n2 */
+	take_without(s, 1, 0, 2, 3); /* 1 at n2, n3 */
+	take_without(s, 2, 1, 3, 3); /* 2 at n3, n1: each master has one number left, and no two the same */
+	uint64_t id = wait_permits(s, 0, "k", stage_lock(4), 1, 3);
+	if (!answered(s, id)) {
+		assert_true(stage_count(s, COUNT_permits_none_common) > 0);
+		release(s, 1, "k", stage_lock(2));
+		stage_wait(s, 5 * SPAN_MS); /* told at once, not when the promises are renewed */
+	}
+	assert_int_equal(permits_count(slots_of(s, id)), 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(permits_are_given_out_as_different_numbers_until_none_is_left),
+		NAMED(a_holder_of_weight_has_so_many_numbers),
+		NAMED(the_largest_semaphore_has_128_permits),
+		NAMED(permits_of_another_size_exclude_each_other),
+		NAMED(what_is_asked_for_must_make_sense),
+		NAMED(who_waits_for_many_is_not_passed_by_who_wants_few),
+		NAMED(those_that_fit_get_their_permits_one_after_the_other),
+		NAMED(a_repeat_has_the_same_numbers),
+		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
+		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
