@@ -73,7 +73,7 @@ void stage_want_news(struct stage *s, uint32_t node) {
 }
 
 void stage_take_news(struct stage *s, uint32_t node, const struct core_news *news) {
-	CHECK(s->news_count - s->news_read < STAGE_NEWS); /* a test reads what it asked for */
+	s->news_read += s->news_count - s->news_read == STAGE_NEWS; /* the oldest is forgotten */
 	struct stage_news *copy = &s->news[s->news_count++ % STAGE_NEWS];
 	memset(copy, 0, sizeof *copy);
 	copy->node = node;

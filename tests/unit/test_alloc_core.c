@@ -8,10 +8,17 @@
 #define LEASE (500 * SPAN_MS)
 #define LONGEST SPAN_S
 
+static uint32_t one_watcher(void *ctx, struct slice key) {
+	(void)ctx;
+	(void)key;
+	return 1;
+}
+
 static void try_start(struct stage *s) {
 	for (uint32_t i = 0; i < s->options.masters; i++) {
-		if (s->nodes[i].core == NULL) {
-			stage_start(s, i);
+		if (s->nodes[i].core == NULL && stage_start(s, i)) {
+			stage_want_news(s, i);
+			core_count_watchers(s->nodes[i].core, one_watcher, NULL);
 		}
 	}
 }
@@ -67,8 +74,16 @@ static void scenario(struct stage *s) {
 	hold(s);
 	stage_kill(s, 2); /* rejoins meanwhile, with records to merge */
 	try_start(s);
-	ask(s, 2, stage_acquire("k", stage_lock(6), LEASE, LONGEST));
+	struct core_request more = stage_acquire("k", stage_lock(6), LEASE, LONGEST);
+	more.terms.priority = 1;
+	more.owner = slice_str("important");
+	more.label = slice_str("a host, a process");
+	ask(s, 2, more);
 	stage_wait(s, 200 * SPAN_MS);
+	struct core_request given = stage_request(CORE_TRANSFER, "k", stage_lock(1)), asked = stage_request(CORE_ASK, "k", stage_lock(0));
+	asked.to = given.to = slice_str("important");
+	ask(s, 1, asked);
+	ask(s, 0, given);
 	ask(s, 0, stage_request(CORE_RELEASE, "k", stage_lock(1)));
 	stage_wait(s, 20 * SPAN_MS);
 	struct core_request broken = stage_request(CORE_BREAK, "k", stage_lock(0));
@@ -103,7 +118,7 @@ static void progress(struct stage *s) {
 static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent, COUNT_drain_consumed, COUNT_teach_sent, COUNT_teach_accepted,
 		COUNT_turn_given, COUNT_promise_kept, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
-		COUNT_release_ok, COUNT_broken };
+		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));

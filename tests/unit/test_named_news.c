@@ -1,4 +1,5 @@
 /* What a node tells those who watch: everything that becomes of a key in its own table, in order (docs/protocol.md, sections 2, 7 and 9). */
+#include "members.h"
 #include "replicas.h"
 
 #define NEWS(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
@@ -193,6 +194,16 @@ static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 	news_is(s, REPLICA, NEWS_GAP, no_lock);
 }
 
+/* The links stay, and the feed goes on where it was. */
+static void a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap(void **state) {
+	struct stage *s = *state;
+	uint64_t before = snapshots(s);
+	must(s, 0, max_lease_of(9 * SPAN_S));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_equal(snapshots(s), before);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+}
+
 /* ---- gaps ---- */
 
 static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
@@ -238,6 +249,34 @@ static void news_is_held_back_as_long_as_an_answer(void **state) {
 	news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
 }
 
+static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
+	struct stage *s = *state;
+	static uint8_t value[VALUE_MAX_DEFAULT];
+	char name[16];
+	uint64_t clock = stage_status(s, 1).clock;
+	s->nodes[1].disk_held = true;
+	s->options.unchecked = true;
+	for (uint32_t i = 0; i < 300; i++) { /* more than is kept */
+		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1, .key = slice_str(numbered(name, i)), .lock_id = numbered_lock(i),
+			.token = clock + 2 * CEILING_BLOCK + i, .lease_us = 5000000, .value = slice_of(value, sizeof value) };
+		stage_inject(s, 0, 1, &m);
+	}
+	s->nodes[1].disk_held = false;
+	stage_flush(s, 1);
+	stage_settle(s);
+	const struct stage_news *n, *last = NULL;
+	uint32_t gaps = 0;
+	while ((n = stage_next_news(s, 1)) != NULL) {
+		gaps += n->n.kind == NEWS_GAP;
+		last = n;
+	}
+	assert_non_null(last);
+	assert_int_equal(last->n.kind, NEWS_GAP); /* after what was kept, and once */
+	assert_int_equal(gaps, 1);
+	take_as(s, "k", 1, "me", "v");
+	news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NEWS(nothing_is_told_before_somebody_wants_it),
@@ -252,10 +291,12 @@ int main(void) {
 		NEWS(what_ends_with_its_node_is_told_of_as_lost),
 		NEWS(a_replica_tells_the_same_as_its_master),
 		NEWS(a_replica_that_follows_again_tells_of_a_gap),
+		NEWS(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
 		NEWS(a_link_that_was_lost_is_a_gap_once_it_is_back),
 		NEWS(a_node_that_has_started_anew_makes_no_gap_for_the_others),
 		NEWS(a_master_that_has_caught_up_tells_of_a_gap),
 		NEWS(news_is_held_back_as_long_as_an_answer),
+		NEWS(what_cannot_be_kept_until_it_may_leave_is_a_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

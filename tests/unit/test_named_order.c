@@ -51,6 +51,43 @@ static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void
 	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
 }
 
+/* A key whose home is n1: to enter its queue, n1 needs no message. */
+static const char *key_of_the_first(struct stage *s) {
+	static char key[2];
+	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
+		take(s, 1, key, stage_lock((uint8_t)key[0]));
+		uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
+		(void)wait_for(s, 0, key, stage_lock(1));
+		bool found = stage_sent(s, MESSAGE_ENQUEUE) == before;
+		stage_client_gone(s, 0, 1);
+		stage_settle(s);
+		if (found) {
+			return key;
+		}
+	}
+	fail_msg("no key of which n1 is the home");
+	return NULL;
+}
+
+static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_the_first(s);
+	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, true);
+	uint64_t early = wait_for(s, 1, key, stage_lock(1)), turns = stage_count(s, COUNT_turn_given);
+	stage_wait(s, SPAN_MS);
+	uint64_t late = wait_for(s, 2, key, stage_lock(2));
+	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, false);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_turn_given), turns + 1);
+	assert_int_equal(stage_do(s, 0, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.count, 2);
+	release(s, 0, key, stage_lock((uint8_t)key[0]));
+	token_of(s, late);
+	release(s, 0, key, stage_lock(2));
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, early);
+}
+
 /* The masters that are not the home know no queue: they promise to the most important one of those that they keep. */
 static void masters_promise_to_the_most_important_that_they_keep(void **state) {
 	struct stage *s = *state;
@@ -115,6 +152,7 @@ int main(void) {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
+		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
 		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),
 		NAMED(a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important),

@@ -1,4 +1,5 @@
 /* A lock that is handed over to the one its holder names, and asking a holder to let go (docs/protocol.md, section 10, Succession). */
+#include "members.h"
 #include "replicas.h"
 
 #define CLUSTER(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
@@ -54,6 +55,18 @@ static void every_master_promises_to_the_named_one_at_once(void **state) {
 	assert_int_equal(transfer(s, 0, 100, "next"), PAWL_OK);
 	token_of(s, next);
 	assert_int_equal(stage_count(s, COUNT_hand_over_promised), 3);
+}
+
+static void who_only_waited_takes_the_promises_for_its_turn(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 1, "first", 1);
+	uint64_t next = wait_as(s, REPLICA, "next", 2);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_lose(s, i, REPLICA, MESSAGE_TURN, true);
+	}
+	assert_int_equal(transfer(s, 0, 100, "next"), PAWL_OK);
+	token_of(s, next);
 }
 
 static void who_has_the_turn_already_is_promised_from_where_it_is_kept(void **state) {
@@ -165,6 +178,33 @@ static void whoever_has_the_named_one_in_its_queue_may_say_so(void **state) {
 	assert_int_equal(others, 6);
 }
 
+static void a_hand_over_that_has_begun_goes_on_in_the_next_epoch(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(100));
+	(void)wait_as(s, 2, "first", 1);
+	uint64_t next = wait_as(s, 1, "next", 2);
+	lose_to(s, 1, MESSAGE_HAND_OVER, true);
+	lose_to(s, 2, MESSAGE_HAND_OVER, true);
+	struct core_request r = stage_request(CORE_TRANSFER, "k", stage_lock(100));
+	r.to = slice_str("next");
+	(void)ask_change(s, 1, max_lease_of(9 * SPAN_S));
+	uint64_t id = stage_ask(s, 0, r);
+	stage_stop(s, 1, 0, MESSAGE_CONFIG, true);
+	stage_stop(s, 2, 0, MESSAGE_CONFIG, true);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	assert_int_equal(stage_count(s, COUNT_handed_over), 1);
+	lose_to(s, 1, MESSAGE_HAND_OVER, false);
+	lose_to(s, 2, MESSAGE_HAND_OVER, false);
+	stage_stop(s, 1, 0, MESSAGE_CONFIG, false);
+	stage_stop(s, 2, 0, MESSAGE_CONFIG, false);
+	assert_true(wait_until_epoch(s, 0, 2, SPAN_S));
+	stage_wait(s, 400 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_handed_over), 2);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	token_of(s, next);
+}
+
 /* ---- asking ---- */
 
 static uint32_t watchers[4];
@@ -238,6 +278,7 @@ int main(void) {
 		CLUSTER(the_named_one_gets_it_although_others_came_first),
 		CLUSTER(those_who_were_passed_over_keep_their_order),
 		CLUSTER(every_master_promises_to_the_named_one_at_once),
+		CLUSTER(who_only_waited_takes_the_promises_for_its_turn),
 		CLUSTER(who_has_the_turn_already_is_promised_from_where_it_is_kept),
 		CLUSTER(if_nobody_of_that_name_waits_nothing_is_released),
 		CLUSTER(without_a_quorum_nothing_is_released),
@@ -247,6 +288,7 @@ int main(void) {
 		CLUSTER(a_master_that_missed_it_is_sent_the_release),
 		CLUSTER(a_named_one_that_is_gone_by_then_costs_no_more_than_a_promise),
 		CLUSTER(whoever_has_the_named_one_in_its_queue_may_say_so),
+		MEMBERS(a_hand_over_that_has_begun_goes_on_in_the_next_epoch),
 		CLUSTER(asking_reaches_those_who_watch_the_key_at_any_node),
 		CLUSTER(asking_where_nobody_watches_reaches_nobody),
 		CLUSTER(asking_waits_for_nobody_longer_than_a_request_may_take),
