@@ -133,7 +133,7 @@ static bool copy_waiter(struct core *core, const struct op *op, const struct cal
 		.terms = f->record->terms };
 	w->show_lock_id = c->admin || slice_equal(identity, op->identity);
 	return out_copy(core, record_owner(f->record), &w->owner) && out_copy(core, identity, &w->identity) &&
-		(!op->prefix || out_copy(core, record_value(f->record), &w->key));
+		out_copy(core, record_label(f->record), &w->label) && (!op->prefix || out_copy(core, record_value(f->record), &w->key));
 }
 
 /* The key of a found entry is kept as its value. */

@@ -210,6 +210,15 @@ static void requests_that_make_no_sense_are_refused(void **state) {
 	assert_int_equal(stage_count(s, COUNT_group_begun), 0);
 }
 
+static void readers_share_one_of_the_keys(void **state) {
+	struct stage *s = *state;
+	struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("a", 3), of("c", 4) };
+	one[0].of = two[0].of = SHARE_SHARED;
+	assert_int_equal(stage_do(s, 0, group(one, 2, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, group(two, 2, 0)), PAWL_OK);
+	assert_int_equal(stage_do(s, 2, stage_acquire("a", stage_lock(9), LEASE, 0)), PAWL_EHELD);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(all_keys_are_had_with_one_deadline),
@@ -225,6 +234,7 @@ int main(void) {
 		NAMED(without_a_quorum_nothing_is_had),
 		NAMED(a_break_of_one_refuses_them_all),
 		NAMED(requests_that_make_no_sense_are_refused),
+		NAMED(readers_share_one_of_the_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
