@@ -45,7 +45,6 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	k->round = m->round;
 	k->terms = m->terms;
 	k->peer = from;
-	k->terms = m->terms;
 	struct list *at = more->kept.prev; /* section 10, Order: the more important one first, and else in the order of arrival */
 	while (at != &more->kept && CONTAINER_OF(at, struct kept, link)->terms.priority < k->terms.priority) {
 		at = at->prev;

@@ -46,10 +46,11 @@ static void send_again(struct core *core, struct op *op, uint32_t slot) {
 	op_ask(core, op, slot, &m);
 }
 
-/* Those that missed it and can be reached by now; of an acquire also those that refused its token as stale. */
+/* Those that missed it and can be reached by now; of an acquire also those that refused its token as stale, and, once, those where somebody
+ * else's record stood in its way: whose release had overtaken the commit elsewhere, and is there by now. */
 static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	enum vote_state s = op->votes[peer].state;
-	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE)) {
+	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE && s != VOTE_HELD)) {
 		return;
 	}
 	switch (op->kind) {
@@ -83,7 +84,7 @@ void linger_answer(struct core *core, struct op *op, uint32_t from, const struct
 		extend_vote(core, op, from, m); /* those that lack the record still get it */
 	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
 		v->state = VOTE_GONE;
-	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_STALE) {
+	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER && (m->status == STATUS_STALE || m->status == STATUS_HELD)) {
 		teach(core, op, from);
 	} else {
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;

@@ -81,6 +81,25 @@ static void a_record_that_an_extension_brings_is_news(void **state) {
 	BORDER(2);
 }
 
+/* Its release has overtaken the commit everywhere but here. */
+static void an_acquisition_that_came_before_the_release_is_not_missed(void **state) {
+	struct stage *s = *state;
+	take_as(s, "k", 1, "me", "v");
+	uint64_t waiter = wait_for(s, 1, "k", stage_lock(2));
+	forget_news(s);
+	stage_stop(s, 0, 2, MESSAGE_RELEASE, true);
+	stage_stop(s, 2, 1, MESSAGE_COMMIT_ANSWER, true);
+	release(s, 0, "k", stage_lock(1));
+	assert_true(answered(s, waiter));
+	stage_stop(s, 0, 2, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	stage_stop(s, 2, 1, MESSAGE_COMMIT_ANSWER, false);
+	stage_settle(s);
+	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
+	news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	BORDER(2);
+}
+
 static void every_write_of_the_value_is_told_of_in_order(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
@@ -283,6 +302,7 @@ int main(void) {
 		NEWS(whoever_acquires_is_told_of_with_owner_value_and_token),
 		NEWS(an_extension_is_no_news),
 		NEWS(a_record_that_an_extension_brings_is_news),
+		NEWS(an_acquisition_that_came_before_the_release_is_not_missed),
 		NEWS(every_write_of_the_value_is_told_of_in_order),
 		NEWS(a_release_is_told_of_once),
 		NEWS(a_lease_that_is_over_is_told_of_as_expired),

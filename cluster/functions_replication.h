@@ -1,0 +1,40 @@
+/* functions_replication.h: the part of functions.h for the log, those who are fed from it, and replicas (section 7). Included by it. */
+#ifndef PAWL_CLUSTER_FUNCTIONS_REPLICATION_H
+#define PAWL_CLUSTER_FUNCTIONS_REPLICATION_H
+
+/* ---- log.c: the transaction log (section 7) ---- */
+void log_append(struct core *core, struct slice key, struct id128 lock_id); /* something has become of this record */
+void log_append_gone(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how); /* RELEASED, EXPIRED or LOST */
+void log_new_id(struct core *core); /* a start, or the live table has been replaced: nobody can go on from before */
+void log_seek(const struct core *core, struct log_place *p, uint64_t number); /* number: oldest .. next */
+bool log_take(const struct core *core, struct log_place *p, struct log_entry *e); /* false at the end */
+uint64_t log_bytes(const struct core *core);
+void log_done(struct core *core);
+
+/* ---- feed.c: a master and those who follow it ---- */
+void feed_asked(struct core *core, uint32_t from, const struct message *m);
+void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO */
+void feed_ended(struct core *core, uint32_t from, const struct message *m);   /* FEED_END of either side */
+void feed_logged(struct core *core);
+void feed_timer(struct core *core);
+void feed_step(struct core *core); /* at the end of a step */
+void feed_stop(struct core *core, uint32_t peer);
+void feed_stop_all(struct core *core); /* this node does not vote any more, or the epoch has changed; they are not told */
+
+/* ---- follow.c: a replica and the master that it follows ---- */
+void follow_start(struct core *core); /* the node is CORE_FOLLOWING from now on, or its epoch has changed */
+void follow_leave(struct core *core); /* for now: it can go on where it was */
+void follow_stop(struct core *core);  /* for good: it is no replica any more, or needs the table beside */
+void follow_yield(struct core *core); /* somebody else needs the table beside: a snapshot that is under way gives way */
+void follow_room(struct core *core);  /* the table beside is free */
+void follow_beat(struct core *core);
+void follow_timer(struct core *core);
+void follow_message(struct core *core, uint32_t from, const struct message *m);
+void follow_peer_lost(struct core *core, uint32_t peer);
+void follow_peer_changed(struct core *core);
+/* follow_apply.c; a record: false: no memory */
+bool follow_record(struct core *core, struct table *t, const struct message *m);
+void follow_gone(struct core *core, struct table *t, const struct message *m);
+span_ns follow_age(const struct core *core, struct instant now); /* SPAN_MAX: unknown */
+
+#endif
