@@ -137,7 +137,8 @@ static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {
 	peer_link_close(ctx, "it did not say hello in time");
 }
 
-static const struct stream_handlers peer_link_stream_handlers = { peer_link_on_ready, peer_link_on_data, peer_link_on_closed };
+static const struct stream_handlers peer_link_stream_handlers = { .ready = peer_link_on_ready, .data = peer_link_on_data,
+	.closed = peer_link_on_closed };
 
 int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
 	static const struct timeval greeting = { PEER_LINK_GREETING_MS / 1000, PEER_LINK_GREETING_MS % 1000 * 1000 };

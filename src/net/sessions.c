@@ -26,7 +26,7 @@ struct session {
 	struct stream *stream;
 	struct client_scanner scanner;
 	enum tls_client_auth auth;
-	bool local, greeted, closing;
+	bool local, inside, greeted, closing, kept;
 	uint32_t open; /* requests under way */
 	struct instant heard;
 	char identity[TLS_NAME_MAX + 1];
@@ -62,11 +62,12 @@ static void session_free(struct session *session) {
 static void session_end(struct session *session, const char *why) {
 	struct sessions *s = session->all;
 	uint64_t id = session->id;
+	bool closed_there = !session->closing && stream_closed_there(session->stream);
 	if (why) {
 		s->handlers->trouble(s->ctx, session->from, why);
 	}
 	session_free(session);
-	s->handlers->gone(s->ctx, id);
+	s->handlers->gone(s->ctx, id, closed_there);
 }
 
 static void session_mark(struct session *session) {
@@ -100,7 +101,8 @@ static void session_dispatch(struct session *session, const struct client_reques
 		session_refuse(session, request->msgid, &busy);
 		return;
 	}
-	const struct session_who who = { .identity = slice_str(session->identity), .local = session->local };
+	const struct session_who who = { .identity = slice_str(session->identity), .local = session->local,
+		.inside = session->inside };
 	session->open++;
 	s->handlers->request(s->ctx, session->id, &who, request, now);
 }
@@ -179,7 +181,13 @@ static void session_on_closed(void *ctx, int error, const char *why) {
 	session_end(session, error == PAWL_ECLOSED ? NULL : why ? why : pawl_error_message(error));
 }
 
-static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed };
+static void session_on_drained(void *ctx) {
+	struct session *session = ctx;
+	session->all->handlers->drained(session->all->ctx, session->id);
+}
+
+static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed,
+	session_on_drained };
 
 static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	struct sessions *s = ctx;
@@ -193,7 +201,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 		span_ns silent = instant_elapsed_short(now, session->heard);
 		if (!session->greeted && silent > OPENING_MAX) {
 			session_end(session, "the handshake took too long");
-		} else if (session->open == 0 && s->limits.idle > 0 && silent > s->limits.idle) {
+		} else if (session->open == 0 && !session->kept && s->limits.idle > 0 && silent > s->limits.idle) {
 			session_end(session, NULL);
 		}
 	}
@@ -201,11 +209,11 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- the owner's calls ---- */
 
-void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from) {
+static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls, const char *from) {
 	if (s->by_id.count >= s->limits.clients) {
 		close(take_fd);
 		s->handlers->trouble(s->ctx, from, "too many clients");
-		return;
+		return NULL;
 	}
 	struct session *session = alloc_new(s->loop->alloc, sizeof *session);
 	struct stream_options stream = { .loop = s->loop, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
@@ -217,13 +225,29 @@ void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_cli
 		stream_free(made);
 		alloc_free(s->loop->alloc, session, sizeof *session);
 		s->handlers->trouble(s->ctx, from, "out of memory");
-		return;
+		return NULL;
 	}
-	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .auth = auth, .local = local,
-		.heard = time_source_now() };
+	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .heard = time_source_now() };
 	snprintf(session->from, sizeof session->from, "%s", from);
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
+	return session;
+}
+
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from) {
+	struct session *session = sessions_add(s, take_fd, tls, from);
+	if (session) {
+		session->auth = auth;
+		session->local = local;
+	}
+}
+
+void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity) {
+	struct session *session = sessions_add(s, take_fd, NULL, "inside");
+	if (session) {
+		session->local = session->inside = true;
+		snprintf(session->identity, sizeof session->identity, "%s", identity);
+	}
 }
 
 struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
@@ -238,6 +262,27 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	}
 	session_mark(session);
 	return stream_out(session->stream);
+}
+
+struct buffer *sessions_notify(struct sessions *s, uint64_t client) {
+	struct session *session = sessions_find(s, client);
+	if (!session || session->closing) {
+		return NULL;
+	}
+	session_mark(session);
+	return stream_out(session->stream);
+}
+
+size_t sessions_backlog(const struct sessions *s, uint64_t client) {
+	const struct session *session = sessions_find(s, client);
+	return session ? stream_backlog(session->stream) : 0;
+}
+
+void sessions_keep(struct sessions *s, uint64_t client, bool keep) {
+	struct session *session = sessions_find(s, client);
+	if (session) {
+		session->kept = keep;
+	}
 }
 
 void sessions_drop(struct sessions *s, uint64_t client) {

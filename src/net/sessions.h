@@ -17,15 +17,19 @@ struct sessions;
 struct session_who {
 	struct slice identity; /* proven by a certificate; empty: none */
 	bool local;            /* a Unix socket, or loopback without TLS */
+	bool inside;           /* the program that the node is part of: trusted, whatever its name */
 };
 
 struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
 	/* A well-formed request: to be answered once, by sessions_answer. */
 	void (*request)(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
 		struct instant now);
-	void (*gone)(void *ctx, uint64_t client); /* its requests need no answer any more */
+	/* Its requests need no answer any more. `closed_there`: the other side closed the connection (it ended, or its kernel did that
+	 * for it), and neither the network nor the node did. */
+	void (*gone)(void *ctx, uint64_t client, bool closed_there);
 	void (*trouble)(void *ctx, const char *from, const char *why);
 	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
+	void (*drained)(void *ctx, uint64_t client); /* everything that had stayed behind after a flush has left */
 };
 
 struct sessions_limits {
@@ -46,9 +50,15 @@ void sessions_set_limits(struct sessions *s, const struct sessions_limits *limit
 
 /* `tls`: NULL for plain. With client_auth other than off a certificate that is shown must be a client's. */
 void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from);
+/* The other end of the socket is in this process, and speaks under that name. */
+void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity);
 
 /* Where to append the answer to one request of the client; NULL: it is gone. Counts the request as answered. */
 struct buffer *sessions_answer(struct sessions *s, uint64_t client);
+/* Where to append what answers no request; NULL: it is gone. */
+struct buffer *sessions_notify(struct sessions *s, uint64_t client);
+size_t sessions_backlog(const struct sessions *s, uint64_t client); /* bytes that have not left yet */
+void sessions_keep(struct sessions *s, uint64_t client, bool keep); /* it waits for notifications: silence is no reason to close it */
 void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
 
 /* Once a turn of the loop: one write for each client that has answers. May call gone(). */

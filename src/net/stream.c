@@ -169,6 +169,10 @@ struct buffer *stream_out(struct stream *s) {
 	return &s->out;
 }
 
+size_t stream_backlog(const struct stream *s) {
+	return stream_unsent(s).size + (s->tls ? tls_engine_outgoing(s->tls).size : 0);
+}
+
 int stream_flush(struct stream *s) {
 	return s->state == STREAM_OPEN ? stream_push(s) : 0;
 }
@@ -236,6 +240,7 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 	while (!s->doomed && s->state == STREAM_OPEN) {
 		int n = tls_engine_read(s->tls, s->loop->plain, NET_SCRATCH_BYTES);
 		if (n <= 0) {
+			s->closed_there = n == PAWL_ECLOSED;
 			return n;
 		}
 		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
@@ -303,13 +308,16 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
 	stream_enter(s);
 	int error;
+	bool opening = s->state == STREAM_OPENING;
 	if (what & EV_TIMEOUT) { /* stream_close found nothing to wait for */
 		error = PAWL_ECLOSED;
 	} else {
-		error = s->state == STREAM_OPENING ? stream_opened(s) : stream_push(s);
+		error = opening ? stream_opened(s) : stream_push(s);
 	}
 	if (error && !s->doomed) {
 		stream_fail(s, error);
+	} else if (!opening && s->state == STREAM_OPEN && s->handlers->drained && stream_backlog(s) == 0) {
+		s->handlers->drained(s->ctx);
 	}
 	stream_leave(s);
 }

@@ -26,6 +26,7 @@ struct stream_handlers {
 	ssize_t (*data)(void *ctx, struct slice bytes, struct instant now);
 	/* 0: the other side closed in order. Afterwards the stream is only good for stream_free. `why` may be NULL. */
 	void (*closed)(void *ctx, int error, const char *why);
+	void (*drained)(void *ctx); /* what had stayed when it was flushed has left now; may be NULL */
 };
 
 struct stream_options {
@@ -44,6 +45,7 @@ void stream_free(struct stream *s); /* closes at once; accepts NULL; allowed in 
 
 /* To write: append here, then flush. Bytes that the kernel does not take stay and leave when it does. */
 struct buffer *stream_out(struct stream *s);
+size_t stream_backlog(const struct stream *s); /* how many bytes have not left yet */
 /* 0, or why the connection is broken: the owner frees it, closed() is not called. */
 int stream_flush(struct stream *s);
 
@@ -52,7 +54,8 @@ void stream_close(struct stream *s);
 
 SSL *stream_ssl(const struct stream *s); /* NULL: plain */
 bool stream_is_open(const struct stream *s);
-/* What ended it: the other side closed the connection, in order or by a reset (and neither the network nor this side did). */
+/* What ended it: the other side closed the connection, in order (of TCP or TLS) or by a reset, and neither the network nor this
+ * side did. */
 bool stream_closed_there(const struct stream *s);
 
 #endif

@@ -35,7 +35,8 @@ struct host {
 	struct net_fixture f;
 	struct fussy fussy;
 	struct sessions *sessions;
-	unsigned requests, gone, troubles, refused;
+	unsigned requests, gone, troubles, refused, drained;
+	bool closed_there; /* by the client that is gone */
 	uint64_t client;
 	bool hold; /* do not answer yet */
 	bool local;
@@ -65,9 +66,10 @@ static void host_request(void *ctx, uint64_t client, const struct session_who *w
 	}
 }
 
-static void host_gone(void *ctx, uint64_t client) {
+static void host_gone(void *ctx, uint64_t client, bool closed_there) {
 	struct host *h = ctx;
 	h->gone++;
+	h->closed_there = closed_there;
 	h->client = client;
 }
 
@@ -83,7 +85,13 @@ static void host_refused(void *ctx) {
 	h->refused++;
 }
 
-static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble, host_refused };
+static void host_drained(void *ctx, uint64_t client) {
+	struct host *h = ctx;
+	assert_int_equal(client, h->client);
+	h->drained++;
+}
+
+static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble, host_refused, host_drained };
 
 static void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);

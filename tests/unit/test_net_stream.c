@@ -53,7 +53,7 @@ static void end_closed(void *ctx, int error, const char *why) {
 	e->stream = NULL;
 }
 
-static const struct stream_handlers end_handlers = { end_ready, end_data, end_closed };
+static const struct stream_handlers end_handlers = { .ready = end_ready, .data = end_data, .closed = end_closed };
 
 static void end_open(struct net_fixture *f, struct end *e, int fd, SSL_CTX *tls, enum tls_role role) {
 	const struct stream_options o = { .loop = &f->loop, .take_fd = fd, .tls = tls, .role = role, .in_max = 1 << 20,
