@@ -94,6 +94,10 @@ static void session_refuse_and_close(struct session *session, uint32_t msgid, co
 	s->handlers->trouble(s->ctx, session->from, refusal->message ? refusal->message : pawl_error_message(refusal->error));
 }
 
+static struct session_who session_who(const struct session *session) {
+	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside };
+}
+
 static void session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
 	struct sessions *s = session->all;
 	if (session->open >= s->limits.requests_per_client) {
@@ -101,8 +105,7 @@ static void session_dispatch(struct session *session, const struct client_reques
 		session_refuse(session, request->msgid, &busy);
 		return;
 	}
-	const struct session_who who = { .identity = slice_str(session->identity), .local = session->local,
-		.inside = session->inside };
+	const struct session_who who = session_who(session);
 	session->open++;
 	s->handlers->request(s->ctx, session->id, &who, request, now);
 }
@@ -262,6 +265,14 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	}
 	session_mark(session);
 	return stream_out(session->stream);
+}
+
+bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
+	const struct session *session = sessions_find(s, client);
+	if (session) {
+		*out = session_who(session);
+	}
+	return session;
 }
 
 struct buffer *sessions_notify(struct sessions *s, uint64_t client) {

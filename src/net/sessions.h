@@ -55,6 +55,8 @@ void sessions_accept_inside(struct sessions *s, int take_fd, const char *identit
 
 /* Where to append the answer to one request of the client; NULL: it is gone. Counts the request as answered. */
 struct buffer *sessions_answer(struct sessions *s, uint64_t client);
+/* Who the client is; false: it is gone. Valid until then. */
+bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
 /* Where to append what answers no request; NULL: it is gone. */
 struct buffer *sessions_notify(struct sessions *s, uint64_t client);
 size_t sessions_backlog(const struct sessions *s, uint64_t client); /* bytes that have not left yet */

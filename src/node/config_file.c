@@ -29,6 +29,7 @@ struct node_config *node_config_new(void) {
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->limits.clients = 10000;
 	c->limits.requests_per_client = 4096;
+	c->limits.watches_per_client = 1000;
 	c->limits.idle_timeout = 600 * SPAN_S;
 	return c;
 }

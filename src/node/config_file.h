@@ -53,6 +53,7 @@ struct node_limits {
 	struct core_limits core;
 	uint32_t clients;             /* connections */
 	uint32_t requests_per_client; /* under way on one connection */
+	uint32_t watches_per_client;  /* on one connection */
 	span_ns idle_timeout;         /* a connection that holds nothing open and says nothing for so long is closed; 0: never */
 };
 
@@ -94,7 +95,8 @@ int node_config_parse(struct slice text, const char *name, struct node_config **
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
 
 /* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] files,
- * client_auth, [acl], log_level, and of [limits] clients, requests_per_client, idle_timeout. */
+ * client_auth, [acl], log_level, and of [limits] clients, requests_per_client, watches_per_client,
+ * idle_timeout. */
 const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted);
 
 /* host:port, [v6]:port, unix:/path (and plain:host:port where tls is on). NULL on success, else what is wrong. */

@@ -1,6 +1,6 @@
 #include "driver.h"
 
-#include <event2/event.h>
+#include <openssl/rand.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -255,12 +255,14 @@ static void driver_tell_lost_links(struct driver *d) {
 void driver_flush(struct driver *d) {
 	driver_flush_peers(d); /* first: others wait for these */
 	driver_flush_replies(d);
+	driver_take_news(d); /* after the answers: whoever did it hears that first */
 	driver_log_notes(d);
 	driver_flush_persist(d);
 	core_out_clear(d->out);
 	/* From here on connections may turn out to be broken, which is an event of the core again. */
 	if (d->sessions) {
 		sessions_flush(d->sessions);
+		driver_serve_watches(d);
 	}
 	driver_tell_lost_links(d);
 	driver_arm(d);
@@ -278,14 +280,24 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- life ---- */
 
+static int driver_init_watches(struct driver *d, const struct allocator *alloc) {
+	struct siphash_key key;
+	uint64_t log;
+	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
+	int error = events_init(&d->events, alloc, key, log, &driver_events_port, d);
+	return error ? error : leashes_init(&d->leashes, alloc, key);
+}
+
 int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
 	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
 	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	d->out = core_out_new(d->core);
 	d->flush = event_new(base, -1, 0, driver_on_flush, d);
 	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST, driver_on_timer, d);
+	d->unwatched = evtimer_new(base, driver_on_unwatched, d);
 	peer_decoder_init(&d->decoder, alloc);
-	if (!d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0) {
+	if (!d->unwatched || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0
+		|| driver_init_watches(d, alloc) != 0) {
 		return PAWL_ENOMEM;
 	}
 	d->started = d->last = time_source_now();
@@ -306,6 +318,11 @@ void driver_done(struct driver *d) {
 	if (d->timer_fd >= 0) {
 		close(d->timer_fd);
 	}
+	if (d->unwatched) {
+		event_free(d->unwatched);
+	}
+	events_done(&d->events);
+	leashes_done(&d->leashes);
 	if (d->requests.alloc) {
 		requests_done(&d->requests);
 	}

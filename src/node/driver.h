@@ -7,18 +7,22 @@
 #ifndef PAWL_NODE_DRIVER_H
 #define PAWL_NODE_DRIVER_H
 
+#include <event2/event.h>
+
 #include "core.h"
 #include "net_loop.h"
 #include "peer.h"
 #include "peers.h"
 #include "disk.h"
+#include "events.h"
+#include "leashes.h"
 #include "requests.h"
 #include "sessions.h"
 
-struct event;
 struct node_config;
 
 #define DRIVER_LOCAL ((uint64_t)1 << 63)
+#define DRIVER_OWN ((uint64_t)1 << 62) /* what the node asks for itself: nobody waits for the answer */
 
 struct driver {
 	struct event_base *base;
@@ -29,11 +33,15 @@ struct driver {
 	struct sessions *sessions;
 	struct disk *disk;
 	struct requests requests;
+	struct events events;
+	struct leashes leashes;
 	struct peer_decoder decoder;
 	const struct node_config *config;
 	struct instant last, started;
 	int timer_fd;
 	struct event *timer, *flush;
+	struct event *unwatched; /* goes off when nobody has watched anything for a while */
+	uint64_t last_own; /* id */
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
 	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
@@ -76,6 +84,12 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 
 extern const struct peers_handlers driver_peers_handlers;       /* ctx: the driver */
 extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ctx: the driver */
+
+/* service_watch.c */
+extern const struct events_port driver_events_port; /* ctx: the driver */
+void driver_take_news(struct driver *d);     /* from the core to those who watch */
+void driver_serve_watches(struct driver *d); /* those that are behind; after a flush of the sessions */
+void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
 
 /* service.c */
 void driver_answer(struct driver *d, const struct core_reply *reply); /* one reply of the core */

@@ -89,9 +89,26 @@ static void requests_unlink(struct requests *r, struct request *request) {
 	list_remove(&request->among);
 }
 
+int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number) {
+	CHECK(!request->watch && key.size <= KEY_MAX);
+	struct requests_watch *watch = alloc_new(r->alloc, sizeof *watch + key.size);
+	if (!watch) {
+		return PAWL_ENOMEM;
+	}
+	watch->log = log;
+	watch->number = number;
+	watch->size = (uint16_t)key.size;
+	memcpy(watch->key, key.size ? key.data : watch->key, key.size);
+	request->watch = watch;
+	return 0;
+}
+
 void requests_close(struct requests *r, struct request *request) {
 	CHECK(!request->batch);
 	requests_unlink(r, request);
+	if (request->watch) {
+		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
+	}
 	alloc_free(r->alloc, request, sizeof *request);
 }
 

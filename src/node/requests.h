@@ -23,6 +23,13 @@ struct request {
 	uint32_t msgid;
 	struct requests_batch *batch; /* NULL: a request of its own */
 	uint32_t index;               /* in the batch */
+	struct requests_watch *watch; /* NULL: none; what is to be watched from when the answer is there */
+};
+
+struct requests_watch {
+	uint64_t log, number; /* from behind this position */
+	uint16_t size;
+	uint8_t key[];
 };
 
 struct requests_batch {
@@ -39,6 +46,9 @@ void requests_done(struct requests *r); /* accepts zeroed memory */
 /* 0, PAWL_ENOMEM or PAWL_EBUSY. */
 int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out);
 int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out);
+
+/* The request begins a watch of the key when it is answered. 0 or PAWL_ENOMEM; gone with the request. */
+int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number);
 
 struct request *requests_find(const struct requests *r, uint64_t id); /* NULL: its client is gone */
 

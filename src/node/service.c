@@ -3,22 +3,26 @@
 
 #include "check.h"
 #include "config_file.h"
-#include "driver.h"
 #include "log.h"
 #include "pawl/error.h"
+#include "service.h"
 
 /* ---- answers ---- */
 
-/* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
- * an answer that never comes. */
-static void service_sever(struct driver *d, uint64_t client) {
-	sessions_drop(d->sessions, client);
+static void service_gone(struct driver *d, uint64_t client, bool closed_there) {
 	requests_forget(&d->requests, client);
+	service_watch_forget(d, client);
 	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
 	driver_step_now(d, &gone);
+	service_leash_gone(d, client, closed_there);
 }
 
-static void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
+void service_sever(struct driver *d, uint64_t client) {
+	sessions_drop(d->sessions, client);
+	service_gone(d, client, false);
+}
+
+void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
 	const struct client_refusal refusal = { .error = error, .field = log_slice(field), .message = message };
 	struct buffer *to = sessions_answer(d->sessions, client);
 	if (to && client_refusal_encode(msgid, &refusal, to) != 0) {
@@ -37,11 +41,19 @@ static void service_answer_batch(struct driver *d, struct requests_batch *batch)
 	}
 }
 
+static void service_close(struct driver *d, uint64_t id) {
+	struct request *request = requests_find(&d->requests, id);
+	if (request) { /* else it went with its client */
+		requests_close(&d->requests, request);
+	}
+}
+
 void driver_answer(struct driver *d, const struct core_reply *reply) {
 	struct request *request = requests_find(&d->requests, reply->id);
 	if (!request) {
 		return; /* its client is gone */
 	}
+	service_leash_answered(d, request->client, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&d->requests, request, &result);
@@ -52,6 +64,11 @@ void driver_answer(struct driver *d, const struct core_reply *reply) {
 	}
 	uint32_t msgid = request->msgid;
 	uint64_t client = request->client;
+	if (request->watch && !reply->error) {
+		service_watch_begin(d, client, msgid, request->watch, reply);
+		service_close(d, reply->id);
+		return;
+	}
 	requests_close(&d->requests, request);
 	struct buffer *to = sessions_answer(d->sessions, client);
 	if (to && client_reply_encode(msgid, reply, &d->facts, to) != 0) {
@@ -80,16 +97,6 @@ void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
 
 /* ---- rights ---- */
 
-struct service_call {
-	struct driver *driver;
-	uint64_t client;
-	const struct session_who *who;
-	const struct client_request *request;
-	struct instant now;
-	bool trusted; /* a caller on this machine that the operator let in without a name */
-	bool admin;
-};
-
 static bool service_may_use(const struct service_call *call, struct slice key) {
 	return call->trusted || call->admin
 		|| acl_allows(call->driver->config, call->who->identity, client_method_class(call->request->method) == CLIENT_WRITES, key);
@@ -99,6 +106,11 @@ static bool service_may(const struct service_call *call) {
 	const struct client_request *request = call->request;
 	if (!(request->present & CLIENT_HAS_LOCKS)) {
 		return service_may_use(call, request->core.key);
+	}
+	for (uint32_t i = 0; i < request->core.lock_count; i++) {
+		if (!service_may_use(call, request->core.locks[i].key)) {
+			return false;
+		}
 	}
 	for (size_t i = 0; i < request->lock_count; i++) {
 		if (!service_may_use(call, request->locks[i].key)) {
@@ -110,7 +122,7 @@ static bool service_may(const struct service_call *call) {
 
 /* ---- requests for the core ---- */
 
-static struct core_request service_core_request(const struct service_call *call) {
+struct core_request service_core_request(const struct service_call *call) {
 	struct core_request request = call->request->core;
 	request.client = call->client;
 	request.identity = call->who->identity;
@@ -118,23 +130,37 @@ static struct core_request service_core_request(const struct service_call *call)
 	return request;
 }
 
-static void service_step(const struct service_call *call, const struct core_request *request) {
+void service_step(const struct service_call *call, const struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->client };
 	driver_step(call->driver, &event, call->now);
+}
+
+static void service_draw(struct id128 *lock_id) {
+	if (id128_zero(*lock_id)) {
+		CHECK(RAND_bytes(lock_id->b, sizeof lock_id->b) == 1);
+	}
 }
 
 static void service_call_core(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct request *open;
 	struct core_request request = service_core_request(call);
-	if (request.op == CORE_ACQUIRE && !(call->request->present & CLIENT_HAS_LOCK_ID)) {
-		CHECK(RAND_bytes(request.lock_id.b, sizeof request.lock_id.b) == 1);
+	if (request.op == CORE_ACQUIRE) {
+		service_draw(&request.lock_id);
+	}
+	for (uint32_t i = 0; i < request.lock_count; i++) {
+		service_draw(&call->request->group[i].lock_id); /* what request.locks points to */
 	}
 	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
 	request.id = open->id;
+	if (service_leash_ask(call, &request) != 0) {
+		requests_close(&d->requests, open);
+		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		return;
+	}
 	service_step(call, &request);
 }
 
@@ -154,6 +180,7 @@ static void service_call_batch(const struct service_call *call) {
 		request.lock_id = asked->locks[i].lock_id;
 		request.lease = asked->locks[i].lease;
 		request.token = asked->locks[i].token;
+		(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 		service_step(call, &request);
 	}
 }
@@ -234,11 +261,6 @@ static void service_extend(const struct service_call *call) {
 	}
 }
 
-static void service_not_served(const struct service_call *call) {
-	service_refuse(call->driver, call->client, call->request->msgid, PAWL_EBADREQUEST, client_method_name(call->request->method),
-		"this node does not serve it yet");
-}
-
 /* What is not simply the core's to answer. */
 static void (*const service_methods[CLIENT_METHODS])(const struct service_call *call) = {
 	[CLIENT_EXTEND] = service_extend,
@@ -246,8 +268,8 @@ static void (*const service_methods[CLIENT_METHODS])(const struct service_call *
 	[CLIENT_STATUS] = service_status,
 	[CLIENT_PING] = service_ping,
 	[CLIENT_DRAIN] = service_drain,
-	[CLIENT_WATCH] = service_not_served,
-	[CLIENT_UNWATCH] = service_not_served,
+	[CLIENT_WATCH] = service_watch,
+	[CLIENT_UNWATCH] = service_unwatch,
 };
 
 static void service_dispatch(const struct service_call *call) {
@@ -272,21 +294,18 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	struct instant now) {
 	struct driver *d = ctx;
 	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .now = now };
-	call.trusted = who->local && who->identity.size == 0;
+	call.trusted = service_trusts(who);
 	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
 	if (service_needs_rights(request->method) && !service_may(&call)) {
-		const char *field = request->method == CLIENT_LIST ? "prefix" : "key";
+		const char *field = request->present & CLIENT_HAS_LOCKS ? "locks" : request->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
 		service_refuse(d, client, request->msgid, PAWL_EDENIED, field, "the access rules of this node do not allow it to this identity");
 		return;
 	}
 	service_dispatch(&call);
 }
 
-static void service_on_gone(void *ctx, uint64_t client) {
-	struct driver *d = ctx;
-	requests_forget(&d->requests, client);
-	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
-	driver_step_now(d, &gone);
+static void service_on_gone(void *ctx, uint64_t client, bool closed_there) {
+	service_gone(ctx, client, closed_there);
 }
 
 static void service_on_trouble(void *ctx, const char *from, const char *why) {
@@ -300,5 +319,10 @@ static void service_on_refused(void *ctx) {
 	driver_flush_later(ctx);
 }
 
+static void service_on_drained(void *ctx, uint64_t client) {
+	(void)client;
+	driver_flush_later(ctx); /* it may be behind with what it watches */
+}
+
 const struct sessions_handlers driver_sessions_handlers = { service_on_request, service_on_gone, service_on_trouble,
-	service_on_refused };
+	service_on_refused, service_on_drained };

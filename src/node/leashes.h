@@ -1,0 +1,47 @@
+/* leashes.h: locks that end with the connection of their holder (docs/protocol.md section 2, Release on disconnect): which locks
+ * are to be released, and under which bond, when the other side closes a connection. */
+#ifndef PAWL_NODE_LEASHES_H
+#define PAWL_NODE_LEASHES_H
+
+#include "clock.h"
+#include "list.h"
+#include "map.h"
+#include "siphash.h"
+#include "slice.h"
+#include "types.h"
+
+struct leashes {
+	const struct allocator *alloc;
+	struct siphash_key hash_key;
+	struct map by_client, by_lock;
+};
+
+struct leash {
+	struct map_node by_lock;
+	struct list among; /* of its client */
+	struct leashes_client *client;
+	uint64_t asked;       /* the request that is to get the lock, as long as it has no answer; 0: the lock was got */
+	struct id128 lock_id;
+	uint32_t bond;
+	struct instant until; /* nobody trusts the lock any more: what its holder does not release is forgotten then */
+	uint16_t size;
+	uint8_t key[];
+};
+
+int leashes_init(struct leashes *l, const struct allocator *alloc, struct siphash_key hash_key); /* 0 or PAWL_ENOMEM */
+void leashes_done(struct leashes *l); /* accepts zeroed memory */
+
+/* The client asks for a lock under this bond, or names the bond for one that it has. 0 or PAWL_ENOMEM. */
+int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id, uint32_t bond,
+	struct instant now, struct instant until);
+/* It has the lock until then, at most; nothing where it has no leash. */
+void leashes_got(struct leashes *l, uint64_t client, struct id128 lock_id, struct instant until);
+/* The request did not get it, or (NULL) any of them; what the client had before stays. */
+void leashes_refused(struct leashes *l, uint64_t client, uint64_t request, const struct id128 *lock_id);
+/* The client has it no more. */
+void leashes_drop(struct leashes *l, uint64_t client, struct id128 lock_id);
+
+const struct leash *leashes_first(const struct leashes *l, uint64_t client); /* NULL: none */
+void leashes_forget(struct leashes *l, uint64_t client);
+
+#endif

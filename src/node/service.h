@@ -1,0 +1,42 @@
+/* service.h: inside the service of clients: one request, and what its parts share. */
+#ifndef PAWL_NODE_SERVICE_H
+#define PAWL_NODE_SERVICE_H
+
+#include "driver.h"
+
+struct service_call {
+	struct driver *driver;
+	uint64_t client;
+	const struct session_who *who;
+	const struct client_request *request;
+	struct instant now;
+	bool trusted; /* a caller on this machine that the operator let in without a name, or in this process */
+	bool admin;
+};
+
+static inline bool service_trusts(const struct session_who *who) {
+	return who->inside || (who->local && who->identity.size == 0);
+}
+
+/* service.c */
+struct core_request service_core_request(const struct service_call *call);
+void service_step(const struct service_call *call, const struct core_request *request);
+void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message);
+/* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
+ * an answer that never comes. */
+void service_sever(struct driver *d, uint64_t client);
+
+/* service_watch.c */
+void service_watch(const struct service_call *call);
+void service_unwatch(const struct service_call *call);
+/* The answer of the core to the look that comes with a watch; `watch` is gone with its request. */
+void service_watch_begin(struct driver *d, uint64_t client, uint32_t msgid, const struct requests_watch *watch,
+	const struct core_reply *view);
+void service_watch_forget(struct driver *d, uint64_t client);
+
+/* service_leash.c: before the core is asked, when it has answered, and when the client is gone. */
+int service_leash_ask(const struct service_call *call, const struct core_request *request); /* 0 or PAWL_ENOMEM */
+void service_leash_answered(struct driver *d, uint64_t client, const struct core_reply *reply);
+void service_leash_gone(struct driver *d, uint64_t client, bool closed_there);
+
+#endif
