@@ -19,7 +19,7 @@
  *
  * Errors: functions return 0 or a negative PAWL_E... (error.h). PAWL_ENOMEM is possible wherever an int is returned and
  * leaves everything as it was. Durations are milliseconds. Bytes and strings that are passed in are borrowed for the call
- * only. Link with libpawl as well (pkg-config pawl-node): identities and the texts of errors are there.
+ * only. Link with libpawl as well (pkg-config pawl-node): identities, the texts of errors and clients are there.
  */
 #ifndef PAWL_NODE_H
 #define PAWL_NODE_H
@@ -216,6 +216,16 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 	struct pawl_node_call **out_call);
 /* Ends a call without its callback. What an acquire got, or may yet get, is released in the background. */
 void pawl_node_cancel(struct pawl_node_call *take_call);
+
+/* ---- a client of this node ---- */
+
+/* A client (pawl.h) that talks to this node inside the process, through a pair of sockets on the same loop: locks that renew
+ * themselves, watches and elections, as for any client, without a listener and without another process. Its requests are
+ * trusted as those of pawl_node_ask are, and its locks are held in the node's name; `owner` is the node's name by default.
+ * options->base, endpoints, dial and the files for TLS are not for here (PAWL_EINVAL); the rest is as for pawl_new, and
+ * `options` may be NULL. Until the node is started the client's calls wait.
+ * FREE IT (pawl_free) BEFORE THE NODE. 0, PAWL_EINVAL, PAWL_EIO, PAWL_ENOMEM. */
+int pawl_node_client(struct pawl_node *node, const struct pawl_options *options, struct pawl **out_client);
 
 /* ---- locks that end with this process ---- */
 

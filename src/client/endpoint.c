@@ -130,11 +130,28 @@ int endpoint_list_parse(struct endpoint_list *list, const struct allocator *allo
 	return 0;
 }
 
+int endpoint_list_dialled(struct endpoint_list *list, const struct allocator *alloc, struct endpoint_dial by) {
+	static const char text[] = "inside";
+	*list = (struct endpoint_list){ .alloc = alloc, .items = alloc_new(alloc, sizeof(list->items[0])) };
+	if (!list->items) {
+		return PAWL_ENOMEM;
+	}
+	list->count = 1;
+	list->items[0].by = by;
+	memcpy(list->items[0].text, text, sizeof(text));
+	return 0;
+}
+
 void endpoint_list_done(struct endpoint_list *list) {
 	if (list->items) {
 		alloc_free(list->alloc, list->items, list->count * sizeof(list->items[0]));
 	}
 	*list = (struct endpoint_list){ 0 };
+}
+
+static void look_up_dialled(struct endpoint *e) {
+	e->addresses[0] = (struct endpoint_address){ .by = e->by };
+	e->address_count = 1;
 }
 
 static void look_up_local(struct endpoint *e) {
@@ -149,6 +166,10 @@ static void look_up(struct endpoint *e) {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found = NULL;
 	e->address_at = 0;
 	e->address_count = 0;
+	if (e->by.dial) {
+		look_up_dialled(e);
+		return;
+	}
 	if (e->local) {
 		look_up_local(e);
 		return;

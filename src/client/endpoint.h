@@ -12,9 +12,16 @@
 #define ENDPOINT_TEXT_MAX 320
 #define ENDPOINT_ADDRESSES_MAX 8
 
+/* How the program itself connects: a connected, non-blocking socket, or a negative PAWL_E... */
+struct endpoint_dial {
+	int (*dial)(void *arg); /* NULL: by an address */
+	void *arg;
+};
+
 struct endpoint_address {
 	struct sockaddr_storage addr;
 	socklen_t size;
+	struct endpoint_dial by;
 };
 
 struct endpoint {
@@ -22,6 +29,7 @@ struct endpoint {
 	char host[256];               /* a Unix socket: its path */
 	char port[6];
 	bool tls, local;
+	struct endpoint_dial by;
 	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX]; /* of the last look-up */
 	size_t address_count, address_at; /* 0: look it up; the one to try */
 };
@@ -35,6 +43,8 @@ struct endpoint_list {
 /* 0, PAWL_ENOMEM, or PAWL_EINVAL with a sentence in *out_problem (static storage). */
 int endpoint_list_parse(struct endpoint_list *list, const struct allocator *alloc, const char *text,
 	const char **out_problem);
+/* The only endpoint is where the program's own function leads. 0 or PAWL_ENOMEM. */
+int endpoint_list_dialled(struct endpoint_list *list, const struct allocator *alloc, struct endpoint_dial by);
 void endpoint_list_done(struct endpoint_list *list);
 
 /* The address to try, looked up when none is known: NULL when the name has none. May block in getaddrinfo unless the host is

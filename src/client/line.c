@@ -209,6 +209,10 @@ static void on_writable(evutil_socket_t fd, short what, void *ctx) {
 }
 
 static int line_connect(struct line *l, const struct endpoint_address *address) {
+	if (address->by.dial) {
+		l->fd = address->by.dial(address->by.arg);
+		return l->fd < 0 ? line_problem(l, l->fd, pawl_error_message(l->fd)) : 0;
+	}
 	l->fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (l->fd < 0) {
 		return line_errno(l, PAWL_EUNREACHABLE, errno);

@@ -288,7 +288,8 @@ static int driver_init_watches(struct driver *d, const struct allocator *alloc) 
 	return error ? error : leashes_init(&d->leashes, alloc, key);
 }
 
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc,
+	const struct allocator *client_alloc) {
 	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
 	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	d->out = core_out_new(d->core);
@@ -297,7 +298,7 @@ int driver_init(struct driver *d, struct event_base *base, struct core *take_cor
 	d->unwatched = evtimer_new(base, driver_on_unwatched, d);
 	peer_decoder_init(&d->decoder, alloc);
 	if (!d->unwatched || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0
-		|| driver_init_watches(d, alloc) != 0) {
+		|| driver_init_watches(d, client_alloc) != 0) {
 		return PAWL_ENOMEM;
 	}
 	d->started = d->last = time_source_now();

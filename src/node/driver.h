@@ -61,7 +61,8 @@ struct driver {
 };
 
 /* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc);
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc,
+	const struct allocator *client_alloc); /* the latter: what clients may take, for what they watch */
 void driver_done(struct driver *d); /* after peers, sessions and disk are gone; accepts zeroed memory */
 
 /* One event. Links move with the core's table of peers, and those that the core gave up are reset, before anything else can be

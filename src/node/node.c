@@ -161,7 +161,7 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 		return error;
 	}
 	struct driver *d = &node->driver;
-	if (driver_init(d, node->base, core, &node->alloc) != 0 || drain_init(&node->drain, d, node->config->state_dir,
+	if (driver_init(d, node->base, core, &node->alloc, &node->client_alloc) != 0 || drain_init(&node->drain, d, node->config->state_dir,
 		node->durable.node_id) != 0 || disk_new(node->base, node->state_file, node_on_persisted, node, &d->disk) != 0) {
 		return node_no_memory(why);
 	}
