@@ -219,6 +219,53 @@ static void an_answer_to_a_client_that_hung_up_goes_nowhere(void **state) {
 	host_done(&h);
 }
 
+static void a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fd = host_connect(&h);
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_true(h.gone == 1 && h.closed_there);
+	fd = host_connect(&h);
+	send_bytes(fd, "\xc1", 1); /* refused, and closed by the node; the client follows */
+	host_run(&h);
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_true(h.gone == 2 && !h.closed_there);
+	host_done(&h);
+}
+
+static void a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left(void **state) {
+	static uint8_t large[1 << 20];
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	int fd = host_connect(&h);
+	send_ping(fd);
+	host_run(&h);
+	assert_int_equal(answers(fd), 1);
+	struct buffer *to = sessions_notify(h.sessions, h.client);
+	assert_non_null(to);
+	assert_int_equal(buffer_append(to, large, sizeof large), 0);
+	assert_int_equal(sessions_backlog(h.sessions, h.client), sizeof large);
+	sessions_flush(h.sessions);
+	assert_true(sessions_backlog(h.sessions, h.client) > 0); /* more than the kernel takes */
+	for (size_t got = 0; got < sizeof large;) {
+		ssize_t n = recv(fd, large, sizeof large, 0);
+		got += n > 0 ? (size_t)n : 0;
+		net_fixture_settle(&h.f);
+	}
+	assert_int_equal(sessions_backlog(h.sessions, h.client), 0);
+	assert_int_equal(h.drained, 1);
+	close(fd);
+	net_fixture_settle(&h.f);
+	assert_null(sessions_notify(h.sessions, h.client));
+	host_done(&h);
+}
+
 static void connections_above_the_limit_are_closed(void **state) {
 	struct host h;
 	char byte;
@@ -300,6 +347,8 @@ int main(void) {
 		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
 		cmocka_unit_test(a_request_too_many_is_refused_until_another_is_answered),
 		cmocka_unit_test(an_answer_to_a_client_that_hung_up_goes_nowhere),
+		cmocka_unit_test(a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed),
+		cmocka_unit_test(a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
 		cmocka_unit_test(connections_above_the_limit_are_closed),
 		cmocka_unit_test(garbage_behind_good_requests_spares_their_answers),
 		cmocka_unit_test(without_memory_a_session_ends_and_nothing_else_does),

@@ -1,0 +1,123 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "leashes.h"
+#include "pawl/error.h"
+
+static const struct instant start = { 1000 * SPAN_S, 1000 * SPAN_S };
+
+struct table {
+	struct alloc_counter memory;
+	struct allocator alloc;
+	struct leashes leashes;
+};
+
+static void table_open(struct table *t) {
+	t->memory = (struct alloc_counter){ 0 };
+	t->alloc = alloc_libc(&t->memory);
+	assert_int_equal(leashes_init(&t->leashes, &t->alloc, (struct siphash_key){ 1, 2 }), 0);
+}
+
+static void table_close(struct table *t) {
+	leashes_done(&t->leashes);
+	assert_int_equal(t->memory.used, 0);
+}
+
+static struct id128 lock(unsigned n) {
+	struct id128 id = { .b = { (uint8_t)n, (uint8_t)(n >> 8), 7 } };
+	return id;
+}
+
+static struct instant after(span_ns d) {
+	return instant_add(start, d);
+}
+
+static void put(struct table *t, uint64_t client, uint64_t request, unsigned n, uint32_t bond) {
+	assert_int_equal(leashes_put(&t->leashes, client, request, slice_str("key"), lock(n), bond, start, after(SPAN_S)), 0);
+}
+
+static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 10, 1, 1);
+	leashes_got(&t.leashes, 1, lock(1), after(SPAN_S));
+	leashes_refused(&t.leashes, 1, 10, &(struct id128){ .b = { 1, 0, 7 } }); /* a repeat that failed takes nothing away */
+	const struct leash *leash = leashes_first(&t.leashes, 1);
+	assert_non_null(leash);
+	assert_true(id128_equal(leash->lock_id, lock(1)) && leash->bond == 1 && leash->size == 3);
+	assert_null(leashes_first(&t.leashes, 2));
+	leashes_drop(&t.leashes, 2, lock(1)); /* another's */
+	assert_non_null(leashes_first(&t.leashes, 1));
+	leashes_drop(&t.leashes, 1, lock(1));
+	assert_null(leashes_first(&t.leashes, 1));
+	table_close(&t);
+}
+
+static void a_lock_that_is_still_asked_for_is_on_its_leash_and_off_it_when_it_is_refused(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 10, 1, 1);
+	assert_non_null(leashes_first(&t.leashes, 1));
+	const struct id128 id = lock(1);
+	leashes_refused(&t.leashes, 1, 10, &id);
+	assert_null(leashes_first(&t.leashes, 1));
+	table_close(&t);
+}
+
+static void what_several_keys_were_asked_for_goes_together(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 9, 1, 1);
+	put(&t, 1, 10, 2, 1);
+	put(&t, 1, 10, 3, 1);
+	put(&t, 1, 11, 4, 1);
+	leashes_refused(&t.leashes, 1, 10, NULL);
+	assert_int_equal(t.leashes.by_lock.count, 2);
+	table_close(&t);
+}
+
+static void a_later_bond_counts(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 0, 1, 3);
+	put(&t, 1, 0, 1, 2);
+	assert_int_equal(leashes_first(&t.leashes, 1)->bond, 3);
+	put(&t, 1, 0, 1, 4);
+	assert_int_equal(leashes_first(&t.leashes, 1)->bond, 4);
+	table_close(&t);
+}
+
+static void locks_that_nobody_releases_are_forgotten_after_their_leases(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	for (unsigned i = 0; i < 10000; i++) {
+		struct instant now = after(i * SPAN_S);
+		assert_int_equal(leashes_put(&t.leashes, 1, i + 1, slice_str("key"), lock(i), 1, now, INSTANT_FOREVER), 0);
+		leashes_got(&t.leashes, 1, lock(i), instant_add(now, 10 * SPAN_S));
+		assert_true(t.leashes.by_lock.count < 200);
+	}
+	assert_true(id128_equal(leashes_first(&t.leashes, 1)->lock_id, lock(9999)));
+	leashes_forget(&t.leashes, 1);
+	assert_int_equal(t.leashes.by_lock.count, 0);
+	table_close(&t);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone),
+		cmocka_unit_test(a_lock_that_is_still_asked_for_is_on_its_leash_and_off_it_when_it_is_refused),
+		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
+		cmocka_unit_test(a_later_bond_counts),
+		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
