@@ -1,0 +1,99 @@
+/* A client of a node in the same process. */
+#include "embed_rig.h"
+
+#include "pawl/error.h"
+
+#define KEY ((struct pawl_bytes){ "the key", 7 })
+
+struct taken {
+	struct pawl_lock *lock;
+	struct pawl_result *result;
+	unsigned calls, renewed, lost;
+};
+
+static void on_taken(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
+	struct taken *t = arg;
+	t->lock = take_lock;
+	t->result = take_result;
+	t->calls++;
+}
+
+static void on_renewed(struct pawl_lock *lock, void *arg) {
+	(void)lock;
+	((struct taken *)arg)->renewed++;
+}
+
+static bool is_taken(void *arg) {
+	return ((struct taken *)arg)->calls > 0;
+}
+
+static bool is_renewed_twice(void *arg) {
+	return ((struct taken *)arg)->renewed >= 2;
+}
+
+static void take(struct embed_rig *r, struct pawl *client, struct taken *t, uint32_t lease_ms) {
+	const struct pawl_lock_options options = { .key = KEY, .lease_ms = lease_ms, .on_renewed = on_renewed, .arg = t };
+	assert_int_equal(pawl_lock_start(client, &options, on_taken, t, NULL), 0);
+	assert_true(net_fixture_until(&r->f, is_taken, t));
+	assert_int_equal(t->result->error, 0);
+	assert_non_null(t->lock);
+}
+
+static void its_locks_renew_themselves_and_are_in_the_nodes_name(void **state) {
+	struct embed_rig r;
+	struct pawl *client;
+	struct pawl_entry entry;
+	struct taken t = { .calls = 0 };
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, NULL, &client), 0);
+	take(&r, client, &t, 300);
+	assert_true(net_fixture_until(&r.f, is_renewed_twice, &t));
+	assert_true(pawl_lock_valid_ms(t.lock) > 0);
+	assert_true(pawl_node_get(r.nodes[0].node, KEY, &entry));
+	assert_int_equal(entry.token, pawl_lock_token(t.lock));
+	assert_int_equal(entry.owner.size, 1);
+	assert_memory_equal(entry.owner.data, "a", 1);
+	pawl_result_free(t.result);
+	pawl_free(client);
+	embed_rig_close(&r);
+}
+
+static void a_client_that_is_freed_before_its_node_leaves_nothing_behind(void **state) {
+	struct embed_rig r;
+	struct pawl *client;
+	struct taken t = { .calls = 0 };
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, NULL, &client), 0);
+	take(&r, client, &t, 10000);
+	pawl_result_free(t.result);
+	pawl_free(client);
+	net_fixture_settle(&r.f);
+	struct embed_rig_answer still = embed_rig_ask(&r, 0, &(struct pawl_request){ .method = PAWL_GET, .key = KEY });
+	assert_true(still.held); /* a lock is not released by freeing its client */
+	embed_rig_close(&r);
+}
+
+static void options_that_lead_elsewhere_are_refused(void **state) {
+	struct embed_rig r;
+	struct pawl *client;
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .endpoints = "127.0.0.1:1" }, &client), PAWL_EINVAL);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .base = r.f.base }, &client), PAWL_EINVAL);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, &(struct pawl_options){ .ca_file = "/ca" }, &client), PAWL_EINVAL);
+	embed_rig_close(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_locks_renew_themselves_and_are_in_the_nodes_name),
+		cmocka_unit_test(a_client_that_is_freed_before_its_node_leaves_nothing_behind),
+		cmocka_unit_test(options_that_lead_elsewhere_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
