@@ -122,7 +122,7 @@ class Client:
             except BaseException:
                 plain.close()
                 raise
-        self.input, self.last, self.answers = b"", 0, {}
+        self.input, self.last, self.answers, self.notes = b"", 0, {}, []
 
     def send(self, method, **params):
         self.last += 1
@@ -142,11 +142,25 @@ class Client:
                     raise Closed
                 self.input += data
 
-    def answer(self, msgid):
-        while msgid not in self.answers:
-            kind, answered, error, result = self.read()
+    def take(self, message):
+        if message[0] == 2:
+            self.notes.append(message)
+        else:
+            kind, answered, error, result = message
             assert kind == 1
             self.answers[answered] = (error, result)
+
+    def event(self):
+        """The next event of what this connection watches."""
+        while not self.notes:
+            self.take(self.read())
+        _, method, params = self.notes.pop(0)
+        assert method == "event" and len(params) == 1
+        return params[0]
+
+    def answer(self, msgid):
+        while msgid not in self.answers:
+            self.take(self.read())
         error, result = self.answers.pop(msgid)
         if error is not None:
             raise Refused(error)
@@ -282,6 +296,21 @@ class Cluster:
                     raise
                 self.stop_all()
         raise AssertionError("no free ports")
+
+    def join(self, name):
+        """A node that is not among the masters of the configuration file; it waits until it is added."""
+        self.peers[name] = "127.0.0.1:%d" % free_port()
+        self.clients[name] = "127.0.0.1:%d" % free_port()
+        with open(self.config(self.names[0])) as f:
+            text = f.read()
+        first = self.names[0]
+        text = text.replace("name = %s\n" % first, "name = %s\n" % name, 1).replace("state-" + first, "state-" + name)
+        head, masters = text.split("[cluster.masters]", 1)
+        head = head.replace(self.peers[first], self.peers[name]).replace(self.clients[first], self.clients[name])
+        head = head.replace(self.unix(first), self.unix(name))
+        with open(self.config(name), "w") as f:
+            f.write(head + "[cluster.masters]" + masters)
+        self.start(name).wait_log(" outside ")
 
     def client(self, name, **options):
         return Client(self.clients[name], **options)

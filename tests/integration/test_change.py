@@ -16,24 +16,8 @@ SHORT = "max_lease = 3s\nrequest_timeout = 300ms\npromise_timeout = 600ms\n"
 
 
 class GrowingCluster(Cluster):
-    """Nodes may join that are not among the masters of the configuration file."""
-
     def __init__(self, masters=3):
         super().__init__(cli_fixture.PAWLD, masters=masters, cluster=SHORT)
-
-    def join(self, name):
-        self.peers[name] = "127.0.0.1:%d" % pawltest.free_port()
-        self.clients[name] = "127.0.0.1:%d" % pawltest.free_port()
-        with open(self.config(self.names[0])) as f:
-            text = f.read()
-        first = self.names[0]
-        text = text.replace("name = %s\n" % first, "name = %s\n" % name, 1).replace("state-" + first, "state-" + name)
-        head, masters = text.split("[cluster.masters]", 1)
-        head = head.replace(self.peers[first], self.peers[name]).replace(self.clients[first], self.clients[name])
-        head = head.replace(self.unix(first), self.unix(name))
-        with open(self.config(name), "w") as f:
-            f.write(head + "[cluster.masters]" + masters)
-        self.start(name).wait_log(" outside ")
 
     def lose_state(self, name):
         shutil.rmtree(os.path.join(self.dir, "state-" + name))

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""test_watch.py PAWLD: watches, and locks that end with their holder's connection, over raw MessagePack."""
+
+import time
+import unittest
+
+import pawltest
+from pawltest import Cluster, Refused, lock_id
+
+PAWLD = None
+
+
+def resident_kilobytes(node):
+    with open("/proc/%d/status" % node.process.pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
+
+
+class Watch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(PAWLD, node="[limits]\nwatches_per_client = 5\n").__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def client(self, node="a"):
+        client = self.cluster.client(node)
+        self.addCleanup(client.close)
+        return client
+
+    def expect(self, watcher, *wanted):
+        """The next events, as pairs of type and token."""
+        got = []
+        for _ in wanted:
+            event = watcher.event()
+            got.append((event["type"], event.get("token")))
+        self.assertEqual(got, list(wanted))
+
+    # ---- what is told ----
+
+    def test_every_change_of_a_key_is_told_in_order_at_every_node(self):
+        key = "order/1"
+        watchers = [self.client(n) for n in "abc"]
+        for i, watcher in enumerate(watchers):
+            answer = watcher.call("watch", prefix="order/") if i else watcher.call("watch", key=key)
+            self.assertIn("watch", answer)
+        holder = self.client("b")
+        tokens = []
+        for value in (b"one", b"two"):
+            got = holder.call("acquire", key=key, lease_ms=30000, owner="me", value=value)
+            holder.call("extend", key=key, lock_id=got["lock_id"], lease_ms=30000)  # is no change
+            holder.call("update", key=key, lock_id=got["lock_id"], value=value * 2)
+            holder.call("release", key=key, lock_id=got["lock_id"])
+            tokens.append(got["token"])
+        for watcher in watchers:
+            seen = [watcher.event() for _ in range(6)]
+            self.assertEqual([(e["type"], e["token"]) for e in seen],
+                             [(t, token) for token in tokens for t in ("acquired", "updated", "released")])
+            self.assertEqual([bytes(seen[i]["value"]) for i in (0, 1, 3, 4)], [b"one", b"oneone", b"two", b"twotwo"])
+            self.assertTrue(all(e["key"] in (key, key.encode()) for e in seen))
+            self.assertEqual(len({e["position"] for e in seen}), 6)
+
+    def test_an_end_says_what_it_was(self):
+        watcher, holder = self.client("c"), self.client("a")
+        watcher.call("watch", prefix="end/")
+        short = holder.call("acquire", key="end/expires", lease_ms=200)
+        self.expect(watcher, ("acquired", short["token"]), ("expired", short["token"]))
+        broken = holder.call("acquire", key="end/broken", lease_ms=30000)
+        holder.call("break", key="end/broken", token=broken["token"], now=True)
+        self.expect(watcher, ("acquired", broken["token"]), ("lost", broken["token"]))
+
+    def test_a_watch_begins_with_what_is_and_misses_nothing_after(self):
+        watcher, holder = self.client("a"), self.client("b")
+        free = watcher.call("watch", key="begin")
+        self.assertFalse(free["held"])
+        got = holder.call("acquire", key="begin", lease_ms=30000, value=b"v")
+        self.expect(watcher, ("acquired", got["token"]))
+        second = self.client("a")
+        held = second.call("watch", key="begin")
+        self.assertTrue(held["held"])
+        self.assertEqual((held["token"], bytes(held["value"])), (got["token"], b"v"))
+        holder.call("release", key="begin", lock_id=got["lock_id"])
+        self.expect(second, ("released", got["token"]))
+
+    def test_who_unwatches_is_told_no_more(self):
+        watcher = self.client("a")
+        first, second = watcher.call("watch", key="un")["watch"], watcher.call("watch", key="un")["watch"]
+        watcher.call("unwatch", watch=first)
+        with self.assertRaises(Refused) as refused:
+            watcher.call("unwatch", watch=first)
+        self.assertEqual(refused.exception.code, "not_found")
+        got = watcher.call("acquire", key="un", lease_ms=30000)
+        event = watcher.event()
+        self.assertEqual((event["watch"], event["token"]), (second, got["token"]))
+        watcher.call("release", key="un", lock_id=got["lock_id"])
+        self.assertEqual(watcher.event()["type"], "released")
+        self.assertFalse(watcher.notes)
+
+    def test_a_connection_watches_so_many_keys_and_no_more(self):
+        watcher = self.client("a")
+        watches = [watcher.call("watch", key="limit%d" % i)["watch"] for i in range(5)]
+        for params in ({"key": "limit5"}, {"prefix": ""}):
+            with self.assertRaises(Refused) as refused:
+                watcher.call("watch", **params)
+            self.assertEqual((refused.exception.code, refused.exception.error.get("field")), ("full", "watches_per_client"))
+        watcher.call("unwatch", watch=watches[0])
+        watcher.call("watch", key="limit5")
+
+    # ---- resuming ----
+
+    def test_who_comes_back_is_told_what_it_missed(self):
+        holder, watcher = self.client("a"), self.client("b")
+        watcher.call("watch", key="resume")
+        first = holder.call("acquire", key="resume", lease_ms=30000)
+        seen = watcher.event()["position"]
+        watcher.close()
+        holder.call("release", key="resume", lock_id=first["lock_id"])
+        second = holder.call("acquire", key="resume", lease_ms=30000)
+        again = self.client("b")
+        again.call("watch", **{"key": "resume", "from": seen})
+        self.expect(again, ("released", first["token"]), ("acquired", second["token"]))
+        holder.call("release", key="resume", lock_id=second["lock_id"])
+        self.expect(again, ("released", second["token"]))
+
+    def test_a_position_of_another_node_is_an_overflow(self):
+        position = self.client("a").call("watch", key="elsewhere")["position"]
+        watcher = self.client("b")
+        watcher.call("watch", **{"key": "elsewhere", "from": position})
+        self.assertEqual(watcher.event()["type"], "overflow")
+        got = watcher.call("acquire", key="elsewhere", lease_ms=30000)
+        self.expect(watcher, ("acquired", got["token"]))
+
+    # ---- slow watchers ----
+
+    def test_a_watcher_that_does_not_read_costs_bounded_memory_and_is_told_of_an_overflow(self):
+        slow, quick, holder = self.client("a"), self.client("a"), self.client("a")
+        slow.call("watch", key="slow")
+        quick.call("watch", key="slow")
+        got = holder.call("acquire", key="slow", lease_ms=60000)
+        self.expect(quick, ("acquired", got["token"]))
+        before, value = resident_kilobytes(self.cluster.nodes["a"]), b"x" * 60000
+        for number in range(800):
+            holder.call("update", key="slow", lock_id=got["lock_id"], value=value + b"%d" % number)
+            event = quick.event()
+            self.assertEqual((event["type"], bytes(event["value"][60000:])), ("updated", b"%d" % number))
+        self.assertLess(resident_kilobytes(self.cluster.nodes["a"]) - before, 24 * 1024)
+        numbers, overflow = [], None
+        self.assertEqual(slow.event()["type"], "acquired")
+        while overflow is None:
+            event = slow.event()
+            if event["type"] == "overflow":
+                overflow = event
+            else:
+                numbers.append(int(event["value"][60000:]))
+        self.assertEqual(numbers, list(range(len(numbers))))  # what was told before is whole
+        self.assertLess(len(numbers), 800)
+        self.assertTrue(slow.call("get", key="slow")["held"])  # it reads anew
+        holder.call("release", key="slow", lock_id=got["lock_id"])
+        while True:
+            event = slow.event()
+            if event["type"] == "released":
+                break
+            self.assertEqual(event["type"], "updated")
+
+    # ---- asking ----
+
+    def test_a_holder_hears_that_it_is_asked_to_let_go(self):
+        holder, asker = self.client("a"), self.client("c")
+        got = holder.call("acquire", key="asked", lease_ms=30000)
+        holder.call("watch", key="asked")
+        holder.call("watch", prefix="ask")
+        self.client("b").call("watch", key="asked")
+        reached = asker.call("ask_release", key="asked", owner="other", to="heir", priority=3)["reached"]
+        self.assertEqual(reached, 2)  # connections, not watches
+        for _ in range(2):
+            event = holder.event()
+            self.assertEqual((event["type"], event["by"], event["to"], event["priority"]), ("asked", "other", "heir", 3))
+        holder.call("release", key="asked", lock_id=got["lock_id"])
+
+    # ---- locks that end with a connection ----
+
+    def hand_off(self, attempt, node):
+        """How long the next one waits after the holder's end, in seconds."""
+        holder, waiter = self.client(node), self.client("b")
+        key = "leader%d%s" % (attempt, node)
+        holder.call("acquire", key=key, lease_ms=60000, release_on_disconnect=True)
+        waiting = waiter.send("acquire", key=key, lease_ms=60000, wait_ms=20000)
+        other = self.client("b")
+        while not other.call("waiters", key=key)["waiters"]:
+            pass
+        began = time.monotonic()
+        holder.close()
+        waiter.answer(waiting)
+        return time.monotonic() - began
+
+    def test_a_waiter_has_the_lock_at_once_when_the_holder_is_gone(self):
+        for node in "ab":
+            best = 1.0
+            for attempt in range(5):
+                best = min(best, self.hand_off(attempt, node))
+                if best < 0.02:
+                    break
+            self.assertLess(best, 0.02)
+
+    def test_without_asking_for_it_a_lock_outlives_its_connection(self):
+        holder, other = self.client("a"), self.client("a")
+        watcher = self.client("a")
+        watcher.call("watch", prefix="stays/")
+        kept = holder.call("acquire", key="stays/kept", lease_ms=30000)
+        ended = holder.call("acquire", key="stays/ended", lease_ms=30000, release_on_disconnect=True)
+        self.expect(watcher, ("acquired", kept["token"]), ("acquired", ended["token"]))
+        holder.close()
+        event = watcher.event()
+        self.assertEqual((event["key"], event["token"]), ("stays/ended", ended["token"]))
+        self.assertTrue(other.call("get", key="stays/kept", consistency="quorum")["held"])
+
+    def test_a_lock_that_was_released_and_taken_again_is_not_touched_by_the_old_connection(self):
+        holder, other = self.client("a"), self.client("a")
+        identity = lock_id()
+        holder.call("acquire", key="again", lease_ms=30000, release_on_disconnect=True, lock_id=identity)
+        holder.call("release", key="again", lock_id=identity)
+        got = other.call("acquire", key="again", lease_ms=30000)
+        holder.close()
+        other.call("extend", key="again", lock_id=got["lock_id"], lease_ms=30000)
+        self.assertEqual(other.call("get", key="again", consistency="quorum")["token"], got["token"])
+
+    def test_a_holder_that_has_moved_on_keeps_its_lock(self):
+        old, new, other = self.client("a"), self.client("b"), self.client("c")
+        got = old.call("acquire", key="moved", lease_ms=30000, release_on_disconnect=True)
+        new.call("extend", key="moved", lock_id=got["lock_id"], lease_ms=30000, bond=2)
+        watcher = self.client("c")
+        watcher.call("watch", key="moved")
+        old.close()
+        # Whatever the old connection's end causes is over when another lock that ends with it is.
+        self.assertEqual(new.call("extend", key="moved", lock_id=got["lock_id"], lease_ms=30000)["token"], got["token"])
+        self.assertTrue(other.call("get", key="moved", consistency="quorum")["held"])
+        new.close()
+        self.expect(watcher, ("released", got["token"]))
+
+
+class Replica(unittest.TestCase):
+    def test_a_replica_tells_what_the_masters_decide(self):
+        with Cluster(PAWLD) as cluster:
+            cluster.join("r")
+            with cluster.client("a") as holder, cluster.client("r") as watcher:
+                holder.call("cluster_add_replica", name="r", address=cluster.peers["r"])
+                cluster.nodes["r"].wait_log(" following ")
+                while watcher.call("status")["state"] != "following" or watcher.call("get", key="k").get("age_ms") is None:
+                    pass
+                watcher.call("watch", prefix="")
+                got = holder.call("acquire", key="k", lease_ms=30000, value=b"v")
+                holder.call("update", key="k", lock_id=got["lock_id"], value=b"w")
+                holder.call("release", key="k", lock_id=got["lock_id"])
+                short = holder.call("acquire", key="k", lease_ms=300)
+                seen = [watcher.event() for _ in range(5)]
+                seen = [e for e in seen if e["type"] != "overflow"] + [watcher.event() for e in seen if e["type"] == "overflow"]
+                self.assertEqual([(e["type"], e["token"]) for e in seen],
+                                 [("acquired", got["token"]), ("updated", got["token"]), ("released", got["token"]),
+                                  ("acquired", short["token"]), ("expired", short["token"])])
+
+
+if __name__ == "__main__":
+    pawltest.main(globals())
