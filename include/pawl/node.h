@@ -222,7 +222,7 @@ void pawl_node_cancel(struct pawl_node_call *take_call);
 /* A client (pawl.h) that talks to this node inside the process, through a pair of sockets on the same loop: locks that renew
  * themselves, watches and elections, as for any client, without a listener and without another process. Its requests are
  * trusted as those of pawl_node_ask are, and its locks are held in the node's name; `owner` is the node's name by default.
- * options->base, endpoints, dial and the files for TLS are not for here (PAWL_EINVAL); the rest is as for pawl_new, and
+ * options->base, endpoints and the files for TLS are not for here (PAWL_EINVAL); the rest is as for pawl_new, and
  * `options` may be NULL. Until the node is started the client's calls wait.
  * FREE IT (pawl_free) BEFORE THE NODE. 0, PAWL_EINVAL, PAWL_EIO, PAWL_ENOMEM. */
 int pawl_node_client(struct pawl_node *node, const struct pawl_options *options, struct pawl **out_client);

@@ -83,11 +83,6 @@ struct pawl_options { /* zero means the default everywhere; everything is copied
 	 * Tried in this order, beginning with the first; the next when one fails. Names are looked up with getaddrinfo, which
 	 * may block, when the endpoint is first used and again when none of its addresses answers. */
 	const char *endpoints;
-	/* Instead of endpoints, for a transport of the program's own: called from the loop whenever a connection is needed, gives a
-	 * connected, non-blocking stream socket, which the client takes, or a negative PAWL_E... It must call nothing of the client.
-	 * pawl_node_client (node.h) is made of this. */
-	int (*dial)(void *arg);
-	void *dial_arg;
 	/* The program's loop; it must outlive the client, which keeps it running. NULL: blocking style. */
 	struct event_base *base;
 

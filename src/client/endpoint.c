@@ -130,18 +130,6 @@ int endpoint_list_parse(struct endpoint_list *list, const struct allocator *allo
 	return 0;
 }
 
-int endpoint_list_dialled(struct endpoint_list *list, const struct allocator *alloc, struct endpoint_dial by) {
-	static const char text[] = "inside";
-	*list = (struct endpoint_list){ .alloc = alloc, .items = alloc_new(alloc, sizeof(list->items[0])) };
-	if (!list->items) {
-		return PAWL_ENOMEM;
-	}
-	list->count = 1;
-	list->items[0].by = by;
-	memcpy(list->items[0].text, text, sizeof(text));
-	return 0;
-}
-
 void endpoint_list_done(struct endpoint_list *list) {
 	if (list->items) {
 		alloc_free(list->alloc, list->items, list->count * sizeof(list->items[0]));

@@ -29,7 +29,7 @@ struct endpoint {
 	char host[256];               /* a Unix socket: its path */
 	char port[6];
 	bool tls, local;
-	struct endpoint_dial by;
+	struct endpoint_dial by; /* dial.c: instead of looking up an address */
 	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX]; /* of the last look-up */
 	size_t address_count, address_at; /* 0: look it up; the one to try */
 };
@@ -43,8 +43,6 @@ struct endpoint_list {
 /* 0, PAWL_ENOMEM, or PAWL_EINVAL with a sentence in *out_problem (static storage). */
 int endpoint_list_parse(struct endpoint_list *list, const struct allocator *alloc, const char *text,
 	const char **out_problem);
-/* The only endpoint is where the program's own function leads. 0 or PAWL_ENOMEM. */
-int endpoint_list_dialled(struct endpoint_list *list, const struct allocator *alloc, struct endpoint_dial by);
 void endpoint_list_done(struct endpoint_list *list);
 
 /* The address to try, looked up when none is known: NULL when the name has none. May block in getaddrinfo unless the host is

@@ -230,17 +230,6 @@ static int set_up_loop(struct pawl *hub, const struct pawl_options *o, const cha
 	return map_init(&hub->by_msgid, hub->env.alloc);
 }
 
-static int set_endpoints(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
-	if (!o->dial) {
-		return endpoint_list_parse(&hub->endpoints, hub->env.alloc, o->endpoints, out_problem);
-	}
-	if (o->endpoints) {
-		*out_problem = "either endpoints or dial";
-		return PAWL_EINVAL;
-	}
-	return endpoint_list_dialled(&hub->endpoints, hub->env.alloc, (struct endpoint_dial){ o->dial, o->dial_arg });
-}
-
 static int set_up(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
 	uint64_t seed;
 	if (RAND_bytes((unsigned char *)&seed, sizeof(seed)) != 1) {
@@ -251,7 +240,7 @@ static int set_up(struct pawl *hub, const struct pawl_options *o, const char **o
 	hub->timeout = span_of(o->timeout_ms, TIMEOUT_MS_DEFAULT);
 	hub->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
 	hub->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
-	int error = set_endpoints(hub, o, out_problem);
+	int error = endpoint_list_parse(&hub->endpoints, hub->env.alloc, o->endpoints, out_problem);
 	error = error ? error : set_tls(hub, o, out_problem);
 	error = error ? error : set_owner(hub, o->owner);
 	return error ? error : set_up_loop(hub, o, out_problem);

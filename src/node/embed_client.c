@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-#include "pawl/error.h"
+#include "pawl/dial.h"
 
 static int embed_dial(void *arg) {
 	struct pawl_node *node = arg;
@@ -24,12 +24,10 @@ int pawl_node_client(struct pawl_node *node, const struct pawl_options *options,
 	if (options) {
 		o = *options;
 	}
-	if (!node || node->doomed || o.base || o.endpoints || o.dial || o.ca_file || o.cert_file || o.key_file || o.server_name) {
+	if (!node || node->doomed || o.base || o.endpoints || o.ca_file || o.cert_file || o.key_file || o.server_name) {
 		return PAWL_EINVAL;
 	}
 	o.base = node->base;
-	o.dial = embed_dial;
-	o.dial_arg = node;
 	o.owner = o.owner.size ? o.owner : (struct pawl_bytes){ node->config->name, strlen(node->config->name) };
-	return pawl_new(&o, out_client, NULL);
+	return pawl_new_dialled(&o, embed_dial, node, out_client, NULL);
 }
