@@ -35,7 +35,13 @@ const char *client_take_of(struct unpack *u, struct client_request *r, int *erro
 const char *client_take_priority(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	enum unpack_type type = unpack_peek(u);
-	int64_t priority = type == UNPACK_UINT || type == UNPACK_NEGATIVE ? unpack_int(u) : INT64_MAX;
+	int64_t priority = INT64_MAX;
+	if (type == UNPACK_NEGATIVE) {
+		priority = unpack_int(u);
+	} else if (type == UNPACK_UINT) {
+		uint64_t number = unpack_uint(u, UINT64_MAX); /* which may be too large for a sign */
+		priority = number <= INT32_MAX ? (int64_t)number : INT64_MAX;
+	}
 	if (priority < INT32_MIN || priority > INT32_MAX) {
 		return "must be a whole number from -2147483648 to 2147483647; greater is earlier";
 	}

@@ -5,6 +5,19 @@
 #include "check.h"
 #include "client.h"
 
+static void request_terms_same(const struct client_request *a, const struct client_request *b) {
+	const struct core_request *x = &a->core, *y = &b->core;
+	CHECK(terms_valid(&x->terms) && x->terms.of == y->terms.of && x->terms.count == y->terms.count);
+	CHECK(x->terms.priority == y->terms.priority && x->terms.delay == y->terms.delay && x->terms.bond == y->terms.bond);
+	CHECK(x->op == y->op && x->bond == y->bond && x->prefix == y->prefix && x->lock_count == y->lock_count && x->limit == y->limit);
+	CHECK(slice_equal(x->label, y->label) && slice_equal(x->to, y->to) && a->watch == b->watch);
+	CHECK(x->lock_count <= CORE_LOCKS_MAX && x->label.size <= LABEL_MAX);
+	for (uint32_t i = 0; i < x->lock_count; i++) {
+		const struct core_lock *l = &x->locks[i], *m = &y->locks[i];
+		CHECK(slice_equal(l->key, m->key) && id128_equal(l->lock_id, m->lock_id) && l->of == m->of && l->count == m->count);
+	}
+}
+
 static void request_again(const struct client_request *request, const struct allocator *alloc) {
 	struct client_decoder d;
 	struct client_request same;
@@ -18,6 +31,7 @@ static void request_again(const struct client_request *request, const struct all
 	CHECK(slice_equal(request->core.key, same.core.key) && slice_equal(request->core.value, same.core.value));
 	CHECK(request->core.lease == same.core.lease && request->core.wait == same.core.wait);
 	CHECK(request->lock_count == same.lock_count);
+	request_terms_same(request, &same);
 	client_decoder_done(&d);
 	buffer_done(&b);
 }

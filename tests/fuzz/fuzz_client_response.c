@@ -4,6 +4,20 @@
 #include "check.h"
 #include "client.h"
 
+/* An event that is understood is one that a server of ours could have written. */
+static void response_event(struct slice message, const struct allocator *alloc) {
+	struct client_event event, same;
+	struct buffer b;
+	if (client_event_decode(message, &event) != 0 || event.type == CLIENT_EVENT_OTHER) {
+		return;
+	}
+	buffer_init(&b, alloc, 2 * message.size + 4096);
+	CHECK(client_event_encode(&event, &b) == 0);
+	CHECK(client_event_decode(buffer_slice(&b), &same) == 0);
+	CHECK(event.type == same.type && event.watch == same.watch && slice_equal(event.entry.key, same.entry.key));
+	buffer_done(&b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static struct client_response response;
 	struct allocator alloc = alloc_libc(NULL);
@@ -24,8 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	CHECK(error == 0 || error == PAWL_EPROTOCOL);
 	if (!error) {
 		CHECK(peeked == 0 && kind == CLIENT_RESPONSE && msgid == response.msgid);
-		CHECK(response.count == 0 || response.entries || response.waiters || response.extended);
+		CHECK(response.count == 0 || response.entries || response.waiters || response.extended || response.got);
+		CHECK(response.holder_count == 0 || response.holders);
+		CHECK(response.master_count <= MASTERS_MAX);
 	}
+	response_event(message, &alloc);
 	client_decoder_done(&d);
 	return 0;
 }

@@ -148,6 +148,109 @@ static void batches_are_checked_lock_by_lock(void **state) {
 	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x82\xa5locks\x91\x83" KEY ID LEASE KEY), "locks", "only deadline_kept");
 }
 
+#define ACQUIRE(pairs, more) REQUEST("\xa7" "acquire", pairs KEY LEASE more)
+#define MODE(text) "\xa4mode" text
+#define PERMITS(text) "\xa7permits" text
+#define OF(text) "\xa2of" text
+
+static void what_a_lock_excludes_is_said_in_one_way(void **state) {
+	struct refusal_test *t = *state;
+	assert_int_equal(DECODE(t, ACQUIRE("\x83", MODE("\xa6shared"))), 0);
+	assert_int_equal(t->got.core.terms.of, SHARE_SHARED);
+	assert_int_equal(DECODE(t, ACQUIRE("\x83", MODE("\xa9" "exclusive"))), 0);
+	assert_int_equal(t->got.core.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(DECODE(t, ACQUIRE("\x84", PERMITS("\xcc\x80") OF("\xcc\x80"))), 0);
+	assert_true(t->got.core.terms.of == 128 && t->got.core.terms.count == 128 && terms_valid(&t->got.core.terms));
+	ASSERT_BAD(t, ACQUIRE("\x83", MODE("\xa6" "reader")), "mode", "exclusive");
+	ASSERT_BAD(t, ACQUIRE("\x83", MODE("\xa7permits")), "mode", "permits and of");
+	ASSERT_BAD(t, ACQUIRE("\x83", PERMITS("\x02")), "of", "is missing: with permits");
+	ASSERT_BAD(t, ACQUIRE("\x83", OF("\x02")), "permits", "is missing: with of");
+	ASSERT_BAD(t, ACQUIRE("\x84", PERMITS("\x03") OF("\x02")), "permits", "not be more than of");
+	ASSERT_BAD(t, ACQUIRE("\x84", PERMITS("\x00") OF("\x02")), "permits", "1 to 128");
+	ASSERT_BAD(t, ACQUIRE("\x84", PERMITS("\x01") OF("\xcc\x81")), "of", "1 to 128");
+	ASSERT_BAD(t, ACQUIRE("\x84", PERMITS("\xff") OF("\x02")), "permits", "1 to 128");
+	ASSERT_BAD(t, ACQUIRE("\x85", MODE("\xa6shared") PERMITS("\x01") OF("\x02")), "mode", "together");
+	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x84" KEY ID LEASE MODE("\xa6shared")), "mode", "extend takes");
+}
+
+static void priorities_are_numbers_of_32_bits_with_a_sign(void **state) {
+	struct refusal_test *t = *state;
+	static const struct { const char *text; size_t size; int32_t priority; } good[] = {
+		{ "\x05", 1, 5 }, { "\xff", 1, -1 }, { "\xe0", 1, -32 }, { "\xd0\x80", 2, -128 }, { "\xd1\xff\x00", 3, -256 },
+		{ "\xd2\x80\x00\x00\x00", 5, INT32_MIN }, { "\xd3\xff\xff\xff\xff\x80\x00\x00\x00", 9, INT32_MIN },
+		{ "\xce\x7f\xff\xff\xff", 5, INT32_MAX },
+	};
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		char text[128] = ACQUIRE("\x83", "\xa8priority");
+		size_t size = sizeof(ACQUIRE("\x83", "\xa8priority")) - 1;
+		memcpy(text + size, good[i].text, good[i].size);
+		assert_int_equal(decode(t, text, size + good[i].size), 0);
+		assert_int_equal(t->got.core.terms.priority, good[i].priority);
+	}
+#define PRIORITY(text) ACQUIRE("\x83", "\xa8priority" text)
+	ASSERT_BAD(t, PRIORITY("\xce\x80\x00\x00\x00"), "priority", "2147483647");
+	ASSERT_BAD(t, PRIORITY("\xd3\xff\xff\xff\xff\x7f\xff\xff\xff"), "priority", "-2147483648");
+	ASSERT_BAD(t, PRIORITY("\xcf\xff\xff\xff\xff\xff\xff\xff\xff"), "priority", "whole number");
+	ASSERT_BAD(t, PRIORITY("\xa1x"), "priority", "whole number");
+}
+
+static void what_holders_say_about_themselves_is_short(void **state) {
+	struct refusal_test *t = *state;
+	ASSERT_BAD(t, ACQUIRE("\x83", "\xa3pid\x00"), "pid", "from 1");
+	ASSERT_BAD(t, ACQUIRE("\x83", "\xa3pid\xcf\x00\x00\x00\x01\x00\x00\x00\x00"), "pid", "4294967295");
+	ASSERT_BAD(t, ACQUIRE("\x83", "\xb5release_on_disconnect\x01"), "release_on_disconnect", "true or false");
+	ASSERT_BAD(t, ACQUIRE("\x83", "\xadlock_delay_ms\xff"), "lock_delay_ms", "0 to");
+	char text[300] = ACQUIRE("\x83", "\xa5label\xc4\x81");
+	size_t size = sizeof(ACQUIRE("\x83", "\xa5label\xc4\x81")) - 1;
+	assert_refused(t, decode(t, text, size + 129), PAWL_ETOOLARGE, "label", "128 bytes");
+	memcpy(text, ACQUIRE("\x83", "\xa4host\xc4\x41"), size);
+	assert_refused(t, decode(t, text, size - 1 + 65), PAWL_ETOOLARGE, "host", "64 bytes");
+}
+
+#define GROUP(pairs, more) REQUEST("\xa7" "acquire", pairs LEASE "\xa5locks" more)
+
+static void several_keys_are_checked_key_by_key(void **state) {
+	struct refusal_test *t = *state;
+	assert_int_equal(DECODE(t, GROUP("\x82", "\x92\x81" KEY "\x83" KEY ID MODE("\xa6shared"))), 0);
+	assert_true(t->got.core.op == CORE_ACQUIRE_ALL && t->got.core.lock_count == 2 && t->got.core.locks == t->got.group);
+	assert_true(id128_zero(t->got.group[0].lock_id) && t->got.group[1].lock_id.b[1] == 0x11 && t->got.group[1].of == SHARE_SHARED);
+	ASSERT_BAD(t, GROUP("\x82", "\x90"), "locks", "1 to 64");
+	ASSERT_BAD(t, GROUP("\x82", "\x05"), "locks", "list of maps");
+	ASSERT_BAD(t, GROUP("\x82", "\x91\x81" ID), "key", "missing");
+	ASSERT_BAD(t, GROUP("\x82", "\x91\x82" KEY LEASE), "lease_ms", "each of locks takes key, lock_id, mode");
+	ASSERT_BAD(t, GROUP("\x82", "\x91\x82" KEY OF("\x02")), "permits", "is missing");
+	ASSERT_BAD(t, GROUP("\x82", "\x91\x84" KEY OF("\x02") PERMITS("\x01") MODE("\xa6shared")), "mode", "together");
+	ASSERT_BAD(t, GROUP("\x82", "\x91\x82" KEY "\xa3pid\x05"), "pid", "each of locks takes");
+	ASSERT_BAD(t, GROUP("\x83" KEY, "\x91\x81" KEY), "locks", "do not go beside it");
+	ASSERT_BAD(t, GROUP("\x83" MODE("\xa6shared"), "\x91\x81" KEY), "locks", "do not go beside it");
+	ASSERT_BAD(t, REQUEST("\xa7" "acquire", "\x81\xa5locks\x91\x81" KEY), "lease_ms", "missing");
+	char text[512] = GROUP("\x82", "\xdc\x00\x41"); /* 65 of them */
+	size_t size = sizeof(GROUP("\x82", "\xdc\x00\x41")) - 1;
+	for (size_t i = 0; i < 65; i++, size += sizeof("\x81" KEY) - 1) {
+		memcpy(text + size, "\x81" KEY, sizeof("\x81" KEY) - 1);
+	}
+	assert_refused(t, decode(t, text, size), PAWL_EBADREQUEST, "locks", "1 to 64");
+}
+
+static void one_key_or_all_with_a_prefix(void **state) {
+	struct refusal_test *t = *state;
+	assert_int_equal(DECODE(t, REQUEST("\xa5watch", "\x81\xa6prefix\xa0")), 0);
+	assert_true(t->got.core.prefix && t->got.core.key.size == 0);
+	assert_int_equal(DECODE(t, REQUEST("\xa7waiters", "\x81\xa6prefix\xa1k")), 0);
+	assert_true(t->got.core.prefix && t->got.core.limit == 100);
+	assert_int_equal(DECODE(t, REQUEST("\xa7waiters", "\x81" KEY)), 0);
+	assert_true(!t->got.core.prefix && t->got.core.key.size == 1);
+	ASSERT_BAD(t, REQUEST("\xa5watch", "\x80"), "key", "or prefix instead");
+	ASSERT_BAD(t, REQUEST("\xa5watch", "\x82" KEY "\xa6prefix\xa0"), "prefix", "choose one");
+	ASSERT_BAD(t, REQUEST("\xa7waiters", "\x82" KEY "\xa5limit\x05"), "limit", "goes with prefix");
+	ASSERT_BAD(t, REQUEST("\xa5watch", "\x82" KEY "\xa4" "from\xc4\x01x"), "from", "16 bytes");
+	ASSERT_BAD(t, REQUEST("\xa5watch", "\x82" KEY "\xa4" "from\x05"), "from", "as it was answered");
+	ASSERT_BAD(t, REQUEST("\xa7unwatch", "\x80"), "watch", "missing");
+	ASSERT_BAD(t, REQUEST("\xa7unwatch", "\x81\xa5watch\x00"), "watch", "watch answered");
+	ASSERT_BAD(t, REQUEST("\xa8transfer", "\x82" KEY ID), "to", "missing");
+	ASSERT_BAD(t, REQUEST("\xa6" "extend", "\x84" KEY ID LEASE "\xa4" "bond\x00"), "bond", "from 1");
+}
+
 #define PROMOTE "\xaf" "cluster_promote"
 #define SET_NODES "\xb1" "cluster_set_nodes"
 #define SET_TIMING "\xb2" "cluster_set_timing"
@@ -263,6 +366,11 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(an_expectation_is_the_value_or_its_value_seq, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_one_expectation_may_be_given, setup, teardown),
 		cmocka_unit_test_setup_teardown(batches_are_checked_lock_by_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_lock_excludes_is_said_in_one_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(priorities_are_numbers_of_32_bits_with_a_sign, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_holders_say_about_themselves_is_short, setup, teardown),
+		cmocka_unit_test_setup_teardown(several_keys_are_checked_key_by_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_key_or_all_with_a_prefix, setup, teardown),
 		cmocka_unit_test_setup_teardown(nodes_are_named_and_reached_as_they_may_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_whole_set_names_masters_first_in_either_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(timing_names_something_and_force_means_yes, setup, teardown),
