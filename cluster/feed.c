@@ -87,7 +87,8 @@ static uint32_t how_gone(const struct core *core, const struct log_entry *e) {
 	if (e->how == NEWS_LOST) {
 		return FLAG_NOW;
 	}
-	return e->how != NEWS_EXPIRED && released_has(core, e->lock_id) ? FLAG_RELEASED : 0;
+	bool released = e->how == NEWS_RELEASED || (e->how != NEWS_EXPIRED && released_has(core, e->lock_id));
+	return released ? FLAG_RELEASED : 0;
 }
 
 /* What has become of the record by now: as it is, or gone. */
