@@ -41,11 +41,20 @@ static void fill_holder(struct core *core, const struct op *op, struct core_repl
 	if (op->record == NULL || r->error != PAWL_EHELD) {
 		return;
 	}
-	r->held = true;
+	const struct core_entry known = entry_of(op->record, core->now);
 	r->contested = op->contested_seen;
-	r->entry.token = op->record->token;
-	r->entry.remaining = instant_left_long(core->now, op->record->end);
-	r->held = out_copy(core, record_owner(op->record), &r->entry.owner) && out_copy(core, op->key, &r->entry.key);
+	r->entry.token = known.token;
+	r->entry.remaining = known.remaining;
+	r->entry.terms = known.terms;
+	r->entry.closing = known.closing;
+	r->entry.closed_for = known.closed_for;
+	r->held = out_copy(core, known.owner, &r->entry.owner) && out_copy(core, op->key, &r->entry.key) && !known.closing;
+}
+
+/* Of several holders this node may know all. */
+static bool show_several(struct core *core, const struct caller *c, const struct op *op, struct shown *shown) {
+	const struct key *key = table_find(core, op->key);
+	return key && key->held && key->held->next && entry_show(core, c, op, key, shown) && shown->holder_count > 0;
 }
 
 void attempt_fail(struct core *core, struct op *op, int error) {
@@ -56,13 +65,19 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
+		struct shown shown = { .held = false };
+		bool several = error == PAWL_EHELD && show_several(core, c, op, &shown);
 		struct core_reply *r = op_reply(core, c, error);
 		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
 		r->votes = votes;
 		r->acks = acks;
 		r->token = op->token; /* for a group: what it may have committed */
 		r->waited = waited;
-		fill_holder(core, op, r);
+		if (several) {
+			entry_reply(r, &shown);
+		} else {
+			fill_holder(core, op, r);
+		}
 	}
 	attempt_give_up(core, op);
 	op_free(core, op);

@@ -191,7 +191,7 @@ struct core_entry { /* a key as reads show it */
 	span_ns age;       /* since it was acquired */
 	bool closing;      /* the lease is over and its lock delay runs: nobody holds the key, and nobody gets it yet */
 	span_ns closed_for; /* closing: how long still */
-	uint32_t holders;  /* LIST: how many hold the key */
+	uint32_t holders;  /* LIST, core_look: how many hold the key */
 };
 
 struct core_waiter {
@@ -446,7 +446,8 @@ struct core_status {
 };
 void core_status(const struct core *core, struct instant now, struct core_status *status);
 const struct config *core_config(const struct core *core); /* of the present epoch, or the one to be born with */
-/* A key as a local read shows it, at `now`, which may be later than the last step. False: not held. Slices point into the core
+/* A key as a local read shows it, at `now`, which may be later than the last step. False: nothing stands there; where only a lock delay
+ * runs it is true, with entry.closing. Slices point into the core
  * and are good until its next step. */
 struct core_look {
 	bool contested;

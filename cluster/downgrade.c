@@ -1,25 +1,83 @@
-/* downgrade.c: an exclusive lock becomes a shared one without being let go (section 10). */
+/* downgrade.c: an exclusive lock becomes a shared one without being let go (section 10): one round like a release, and sent again like
+ * one. A master that missed it is stricter than need be, nothing else. */
 #include "state.h"
 
 void downgrade_start(struct core *core, struct op *op) {
-	op_reply_all(core, op, PAWL_EBADREQUEST);
-	op_free(core, op);
-}
-
-void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	(void)from;
-	(void)m;
+	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	op_lock_downgraded(core, op->key, op->lock_id); /* who is taught the lock from now on learns a shared one */
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_DOWNGRADE);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	downgrade_judge(core, op, false);
 }
 
-void downgrade_judge(struct core *core, struct op *op, bool over) {
-	(void)core;
-	(void)op;
-	(void)over;
+static int outcome(const struct core *core, const struct op *op, uint32_t answered) {
+	if (op_votes(core, op, VOTE_BIT(VOTE_REFUSED))) {
+		return PAWL_EMISMATCH; /* a semaphore's */
+	}
+	if (answered < core->quorum) {
+		return PAWL_ENOQUORUM;
+	}
+	return op->had_any ? PAWL_OK : PAWL_ELOST;
 }
 
+void downgrade_judge(struct core *core, struct op *op, bool over) {
+	const uint32_t answers = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ABSENT) | VOTE_BIT(VOTE_REFUSED);
+	uint32_t answered = op_votes(core, op, answers), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (answered < core->quorum && !over && answered + open >= core->quorum) {
+		return;
+	}
+	int error = outcome(core, op, answered);
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+		r->token = op->best_token;
+		r->terms.of = SHARE_SHARED;
+		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
+		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	}
+	linger_begin(core, op);
+}
+
+void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	v->status = m->status;
+	switch (m->status) {
+	case STATUS_OK: v->state = VOTE_OK; break;
+	case STATUS_ABSENT: v->state = VOTE_ABSENT; break;
+	case STATUS_TERMS: v->state = VOTE_REFUSED; break;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_HELD: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE:
+	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_DENIED:
+	case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_CONTESTED: v->state = VOTE_GONE; break;
+	}
+	op->had_any = op->had_any || m->status == STATUS_OK;
+	op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
+	downgrade_judge(core, op, false);
+}
+
+/* Also where this node does not vote: its answer does not count then, but what it tells others later is as it should be. */
 void master_downgrade(struct core *core, uint32_t from, const struct message *m) {
-	(void)core;
-	(void)from;
-	(void)m;
+	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && r->terms.of == SHARE_EXCLUSIVE) {
+		const struct terms shared = { .of = SHARE_SHARED };
+		COUNT(core, downgraded);
+		record_set_terms(core, key, r, &shared);
+		digest_record(core, key, r);
+		snapshot_changed(core, key, r);
+		log_append(core, m->key, m->lock_id);
+		news_record(core, NEWS_DOWNGRADED, key, r);
+		queue_record_ended(core, key); /* those who may hold together with it go on */
+	}
+	if (answer.status == STATUS_OK) {
+		answer.status = r == NULL ? STATUS_ABSENT : r->terms.of == SHARE_SHARED ? STATUS_OK : STATUS_TERMS;
+		answer.token = r ? r->token : 0;
+	}
+	out_send(core, from, &answer);
+	if (key) {
+		table_settle(core, key);
+	}
 }

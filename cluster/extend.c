@@ -121,10 +121,9 @@ static void extended(struct core *core, struct op *op) {
 	op_finish(core, op);
 }
 
-/* Barred by a break (section 9): the holder may use what is left of its lease, and only gets no more. */
-static bool barred(const struct core *core, const struct op *op) {
+static bool refused_as(const struct core *core, const struct op *op, enum status status) {
 	for (uint32_t i = 0; i < core->masters; i++) {
-		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_BARRED) {
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == status) {
 			return true;
 		}
 	}
@@ -136,7 +135,8 @@ static int extend_error(const struct core *core, const struct op *op) {
 	uint32_t accepted = op_votes(core, op, ACCEPTED);
 	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (accepted ? 0 : VOTE_BIT(VOTE_NEED)));
 	if (lost > core->masters - core->quorum) {
-		return barred(core, op) ? PAWL_EDENIED : PAWL_ELOST;
+		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
+		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG : PAWL_ELOST;
 	}
 	if (op->blind && accepted + op_votes(core, op, learners) >= core->quorum) {
 		return PAWL_EUNSURE; /* fewer than q had it: somebody else's may have come between */
@@ -151,6 +151,8 @@ static void fail(struct core *core, struct op *op, int error) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
 		r->acks = acks;
+		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
+		r->field = error == PAWL_ETOOLONG ? "lock_delay_ms" : NULL;
 	}
 	op_finish(core, op);
 }

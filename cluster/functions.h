@@ -224,6 +224,7 @@ struct op *op_find_group(const struct core *core, struct slice key, struct id128
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
+void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id);
 uint32_t op_client_waiters(struct core *core, uint64_t client);
 #define VOTE_BIT(s) (1u << (s))
 
@@ -323,9 +324,22 @@ void local_timer(struct core *core, struct op *op);
 void local_list(struct core *core, struct op *op);
 void local_list_go_on(struct core *core);
 void local_tables_swapped(struct core *core, struct table *old); /* waits and lists go on with the live table */
-bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *entry);
 void local_list_free(struct core *core, struct op *op);
 void request_handle(struct core *core, const struct core_request *r);
+
+/* ---- entry.c: records as reads show them ---- */
+struct shown { /* of a key to one caller */
+	struct core_entry entry;
+	const struct core_entry *holders; /* all of them, when there are several */
+	uint32_t holder_count;
+	bool held, contested;
+};
+struct core_entry entry_of(const struct record *r, struct instant now); /* no key; the bytes are the record's own */
+bool entry_closing(const struct record *r, struct instant now);
+const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders); /* NULL: nothing is alive */
+bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *entry);
+bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *shown); /* false: no memory */
+void entry_reply(struct core_reply *reply, const struct shown *shown);
 
 /* ---- belief.c ---- */
 void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t token);

@@ -8,7 +8,7 @@ static bool goes_on(const struct op *op, const struct vote *v) {
 	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED:
 		return true;
 	case VOTE_GONE: case VOTE_STALE:
-		return op->kind == CORE_ACQUIRE || op->kind == CORE_RELEASE || op->kind == CORE_BREAK;
+		return op->kind == CORE_ACQUIRE || op->kind == CORE_RELEASE || op->kind == CORE_BREAK || op->kind == CORE_DOWNGRADE;
 	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
 	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
 		return false;
@@ -39,7 +39,7 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 }
 
 static void send_again(struct core *core, struct op *op, uint32_t slot) {
-	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : MESSAGE_BREAK);
+	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
 	m.flags = op->now_flag ? FLAG_NOW : 0;
 	m.attempt = op->part_of;
 	COUNT(core, release_resent);
@@ -55,9 +55,9 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	}
 	switch (op->kind) {
 	case CORE_ACQUIRE: teach(core, op, peer); break;
-	case CORE_RELEASE: case CORE_BREAK: send_again(core, op, peer); break;
+	case CORE_RELEASE: case CORE_BREAK: case CORE_DOWNGRADE: send_again(core, op, peer); break;
 	case CORE_EXTEND: case CORE_UPDATE: case CORE_GET: case CORE_LIST: case CORE_WAIT: case CORE_WAITERS: case CORE_BOND:
-	case CORE_CHANGE: case CORE_DOWNGRADE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL: break;
+	case CORE_CHANGE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL: break;
 	}
 }
 

@@ -3,34 +3,16 @@
 
 #define LIST_BUCKETS_A_STEP 4096 /* a list of many keys is walked in slices, so that nobody waits for it */
 
-bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *e) {
-	*e = (struct core_entry){ .token = r->token, .lock_id = r->lock_id, .remaining = instant_left_long(core->now, r->end), .value_seq = r->wrote };
-	e->show_lock_id = c->admin || slice_equal(identity, record_identity(r)); /* section 9: lock_id is the proof of holding */
-	return out_copy(core, key, &e->key) && out_copy(core, record_owner(r), &e->owner) && out_copy(core, record_value(r), &e->value) &&
-		out_copy(core, record_identity(r), &e->identity);
-}
-
-/* Of a contested key the record that ends last. */
-static const struct record *shown(const struct key *key) {
-	const struct record *best = key ? key->held : NULL;
-	for (const struct record *r = best; r; r = r->next) {
-		best = r->end.boot > best->end.boot ? r : best;
-	}
-	return best;
-}
-
 static void answer(struct core *core, struct op *op, const struct key *key, int error) {
-	const struct record *r = shown(key);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		struct core_entry entry = { .token = 0 };
-		bool copied = r == NULL || local_entry(core, c, op->identity, op->key, r, &entry);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, key, &shown);
 		struct core_reply *reply = op_reply(core, c, copied ? error : PAWL_EBUSY);
-		reply->held = r != NULL && copied;
-		reply->contested = key && key_contested(key);
-		reply->entry = entry;
-		reply->value_seq = entry.value_seq;
+		if (copied) {
+			entry_reply(reply, &shown);
+		}
 	}
 	op_free(core, op);
 }
@@ -41,13 +23,19 @@ void local_get(struct core *core, struct op *op) {
 
 /* ---- wait: the look and the beginning of the wait are one step, so that no change falls between ---- */
 
-static bool fulfilled(const struct op *op, const struct key *key) {
-	return op->for_free == (key == NULL || key->held == NULL);
+/* Free: nothing stands there, not even a lock delay. Held: somebody holds it. */
+static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
+	if (op->for_free) {
+		return key == NULL || key->held == NULL;
+	}
+	uint32_t holders;
+	entry_shown(key, core->now, &holders);
+	return holders > 0;
 }
 
 static void wait_on(struct core *core, struct op *op) {
 	struct key *key = table_find(core, op->key);
-	if (fulfilled(op, key)) {
+	if (fulfilled(core, op, key)) {
 		answer(core, op, key, PAWL_OK);
 		return;
 	}
@@ -77,7 +65,7 @@ void local_wait_check(struct core *core, struct key *key) {
 	for (struct list *n = key->more ? list_first(&key->more->waits) : NULL, *next; n; n = next) {
 		next = list_after(&key->more->waits, n);
 		struct op *op = CONTAINER_OF(n, struct op, waiting);
-		if (fulfilled(op, key)) {
+		if (fulfilled(core, op, key)) {
 			answer(core, op, key, PAWL_OK);
 		}
 	}
@@ -198,9 +186,11 @@ static void list_answer(struct core *core, struct op *op) {
 	bool copied = entries != NULL;
 	for (uint32_t i = 0; copied && i < shown_count; i++) {
 		struct key *key = table_find(core, op->names->names[i]);
-		const struct record *r = shown(key);
+		uint32_t holders;
+		const struct record *r = entry_shown(key, core->now, &holders);
 		if (r) {
-			copied = local_entry(core, c, op->identity, key_name(key), r, &entries[n++]);
+			copied = local_entry(core, c, op->identity, key_name(key), r, &entries[n]);
+			entries[n++].holders = holders;
 		}
 	}
 	struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);

@@ -12,23 +12,18 @@ static const struct key *look_key(const struct core *core, struct slice name) {
 	return NULL;
 }
 
-/* What is past its end by now does not exist, whether a step has removed it or not. Of a contested key the record that ends last. */
+/* What is past its end by now does not exist, whether a step has removed it or not. */
 static bool look_record(const struct key *key, struct instant now, struct core_look *out) {
-	const struct record *best = NULL;
-	uint32_t alive = 0;
-	for (const struct record *r = key->held; r; r = r->next) {
-		if (!instant_expired(now, r->end)) {
-			best = best == NULL || r->end.boot > best->end.boot ? r : best;
-			alive++;
-		}
-	}
+	uint32_t holders;
+	const struct record *best = entry_shown(key, now, &holders);
 	if (best == NULL) {
 		return false;
 	}
-	out->contested = alive > 1;
-	out->entry = (struct core_entry){ .key = key_name(key), .owner = record_owner(best), .value = record_value(best),
-		.identity = record_identity(best), .token = best->token, .lock_id = best->lock_id, .show_lock_id = true,
-		.remaining = instant_left_long(now, best->end), .value_seq = best->wrote };
+	out->entry = entry_of(best, now);
+	out->entry.key = key_name(key);
+	out->entry.show_lock_id = true;
+	out->entry.holders = holders;
+	out->contested = holders > 1 && key_contested(key);
 	return true;
 }
 

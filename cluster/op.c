@@ -225,6 +225,17 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id)
 	}
 }
 
+/* What is taught after an acquire was answered: the lock as it is from now on. */
+void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->kind == CORE_ACQUIRE && op->state == OP_LINGERING && op->terms.of == SHARE_EXCLUSIVE &&
+			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			op->terms.of = SHARE_SHARED;
+		}
+	}
+}
+
 /* ---- after the answer ---- */
 
 /* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */

@@ -17,6 +17,8 @@ struct sync_seen { /* a record as another master listed it */
 	struct id128 lock_id;
 	uint64_t token;
 	struct ballot wrote;
+	uint16_t of; /* of its terms, with the set */
+	struct permits set;
 	struct slice key;
 	uint8_t from;
 	bool barred;
@@ -42,6 +44,11 @@ struct sync {
 	uint8_t scratch[SYNC_SCRATCH];
 };
 
+static inline void put_u16(uint8_t *p, uint32_t n) {
+	p[0] = (uint8_t)n;
+	p[1] = (uint8_t)(n >> 8);
+}
+
 static inline void put_u32(uint8_t *p, uint32_t n) {
 	for (int i = 0; i < 4; i++) {
 		p[i] = (uint8_t)(n >> (8 * i));
@@ -51,6 +58,10 @@ static inline void put_u32(uint8_t *p, uint32_t n) {
 static inline void put_u64(uint8_t *p, uint64_t n) {
 	put_u32(p, (uint32_t)n);
 	put_u32(p + 4, (uint32_t)(n >> 32));
+}
+
+static inline uint32_t get_u16(const uint8_t *p) {
+	return p[0] | (uint32_t)p[1] << 8;
 }
 
 static inline uint32_t get_u32(const uint8_t *p) {

@@ -58,29 +58,33 @@ static void fetch(struct core *core, uint32_t from, struct slice key, struct id1
 	}
 }
 
-/* `a` is at least what `b` is: whoever has it has no less. */
-static bool reaches(uint64_t a_token, struct ballot a_wrote, const struct sync_seen *b) {
-	return a_token >= b->token && ballot_compare(a_wrote, b->wrote) >= 0;
+/* `a` is at least what `b` is: whoever has it has no less. A shared lock is more than the exclusive one that it was (section 10). */
+static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
+	struct permits all = permits_or(a->set, b->set);
+	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
+		memcmp(&all, &a->set, sizeof all) == 0;
 }
 
 /* All reports of one lock_id. The best that a quorum has, if this master has less. */
 static void judge_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
+	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->terms.of, .set = own->terms.set }
+		: (struct sync_seen){ .token = 0 };
 	const struct sync_seen *best = NULL;
 	bool lacking = own == NULL;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sync_seen *r = &reports[i];
-		uint32_t having = own && reaches(own->token, own->wrote, r);
+		uint32_t having = own && reaches(&here, r);
 		for (uint32_t j = 0; j < count; j++) {
-			having += reaches(reports[j].token, reports[j].wrote, r);
+			having += reaches(&reports[j], r);
 		}
 		if (own && r->barred && !own->barred) {
 			fetch(core, r->from, r->key, r->lock_id, true);
 		}
-		bool more = own == NULL || !reaches(own->token, own->wrote, r);
+		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		if (more && having >= core->quorum && (best == NULL || reaches(r->token, r->wrote, best))) {
+		if (more && having >= core->quorum && (best == NULL || reaches(r, best))) {
 			best = r;
 		}
 	}

@@ -1,8 +1,8 @@
 /* sync_list.c: the records of a few leaves, as a master lists them for another that compares: name, lock_id, token, ballot of the
- * value, bar; no values. Numbers are little-endian. */
+ * value, bar, what it excludes; no values. Numbers are little-endian. */
 #include "sync.h"
 
-#define FIXED 47 /* lock_id 16, token 8, ballot 8 + 8 + 4, flags 1, size of the name 2 */
+#define FIXED 65 /* lock_id 16, token 8, ballot 8 + 8 + 4, flags 1, size of the name 2, terms 2 + 8 + 8 */
 
 static size_t put_record(uint8_t *p, const struct key *key, const struct record *r) {
 	memcpy(p, r->lock_id.b, 16);
@@ -11,8 +11,10 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 	put_u64(p + 32, r->wrote.node);
 	put_u32(p + 40, r->wrote.boot);
 	p[44] = r->barred;
-	p[45] = (uint8_t)key->size;
-	p[46] = (uint8_t)(key->size >> 8);
+	put_u16(p + 45, key->size);
+	put_u16(p + 47, r->terms.of);
+	put_u64(p + 49, r->terms.set.w[0]);
+	put_u64(p + 57, r->terms.set.w[1]);
 	memcpy(p + FIXED, key->name, key->size);
 	return FIXED + (size_t)key->size;
 }
@@ -63,14 +65,14 @@ bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
 	struct sync *s = core->sync;
 	const uint8_t *p = list.data;
 	for (size_t left = list.size, each; left > 0; left -= each, p += each) {
-		uint32_t name = left >= FIXED ? p[45] | (uint32_t)p[46] << 8 : 0;
+		uint32_t name = left >= FIXED ? get_u16(p + 45) : 0;
 		each = FIXED + (size_t)name;
 		if (name == 0 || name > KEY_MAX || each > left || !room_for_seen(core, s)) {
 			return false;
 		}
 		struct sync_seen *seen = &s->seen[s->seen_count];
 		*seen = (struct sync_seen){ .token = get_u64(p + 16), .wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
-			.from = (uint8_t)from, .barred = p[44] != 0 };
+			.of = (uint16_t)get_u16(p + 47), .set = { { get_u64(p + 49), get_u64(p + 57) } }, .from = (uint8_t)from, .barred = p[44] != 0 };
 		memcpy(seen->lock_id.b, p, 16);
 		if (arena_copy(&s->names, slice_of(p + FIXED, name), &seen->key) != 0) {
 			return false;

@@ -54,7 +54,7 @@ bool embed_seq_parse(struct pawl_bytes from, struct ballot *out) {
 }
 
 int embed_entry(struct arena *arena, const struct core_entry *from, bool contested, struct pawl_entry *out) {
-	struct pawl_entry entry = { .held = true, .contested = contested, .token = from->token, .remaining_ms = from->remaining / SPAN_MS };
+	struct pawl_entry entry = { .held = !from->closing, .contested = contested, .token = from->token, .remaining_ms = from->remaining / SPAN_MS };
 	int error = embed_bytes(arena, from->key, &entry.key);
 	error = error ? error : embed_bytes(arena, from->owner, &entry.owner);
 	error = error ? error : embed_bytes(arena, from->value, &entry.value);
@@ -72,7 +72,7 @@ bool pawl_node_get(struct pawl_node *node, struct pawl_bytes key, struct pawl_en
 	struct core_look look;
 	arena_reset(&node->read);
 	return core_look(node_driver(node->node)->core, slice_of(key.data, key.size), time_source_now(), &look)
-		&& embed_entry(&node->read, &look.entry, look.contested, out_entry) == 0;
+		&& !look.entry.closing && embed_entry(&node->read, &look.entry, look.contested, out_entry) == 0;
 }
 
 struct embed_each {

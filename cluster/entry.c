@@ -1,0 +1,89 @@
+/* entry.c: records as reads show them (sections 3, 9 and 10): while only the lock delay runs nobody holds the key, and nobody gets it. */
+#include "state.h"
+
+static struct instant lease_end(const struct record *r) {
+	return instant_add(r->end, -r->terms.delay);
+}
+
+bool entry_closing(const struct record *r, struct instant now) {
+	return r->terms.delay > 0 && instant_expired(now, lease_end(r));
+}
+
+/* The bytes are the record's own. */
+struct core_entry entry_of(const struct record *r, struct instant now) {
+	struct core_entry e = { .owner = record_owner(r), .value = record_value(r), .identity = record_identity(r), .label = record_label(r),
+		.token = r->token, .lock_id = r->lock_id, .value_seq = r->wrote, .terms = r->terms, .remaining = instant_left_long(now, lease_end(r)),
+		.age = instant_elapsed_long(now, r->since), .closing = entry_closing(r, now) };
+	e.closed_for = e.closing ? instant_left_long(now, r->end) : 0;
+	return e;
+}
+
+/* Of several the one that ends last, and who holds before who only held. *holders: how many hold. */
+const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders) {
+	const struct record *best = NULL;
+	bool best_closing = true;
+	*holders = 0;
+	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
+		bool closing = entry_closing(r, now);
+		if (instant_expired(now, r->end)) {
+			continue;
+		}
+		*holders += !closing;
+		if (best == NULL || (best_closing && !closing) || (best_closing == closing && r->end.boot > best->end.boot)) {
+			best = r;
+			best_closing = closing;
+		}
+	}
+	return best;
+}
+
+bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *e) {
+	const struct core_entry own = entry_of(r, core->now);
+	*e = own;
+	e->show_lock_id = c->admin || slice_equal(identity, own.identity); /* section 9: lock_id is the proof of holding */
+	return out_copy(core, key, &e->key) && out_copy(core, own.owner, &e->owner) && out_copy(core, own.value, &e->value) &&
+		out_copy(core, own.identity, &e->identity) && out_copy(core, own.label, &e->label);
+}
+
+/* All that hold a key, the one that is shown first. False: no memory. */
+static bool show_holders(struct core *core, const struct caller *c, const struct op *op, const struct key *key, const struct record *first,
+	struct shown *s) {
+	struct core_entry *list = out_room(core, s->holder_count * sizeof *list);
+	uint32_t n = 0;
+	bool copied = list != NULL;
+	if (copied) {
+		list[n++] = s->entry;
+	}
+	for (const struct record *r = key->held; copied && r; r = r->next) {
+		if (r != first && !entry_closing(r, core->now)) {
+			copied = local_entry(core, c, op->identity, op->key, r, &list[n++]);
+		}
+	}
+	s->holders = list;
+	return copied;
+}
+
+bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *s) {
+	*s = (struct shown){ .held = false };
+	const struct record *first = entry_shown(key, core->now, &s->holder_count);
+	if (first == NULL) {
+		return true;
+	}
+	s->contested = key_contested(key);
+	s->held = s->holder_count > 0;
+	bool copied = local_entry(core, c, op->identity, op->key, first, &s->entry);
+	if (s->holder_count < 2) {
+		s->holder_count = 0; /* a list of those that are not in `entry` alone */
+		return copied;
+	}
+	return copied && show_holders(core, c, op, key, first, s);
+}
+
+void entry_reply(struct core_reply *reply, const struct shown *s) {
+	reply->held = s->held;
+	reply->contested = s->contested;
+	reply->entry = s->entry;
+	reply->value_seq = s->entry.value_seq;
+	reply->holders = s->holders;
+	reply->holder_count = s->holder_count;
+}
