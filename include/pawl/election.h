@@ -75,8 +75,7 @@ struct pawl_election_options { /* zero: the default; everything is copied */
 	uint32_t timeout_ms;     /* for single requests; default: as in the client's options */
 	int32_t priority;        /* the candidate with the greatest one is next; among equals first come, first served */
 	uint32_t lock_delay_ms;  /* nobody is elected for so long after this leader was lost without resigning */
-	bool release_on_disconnect; /* this leader's death is known at once (its connection breaks), and any break of its
-	                          * connection ends its leadership at once */
+	bool release_on_disconnect; /* this leader's death is known at once, by its connection (struct pawl_terms) */
 	bool takeover;           /* as a candidate it asks each leader to yield, with its priority: one with a lower priority does */
 	bool again;              /* after a loss, and after yielding, it is a candidate again */
 	bool observe_only;       /* pawl_election_campaign is refused, and nothing but the name is needed */

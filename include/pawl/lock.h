@@ -12,8 +12,8 @@ extern "C" {
 
 /* The lock cannot be kept, or is gone: called once, the library has stopped renewing, stop what the lock protects.
  * pawl_lock_valid_ms tells how long that may take. Causes: PAWL_ELOST: a node said that it is not yours any more (0 ms are
- * left): released through another handle, broken by an administrator, or, with release_on_disconnect, the connection is gone
- * (0 ms are left as well). PAWL_EDENIED: this identity may not extend it any more. Otherwise what failed last:
+ * left): released through another handle, broken by an administrator, or, with release_on_disconnect, bound to a connection
+ * that is gone (0 ms are left as well). PAWL_EDENIED: this identity may not extend it any more. Otherwise what failed last:
  * PAWL_EUNREACHABLE, PAWL_ENOQUORUM, PAWL_ETIMEOUT, ..., warn_ms before the deadline; or at the deadline where the loop was
  * late. The handle stays until it is released or freed. */
 typedef void pawl_lost_fn(struct pawl_lock *lock, int cause, void *arg);

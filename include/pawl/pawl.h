@@ -6,9 +6,8 @@
  *   - pawl_call and pawl_start: one request to a node, blocking or with a callback.
  *   - struct pawl_lock (lock.h, which this header includes): a held lock that the library renews, and that knows how long it
  *     may still be trusted. Exclusive, shared, permits of a semaphore; several keys at once.
- *   - struct pawl_watch (watch.h): what becomes of a key, or of all keys with a prefix.
- *   - struct pawl_election (election.h): one leader among many candidates.
- *   - struct pawl_fence (fence.h): for what a lock protects: the highest tokens seen.
+ *   - struct pawl_watch (watch.h): what becomes of keys; struct pawl_election (election.h): one leader among many candidates;
+ *     struct pawl_fence (fence.h): for what a lock protects: the highest tokens seen.
  *
  * Two styles:
  *   - Blocking: options.base is NULL, the client has a loop of its own, which runs only inside blocking calls (pawl_call,
@@ -179,8 +178,7 @@ enum pawl_method {
 	/* What stands on `key`: gives entry, holders, and in `tree` what each master says: masters: [{node, state, home, waiting,
 	 * records, promise, kept}], see docs/client-protocol.md. */
 	PAWL_EXPLAIN,
-	PAWL_WATCH, /* the two that watch.h sends; PAWL_EINVAL from a program */
-	PAWL_UNWATCH
+	PAWL_WATCH, PAWL_UNWATCH /* what watch.h sends; PAWL_EINVAL from a program */
 };
 
 enum pawl_mode {
@@ -198,8 +196,9 @@ struct pawl_terms { /* zero: exclusive, no priority, no delay */
 	int32_t priority;         /* who waits with a greater one is earlier; among equals first come, first served */
 	/* How long the key stays closed after the lease has run out (or the connection has broken) without a release. */
 	uint32_t lock_delay_ms;
-	/* The node frees the lock as soon as the connection through which it was got breaks: when the process dies, in milliseconds
-	 * and not after the lease. The price: whenever the connection breaks the lock is lost at once. */
+	/* The lock ends with this client's connection: when the process dies the node sees that at once and frees the lock, in
+	 * milliseconds and not after the lease. When the node is gone, or hangs, the lock stays, and the library binds it to its next
+	 * connection; only when that cannot be done in time, or the network itself ends connections, is it lost. */
 	bool release_on_disconnect;
 };
 
@@ -215,6 +214,7 @@ struct pawl_extend_item {
 	struct pawl_id lock_id;
 	uint32_t lease_ms; /* 0: 30000 */
 	uint64_t token;    /* 0: not named */
+	uint32_t bond;     /* with release_on_disconnect: docs/client-protocol.md; 0: not named */
 };
 
 struct pawl_request { /* zero: not named, or the default; what a method does not know is ignored */

@@ -41,7 +41,7 @@ static void call_end(struct pawl_call *call, bool answered) {
 	struct pawl *hub = call->hub;
 	struct pawl_result *result = &call->box->result;
 	if (!hub->dying && acquire_in_doubt(call, result->error, answered)) {
-		call_release_quietly(hub, order_key(call->order), order_lock_id(call->order));
+		calls_release_quietly(hub, call->order);
 	}
 	call->box = NULL;
 	list_remove(&call->link); /* so that whoever ends all calls does not meet it again */
@@ -57,7 +57,7 @@ static void call_fail(struct pawl_call *call, int error, const char *why) {
 static void on_deadline(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
 	struct pawl *hub = call->hub;
-	if (call->order->method == PAWL_UPDATE && call->sends > 0) {
+	if (order_unsure(call->order) && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
 	} else if (call->before) { /* says more than the silence of the others */
 		pawl_result_free(&call->box->result);
@@ -120,7 +120,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 		return PAWL_EBUSY;
 	}
 	struct order *order;
-	int error = order_new(hub->env.alloc, start->request, hub->owner, &order);
+	int error = order_new(hub->env.alloc, start->request, &hub->self, &order);
 	if (error) {
 		return error;
 	}
@@ -133,7 +133,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 		return PAWL_ENOMEM;
 	}
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
-		.internal = start->internal, .end = start->end, .drop = start->drop, .ctx = start->ctx };
+		.internal = start->internal, .tied = start->tied, .line = hub->line_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
 	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
 	call_schedule(call, start);
@@ -147,7 +147,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 void call_cancel(struct pawl_call *take_call) {
 	struct pawl *hub = take_call->hub;
 	if (!hub->dying && acquire_in_doubt(take_call, PAWL_ECANCELED, false)) {
-		call_release_quietly(hub, order_key(take_call->order), order_lock_id(take_call->order));
+		calls_release_quietly(hub, take_call->order);
 	}
 	if (take_call->drop) {
 		take_call->drop(take_call->ctx);
@@ -196,7 +196,7 @@ void calls_send(struct pawl *hub) {
 	struct list *at;
 	while ((at = list_first(&hub->queue)) != NULL && line_backlog(&hub->line) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		int error = call_send(call, now);
+		int error = call->tied && call->line != hub->line_number ? PAWL_ECLOSED : call_send(call, now);
 		if (error) {
 			call_fail(call, error, NULL);
 		}
@@ -209,27 +209,33 @@ void calls_send(struct pawl *hub) {
 
 /* ---- answers ---- */
 
-/* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. */
+/* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. What
+ * was asked over this line for the sake of this line stays with it. */
 static bool can_move_on(const struct pawl_call *call, int error) {
-	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && order_repeatable(call->order)
+	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && order_repeatable(call->order)
 		&& call->moves + 1 < call->hub->endpoints.count;
 }
 
-/* Asks the next node, and keeps the answer in case that none does better. The lock_id of an attempt that found no quorum is spent: its
- * release may be on its way. One that the caller has named is the caller's to change. */
+/* Another attempt with other lock_ids: those of the one before are spent, their release may be on its way, or goes now. Those that the
+ * caller has named are the caller's to change: false. */
+static bool draw_anew(struct pawl_call *call) {
+	if (!call->order->drawn) {
+		return false;
+	}
+	calls_release_quietly(call->hub, call->order);
+	return order_draw(call->order) == 0;
+}
+
+/* Asks the next node, and keeps the answer in case that none does better. */
 static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
 	struct pawl *hub = call->hub;
 	struct result_box *next = result_new(&hub->env, call->order->method);
 	if (!next) {
 		return false;
 	}
-	if (r->error == PAWL_ENOQUORUM && call->order->method == PAWL_ACQUIRE) {
-		struct pawl_id spent = order_lock_id(call->order);
-		if (!call->order->drawn || order_draw(call->order) != 0) {
-			pawl_result_free(&next->result);
-			return false;
-		}
-		call_release_quietly(hub, order_key(call->order), spent);
+	if (r->error == PAWL_ENOQUORUM && call->order->method == PAWL_ACQUIRE && !draw_anew(call)) {
+		pawl_result_free(&next->result);
+		return false;
 	}
 	result_answer(call->box, r, message, pawl_endpoint(hub), call->sent_at);
 	if (call->before) {
@@ -258,16 +264,26 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
 	if (call->order->method == PAWL_ACQUIRE && !r.error) {
-		call->box->result.lock_id = order_lock_id(call->order);
+		call->box->result.lock_id = order_lock_id(call->order, 0);
 	}
 	call_end(call, true);
 }
 
+/* An acquire that ends with its line, on a line that was given up: the node will find it closed, and release what it has got
+ * under the first bond. So the same lock_id must not be got by another node. */
+static bool may_repeat(struct pawl_call *call, bool given_up) {
+	if (call->tied || !order_repeatable(call->order)) {
+		return false;
+	}
+	return !call->order->tied || !given_up || draw_anew(call);
+}
+
 /* In the order in which they were sent, before what has not been sent yet. */
-void calls_line_lost(struct pawl *hub) {
-	struct list back;
+void calls_line_lost(struct pawl *hub, bool given_up) {
+	struct list back, lost, *at;
 	list_init(&back);
-	struct list *at;
+	list_init(&lost);
+	struct list *behind = hub->queue.next; /* the head itself, where the queue is empty */
 	while ((at = list_first(&hub->flight)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
@@ -275,13 +291,10 @@ void calls_line_lost(struct pawl *hub) {
 		map_remove(&hub->by_msgid, &call->by_msgid);
 		call->flying = false;
 	}
-	struct list *behind = hub->queue.next; /* the head itself, where the queue is empty */
-	struct list lost;
-	list_init(&lost);
 	while ((at = list_first(&back)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
-		if (order_repeatable(call->order)) {
+		if (may_repeat(call, given_up)) {
 			list_insert_before(behind, at);
 		} else {
 			list_append(&lost, at);
@@ -289,7 +302,7 @@ void calls_line_lost(struct pawl *hub) {
 	}
 	while ((at = list_first(&lost)) != NULL) { /* callbacks may cancel any of them, so always the first */
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		call_fail(call, call->order->method == PAWL_UPDATE ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
+		call_fail(call, order_unsure(call->order) ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
 	}
 }
 
@@ -308,28 +321,37 @@ void calls_fail_all(struct pawl *hub, int error) {
 
 /* ---- what nobody waits for ---- */
 
-static void part_from(struct pawl *hub, const struct pawl_call *call) {
+void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
 	struct client_request release = { .msgid = draw_msgid(hub), .method = CLIENT_RELEASE,
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
-		.core = { .op = CORE_RELEASE, .key = call->order->wire.core.key, .lock_id = call->order->wire.core.lock_id } };
+		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
+	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
 	(void)client_request_encode(&release, &hub->line.out); /* where it does not fit the lease runs out by itself */
+}
+
+static void part_from_all(struct pawl *hub, const struct pawl_call *call) {
+	for (size_t i = 0; i < order_locks(call->order); i++) {
+		struct pawl_id lock_id = order_lock_id(call->order, i);
+		if (call->order->method == PAWL_RELEASE || !lock_believed(hub, lock_id)) {
+			call_part(hub, order_key(call->order, i), lock_id);
+		}
+	}
 }
 
 void calls_part(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->flight); at; at = list_after(&hub->flight, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		if (call->order->method == PAWL_ACQUIRE && !lock_believed(hub, order_lock_id(call->order))) {
-			part_from(hub, call);
+		if (call->order->method == PAWL_ACQUIRE) {
+			part_from_all(hub, call);
 		}
 	}
 	for (struct list *at = list_first(&hub->queue); at; at = list_after(&hub->queue, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->order->method == PAWL_RELEASE) {
-			part_from(hub, call);
+			part_from_all(hub, call);
 		}
 	}
 }
-
 
 static void forget(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	(void)call;
@@ -344,4 +366,10 @@ void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_i
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
 	/* Where even this fails the lease runs out by itself. */
 	(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
+}
+
+void calls_release_quietly(struct pawl *hub, const struct order *order) {
+	for (size_t i = 0; i < order_locks(order); i++) {
+		call_release_quietly(hub, order_key(order, i), order_lock_id(order, i));
+	}
 }

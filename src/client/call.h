@@ -24,7 +24,8 @@ struct pawl_call {
 	uint32_t msgid;
 	unsigned sends;
 	size_t moves; /* nodes that were left because of their answers to it */
-	bool flying, internal;
+	unsigned line; /* tied: the only line that it may go over, as in hub->line_number */
+	bool flying, internal, tied;
 	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx); /* instead of end after a cancel or, with hub->dying, never; may be NULL */
@@ -36,6 +37,7 @@ struct call_start {
 	const struct pawl_request *request;
 	span_ns timeout; /* beyond wait_ms; 0: as the request says */
 	bool internal;   /* the library's own: goes before what the program has queued, and is not limited by it */
+	bool tied;       /* over the present line only: PAWL_ECLOSED when that one is lost before there is an answer */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx);
 	void *ctx;
@@ -47,12 +49,15 @@ void call_cancel(struct pawl_call *take_call);
 /* Sends what is queued, as far as there is room. */
 void calls_send(struct pawl *hub);
 void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message);
-void calls_line_lost(struct pawl *hub);
+void calls_line_lost(struct pawl *hub, bool given_up); /* given_up: by this side, and the node does not know yet */
 void calls_fail_all(struct pawl *hub, int error);
 /* The last words before the line is closed for good: what is being acquired is released. */
 void calls_part(struct pawl *hub);
+void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 
 /* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
+/* The same for all that an acquire asks for. */
+void calls_release_quietly(struct pawl *hub, const struct order *order);
 
 #endif

@@ -12,13 +12,21 @@
 #include "env.h"
 #include "line.h"
 #include "map.h"
+#include "order.h"
 #include "pawl/pawl.h"
 #include "prng.h"
 
 #define CALLS_MAX 65536
+#define KEPT_MAX 8
 #define LEASE_MS_DEFAULT 30000
 
 enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
+
+/* A connection that was given up, and must not be closed yet: a node would release what is bound to it. Nothing is read. */
+struct kept_line {
+	int fd;
+	unsigned number;
+};
 
 struct pawl {
 	struct env env;
@@ -37,6 +45,7 @@ struct pawl {
 	/* reach.c: the line and where it leads */
 	enum hub_state state;
 	struct line line;
+	unsigned line_number; /* of the lines that came up so far, this one is the last */
 	struct endpoint_list endpoints;
 	size_t endpoint_at;
 	size_t failed_in_round, failed_for_good; /* endpoints in turn without an answer between them */
@@ -45,7 +54,7 @@ struct pawl {
 	char server_name[256];
 	struct alarm dial_alarm; /* connecting takes too long, or the pause is over */
 	struct alarm silence_alarm;
-	bool pinged;
+	bool pinged, only_watching; /* the silence is that of a line on which nothing but events is awaited */
 	struct instant heard, ping_at;
 	int last_error; /* why the line was lost last, or could not be had */
 	char last_problem[512];
@@ -62,9 +71,17 @@ struct pawl {
 	/* lock.c, renew.c */
 	struct list locks;
 	struct list due; /* to be extended in this turn */
+	struct kept_line kept[KEPT_MAX]; /* bind.c */
+	size_t kept_count;
+	struct alarm kept_alarm;
 	span_ns lease_shortest; /* of the locks there have been; 0: none */
 
-	struct pawl_bytes owner; /* default */
+	struct list watches;   /* watch.c */
+	struct map by_watch;   /* those that a node has given a number */
+	struct list elections; /* election.c */
+
+	struct order_self self; /* what acquires say about the caller; its bytes are this client's */
+	char host[65];
 	span_ns timeout, connect_timeout, silence;
 };
 

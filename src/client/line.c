@@ -40,6 +40,14 @@ static int line_errno(struct line *l, int error, int number) {
 	return line_problem(l, error, strerror_r(number, text, sizeof(text)));
 }
 
+/* A reset says that the other side has ended it, anything else that the network did. */
+static int line_broken(struct line *l, int number) {
+	bool reset = number == ECONNRESET || number == EPIPE;
+	l->ended = l->ended || reset;
+	l->broken = !reset;
+	return line_errno(l, PAWL_ECLOSED, number);
+}
+
 static int arm(struct line *l, struct event *event, bool *armed, bool want) {
 	if (*armed == want) {
 		return 0;
@@ -79,7 +87,7 @@ int line_flush(struct line *l) {
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			break;
 		} else if (errno != EINTR) {
-			error = line_errno(l, PAWL_ECLOSED, errno);
+			error = line_broken(l, errno);
 		}
 	}
 	buffer_consume(from, sent);
@@ -118,9 +126,10 @@ static int line_receive(struct line *l) {
 	ssize_t n = recv(l->fd, room, LINE_READ_BYTES, 0);
 	if (n < 0) {
 		bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-		return later ? 0 : line_errno(l, PAWL_ECLOSED, errno);
+		return later ? 0 : line_broken(l, errno);
 	}
 	if (n == 0) {
+		l->ended = true;
 		return line_problem(l, PAWL_ECLOSED, "the node closed the connection");
 	}
 	if (!l->sealed) {
@@ -129,6 +138,7 @@ static int line_receive(struct line *l) {
 	}
 	int error = line_unseal(l, slice_of(chunk, (size_t)n));
 	if (!error && l->state == LINE_UP && l->seal.closed) {
+		l->ended = true;
 		error = line_problem(l, PAWL_ECLOSED, "the node closed the connection");
 	}
 	return error ? error : (int)n;
@@ -232,6 +242,7 @@ int line_open(struct line *l, const struct endpoint_address *address, SSL_CTX *t
 	CHECK(l->state == LINE_CLOSED);
 	l->problem[0] = '\0';
 	l->sealed = tls != NULL;
+	l->ended = l->broken = false;
 	l->state = LINE_CONNECTING;
 	int error = tls ? seal_init(&l->seal, tls, host) : 0;
 	if (error) {
@@ -248,6 +259,13 @@ int line_open(struct line *l, const struct endpoint_address *address, SSL_CTX *t
 		line_close(l);
 	}
 	return error;
+}
+
+int line_leave_open(struct line *l) {
+	int fd = l->fd;
+	l->fd = -1;
+	line_close(l);
+	return fd;
 }
 
 void line_close(struct line *l) {

@@ -34,6 +34,8 @@ struct line {
 	enum line_state state;
 	int fd;
 	bool read_armed, write_armed, sealed;
+	bool ended;  /* by the other side: in order, or by a reset */
+	bool broken; /* by the network: the system has given it up */
 	struct event reading, writing;
 	struct seal seal;
 	struct buffer in;  /* plain bytes that arrived */
@@ -48,6 +50,8 @@ void line_done(struct line *l);
 /* tls: NULL for a plain one; host: whom the certificate must name. 0 (up or down follows), or an error with `problem` set. */
 int line_open(struct line *l, const struct endpoint_address *address, SSL_CTX *tls, const char *host);
 void line_close(struct line *l);
+/* As line_close, but the connection stays open and silent: its socket is the caller's. */
+int line_leave_open(struct line *l);
 
 /* Writes what is in `out` in one go, the rest when the socket takes it. 0, or an error: close the line. */
 int line_flush(struct line *l);

@@ -2,12 +2,18 @@
 
 #include <string.h>
 
+#include "bind.h"
 #include "check.h"
+#include "pawl/watch.h"
 
 #define RETRY_LEAST (10 * SPAN_MS)
 
-static void lock_destroy(struct pawl_lock *lock) {
+void lock_destroy(struct pawl_lock *lock) {
 	struct pawl *hub = lock->hub;
+	pawl_watch_free(lock->watch);
+	if (lock->leave) {
+		leave_orphan(lock->leave);
+	}
 	list_remove(&lock->link);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
@@ -34,12 +40,15 @@ bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
 
 /* ---- keeping it ---- */
 
-/* Final: no answer brings it back. */
-static void lock_lose(struct pawl_lock *lock, int cause) {
+void lock_lose(struct pawl_lock *lock, int cause) {
 	struct pawl *hub = lock->hub;
 	lock->cause = cause;
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
+	if (lock->leaving) {
+		return; /* the program has given it away itself */
+	}
+	hub_kick(hub); /* a connection may be closed now */
 	if (lock->on_lost) {
 		hub->callbacks++;
 		lock->on_lost(lock, cause, lock->arg);
@@ -47,7 +56,10 @@ static void lock_lose(struct pawl_lock *lock, int cause) {
 }
 
 static int lock_cause(const struct pawl_lock *lock) {
-	return lock->last_error ? lock->last_error : PAWL_ETIMEOUT;
+	if (lock->last_error) {
+		return lock->last_error;
+	}
+	return lock->bond && lock->hub->state != HUB_READY && lock->hub->last_error ? lock->hub->last_error : PAWL_ETIMEOUT;
 }
 
 static void on_renew_alarm(struct alarm *alarm) {
@@ -84,7 +96,7 @@ static void lock_renew_at(struct pawl_lock *lock, int64_t boot_ns) {
 void lock_schedule(struct pawl_lock *lock, bool at_once) {
 	struct pawl *hub = lock->hub;
 	lock_watch(lock);
-	if (lock->no_renewal) {
+	if (lock->no_renewal || lock->leaving) {
 		return;
 	}
 	struct instant now = hub_now(hub);
@@ -101,7 +113,7 @@ void lock_schedule(struct pawl_lock *lock, bool at_once) {
 static void lock_retry(struct pawl_lock *lock, int error) {
 	struct pawl *hub = lock->hub;
 	struct instant now = hub_now(hub);
-	lock->last_error = error;
+	lock->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
 	span_ns wait = lock->lease / 64 << (lock->failures < 3 ? lock->failures : 3);
 	span_ns quarter = instant_left_short(now, lock->deadline) / 4;
 	lock->failures++;
@@ -110,7 +122,8 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 	lock_renew_at(lock, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
 }
 
-static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, const struct pawl_extended *outcome) {
+static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
+	const struct pawl_extended *outcome) {
 	struct instant now = hub_now(lock->hub);
 	struct instant deadline = instant_add(sent_at, outcome->valid_ms * SPAN_MS);
 	if (instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
@@ -121,20 +134,22 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, const s
 	}
 	lock->last_error = 0;
 	lock->failures = 0;
-	lock_schedule(lock, false);
+	bind_made(lock, line_number);
+	lock_schedule(lock, bind_wanted(lock));
 	if (lock->on_renewed) {
 		lock->hub->callbacks++;
 		lock->on_renewed(lock, lock->arg);
 	}
 }
 
-void lock_extended(struct pawl_lock *lock, struct instant sent_at, const struct pawl_extended *outcome) {
+void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
+	const struct pawl_extended *outcome) {
 	CHECK(lock->cause == 0);
 	if (instant_distrusted(hub_now(lock->hub), lock->deadline)) {
 		/* docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later. */
 		lock_lose(lock, outcome->error == PAWL_ELOST || !outcome->error ? PAWL_ELOST : outcome->error);
 	} else if (outcome->error == 0) {
-		lock_prolong(lock, sent_at, outcome);
+		lock_prolong(lock, sent_at, line_number, outcome);
 	} else if (outcome->error == PAWL_ELOST || outcome->error == PAWL_ENOTFOUND) {
 		lock_lose(lock, PAWL_ELOST);
 	} else if (outcome->error == PAWL_EDENIED) {
@@ -150,76 +165,165 @@ static void lock_abandon(void *ctx) {
 	lock_destroy(ctx);
 }
 
-static void lock_begin(struct pawl_lock *lock, const struct pawl_result *result, struct instant deadline) {
+static struct permits slots_of(const uint32_t *slots, size_t count) {
+	struct permits p = { { 0, 0 } };
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i] < PERMITS_MAX) {
+			p.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
+		}
+	}
+	return p;
+}
+
+/* docs/client-guide.md, Entering again: a lock_id that this client holds already is another way in. */
+static struct pawl_lock *find_held(const struct pawl_lock *like, struct pawl_id lock_id) {
+	struct pawl *hub = like->hub;
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && lock->key_size == like->key_size
+			&& memcmp(lock->key, like->key, like->key_size) == 0 && !lock->leaving && pawl_lock_error(lock) == 0) {
+			return lock;
+		}
+	}
+	return NULL;
+}
+
+static struct pawl_lock *lock_enter_again(struct pawl_lock *lock, struct pawl_lock *held, const struct lock_grant *grant) {
+	struct instant now = hub_now(held->hub);
+	lock_destroy(lock);
+	held->entered++;
+	held->token = grant->token > held->token ? grant->token : held->token;
+	held->slots = permits_or(held->slots, slots_of(grant->slots, grant->slot_count));
+	if (instant_left_short(now, grant->deadline) > instant_left_short(now, held->deadline)) {
+		held->deadline = grant->deadline;
+		lock_watch(held);
+	}
+	return held;
+}
+
+bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out) {
 	struct pawl *hub = lock->hub;
-	lock->lock_id = result->lock_id;
-	lock->token = result->token;
-	lock->deadline = deadline;
+	if (instant_distrusted(hub_now(hub), grant->deadline)) {
+		call_release_quietly(hub, pawl_lock_key(lock), grant->lock_id);
+		lock_destroy(lock);
+		return false;
+	}
+	struct pawl_lock *held = find_held(lock, grant->lock_id);
+	if (held) {
+		*out = lock_enter_again(lock, held, grant);
+		return true;
+	}
+	lock->lock_id = grant->lock_id;
+	lock->token = grant->token;
+	lock->mode = grant->mode;
+	lock->slots = slots_of(grant->slots, grant->slot_count);
+	lock->deadline = grant->deadline;
 	list_append(&hub->locks, &lock->link);
+	if (lock->bond) {
+		bind_begin(lock);
+	}
 	if (hub->lease_shortest == 0 || lock->lease < hub->lease_shortest) {
 		hub->lease_shortest = lock->lease;
 		reach_watch_anew(hub);
 	}
 	/* docs/protocol.md, What the holder may count on: a client that waited long extends at once. */
-	lock_schedule(lock, result->waited_ms * SPAN_MS > lock->lease);
+	lock_schedule(lock, grant->waited_long);
+	*out = lock;
+	return true;
 }
 
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
-	struct pawl_lock *lock = ctx;
+	struct pawl_lock *lock = ctx, *got = NULL;
 	struct pawl *hub = lock->hub;
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;
-	struct instant deadline = result_box(take_result)->valid_until;
-	if (!take_result->error && instant_distrusted(hub_now(hub), deadline)) {
-		call_release_quietly(hub, order_key(call->order), take_result->lock_id);
-		result_fail(result_box(take_result), PAWL_ELOST, "the answer came when the lease was over");
-	}
+	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
+		.slots = take_result->slots, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
+		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease };
+	(void)call;
 	if (take_result->error) {
 		lock_destroy(lock);
-		lock = NULL;
-	} else {
-		lock_begin(lock, take_result, deadline);
+	} else if (!lock_begin(lock, &grant, &got)) {
+		result_fail(result_box(take_result), PAWL_ELOST, "the answer came when the lease was over");
 	}
 	hub->callbacks++;
-	locked(lock, take_result, arg);
+	locked(got, take_result, arg);
 }
 
-static struct pawl_lock *lock_new(struct pawl *hub, const struct pawl_lock_options *o) {
+/* Of what is watched only one thing is of interest here. */
+static void on_key_event(struct pawl_watch *watch, const struct pawl_event *event, void *arg) {
+	struct pawl_lock *lock = arg;
+	(void)watch;
+	if (event->type == PAWL_EVENT_ASKED && list_linked(&lock->link) && !lock->leaving && pawl_lock_error(lock) == 0) {
+		struct pawl_asked asked = { .by = event->entry.owner, .to = event->to, .priority = event->priority };
+		lock->on_asked(lock, &asked, lock->arg);
+	}
+}
+
+static struct pawl_lock *lock_make(struct pawl *hub, const struct pawl_lock_options *o, struct pawl_bytes key_bytes) {
 	struct pawl_lock *lock = alloc_new(hub->env.alloc, sizeof(*lock));
-	uint8_t *key = alloc_new(hub->env.alloc, o->key.size ? o->key.size : 1);
+	size_t size = key_bytes.size ? key_bytes.size : 1;
+	uint8_t *key = alloc_new(hub->env.alloc, size);
 	if (!lock || !key) {
 		alloc_free(hub->env.alloc, lock, sizeof(*lock));
-		alloc_free(hub->env.alloc, key, o->key.size ? o->key.size : 1);
+		alloc_free(hub->env.alloc, key, size);
 		return NULL;
 	}
-	if (o->key.size) {
-		memcpy(key, o->key.data, o->key.size);
+	if (key_bytes.size) {
+		memcpy(key, key_bytes.data, key_bytes.size);
 	}
 	span_ns lease = (span_ns)(o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
-	*lock = (struct pawl_lock){ .hub = hub, .key = key, .key_size = o->key.size, .lease = lease,
+	*lock = (struct pawl_lock){ .hub = hub, .key = key, .key_size = key_bytes.size, .lease = lease, .entered = 1,
 		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6, .no_renewal = o->no_renewal,
-		.renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
-		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .arg = o->arg };
+		.bond = o->terms.release_on_disconnect, .renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
+		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked, .arg = o->arg };
 	return lock;
+}
+
+int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out) {
+	struct pawl_lock *lock = lock_make(hub, options, key);
+	if (!lock) {
+		return PAWL_ENOMEM;
+	}
+	if (lock->on_asked) {
+		struct pawl_watch_options watch = { .key = key, .on_event = on_key_event, .arg = lock };
+		int error = pawl_watch_start(hub, &watch, &lock->watch);
+		if (error) {
+			lock_destroy(lock);
+			return error;
+		}
+	}
+	*out = lock;
+	return 0;
+}
+
+int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *options) {
+	uint32_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT;
+	return hub->dying || options->warn_ms > lease_ms / 2 || (!options->key.data && options->key.size) ? PAWL_EINVAL : 0;
+}
+
+struct pawl_request lock_request(const struct pawl_lock_options *o) {
+	return (struct pawl_request){ .method = PAWL_ACQUIRE, .lease_ms = o->lease_ms, .wait_ms = o->wait_ms, .timeout_ms = o->timeout_ms,
+		.owner = o->owner, .value = o->value, .terms = o->terms, .label = o->label };
 }
 
 int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options, pawl_locked_fn *done, void *arg,
 	struct pawl_call **out_call) {
-	uint32_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT;
-	if (!done || client->dying || options->warn_ms > lease_ms / 2 || (!options->key.data && options->key.size)) {
+	if (!done || lock_options_check(client, options) != 0) {
 		return PAWL_EINVAL;
 	}
-	struct pawl_lock *lock = lock_new(client, options);
-	if (!lock) {
-		return PAWL_ENOMEM;
+	struct pawl_lock *lock;
+	int error = lock_new(client, options, options->key, &lock);
+	if (error) {
+		return error;
 	}
 	lock->locked = done;
 	lock->locked_arg = arg;
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = options->key, .lock_id = options->lock_id,
-		.lease_ms = lease_ms, .wait_ms = options->wait_ms, .timeout_ms = options->timeout_ms, .owner = options->owner,
-		.value = options->value };
+	struct pawl_request request = lock_request(options);
+	request.key = options->key;
+	request.lock_id = options->lock_id;
 	struct call_start start = { .request = &request, .end = on_acquired, .drop = lock_abandon, .ctx = lock };
-	int error = call_start(client, &start, out_call);
+	error = call_start(client, &start, out_call);
 	if (error) {
 		lock_destroy(lock);
 	}
@@ -229,11 +333,11 @@ int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options
 /* ---- what the program sees ---- */
 
 int64_t pawl_lock_valid_ms(const struct pawl_lock *lock) {
-	return lock->cause == PAWL_ELOST ? 0 : instant_left_short(hub_now(lock->hub), lock->deadline) / SPAN_MS;
+	return lock->cause == PAWL_ELOST || lock->leaving ? 0 : instant_left_short(hub_now(lock->hub), lock->deadline) / SPAN_MS;
 }
 
 void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns) {
-	bool lost = lock->cause == PAWL_ELOST;
+	bool lost = lock->cause == PAWL_ELOST || lock->leaving;
 	*out_boottime_ns = lost ? 0 : lock->deadline.boot;
 	*out_monotonic_raw_ns = lost ? 0 : lock->deadline.raw;
 }
@@ -248,6 +352,23 @@ struct pawl_id pawl_lock_id(const struct pawl_lock *lock) {
 
 struct pawl_bytes pawl_lock_key(const struct pawl_lock *lock) {
 	return (struct pawl_bytes){ lock->key, lock->key_size };
+}
+
+enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock) {
+	return lock->mode;
+}
+
+size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room) {
+	size_t count = 0;
+	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
+		if (permits_has(lock->slots, n)) {
+			if (count < room) {
+				out_slots[count] = n;
+			}
+			count++;
+		}
+	}
+	return count;
 }
 
 int pawl_lock_error(const struct pawl_lock *lock) {

@@ -11,6 +11,17 @@
 #include "call.h"
 
 struct batch;
+struct leave;
+
+struct lock_grant { /* what a node gave */
+	struct pawl_id lock_id;
+	uint64_t token;
+	enum pawl_mode mode;
+	const uint32_t *slots;
+	size_t slot_count;
+	struct instant deadline;
+	bool waited_long; /* longer than the lease */
+};
 
 struct pawl_lock {
 	struct list link; /* in hub->locks, once held */
@@ -20,8 +31,12 @@ struct pawl_lock {
 	size_t key_size;
 	struct pawl_id lock_id;
 	uint64_t token;
+	enum pawl_mode mode;
+	struct permits slots; /* of a semaphore */
+	int entered;
 	span_ns lease, warn;
 	bool no_renewal;
+	bool leaving; /* a transfer is under way: not trusted, but may be again */
 	struct instant deadline;
 	int cause;       /* not 0: lost */
 	int last_error;  /* of the extensions since the last one that succeeded */
@@ -30,21 +45,45 @@ struct pawl_lock {
 	int64_t renew_at; /* on CLOCK_BOOTTIME, while the alarm is set */
 	struct batch *batch; /* the extension under way */
 	size_t slot;         /* in it */
+	struct leave *leave; /* leave.c: the transfer, while leaving */
+	/* bind.c: 0: it does not end with a connection; else the last number that was used, and for which line; the line it is
+	 * known to be bound to, and the first one */
+	uint32_t bond;
+	unsigned bond_line, bound_line, first_line;
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;
+	pawl_asked_fn *on_asked;
+	struct pawl_watch *watch; /* for on_asked */
 	void *arg;
 	/* while it is being acquired */
 	pawl_locked_fn *locked;
 	void *locked_arg;
 };
 
-/* The outcome of an extension that was sent at `sent_at`. May call the program, which may free the lock. */
-void lock_extended(struct pawl_lock *lock, struct instant sent_at, const struct pawl_extended *outcome);
+/* The outcome of an extension that was sent at `sent_at` over the line with that number. May call the program, which may free
+ * the lock. */
+void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned line_number, const struct pawl_extended *outcome);
 /* When to extend next, after a success. */
 void lock_schedule(struct pawl_lock *lock, bool at_once);
+/* Final: no answer brings it back. Calls the program, which may free it. */
+void lock_lose(struct pawl_lock *lock, int cause);
+void lock_destroy(struct pawl_lock *lock);
+/* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present line:
+ * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
+ * came (it is being released). `lock` is freed unless it is the handle. */
+int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);
+bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out);
+/* 0 or PAWL_EINVAL. */
+int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *options);
+struct pawl_request lock_request(const struct pawl_lock_options *options);
 /* A lock of this client with that lock_id is trusted now. */
 bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
 void locks_free_all(struct pawl *hub);
+
+/* leave.c: the handle of a transfer under way is gone. */
+void leave_orphan(struct leave *leave);
+/* Nobody is to be told of its outcome any more. */
+void leave_silently(struct leave *leave);
 
 /* renew.c: extends what is due, in batches. */
 void renew_turn(struct pawl *hub);

@@ -85,6 +85,10 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	struct pawl *hub = take_lock->hub;
 	struct outcome outcome = { 0 };
 	struct pawl_call *call = NULL;
+	if (take_lock->entered > 1) {
+		take_lock->entered--;
+		return 0;
+	}
 	bool allowed = hub_may_block(hub);
 	struct pawl_request request = release_request(take_lock);
 	int error = allowed ? pawl_start(hub, &request, on_released, &outcome, &call) : PAWL_EINVAL;
@@ -101,6 +105,10 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 }
 
 int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, void *arg) {
+	if (take_lock->entered > 1) {
+		take_lock->entered--;
+		return 0;
+	}
 	struct pawl_request request = release_request(take_lock);
 	int error = pawl_start(take_lock->hub, &request, done, arg, NULL);
 	pawl_lock_free(take_lock);

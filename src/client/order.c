@@ -14,109 +14,95 @@ struct row {
 
 /* What each method always says; the rest depends on what is named. */
 static const struct row rows[] = {
-	[PAWL_ACQUIRE] = { CLIENT_ACQUIRE, CORE_ACQUIRE,
-		CLIENT_HAS_KEY | CLIENT_HAS_LEASE | CLIENT_HAS_WAIT | CLIENT_HAS_LOCK_ID },
+	[PAWL_ACQUIRE] = { CLIENT_ACQUIRE, CORE_ACQUIRE, CLIENT_HAS_LEASE | CLIENT_HAS_WAIT },
 	[PAWL_EXTEND] = { CLIENT_EXTEND, CORE_EXTEND, 0 },
 	[PAWL_UPDATE] = { CLIENT_UPDATE, CORE_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE },
 	[PAWL_RELEASE] = { CLIENT_RELEASE, CORE_RELEASE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID },
 	[PAWL_GET] = { CLIENT_GET, CORE_GET, CLIENT_HAS_KEY },
 	[PAWL_LIST] = { CLIENT_LIST, CORE_LIST, CLIENT_HAS_PREFIX },
 	[PAWL_WAIT] = { CLIENT_WAIT, CORE_WAIT, CLIENT_HAS_KEY | CLIENT_HAS_FOR | CLIENT_HAS_WAIT },
-	[PAWL_WAITERS] = { CLIENT_WAITERS, CORE_WAITERS, CLIENT_HAS_KEY },
+	[PAWL_WAITERS] = { CLIENT_WAITERS, CORE_WAITERS, 0 },
 	[PAWL_BREAK] = { CLIENT_BREAK, CORE_BREAK, CLIENT_HAS_KEY | CLIENT_HAS_TOKEN },
 	[PAWL_STATUS] = { CLIENT_STATUS, CORE_GET, 0 },
 	[PAWL_PING] = { CLIENT_PING, CORE_GET, 0 },
 	[PAWL_DRAIN] = { CLIENT_DRAIN, CORE_GET, 0 },
 	[PAWL_CHANGE] = { CLIENT_CLUSTER_SET_NODES, CORE_CHANGE, 0 }, /* change.c says which */
+	[PAWL_DOWNGRADE] = { CLIENT_DOWNGRADE, CORE_DOWNGRADE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID },
+	[PAWL_TRANSFER] = { CLIENT_TRANSFER, CORE_TRANSFER, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_TO },
+	[PAWL_ASK_RELEASE] = { CLIENT_ASK_RELEASE, CORE_ASK, CLIENT_HAS_KEY },
+	[PAWL_EXPLAIN] = { CLIENT_EXPLAIN, CORE_EXPLAIN, CLIENT_HAS_KEY },
+	[PAWL_WATCH] = { CLIENT_WATCH, CORE_GET, 0 },
+	[PAWL_UNWATCH] = { CLIENT_UNWATCH, CORE_GET, CLIENT_HAS_WATCH },
 };
 
+static uint64_t if_named(bool named, uint64_t bit) {
+	return named ? bit : 0;
+}
+
 static uint64_t present_extend(const struct pawl_request *r) {
-	uint64_t kept = r->deadline_kept ? CLIENT_HAS_DEADLINE_KEPT : 0;
+	uint64_t kept = if_named(r->deadline_kept, CLIENT_HAS_DEADLINE_KEPT);
 	if (r->locks) {
 		return kept | CLIENT_HAS_LOCKS;
 	}
-	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE | (r->token ? CLIENT_HAS_TOKEN : 0u);
+	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE | if_named(r->token, CLIENT_HAS_TOKEN);
+}
+
+/* What one lock excludes. */
+static uint64_t present_mode(const struct pawl_terms *t) {
+	if (t->permits || t->of) {
+		return CLIENT_HAS_PERMITS | CLIENT_HAS_OF;
+	}
+	return if_named(t->mode == PAWL_SHARED, CLIENT_HAS_MODE);
+}
+
+static uint64_t present_acquire(const struct pawl_request *r, const struct order_self *self) {
+	const struct pawl_terms *t = &r->terms;
+	uint64_t which = r->keys ? CLIENT_HAS_LOCKS : CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | present_mode(t);
+	return which | if_named(self->owner.size, CLIENT_HAS_OWNER) | if_named(r->value.size, CLIENT_HAS_VALUE)
+		| if_named(self->label.size, CLIENT_HAS_LABEL) | if_named(self->host && self->host[0], CLIENT_HAS_HOST)
+		| if_named(self->pid, CLIENT_HAS_PID) | if_named(t->priority, CLIENT_HAS_PRIORITY)
+		| if_named(t->lock_delay_ms, CLIENT_HAS_LOCK_DELAY)
+		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT);
 }
 
 /* What is named beside what the row says. */
-static uint64_t present_named(const struct pawl_request *r, struct pawl_bytes owner) {
+static uint64_t present_named(const struct pawl_request *r, const struct order_self *self) {
 	switch (r->method) {
 	case PAWL_ACQUIRE:
-		return (owner.size ? CLIENT_HAS_OWNER : 0u) | (r->value.size ? CLIENT_HAS_VALUE : 0u);
+		return present_acquire(r, self);
 	case PAWL_EXTEND:
 		return present_extend(r);
 	case PAWL_UPDATE:
-		return (r->expect.data ? CLIENT_HAS_EXPECT : 0u) | (r->expect_seq.data ? CLIENT_HAS_VALUE_SEQ : 0u);
+		return if_named(r->expect.data, CLIENT_HAS_EXPECT) | if_named(r->expect_seq.data, CLIENT_HAS_VALUE_SEQ);
 	case PAWL_GET:
-		return r->quorum ? CLIENT_HAS_CONSISTENCY : 0u;
+		return if_named(r->quorum, CLIENT_HAS_CONSISTENCY);
 	case PAWL_LIST:
-		return (r->limit ? CLIENT_HAS_LIMIT : 0u) | (r->after.size ? CLIENT_HAS_AFTER : 0u);
+		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->after.size, CLIENT_HAS_AFTER);
+	case PAWL_WAITERS:
+		return r->prefix ? CLIENT_HAS_PREFIX | if_named(r->limit, CLIENT_HAS_LIMIT) : CLIENT_HAS_KEY;
 	case PAWL_BREAK:
-		return r->now ? CLIENT_HAS_NOW : 0u;
+		return if_named(r->now, CLIENT_HAS_NOW);
+	case PAWL_ASK_RELEASE:
+		return if_named(self->owner.size, CLIENT_HAS_OWNER) | if_named(r->to.size, CLIENT_HAS_TO)
+			| if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
+	case PAWL_WATCH:
+		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY) | if_named(r->after.size, CLIENT_HAS_FROM);
 	case PAWL_RELEASE:
 	case PAWL_WAIT:
-	case PAWL_WAITERS:
 	case PAWL_STATUS:
 	case PAWL_PING:
 	case PAWL_DRAIN:
+	case PAWL_CHANGE:
 	case PAWL_DOWNGRADE:
 	case PAWL_TRANSFER:
-	case PAWL_ASK_RELEASE:
 	case PAWL_EXPLAIN:
-	case PAWL_WATCH:
 	case PAWL_UNWATCH:
-	case PAWL_CHANGE:
 		return 0;
 	}
 	return 0;
 }
 
-static bool bytes_valid(struct pawl_bytes b) {
-	return b.data || b.size == 0;
-}
-
-static int check_locks(const struct pawl_request *r, size_t *bytes) {
-	if (r->lock_count == 0 || r->lock_count > ORDER_LOCKS_MAX) {
-		return PAWL_EINVAL;
-	}
-	for (size_t i = 0; i < r->lock_count; i++) {
-		if (!bytes_valid(r->locks[i].key) || pawl_id_none(&r->locks[i].lock_id)) {
-			return PAWL_EINVAL;
-		}
-		if (r->locks[i].key.size > ORDER_BYTES_MAX - *bytes) {
-			return PAWL_ETOOLARGE;
-		}
-		*bytes += r->locks[i].key.size;
-	}
-	return 0;
-}
-
-/* What the library cannot send, or must not; the rest is for the node to refuse. *bytes: to be copied. */
-static int check_request(const struct pawl_request *r, struct pawl_bytes owner, size_t *bytes) {
-	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_CHANGE) {
-		return PAWL_EINVAL;
-	}
-	const struct pawl_bytes all[] = { r->key, owner, r->value, r->expect, r->after };
-	*bytes = 0;
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (!bytes_valid(all[i])) {
-			return PAWL_EINVAL;
-		}
-		if (all[i].size > ORDER_BYTES_MAX - *bytes) {
-			return PAWL_ETOOLARGE;
-		}
-		*bytes += all[i].size;
-	}
-	bool named = !pawl_id_none(&r->lock_id);
-	bool needs_id = r->method == PAWL_UPDATE || r->method == PAWL_RELEASE || (r->method == PAWL_EXTEND && !r->locks);
-	if (needs_id && !named) {
-		return PAWL_EINVAL;
-	}
-	if (r->expect_seq.data && (r->expect_seq.size != ORDER_SEQ_BYTES || r->expect.data)) {
-		return PAWL_EINVAL;
-	}
-	return r->method == PAWL_EXTEND && r->locks ? check_locks(r, bytes) : 0;
-}
+/* ---- bytes that are opaque to the program ---- */
 
 static uint64_t be_read(const uint8_t *p, size_t bytes) {
 	uint64_t value = 0;
@@ -142,6 +128,17 @@ void order_seq_write(struct ballot ballot, uint8_t out[ORDER_SEQ_BYTES]) {
 	be_write(out + 16, ballot.boot, 4);
 }
 
+static struct client_position position_read(const uint8_t *p) {
+	return (struct client_position){ be_read(p, 8), be_read(p + 8, 8) };
+}
+
+void order_position_write(struct client_position position, uint8_t out[ORDER_POSITION_BYTES]) {
+	be_write(out, position.log, 8);
+	be_write(out + 8, position.sequence, 8);
+}
+
+/* ---- the copy ---- */
+
 static struct slice keep(uint8_t **at, struct pawl_bytes from) {
 	struct slice kept = slice_of(*at, from.size);
 	if (from.size) {
@@ -161,22 +158,59 @@ static void fill_locks(struct order *o, const struct pawl_request *r, struct cli
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
 		locks[i].lease = lease_of(r->locks[i].lease_ms);
 		locks[i].token = r->locks[i].token;
+		locks[i].bond = r->locks[i].bond;
 	}
 	o->wire.locks = locks;
 	o->wire.lock_count = r->lock_count;
 }
 
-static void fill(struct order *o, const struct pawl_request *r, struct pawl_bytes owner, uint8_t *at) {
+/* As terms.of and terms.count. Nonsense goes to the node as it is, which knows how to refuse it. */
+static void fill_mode(enum pawl_mode mode, uint32_t permits, uint32_t of, uint16_t *out_of, uint16_t *out_count) {
+	bool semaphore = permits || of;
+	*out_of = semaphore ? (uint16_t)of : mode == PAWL_SHARED ? (uint16_t)SHARE_SHARED : (uint16_t)SHARE_EXCLUSIVE;
+	*out_count = semaphore ? (uint16_t)permits : 0;
+}
+
+static void fill_keys(struct order *o, const struct pawl_request *r, struct core_lock *locks, uint8_t **at) {
+	for (size_t i = 0; i < r->key_count; i++) {
+		const struct pawl_key_item *item = &r->keys[i];
+		locks[i].key = keep(at, item->key);
+		memcpy(locks[i].lock_id.b, item->lock_id.bytes, sizeof(locks[i].lock_id.b));
+		fill_mode(item->mode, item->permits, item->of, &locks[i].of, &locks[i].count);
+	}
+	o->group = locks;
+	o->wire.core.locks = locks;
+	o->wire.core.lock_count = (uint32_t)r->key_count;
+}
+
+static void fill_terms(struct order *o, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
+	struct terms *terms = &o->wire.core.terms;
+	fill_mode(r->terms.mode, r->terms.permits, r->terms.of, &terms->of, &terms->count);
+	terms->priority = r->terms.priority;
+	terms->delay = (span_ns)r->terms.lock_delay_ms * SPAN_MS;
+	o->tied = r->method == PAWL_ACQUIRE && r->terms.release_on_disconnect;
+	o->wire.release_on_disconnect = r->terms.release_on_disconnect;
+	struct slice text = keep(at, self->label);
+	o->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)), .text = text, .pid = self->pid };
+}
+
+static void fill_bytes(struct core_request *core, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
+	core->key = keep(at, r->key);
+	core->owner = keep(at, self->owner);
+	core->value = keep(at, r->value);
+	core->expected = keep(at, r->expect);
+	core->after = keep(at, r->after);
+	core->to = keep(at, r->to);
+}
+
+static void fill(struct order *o, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
 	struct core_request *core = &o->wire.core;
 	o->method = r->method;
 	o->wire.method = rows[r->method].wire;
-	o->wire.present = rows[r->method].present | present_named(r, owner);
+	o->wire.present = rows[r->method].present | present_named(r, self);
 	core->op = rows[r->method].op;
-	core->key = keep(&at, r->key);
-	core->owner = keep(&at, owner);
-	core->value = keep(&at, r->value);
-	core->expected = keep(&at, r->expect);
-	core->after = keep(&at, r->after);
+	fill_bytes(core, r, self, at);
+	fill_terms(o, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
 	core->wait = (span_ns)r->wait_ms * SPAN_MS;
@@ -186,22 +220,57 @@ static void fill(struct order *o, const struct pawl_request *r, struct pawl_byte
 	core->now = r->now;
 	core->for_free = r->for_free;
 	core->limit = r->limit;
+	core->prefix = r->prefix;
 	core->expect_value = r->expect.data != NULL;
 	core->expect_seq = r->expect_seq.data != NULL;
 	if (core->expect_seq) {
 		core->expected_seq = seq_read(r->expect_seq.data);
 	}
+	o->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
+	if (r->method == PAWL_WATCH && r->after.size) {
+		o->wire.from = position_read(r->after.data);
+	}
 }
 
-int order_new(const struct allocator *alloc, const struct pawl_request *request, struct pawl_bytes owner,
-	struct order **out) {
-	struct pawl_bytes shown = request->owner.size ? request->owner : owner;
-	bool batch = request->method == PAWL_EXTEND && request->locks, change = request->method == PAWL_CHANGE;
-	size_t bytes, behind = batch ? request->lock_count * sizeof(struct client_lock) : 0;
-	int error = check_request(request, shown, &bytes);
-	if (!error && change) {
-		error = change_size(request->change, &behind);
+/* What lies behind the order in its block: the list of locks, or a change. */
+static int size_behind(const struct pawl_request *r, size_t *out) {
+	*out = 0;
+	if (r->method == PAWL_CHANGE) {
+		return change_size(r->change, out);
 	}
+	if (r->method == PAWL_EXTEND && r->locks) {
+		*out = r->lock_count * sizeof(struct client_lock);
+	} else if (r->method == PAWL_ACQUIRE && r->keys) {
+		*out = r->key_count * sizeof(struct core_lock);
+	}
+	return 0;
+}
+
+static void fill_behind(struct order *o, const struct pawl_request *r, uint8_t **at) {
+	void *behind = o + 1;
+	if (r->method == PAWL_CHANGE) {
+		change_fill(&o->wire, r->change, behind);
+	} else if (r->method == PAWL_EXTEND && r->locks) {
+		fill_locks(o, r, behind, at);
+	} else if (r->method == PAWL_ACQUIRE && r->keys) {
+		fill_keys(o, r, behind, at);
+	}
+}
+
+static struct order_self self_of(const struct pawl_request *r, const struct order_self *self) {
+	bool named = r->method == PAWL_ACQUIRE || r->method == PAWL_ASK_RELEASE;
+	struct order_self shown = named ? *self : (struct order_self){ 0 };
+	shown.owner = r->owner.size || !named ? r->owner : shown.owner;
+	shown.label = r->label.size || !named ? r->label : shown.label;
+	return shown;
+}
+
+int order_new(const struct allocator *alloc, const struct pawl_request *request, const struct order_self *self,
+	struct order **out) {
+	struct order_self shown = self_of(request, self);
+	size_t bytes, behind;
+	int error = order_check(request, &shown, &bytes);
+	error = error ? error : size_behind(request, &behind);
 	if (error) {
 		return error;
 	}
@@ -213,14 +282,9 @@ int order_new(const struct allocator *alloc, const struct pawl_request *request,
 	o->alloc = alloc;
 	o->size = size;
 	uint8_t *at = (uint8_t *)(o + 1) + behind;
-	if (batch) {
-		fill_locks(o, request, (struct client_lock *)(void *)(o + 1), &at);
-	}
-	fill(o, request, shown, at);
-	if (change) {
-		change_fill(&o->wire, request->change, o + 1);
-	}
-	o->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(&request->lock_id);
+	fill(o, request, &shown, &at);
+	fill_behind(o, request, &at);
+	o->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(o->group ? &request->keys[0].lock_id : &request->lock_id);
 	if (o->drawn && order_draw(o) != 0) {
 		order_free(o);
 		return PAWL_EIO;
@@ -229,13 +293,21 @@ int order_new(const struct allocator *alloc, const struct pawl_request *request,
 	return 0;
 }
 
-int order_draw(struct order *order) {
+static int draw(struct id128 *out) {
 	struct pawl_id lock_id;
 	if (pawl_id_new(&lock_id) != 0) {
 		return PAWL_EIO;
 	}
-	memcpy(order->wire.core.lock_id.b, lock_id.bytes, sizeof(lock_id.bytes));
+	memcpy(out->b, lock_id.bytes, sizeof(out->b));
 	return 0;
+}
+
+int order_draw(struct order *order) {
+	int error = 0;
+	for (size_t i = 0; !error && i < order_locks(order); i++) {
+		error = draw(order->group ? &order->group[i].lock_id : &order->wire.core.lock_id);
+	}
+	return error;
 }
 
 void order_free(struct order *order) {
@@ -245,15 +317,24 @@ void order_free(struct order *order) {
 }
 
 bool order_repeatable(const struct order *order) {
-	return order->method != PAWL_UPDATE && order->method != PAWL_DRAIN && order->wire.method != CLIENT_CLUSTER_FORCE;
+	return !order_unsure(order) && order->method != PAWL_DRAIN && order->wire.method != CLIENT_CLUSTER_FORCE;
 }
 
-struct pawl_bytes order_key(const struct order *order) {
-	return (struct pawl_bytes){ order->wire.core.key.data, order->wire.core.key.size };
+bool order_unsure(const struct order *order) {
+	return order->method == PAWL_UPDATE || order->method == PAWL_TRANSFER;
 }
 
-struct pawl_id order_lock_id(const struct order *order) {
+size_t order_locks(const struct order *order) {
+	return order->group ? order->wire.core.lock_count : 1;
+}
+
+struct pawl_bytes order_key(const struct order *order, size_t n) {
+	struct slice key = order->group ? order->group[n].key : order->wire.core.key;
+	return (struct pawl_bytes){ key.data, key.size };
+}
+
+struct pawl_id order_lock_id(const struct order *order, size_t n) {
 	struct pawl_id id;
-	memcpy(id.bytes, order->wire.core.lock_id.b, sizeof(id.bytes));
+	memcpy(id.bytes, order->group ? order->group[n].lock_id.b : order->wire.core.lock_id.b, sizeof(id.bytes));
 	return id;
 }

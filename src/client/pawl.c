@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bind.h"
 #include "check.h"
+#include "election.h"
+#include "watch.h"
 
 #define TIMEOUT_MS_DEFAULT 5000
 #define CONNECT_TIMEOUT_MS_DEFAULT 1000
@@ -45,10 +48,16 @@ void hub_kick(struct pawl *hub) {
 	}
 }
 
+static bool wants_line(const struct pawl *hub) {
+	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_line(hub);
+}
+
 static void hub_turn(struct pawl *hub) {
 	hub->kicked = false;
+	bind_turn(hub);
 	renew_turn(hub);
 	if (hub->state == HUB_READY) {
+		watches_turn(hub);
 		calls_send(hub);
 	}
 	if (hub->state == HUB_READY && !hub->dying) {
@@ -59,7 +68,7 @@ static void hub_turn(struct pawl *hub) {
 			hub_kick(hub); /* there was no room for them, now there is; else the line tells when */
 		}
 	}
-	if (hub->state == HUB_IDLE && !hub->dying && !list_empty(&hub->queue)) {
+	if (hub->state == HUB_IDLE && !hub->dying && wants_line(hub)) {
 		reach_connect(hub);
 	}
 }
@@ -140,31 +149,54 @@ int pawl_poll(struct pawl *client, uint32_t timeout_ms) {
 
 /* ---- its life ---- */
 
+static void bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
+	if (b.data) {
+		union { const void *from; void *to; } owned = { .from = b.data };
+		alloc_free(alloc, owned.to, b.size);
+	}
+}
+
+static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
+	if (!from.size) {
+		return 0;
+	}
+	void *copy = alloc_new(alloc, from.size);
+	if (!copy) {
+		return PAWL_ENOMEM;
+	}
+	memcpy(copy, from.data, from.size);
+	*out = (struct pawl_bytes){ copy, from.size };
+	return 0;
+}
+
 static void hub_destroy(struct pawl *hub) {
 	const struct allocator *alloc = hub->env.alloc;
 	hub->inside++; /* nobody destroys it again meanwhile */
 	if (hub->state == HUB_READY) {
 		calls_part(hub);
+		elections_part(hub);
 		(void)line_flush(&hub->line); /* as far as the socket takes it */
 	}
 	calls_fail_all(hub, PAWL_ECANCELED);
+	elections_free_all(hub);
+	watches_free_all(hub);
 	locks_free_all(hub);
+	bind_done(hub);
 	if (hub->kicked) {
 		event_del(&hub->kick);
 	}
 	line_done(&hub->line);
 	client_decoder_done(&hub->decoder);
 	map_done(&hub->by_msgid);
+	map_done(&hub->by_watch);
 	agenda_done(&hub->agenda);
 	endpoint_list_done(&hub->endpoints);
 	seal_context_free(hub->tls);
 	if (hub->own_base && hub->base) {
 		event_base_free(hub->base);
 	}
-	if (hub->owner.data) {
-		union { const void *from; void *to; } owner = { .from = hub->owner.data };
-		alloc_free(alloc, owner.to, hub->owner.size);
-	}
+	bytes_free(alloc, hub->self.owner);
+	bytes_free(alloc, hub->self.label);
 	alloc_free(alloc, hub, sizeof(*hub));
 }
 
@@ -178,23 +210,18 @@ void pawl_free(struct pawl *client) {
 	}
 }
 
-static int set_owner(struct pawl *hub, struct pawl_bytes owner) {
-	char text[HOST_NAME_MAX + 32];
-	if (!owner.size) {
-		char host[HOST_NAME_MAX + 1] = "";
-		if (gethostname(host, sizeof(host) - 1) != 0) {
-			host[0] = '\0';
-		}
-		(void)snprintf(text, sizeof(text), "%s:%ld", host, (long)getpid());
-		owner = pawl_str(text);
+/* What acquires say about this process. */
+static int set_self(struct pawl *hub, const struct pawl_options *o) {
+	char text[HOST_NAME_MAX + 32], host[HOST_NAME_MAX + 1] = "";
+	if (gethostname(host, sizeof(host) - 1) != 0) {
+		host[0] = '\0';
 	}
-	void *copy = alloc_new(hub->env.alloc, owner.size);
-	if (!copy) {
-		return PAWL_ENOMEM;
-	}
-	memcpy(copy, owner.data, owner.size);
-	hub->owner = (struct pawl_bytes){ copy, owner.size };
-	return 0;
+	(void)snprintf(hub->host, sizeof(hub->host), "%.*s", (int)sizeof(hub->host) - 1, host);
+	(void)snprintf(text, sizeof(text), "%s:%ld", host, (long)getpid());
+	hub->self.host = hub->host;
+	hub->self.pid = (uint32_t)getpid();
+	int error = bytes_copy(hub->env.alloc, o->owner.size ? o->owner : pawl_str(text), &hub->self.owner);
+	return error ? error : bytes_copy(hub->env.alloc, o->label, &hub->self.label);
 }
 
 static int set_tls(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
@@ -227,7 +254,9 @@ static int set_up_loop(struct pawl *hub, const struct pawl_options *o, const cha
 	}
 	CHECK(event_assign(&hub->kick, hub->base, -1, 0, on_kick, hub) == 0);
 	reach_init(hub);
-	return map_init(&hub->by_msgid, hub->env.alloc);
+	bind_init(hub);
+	int failed = map_init(&hub->by_msgid, hub->env.alloc);
+	return failed ? failed : map_init(&hub->by_watch, hub->env.alloc);
 }
 
 static int set_up(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
@@ -242,7 +271,7 @@ static int set_up(struct pawl *hub, const struct pawl_options *o, const char **o
 	hub->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
 	int error = endpoint_list_parse(&hub->endpoints, hub->env.alloc, o->endpoints, out_problem);
 	error = error ? error : set_tls(hub, o, out_problem);
-	error = error ? error : set_owner(hub, o->owner);
+	error = error ? error : set_self(hub, o);
 	return error ? error : set_up_loop(hub, o, out_problem);
 }
 
@@ -258,6 +287,8 @@ int hub_new(const struct pawl_options *options, const struct env *env, struct pa
 	list_init(&hub->flight);
 	list_init(&hub->locks);
 	list_init(&hub->due);
+	list_init(&hub->watches);
+	list_init(&hub->elections);
 	*out_problem = NULL;
 	int error = set_up(hub, options, out_problem);
 	if (error) {
@@ -295,6 +326,9 @@ static void end_for_program(struct pawl_call *call, struct pawl_result *take_res
 
 int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done, void *arg,
 	struct pawl_call **out_call) {
+	if (request->method == PAWL_WATCH || request->method == PAWL_UNWATCH) {
+		return PAWL_EINVAL; /* watch.c keeps account of them */
+	}
 	struct pawl_call *call;
 	int error = call_start(client, &(struct call_start){ .request = request, .end = end_for_program, .ctx = arg }, &call);
 	if (!error) {

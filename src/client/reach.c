@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind.h"
 #include "call.h"
 #include "check.h"
 #include "hub.h"
+#include "watch.h"
 
 #define PAUSE_FIRST (50 * SPAN_MS)
 #define PAUSE_LAST (1000 * SPAN_MS)
@@ -62,17 +64,24 @@ static void move_on(struct pawl *hub, int error) {
 	pause_begin(hub);
 	if (give_up) {
 		calls_fail_all(hub, error);
+		watches_fail_all(hub, error);
 	}
 }
 
 static void line_lost(struct pawl *hub, int error, const char *why) {
+	bool was_up = hub->state == HUB_READY, given_up = was_up && !hub->line.ended;
 	note_failure(hub, error, why);
-	if (hub->state == HUB_READY) {
+	if (was_up) {
 		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
+		bind_line_lost(hub);
 	}
 	reach_stop(hub);
-	calls_line_lost(hub);
-	move_on(hub, error);
+	watches_line_lost(hub);
+	calls_line_lost(hub, given_up);
+	bind_anew(hub);
+	if (!hub->dying) {
+		move_on(hub, error);
+	}
 }
 
 void reach_stop(struct pawl *hub) {
@@ -120,6 +129,7 @@ static void on_dial_alarm(struct alarm *alarm) {
 static void on_up(void *ctx) {
 	struct pawl *hub = ctx;
 	hub->state = HUB_READY;
+	hub->line_number++;
 	agenda_clear(&hub->agenda, &hub->dial_alarm);
 	hub_kick(hub);
 }
@@ -169,8 +179,14 @@ static bool take_message(struct pawl *hub, struct slice message) {
 	hub->rounds_failed = 0;
 	if (kind == CLIENT_RESPONSE) {
 		calls_answer(hub, msgid, message);
+		return true;
 	}
-	return true;
+	return watches_event(hub, message);
+}
+
+/* An answer; or that what is watched changes: a node that is gone would never tell. */
+static bool awaits_anything(const struct pawl *hub) {
+	return !list_empty(&hub->flight) || !list_empty(&hub->watches);
 }
 
 /* Messages one after the other; a callback may end the line or the client in between. */
@@ -190,8 +206,8 @@ static void on_data(void *ctx) {
 			found = take_message(hub, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
 		}
 	}
-	if (list_empty(&hub->flight)) {
-		agenda_clear(&hub->agenda, &hub->silence_alarm); /* nothing is awaited: it may be silent */
+	if (!awaits_anything(hub)) {
+		agenda_clear(&hub->agenda, &hub->silence_alarm); /* it may be silent */
 	}
 	if (l->state == LINE_UP) {
 		buffer_consume(&l->in, used);
@@ -203,13 +219,17 @@ static void on_data(void *ctx) {
 
 /* ---- silence ---- */
 
+/* Where only events are awaited there is more time: a thousand idle watchers must not be a thousand pings a second. */
 static span_ns silence_limit(const struct pawl *hub) {
+	if (list_empty(&hub->flight)) {
+		return hub->silence * 4;
+	}
 	span_ns limit = lease_share(hub, hub->silence);
 	return limit > SILENCE_LEAST ? limit : SILENCE_LEAST;
 }
 
 void reach_watch(struct pawl *hub) {
-	if (!wheel_armed(&hub->silence_alarm.timer)) {
+	if (!wheel_armed(&hub->silence_alarm.timer) || hub->only_watching) {
 		hub->heard = hub_now(hub);
 		hub->pinged = false;
 		reach_watch_anew(hub);
@@ -217,7 +237,8 @@ void reach_watch(struct pawl *hub) {
 }
 
 void reach_watch_anew(struct pawl *hub) {
-	if (!list_empty(&hub->flight)) {
+	if (awaits_anything(hub)) {
+		hub->only_watching = list_empty(&hub->flight);
 		struct instant since = hub->pinged ? hub->ping_at : hub->heard;
 		agenda_set(&hub->agenda, &hub->silence_alarm, since.boot + silence_limit(hub) / 2);
 	}
@@ -234,11 +255,11 @@ static void ping(struct pawl *hub, struct instant now) {
 
 static void on_silence_alarm(struct alarm *alarm) {
 	struct pawl *hub = CONTAINER_OF(alarm, struct pawl, silence_alarm);
-	if (list_empty(&hub->flight) || hub->state != HUB_READY) {
+	if (!awaits_anything(hub) || hub->state != HUB_READY) {
 		return;
 	}
 	line_read_now(&hub->line); /* this process may have been stopped: what came meanwhile counts */
-	if (hub->dying || list_empty(&hub->flight) || hub->state != HUB_READY) {
+	if (hub->dying || !awaits_anything(hub) || hub->state != HUB_READY) {
 		return;
 	}
 	struct instant now = hub_now(hub);

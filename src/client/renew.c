@@ -1,10 +1,20 @@
 /* renew.c: one extend request for all locks that are due in a turn of the loop. */
 #include "lock.h"
 
+#include "bind.h"
 #include "check.h"
+
+/* What goes into one request together. */
+enum renewal {
+	RENEWAL_ANY_LINE, /* may be repeated over another line */
+	RENEWAL_THIS_LINE, /* of locks that end with the line, which they are bound to */
+	RENEWAL_BINDS     /* that are to be bound to this line: not for the sake of the deadline that is kept, see bind.h */
+};
 
 struct batch {
 	struct pawl *hub;
+	enum renewal kind;
+	unsigned line_number;
 	size_t count;
 	struct pawl_lock *locks[]; /* NULL: gone meanwhile */
 };
@@ -59,7 +69,7 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 		if (lock) {
 			struct pawl_extended outcome = outcome_of(take_result, i);
 			renew_forget(lock);
-			lock_extended(lock, sent_at, &outcome);
+			lock_extended(lock, sent_at, b->line_number, &outcome);
 		}
 	}
 	bool useless = !hub->dying && node_useless(take_result);
@@ -87,40 +97,72 @@ static int batch_start(struct batch *b) {
 		return PAWL_ENOMEM;
 	}
 	for (size_t i = 0; i < b->count; i++) {
-		const struct pawl_lock *lock = b->locks[i];
+		struct pawl_lock *lock = b->locks[i];
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
-			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token };
+			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
+			.bond = b->kind == RENEWAL_BINDS ? bind_number(lock) : 0 };
 	}
-	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = true, .locks = items, .lock_count = b->count };
-	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true, .end = on_batch,
-		.ctx = b };
+	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
+		.lock_count = b->count };
+	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true,
+		.tied = b->kind != RENEWAL_ANY_LINE, .end = on_batch, .ctx = b };
 	int error = call_start(hub, &start, NULL);
 	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
 	return error;
 }
 
-static size_t count_due(const struct pawl *hub) {
+static enum renewal kind_of(const struct pawl_lock *lock) {
+	if (!lock->bond) {
+		return RENEWAL_ANY_LINE;
+	}
+	return bind_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_LINE;
+}
+
+static struct pawl_lock *due_at(struct list *at) {
+	return CONTAINER_OF(at, struct pawl_lock, due);
+}
+
+/* The first that can go now: what is for one line only waits until that is up. */
+static struct pawl_lock *first_due(const struct pawl *hub) {
+	for (struct list *at = list_first(&hub->due); at; at = list_after(&hub->due, at)) {
+		if (!due_at(at)->bond || hub->state == HUB_READY) {
+			return due_at(at);
+		}
+	}
+	return NULL;
+}
+
+static size_t count_due(const struct pawl *hub, enum renewal kind) {
 	size_t count = 0;
 	for (struct list *at = list_first(&hub->due); at && count < ORDER_LOCKS_MAX; at = list_after(&hub->due, at)) {
-		count++;
+		count += kind_of(due_at(at)) == kind;
 	}
 	return count;
 }
 
-static struct batch *batch_new(struct pawl *hub, size_t count) {
+static void batch_fill(struct batch *b) {
+	struct list *next;
+	for (struct list *at = list_first(&b->hub->due); at && b->count < ORDER_LOCKS_MAX; at = next) {
+		struct pawl_lock *lock = due_at(at);
+		next = list_after(&b->hub->due, at);
+		if (kind_of(lock) == b->kind) {
+			list_remove(at);
+			lock->batch = b;
+			lock->slot = b->count;
+			b->locks[b->count++] = lock;
+		}
+	}
+}
+
+static struct batch *batch_new(struct pawl *hub, enum renewal kind) {
+	size_t count = count_due(hub, kind);
 	struct batch *b = alloc_new(hub->env.alloc, batch_bytes(count));
 	if (!b) {
 		return NULL;
 	}
-	b->hub = hub;
-	b->count = count;
-	for (size_t i = 0; i < count; i++) {
-		struct pawl_lock *lock = CONTAINER_OF(list_first(&hub->due), struct pawl_lock, due);
-		list_remove(&lock->due);
-		b->locks[i] = lock;
-		lock->batch = b;
-		lock->slot = i;
-	}
+	*b = (struct batch){ .hub = hub, .kind = kind, .line_number = hub->line_number };
+	batch_fill(b);
+	CHECK(b->count == count);
 	return b;
 }
 
@@ -132,7 +174,7 @@ static void batch_fail(struct batch *b, int error) {
 		struct pawl_lock *lock = b->locks[i];
 		if (lock) {
 			renew_forget(lock);
-			lock_extended(lock, hub_now(hub), &failed);
+			lock_extended(lock, hub_now(hub), b->line_number, &failed);
 		}
 	}
 	batch_free(b);
@@ -141,7 +183,7 @@ static void batch_fail(struct batch *b, int error) {
 static void renew_later(struct pawl_lock *lock) {
 	struct pawl_extended failed = { .error = PAWL_ENOMEM };
 	list_remove(&lock->due);
-	lock_extended(lock, hub_now(lock->hub), &failed);
+	lock_extended(lock, hub_now(lock->hub), lock->hub->line_number, &failed);
 }
 
 /* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and
@@ -161,10 +203,11 @@ void renew_turn(struct pawl *hub) {
 	if (!list_empty(&hub->due)) {
 		gather(hub);
 	}
-	for (size_t count; !hub->dying && (count = count_due(hub)) > 0;) {
-		struct batch *b = batch_new(hub, count);
+	struct pawl_lock *first;
+	while (!hub->dying && (first = first_due(hub)) != NULL) {
+		struct batch *b = batch_new(hub, kind_of(first));
 		if (!b) {
-			renew_later(CONTAINER_OF(list_first(&hub->due), struct pawl_lock, due));
+			renew_later(first);
 			continue;
 		}
 		int error = batch_start(b);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "copy.h"
 #include "order.h"
 #include "tree.h"
 #include "unpack.h"
@@ -10,11 +11,10 @@
 #define RESULT_BYTES_MAX ((size_t)256 << 20) /* a tree is larger than the largest response by the size of its nodes */
 
 static const struct pawl_bytes no_bytes = { "", 0 };
-static const struct pawl_entry no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 } };
 
 static void result_clear(struct pawl_result *r, enum pawl_method method) {
 	*r = (struct pawl_result){ .method = method, .message = "", .endpoint = "", .field = "", .value_seq = no_bytes,
-		.entry = no_entry, .node = "", .role = "", .version = "", .warning = "", .age_ms = -1 };
+		.key = no_bytes, .entry = copy_no_entry, .node = "", .role = "", .version = "", .warning = "", .age_ms = -1 };
 }
 
 struct result_box *result_new(const struct env *env, enum pawl_method method) {
@@ -53,100 +53,6 @@ void result_fail(struct result_box *box, int error, const char *why) {
 	}
 }
 
-static struct pawl_id id_of(struct id128 from) {
-	struct pawl_id id;
-	memcpy(id.bytes, from.b, sizeof(id.bytes));
-	return id;
-}
-
-static int copy_seq(struct arena *arena, struct ballot ballot, struct pawl_bytes *out) {
-	uint8_t bytes[ORDER_SEQ_BYTES];
-	order_seq_write(ballot, bytes);
-	return tree_copy(arena, slice_of(bytes, sizeof(bytes)), out);
-}
-
-static int copy_entry(struct arena *arena, const struct client_entry *from, struct pawl_entry *to) {
-	int error = tree_copy(arena, from->key, &to->key);
-	if (!error) {
-		error = tree_copy(arena, from->owner, &to->owner);
-	}
-	if (!error) {
-		error = tree_copy(arena, from->value, &to->value);
-	}
-	if (!error && (from->present & CLIENT_ENTRY_VALUE_SEQ)) {
-		error = copy_seq(arena, from->value_seq, &to->value_seq);
-	}
-	to->token = from->token;
-	to->remaining_ms = from->remaining / SPAN_MS;
-	to->lock_id = id_of(from->lock_id);
-	return error;
-}
-
-static int copy_entries(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_entry *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_entry));
-	if (!items) {
-		return PAWL_ENOMEM;
-	}
-	for (size_t i = 0; i < r->count; i++) {
-		items[i] = no_entry;
-		items[i].held = true;
-		int error = copy_entry(arena, &r->entries[i], &items[i]);
-		if (error) {
-			return error;
-		}
-	}
-	to->entries = items;
-	to->entry_count = r->count;
-	return 0;
-}
-
-static int copy_waiters(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_waiter *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_waiter));
-	if (!items) {
-		return PAWL_ENOMEM;
-	}
-	for (size_t i = 0; i < r->count; i++) {
-		const struct client_waiter *from = &r->waiters[i];
-		items[i] = (struct pawl_waiter){ .node = "", .since_ms = from->since / SPAN_MS };
-		if (from->has_lock_id) {
-			items[i].lock_id = id_of(from->lock_id);
-		}
-		int error = tree_copy(arena, from->owner, &items[i].owner);
-		error = error ? error : tree_text(arena, from->node, &items[i].node);
-		if (error) {
-			return error;
-		}
-	}
-	to->waiters = items;
-	to->waiter_count = r->count;
-	return 0;
-}
-
-static int copy_extended(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_extended *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_extended));
-	if (!items) {
-		return PAWL_ENOMEM;
-	}
-	for (size_t i = 0; i < r->count; i++) {
-		const struct client_extended *from = &r->extended[i];
-		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token, .acks = from->acks,
-			.valid_ms = from->error ? 0 : from->valid / SPAN_MS };
-	}
-	to->extended = items;
-	to->extended_count = r->count;
-	return 0;
-}
-
-static int copy_lists(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	if (r->entries) {
-		return copy_entries(arena, r, to);
-	}
-	if (r->waiters) {
-		return copy_waiters(arena, r, to);
-	}
-	return r->extended ? copy_extended(arena, r, to) : 0;
-}
-
 static int copy_texts(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
 	bool status = to->method == PAWL_STATUS && !r->error;
 	int error = tree_text(arena, status ? r->status.node : r->node, &to->node);
@@ -158,7 +64,7 @@ static int copy_texts(struct arena *arena, const struct client_response *r, stru
 }
 
 static void copy_numbers(const struct client_response *r, struct pawl_result *to) {
-	to->lock_id = id_of(r->lock_id);
+	memcpy(to->lock_id.bytes, r->lock_id.b, sizeof(to->lock_id.bytes));
 	to->token = r->token;
 	to->valid_ms = r->valid / SPAN_MS;
 	to->quorum = r->quorum;
@@ -166,6 +72,8 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->acks = r->acks;
 	to->waited_ms = r->waited / SPAN_MS;
 	to->released = r->released;
+	to->reached = r->reached;
+	to->mode = copy_mode(r->mode.mode);
 	to->recovering = r->recovering;
 	to->more = r->more;
 	to->age_ms = r->present & CLIENT_GOT_AGE ? r->age / SPAN_MS : -1;
@@ -239,19 +147,25 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	copy_numbers(r, to);
 	int error = copy_texts(arena, r, to);
 	error = error ? error : copy_lists(arena, r, to);
+	error = error ? error : copy_slots(arena, r->mode.slots, &to->slots, &to->slot_count);
 	error = error ? error : tree_text(arena, slice_str(endpoint), &to->endpoint);
 	if (!error && (r->present & CLIENT_GOT_ENTRY)) {
-		to->entry.held = true;
 		error = copy_entry(arena, &r->entry, &to->entry);
+		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count : to->entry.holders;
 	}
 	if (!error && (r->present & CLIENT_GOT_VALUE_SEQ)) {
 		error = copy_seq(arena, r->value_seq, &to->value_seq);
 	}
 	error = error ? error : copy_tree(arena, message, r->error != 0, to);
+	if (!error && (r->present & CLIENT_GOT_KEY)) {
+		error = tree_copy(arena, r->key, &to->key);
+	}
 	error = error ? error : copy_change(arena, to);
 	if (error) {
 		result_fail(box, error, NULL);
 	}
+	box->watch = r->watch;
+	order_position_write(r->position, box->position);
 	/* An instant that is over stays over: no later answer makes this result valid again. */
 	box->valid_until = instant_add(sent_at, r->valid);
 }

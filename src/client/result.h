@@ -5,6 +5,7 @@
 
 #include "client.h"
 #include "env.h"
+#include "order.h"
 #include "pawl/pawl.h"
 
 struct result_box {
@@ -12,6 +13,8 @@ struct result_box {
 	struct env env;
 	struct arena arena;
 	struct instant valid_until; /* what valid_ms counts to */
+	uint64_t watch;             /* PAWL_WATCH: its number at the node, and where it begins */
+	uint8_t position[ORDER_POSITION_BYTES];
 };
 
 struct result_box *result_new(const struct env *env, enum pawl_method method); /* NULL: no memory */

@@ -1,0 +1,130 @@
+#include "bind.h"
+
+#include <unistd.h>
+
+#include "check.h"
+
+static struct pawl_lock *lock_at(struct list *at) {
+	return CONTAINER_OF(at, struct pawl_lock, link);
+}
+
+/* Closing that line would, or could, end a lock that somebody still trusts: the line is the one that it is known to be bound to, or
+ * a later one, where perhaps it is bound since. */
+static bool depends(const struct pawl_lock *lock, unsigned number) {
+	return lock->bond && lock->bound_line <= number && lock->first_line <= number && pawl_lock_valid_ms(lock) > 0;
+}
+
+static struct pawl_lock *find_dependent(struct pawl *hub, unsigned number) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		if (depends(lock_at(at), number)) {
+			return lock_at(at);
+		}
+	}
+	return NULL;
+}
+
+/* docs/protocol.md, Release on disconnect: who cannot bind to another connection stops trusting before this one is closed. */
+static void lose_dependents(struct pawl *hub, unsigned number) {
+	struct pawl_lock *lock;
+	while (!hub->dying && (lock = find_dependent(hub, number)) != NULL) {
+		lock_lose(lock, PAWL_ELOST);
+	}
+}
+
+static void close_first(struct pawl *hub) {
+	close(hub->kept[0].fd);
+	hub->kept_count--;
+	for (size_t i = 0; i < hub->kept_count; i++) {
+		hub->kept[i] = hub->kept[i + 1];
+	}
+}
+
+static void keep_line(struct pawl *hub) {
+	if (hub->kept_count == KEPT_MAX) {
+		lose_dependents(hub, hub->kept[0].number);
+		close_first(hub);
+	}
+	hub->kept[hub->kept_count++] = (struct kept_line){ .fd = line_leave_open(&hub->line), .number = hub->line_number };
+}
+
+/* A transfer under way does not trust its lock; it must not again if it turns out that nothing came of it. */
+static void lose_leaving(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		if (lock_at(at)->bond && lock_at(at)->leaving) {
+			lock_lose(lock_at(at), PAWL_ELOST);
+		}
+	}
+}
+
+void bind_line_lost(struct pawl *hub) {
+	lose_leaving(hub);
+	if (!hub->line.ended && find_dependent(hub, hub->line_number)) {
+		if (hub->line.broken) {
+			lose_dependents(hub, hub->line_number); /* nothing is left that could be kept open */
+		} else {
+			keep_line(hub);
+		}
+	}
+}
+
+/* At once, not when it would be due: until then this process's death would not be noticed. */
+void bind_anew(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = lock_at(at);
+		if (lock->bond && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !list_linked(&lock->due)) {
+			agenda_clear(&hub->agenda, &lock->renew_alarm);
+			list_append(&hub->due, &lock->due);
+			hub_kick(hub);
+		}
+	}
+}
+
+void bind_turn(struct pawl *hub) {
+	while (hub->kept_count && !find_dependent(hub, hub->kept[0].number)) {
+		close_first(hub);
+	}
+	if (hub->kept_count && !wheel_armed(&hub->kept_alarm.timer)) {
+		const struct pawl_lock *lock = find_dependent(hub, hub->kept[0].number);
+		agenda_set(&hub->agenda, &hub->kept_alarm, lock->deadline.boot);
+	}
+}
+
+static void on_kept_alarm(struct alarm *alarm) {
+	hub_kick(CONTAINER_OF(alarm, struct pawl, kept_alarm));
+}
+
+void bind_init(struct pawl *hub) {
+	hub->kept_alarm.ring = on_kept_alarm;
+}
+
+void bind_done(struct pawl *hub) {
+	agenda_clear(&hub->agenda, &hub->kept_alarm);
+	while (hub->kept_count) {
+		close_first(hub);
+	}
+}
+
+/* ---- one lock ---- */
+
+void bind_begin(struct pawl_lock *lock) {
+	lock->bond = 1;
+	lock->first_line = lock->bound_line = lock->bond_line = lock->hub->line_number;
+}
+
+bool bind_wanted(const struct pawl_lock *lock) {
+	return lock->bond && lock->bound_line != lock->hub->line_number;
+}
+
+uint32_t bind_number(struct pawl_lock *lock) {
+	if (lock->bond_line != lock->hub->line_number) {
+		lock->bond++;
+		lock->bond_line = lock->hub->line_number;
+	}
+	return lock->bond;
+}
+
+void bind_made(struct pawl_lock *lock, unsigned line_number) {
+	if (lock->bond && line_number > lock->bound_line) {
+		lock->bound_line = line_number;
+	}
+}

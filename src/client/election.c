@@ -1,0 +1,237 @@
+#include "election.h"
+
+#include <string.h>
+
+#include "check.h"
+
+/* ---- its options ---- */
+
+static void bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
+	if (b.data) {
+		union { const void *from; void *to; } owned = { .from = b.data };
+		alloc_free(alloc, owned.to, b.size);
+	}
+}
+
+static int bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
+	*out = (struct pawl_bytes){ NULL, 0 };
+	if (from.size == 0) {
+		return 0;
+	}
+	void *copy = alloc_new(alloc, from.size);
+	if (!copy) {
+		return PAWL_ENOMEM;
+	}
+	memcpy(copy, from.data, from.size);
+	*out = (struct pawl_bytes){ copy, from.size };
+	return 0;
+}
+
+static void options_free(struct pawl_election *e) {
+	const struct allocator *alloc = e->hub->env.alloc;
+	bytes_free(alloc, e->options.name);
+	bytes_free(alloc, e->options.owner);
+	bytes_free(alloc, e->options.value);
+	bytes_free(alloc, e->options.label);
+}
+
+static int options_keep(struct pawl_election *e, const struct pawl_election_options *from) {
+	const struct allocator *alloc = e->hub->env.alloc;
+	struct pawl_election_options *to = &e->options;
+	*to = *from;
+	to->owner = to->value = to->label = (struct pawl_bytes){ NULL, 0 };
+	int error = bytes_keep(alloc, from->name, &to->name);
+	error = error ? error : bytes_keep(alloc, from->owner.size ? from->owner : e->hub->self.owner, &to->owner);
+	error = error ? error : bytes_keep(alloc, from->value, &to->value);
+	return error ? error : bytes_keep(alloc, from->label, &to->label);
+}
+
+static bool bytes_valid(struct pawl_bytes b) {
+	return b.data || b.size == 0;
+}
+
+static bool options_valid(const struct pawl_election_options *o) {
+	uint32_t lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT;
+	return o->name.size > 0 && bytes_valid(o->name) && bytes_valid(o->owner) && bytes_valid(o->value) && bytes_valid(o->label)
+		&& o->warn_ms <= lease_ms / 2;
+}
+
+static bool too_large(const struct pawl_election_options *o) {
+	return o->name.size > ORDER_BYTES_MAX || o->owner.size > ORDER_BYTES_MAX || o->value.size > ORDER_BYTES_MAX
+		|| o->label.size > ORDER_BYTES_MAX;
+}
+
+/* ---- its life ---- */
+
+static void election_destroy(struct pawl_election *e) {
+	if (e->gone) {
+		*e->gone = true;
+	}
+	election_stop(e);
+	if (e->lock && e->lock->leave) {
+		leave_silently(e->lock->leave);
+	}
+	pawl_lock_free(e->lock);
+	pawl_lock_free(e->past);
+	pawl_watch_free(e->watch);
+	election_leader_free(e);
+	options_free(e);
+	list_remove(&e->link);
+	alloc_free(e->hub->env.alloc, e, sizeof(*e));
+}
+
+int pawl_election_new(struct pawl *client, const struct pawl_election_options *options, struct pawl_election **out_election) {
+	if (client->dying || !options_valid(options)) {
+		return PAWL_EINVAL;
+	}
+	if (too_large(options)) {
+		return PAWL_ETOOLARGE;
+	}
+	struct pawl_election *e = alloc_new(client->env.alloc, sizeof(*e));
+	if (!e) {
+		return PAWL_ENOMEM;
+	}
+	e->hub = client;
+	election_alarms(e);
+	list_append(&client->elections, &e->link);
+	int error = options_keep(e, options);
+	error = error ? error : election_observe(e);
+	if (error) {
+		election_destroy(e);
+		return error;
+	}
+	*out_election = e;
+	return 0;
+}
+
+/* What it holds, or held and may still, is released: by the one call, whose outcome is asked for, or the other. */
+static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
+	struct pawl_lock *lock = e->lock, *past = e->past;
+	e->lock = e->past = NULL;
+	bool busy = lock && lock->leave;
+	int error = 0;
+	if (busy) {
+		leave_silently(lock->leave);
+		pawl_lock_free(lock); /* the transfer goes on, and releases */
+	} else if (lock) {
+		error = pawl_lock_release_start(lock, done, arg);
+	}
+	if (past) {
+		(void)pawl_lock_release_start(past, NULL, NULL); /* where this fails its lease runs out by itself */
+	}
+	return error;
+}
+
+void pawl_election_free(struct pawl_election *take_election) {
+	if (take_election) {
+		if (!take_election->hub->dying) {
+			(void)release_all(take_election, NULL, NULL);
+		}
+		election_destroy(take_election);
+	}
+}
+
+void elections_part(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->elections); at; at = list_after(&hub->elections, at)) {
+		const struct pawl_election *e = CONTAINER_OF(at, struct pawl_election, link);
+		const struct pawl_lock *const held[] = { e->lock, e->past };
+		for (size_t i = 0; i < 2; i++) {
+			if (held[i]) {
+				call_part(hub, e->options.name, pawl_lock_id(held[i]));
+			}
+		}
+	}
+}
+
+void elections_free_all(struct pawl *hub) {
+	struct list *at;
+	while ((at = list_first(&hub->elections)) != NULL) {
+		election_destroy(CONTAINER_OF(at, struct pawl_election, link));
+	}
+}
+
+/* ---- what a program asks of it ---- */
+
+int pawl_election_campaign(struct pawl_election *election) {
+	if (election->options.observe_only || election->hub->dying || election->state == ELECTION_LEAVING) {
+		return PAWL_EINVAL;
+	}
+	if (election->state != ELECTION_OBSERVING) {
+		return 0;
+	}
+	int error = election_campaign(election);
+	if (error) {
+		election_stop(election);
+	}
+	return error;
+}
+
+int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, void *arg) {
+	election_stop(election);
+	return release_all(election, done, arg);
+}
+
+int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
+	return bytes_valid(to) ? election_hand_over(election, to, false, done, arg) : PAWL_EINVAL;
+}
+
+int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value, pawl_done_fn *done, void *arg) {
+	const struct allocator *alloc = election->hub->env.alloc;
+	struct pawl_bytes kept;
+	if (!bytes_valid(value)) {
+		return PAWL_EINVAL;
+	}
+	int error = bytes_keep(alloc, value, &kept);
+	if (error) {
+		return error;
+	}
+	if (election_leads(election)) {
+		error = pawl_lock_update_start(election->lock, value, NULL, done, arg, NULL);
+	} else {
+		election->value_changed = true;
+	}
+	if (error) {
+		bytes_free(alloc, kept);
+		return error;
+	}
+	bytes_free(alloc, election->options.value);
+	election->options.value = kept;
+	return 0;
+}
+
+void pawl_election_set_priority(struct pawl_election *election, int32_t priority) {
+	election->options.priority = priority;
+}
+
+bool pawl_election_leads(const struct pawl_election *election) {
+	return election_leads(election);
+}
+
+bool pawl_election_campaigns(const struct pawl_election *election) {
+	return election_campaigns(election);
+}
+
+int64_t pawl_election_valid_ms(const struct pawl_election *election) {
+	const struct pawl_lock *lock = election->lock ? election->lock : election->past;
+	return lock ? pawl_lock_valid_ms(lock) : 0;
+}
+
+uint64_t pawl_election_token(const struct pawl_election *election) {
+	const struct pawl_lock *lock = election->lock ? election->lock : election->past;
+	return lock ? pawl_lock_token(lock) : 0;
+}
+
+const struct pawl_lock *pawl_election_lock(const struct pawl_election *election) {
+	return election->lock ? election->lock : election->past;
+}
+
+bool pawl_election_leader(const struct pawl_election *election, struct pawl_leader *out_leader) {
+	if (election->leader.known) {
+		*out_leader = election_leader(election);
+	}
+	return election->leader.known;
+}
+
+bool pawl_election_current(const struct pawl_election *election) {
+	return election->watch && pawl_watch_current(election->watch);
+}

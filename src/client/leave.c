@@ -1,0 +1,177 @@
+/* leave.c: what a holder does with a lock besides keeping it: it lets others share it, hands it over, enters it again. */
+#include "check.h"
+#include "lock.h"
+
+struct outcome {
+	bool over;
+	struct pawl_result *result;
+};
+
+static void on_outcome(struct pawl_result *take_result, void *arg) {
+	*(struct outcome *)arg = (struct outcome){ .over = true, .result = take_result };
+}
+
+static int await(struct pawl *hub, struct outcome *outcome, struct pawl_result **out_result) {
+	int error = hub_wait(hub, &outcome->over);
+	if (!outcome->over) {
+		return error;
+	}
+	error = error ? error : outcome->result->error;
+	if (out_result) {
+		*out_result = outcome->result;
+	} else {
+		pawl_result_free(outcome->result);
+	}
+	return error;
+}
+
+/* ---- downgrade ---- */
+
+int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *arg, struct pawl_call **out_call) {
+	if (lock->mode == PAWL_PERMITS || lock->leaving) {
+		return PAWL_EINVAL;
+	}
+	struct pawl_request request = { .method = PAWL_DOWNGRADE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id };
+	int error = pawl_start(lock->hub, &request, done, arg, out_call);
+	if (!error) {
+		lock->mode = PAWL_SHARED; /* docs/protocol.md, Downgrade: it stops trusting the lock to be exclusive, then asks */
+	}
+	return error;
+}
+
+int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result) {
+	struct pawl *hub = lock->hub;
+	struct outcome outcome = { 0 };
+	struct pawl_call *call;
+	if (out_result) {
+		*out_result = NULL;
+	}
+	if (!hub_may_block(hub)) {
+		return PAWL_EINVAL;
+	}
+	int error = pawl_lock_downgrade_start(lock, on_outcome, &outcome, &call);
+	if (error) {
+		return error;
+	}
+	error = await(hub, &outcome, out_result);
+	if (!outcome.over) {
+		pawl_cancel(call);
+	}
+	return error;
+}
+
+/* ---- transfer ---- */
+
+struct leave {
+	struct pawl_lock *lock; /* NULL: freed meanwhile */
+	struct pawl *hub;
+	pawl_done_fn *done;
+	void *arg;
+};
+
+void leave_orphan(struct leave *leave) {
+	leave->lock = NULL;
+}
+
+void leave_silently(struct leave *leave) {
+	leave->done = NULL;
+}
+
+/* A refusal by the only node that was asked, and for a reason that comes before any release: nothing was released. */
+static bool nothing_released(const struct pawl_call *call, const struct pawl_result *result) {
+	int error = result->error;
+	return call->sends == 0 || (call->sends == 1 && (error == PAWL_ENOTFOUND || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE));
+}
+
+static void lock_trust_again(struct pawl_lock *lock) {
+	lock->leaving = false;
+	if (lock->cause || instant_distrusted(hub_now(lock->hub), lock->deadline)) {
+		lock_lose(lock, lock->cause ? lock->cause : PAWL_ETIMEOUT);
+	} else {
+		lock_schedule(lock, true);
+	}
+}
+
+static void on_transferred(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct leave *leave = ctx;
+	struct pawl *hub = leave->hub;
+	struct pawl_lock *lock = leave->lock;
+	pawl_done_fn *done = leave->done;
+	void *arg = leave->arg;
+	alloc_free(hub->env.alloc, leave, sizeof(*leave));
+	bool kept = nothing_released(call, take_result);
+	if (lock) {
+		lock->leave = NULL;
+	}
+	if (!kept && lock) {
+		lock_lose(lock, PAWL_ELOST); /* it goes on leaving: the program is not told what it has done itself */
+	}
+	if (take_result->error && (!kept || !lock) && !hub->dying) {
+		call_release_quietly(hub, order_key(call->order, 0), order_lock_id(call->order, 0));
+	}
+	if (kept && lock && !hub->dying) {
+		lock_trust_again(lock); /* may call the program, which may free it */
+	}
+	if (done) {
+		hub->callbacks++;
+		done(take_result, arg);
+	} else {
+		pawl_result_free(take_result);
+	}
+}
+
+int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
+	struct pawl *hub = lock->hub;
+	if (lock->leaving || pawl_lock_error(lock) != 0 || to.size == 0) {
+		return PAWL_EINVAL;
+	}
+	struct leave *leave = alloc_new(hub->env.alloc, sizeof(*leave));
+	if (!leave) {
+		return PAWL_ENOMEM;
+	}
+	*leave = (struct leave){ .lock = lock, .hub = hub, .done = done, .arg = arg };
+	struct pawl_request request = { .method = PAWL_TRANSFER, .key = pawl_lock_key(lock), .lock_id = lock->lock_id, .to = to };
+	struct call_start start = { .request = &request, .internal = true, .end = on_transferred, .ctx = leave };
+	int error = call_start(hub, &start, NULL);
+	if (error) {
+		alloc_free(hub->env.alloc, leave, sizeof(*leave));
+		return error;
+	}
+	lock->leave = leave;
+	lock->leaving = true;
+	renew_forget(lock); /* docs/protocol.md, Release: the client stops trusting the lock, then asks; and asks for no more time */
+	return 0;
+}
+
+int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl_result **out_result) {
+	struct pawl *hub = lock->hub;
+	struct outcome outcome = { 0 };
+	if (out_result) {
+		*out_result = NULL;
+	}
+	if (!hub_may_block(hub)) {
+		return PAWL_EINVAL;
+	}
+	int error = pawl_lock_transfer_start(lock, to, on_outcome, &outcome);
+	if (error) {
+		return error;
+	}
+	error = await(hub, &outcome, out_result);
+	if (!outcome.over && lock->leave) {
+		leave_silently(lock->leave); /* the loop has failed, and nobody waits any more */
+	}
+	return error;
+}
+
+/* ---- entering again ---- */
+
+int pawl_lock_enter(struct pawl_lock *lock) {
+	if (lock->leaving || pawl_lock_error(lock) != 0) {
+		return PAWL_ELOST;
+	}
+	return ++lock->entered;
+}
+
+int pawl_lock_leave(struct pawl_lock *lock) {
+	return lock->entered > 1 ? --lock->entered : PAWL_EINVAL;
+}

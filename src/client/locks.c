@@ -1,0 +1,240 @@
+/* locks.c: several keys at once: one request, one handle for each. */
+#include <string.h>
+
+#include "check.h"
+#include "lock.h"
+
+struct locks {
+	struct pawl *hub;
+	span_ns lease;
+	pawl_locks_done_fn *done;
+	void *arg;
+	size_t count;
+	struct pawl_lock *items[];
+};
+
+static size_t locks_bytes(size_t count) {
+	return sizeof(struct locks) + count * sizeof(struct pawl_lock *);
+}
+
+static void locks_free(struct locks *locks) {
+	alloc_free(locks->hub->env.alloc, locks, locks_bytes(locks->count));
+}
+
+static void locks_drop(void *ctx) {
+	struct locks *locks = ctx;
+	for (size_t i = 0; i < locks->count; i++) {
+		if (locks->items[i]) {
+			lock_destroy(locks->items[i]);
+		}
+	}
+	locks_free(locks);
+}
+
+static bool answers_all(const struct locks *locks, const struct pawl_call *call, const struct pawl_result *result) {
+	bool all = result->got_count == locks->count;
+	for (size_t i = 0; all && i < locks->count; i++) {
+		struct pawl_id asked = order_lock_id(call->order, i);
+		all = memcmp(&result->got[i].lock_id, &asked, sizeof(asked)) == 0;
+	}
+	return all;
+}
+
+/* One deadline is common to all, so they begin, or are over, together. */
+static bool locks_begin(struct locks *locks, const struct pawl_result *result, struct instant deadline) {
+	bool all = true;
+	for (size_t i = 0; i < locks->count; i++) {
+		const struct pawl_got *got = &result->got[i];
+		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .slots = got->slots,
+			.slot_count = got->slot_count, .deadline = deadline, .waited_long = result->waited_ms * SPAN_MS > locks->lease };
+		struct pawl_lock *lock = locks->items[i];
+		locks->items[i] = NULL;
+		all = lock_begin(lock, &grant, &locks->items[i]) && all;
+	}
+	return all;
+}
+
+/* Some were over when the clock was read for them: none is held. */
+static void locks_give_up(struct locks *locks) {
+	for (size_t i = 0; i < locks->count; i++) {
+		if (locks->items[i]) {
+			(void)pawl_lock_release_start(locks->items[i], NULL, NULL);
+			locks->items[i] = NULL;
+		}
+	}
+}
+
+static void on_locks(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct locks *locks = ctx;
+	struct pawl *hub = locks->hub;
+	if (!take_result->error && !answers_all(locks, call, take_result)) {
+		calls_release_quietly(hub, call->order);
+		result_fail(result_box(take_result), PAWL_EPROTOCOL, "the node answered for other locks than were asked for");
+	}
+	if (!take_result->error && !locks_begin(locks, take_result, result_box(take_result)->valid_until)) {
+		locks_give_up(locks);
+		result_fail(result_box(take_result), PAWL_ELOST, "the answer came when the lease was over");
+	}
+	if (take_result->error) {
+		for (size_t i = 0; i < locks->count; i++) {
+			if (locks->items[i]) {
+				lock_destroy(locks->items[i]);
+			}
+		}
+	}
+	hub->callbacks++;
+	locks->done(take_result->error ? NULL : locks->items, take_result->error ? 0 : locks->count, take_result, locks->arg);
+	locks_free(locks);
+}
+
+static int locks_new(struct pawl *hub, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count,
+	struct locks **out) {
+	struct locks *locks = alloc_new(hub->env.alloc, locks_bytes(count));
+	if (!locks) {
+		return PAWL_ENOMEM;
+	}
+	locks->hub = hub;
+	locks->lease = (span_ns)(options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
+	locks->count = count;
+	int error = 0;
+	for (size_t i = 0; !error && i < count; i++) {
+		error = lock_new(hub, options, keys[i].key, &locks->items[i]);
+	}
+	if (error) {
+		locks_drop(locks);
+		return error;
+	}
+	*out = locks;
+	return 0;
+}
+
+static bool keys_valid(const struct pawl_key_item *keys, size_t count) {
+	bool valid = keys && count > 0 && count <= PAWL_KEYS_MAX;
+	for (size_t i = 0; valid && i < count; i++) {
+		valid = keys[i].key.data || !keys[i].key.size;
+	}
+	return valid;
+}
+
+int pawl_locks_start(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
+	size_t key_count, pawl_locks_done_fn *done, void *arg, struct pawl_call **out_call) {
+	struct pawl_lock_options common = *options;
+	common.key = (struct pawl_bytes){ NULL, 0 };
+	if (!done || lock_options_check(client, &common) != 0 || !keys_valid(keys, key_count)) {
+		return PAWL_EINVAL;
+	}
+	struct locks *locks;
+	int error = locks_new(client, &common, keys, key_count, &locks);
+	if (error) {
+		return error;
+	}
+	locks->done = done;
+	locks->arg = arg;
+	struct pawl_request request = lock_request(&common);
+	request.keys = keys;
+	request.key_count = key_count;
+	struct call_start start = { .request = &request, .end = on_locks, .drop = locks_drop, .ctx = locks };
+	error = call_start(client, &start, out_call);
+	if (error) {
+		locks_drop(locks);
+	}
+	return error;
+}
+
+/* ---- blocking ---- */
+
+struct locked {
+	bool over;
+	struct pawl_lock **out;
+	struct pawl_result *result;
+};
+
+static void on_locked(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
+	struct locked *locked = arg;
+	for (size_t i = 0; i < count; i++) {
+		locked->out[i] = locks[i];
+	}
+	locked->over = true;
+	locked->result = take_result;
+}
+
+int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
+	size_t key_count, struct pawl_lock **out_locks, struct pawl_result **out_result) {
+	struct locked locked = { .out = out_locks };
+	if (out_result) {
+		*out_result = NULL;
+	}
+	if (!hub_may_block(client)) {
+		return PAWL_EINVAL;
+	}
+	struct pawl_call *call;
+	int error = pawl_locks_start(client, options, keys, key_count, on_locked, &locked, &call);
+	if (error) {
+		return error;
+	}
+	error = hub_wait(client, &locked.over);
+	if (error && !locked.over) {
+		pawl_cancel(call);
+		return error;
+	}
+	error = error ? error : locked.result->error;
+	if (out_result) {
+		*out_result = locked.result;
+	} else {
+		pawl_result_free(locked.result);
+	}
+	return error;
+}
+
+struct released {
+	struct pawl *hub;
+	size_t left;
+	bool over, abandoned; /* nobody waits any more: the last one cleans up */
+	int error;
+};
+
+static void on_released(struct pawl_result *take_result, void *arg) {
+	struct released *released = arg;
+	released->error = released->error ? released->error : take_result->error;
+	released->over = --released->left == 0;
+	pawl_result_free(take_result);
+	if (released->over && released->abandoned) {
+		alloc_free(released->hub->env.alloc, released, sizeof(*released));
+	}
+}
+
+static int release_all(struct pawl_lock *const *locks, size_t count, struct released *released) {
+	int first = 0;
+	for (size_t i = 0; i < count; i++) {
+		bool last = locks[i]->entered == 1;
+		int error = pawl_lock_release_start(locks[i], released ? on_released : NULL, released);
+		if (released && last && !error) {
+			released->left++;
+		}
+		first = first ? first : error;
+	}
+	return first;
+}
+
+int pawl_locks_release(struct pawl_lock *const *take_locks, size_t count) {
+	if (count == 0) {
+		return 0;
+	}
+	struct pawl *hub = take_locks[0]->hub;
+	struct allocator alloc = *hub->env.alloc; /* the client may be gone when it is over */
+	bool allowed = hub_may_block(hub);
+	struct released *released = allowed ? alloc_new(&alloc, sizeof(*released)) : NULL;
+	int error = release_all(take_locks, count, released);
+	if (!released) {
+		return allowed ? PAWL_ENOMEM : PAWL_EINVAL;
+	}
+	released->hub = hub;
+	int waited = released->left ? hub_wait(hub, &released->over) : 0;
+	if (released->left) {
+		released->abandoned = true;
+		return waited;
+	}
+	error = error ? error : waited ? waited : released->error;
+	alloc_free(&alloc, released, sizeof(*released));
+	return error;
+}

@@ -1,0 +1,90 @@
+/* order_check.c: what the library cannot send, or must not; the rest is for the node to refuse. */
+#include "order.h"
+
+static bool bytes_valid(struct pawl_bytes b) {
+	return b.data || b.size == 0;
+}
+
+static int count_bytes(struct pawl_bytes b, size_t *bytes) {
+	if (!bytes_valid(b)) {
+		return PAWL_EINVAL;
+	}
+	if (b.size > ORDER_BYTES_MAX - *bytes) {
+		return PAWL_ETOOLARGE;
+	}
+	*bytes += b.size;
+	return 0;
+}
+
+static int check_locks(const struct pawl_request *r, size_t *bytes) {
+	int error = r->lock_count == 0 || r->lock_count > ORDER_LOCKS_MAX ? PAWL_EINVAL : 0;
+	for (size_t i = 0; !error && i < r->lock_count; i++) {
+		error = pawl_id_none(&r->locks[i].lock_id) ? PAWL_EINVAL : count_bytes(r->locks[i].key, bytes);
+	}
+	return error;
+}
+
+static bool permits_valid(uint32_t permits, uint32_t of) {
+	return permits <= PAWL_PERMITS_MAX && of <= PAWL_PERMITS_MAX;
+}
+
+/* Several keys: all lock_ids are named, or none is. */
+static int check_keys(const struct pawl_request *r, size_t *bytes) {
+	int error = r->key_count == 0 || r->key_count > PAWL_KEYS_MAX ? PAWL_EINVAL : 0;
+	for (size_t i = 0; !error && i < r->key_count; i++) {
+		const struct pawl_key_item *item = &r->keys[i];
+		bool alike = pawl_id_none(&item->lock_id) == pawl_id_none(&r->keys[0].lock_id);
+		error = alike && permits_valid(item->permits, item->of) ? count_bytes(item->key, bytes) : PAWL_EINVAL;
+	}
+	return error;
+}
+
+static bool ids_valid(const struct pawl_request *r) {
+	switch (r->method) {
+	case PAWL_UPDATE:
+	case PAWL_RELEASE:
+	case PAWL_DOWNGRADE:
+	case PAWL_TRANSFER:
+		return !pawl_id_none(&r->lock_id);
+	case PAWL_EXTEND:
+		return r->locks || !pawl_id_none(&r->lock_id);
+	case PAWL_ACQUIRE:
+		return permits_valid(r->terms.permits, r->terms.of);
+	case PAWL_WATCH:
+		return r->after.size == 0 || r->after.size == ORDER_POSITION_BYTES;
+	case PAWL_GET:
+	case PAWL_LIST:
+	case PAWL_WAIT:
+	case PAWL_WAITERS:
+	case PAWL_BREAK:
+	case PAWL_STATUS:
+	case PAWL_PING:
+	case PAWL_DRAIN:
+	case PAWL_CHANGE:
+	case PAWL_ASK_RELEASE:
+	case PAWL_EXPLAIN:
+	case PAWL_UNWATCH:
+		return true;
+	}
+	return false;
+}
+
+int order_check(const struct pawl_request *r, const struct order_self *self, size_t *bytes) {
+	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_UNWATCH || !ids_valid(r)) {
+		return PAWL_EINVAL;
+	}
+	if (r->expect_seq.data && (r->expect_seq.size != ORDER_SEQ_BYTES || r->expect.data)) {
+		return PAWL_EINVAL;
+	}
+	const struct pawl_bytes all[] = { r->key, self->owner, r->value, r->expect, r->after, self->label, r->to,
+		pawl_str(self->host) };
+	int error = 0;
+	*bytes = 0;
+	for (size_t i = 0; !error && i < sizeof(all) / sizeof(all[0]); i++) {
+		error = count_bytes(all[i], bytes);
+	}
+	if (!error && r->method == PAWL_ACQUIRE && r->keys) {
+		error = check_keys(r, bytes);
+	}
+	return !error && r->method == PAWL_EXTEND && r->locks ? check_locks(r, bytes) : error;
+}

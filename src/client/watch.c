@@ -1,0 +1,374 @@
+#include "watch.h"
+
+#include <string.h>
+
+#include "check.h"
+
+#define PAUSE_FIRST (100 * SPAN_MS)
+#define PAUSE_LAST (5 * SPAN_S)
+#define PAGE_KEYS 1000
+
+static struct pawl_watch *watch_at(struct list *at) {
+	return CONTAINER_OF(at, struct pawl_watch, link);
+}
+
+static struct pawl_bytes watch_key(const struct pawl_watch *watch) {
+	return (struct pawl_bytes){ watch->key, watch->key_size };
+}
+
+/* ---- at the node ---- */
+
+static void watch_forget_number(struct pawl_watch *watch) {
+	if (watch->number) {
+		map_remove(&watch->hub->by_watch, &watch->by_number);
+		watch->number = 0;
+	}
+}
+
+static void forget_result(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	(void)call;
+	(void)ctx;
+	pawl_result_free(take_result);
+}
+
+/* Nobody waits for it; where it cannot be sent the node goes on, and what it sends is for nobody. */
+static void watch_unwatch(struct pawl_watch *watch) {
+	struct pawl *hub = watch->hub;
+	if (watch->number && hub->state == HUB_READY && !hub->dying) {
+		struct pawl_request request = { .method = PAWL_UNWATCH, .token = watch->number };
+		(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .tied = true, .end = forget_result }, NULL);
+	}
+	watch_forget_number(watch);
+}
+
+static struct pawl_watch *find(const struct pawl *hub, uint64_t number) {
+	struct map_node *node = map_first(&hub->by_watch, number);
+	return node ? CONTAINER_OF(node, struct pawl_watch, by_number) : NULL;
+}
+
+/* ---- beginning again, and ending ---- */
+
+static void watch_want(struct pawl_watch *watch) {
+	watch->state = WATCH_WANTED;
+	hub_kick(watch->hub);
+}
+
+/* The program's knowledge is worth nothing any more. False: the watch is gone. */
+static bool watch_restart(struct pawl_watch *watch) {
+	if (watch->call) {
+		call_cancel(watch->call);
+		watch->call = NULL;
+	}
+	watch_unwatch(watch);
+	watch->resumes = false;
+	watch_want(watch);
+	if (watch->overflowed || !watch->told) {
+		return true;
+	}
+	watch->overflowed = true;
+	return watch_tell_plain(watch, PAWL_EVENT_OVERFLOW);
+}
+
+static void on_retry(struct alarm *alarm) {
+	watch_want(CONTAINER_OF(alarm, struct pawl_watch, retry));
+}
+
+static void watch_pause(struct pawl_watch *watch) {
+	struct pawl *hub = watch->hub;
+	span_ns pause = PAUSE_FIRST << (watch->failures < 6 ? watch->failures : 6);
+	pause = pause < PAUSE_LAST ? pause : PAUSE_LAST;
+	watch->failures++;
+	watch->state = WATCH_ASKING; /* for as long as the pause lasts */
+	agenda_set(&hub->agenda, &watch->retry, hub_now(hub).boot + prng_between(&hub->prng, pause / 2, pause));
+}
+
+void watch_reread(struct pawl_watch *watch) {
+	if (watch->call) {
+		call_cancel(watch->call);
+		watch->call = NULL;
+	}
+	watch_unwatch(watch);
+	watch->resumes = false;
+	watch_pause(watch);
+}
+
+static void watch_end(struct pawl_watch *watch, int error, const char *message) {
+	struct pawl *hub = watch->hub;
+	watch_forget_number(watch);
+	watch->state = WATCH_ENDED;
+	watch->error = error;
+	if (watch->on_ended) {
+		hub->callbacks += !watch->quiet;
+		watch->on_ended(watch, error, message, watch->arg);
+	}
+}
+
+static bool final(int error) {
+	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE || error == PAWL_EFULL
+		|| error == PAWL_ETLS || error == PAWL_EINVAL;
+}
+
+static void watch_refused(struct pawl_watch *watch, const struct pawl_result *result) {
+	int error = result->error;
+	if (final(error)) {
+		watch_end(watch, error, result->message);
+	} else if (error == PAWL_ECLOSED) {
+		watch_want(watch);
+	} else {
+		watch_pause(watch);
+		if (error == PAWL_ERECOVERING) {
+			reach_move_on(watch->hub, error);
+		}
+	}
+}
+
+/* ---- asking ---- */
+
+static int watch_ask(struct pawl_watch *watch, const struct pawl_request *request,
+	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx)) {
+	struct call_start start = { .request = request, .internal = true, .tied = true, .end = end, .ctx = watch };
+	return call_start(watch->hub, &start, &watch->call);
+}
+
+static void watch_list(struct pawl_watch *watch, struct pawl_bytes after);
+
+static void watch_live(struct pawl_watch *watch) {
+	watch->state = WATCH_LIVE;
+	watch->resumes = true;
+	watch->overflowed = false;
+	watch->failures = 0;
+	(void)watch_tell_plain(watch, PAWL_EVENT_CURRENT);
+}
+
+static void on_page(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct pawl_watch *watch = ctx;
+	(void)call;
+	watch->call = NULL;
+	if (watch->hub->dying) {
+		/* nobody is told any more */
+	} else if (take_result->error && take_result->error != PAWL_ECLOSED) {
+		watch_unwatch(watch);
+		watch_refused(watch, take_result);
+	} else if (take_result->error) {
+		watch_want(watch);
+	} else if (watch_tell_present(watch, take_result)) {
+		if (take_result->more && take_result->entry_count) {
+			watch_list(watch, take_result->entries[take_result->entry_count - 1].key);
+		} else {
+			watch_live(watch);
+		}
+	}
+	pawl_result_free(take_result);
+}
+
+static void watch_list(struct pawl_watch *watch, struct pawl_bytes after) {
+	struct pawl_request request = { .method = PAWL_LIST, .key = watch_key(watch), .limit = PAGE_KEYS, .after = after };
+	watch->state = WATCH_LISTING;
+	if (watch_ask(watch, &request, on_page) != 0) {
+		watch_unwatch(watch);
+		watch_pause(watch);
+	}
+}
+
+/* The node goes on from where this watch was told to: nothing was missed. */
+static bool resumed(const struct pawl_watch *watch, const struct pawl_result *result) {
+	const struct result_box *box = (const struct result_box *)(const void *)result;
+	return watch->resumes && memcmp(watch->position, box->position, sizeof(watch->position)) == 0;
+}
+
+static void watch_begin(struct pawl_watch *watch, const struct pawl_result *result) {
+	struct pawl *hub = watch->hub;
+	const struct result_box *box = (const struct result_box *)(const void *)result;
+	bool goes_on = resumed(watch, result), tried = watch->resumes;
+	watch->number = box->watch;
+	map_insert(&hub->by_watch, &watch->by_number, watch->number);
+	memcpy(watch->position, box->position, sizeof(watch->position));
+	watch->resumes = false;
+	if (goes_on) {
+		watch->state = WATCH_LIVE;
+		watch->resumes = true;
+		watch->failures = 0;
+		return;
+	}
+	watch->state = WATCH_LISTING;
+	if ((tried || watch->told) && !watch->overflowed) {
+		watch->overflowed = true;
+		if (!watch_tell_plain(watch, PAWL_EVENT_OVERFLOW)) {
+			return;
+		}
+	}
+	if (watch->prefix) {
+		watch_list(watch, (struct pawl_bytes){ NULL, 0 });
+	} else if (watch_tell_present(watch, result)) {
+		watch_live(watch);
+	}
+}
+
+static void on_watched(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct pawl_watch *watch = ctx;
+	(void)call;
+	watch->call = NULL;
+	if (watch->hub->dying) {
+		/* nobody is told any more */
+	} else if (take_result->error) {
+		watch_refused(watch, take_result);
+	} else if (result_box(take_result)->watch == 0 || find(watch->hub, result_box(take_result)->watch)) {
+		watch_end(watch, PAWL_EPROTOCOL, "the node has no number for the watch");
+	} else {
+		watch_begin(watch, take_result);
+	}
+	pawl_result_free(take_result);
+}
+
+static void watch_send(struct pawl_watch *watch) {
+	struct pawl_request request = { .method = PAWL_WATCH, .key = watch_key(watch), .prefix = watch->prefix };
+	if (watch->resumes) {
+		request.after = (struct pawl_bytes){ watch->position, sizeof(watch->position) };
+	}
+	watch->state = WATCH_ASKING;
+	if (watch_ask(watch, &request, on_watched) != 0) {
+		watch_pause(watch);
+	}
+}
+
+void watches_turn(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
+		if (watch_at(at)->state == WATCH_WANTED) {
+			watch_send(watch_at(at));
+		}
+	}
+}
+
+bool watches_want_line(const struct pawl *hub) {
+	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
+		if (watch_at(at)->state == WATCH_WANTED) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Calls under way are tied to the line, and end by themselves. */
+void watches_line_lost(struct pawl *hub) {
+	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
+		struct pawl_watch *watch = watch_at(at);
+		watch_forget_number(watch);
+		if (watch->state == WATCH_LIVE) {
+			watch_want(watch);
+		}
+	}
+}
+
+/* ---- what the node tells ---- */
+
+static void watch_change(struct pawl_watch *watch, const struct client_event *event) {
+	if (event->type == CLIENT_EVENT_OVERFLOW) {
+		(void)watch_restart(watch);
+		return;
+	}
+	bool alive;
+	order_position_write(event->position, watch->position);
+	if (watch_tell_change(watch, event, &alive) != 0 && alive) {
+		(void)watch_restart(watch); /* no memory for it: one that is missed may be any */
+	}
+}
+
+bool watches_event(struct pawl *hub, struct slice message) {
+	struct client_event event;
+	if (client_event_decode(message, &event) != 0) {
+		return false;
+	}
+	struct pawl_watch *watch = event.type == CLIENT_EVENT_OTHER ? NULL : find(hub, event.watch);
+	if (watch) {
+		watch_change(watch, &event);
+	}
+	return true;
+}
+
+/* ---- its life ---- */
+
+/* The program may free any of them when it is told: always from the beginning. */
+void watches_fail_all(struct pawl *hub, int error) {
+	struct list *at = list_first(&hub->watches);
+	while (at && !hub->dying) {
+		struct pawl_watch *watch = watch_at(at);
+		if (watch->state == WATCH_WANTED) {
+			watch_end(watch, error, hub->last_problem);
+			at = list_first(&hub->watches);
+		} else {
+			at = list_after(&hub->watches, at);
+		}
+	}
+}
+
+static void watch_destroy(struct pawl_watch *watch) {
+	struct pawl *hub = watch->hub;
+	if (watch->gone) {
+		*watch->gone = true;
+	}
+	watch_forget_number(watch);
+	agenda_clear(&hub->agenda, &watch->retry);
+	list_remove(&watch->link);
+	alloc_free(hub->env.alloc, watch->key, watch->key_size ? watch->key_size : 1);
+	alloc_free(hub->env.alloc, watch, sizeof(*watch));
+}
+
+void pawl_watch_free(struct pawl_watch *take_watch) {
+	if (take_watch) {
+		if (take_watch->call) {
+			call_cancel(take_watch->call);
+		}
+		watch_unwatch(take_watch);
+		watch_destroy(take_watch);
+	}
+}
+
+void watches_free_all(struct pawl *hub) {
+	struct list *at;
+	while ((at = list_first(&hub->watches)) != NULL) {
+		pawl_watch_free(watch_at(at));
+	}
+}
+
+static bool options_valid(const struct pawl *client, const struct pawl_watch_options *o) {
+	bool from = o->from.size == 0 || (o->from.size == ORDER_POSITION_BYTES && o->from.data);
+	return !client->dying && o->on_event && from && (o->key.data || o->key.size == 0);
+}
+
+int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options, struct pawl_watch **out_watch) {
+	if (!options_valid(client, options)) {
+		return PAWL_EINVAL;
+	}
+	if (options->key.size > ORDER_BYTES_MAX) {
+		return PAWL_ETOOLARGE;
+	}
+	size_t size = options->key.size ? options->key.size : 1;
+	struct pawl_watch *watch = alloc_new(client->env.alloc, sizeof(*watch));
+	uint8_t *key = alloc_new(client->env.alloc, size);
+	if (!watch || !key) {
+		alloc_free(client->env.alloc, watch, sizeof(*watch));
+		alloc_free(client->env.alloc, key, size);
+		return PAWL_ENOMEM;
+	}
+	if (options->key.size) {
+		memcpy(key, options->key.data, options->key.size);
+	}
+	*watch = (struct pawl_watch){ .hub = client, .key = key, .key_size = options->key.size, .prefix = options->prefix,
+		.on_event = options->on_event, .on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
+	if (options->from.size) {
+		memcpy(watch->position, options->from.data, sizeof(watch->position));
+		watch->resumes = true;
+	}
+	list_append(&client->watches, &watch->link);
+	watch_want(watch);
+	*out_watch = watch;
+	return 0;
+}
+
+bool pawl_watch_current(const struct pawl_watch *watch) {
+	return watch->state == WATCH_LIVE && watch->hub->state == HUB_READY;
+}
+
+int pawl_watch_error(const struct pawl_watch *watch) {
+	return watch->error;
+}
