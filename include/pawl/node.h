@@ -188,6 +188,10 @@ struct pawl_node_result { /* borrowed within the callback; what a method does no
 	uint32_t quorum, votes, acks;
 	int64_t waited_ms;
 	bool released;
+	enum pawl_mode mode;   /* acquire, downgrade */
+	const uint32_t *slots; /* acquire of permits: their numbers */
+	size_t slot_count;
+	uint32_t reached;      /* ask for release */
 	struct pawl_bytes value_seq;
 	struct pawl_entry entry; /* get, wait; PAWL_EHELD: the holder, if entry.held; PAWL_EMISMATCH: the present value */
 	bool recovering;
@@ -205,10 +209,11 @@ struct pawl_node_result { /* borrowed within the callback; what a method does no
 typedef void pawl_node_done_fn(struct pawl_node *node, const struct pawl_node_result *result, void *arg);
 
 /* What pawl_start is for a client, without a connection: PAWL_ACQUIRE, PAWL_EXTEND (of one lock: key and lock_id),
- * PAWL_UPDATE, PAWL_RELEASE, PAWL_GET, PAWL_LIST, PAWL_WAIT, PAWL_WAITERS, PAWL_BREAK, PAWL_CHANGE, with the meaning that pawl.h
- * gives them.
+ * PAWL_UPDATE, PAWL_RELEASE, PAWL_DOWNGRADE, PAWL_TRANSFER, PAWL_ASK_RELEASE, PAWL_GET, PAWL_LIST, PAWL_WAIT, PAWL_WAITERS,
+ * PAWL_BREAK, PAWL_CHANGE, with the meaning that pawl.h gives them. (Several keys at once, explanations, watches, and locks that
+ * renew themselves: pawl_node_client.)
  * Differences: the node tries for as long as the cluster's request_timeout (beyond wait_ms) and repeats nothing; timeout_ms
- * and `locks` are not for here (PAWL_EINVAL); an acquire that failed is taken back by the node. A lock is not renewed by
+ * `locks`, `keys` and terms.release_on_disconnect are not for here (PAWL_EINVAL); an acquire that failed is taken back by the node. A lock is not renewed by
  * itself: extend it at a third of its lease, with deadline_kept set if the program keeps the deadline, which it should.
  * `done` is called once unless this fails or the call is canceled; NULL: nobody is interested. out_call may be NULL; it is
  * valid until `done` runs. 0, PAWL_EINVAL, PAWL_EBUSY (too many under way), PAWL_ENOMEM. */

@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "pawl/error.h"
 #include "time_source.h"
@@ -103,6 +104,9 @@ static int embed_make(struct pawl_node *node, const struct pawl_node_options *o,
 		return embed_fail(error, why, problem.text);
 	}
 	embed_set_log(node, o);
+	if (gethostname(node->host, sizeof node->host - 1) != 0) {
+		node->host[0] = '\0';
+	}
 	snprintf(node->identity, sizeof node->identity, "node:%s", node->config->name);
 	const struct node_options options = { .base = node->base, .config = node->config, .log = &node->log };
 	node->deliver = event_new(node->base, -1, 0, embed_deliver, node);

@@ -7,6 +7,8 @@
 #ifndef PAWL_NODE_EMBED_H
 #define PAWL_NODE_EMBED_H
 
+#include <limits.h>
+
 #include "buffer.h"
 #include "config_file.h"
 #include "driver.h"
@@ -33,6 +35,7 @@ struct pawl_node {
 	pawl_node_changed_fn *on_changed;
 	void *arg;
 	char identity[NODE_NAME_MAX + 8]; /* under which the program's locks are held */
+	char host[HOST_NAME_MAX + 1];     /* where it runs; empty: not known */
 	bool started, doomed;
 	unsigned busy; /* callbacks under way */
 	struct event *deliver;
@@ -73,15 +76,29 @@ struct embed_change {
 };
 int embed_change_read(const struct pawl_change *from, struct embed_change *out);
 
+/* embed_request.c: 0, PAWL_EINVAL or PAWL_EIO (no randomness); what is read points into `from` and into the room. */
+struct embed_request {
+	struct embed_change change;
+	uint8_t label[LABEL_MAX];
+};
+int embed_request_read(const struct pawl_node *node, const struct pawl_request *from, struct embed_request *room, struct core_request *out);
+
 /* embed_ask.c */
 void embed_on_reply(void *ctx, const struct core_reply *reply);
 void embed_finish(struct pawl_node_call *take_call); /* calls back and frees */
 void embed_cancel_all(struct pawl_node *node);
 
-/* embed_read.c */
-/* 0 or PAWL_ENOMEM: an entry whose bytes, each followed by a NUL, are in the arena. */
+/* embed_entry.c: 0 or PAWL_ENOMEM; what is given out is in the arena, bytes with a NUL behind them. */
+extern const struct pawl_bytes embed_no_bytes;
+extern const struct pawl_entry embed_no_entry;
 int embed_entry(struct arena *arena, const struct core_entry *from, bool contested, struct pawl_entry *out);
+int embed_waiter(struct arena *arena, const struct core_waiter *from, const char *node, struct pawl_waiter *out);
 int embed_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out);
+int embed_text(struct arena *arena, struct slice from, const char **out);
+int embed_slots(struct arena *arena, const struct terms *terms, const uint32_t **out, size_t *out_count);
+enum pawl_mode embed_mode(const struct terms *terms);
+
+/* embed_read.c */
 int embed_seq_copy(struct arena *arena, struct ballot from, struct pawl_bytes *out);
 bool embed_seq_parse(struct pawl_bytes from, struct ballot *out); /* false: it is none */
 int64_t embed_age_ms(const struct core_status *status);           /* -1: not known */

@@ -1,106 +1,13 @@
 /* The program's requests: straight into the core, and their answers back, copied, from an event of their own. */
 #include <event2/event.h>
-#include <openssl/rand.h>
 
 #include "embed.h"
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define LEASE_MS_DEFAULT 30000
 #define RESULT_BYTES_MAX ((size_t)256 << 20)
 
-static const struct pawl_bytes embed_no_bytes = { "", 0 };
-static const struct pawl_entry embed_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 } };
-
 /* ---- the request ---- */
-
-/* False: it is not for a node inside a program. */
-static bool ask_op(enum pawl_method method, enum core_op *out) {
-	switch (method) {
-	case PAWL_ACQUIRE:
-		*out = CORE_ACQUIRE;
-		return true;
-	case PAWL_EXTEND:
-		*out = CORE_EXTEND;
-		return true;
-	case PAWL_UPDATE:
-		*out = CORE_UPDATE;
-		return true;
-	case PAWL_RELEASE:
-		*out = CORE_RELEASE;
-		return true;
-	case PAWL_GET:
-		*out = CORE_GET;
-		return true;
-	case PAWL_LIST:
-		*out = CORE_LIST;
-		return true;
-	case PAWL_WAIT:
-		*out = CORE_WAIT;
-		return true;
-	case PAWL_WAITERS:
-		*out = CORE_WAITERS;
-		return true;
-	case PAWL_BREAK:
-		*out = CORE_BREAK;
-		return true;
-	case PAWL_CHANGE:
-		*out = CORE_CHANGE;
-		return true;
-	case PAWL_STATUS:
-	case PAWL_PING:
-	case PAWL_DRAIN:
-	case PAWL_DOWNGRADE:
-	case PAWL_TRANSFER:
-	case PAWL_ASK_RELEASE:
-	case PAWL_EXPLAIN:
-	case PAWL_WATCH:
-	case PAWL_UNWATCH:
-		return false;
-	}
-	return false;
-}
-
-static struct slice ask_slice(struct pawl_bytes b) {
-	return slice_of(b.data, b.size);
-}
-
-static bool ask_bytes_valid(const struct pawl_request *r) {
-	const struct pawl_bytes all[] = { r->key, r->owner, r->value, r->after };
-	bool valid = true;
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-		valid = valid && (all[i].data || all[i].size == 0);
-	}
-	return valid;
-}
-
-/* 0, PAWL_EINVAL or PAWL_EIO (no randomness). */
-static int ask_read(const struct pawl_node *node, const struct pawl_request *r, struct embed_change *change, struct core_request *out) {
-	enum core_op op;
-	if (!ask_op(r->method, &op) || !ask_bytes_valid(r) || r->locks || r->lock_count || r->timeout_ms) {
-		return PAWL_EINVAL;
-	}
-	*out = (struct core_request){ .op = op, .key = ask_slice(r->key), .owner = ask_slice(r->owner), .value = ask_slice(r->value),
-		.identity = slice_str(node->identity), .admin = true, .lease = (span_ns)(r->lease_ms ? r->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS,
-		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token, .deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
-		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
-		.after = ask_slice(r->after), .limit = r->limit };
-	if (op == CORE_CHANGE) {
-		out->change = &change->change;
-		return embed_change_read(r->change, change);
-	}
-	if (r->expect_seq.data && !embed_seq_parse(r->expect_seq, &out->expected_seq)) {
-		return PAWL_EINVAL;
-	}
-	memcpy(out->lock_id.b, r->lock_id.bytes, sizeof out->lock_id.b);
-	if (op == CORE_ACQUIRE && r->owner.size == 0) {
-		out->owner = slice_str(node->config->name);
-	}
-	if (op == CORE_ACQUIRE && id128_zero(out->lock_id) && RAND_bytes(out->lock_id.b, sizeof out->lock_id.b) != 1) {
-		return PAWL_EIO;
-	}
-	return 0;
-}
 
 static void call_free(struct pawl_node_call *call) {
 	list_remove(&call->among);
@@ -147,12 +54,12 @@ static int call_keep(struct pawl_node_call *call, const struct core_request *req
 int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pawl_node_done_fn *done, void *arg,
 	struct pawl_node_call **out_call) {
 	struct core_request core;
-	struct embed_change change;
+	struct embed_request room;
 	struct pawl_node_call *call;
 	if (!node || !request || !node->started || node->doomed) {
 		return PAWL_EINVAL;
 	}
-	int error = ask_read(node, request, &change, &core);
+	int error = embed_request_read(node, request, &room, &core);
 	error = error ? error : call_new(node, &call);
 	if (error) {
 		return error;
@@ -180,7 +87,7 @@ int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes ke
 	if (!node || !node->started || node->doomed || !lock_id || !key.data || key.size == 0 || key.size > KEY_MAX) {
 		return PAWL_EINVAL;
 	}
-	struct core_request request = { .op = CORE_BOND, .key = ask_slice(key), .wait = (span_ns)grace_ms * SPAN_MS,
+	struct core_request request = { .op = CORE_BOND, .key = slice_of(key.data, key.size), .wait = (span_ns)grace_ms * SPAN_MS,
 		.identity = slice_str(node->identity), .admin = true };
 	memcpy(request.lock_id.b, lock_id->bytes, sizeof request.lock_id.b);
 	int error = call_new(node, &call);
@@ -217,13 +124,8 @@ static int result_waiters(struct pawl_node_call *call, const struct core_reply *
 	struct pawl_waiter *to = arena_take(&call->bytes, reply->count * sizeof *to, _Alignof(struct pawl_waiter));
 	int error = to ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < reply->count; i++) {
-		const struct core_waiter *from = &reply->waiters[i];
-		struct pawl_bytes name = embed_no_bytes;
-		to[i] = (struct pawl_waiter){ .since_ms = from->since / SPAN_MS };
-		error = embed_bytes(&call->bytes, from->owner, &to[i].owner);
-		error = error ? error : embed_bytes(&call->bytes, slice_str(result_node_name(node_driver(call->node->node)->core, from->node)), &name);
-		to[i].node = name.data;
-		memcpy(to[i].lock_id.bytes, from->lock_id.b, sizeof to[i].lock_id.bytes);
+		const char *node = result_node_name(node_driver(call->node->node)->core, reply->waiters[i].node);
+		error = embed_waiter(&call->bytes, &reply->waiters[i], node, &to[i]);
 	}
 	call->result.waiters = to;
 	call->result.waiter_count = error ? 0 : reply->count;
@@ -259,7 +161,10 @@ static int result_bytes(struct pawl_node_call *call, const struct core_reply *re
 	if (reply->op == CORE_UPDATE && !reply->error) {
 		error = embed_seq_copy(&call->bytes, reply->value_seq, &r->value_seq);
 	}
-	if (!error && (reply->held || reply->error == PAWL_EMISMATCH)) {
+	if (!error && terms_semaphore(&reply->terms)) {
+		error = embed_slots(&call->bytes, &reply->terms, &r->slots, &r->slot_count);
+	}
+	if (!error && (reply->held || reply->entry.closing || reply->error == PAWL_EMISMATCH)) {
 		error = embed_entry(&call->bytes, &reply->entry, reply->contested, &r->entry);
 	}
 	r->entry.contested = reply->contested;
@@ -283,6 +188,8 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	r->acks = reply->acks;
 	r->waited_ms = reply->waited / SPAN_MS;
 	r->released = reply->released;
+	r->reached = reply->reached;
+	r->mode = embed_mode(&reply->terms);
 	r->recovering = reply->recovering;
 	r->epoch = reply->epoch;
 	r->settled = reply->settled;

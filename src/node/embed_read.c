@@ -6,19 +6,6 @@
 
 #define SEQ_BYTES 20
 
-int embed_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out) {
-	uint8_t *copy = arena_take(arena, from.size + 1, 1);
-	if (!copy) {
-		return PAWL_ENOMEM;
-	}
-	if (from.size > 0) {
-		memcpy(copy, from.data, from.size);
-	}
-	copy[from.size] = 0;
-	*out = (struct pawl_bytes){ copy, from.size };
-	return 0;
-}
-
 /* As the client protocol has it: in network byte order. */
 static void embed_seq(struct ballot from, uint8_t out[SEQ_BYTES]) {
 	for (unsigned i = 0; i < 8; i++) {
@@ -51,21 +38,6 @@ bool embed_seq_parse(struct pawl_bytes from, struct ballot *out) {
 	}
 	*out = seq;
 	return true;
-}
-
-int embed_entry(struct arena *arena, const struct core_entry *from, bool contested, struct pawl_entry *out) {
-	struct pawl_entry entry = { .held = !from->closing, .contested = contested, .token = from->token, .remaining_ms = from->remaining / SPAN_MS };
-	int error = embed_bytes(arena, from->key, &entry.key);
-	error = error ? error : embed_bytes(arena, from->owner, &entry.owner);
-	error = error ? error : embed_bytes(arena, from->value, &entry.value);
-	error = error ? error : embed_seq_copy(arena, from->value_seq, &entry.value_seq);
-	if (from->show_lock_id) {
-		memcpy(entry.lock_id.bytes, from->lock_id.b, sizeof entry.lock_id.bytes);
-	}
-	if (!error) {
-		*out = entry;
-	}
-	return error;
 }
 
 bool pawl_node_get(struct pawl_node *node, struct pawl_bytes key, struct pawl_entry *out_entry) {
