@@ -1,0 +1,82 @@
+"""A request under way, perhaps over several nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import _clock
+from ._errors import BadRequestError, DeniedError, HeldError, PawlError, TooLargeError, TooLongError, WaitTimeoutError
+
+# What a repeat could undo (an update), or would do to the next node as well.
+NEVER_REPEATED = frozenset(("update", "drain", "cluster_force"))
+# These come before any commit, and say that there is none.
+REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError)
+
+
+class Answer(NamedTuple):
+    """What a node said, and when it was asked: `valid_ms` counts from there."""
+
+    result: Dict[str, Any]
+    sent_at: _clock.Instant
+
+
+def new_lock_id() -> str:
+    return os.urandom(16).hex()
+
+
+class Call:
+    def __init__(self, method: str, params: Dict[str, Any], wait_name: str = "", wait_ms: int = 0) -> None:
+        self.method, self.params = method, params
+        self.wait_name = wait_name  # the parameter that says how long the node may wait; what is left of it is sent
+        self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
+        self.internal = False  # never moves on to another node by itself
+        self.drawn = False  # the lock_ids are this package's own: others may take their place
+        self.bound = False  # to the connection: release_on_disconnect
+        self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None  # before any later message is looked at
+        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.timer: Optional[asyncio.TimerHandle] = None
+        self.msgid = 0
+        self.sends = 0
+        self.moves = 0
+        self.sent_at = _clock.NEVER
+        self.before: Optional[PawlError] = None  # what a node said that could not help
+
+    @property
+    def repeatable(self) -> bool:
+        return self.method not in NEVER_REPEATED
+
+    def ids(self) -> List[Tuple[bytes, str]]:
+        """The keys and lock_ids of an acquire."""
+        locks = self.params.get("locks", [self.params])
+        return [(lock["key"], lock["lock_id"]) for lock in locks]
+
+    def draw_anew(self) -> None:
+        """Other lock_ids: the present ones are spent, their release may be on its way."""
+        locks = []
+        for lock in self.params.get("locks", [self.params]):
+            locks.append(dict(lock, lock_id=new_lock_id()))
+        self.params = dict(self.params, locks=locks) if "locks" in self.params else locks[0]
+
+    def body(self, at: _clock.Instant) -> Dict[str, Any]:
+        if not self.wait_name:
+            return self.params
+        return dict(self.params, **{self.wait_name: _clock.left(self.wait_end, at) // _clock.MS})
+
+    def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
+        """Whether an acquire that failed could have taken the key all the same."""
+        if self.method != "acquire" or self.sends == 0:
+            return False
+        return not (answered and self.sends == 1 and isinstance(error, REFUSALS))
+
+    def finish(self, answer: Optional[Answer], error: Optional[PawlError]) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.future.done():
+            return
+        if error is not None:
+            self.future.set_exception(error)
+        else:
+            assert answer is not None
+            self.future.set_result(answer)

@@ -1,0 +1,385 @@
+"""Which node a client talks to, and everything that is under way there: endpoints in turn, repeats, silence, pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import random
+import socket
+import ssl
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+from . import _clock
+from ._call import Answer, Call
+from ._endpoint import Endpoint
+from ._errors import (
+    BusyError,
+    ClosedError,
+    DeniedError,
+    NoQuorumError,
+    PawlError,
+    ProtocolError,
+    RecoveringError,
+    TlsError,
+    TooLargeError,
+    UnreachableError,
+    UnsureError,
+    WaitTimeoutError,
+    from_wire,
+)
+from ._link import Link, as_pawl_error
+from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
+
+PAUSE_FIRST, PAUSE_LAST = 0.05, 1.0
+SILENCE_LEAST = 0.1
+CALLS_MAX = 65536
+PING_MSGID = 0
+
+
+class Reach:
+    """on_event: what a notification says. on_break: the connection is gone. lease_share: with locks held nothing may take longer than
+    this many seconds. attached: something ends with this connection, or hears from it without asking."""
+
+    def __init__(
+        self,
+        endpoints: List[Endpoint],
+        tls: Optional[ssl.SSLContext],
+        server_name: Optional[str],
+        timeout: float,
+        connect_timeout: float,
+        silence: float,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._endpoints, self._tls, self._server_name = endpoints, tls, server_name
+        self.timeout, self._connect_timeout, self._silence = timeout, connect_timeout, silence
+        self.on_event: Callable[[Dict[str, Any]], None] = lambda event: None
+        self.on_break: Callable[[], None] = lambda: None
+        self.lease_share: Callable[[], float] = lambda: float("inf")
+        self.bound: Callable[[], bool] = lambda: False
+        self.listening: Callable[[], bool] = lambda: False
+        self._queue: Deque[Call] = collections.deque()
+        self._flight: Dict[int, Call] = {}
+        self._msgid = PING_MSGID
+        self._link: Optional[Link] = None
+        self._wanted = asyncio.Event()
+        self._runner: Optional[asyncio.Task[None]] = None
+        self._pulse_timer: Optional[asyncio.TimerHandle] = None
+        self._at = 0
+        self._failed_in_round = 0
+        self._hopeless_in_round = 0
+        self._rounds_failed = 0
+        self._last_error: Optional[PawlError] = None
+        self.closed = False
+        self.generation = 0  # counts connections
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint that there is a connection with; empty for none."""
+        return self._endpoints[self._at].text if self._link is not None else ""
+
+    # ---- calls ----
+
+    async def run(self, call: Call, timeout: Optional[float] = None) -> Answer:
+        """Starts the call and waits for its outcome. An acquire whose outcome stays unknown is released in the background."""
+        self.start(call, timeout)
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            self._forget(call)
+            raise
+
+    def start(self, call: Call, timeout: Optional[float] = None) -> None:
+        if self.closed:
+            raise ClosedError()
+        if len(self._queue) + len(self._flight) >= CALLS_MAX * (2 if call.internal else 1):
+            raise BusyError("too many requests under way")
+        limit = self.timeout if timeout is None else timeout
+        wait = _clock.left(call.wait_end, _clock.now()) / _clock.SECOND
+        call.timer = self._loop.call_later(wait + limit, self._on_deadline, call)
+        if call.internal:
+            self._queue.appendleft(call)
+        else:
+            self._queue.append(call)
+        self._kick()
+
+    def _kick(self) -> None:
+        if self._runner is None:
+            self._runner = self._loop.create_task(self._main())
+        self._wanted.set()
+        if self._link is not None:
+            self._flush()
+
+    def _drop(self, call: Call) -> None:
+        if self._flight.get(call.msgid) is call:
+            del self._flight[call.msgid]
+        elif call in self._queue:
+            self._queue.remove(call)
+
+    def _forget(self, call: Call) -> None:
+        self._drop(call)
+        if call.in_doubt(None, False):
+            self._release_all(call)
+        if call.timer is not None:
+            call.timer.cancel()
+
+    def _end(self, call: Call, answer: Optional[Answer], error: Optional[PawlError], answered: bool = False) -> None:
+        self._drop(call)
+        if error is not None and call.in_doubt(error, answered):
+            self._release_all(call)
+        call.finish(answer, error)
+
+    def _release_all(self, call: Call) -> None:
+        for key, lock_id in call.ids():
+            self.release_quietly(key, lock_id)
+
+    def release_quietly(self, key: bytes, lock_id: str) -> None:
+        """In the background, and without a word about what comes of it: at worst the lease runs out by itself."""
+        if self.closed:
+            return
+        release = Call("release", {"key": key, "lock_id": lock_id})
+        release.internal = True
+        release.future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.start(release)
+
+    def _on_deadline(self, call: Call) -> None:
+        if call.method == "update" and call.sends > 0:
+            error: PawlError = UnsureError("no answer came in time: it may still take effect")
+        elif call.before is not None:  # says more than the silence of the others
+            error = call.before
+        elif self._link is not None or self._last_error is None:
+            error = WaitTimeoutError("no answer came in time")
+        else:
+            error = self._last_error
+        self._end(call, None, error)
+
+    # ---- sending ----
+
+    def _flush(self) -> None:
+        link = self._link
+        if link is None or not self._queue:
+            return
+        idle = not self._flight
+        while self._queue and link.up and link.writable:
+            self._send(link, self._queue.popleft())
+        if idle:
+            link.heard = max(link.heard, self._loop.time())  # silence counts from the first that waits
+        self._pulse()
+
+    def _send(self, link: Link, call: Call) -> None:
+        self._msgid = self._msgid % 0xFFFFFFFF + 1
+        while self._msgid in self._flight:
+            self._msgid = self._msgid % 0xFFFFFFFF + 1
+        sent_at = _clock.now()
+        try:
+            data = pack([0, self._msgid, call.method, [call.body(sent_at)]])
+        except FormatError as error:
+            call.finish(None, ProtocolError("the request cannot be sent: %s" % error))
+            return
+        if len(data) > REQUEST_BYTES_MAX:
+            call.finish(None, TooLargeError("the request is larger than %d bytes" % REQUEST_BYTES_MAX))
+            return
+        call.msgid, call.sent_at = self._msgid, sent_at
+        call.sends += 1
+        self._flight[call.msgid] = call
+        link.send(data)
+
+    # ---- what comes ----
+
+    def _on_message(self, message: Any) -> None:
+        link = self._link
+        if link is None:
+            return
+        if isinstance(message, list) and len(message) == 3 and message[0] == 2:
+            link.talked = True
+            self._on_notification(message)
+        elif isinstance(message, list) and len(message) == 4 and message[0] == 1 and isinstance(message[1], int):
+            self._on_response(link, message[1], message[2], message[3])
+        else:
+            link.fail(ProtocolError("what the node says is not Pawl's protocol"))
+
+    def _on_notification(self, message: List[Any]) -> None:
+        params = message[2]
+        if message[1] == "event" and isinstance(params, list) and params and isinstance(params[0], dict):
+            self.on_event(params[0])
+
+    def _on_response(self, link: Link, msgid: int, error: Any, result: Any) -> None:
+        if msgid == PING_MSGID and error is not None:
+            link.fail(from_wire(error))  # the node's last word about the connection
+            return
+        link.talked = True
+        call = self._flight.get(msgid)
+        if call is None:
+            return  # a ping's, or of a call that is over
+        if error is not None:
+            self._on_refusal(link, call, from_wire(error))
+        elif not isinstance(result, dict) and result is not None:
+            self._end(call, None, ProtocolError("a result that is no map"), True)
+        else:
+            found = result or {}
+            if call.on_answer is not None:
+                call.on_answer(found)
+            self._end(call, Answer(found, call.sent_at), None)
+
+    def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
+        """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better."""
+        useless = isinstance(error, (RecoveringError, NoQuorumError))
+        if not useless or call.internal or not call.repeatable or call.moves + 1 >= len(self._endpoints) or self.bound():
+            self._end(call, None, error, True)
+            return
+        if call.method == "acquire" and isinstance(error, NoQuorumError):
+            if not call.drawn:  # the caller's lock_id is spent; a new one is the caller's to choose
+                self._end(call, None, error, True)
+                return
+            self._release_all(call)
+            call.draw_anew()
+        call.before = error
+        call.moves += 1
+        link.fail(error)
+
+    def move_on(self, error: PawlError) -> None:
+        """The present node is of no use."""
+        if self._link is not None and not self.bound():
+            self._link.fail(error)
+
+    # ---- connections ----
+
+    async def _main(self) -> None:
+        while not self.closed:
+            if not self._queue:
+                self._wanted.clear()
+                await self._wanted.wait()
+                continue
+            endpoint = self._endpoints[self._at]
+            for address in await self._addresses(endpoint):
+                error, talked = await self._visit(endpoint, address)
+                self._last_error = error
+                if talked:
+                    self._failed_in_round = self._hopeless_in_round = self._rounds_failed = 0
+                    break  # its other addresses lead to the same node
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        """To the next endpoint; after a round in which all have failed not at once."""
+        error = self._last_error
+        self._failed_in_round += 1
+        self._hopeless_in_round += isinstance(error, (TlsError, DeniedError))
+        self._at = (self._at + 1) % len(self._endpoints)
+        if self._failed_in_round < len(self._endpoints):
+            return
+        hopeless = self._hopeless_in_round >= len(self._endpoints)
+        self._failed_in_round = self._hopeless_in_round = 0
+        if hopeless and error is not None:  # certificates and access rules do not get better by waiting
+            for call in list(self._queue):
+                self._end(call, None, error)
+        pause = min(PAUSE_LAST, PAUSE_FIRST * 2 ** min(self._rounds_failed, 5), self.lease_share())
+        self._rounds_failed += 1
+        await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+
+    async def _addresses(self, endpoint: Endpoint) -> List[Tuple[str, int]]:
+        if endpoint.path:
+            return [("", 0)]
+        try:
+            found = await self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            self._last_error = UnreachableError("%s: %s" % (endpoint.text, error))
+            return []
+        return [(str(item[4][0]), int(item[4][1])) for item in found]
+
+    async def _connect(self, endpoint: Endpoint, address: Tuple[str, int]) -> Link:
+        link = Link(self._on_message, self._flush)
+        if endpoint.path:
+            await self._loop.create_unix_connection(lambda: link, endpoint.path)
+        else:
+            name = (self._server_name or endpoint.host) if endpoint.tls else None
+            await self._loop.create_connection(
+                lambda: link, address[0], address[1], ssl=self._tls if endpoint.tls else None, server_hostname=name
+            )
+        return link
+
+    async def _visit(self, endpoint: Endpoint, address: Tuple[str, int]) -> Tuple[PawlError, bool]:
+        """Connects, and stays until the connection is gone. Why it is, and whether the node ever said anything."""
+        limit = min(self._connect_timeout, self.lease_share())
+        try:
+            link = await asyncio.wait_for(self._connect(endpoint, address), limit)
+        except asyncio.TimeoutError:
+            return UnreachableError("%s: connecting took too long" % endpoint.text), False
+        except (OSError, ssl.SSLError) as error:
+            return self._named(endpoint, as_pawl_error(error)), False
+        self._link = link
+        self.generation += 1
+        self._flush()
+        try:
+            error_down = await asyncio.shield(link.down)
+        finally:
+            self._link = None
+            link.close()
+        error = self._named(endpoint, error_down)
+        self._line_lost(error)
+        return error, link.talked
+
+    def _named(self, endpoint: Endpoint, error: PawlError) -> PawlError:
+        return type(error)("%s: %s" % (endpoint.text, error.message), error.details)
+
+    def _line_lost(self, error: PawlError) -> None:
+        """What was under way is sent again at the next node, in the order in which it was sent, before what was not sent yet."""
+        calls = list(self._flight.values())
+        self._flight.clear()
+        self.on_break()
+        again = [call for call in calls if call.repeatable and self._may_repeat(call)]
+        self._queue.extendleft(reversed(again))
+        for call in calls:
+            if not call.repeatable:
+                unsure = call.method == "update"
+                self._end(call, None, UnsureError("%s: it may still take effect" % error.message) if unsure else ClosedError(error.message))
+            elif call not in again:
+                self._end(call, None, error)
+
+    def _may_repeat(self, call: Call) -> bool:
+        """A lock that ends with its connection cannot be asked for again under its lock_id: the node releases it."""
+        if call.method == "acquire" and call.bound:
+            if not call.drawn:
+                return False
+            self._release_all(call)
+            call.draw_anew()
+        return True
+
+    # ---- silence ----
+
+    def _pulse(self) -> None:
+        """While something is awaited a node is pinged after half of the time that it may be silent; it answers at once."""
+        if self._pulse_timer is not None:
+            self._pulse_timer.cancel()
+            self._pulse_timer = None
+        link = self._link
+        if link is None or not (self._flight or self.listening()):
+            return
+        limit = max(SILENCE_LEAST, min(self._silence, self.lease_share()))
+        now = self._loop.time()
+        if link.pinged_at is None and now - link.heard >= limit / 2:
+            link.send(pack([0, PING_MSGID, "ping", []]))
+            link.pinged_at = now
+        elif link.pinged_at is not None and now - link.pinged_at >= limit / 2:
+            link.fail(WaitTimeoutError("the node is silent"))
+            return
+        since = link.heard if link.pinged_at is None else link.pinged_at
+        self._pulse_timer = self._loop.call_later(max(0.001, since + limit / 2 - now), self._pulse)
+
+    # ---- the end ----
+
+    async def close(self) -> None:
+        """What is under way ends with ClosedError; acquires are released as far as that goes without waiting for it."""
+        if self.closed:
+            return
+        for call in [*self._flight.values(), *self._queue]:
+            self._end(call, None, ClosedError())
+        self._flush()  # the releases of acquires
+        self.closed = True
+        for call in [*self._flight.values(), *self._queue]:
+            call.finish(None, ClosedError())
+        if self._pulse_timer is not None:
+            self._pulse_timer.cancel()
+        if self._link is not None:
+            self._link.close()
+        if self._runner is not None:
+            self._runner.cancel()
+            await asyncio.gather(self._runner, return_exceptions=True)
