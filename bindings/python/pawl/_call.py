@@ -9,8 +9,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _clock
 from ._errors import BadRequestError, DeniedError, HeldError, PawlError, TooLargeError, TooLongError, WaitTimeoutError
 
-# What a repeat could undo (an update), or would do to the next node as well.
-NEVER_REPEATED = frozenset(("update", "drain", "cluster_force"))
+# What a repeat could undo (an update) or misread (a transfer), or would do to the next node as well.
+NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "cluster_force"))
+UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # These come before any commit, and say that there is none.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError)
 

@@ -10,7 +10,7 @@ import ssl
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import _clock
-from ._call import Answer, Call
+from ._call import UNSURE_AFTERWARDS, Answer, Call
 from ._endpoint import Endpoint
 from ._errors import (
     BusyError,
@@ -37,8 +37,9 @@ PING_MSGID = 0
 
 
 class Reach:
-    """on_event: what a notification says. on_break: the connection is gone. lease_share: with locks held nothing may take longer than
-    this many seconds. attached: something ends with this connection, or hears from it without asking."""
+    """What the client sets: on_event: what a notification says. on_break: the connection is gone. lease_share: with locks held
+    nothing may take longer than so many seconds. bound: something is lost with the connection. listening: something is told over it
+    without being asked for."""
 
     def __init__(
         self,
@@ -70,7 +71,6 @@ class Reach:
         self._rounds_failed = 0
         self._last_error: Optional[PawlError] = None
         self.closed = False
-        self.generation = 0  # counts connections
 
     @property
     def endpoint(self) -> str:
@@ -118,17 +118,17 @@ class Reach:
     def _forget(self, call: Call) -> None:
         self._drop(call)
         if call.in_doubt(None, False):
-            self._release_all(call)
+            self.release_all(call)
         if call.timer is not None:
             call.timer.cancel()
 
     def _end(self, call: Call, answer: Optional[Answer], error: Optional[PawlError], answered: bool = False) -> None:
         self._drop(call)
         if error is not None and call.in_doubt(error, answered):
-            self._release_all(call)
+            self.release_all(call)
         call.finish(answer, error)
 
-    def _release_all(self, call: Call) -> None:
+    def release_all(self, call: Call) -> None:
         for key, lock_id in call.ids():
             self.release_quietly(key, lock_id)
 
@@ -142,7 +142,7 @@ class Reach:
         self.start(release)
 
     def _on_deadline(self, call: Call) -> None:
-        if call.method == "update" and call.sends > 0:
+        if call.method in UNSURE_AFTERWARDS and call.sends > 0:
             error: PawlError = UnsureError("no answer came in time: it may still take effect")
         elif call.before is not None:  # says more than the silence of the others
             error = call.before
@@ -216,9 +216,13 @@ class Reach:
             self._end(call, None, ProtocolError("a result that is no map"), True)
         else:
             found = result or {}
-            if call.on_answer is not None:
-                call.on_answer(found)
-            self._end(call, Answer(found, call.sent_at), None)
+            try:
+                if call.on_answer is not None:
+                    call.on_answer(found)
+            except PawlError as problem:
+                self._end(call, None, problem, True)
+            else:
+                self._end(call, Answer(found, call.sent_at), None)
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
         """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better."""
@@ -230,11 +234,16 @@ class Reach:
             if not call.drawn:  # the caller's lock_id is spent; a new one is the caller's to choose
                 self._end(call, None, error, True)
                 return
-            self._release_all(call)
+            self.release_all(call)
             call.draw_anew()
         call.before = error
         call.moves += 1
         link.fail(error)
+
+    @property
+    def link(self) -> Optional[Link]:
+        """The present connection."""
+        return self._link
 
     def move_on(self, error: PawlError) -> None:
         """The present node is of no use."""
@@ -306,16 +315,14 @@ class Reach:
         except (OSError, ssl.SSLError) as error:
             return self._named(endpoint, as_pawl_error(error)), False
         self._link = link
-        self.generation += 1
         self._flush()
         try:
-            error_down = await asyncio.shield(link.down)
+            reason = self._named(endpoint, await asyncio.shield(link.down))
         finally:
             self._link = None
             link.close()
-        error = self._named(endpoint, error_down)
-        self._line_lost(error)
-        return error, link.talked
+        self._line_lost(reason)
+        return reason, link.talked
 
     def _named(self, endpoint: Endpoint, error: PawlError) -> PawlError:
         return type(error)("%s: %s" % (endpoint.text, error.message), error.details)
@@ -329,8 +336,9 @@ class Reach:
         self._queue.extendleft(reversed(again))
         for call in calls:
             if not call.repeatable:
-                unsure = call.method == "update"
-                self._end(call, None, UnsureError("%s: it may still take effect" % error.message) if unsure else ClosedError(error.message))
+                unsure = call.method in UNSURE_AFTERWARDS
+                text = "%s: it may have taken effect" % error.message
+                self._end(call, None, UnsureError(text) if unsure else ClosedError(error.message))
             elif call not in again:
                 self._end(call, None, error)
 
@@ -339,7 +347,7 @@ class Reach:
         if call.method == "acquire" and call.bound:
             if not call.drawn:
                 return False
-            self._release_all(call)
+            self.release_all(call)
             call.draw_anew()
         return True
 

@@ -1,0 +1,1 @@
+"""Pawl: leases and locks agreed by a quorum."""

@@ -1,0 +1,283 @@
+"""A client, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Sequence, Type, Union
+
+from . import _endpoint
+from ._call import Call
+from ._errors import PawlError, TlsError
+from ._keeper import Keeper
+from ._lock import AskedFn, Lock, LockSet, LostFn, Options
+from ._reach import Reach
+from ._types import EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, entry_of, explanation_of, to_bytes, to_ms, waiter_of
+from ._watch import Watch, Watches
+from ._election import ElectionAskedFn, Election
+
+# Which parameter says how long the node itself may wait before it answers.
+WAITS = {"acquire": "wait_ms", "wait": "timeout_ms"}
+CHANGES_TAKE = 600.0  # cluster_...: a node that is promoted first copies what is held
+
+
+def _tls_context(ca_file: Optional[str], cert_file: Optional[str], key_file: Optional[str]) -> ssl.SSLContext:
+    if ca_file is None:
+        raise TlsError("tls:// endpoints need a ca_file: who may vouch for nodes")
+    if (cert_file is None) != (key_file is None):
+        raise TlsError("a certificate needs its key, and a key its certificate")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and names
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_verify_locations(ca_file)
+        if cert_file is not None:
+            context.load_cert_chain(cert_file, key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise TlsError("a certificate or key cannot be used: %s" % error) from error
+    return context
+
+
+class Client:
+    """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats there what was under way (with the
+    same lock_id, which is safe). Belongs to one event loop. See `pawl.aio.connect` for the parameters."""
+
+    def __init__(
+        self,
+        endpoints: _endpoint.Endpoints,
+        *,
+        ca_file: Optional[str] = None,
+        cert_file: Optional[str] = None,
+        key_file: Optional[str] = None,
+        server_name: Optional[str] = None,
+        owner: Optional[Bytes] = None,
+        label: str = "",
+        timeout: float = 5.0,
+        connect_timeout: float = 1.0,
+        silence: float = 2.0,
+    ) -> None:
+        found = _endpoint.parse(endpoints)
+        tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
+        self.owner: bytes = to_bytes(owner) if owner is not None else ("%s:%d" % (socket.gethostname(), os.getpid())).encode()
+        self.label = label
+        self._loop = asyncio.get_running_loop()
+        self._reach = Reach(found, tls, server_name, timeout, connect_timeout, silence)
+        self._keeper = Keeper(self._reach)
+        self._watches = Watches()
+        self._reach.lease_share = self._keeper.share
+        self._reach.bound = self._keeper.bound
+        self._reach.listening = self._watches.listening
+        self._reach.on_event = self._watches.deliver
+        self._reach.on_break = self._broken
+
+    def _broken(self) -> None:
+        self._keeper.broken()
+        self._watches.broken()
+
+    def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
+        """A callback of the program: what it raises is the loop's to report, and disturbs nothing here."""
+        self._loop.call_soon(function, *arguments)
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint that there is a connection with; empty for none."""
+        return self._reach.endpoint
+
+    async def close(self, release: bool = True) -> None:
+        """Closes the connection. Locks that are still held are released first (False: they run out by themselves), watches end."""
+        if self._reach.closed:
+            return
+        self._watches.close()
+        held = [lock for lock in self._keeper.locks() if isinstance(lock, Lock)]
+        if release and held:
+            releases = [asyncio.ensure_future(lock.release()) for lock in held]
+            await asyncio.wait(releases, timeout=1.0)
+            for one in releases:
+                one.cancel()
+            await asyncio.gather(*releases, return_exceptions=True)
+        for lock in held:
+            lock._forget()
+        self._keeper.close()
+        await self._reach.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+    # ---- requests ----
+
+    async def call(self, method: str, /, **params: Any) -> Dict[str, Any]:
+        """Any method of the client protocol, with its parameters as there (durations in ms); returns the result map. What waits says
+        so in its wait_ms or timeout_ms."""
+        wait_name = WAITS.get(method, "")
+        wait_ms = params.pop(wait_name, 0) if wait_name else 0
+        timeout = CHANGES_TAKE if method.startswith("cluster_") else None
+        answer = await self._reach.run(Call(method, params, wait_name, wait_ms), timeout)
+        return answer.result
+
+    async def ping(self) -> Dict[str, Any]:
+        """Who answers: version and node."""
+        return await self.call("ping")
+
+    async def status(self) -> Dict[str, Any]:
+        """How the node that is asked does: role, state, masters, peers, numbers; see docs/client-protocol.md."""
+        return await self.call("status")
+
+    async def get(self, key: Bytes, *, quorum: bool = False) -> Entry:
+        """Reads the key, from the node's memory, or from a quorum of the masters."""
+        params = {"consistency": "quorum"} if quorum else {}
+        return entry_of(await self.call("get", key=to_bytes(key), **params), to_bytes(key))
+
+    async def list(self, prefix: Bytes = b"", *, limit: int = 100, after: Bytes = b"") -> Page:
+        """Held keys that begin with the prefix, in order, `limit` (at most 1000) at a time."""
+        params: Dict[str, Any] = {"prefix": to_bytes(prefix), "limit": limit}
+        if after:
+            params["after"] = to_bytes(after)
+        said = await self.call("list", **params)
+        found = said.get("keys")
+        entries = tuple(entry_of(item, held=True) for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
+        return Page(entries, bool(said.get("more")))
+
+    async def keys(self, prefix: Bytes = b"") -> AsyncIterator[Entry]:
+        """All held keys that begin with the prefix, in order, page by page."""
+        after = b""
+        while True:
+            page = await self.list(prefix, limit=1000, after=after)
+            for entry in page.entries:
+                yield entry
+            if not page.more or not page.entries:
+                return
+            after = page.entries[-1].key
+
+    async def wait(self, key: Bytes, until: str = "free", *, timeout: Optional[float] = None) -> Entry:
+        """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
+        if until not in ("free", "held"):
+            raise ValueError("until: free or held")
+        wait_ms = to_ms(10**9 if timeout is None else timeout, "timeout")
+        return entry_of(await self.call("wait", key=to_bytes(key), **{"for": until, "timeout_ms": wait_ms}), to_bytes(key))
+
+    async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:
+        """Who waits for the key, in order; or for all keys with a prefix, in their order."""
+        if (key is None) == (prefix is None):
+            raise ValueError("waiters: of a key or of a prefix")
+        params: Dict[str, Any] = {"prefix": to_bytes(prefix), "limit": limit} if prefix is not None else {"key": to_bytes(key or b"")}
+        found = (await self.call("waiters", **params)).get("waiters")
+        return [waiter_of(item, to_bytes(key or b"")) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+    async def explain(self, key: Bytes) -> Explanation:
+        """Why the key is as it is: the holder, and what each master says."""
+        return explanation_of(await self.call("explain", key=to_bytes(key)), to_bytes(key))
+
+    async def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0, owner: Optional[Bytes] = None) -> int:
+        """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides. Returns how many watchers were told."""
+        params: Dict[str, Any] = {"key": to_bytes(key), "owner": to_bytes(self.owner if owner is None else owner)}
+        if to:
+            params["to"] = to_bytes(to)
+        if priority:
+            params["priority"] = priority
+        reached = (await self.call("ask_release", **params)).get("reached")
+        return reached if isinstance(reached, int) else 0
+
+    async def release(self, key: Bytes, lock_id: str) -> bool:
+        """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any more. For a Lock use its own."""
+        return bool((await self.call("release", key=to_bytes(key), lock_id=lock_id)).get("released"))
+
+    async def break_lock(self, key: Bytes, token: int, *, now: bool = False) -> bool:
+        """For administrators: bars the holder with this token from extending, so that the key is free when its lease ends; with `now`
+        at once, although the holder may still believe to hold it."""
+        return bool((await self.call("break", key=to_bytes(key), token=token, **({"now": True} if now else {}))).get("broken"))
+
+    # ---- locks, watches, elections ----
+
+    def lock(
+        self,
+        key: Bytes,
+        *,
+        lease: float = 30.0,
+        wait: Optional[float] = None,
+        owner: Optional[Bytes] = None,
+        value: Bytes = b"",
+        mode: str = EXCLUSIVE,
+        permits: int = 0,
+        of: int = 0,
+        priority: int = 0,
+        lock_delay: float = 0.0,
+        release_on_disconnect: bool = False,
+        label: Optional[str] = None,
+        warn: Optional[float] = None,
+        renew: bool = True,
+        on_lost: Optional[LostFn] = None,
+        on_asked: Optional[AskedFn] = None,
+    ) -> Lock:
+        """A lock that is not acquired yet: `async with client.lock("key") as lock:`, or `lock = await client.lock("key")`.
+
+        lease: seconds; extended each time a third of it has passed. wait: how long to wait in the queue: 0 tries once, None waits for
+        ever. owner, label: shown to others; host and process id are shown in any case. value: of the key, readable for others.
+        mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore that has `of` in all (at most 128).
+        priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed after a loss without a release.
+        release_on_disconnect: the node frees the lock as soon as the connection breaks, at the death of the process for example; and
+        any break of the connection loses it at once. warn: how long before the deadline to give up when no extension has succeeded
+        (a sixth of the lease; put the time in that stopping takes). renew: False lets the lease run out by itself.
+        on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks the holder to let go.
+        """
+        options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay, release_on_disconnect, label, warn, renew)
+        return Lock(self, key, options, on_lost, on_asked)
+
+    def locks(
+        self,
+        keys: Sequence[Union[Bytes, Want]],
+        *,
+        lease: float = 30.0,
+        wait: Optional[float] = None,
+        owner: Optional[Bytes] = None,
+        value: Bytes = b"",
+        priority: int = 0,
+        lock_delay: float = 0.0,
+        release_on_disconnect: bool = False,
+        label: Optional[str] = None,
+        warn: Optional[float] = None,
+        on_lost: Optional[LostFn] = None,
+    ) -> LockSet:
+        """All of the keys or none, in one request and without deadlock, in whatever order clients name them: at most 64 keys, or `Want`s
+        for other modes than exclusive. The other parameters are those of `lock`."""
+        options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn)
+        return LockSet(self, keys, options, on_lost)
+
+    def watch(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, since: Optional[bytes] = None) -> Watch:
+        """What becomes of a key, or of all keys with a prefix: `async for event in client.watch("key")`. since: go on after the event
+        with this position."""
+        return Watch(self, key, prefix, since)
+
+    def election(
+        self,
+        name: Bytes,
+        *,
+        candidate: Optional[Bytes] = None,
+        value: Bytes = b"",
+        lease: float = 30.0,
+        warn: Optional[float] = None,
+        priority: int = 0,
+        lock_delay: float = 0.0,
+        release_on_disconnect: bool = False,
+        takeover: bool = False,
+        label: Optional[str] = None,
+        on_asked: Optional[ElectionAskedFn] = None,
+    ) -> Election:
+        """One program's part in the election `name`: as a candidate, an observer, or both.
+
+        candidate: its name, one that no other candidate has; the client's owner if none is given. value: what the leader proclaims.
+        priority: the candidate with the greatest one is next. takeover: while it waits it asks each leader to yield, and one with a
+        lower priority does. on_asked(leadership, asked): decides what happens when somebody asks this leader to let go: True yields,
+        False stays, None is the usual: to the named successor, or to whoever asks with a greater priority. The others: see `lock`.
+        """
+        options = Options(
+            lease, None, candidate, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn
+        )
+        return Election(self, name, options, takeover, on_asked)
+
+
+__all__ = ["Client", "PawlError"]

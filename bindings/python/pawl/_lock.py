@@ -1,0 +1,466 @@
+"""Held locks, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import socket
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+from . import _clock
+from ._call import Call, new_lock_id
+from ._errors import BadRequestError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError, WaitTimeoutError
+from ._keeper import Kept
+from ._link import Link
+from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes, to_ms
+from ._watch import Watch
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+LostFn = Callable[[Any, PawlError], None]
+AskedFn = Callable[[Any, Asked], None]
+L = TypeVar("L", bound="Lock")
+
+# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
+# longer than this many leases in one request.
+WAIT_LEASES = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a lock is wanted; see Client.lock."""
+
+    lease: float = 30.0
+    wait: Optional[float] = None
+    owner: Optional[Bytes] = None
+    value: Bytes = b""
+    mode: str = EXCLUSIVE
+    permits: int = 0
+    of: int = 0
+    priority: int = 0
+    lock_delay: float = 0.0
+    release_on_disconnect: bool = False
+    label: Optional[str] = None
+    warn: Optional[float] = None
+    renew: bool = True
+
+    @property
+    def lease_ms(self) -> int:
+        lease = to_ms(self.lease, "lease")
+        if lease < 1:
+            raise ValueError("lease: at least a millisecond")
+        return lease
+
+    @property
+    def warn_ms(self) -> int:
+        if self.warn is None:
+            return self.lease_ms // 6
+        warn = to_ms(self.warn, "warn")
+        if warn > self.lease_ms // 2:
+            raise ValueError("warn: at most half of the lease")
+        return warn
+
+    def params(self, client: Client) -> Dict[str, Any]:
+        """Of an acquire, but for what says which keys and in which mode."""
+        said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64], "pid": os.getpid()}
+        said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
+        label = client.label if self.label is None else self.label
+        more = {
+            "value": to_bytes(self.value),
+            "priority": self.priority,
+            "lock_delay_ms": to_ms(self.lock_delay, "lock_delay"),
+            "release_on_disconnect": self.release_on_disconnect,
+            "label": label,
+        }
+        said.update({name: what for name, what in more.items() if what})
+        return said
+
+
+class Grant(NamedTuple):
+    """What a node has granted."""
+
+    result: Dict[str, Any]
+    deadline: _clock.Instant
+    ids: Dict[bytes, str]  # lock_id by key
+
+    @property
+    def waited_ms(self) -> int:
+        waited = self.result.get("waited_ms")
+        return waited if isinstance(waited, int) else 0
+
+
+async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
+    """Asks until the wait is over (None: never)."""
+    params = dict(options.params(client), **which)
+    longest = WAIT_LEASES * options.lease_ms
+    end = None if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS)
+    while True:
+        ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
+        try:
+            return await _acquire_once(client, options, params, min(longest, ms_left))
+        except WaitTimeoutError:
+            if ms_left <= longest and end is not None:
+                raise
+
+
+async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
+    reach = client._reach
+    call = Call("acquire", params, "wait_ms", wait_ms)
+    call.drawn, call.bound = True, options.release_on_disconnect
+    call.draw_anew()
+    links: List[Optional[Link]] = []
+    call.on_answer = lambda result: links.append(reach.link)
+    answer = await reach.run(call)
+    valid_ms = answer.result.get("valid_ms")
+    deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
+    gone = call.bound and links[-1] is not reach.link
+    if gone or _clock.distrusted(deadline, _clock.now()):
+        reach.release_all(call)
+        raise LostError("the connection was gone" if gone else "the answer came when the lease was over")
+    return Grant(answer.result, deadline, dict(call.ids()))
+
+
+class BodyGuard:
+    """Cancels the task that runs the body of an `async with` when what it relies on is lost, and makes an exception of that."""
+
+    def __init__(self) -> None:
+        self._task: Optional[asyncio.Task[Any]] = None
+        self._cause: Optional[PawlError] = None
+
+    def enter(self) -> None:
+        self._task, self._cause = asyncio.current_task(), None
+
+    def stop(self, cause: PawlError) -> None:
+        if self._task is not None and self._cause is None:
+            self._cause = cause
+            self._task.cancel()
+
+    async def leave(self, kind: Optional[Type[BaseException]]) -> Optional[PawlError]:
+        """The error that the body was ended for, to be raised; None where it ended for its own reasons."""
+        task, cause, self._task = self._task, self._cause, None
+        if cause is None or task is None:
+            return None
+        canceled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        if not canceled:
+            with contextlib.suppress(asyncio.CancelledError):  # the body was over before it came: it is still on its way
+                await asyncio.sleep(0)
+        uncancel = getattr(task, "uncancel", None)  # from 3.11 on
+        if uncancel is not None and uncancel() > 0:  # somebody else wants it canceled, too
+            if not canceled:
+                raise asyncio.CancelledError
+            return None
+        return cause if canceled or kind is None else None
+
+
+class Lock(Kept):
+    """A lock: acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed in the background at a third of its
+    lease, and released by `release()` or at the end of the `async with`.
+
+    In an `async with` the body is canceled when the lock is lost, `warn` seconds before the lease is over if that can be known, and the
+    statement raises the cause: LostError, NoQuorumError, UnreachableError, ... Elsewhere look at `valid`, `check()` or `on_lost`.
+    """
+
+    def __init__(self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None) -> None:
+        super().__init__(to_bytes(key), options.lease_ms, options.warn_ms, options.renew)
+        self._mode_params = mode_params(options.mode, options.permits, options.of)
+        self._client, self._options = client, options
+        self._on_lost, self._on_asked = on_lost, on_asked
+        self._acquired = False
+        self._mode = EXCLUSIVE
+        self._slots: Tuple[int, ...] = ()
+        self._process = os.getpid()
+        self._guard = BodyGuard()
+        self._lost_event: asyncio.Future[PawlError] = asyncio.get_running_loop().create_future()
+        self._listener: Optional[asyncio.Task[None]] = None
+
+    # ---- what it is ----
+
+    @property
+    def key(self) -> bytes:
+        return self._key
+
+    @property
+    def lock_id(self) -> str:
+        """The identity of this acquisition, 32 hex digits."""
+        return self._lock_id
+
+    @property
+    def token(self) -> int:
+        """The fencing token. May grow while the lock is held: use the present one."""
+        return self._token
+
+    @property
+    def mode(self) -> str:
+        """`exclusive`, `shared` or `permits`: what it excludes now."""
+        return self._mode
+
+    @property
+    def slots(self) -> Tuple[int, ...]:
+        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have the same one."""
+        return self._slots
+
+    @property
+    def valid(self) -> float:
+        """How many seconds the lock may still be trusted: 0.0 once the deadline has passed, for ever. Reads two clocks and nothing else,
+        and may be asked from any thread. It counts from the sending of the last request that was granted."""
+        if not self._acquired or self._suspended or isinstance(self._cause, LostError) or self._process != os.getpid():
+            return 0.0
+        return _clock.left(self._deadline, _clock.now()) / _clock.SECOND
+
+    @property
+    def held(self) -> bool:
+        """It may be trusted now."""
+        return self.valid > 0.0
+
+    @property
+    def error(self) -> Optional[PawlError]:
+        """Why it is lost, or about to be; None while it is kept."""
+        return self._cause
+
+    def check(self) -> None:
+        """Raises why the lock is lost, if it is, also where some of its time is left."""
+        if self._cause is not None:
+            raise self._cause
+        if not self.held:
+            raise LostError()
+
+    # ---- getting it ----
+
+    async def acquire(self: L) -> L:
+        """Acquires it as the options say. HeldError or WaitTimeoutError: somebody else holds it. Nothing where it is held already."""
+        if self._acquired and self._cause is None:
+            return self
+        self._forget_lost()
+        self._begin(await acquire(self._client, self._options, dict(self._mode_params, key=self._key)))
+        return self
+
+    def _forget_lost(self) -> None:
+        """Where the cluster still has what this one has given up the next one gets it sooner."""
+        if self._acquired:
+            self._client._reach.release_quietly(self._key, self._forget())
+
+    def _begin(self, grant: Grant, said: Optional[Mapping[str, Any]] = None) -> None:
+        """said: about this lock, where the grant is for several."""
+        said = grant.result if said is None else said
+        token, slots = said.get("token"), said.get("slots")
+        self._lock_id, self._deadline = grant.ids[self._key], grant.deadline
+        self._token = token if isinstance(token, int) else 0
+        self._mode = str(said.get("mode") or ("permits" if self._options.permits else self._options.mode))
+        self._slots = tuple(slots) if isinstance(slots, list) else ()
+        self._cause = self._last_error = None
+        self._failures, self._suspended, self._bound = 0, False, self._options.release_on_disconnect
+        if self._lost_event.done():
+            self._lost_event = asyncio.get_running_loop().create_future()
+        self._acquired = True
+        # docs/protocol.md, What the holder may count on: a client that waited long extends at once.
+        self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease)
+        self._start_listening()
+
+    def __await__(self: L) -> Generator[Any, None, L]:
+        return self.acquire().__await__()
+
+    async def __aenter__(self: L) -> L:
+        await self.acquire()
+        self._guard.enter()
+        if self._cause is not None:
+            self._guard.stop(self._cause)
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        cause = await self._guard.leave(kind)
+        await self._part()
+        if cause is not None:
+            raise cause
+
+    async def _part(self) -> None:
+        """The end of an `async with`: what cannot be released now runs out by itself."""
+        with contextlib.suppress(PawlError):
+            await self.release()
+
+    # ---- what comes ----
+
+    def _gone(self) -> None:
+        assert self._cause is not None
+        self._stop_listening()
+        if not self._lost_event.done():
+            self._lost_event.set_result(self._cause)
+        self._guard.stop(self._cause)
+        if self._on_lost is not None:
+            self._client._callback(self._on_lost, self, self._cause)
+
+    async def wait_lost(self) -> PawlError:
+        """Returns why, when the lock is lost. Not for one that is released."""
+        return await asyncio.shield(self._lost_event)
+
+    def _listens(self) -> bool:
+        return self._on_asked is not None
+
+    def _start_listening(self) -> None:
+        if self._listens() and self._listener is None:
+            self._listener = asyncio.get_running_loop().create_task(self._listen())
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
+
+    async def _listen(self) -> None:
+        with contextlib.suppress(PawlError):
+            async with Watch(self._client, key=self._key) as watch:
+                async for event in watch:
+                    if event.type == "asked" and self._acquired and self._cause is None:
+                        self._asked(Asked(event.by, event.to, event.priority))
+
+    def _asked(self, asked: Asked) -> None:
+        if self._on_asked is not None:
+            self._client._callback(self._on_asked, self, asked)
+
+    # ---- using it, and letting go ----
+
+    async def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
+        """Writes the value; with `expect` only if that is the present one (or its value_seq), else MismatchError. Returns the value_seq.
+        UnsureError: it may still take effect."""
+        params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id, "value": to_bytes(value)}
+        if expect is not None:
+            params["expect"] = to_bytes(expect)
+        result = await self._client.call("update", **params)
+        seq = result.get("value_seq")
+        return seq if isinstance(seq, bytes) else b""
+
+    def _forget(self) -> str:
+        """From now on it is not trusted. Returns the lock_id that it had, empty where it was not held."""
+        lock_id = self._lock_id if self._acquired else ""
+        self._acquired = False
+        self._deadline = _clock.NEVER
+        self._client._keeper.remove(self)
+        self._stop_listening()
+        return lock_id
+
+    async def release(self) -> bool:
+        """Stops trusting the lock at once, then releases it. False: it was not held any more."""
+        lock_id = self._forget()  # docs/protocol.md, Release: the client stops trusting the lock, then asks
+        if not lock_id:
+            return False
+        return await self._client.release(self._key, lock_id)
+
+    async def downgrade(self) -> None:
+        """Makes an exclusive lock a shared one without letting go. From the call on it is shared for this handle, whatever comes of
+        it; repeating is safe."""
+        if self._mode not in (EXCLUSIVE, SHARED):
+            raise ValueError("only an exclusive lock can be made a shared one")
+        self._mode = SHARED
+        await self._client.call("downgrade", key=self._key, lock_id=self._lock_id)
+
+    async def transfer(self, to: Bytes) -> None:
+        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of it. From the call on the lock is not
+        trusted. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as before. After any other error
+        it is released without a successor."""
+        self.check()
+        self._suspended = True
+        try:
+            result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id, to=to_bytes(to))
+        except (NotFoundError, DeniedError, BadRequestError) as error:
+            if error.details.get("transferred") or error.details.get("released"):
+                self._forget()
+            else:
+                self._suspended = False
+                self._client._keeper.resume(self)
+            raise
+        except BaseException:
+            lock_id = self._forget()
+            self._client._reach.release_quietly(self._key, lock_id)
+            raise
+        self._forget()
+        if not result.get("transferred", True):
+            raise LostError()
+
+
+class LockSet:
+    """Several locks, all of them or none. Acquired by `await locks`, `await locks.acquire()` or `async with locks`; the body is canceled
+    when one of them is lost. `locks[key]` and iteration give the locks in the order in which they were named."""
+
+    def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options, on_lost: Optional[LostFn] = None) -> None:
+        self._client, self._options, self._on_lost = client, options, on_lost
+        self._guard = BodyGuard()
+        self._wants = [want if isinstance(want, Want) else Want(want) for want in wants]
+        self._locks: Dict[bytes, Lock] = {}
+        for want in self._wants:
+            own = dataclasses.replace(options, mode=want.mode, permits=want.permits, of=want.of)
+            self._locks[to_bytes(want.key)] = Lock(client, want.key, own, self._lost)
+        if not 1 <= len(self._locks) == len(self._wants):
+            raise ValueError("locks: at least one key, and none twice")
+
+    def __getitem__(self, key: Bytes) -> Lock:
+        return self._locks[to_bytes(key)]
+
+    def __iter__(self) -> Iterator[Lock]:
+        return iter(self._locks.values())
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @property
+    def valid(self) -> float:
+        """How many seconds all of them may still be trusted."""
+        return min(lock.valid for lock in self)
+
+    @property
+    def held(self) -> bool:
+        return self.valid > 0.0
+
+    def check(self) -> None:
+        """Raises why one of them is lost, if one is."""
+        for lock in self:
+            lock.check()
+
+    def _lost(self, lock: Lock, cause: PawlError) -> None:
+        self._guard.stop(cause)
+        if self._on_lost is not None:
+            self._client._callback(self._on_lost, lock, cause)
+
+    async def acquire(self) -> LockSet:
+        """Acquires all of them. Errors name the key that they are about in `details["key"]`."""
+        if all(lock._acquired and lock.error is None for lock in self):
+            return self
+        for lock in self:
+            lock._forget_lost()
+        items = [dict(lock._mode_params, key=lock.key, lock_id=new_lock_id()) for lock in self]
+        grant = await acquire(self._client, self._options, {"locks": items})
+        found = grant.result.get("locks")
+        said = {to_bytes(item["key"]): item for item in found or [] if isinstance(item, dict) and "key" in item}
+        if set(said) != set(self._locks):
+            for key, lock_id in grant.ids.items():
+                self._client._reach.release_quietly(key, lock_id)
+            raise ProtocolError("the answer names other keys")
+        for key, lock in self._locks.items():
+            lock._begin(grant, said[key])
+        return self
+
+    async def release(self) -> None:
+        """Releases all of them."""
+        outcomes = await asyncio.gather(*[lock.release() for lock in self], return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def __await__(self) -> Generator[Any, None, LockSet]:
+        return self.acquire().__await__()
+
+    async def __aenter__(self) -> LockSet:
+        await self.acquire()
+        self._guard.enter()
+        for lock in self:
+            if lock.error is not None:
+                self._guard.stop(lock.error)
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        cause = await self._guard.leave(kind)
+        with contextlib.suppress(PawlError):
+            await self.release()
+        if cause is not None:
+            raise cause

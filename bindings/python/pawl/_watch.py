@@ -1,0 +1,305 @@
+"""What becomes of a key, or of all keys with a prefix, told as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import random
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, AsyncIterator, Deque, Dict, Iterable, List, Optional, Type
+
+from ._call import Call
+from ._errors import BadRequestError, ClosedError, DeniedError, FullError, PawlError, ProtocolError, TlsError, TooLargeError, WaitTimeoutError
+from ._types import ASKED, CURRENT, KNOWN_EVENTS, OVERFLOW, PRESENT, Bytes, Entry, Event, entry_of, event_of, to_bytes
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+EVENTS_MAX = 10000  # that wait for the program; then it is told of an overflow, and the present state again
+PAUSE_FIRST, PAUSE_LAST = 0.05, 5.0
+FOR_GOOD = (DeniedError, BadRequestError, TooLargeError, FullError, TlsError, ClosedError)
+LIST_LIMIT = 1000
+
+
+class Watches:
+    """Those of one client, by the numbers that the present connection knows them by."""
+
+    def __init__(self) -> None:
+        self._all: Dict[Watch, None] = {}
+        self._by_number: Dict[int, Watch] = {}
+
+    def add(self, watch: Watch) -> None:
+        self._all[watch] = None
+
+    def remove(self, watch: Watch) -> Optional[int]:
+        """The number that the node is to forget."""
+        self._all.pop(watch, None)
+        number = watch._number
+        if number is not None and self._by_number.get(number) is watch:
+            del self._by_number[number]
+            return number
+        return None
+
+    def bind(self, watch: Watch, number: int) -> None:
+        watch._number = number
+        self._by_number[number] = watch
+
+    def listening(self) -> bool:
+        return bool(self._by_number)
+
+    def broken(self) -> None:
+        self._by_number.clear()
+        for watch in list(self._all):
+            watch._broken()
+
+    def deliver(self, said: Dict[str, Any]) -> None:
+        watch = self._by_number.get(said["watch"]) if isinstance(said.get("watch"), int) else None
+        if watch is not None:
+            watch._deliver(event_of(said))
+
+    def close(self) -> None:
+        for watch in list(self._all):
+            watch._end(ClosedError())
+
+
+class Watch:
+    """An asynchronous iterator of events.
+
+    First the present state is told (`present` for each holder, then `current`), then every change, in order for each key. It lasts
+    over lost connections. Where changes may be missing comes one `overflow`, and then the present state again: a program that keeps a
+    table of what it was told, and empties it at each overflow, is right in the end. A watch tells when to look, never that it is safe
+    to act: that is what a lock and its token are for.
+
+    Begins with the first `async for`, `get` or `async with`; ends with `close()` or the `async with`.
+    """
+
+    def __init__(self, client: Client, key: Optional[Bytes] = None, prefix: Optional[Bytes] = None, since: Optional[bytes] = None) -> None:
+        if (key is None) == (prefix is None):
+            raise ValueError("a watch is for a key or for a prefix")
+        self._client = client
+        self._key = None if key is None else to_bytes(key)
+        self._prefix = b"" if prefix is None else to_bytes(prefix)
+        self._position = since or b""
+        self._number: Optional[int] = None
+        self._queue: Deque[Event] = collections.deque()
+        self._held_back: Optional[List[Event]] = None  # while the present state is being read
+        self._error: Optional[PawlError] = None
+        self._task: Optional[asyncio.Task[None]] = None
+        self._again = asyncio.Event()  # the connection is gone, or changes are missing
+        self._missing = False  # changes are, or may be
+        self._fresh = not self._position  # the present state is to be told
+        self._arrived = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._pause = PAUSE_FIRST
+        self.current = False  # every change until about now has been told
+
+    # ---- the program's side ----
+
+    def start(self) -> None:
+        """Begins to watch, if it has not begun."""
+        if self._task is None and self._error is None:
+            self._client._watches.add(self)
+            self._task = asyncio.get_running_loop().create_task(self._main())
+
+    async def get(self, timeout: Optional[float] = None) -> Event:
+        """The next event. WaitTimeoutError when none has come in time; the reason when the watch has ended."""
+        self.start()
+        end = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        while not self._queue:
+            if self._error is not None:
+                raise self._error
+            self._arrived.clear()
+            self._taken.set()  # it asks for more
+            left = None if end is None else end - asyncio.get_running_loop().time()
+            if left is not None and left <= 0:
+                raise WaitTimeoutError("no event came in time")
+            try:
+                await asyncio.wait_for(self._arrived.wait(), left)
+            except asyncio.TimeoutError:
+                continue
+        self._taken.set()
+        return self._queue.popleft()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        try:
+            return await self.get()
+        except ClosedError:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Watch:
+        self.start()
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the watch."""
+        number = self._client._watches.remove(self)
+        self._end(ClosedError("the watch is closed"))
+        if number is not None:
+            self._unwatch(number)
+
+    def _unwatch(self, number: int) -> None:
+        if not self._client._reach.closed:
+            call = Call("unwatch", {"watch": number})
+            call.internal = True
+            call.future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._client._reach.start(call)
+
+    def _end(self, error: PawlError) -> None:
+        if self._error is None:
+            self._error = error
+        if self._task is not None and self._task is not _current_task():
+            self._task.cancel()
+        self._client._watches.remove(self)
+        self.current = False
+        self._arrived.set()
+
+    # ---- what comes from the node ----
+
+    def _broken(self) -> None:
+        self._number = None
+        self.current = False
+        self._again.set()
+
+    def _deliver(self, event: Event) -> None:
+        if event.position:
+            self._position = event.position
+        if event.type == OVERFLOW:
+            self._overflow()
+        elif event.type not in KNOWN_EVENTS:
+            return
+        elif self._missing:
+            return
+        elif self._held_back is not None:
+            self._held_back.append(event)
+            if len(self._held_back) > EVENTS_MAX:
+                self._overflow()
+        else:
+            self._push(event)
+
+    def _push(self, event: Event) -> None:
+        if len(self._queue) >= EVENTS_MAX:
+            self._queue.clear()
+            self._overflow()
+            return
+        self._queue.append(event)
+        self._arrived.set()
+
+    def _overflow(self) -> None:
+        """Everything is read anew; what came before is of no use."""
+        self._missing = True
+        self.current = False
+        self._held_back = None
+        self._again.set()
+
+    # ---- the watch's own life ----
+
+    async def _main(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._round()
+                except FOR_GOOD as error:
+                    self._end(error)
+                    return
+                except PawlError:
+                    await asyncio.sleep(self._pause * random.uniform(0.5, 1.5))
+                    self._pause = min(2 * self._pause, PAUSE_LAST)
+        except asyncio.CancelledError:
+            pass
+
+    async def _round(self) -> None:
+        """Watches until the connection is gone, or changes are missing."""
+        if self._missing:
+            await self._hungry()
+            self._missing = False
+            self._fresh = True
+            self._push(Event(OVERFLOW))
+        self._again.clear()
+        self._held_back = []
+        said = await self._begin() if self._number is None else None
+        if self._fresh:
+            if not await self._present(said):
+                return  # begin again
+            self._fresh = False
+        self._let_go()
+        self._pause = PAUSE_FIRST
+        self.current = not self._again.is_set()
+        await self._again.wait()
+
+    async def _hungry(self) -> None:
+        """Until the program has taken all that there is and asks for more."""
+        while self._queue:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def _begin(self) -> Dict[str, Any]:
+        params: Dict[str, Any] = {"prefix": self._prefix} if self._key is None else {"key": self._key}
+        if not self._fresh and self._position:
+            params["from"] = self._position
+        call = Call("watch", params)
+        call.internal = True
+        call.on_answer = self._bound_to
+        answer = await self._client._reach.run(call)
+        return answer.result
+
+    def _bound_to(self, said: Dict[str, Any]) -> None:
+        number, position = said.get("watch"), said.get("position")
+        if not isinstance(number, int):
+            raise ProtocolError("a watch without its number")
+        self._client._watches.bind(self, number)
+        if not self._missing:
+            self._again.clear()  # a connection that was lost before this one matters no more
+        if self._fresh and isinstance(position, bytes):
+            self._position = position
+
+    async def _present(self, said: Optional[Dict[str, Any]]) -> bool:
+        """Tells the present state. What happens meanwhile is told after it."""
+        if self._key is not None:
+            if said is None:
+                said = await self._ask("get", {"key": self._key})
+            if self._again.is_set():
+                return False
+            entry = entry_of(said, self._key)
+            await self._tell(entry.holders or ([entry] if entry.held else []))
+        else:
+            after: Optional[bytes] = b""
+            while after is not None:
+                page = await self._ask("list", {"prefix": self._prefix, "limit": LIST_LIMIT, **({"after": after} if after else {})})
+                if self._again.is_set():
+                    return False
+                found = page.get("keys")
+                entries = [entry_of(item, held=True) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+                await self._tell(entry for entry in entries if entry.held)
+                after = entries[-1].key if entries and page.get("more") else None
+        self._push(Event(CURRENT, position=self._position))
+        return not self._again.is_set()
+
+    async def _ask(self, method: str, params: Dict[str, Any]) -> Dict[str, Any]:
+        call = Call(method, params)
+        call.internal = True
+        answer = await self._client._reach.run(call)
+        return answer.result
+
+    async def _tell(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if len(self._queue) >= EVENTS_MAX // 2:
+                await self._hungry()
+            self._push(Event(PRESENT, entry))
+
+    def _let_go(self) -> None:
+        held_back, self._held_back = self._held_back or [], None
+        for event in held_back:
+            self._push(event)
+
+
+def _current_task() -> Optional[asyncio.Task[Any]]:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
