@@ -1,1 +1,87 @@
-"""Pawl: leases and locks agreed by a quorum."""
+"""Pawl: leases and locks that a majority of nodes agrees on. The blocking client; `pawl.aio` is the same for asyncio.
+
+    with pawl.connect("127.0.0.1:7001,127.0.0.1:7002") as client:
+        with client.lock("reports/daily", lease=30, wait=60) as lock:
+            write_report(token=lock.token)
+"""
+
+from . import aio
+from ._blocking import Client, Election, Leaders, Leadership, Lock, LockSet, Watch
+from ._election import YieldError
+from ._errors import (
+    BadRequestError,
+    BusyError,
+    ClosedError,
+    DeniedError,
+    FullError,
+    HeldError,
+    IndeterminateError,
+    LostError,
+    MismatchError,
+    NoQuorumError,
+    NotFoundError,
+    PawlError,
+    ProtocolError,
+    RecoveringError,
+    TlsError,
+    TooLargeError,
+    TooLongError,
+    UnreachableError,
+    UnsettledError,
+    UnsureError,
+    WaitTimeoutError,
+)
+from ._fence import FenceError, FenceStore, fence_check
+from ._types import EXCLUSIVE, SHARED, Asked, Entry, Event, Explanation, Leader, Page, Testimony, Waiter, Want
+
+__version__ = "0.1.0"
+
+connect = Client
+
+__all__ = [
+    "EXCLUSIVE",
+    "SHARED",
+    "Asked",
+    "BadRequestError",
+    "BusyError",
+    "Client",
+    "ClosedError",
+    "DeniedError",
+    "Election",
+    "Entry",
+    "Event",
+    "Explanation",
+    "FenceError",
+    "FenceStore",
+    "FullError",
+    "HeldError",
+    "IndeterminateError",
+    "Leader",
+    "Leaders",
+    "Leadership",
+    "Lock",
+    "LockSet",
+    "LostError",
+    "MismatchError",
+    "NoQuorumError",
+    "NotFoundError",
+    "Page",
+    "PawlError",
+    "ProtocolError",
+    "RecoveringError",
+    "Testimony",
+    "TlsError",
+    "TooLargeError",
+    "TooLongError",
+    "UnreachableError",
+    "UnsettledError",
+    "UnsureError",
+    "WaitTimeoutError",
+    "Waiter",
+    "Want",
+    "Watch",
+    "YieldError",
+    "aio",
+    "connect",
+    "fence_check",
+]

@@ -9,7 +9,7 @@ import dataclasses
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, Type
 
-from ._errors import ClosedError, LostError, NotFoundError, PawlError
+from ._errors import ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
 from ._lock import Lock, LostFn, Options
 from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, leader_of, to_bytes, to_text
 from ._watch import Watch
@@ -71,8 +71,8 @@ class Leadership(Lock):
         async with self._election.observe() as leaders:
             while True:
                 try:
-                    leader = await asyncio.wait_for(leaders.change(), ASK_AGAIN)
-                except asyncio.TimeoutError:
+                    leader = await leaders.change(ASK_AGAIN)
+                except WaitTimeoutError:
                     leader = leaders.leader
                 if leader is not None:
                     with contextlib.suppress(PawlError):
@@ -136,10 +136,16 @@ class Leaders:
         self.leader: Optional[Leader] = None
         self._told = False
 
-    async def change(self) -> Optional[Leader]:
-        """The next change: the leader from now on, or None for nobody. Nothing is lost when this is canceled."""
+    def start(self) -> None:
+        """Begins to observe, if it has not begun."""
+        self._watch.start()
+
+    async def change(self, timeout: Optional[float] = None) -> Optional[Leader]:
+        """The next change: the leader from now on, or None for nobody. WaitTimeoutError when none has come in time."""
+        end = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while True:
-            event = await self._watch.get()
+            left = None if end is None else max(0.0, end - asyncio.get_running_loop().time())
+            event = await self._watch.get(left)
             if event.type == OVERFLOW:
                 self._holders.clear()
             elif event.entry is not None and event.type in ENDS:

@@ -1,0 +1,135 @@
+"""The store of tokens: what it refuses, and what a crash leaves."""
+
+import multiprocessing
+import os
+import tempfile
+import unittest
+from unittest import mock
+
+from pawl import FenceError, FenceStore, _fence, fence_check
+
+
+def race(path, own, out):
+    with FenceStore(path) as store:
+        out.put([token for token in range(own, 400, 2) if store.check("k", token)])
+
+
+class Rule(unittest.TestCase):
+    def test_the_newest_one_passes_and_older_ones_do_not(self):
+        self.assertTrue(fence_check(0, 1) and fence_check(5, 5) and fence_check(5, 6))
+        self.assertFalse(fence_check(5, 4) or fence_check(0, 0))
+
+
+class Stores(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "fence")
+
+    def test_tokens_only_grow_for_each_name(self):
+        for path in (None, self.path):
+            with FenceStore(path) as store:
+                self.assertTrue(store.check("a", 5))
+                self.assertTrue(store.check("a", 5))
+                self.assertFalse(store.check("a", 4))
+                self.assertTrue(store.check("b", 1))
+                self.assertEqual((store.highest("a"), store.highest("b"), store.highest("c")), (5, 1, 0))
+
+    def test_readers_do_not_disturb_each_other_but_stop_older_writers(self):
+        with FenceStore(self.path) as store:
+            self.assertTrue(store.check("a", 5))
+            self.assertTrue(store.check("a", 9, "shared"))
+            self.assertTrue(store.check("a", 7, "shared"))
+            self.assertFalse(store.check("a", 4, "shared"))
+            self.assertFalse(store.check("a", 8))
+            self.assertTrue(store.check("a", 10))
+            self.assertFalse(store.check("a", 9, "shared"))
+
+    def test_what_was_allowed_is_known_after_a_restart(self):
+        with FenceStore(self.path) as store:
+            store.check(b"\x00 \n\xff", 7)
+        with FenceStore(self.path) as store:
+            self.assertFalse(store.check(b"\x00 \n\xff", 6))
+
+    def test_two_stores_of_one_file_see_each_other(self):
+        with FenceStore(self.path) as one, FenceStore(self.path) as two:
+            self.assertTrue(one.check("a", 5))
+            self.assertFalse(two.check("a", 4))
+            self.assertTrue(two.check("a", 6))
+            self.assertFalse(one.check("a", 5))
+
+    def test_two_processes_never_both_pass_out_of_order(self):
+        context = multiprocessing.get_context("fork")
+        out = context.Queue()
+        others = [context.Process(target=race, args=(self.path, own, out)) for own in (1, 2)]
+        for other in others:
+            other.start()
+        passed = sorted(token for _ in others for token in out.get(timeout=20))
+        for other in others:
+            other.join()
+        self.assertEqual(passed[-1], 399)
+        with FenceStore(self.path) as store:
+            self.assertEqual(store.highest("k"), 399)
+
+    def test_a_half_written_end_is_dropped(self):
+        with FenceStore(self.path) as store:
+            store.check("a", 5)
+            store.check("a", 6)
+        whole = open(self.path, "rb").read()
+        for cut in range(1, 8):
+            with open(self.path, "wb") as f:
+                f.write(whole[:-cut])
+            with FenceStore(self.path) as store:
+                self.assertEqual(store.highest("a"), 5, cut)
+                self.assertTrue(store.check("a", 7))
+
+    def test_a_half_written_beginning_is_an_empty_store(self):
+        for size in range(len(_fence.HEADER)):
+            with open(self.path, "wb") as f:
+                f.write(_fence.HEADER[:size])
+            with FenceStore(self.path) as store:
+                self.assertTrue(store.check("a", 1))
+
+    def test_damage_is_refused_and_never_repaired(self):
+        with FenceStore(self.path) as store:
+            for token in (5, 6, 7):
+                store.check("a", token)
+        whole = bytearray(open(self.path, "rb").read())
+        at = len(_fence.HEADER) + 2
+        whole[at] ^= 1
+        with open(self.path, "wb") as f:
+            f.write(whole)
+        with self.assertRaises(FenceError):
+            FenceStore(self.path)
+        with open(self.path, "w") as f:
+            f.write("something else\n")
+        with self.assertRaises(FenceError):
+            FenceStore(self.path)
+
+    def test_a_file_that_grows_is_written_anew_and_knows_the_same(self):
+        with mock.patch.object(_fence, "COMPACT_LEAST", 20), FenceStore(self.path) as one, FenceStore(self.path) as two:
+            for token in range(1, 101):
+                self.assertTrue((one if token % 3 else two).check("a", token))
+                self.assertFalse((two if token % 3 else one).check("a", token - 1) if token > 1 else False)
+            one.check("b", 3, "shared")
+        self.assertLess(os.path.getsize(self.path), 1000)
+        with FenceStore(self.path) as store:
+            self.assertEqual((store.highest("a"), store.highest("b")), (100, 3))
+
+    def test_a_file_that_was_removed_is_no_empty_one(self):
+        with FenceStore(self.path) as store:
+            store.check("a", 5)
+            os.remove(self.path)
+            with self.assertRaises(FenceError):
+                store.check("a", 6)
+
+    def test_a_store_that_is_closed_allows_nothing(self):
+        for path in (None, self.path):
+            store = FenceStore(path)
+            store.close()
+            with self.assertRaises(FenceError):
+                store.check("a", 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
