@@ -1,0 +1,159 @@
+"""What becomes of locks when nodes die, hang, or do not know each other; and TLS."""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+import unittest
+
+import nodes
+import pawl
+import pawltest
+from nodes import Case
+from test_tls import Certificates
+
+
+class Failures(Case):
+    """Each test leaves all nodes voting."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = nodes.start().__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def setUp(self):
+        self.key = self.id()
+        self.client = pawl.connect(nodes.endpoints(self.cluster), silence=1)
+        self.addCleanup(self.client.close)
+
+    def node(self):
+        return self.cluster.nodes[self.client.ping()["node"]]
+
+    def back(self, node):
+        self.cluster.start(node.name).wait_log(" voting ")
+
+    def test_a_lock_lives_on_when_the_node_dies_that_the_client_talks_to(self):
+        with self.client.lock(self.key, lease=3) as lock:
+            node = self.node()
+            node.kill()
+            self.until(lambda: self.client.ping()["node"] != node.name)
+            time.sleep(2.5)  # the lease would be over nearly
+            lock.check()
+            self.assertGreater(lock.valid, 1)
+            self.back(node)
+
+    def test_a_lock_lives_on_when_the_node_hangs_that_the_client_talks_to(self):
+        with self.client.lock(self.key, lease=3) as lock:
+            node = self.node()
+            node.signal(signal.SIGSTOP)
+            try:
+                time.sleep(3.2)
+                lock.check()
+                self.assertGreater(lock.valid, 0.5)
+                self.assertNotEqual(self.client.ping()["node"], node.name)
+            finally:
+                node.signal(signal.SIGCONT)
+
+    def test_a_wait_goes_on_at_another_node(self):
+        with pawl.connect(nodes.endpoints(self.cluster, "c")) as holder:
+            lock = holder.lock(self.key, lease=10).acquire()
+            waiting = nodes.InBackground(lambda: self.client.lock(self.key, wait=20).acquire())
+            self.until_waiting(holder, self.key)
+            self.assertEqual(self.node().name, "a")
+            self.cluster.nodes["a"].kill()
+            self.until(lambda: any(w.node != "a" for w in holder.waiters(self.key)))
+            lock.release()
+            self.assertTrue(waiting.result().held)
+            self.back(self.cluster.nodes["a"])
+
+    def test_without_a_majority_the_lock_is_given_up_before_its_time_is_over(self):
+        lock = self.client.lock(self.key, lease=2).acquire()
+        stopped = [self.cluster.nodes[name] for name in self.cluster.names if name != self.node().name]
+        for node in stopped:
+            node.signal(signal.SIGSTOP)
+        try:
+            error = lock.wait_lost(10)
+            left = lock.valid
+        finally:
+            for node in stopped:
+                node.signal(signal.SIGCONT)
+        self.assertIsInstance(error, (pawl.NoQuorumError, pawl.WaitTimeoutError, pawl.UnreachableError))
+        self.assertGreater(left, 0.0)
+        with self.assertRaises(type(error)):
+            lock.check()
+        self.until(lambda: not lock.held)
+
+    def test_a_watch_goes_on_at_another_node(self):
+        with self.client.watch(self.key) as watch:
+            self.assertEqual(watch.get(10).type, "current")
+            node = self.node()
+            node.kill()
+            with pawl.connect(nodes.endpoints(self.cluster)) as other, other.lock(self.key) as lock:
+                seen = []
+                while not any(e.entry and e.entry.token == lock.token for e in seen):
+                    seen.append(watch.get(10))
+            self.until(lambda: watch.get(10).type == "released")
+            self.back(node)
+
+    def test_an_update_whose_answer_is_lost_is_unsure(self):
+        with self.client.lock(self.key, lease=10) as lock:
+            node = self.node()
+            node.signal(signal.SIGSTOP)
+            update = nodes.InBackground(lock.update, "v")
+            time.sleep(0.1)  # it has been sent
+            node.kill()
+            with self.assertRaises(pawl.UnsureError):
+                update.result()
+            self.back(node)
+
+
+class Tls(Case):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="pawl-python-tls-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.certificates = Certificates(folder)
+        for name in "abc":
+            cls.certificates.make(name, "pawl:node:" + name)
+        cls.certificates.make("alice", "pawl:client:alice")
+        os.mkdir(os.path.join(folder, "other"))
+        cls.others = Certificates(os.path.join(folder, "other"))
+        path = cls.certificates.path
+        settings = "ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = required\n"
+        folder_of = os.path.dirname(path("ca.crt"))
+        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _, name: settings.format(folder_of, name))
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.cluster.start_all()
+
+    def setUp(self):
+        self.key = self.id()
+        self.path = self.certificates.path
+        self.endpoints = ["tls://" + address for address in self.cluster.clients.values()]
+
+    def test_a_lock_is_kept_over_tls_and_shows_the_name_in_the_certificate(self):
+        files = dict(ca_file=self.path("ca.crt"), cert_file=self.path("alice.crt"), key_file=self.path("alice.key"))
+        with pawl.connect(self.endpoints, **files) as client, client.lock(self.key, lease=0.9, value="x" * 100000) as lock:
+            entry = client.get(self.key)
+            self.assertEqual((entry.lock_id, len(entry.value)), (lock.lock_id, 100000))
+            self.assertIn("alice", entry.identity)
+            time.sleep(1.2)
+            lock.check()
+
+    def test_who_is_not_trusted_is_not_talked_to_and_told_at_once(self):
+        began = time.monotonic()
+        for files in (dict(ca_file=self.others.path("ca.crt")), dict(ca_file=self.path("ca.crt"), server_name="other.example"),
+                      dict(ca_file=self.path("ca.crt"))):  # the last one has no certificate of its own
+            with pawl.connect(self.endpoints, timeout=20, **files) as client:
+                with self.assertRaises(pawl.TlsError, msg=files):
+                    client.ping()
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_a_client_that_does_not_speak_tls_gets_no_answer(self):
+        with pawl.connect(list(self.cluster.clients.values()), timeout=0.5) as client:
+            with self.assertRaises(pawl.PawlError):
+                client.ping()
+
+
+if __name__ == "__main__":
+    unittest.main()
