@@ -21,6 +21,7 @@ from ._election import ElectionAskedFn, Election
 
 # Which parameter says how long the node itself may wait before it answers.
 WAITS = {"acquire": "wait_ms", "wait": "timeout_ms"}
+WAIT_LONGEST = 366 * 86400.0
 CHANGES_TAKE = 600.0  # cluster_...: a node that is promoted first copies what is held
 
 
@@ -157,7 +158,7 @@ class Client:
         """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
         if until not in ("free", "held"):
             raise ValueError("until: free or held")
-        wait_ms = to_ms(10**9 if timeout is None else timeout, "timeout")
+        wait_ms = to_ms(WAIT_LONGEST if timeout is None else timeout, "timeout")
         return entry_of(await self.call("wait", key=to_bytes(key), **{"for": until, "timeout_ms": wait_ms}), to_bytes(key))
 
     async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:

@@ -314,6 +314,9 @@ class Reach:
             return UnreachableError("%s: connecting took too long" % endpoint.text), False
         except (OSError, ssl.SSLError) as error:
             return self._named(endpoint, as_pawl_error(error)), False
+        if self.closed:
+            link.close()
+            return ClosedError(), False
         self._link = link
         self._flush()
         try:

@@ -88,8 +88,8 @@ class Watch:
         self._again = asyncio.Event()  # the connection is gone, or changes are missing
         self._missing = False  # changes are, or may be
         self._fresh = not self._position  # the present state is to be told
-        self._arrived = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._waiters: List[asyncio.Future[None]] = []  # of `get`
+        self._asked = asyncio.Event()  # somebody waits in `get`
         self._pause = PAUSE_FIRST
         self.current = False  # every change until about now has been told
 
@@ -108,17 +108,29 @@ class Watch:
         while not self._queue:
             if self._error is not None:
                 raise self._error
-            self._arrived.clear()
-            self._taken.set()  # it asks for more
             left = None if end is None else end - asyncio.get_running_loop().time()
             if left is not None and left <= 0:
                 raise WaitTimeoutError("no event came in time")
-            try:
-                await asyncio.wait_for(self._arrived.wait(), left)
-            except asyncio.TimeoutError:
-                continue
-        self._taken.set()
+            await self._arrival(left)
         return self._queue.popleft()
+
+    async def _arrival(self, seconds: Optional[float]) -> None:
+        """Until something arrives, or so long. (asyncio.wait_for may swallow a cancellation that comes at that moment.)"""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
+        self._waiters.append(waiter)
+        self._asked.set()
+        try:
+            await waiter
+        finally:
+            self._waiters.remove(waiter)
+            if timer is not None:
+                timer.cancel()
+
+    def _wake_all(self) -> None:
+        for waiter in self._waiters:
+            _wake(waiter)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
@@ -157,7 +169,7 @@ class Watch:
             self._task.cancel()
         self._client._watches.remove(self)
         self.current = False
-        self._arrived.set()
+        self._wake_all()
 
     # ---- what comes from the node ----
 
@@ -188,7 +200,7 @@ class Watch:
             self._overflow()
             return
         self._queue.append(event)
-        self._arrived.set()
+        self._wake_all()
 
     def _overflow(self) -> None:
         """Everything is read anew; what came before is of no use."""
@@ -234,9 +246,9 @@ class Watch:
 
     async def _hungry(self) -> None:
         """Until the program has taken all that there is and asks for more."""
-        while self._queue:
-            self._taken.clear()
-            await self._taken.wait()
+        while self._queue or not self._waiters:
+            self._asked.clear()
+            await self._asked.wait()
 
     async def _begin(self) -> Dict[str, Any]:
         params: Dict[str, Any] = {"prefix": self._prefix} if self._key is None else {"key": self._key}
@@ -296,6 +308,11 @@ class Watch:
         held_back, self._held_back = self._held_back or [], None
         for event in held_back:
             self._push(event)
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _current_task() -> Optional[asyncio.Task[Any]]:
