@@ -3,6 +3,7 @@
 #include "state.h"
 
 #define POOL_MAX 1024
+#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S) /* as good as for ever */
 
 static uint64_t hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
 	return hash_lock_id(core, lock_id) ^ key.size;
@@ -70,7 +71,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->round = op->id << 16;
 	op->lock_id = r->lock_id;
 	op->lease = r->lease;
-	op->wait = r->wait;
+	op->wait = r->wait < WAIT_MAX ? r->wait : WAIT_MAX;
 	op->token = r->token;
 	op->arrived = op->sent = core->now;
 	op->home = op->fetch_from = -1;

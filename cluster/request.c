@@ -1,8 +1,6 @@
 /* request.c: a client's request, checked before it changes anything (section 8, point 6), and handed to its operation. */
 #include "state.h"
 
-#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)
-
 static struct core_reply *refuse(struct core *core, const struct core_request *r, int error, const char *field) {
 	struct core_reply *reply = out_reply(core);
 	reply->id = r->id;
@@ -93,7 +91,7 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (r->token > TOKEN_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "token", 0 };
 	}
-	if (r->wait < 0 || r->wait > WAIT_MAX) {
+	if (r->wait < 0) {
 		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
 	}
 	if ((r->op == CORE_LIST || (r->op == CORE_WAITERS && r->prefix)) && r->limit > WAITERS_MAX) {

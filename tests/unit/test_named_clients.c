@@ -118,6 +118,15 @@ static void a_wait_sees_a_change_however_soon_it_comes_and_goes(void **state) {
 	assert_int_equal(stage_answer(s, free)->r.error, PAWL_OK);
 }
 
+/* What the client protocol's default is: 10^12 ms. */
+static void a_wait_may_be_longer_than_anybody_waits(void **state) {
+	struct stage *s = *state;
+	uint64_t held = wait_change(s, 1, false, (span_ns)1000000000000 * SPAN_MS);
+	assert_false(answered(s, held));
+	take(s, 0, "k", stage_lock(1));
+	assert_true(stage_answer(s, held)->r.held);
+}
+
 static void a_wait_for_what_is_already_so_is_answered_at_once(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -259,6 +268,7 @@ int main(void) {
 		NAMED(a_waiter_that_gives_up_before_its_commit_leaves_the_key_to_the_next),
 		NAMED(a_waiter_that_gives_up_at_its_commit_holds_until_its_lease_ends),
 		NAMED(a_wait_sees_a_change_however_soon_it_comes_and_goes),
+		NAMED(a_wait_may_be_longer_than_anybody_waits),
 		NAMED(a_wait_for_what_is_already_so_is_answered_at_once),
 		NAMED(a_wait_sees_the_end_of_a_lease_and_ends_itself),
 		NAMED(a_list_comes_in_pages_in_order),
