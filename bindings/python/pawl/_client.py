@@ -158,8 +158,12 @@ class Client:
         """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
         if until not in ("free", "held"):
             raise ValueError("until: free or held")
-        wait_ms = to_ms(WAIT_LONGEST if timeout is None else timeout, "timeout")
-        return entry_of(await self.call("wait", key=to_bytes(key), **{"for": until, "timeout_ms": wait_ms}), to_bytes(key))
+        params = {"key": to_bytes(key), "for": until}
+        if timeout is None:
+            answer = await self._reach.run(Call("wait", params), WAIT_LONGEST)
+        else:
+            answer = await self._reach.run(Call("wait", params, "timeout_ms", to_ms(timeout, "timeout")))
+        return entry_of(answer.result, to_bytes(key))
 
     async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:
         """Who waits for the key, in order; or for all keys with a prefix, in their order."""
