@@ -2,7 +2,8 @@
 #include "state.h"
 
 /* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
- * token that is above every noted and not below any other token: that one, so that a repeat gives the same answer. */
+ * token, and with these permits, that is above every noted and not below any other token: that one, so that a repeat gives the
+ * same answer. */
 static uint64_t choose_token(struct core *core, const struct op *op, bool *reused) {
 	uint64_t highest = core->clock, token = 0, noted = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -15,7 +16,8 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 	}
 	uint32_t same = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		same += op->votes[i].state == VOTE_SELF && op->votes[i].token == token;
+		const struct vote *v = &op->votes[i];
+		same += v->state == VOTE_SELF && v->token == token && permits_within(op->terms.set, v->set);
 	}
 	*reused = same >= core->quorum && token > noted;
 	highest = noted > highest ? noted : highest;

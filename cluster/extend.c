@@ -25,10 +25,40 @@ static void learn(struct core *core, struct op *op, uint32_t slot, const struct 
 	struct message m = op_message(op, MESSAGE_LEARN);
 	record_describe(core, r, &m);
 	m.attempt = op->part_of;
+	m.terms.set = permits_or(m.terms.set, op->terms.set);
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, r->terms.delay) / SPAN_US);
 	op_ask(core, op, slot, &m);
 	if (op->votes[slot].state == VOTE_ASKED) {
 		op->votes[slot].state = VOTE_LEARNING;
+		op->votes[slot].set = m.terms.set;
+	}
+}
+
+/* It accepted the extension: as a whole, or of permits that are fewer than others say that the lock has. */
+static bool has_record(const struct vote *v) {
+	return ((ACCEPTED >> v->state) & 1) || (v->state == VOTE_NEED && v->status == STATUS_OK);
+}
+
+static bool any_has_record(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (has_record(&op->votes[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Section 10: only masters count that have all the permits that any of them reports; the others learn them. */
+static void need_permits(struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		op->terms.set = has_record(&op->votes[i]) ? permits_or(op->terms.set, op->votes[i].set) : op->terms.set;
+	}
+	for (uint32_t i = 0; i < core->masters; i++) {
+		struct vote *v = &op->votes[i];
+		if (((ACCEPTED >> v->state) & 1) && !permits_within(op->terms.set, v->set)) {
+			COUNT(core, extend_permits_missing);
+			v->state = VOTE_NEED;
+		}
 	}
 }
 
@@ -43,7 +73,7 @@ static void feed(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (r && op->votes[i].state == VOTE_NEED) {
 			learn(core, op, i, r);
-		} else if (!r && op->fetch_from < 0 && ((ACCEPTED >> op->votes[i].state) & 1) && !(op->fetch_tried >> i & 1) && peer_reachable(core, i)) {
+		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) && !(op->fetch_tried >> i & 1) && peer_reachable(core, i)) {
 			struct message m = op_message(op, MESSAGE_FETCH);
 			op->fetch_from = (int)i;
 			op->fetch_tried |= 1u << i;
@@ -89,8 +119,10 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER) {
 		v->state = vote_of(m);
 		op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
+		v->set = m->terms.set;
 	}
 	v->status = m->status;
+	need_permits(core, op);
 	if ((ACCEPTED >> v->state) & 1) {
 		bond_extended(core, op, from);
 	}
@@ -133,7 +165,8 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	uint32_t accepted = op_votes(core, op, ACCEPTED);
-	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (accepted ? 0 : VOTE_BIT(VOTE_NEED)));
+	bool known = any_has_record(core, op);
+	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (known ? 0 : VOTE_BIT(VOTE_NEED)));
 	if (lost > core->masters - core->quorum) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
 		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG : PAWL_ELOST;
@@ -166,7 +199,7 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	uint32_t counted = op->blind ? op_votes(core, op, VOTE_BIT(VOTE_HAD)) : accepted;
-	bool source = accepted || asked || op->record;
+	bool source = any_has_record(core, op) || asked || op->record;
 	uint32_t possible = counted + (op->blind ? asked : source ? op_votes(core, op, hopeful) : 0);
 	if (counted >= core->quorum) {
 		extended(core, op);

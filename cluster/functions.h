@@ -55,6 +55,7 @@ struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
 bool key_contested(const struct key *key);
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room);
 struct terms terms_both(const struct terms *a, const struct terms *b); /* of two copies of one record, alike */
+bool terms_again(const struct terms *own, const struct terms *asked);
 bool terms_alike(const struct terms *a, const struct terms *b);        /* they may be those of one lock_id */
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms);
 bool permits_choose(const struct core *core, const struct op *op, struct permits *set);

@@ -149,6 +149,10 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 	if (m->token > r->token || widened) {
 		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
 	}
+	if (widened) { /* for these numbers it is new here: what came between is in the clock */
+		COUNT(core, permits_widened);
+		r->noted = core->clock;
+	}
 	record_set_terms(core, key, r, &both);
 	if (loosened) {
 		COUNT(core, downgrade_learned);
@@ -286,6 +290,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		answer.token = r->token;
+		answer.terms = r->terms; /* which numbers have been extended here */
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);

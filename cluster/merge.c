@@ -1,6 +1,6 @@
 /* merge.c: merging snapshots (section 4): per lock_id the later end, the higher token, the value with the higher ballot, the
- * highest ballot noted, every release, and the highest noted, where a source that lacks the lock_id counts as having noted
- * its clock at the snapshot's end. */
+ * highest ballot noted, every release, and the highest noted, where a source that lacks the lock_id, or permits that another source
+ * has it with, counts as having noted its clock at the snapshot's end. */
 #include "state.h"
 
 static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
@@ -13,6 +13,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		}
 	} else {
 		struct terms both = terms_both(&r->terms, &m->terms);
+		r->uneven = r->uneven || !permits_within(both.set, r->terms.set) || !permits_within(both.set, m->terms.set);
 		record_set_terms(core, key, r, &both);
 	}
 	return r;
@@ -87,12 +88,14 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
  */
 
 /* The highest noted, where a source that lacks the lock_id counts as having noted its clock at the snapshot's end. */
-static void note_sources(const struct core *core, struct record *r) {
-	for (uint32_t left = core->finish.done & ~r->sources; left; left &= left - 1) {
+static void note_sources(struct core *core, struct record *r) {
+	core->counts[COUNT_permits_uneven] += r->uneven;
+	for (uint32_t left = core->finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
 		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 	}
 	r->sources = 0;
+	r->uneven = false;
 }
 
 /* "Every release": a release may have come from one source after another one's record of the lock_id. */
@@ -169,6 +172,7 @@ static void forget_sources(struct core *core, struct record *r) {
 	if (r->sources) {
 		r->noted = core->clock > r->noted ? core->clock : r->noted; /* what came between is not known */
 		r->sources = 0;
+		r->uneven = false;
 	}
 }
 
@@ -180,6 +184,7 @@ void merge_forget_sources(struct core *core, struct table *t) {
 static void note_clock(struct core *core, struct record *r) {
 	r->noted = core->clock;
 	r->sources = 0;
+	r->uneven = false;
 }
 
 /* A master that votes by waiting notes its clock in every record that it has. */

@@ -26,7 +26,7 @@ struct vote {
 	enum status status;
 	bool fresh; /* answered since the last renewal of a turn */
 	uint64_t token, noted;
-	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself: its own */
+	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
 };
 
 enum op_state {

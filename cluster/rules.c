@@ -71,7 +71,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	if (own && !slice_equal(record_identity(own), m->identity)) {
 		return STATUS_DENIED; /* section 9: a repeat under another identity */
 	}
-	if (own && own->terms.of != m->terms.of) {
+	if (own && !terms_again(&own->terms, &m->terms)) {
 		return STATUS_TERMS; /* section 10: it keeps its kind */
 	}
 	s = rule_held(key, m->lock_id, &m->terms);
@@ -96,11 +96,12 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	return STATUS_OK;
 }
 
-/* R2: above what was noted for this lock_id; where nothing was, above the clock. Those that hold together have different tokens,
+/* R2: above what was noted for this lock_id; where nothing was, above the clock: also for numbers that the record gains. Those that hold together have different tokens,
  * too: a repeat's new token must also be above the tokens of the others, which came after it noted. */
 static enum status rule_order(const struct core *core, const struct key *key, const struct record *own, const struct message *m) {
 	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
-	uint64_t floor = own ? own->noted : promise ? promise->noted : core->clock;
+	bool known = own && permits_within(m->terms.set, own->terms.set);
+	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
 	for (const struct record *r = own && m->token > own->token ? key->held : NULL; r; r = r->next) {
 		floor = r != own && r->token > floor ? r->token : floor;
 	}
@@ -128,7 +129,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	if (own && !slice_equal(m->identity, record_identity(own))) {
 		return STATUS_DENIED; /* two identities that try for one lock_id at once: the first one's it is */
 	}
-	if (own && own->terms.of != m->terms.of) {
+	if (own && !terms_again(&own->terms, &m->terms)) {
 		return STATUS_TERMS;
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
@@ -188,7 +189,10 @@ enum status rule_learn(const struct core *core, const struct key *key, const str
 		return STATUS_TERMS;
 	}
 	struct terms both = terms_both(&own->terms, &m->terms);
-	bool wider = memcmp(&both.set, &own->terms.set, sizeof both.set) != 0; /* permits that it has not had here so far */
+	bool wider = !permits_within(m->terms.set, own->terms.set); /* permits that it has not had here so far */
+	if (wider && key_contested(key)) {
+		return STATUS_CONTESTED; /* section 4: what it has, and no more */
+	}
 	return wider && key_other(key, m->lock_id, &both) ? STATUS_HELD : STATUS_OK;
 }
 

@@ -36,6 +36,7 @@ struct record { /* a held record; its bytes (owner, identity, label, value) foll
 	uint16_t owner_size, label_size;
 	uint8_t identity_size;
 	bool barred; /* by a break: no more extensions */
+	bool uneven; /* merging: not all sources had the same permits */
 	uint8_t bytes[];
 };
 

@@ -83,6 +83,12 @@ bool terms_alike(const struct terms *a, const struct terms *b) {
 	return a->of == b->of || (!terms_semaphore(a) && !terms_semaphore(b));
 }
 
+/* Whether a record may be asked for again with these terms: under its kind, or shared what is exclusive here: a master that
+ * missed the downgrade. */
+bool terms_again(const struct terms *own, const struct terms *asked) {
+	return own->of == asked->of || (own->of == SHARE_EXCLUSIVE && asked->of == SHARE_SHARED);
+}
+
 /* The caller says so to the digest. */
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms) {
 	if (r->terms.of == terms->of && memcmp(&r->terms.set, &terms->set, sizeof terms->set) == 0) {

@@ -82,6 +82,10 @@ static inline bool permits_meet(struct permits a, struct permits b) {
 	return (a.w[0] & b.w[0]) || (a.w[1] & b.w[1]);
 }
 
+static inline bool permits_within(struct permits a, struct permits all) {
+	return (a.w[0] & ~all.w[0]) == 0 && (a.w[1] & ~all.w[1]) == 0;
+}
+
 static inline uint32_t permits_count(struct permits p) {
 	return (uint32_t)(__builtin_popcountll(p.w[0]) + __builtin_popcountll(p.w[1]));
 }

@@ -71,6 +71,18 @@ static void a_master_that_missed_it_learns_it_from_the_others(void **state) {
 	assert_true(stage_count(s, COUNT_downgrade_learned) > 0);
 }
 
+static void a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_lose(s, 0, 2, MESSAGE_DOWNGRADE, true);
+	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
+	assert_int_equal(kind_at(s, 2, "k"), SHARE_EXCLUSIVE);
+	assert_int_equal(share(s, 2, "k", stage_lock(1)), PAWL_OK);
+	assert_int_equal(kind_at(s, 2, "k"), SHARE_SHARED);
+	assert_int_equal(share(s, 1, "k", stage_lock(2)), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EMISMATCH); /* it never goes back */
+}
+
 static void who_is_taught_the_lock_afterwards_learns_a_shared_one(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
@@ -162,6 +174,7 @@ int main(void) {
 		NAMED(it_needs_a_lock_that_was_exclusive),
 		NAMED(a_master_that_missed_it_is_told_again),
 		NAMED(a_master_that_missed_it_learns_it_from_the_others),
+		NAMED(a_repeat_for_a_shared_one_is_not_refused_where_it_was_missed),
 		NAMED(who_is_taught_the_lock_afterwards_learns_a_shared_one),
 		NAMED(a_key_stays_closed_for_its_lock_delay_after_a_loss),
 		NAMED(who_waits_for_free_waits_for_the_end_of_the_delay),

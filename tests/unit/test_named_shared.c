@@ -123,10 +123,10 @@ static void a_reader_displaced_by_another_reader_is_not_told_that_it_is_held(voi
 
 static void a_lock_keeps_its_kind(void **state) {
 	struct stage *s = *state;
-	take(s, 0, "k", stage_lock(1));
-	assert_int_equal(share(s, 1, "k", stage_lock(1)), PAWL_EMISMATCH);
+	assert_int_equal(share(s, 0, "k", stage_lock(1)), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_EMISMATCH);
 	assert_string_equal(stage_last(s)->r.field, "mode");
-	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0)), PAWL_OK);
+	assert_int_equal(share(s, 1, "k", stage_lock(1)), PAWL_OK);
 	assert_int_equal(share(s, 0, "j", stage_lock(2)), PAWL_OK);
 	assert_int_equal(take_permits(s, 1, "j", stage_lock(2), 1, 2), PAWL_EMISMATCH);
 	assert_true(stage_count(s, COUNT_terms_refused) > 0);

@@ -1,0 +1,123 @@
+/* The numbers of a semaphore's holder, where masters know different ones (docs/protocol.md, section 10). */
+#include "modes.h"
+
+/* X has number 0 at n1 alone, where its first attempt came to nothing, and number 1 at n2 and n3: it holds number 1. */
+static struct id128 split(struct stage *s) {
+	struct id128 x = stage_lock(1), y = stage_lock(2);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	uint64_t first = stage_ask(s, 0, permits_request("k", x, 1, 2, 0));
+	stage_settle(s);
+	stage_isolate(s, 0, true);
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
+	assert_int_equal(take_permits(s, 1, "k", y, 1, 2), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
+	assert_int_equal(take_permits(s, 1, "k", x, 1, 2), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
+	assert_int_equal(release(s, 1, "k", y), PAWL_OK);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_lose(s, i, 0, MESSAGE_LEARN, true);
+		stage_lose(s, 0, i, MESSAGE_SYNC_FETCH, true);
+	}
+	stage_isolate(s, 0, false);
+	stage_wait(s, 10 * SPAN_MS);
+	return x;
+}
+
+static int extend_await(struct stage *s, uint32_t node, const char *key, struct id128 lock, span_ns lease) {
+	struct core_request r = stage_request(CORE_EXTEND, key, lock);
+	r.lease = lease;
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 300 * SPAN_MS);
+	return stage_answer(s, id)->r.error;
+}
+
+static void an_extension_counts_only_masters_that_have_all_the_numbers(void **state) {
+	struct stage *s = *state;
+	struct id128 x = split(s);
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_ENOQUORUM); /* n1 lengthened number 0 */
+	assert_true(stage_count(s, COUNT_extend_permits_missing) > 0);
+}
+
+static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
+	struct stage *s = *state;
+	struct id128 x = split(s);
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
+	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_OK);
+	assert_true(stage_count(s, COUNT_permits_widened) > 0);
+	stage_wait(s, LEASE + SPAN_S / 2); /* at n3 it is over */
+	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD); /* n1 has both numbers; n2, too */
+}
+
+/* A commit that arrives at n1, whoever sent it. */
+static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers, uint64_t token) {
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
+	stage_inject(s, 1, 0, &m);
+	stage_settle(s);
+}
+
+/* Else number 1 would be had with token 3 after somebody else had it with token 5. */
+static void numbers_that_a_record_gains_are_new_to_it(void **state) {
+	struct stage *s = *state;
+	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	uint64_t clock = stage_status(s, 0).clock;
+	commit_numbers(s, stage_lock(1), 1, clock + 1);
+	commit_numbers(s, stage_lock(2), 2, clock + 5);
+	stage_inject(s, 1, 0, &gone);
+	stage_settle(s);
+	commit_numbers(s, stage_lock(1), 2, clock + 3);
+	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
+	commit_numbers(s, stage_lock(1), 1, clock + 3); /* of what it has had all along its noted number speaks */
+	assert_int_equal(stage_count(s, COUNT_commit_ok), 3);
+	commit_numbers(s, stage_lock(1), 2, clock + 6);
+	assert_int_equal(stage_count(s, COUNT_commit_ok), 4);
+	commit_numbers(s, stage_lock(1), 2, clock + 5); /* and it has noted what came between */
+	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 2);
+}
+
+static void numbers_that_are_learned_note_the_clock(void **state) {
+	struct stage *s = *state;
+	uint64_t clock = stage_status(s, 0).clock;
+	commit_numbers(s, stage_lock(1), 1, clock + 1);
+	commit_numbers(s, stage_lock(2), 2, clock + 5);
+	struct message gone = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	stage_inject(s, 1, 0, &gone);
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = clock + 1,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { clock + 1, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { 3, 0 } } } };
+	stage_inject(s, 1, 0, &m);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_permits_widened), 1);
+	commit_numbers(s, stage_lock(1), 2, clock + 3);
+	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
+}
+
+/* Who merges from one that has number 0 and one that has number 1 notes the clocks of both. */
+static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
+	struct stage *s = *state;
+	struct id128 x = split(s);
+	stage_kill(s, 2);
+	assert_true(stage_start(s, 2));
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+	struct core_request look = stage_request(CORE_GET, "k", x);
+	look.admin = true;
+	assert_int_equal(stage_do(s, 2, look), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.entry.terms.set.w[0], 3);
+	assert_true(stage_count(s, COUNT_permits_uneven) > 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(an_extension_counts_only_masters_that_have_all_the_numbers),
+		NAMED(who_lacks_numbers_learns_them_with_an_extension),
+		NAMED(numbers_that_a_record_gains_are_new_to_it),
+		NAMED(numbers_that_are_learned_note_the_clock),
+		NAMED(sources_that_lack_numbers_count_with_their_clocks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
