@@ -80,7 +80,8 @@ struct client_entry client_reply_entry(const struct core_entry *e, uint32_t with
 		.value_seq = e->value_seq, .token = e->token, .remaining = e->remaining, .held_for = e->age,
 		.lock_delay = e->terms.delay, .closing = e->closing, .closing_for = e->closed_for, .lock_id = e->lock_id,
 		.holders = e->holders, .mode = client_mode_of(&e->terms), .label = client_label_unpack(e->label) };
-	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ | CLIENT_ENTRY_TOKEN | CLIENT_ENTRY_HELD_FOR;
+	uint32_t present = CLIENT_ENTRY_OWNER | CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ | CLIENT_ENTRY_TOKEN;
+	present |= e->age > 0 ? CLIENT_ENTRY_HELD_FOR : 0; /* refusals do not say it */
 	present |= e->closing ? CLIENT_ENTRY_CLOSING : CLIENT_ENTRY_REMAINING;
 	present |= e->show_lock_id ? CLIENT_ENTRY_LOCK_ID : 0;
 	present |= e->identity.size ? CLIENT_ENTRY_IDENTITY : 0;
@@ -125,6 +126,9 @@ static const char *reply_sentence(const struct core_reply *reply) {
 	}
 	if (reply_is_about(reply, PAWL_ETOOLARGE, "value")) {
 		return "is larger than [limits] value_bytes of this node: keep larger data elsewhere and its name here";
+	}
+	if (reply_is_about(reply, PAWL_EMISMATCH, "mode") && reply->op == CORE_DOWNGRADE) {
+		return "is permits of a semaphore: only an exclusive lock can become a shared one";
 	}
 	if (reply_is_about(reply, PAWL_EMISMATCH, "mode")) {
 		return "is another one than this lock_id has here: release it first, or take a new lock_id";
