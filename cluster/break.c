@@ -11,21 +11,22 @@ void break_start(struct core *core, struct op *op) {
 	break_judge(core, op, false);
 }
 
-/* The lock_id that was named by its token, or without a token the one that most masters report. */
-static const struct record *choose(const struct op *op) {
+/* The lock_id that was named by its token, or without a token the one that most masters report. *several: q report each of two, which
+ * hold together: only a token says which of them is meant. */
+static const struct record *choose(const struct core *core, struct op *op, bool *several) {
 	const struct record *best = NULL;
 	uint32_t most = 0;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		uint32_t same = 0;
+	*several = false;
+	op_found_sort(op);
+	for (uint32_t first = 0, i = 0; first < op->found_count; first = i) {
 		bool named = op->token == 0;
-		for (uint32_t j = 0; j < op->found_count; j++) {
-			bool equal = id128_equal(op->found[i].record->lock_id, op->found[j].record->lock_id);
-			same += equal;
-			named = named || (equal && op->found[j].record->token == op->token);
+		for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
+			named = named || op->found[i].record->token == op->token;
 		}
-		if (named && same > most) {
-			most = same;
-			best = op->found[i].record;
+		*several = *several || (named && most >= core->quorum && i - first >= core->quorum);
+		if (named && i - first > most) {
+			most = i - first;
+			best = op->found[first].record;
 		}
 	}
 	return best;
@@ -41,6 +42,7 @@ static void answer_all(struct core *core, struct op *op, int error) {
 		r->forced = op->now_flag;
 		r->acks = acks;
 		r->token = op->best_token;
+		r->field = error == PAWL_EBADREQUEST ? "token" : NULL;
 		r->entry.remaining = instant_left_long(core->now, op->until);
 	}
 }
@@ -80,8 +82,13 @@ void break_judge(struct core *core, struct op *op, bool over) {
 	if (open > 0 && !over) {
 		return;
 	}
-	const struct record *r = choose(op);
-	if (acks < core->quorum || r == NULL) {
+	bool several;
+	const struct record *r = choose(core, op, &several);
+	if (acks >= core->quorum && several) {
+		op->best_token = op->token;
+		answer_all(core, op, PAWL_EBADREQUEST);
+		op_free(core, op);
+	} else if (acks < core->quorum || r == NULL) {
 		op->best_token = op->token;
 		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : op->had_any ? PAWL_OK : PAWL_ENOTFOUND);
 		op_free(core, op);

@@ -16,6 +16,7 @@ void drain_start(struct core *core) {
 	core->state = CORE_DRAINED;
 	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
 	core->drain_bucket = 0;
+	core->drain_written = 0;
 	core->drain_ring = 0;
 	COUNT(core, drained);
 	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
@@ -44,26 +45,24 @@ void drain_done(struct core *core) {
 	core->drain_messages = NULL;
 }
 
-/* Whole buckets, and like out_frame only so many bytes that the codec takes the frame, values and all. */
+/* Like out_frame only so many bytes that the codec takes the frame, values and all. Nothing changes between two frames, so that a
+ * place is a bucket and how many of its records have been written. */
 static size_t fill_records(struct core *core, size_t n) {
 	size_t bytes = 0;
-	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++) {
-		uint32_t here = 0;
-		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
-			for (const struct record *r = CONTAINER_OF(m, struct key, node)->held; r; r = r->next) {
-				here++;
-			}
-		}
-		CHECK(here < DRAIN_MESSAGES);
-		if (n + here > DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
-			return n;
-		}
+	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++, core->drain_written = 0) {
+		uint32_t at = 0;
 		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
 			const struct key *key = CONTAINER_OF(m, struct key, node);
-			for (const struct record *r = key->held; r; r = r->next) {
-				struct message *record = &core->drain_messages[n++];
-				snapshot_record_message(core, key, r, record);
-				bytes += 256 + record->key.size + record->owner.size + record->identity.size + record->value.size;
+			for (const struct record *r = key->held; r; r = r->next, at++) {
+				if (at < core->drain_written) {
+					continue;
+				}
+				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
+					return n;
+				}
+				snapshot_record_message(core, key, r, &core->drain_messages[n++]);
+				bytes += 256 + record_size(r) + key->size;
+				core->drain_written++;
 			}
 		}
 	}

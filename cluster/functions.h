@@ -210,6 +210,7 @@ struct caller *op_join_inside(struct core *core, struct op *op, struct op *group
 void op_leave(struct core *core, struct caller *c); /* frees the caller */
 /* A copy of what a master reported, in op->found; false: no memory or too many. */
 struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void op_found_sort(struct op *op); /* by lock_id, then by master */
 void op_found_clear(struct core *core, struct op *op);
 void op_finish(struct core *core, struct op *op); /* answered: lingers until the last master has answered */
 struct op *op_first(struct core *core);

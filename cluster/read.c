@@ -15,60 +15,58 @@ void read_start(struct core *core, struct op *op) {
 	read_judge(core, op, false);
 }
 
-/* How many masters report this lock_id; *counting: how many of those with a value that counts as in Prepare. */
-static uint32_t reporters(const struct op *op, struct id128 lock_id, uint32_t *counting) {
-	uint32_t all = 0, good = 0;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		const struct found *f = &op->found[i];
-		if (id128_equal(f->record->lock_id, lock_id)) {
-			all |= 1u << f->from;
-			good |= f->counts ? 1u << f->from : 0;
-		}
-	}
-	*counting = (uint32_t)__builtin_popcount(good);
-	return (uint32_t)__builtin_popcount(all);
-}
-
 struct verdict {
-	const struct record *holder; /* the report with the highest ballot among those that count; NULL: none */
+	struct record *holders; /* those that q masters report, in a list; of each the report with the highest ballot among those that count */
 	bool free, undetermined;
 };
 
-static struct verdict weigh(const struct core *core, const struct op *op, uint32_t silent) {
-	struct verdict v = { NULL, true, false };
-	struct id128 holder = { { 0 } };
-	uint32_t holders = 0;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		uint32_t counting, n = reporters(op, op->found[i].record->lock_id, &counting);
-		v.free = v.free && n + silent < core->quorum;
-		if (n < core->quorum || (holders && id128_equal(holder, op->found[i].record->lock_id))) {
-			continue;
-		}
-		holder = op->found[i].record->lock_id;
-		holders++;
-		v.undetermined = v.undetermined || counting < core->quorum;
-	}
-	v.free = v.free && silent < core->quorum;
-	v.undetermined = v.undetermined || holders > 1;
-	for (uint32_t i = 0; i < op->found_count && holders == 1 && !v.undetermined; i++) {
+/* All reports of one lock_id, which stand together. */
+static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent, struct verdict *v) {
+	uint32_t all = 0, counting = 0, i = first;
+	struct record *best = NULL;
+	struct terms terms = op->found[first].record->terms;
+	for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
 		const struct found *f = &op->found[i];
-		if (id128_equal(f->record->lock_id, holder) && f->counts && (!v.holder || ballot_compare(f->record->wrote, v.holder->wrote) > 0)) {
-			v.holder = f->record;
-		}
+		all |= 1u << f->from;
+		counting |= f->counts ? 1u << f->from : 0;
+		terms = terms_both(&terms, &f->record->terms);
+		best = f->counts && (!best || ballot_compare(f->record->wrote, best->wrote) > 0) ? f->record : best;
 	}
+	uint32_t n = (uint32_t)__builtin_popcount(all);
+	v->free = v->free && n + silent < core->quorum;
+	if (n >= core->quorum && (uint32_t)__builtin_popcount(counting) < core->quorum) {
+		v->undetermined = true;
+	} else if (n >= core->quorum) {
+		best->terms = terms;
+		best->end = instant_later(best->end, instant_add(core->now, 1)); /* alive where it was reported */
+		best->next = v->holders;
+		v->holders = best;
+	}
+	return i;
+}
+
+static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
+	struct verdict v = { NULL, silent < core->quorum, false };
+	op_found_sort(op);
+	for (uint32_t i = 0; i < op->found_count;) {
+		i = weigh_one(core, op, i, silent, &v);
+	}
+	const struct key holders = { .held = v.holders };
+	v.undetermined = v.undetermined || key_contested(&holders); /* q report each of two that exclude one another */
 	return v;
 }
 
-static void answer_holder(struct core *core, struct op *op, const struct record *r) {
+static void answer_holders(struct core *core, struct op *op, struct record *holders) {
+	const struct key key = { .held = holders };
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		struct core_entry entry = { .token = 0 };
-		bool copied = r == NULL || local_entry(core, c, op->identity, op->key, r, &entry);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, &key, &shown);
 		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-		reply->held = r != NULL && copied;
-		reply->entry = entry;
-		reply->value_seq = entry.value_seq;
+		if (copied) {
+			entry_reply(reply, &shown);
+		}
 	}
 	op_free(core, op);
 }
@@ -94,9 +92,9 @@ void read_judge(struct core *core, struct op *op, bool over) {
 	}
 	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
 	bool doubtful = v.free && op->found_count > 0 && !op->again;
-	if (v.holder || (v.free && !doubtful)) {
+	if ((v.holders && !v.undetermined) || (v.free && !doubtful)) {
 		COUNT(core, read_quorum);
-		answer_holder(core, op, v.holder);
+		answer_holders(core, op, v.holders);
 	} else if (!open || doubtful) {
 		undetermined(core, op, silent);
 	}
@@ -111,12 +109,12 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 		v->state = VOTE_OK;
 	} else if (m->status != STATUS_OK) {
 		v->state = VOTE_GONE; /* does not vote in this epoch: silent */
-	} else if (m->part < 64 && !(op->parts_seen[from] >> m->part & 1)) {
-		op->contested_seen = op->contested_seen || m->parts > 1;
-		op->parts_seen[from] |= (uint64_t)1 << m->part;
+	} else if (m->part == op->parts_seen[from]) { /* in order, each once */
+		op->contested_seen = op->contested_seen || m->parts > 1; /* or several holders: whoever has not answered yet may know more */
+		op->parts_seen[from]++;
 		if (op_found(core, op, from, m) == NULL) {
 			v->state = VOTE_GONE;
-		} else if ((uint32_t)__builtin_popcountll(op->parts_seen[from]) == m->parts) {
+		} else if (m->part + 1 == m->parts) {
 			v->state = VOTE_OK;
 		}
 	}

@@ -248,7 +248,7 @@ struct core {
 	bool drain_failed;
 	bool drain_whole; /* an end has been written, or restored */
 	size_t drain_bucket;
-	uint32_t drain_ring;
+	uint32_t drain_ring, drain_written; /* of the bucket's records */
 	uint64_t drain_clock;
 	uint32_t snapshots; /* being sent */
 
