@@ -57,6 +57,9 @@ struct embed_each {
 static bool embed_visit(void *ctx, const struct core_look *look) {
 	struct embed_each *each = ctx;
 	struct pawl_entry entry;
+	if (look->entry.closing) {
+		return true;
+	}
 	arena_reset(&each->node->read);
 	each->error = embed_entry(&each->node->read, &look->entry, look->contested, &entry);
 	return !each->error && each->visit(&entry, each->arg);

@@ -180,6 +180,7 @@ static void service_call_batch(const struct service_call *call) {
 		request.lock_id = asked->locks[i].lock_id;
 		request.lease = asked->locks[i].lease;
 		request.token = asked->locks[i].token;
+		request.bond = asked->locks[i].bond;
 		(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 		service_step(call, &request);
 	}
@@ -195,6 +196,8 @@ static void service_status(const struct service_call *call) {
 	client_status_of_core(&status, &core, core_config(d->core), &d->facts);
 	status.version = slice_str(PAWL_VERSION);
 	status.clients = sessions_count(d->sessions);
+	status.watches = events_count(&d->events);
+	status.events = d->events.told;
 	status.uptime = instant_elapsed_long(call->now, d->started);
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {

@@ -29,6 +29,8 @@ static const struct client_fact status_facts[] = {
 	FACT(rounds, FACT_U64),
 	FACT(memory_bytes, FACT_U64),
 	FACT(clients, FACT_U64),
+	FACT(watches, FACT_U64),
+	FACT(events, FACT_U64),
 	FACT_NAMED("uptime_ms", uptime, FACT_MS),
 	FACT_NAMED("max_lease_ms", max_lease, FACT_MS),
 	FACT_NAMED("request_timeout_ms", request_timeout, FACT_MS),

@@ -88,7 +88,7 @@ static void status_comes_back_as_it_was(void **state) {
 		.peers = { { .master = true, .member = true },
 			{ .linked = true, .voting = true, .round_trip = 250 * SPAN_US, .boot = 8, .master = true, .member = true }, { .member = true } } };
 	struct config config = { .cluster = "prod", .max_lease = 60 * SPAN_S };
-	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .uptime = 90 * SPAN_S };
+	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .watches = 7, .events = 8, .uptime = 90 * SPAN_S };
 	client_status_of_core(&status, &core, &config, &t->facts);
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
@@ -97,6 +97,7 @@ static void status_comes_back_as_it_was(void **state) {
 	assert_true(slice_equal(s->waits_for, slice_str("a majority")) && s->left == 3 * SPAN_S && s->epoch == 1);
 	assert_true(s->config_hash == UINT64_MAX && s->settled && s->complete && s->quorum == 2 && s->voting_linked == 2);
 	assert_true(s->keys == 5 && s->held == 4 && s->promises == 1 && s->waiters == 9 && s->rounds == 2 && s->clients == 6);
+	assert_true(s->watches == 7 && s->events == 8);
 	assert_true(s->uptime == 90 * SPAN_S && s->max_lease == 60 * SPAN_S && slice_equal(s->cluster, slice_str("prod")));
 	assert_int_equal(s->peer_count, 3);
 	assert_true(s->peers[0].self && !s->peers[1].self && s->peers[1].linked && s->peers[1].voting);
