@@ -80,6 +80,7 @@ struct pawl_election_options { /* zero: the default; everything is copied */
 	bool again;              /* after a loss, and after yielding, it is a candidate again */
 	bool observe_only;       /* pawl_election_campaign is refused, and nothing but the name is needed */
 	pawl_leading_fn *on_leading;           /* all callbacks may be NULL */
+	pawl_renewed_fn *on_renewed; /* while it leads: the deadline is later now; the lock is that of pawl_election_lock */
 	pawl_stepped_down_fn *on_stepped_down;
 	pawl_leader_fn *on_leader;
 	pawl_election_asked_fn *on_asked;

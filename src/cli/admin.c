@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "output.h"
@@ -17,33 +18,51 @@ static int finish(struct pawl *client, struct pawl_result *take_result, int stat
 /* ---- break ---- */
 
 static const char break_help[] =
-	"usage: pawl break KEY [--token T] [--now]\n"
+	"usage: pawl break KEY [--token T] [--now] [--yes]\n"
 	"\n"
 	"Bars the holder of KEY from extending its lease, so that KEY is free when the lease ends. This is safe: the holder\n"
-	"is told, and stops in time. For administrators; the node logs who did it.\n"
+	"is told, and stops in time. For administrators; the node logs who did it. On a terminal it shows the holder and asks\n"
+	"first. Milder: pawl ask-release KEY.\n"
 	"\n"
 	"  --token T            only if the holder has this token (default: whoever holds it now)\n"
 	"  --now                free KEY at once. THE HOLDER MAY GO ON BELIEVING THAT IT HOLDS IT until its lease ends: be\n"
 	"                       sure that it is dead, or that what it writes to checks fencing tokens\n"
+	"  --yes                do not ask (scripts, without a terminal, are not asked)\n"
 	"\n"
 	"Example:\n"
-	"  pawl get nightly-backup --quorum && pawl break nightly-backup\n";
+	"  pawl explain nightly-backup && pawl break nightly-backup\n";
 
-/* The token of whoever holds the key now; true, or *out_status says why not. */
+/* A person sees whom it would hit, and says yes. */
+static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
+	char answer[16] = "";
+	fprintf(stderr, "'%s' is held by ", key);
+	output_bytes(stderr, e->owner, 0);
+	fprintf(stderr, ", token %" PRIu64 ", for another %s at most.\n%s\nBreak it? (yes/no) ", e->token, output_duration(e->remaining_ms),
+		now ? "Its holder may go on believing that it holds it until then." : "It will not be able to extend its lease.");
+	fflush(stderr);
+	return fgets(answer, sizeof answer, stdin) && (strcmp(answer, "yes\n") == 0 || strcmp(answer, "y\n") == 0);
+}
+
+/* The token of whoever holds the key now; true, or *out_status says why not. With a token that is named already only that one. */
 static bool find_holder(const struct cli_command_line *line, struct pawl *client, struct pawl_request *request,
-	const char *key, int *out_status) {
+	const char *key, bool yes, int *out_status) {
 	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
 	struct pawl_result *result = cli_call(client, &get);
 	*out_status = CLI_REFUSED;
 	bool found = !result->error && result->entry.held;
 	if (result->error) {
 		*out_status = cli_fail(line, result, "break", key);
-	} else if (found) {
-		request->token = result->entry.token;
-	} else {
+	} else if (!found) {
 		result->error = PAWL_ENOTFOUND;
 		result->message = "nobody holds it";
 		*out_status = cli_fail(line, result, "break", key);
+	} else if (result->holder_count > 1 && !request->token) {
+		cli_misuse(line, "'%s' has %zu holders: name one of their tokens with --token (pawl get shows them)", key, result->holder_count);
+	} else if (!yes && !confirmed(key, &result->entry, request->now)) {
+		fprintf(stderr, "pawl break: nothing was done\n");
+		found = false;
+	} else if (!request->token) {
+		request->token = result->entry.token;
 	}
 	pawl_result_free(result);
 	return found;
@@ -51,12 +70,15 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 
 static int break_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_BREAK };
-	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token }, { "now", CLI_FLAG, &request.now } };
+	bool yes = false;
+	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token }, { "now", CLI_FLAG, &request.now },
+		{ "yes", CLI_FLAG, &yes } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
 	struct pawl *client = cli_connect(line);
 	int status;
-	if (!request.token && !find_holder(line, client, &request, operands[0], &status)) {
+	yes = yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO);
+	if (!(request.token && yes) && !find_holder(line, client, &request, operands[0], yes, &status)) {
 		return finish(client, NULL, status);
 	}
 	struct pawl_result *result = cli_call(client, &request);

@@ -35,7 +35,8 @@ struct cli_command_line {
 };
 
 extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls, cli_wait, cli_waiters,
-	cli_break, cli_status, cli_cluster, cli_drain, cli_run, cli_cert, cli_bench;
+	cli_break, cli_status, cli_cluster, cli_drain, cli_run, cli_cert, cli_bench, cli_elect, cli_leader, cli_watch, cli_explain,
+	cli_ask_release, cli_transfer, cli_downgrade, cli_fence;
 
 /* ---- options (options.c) ---- */
 
@@ -43,7 +44,8 @@ enum cli_type {
 	CLI_FLAG,     /* bool */
 	CLI_TEXT,     /* const char * */
 	CLI_DURATION, /* uint32_t, ms */
-	CLI_NUMBER    /* uint64_t */
+	CLI_NUMBER,   /* uint64_t */
+	CLI_INTEGER   /* int32_t, of either sign */
 };
 
 struct cli_option {
@@ -52,7 +54,7 @@ struct cli_option {
 	void *target;
 };
 
-#define CLI_OPTIONS_MAX 24
+#define CLI_OPTIONS_MAX 32
 
 /* Reads the options wherever they stand; what is left are the operands, argv[0 .. count-1] of the result. Ends the program
  * for --help (0) and for misuse (CLI_USAGE), also when the number of operands is not within least .. most. */
@@ -67,6 +69,11 @@ void cli_options_environment(struct cli_command_line *line);
 bool cli_duration_parse(const char *text, uint32_t *out_ms);
 /* A decimal number without sign; false if it is none. */
 bool cli_number_parse(const char *text, uint64_t *out_number);
+/* The same with an optional sign, within int32_t. */
+bool cli_integer_parse(const char *text, int32_t *out_number);
+
+/* Hexadecimal digits to bytes; false if they are none, or more than there is room for. */
+bool cli_hex_parse(const char *text, unsigned char *out, size_t room, size_t *out_size);
 
 /* Says what is wrong with the command line and where to read more; ends with CLI_USAGE. */
 _Noreturn void cli_misuse(const struct cli_command_line *line, const char *format, ...)

@@ -2,14 +2,20 @@
 
 _pawl_options() {
 	case $1 in
-	run) echo "--lease --wait --value --owner --grace" ;;
-	acquire) echo "--lease --wait --value --owner --lock-id" ;;
+	run) echo "--lease --wait --value --owner --grace --shared --permits --of --priority --lock-delay --release-on-disconnect --label --on-ask" ;;
+	acquire) echo "--lease --wait --value --owner --lock-id --shared --permits --of --priority --lock-delay --label" ;;
 	extend) echo "--lease --token" ;;
 	update) echo "--expect --expect-seq" ;;
 	get) echo "--quorum" ;;
-	ls) echo "--limit --after" ;;
+	ls) echo "--limit --after --waiting" ;;
 	wait) echo "--for --timeout" ;;
-	break) echo "--token --now" ;;
+	break) echo "--token --now --yes" ;;
+	elect) echo "--value --as --priority --takeover --once --lease --lock-delay --release-on-disconnect --label --grace" ;;
+	leader) echo "--watch" ;;
+	watch) echo "--key --from --count" ;;
+	explain) echo "--owner" ;;
+	ask-release) echo "--to --priority --owner" ;;
+	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval" ;;
 	cluster) echo "--anyway --wait --masters --replicas --max-lease --request-timeout --promise-timeout --clock-drift --yes" ;;
 	cert) echo "--host --dir --ca --ca-key --days --type --name --force" ;;
@@ -35,7 +41,7 @@ _pawl_scan() {
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
 	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
-	local commands="run acquire extend update release get ls wait waiters break status cluster drain cert bench help"
+	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -50,6 +56,7 @@ _pawl() {
 	--cacert | --cert | --key | --ca | --ca-key) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
 	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
 	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
+	--on-ask) mapfile -t COMPREPLY < <(compgen -W "ignore term" -- "$current") && return ;;
 	--type) mapfile -t COMPREPLY < <(compgen -W "ec ed25519" -- "$current") && return ;;
 	esac
 	if [[ ! $command ]]; then
@@ -58,6 +65,8 @@ _pawl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_options "$command") $common" -- "$current")
 	elif [[ $command == cert ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "ca node client" -- "$current")
+	elif [[ $command == fence ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == cluster ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "show add-replica promote demote remove replace set-nodes set-timing force" -- "$current")
 	elif [[ $command == bench ]]; then

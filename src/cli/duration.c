@@ -46,3 +46,31 @@ bool cli_duration_parse(const char *text, uint32_t *out_ms) {
 	}
 	return false;
 }
+
+bool cli_integer_parse(const char *text, int32_t *out_number) {
+	bool negative = *text == '-';
+	uint64_t number;
+	if (!cli_number_parse(text + (negative || *text == '+'), &number) || number > (uint64_t)INT32_MAX + negative) {
+		return false;
+	}
+	*out_number = (int32_t)(negative ? -(int64_t)number : (int64_t)number);
+	return true;
+}
+
+bool cli_hex_parse(const char *text, unsigned char *out, size_t room, size_t *out_size) {
+	static const char digits[] = "0123456789abcdef";
+	size_t n = strlen(text);
+	if (n == 0 || n % 2 || n / 2 > room) {
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *at = strchr(digits, text[i] | 0x20);
+		if (!at) {
+			return false;
+		}
+		unsigned digit = (unsigned)(at - digits);
+		out[i / 2] = (unsigned char)(i % 2 ? out[i / 2] | digit : digit << 4);
+	}
+	*out_size = n / 2;
+	return true;
+}

@@ -1,9 +1,12 @@
 /* pawl acquire, extend, update, release: one request each; the caller keeps the lock id. */
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "output.h"
+#include "terms.h"
 
 #define VALUE_SEQ_BYTES 20
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -22,17 +25,23 @@ static int finish(struct pawl *client, struct pawl_result *take_result, int stat
 /* ---- acquire ---- */
 
 static const char acquire_help[] =
-	"usage: pawl acquire KEY [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--lock-id ID]\n"
+	"usage: pawl acquire KEY... [--lease DURATION] [--wait DURATION] [--value V] [--owner NAME] [--lock-id ID]\n"
+	"                    [--shared | --permits K --of N] [--priority N] [--lock-delay DURATION] [--label TEXT]\n"
 	"\n"
 	"Takes the lock KEY and prints its lock id, fencing token and the time that is left. Nobody renews it: call\n"
-	"pawl extend before that time is over, and pawl release when done. To hold a lock while a program runs, pawl run\n"
-	"is simpler and safer.\n"
+	"pawl extend before that time is over, and pawl release when done. Of several KEYs it takes all or none, in one\n"
+	"request, each with a lock id and token of its own. To hold a lock while a program runs, pawl run is simpler and safer.\n"
 	"\n"
 	"  --lease DURATION     for how long (default 30s)\n"
 	"  --wait DURATION      wait so long for others to let go of it, first come first served (default: one try)\n"
 	"  --value V            bytes that everybody can read at KEY while it is held\n"
 	"  --owner NAME         who holds it, for people (default: host and process)\n"
 	"  --lock-id ID         repeat an earlier acquire whose answer was lost or unsure (32 hexadecimal digits)\n"
+	"  --shared             together with others who are shared, as readers are\n"
+	"  --permits K --of N   K permits of a semaphore that has N in all (at most 128); all holders name the same N\n"
+	"  --priority N         who waits with a greater one is earlier (default 0)\n"
+	"  --lock-delay D       keep KEY closed for so long when the lease runs out without a release\n"
+	"  --label TEXT         shown to those who ask who holds it, beside host and process\n"
 	"\n"
 	"Example:\n"
 	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
@@ -52,34 +61,75 @@ static void acquire_print(const struct cli_command_line *line, struct pawl_bytes
 	output_field_bytes("key", key);
 	output_field("lock id", "%s", id);
 	output_field("token", "%" PRIu64, result->token);
+	if (result->mode != PAWL_EXCLUSIVE) {
+		output_field("mode", "%s", terms_text(result->mode, (uint32_t)result->slot_count, result->entry.of, result->slots,
+			result->slot_count));
+	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
 	if (result->waited_ms > 0) {
 		output_field_duration("waited", result->waited_ms);
 	}
 }
 
+static void acquire_print_all(const struct cli_command_line *line, const struct pawl_result *result) {
+	if (line->json) {
+		json_t *object = output_json_tree(result->tree);
+		set_time_left(object, result);
+		output_json(object);
+		return;
+	}
+	printf("%-32s %-32s %12s\n", "KEY", "LOCK ID", "TOKEN");
+	for (size_t i = 0; i < result->got_count; i++) {
+		char id[PAWL_ID_TEXT];
+		pawl_id_format(&result->got[i].lock_id, id);
+		output_bytes(stdout, result->got[i].key, 32);
+		printf(" %-32s %12" PRIu64 "\n", id, result->got[i].token);
+	}
+	output_field_duration("time left", pawl_result_valid_ms(result));
+}
+
 static int acquire_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .lease_ms = CLI_LEASE_DEFAULT_MS };
 	const char *value = NULL, *owner = NULL, *id = NULL;
-	const struct cli_option options[] = {
+	struct terms_wanted terms = { .shared = false };
+	struct pawl_key_item *keys = NULL;
+	int count;
+	struct cli_option options[5 + TERMS_OPTIONS] = {
 		{ "lease", CLI_DURATION, &request.lease_ms }, { "wait", CLI_DURATION, &request.wait_ms },
 		{ "value", CLI_TEXT, &value }, { "owner", CLI_TEXT, &owner }, { "lock-id", CLI_TEXT, &id },
 	};
-	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	char **operands = cli_options(line, options, terms_options(&terms, options, 5), 1, INT_MAX, &count);
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.value = pawl_str(value);
 	request.owner = pawl_str(owner);
+	request.label = pawl_str(terms.label);
+	request.terms = terms_read(line, &terms);
+	if (terms.release_on_disconnect) {
+		cli_misuse(line, "--release-on-disconnect: this process ends at once, and the lock with it: use pawl run");
+	}
+	if (id && count > 1) {
+		cli_misuse(line, "--lock-id with several keys: each has one of its own");
+	}
 	if (id) {
 		request.lock_id = cli_lock_id(line, id);
 	}
+	if (count > 1) {
+		request.keys = keys = terms_keys(line, &request.terms, operands, (size_t)count);
+		request.key_count = (size_t)count;
+	}
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
+	int status = CLI_DONE;
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "acquire", operands[0]));
+		status = cli_fail(line, result, "acquire", operands[0]);
+	} else if (keys) {
+		acquire_print_all(line, result);
+	} else {
+		acquire_print(line, request.key, result);
 	}
-	acquire_print(line, request.key, result);
-	return finish(client, result, CLI_DONE);
+	free(keys);
+	return finish(client, result, status);
 }
 
 const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock id, token and time left", acquire_help,
@@ -141,25 +191,6 @@ static const char update_help[] =
 	"Example:\n"
 	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect 10.0.0.6:8080\n";
 
-/* Hexadecimal digits to bytes, in place of the text's copy; false if they are none. */
-static bool parse_hex(const char *text, unsigned char *out, size_t room, size_t *out_size) {
-	static const char digits[] = "0123456789abcdef";
-	size_t n = strlen(text);
-	if (n == 0 || n % 2 || n / 2 > room) {
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const char *at = strchr(digits, text[i] | 0x20);
-		if (!at) {
-			return false;
-		}
-		unsigned digit = (unsigned)(at - digits);
-		out[i / 2] = (unsigned char)(i % 2 ? out[i / 2] | digit : digit << 4);
-	}
-	*out_size = n / 2;
-	return true;
-}
-
 static void update_print(const struct cli_command_line *line, const struct pawl_request *request,
 	const struct pawl_result *result) {
 	if (line->json) {
@@ -188,7 +219,7 @@ static int update_run(struct cli_command_line *line) {
 	}
 	if (expect_seq) {
 		request.expect_seq.data = seq;
-		if (!parse_hex(expect_seq, seq, sizeof seq, &request.expect_seq.size) || request.expect_seq.size != VALUE_SEQ_BYTES) {
+		if (!cli_hex_parse(expect_seq, seq, sizeof seq, &request.expect_seq.size) || request.expect_seq.size != VALUE_SEQ_BYTES) {
 			cli_misuse(line, "--expect-seq: '%s' is no value_seq: those are %d hexadecimal digits", expect_seq,
 				2 * VALUE_SEQ_BYTES);
 		}

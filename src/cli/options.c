@@ -70,6 +70,11 @@ static void set_option(const struct cli_command_line *line, const struct cli_opt
 			cli_misuse(line, "--%s: '%s' is not a number", o->name, text);
 		}
 		break;
+	case CLI_INTEGER:
+		if (!cli_integer_parse(text, o->target)) {
+			cli_misuse(line, "--%s: '%s' is not a whole number between -2147483648 and 2147483647", o->name, text);
+		}
+		break;
 	}
 }
 

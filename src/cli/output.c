@@ -29,7 +29,11 @@ void output_help(const struct cli_command *command, const char *common) {
 		const struct cli_command *command;
 	} rows[] = {
 		{ NULL, &cli_run }, { NULL, &cli_acquire }, { NULL, &cli_extend }, { NULL, &cli_update }, { NULL, &cli_release },
-		{ "Look:", &cli_get }, { NULL, &cli_ls }, { NULL, &cli_wait }, { NULL, &cli_waiters }, { NULL, &cli_status },
+		{ NULL, &cli_downgrade }, { NULL, &cli_transfer }, { NULL, &cli_ask_release },
+		{ "Elect a leader:", &cli_elect }, { NULL, &cli_leader },
+		{ "Look:", &cli_get }, { NULL, &cli_ls }, { NULL, &cli_wait }, { NULL, &cli_waiters }, { NULL, &cli_explain },
+		{ NULL, &cli_watch }, { NULL, &cli_status },
+		{ "Guard what a lock protects:", &cli_fence },
 		{ "Operate a cluster:", &cli_cluster }, { NULL, &cli_break }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
 	};
 	fputs(overview, stdout);
@@ -37,7 +41,7 @@ void output_help(const struct cli_command *command, const char *common) {
 		if (rows[i].heading) {
 			printf("\n%s\n", rows[i].heading);
 		}
-		printf("  %-9s %s\n", rows[i].command->name, rows[i].command->summary);
+		printf("  %-11s %s\n", rows[i].command->name, rows[i].command->summary);
 	}
 	printf("%s%s", common, overview_end);
 }

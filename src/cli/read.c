@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "output.h"
+#include "terms.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -13,21 +14,41 @@ static int finish(struct pawl *client, struct pawl_result *take_result, int stat
 	return status;
 }
 
+static void print_holder(const struct pawl_entry *e) {
+	const char *who = terms_who(e->host, e->pid, e->label, e->identity);
+	output_field_bytes("held by", e->owner);
+	if (*who) {
+		output_field("", "%s", who);
+	}
+	output_field("token", "%" PRIu64, e->token);
+	if (e->mode != PAWL_EXCLUSIVE) {
+		output_field("mode", "%s", terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
+	}
+	output_field_bytes("value", e->value);
+	if (e->held_ms >= 0) {
+		output_field_duration("since", e->held_ms);
+	}
+	output_field_duration("time left", e->remaining_ms);
+	if (!pawl_id_none(&e->lock_id)) {
+		char id[PAWL_ID_TEXT];
+		pawl_id_format(&e->lock_id, id);
+		output_field("lock id", "%s", id);
+	}
+}
+
 static void print_entry(const struct pawl_result *result, struct pawl_bytes key) {
 	const struct pawl_entry *e = &result->entry;
 	output_field_bytes("key", key);
-	if (!e->held) {
+	if (e->closing) {
+		output_field("held", "no: lost without a release, and closed for another %s", output_duration(e->closing_ms));
+	} else if (!e->held) {
 		output_field("held", "%s", e->contested ? "contested: several may hold it, nobody gets it until one is left" : "no");
-	} else {
-		output_field_bytes("held by", e->owner);
-		output_field("token", "%" PRIu64, e->token);
-		output_field_bytes("value", e->value);
-		output_field_duration("time left", e->remaining_ms);
-		if (!pawl_id_none(&e->lock_id)) {
-			char id[PAWL_ID_TEXT];
-			pawl_id_format(&e->lock_id, id);
-			output_field("lock id", "%s", id);
+	} else if (result->holder_count) {
+		for (size_t i = 0; i < result->holder_count; i++) {
+			print_holder(&result->holders[i]);
 		}
+	} else {
+		print_holder(e);
 	}
 	if (result->recovering) {
 		output_field("note", "%s is recovering and may not know all yet", result->node);
@@ -79,10 +100,11 @@ const struct cli_command cli_get = { "get", "who holds a key, with its value", g
 /* ---- ls ---- */
 
 static const char ls_help[] =
-	"usage: pawl ls [PREFIX] [--limit N] [--after KEY]\n"
+	"usage: pawl ls [PREFIX] [--limit N] [--after KEY] [--waiting]\n"
 	"\n"
 	"Lists the held keys that begin with PREFIX, in order, as the node that answers knows them.\n"
 	"\n"
+	"  --waiting            instead: who waits for any of these keys, in order; all masters are asked\n"
 	"  --limit N            at most N keys (default: all)\n"
 	"  --after KEY          begin after KEY\n"
 	"\n"
@@ -118,7 +140,10 @@ static int ls_page(struct ls *ls, const struct pawl_result *page) {
 		output_bytes(stdout, e->key, 32);
 		putchar(' ');
 		output_bytes(stdout, e->contested ? pawl_str("(contested)") : e->owner, 20);
-		printf(" %12" PRIu64 " %9s  ", e->token, output_duration(e->remaining_ms));
+		printf(" %12" PRIu64 " %9s  ", e->token, e->closing ? "(closing)" : output_duration(e->remaining_ms));
+		if (e->holders > 1) {
+			printf("(and %" PRIu32 " more) ", e->holders - 1);
+		}
 		output_bytes(stdout, e->value, 0);
 		putchar('\n');
 	}
@@ -142,17 +167,57 @@ static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client, struct p
 	return page;
 }
 
+#define WAITING_MAX 1000 /* entries; the most that a node gives */
+
+static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_t limit) {
+	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(prefix), .prefix = true,
+		.limit = limit < WAITING_MAX ? (uint32_t)limit : WAITING_MAX };
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "ls", prefix));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+		return finish(client, result, CLI_DONE);
+	}
+	for (size_t i = 0; i < result->waiter_count; i++) {
+		const struct pawl_waiter *w = &result->waiters[i];
+		if (i == 0) {
+			printf("%-32s %-32s %9s  %s\n", "KEY", "WAITING", "FOR", "AT NODE");
+		}
+		output_bytes(stdout, w->key, 32);
+		putchar(' ');
+		output_bytes(stdout, w->owner, 32);
+		printf(" %9s  %s\n", output_duration(w->since_ms), w->node);
+	}
+	if (result->waiter_count == 0) {
+		printf("nobody waits\n");
+	} else if (result->more) {
+		printf("(more: at most %" PRIu32 " are shown)\n", request.limit);
+	}
+	return finish(client, result, CLI_DONE);
+}
+
 static int ls_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_LIST };
 	struct ls ls = { .line = line, .left = UINT64_MAX };
 	const char *after = NULL;
-	const struct cli_option options[] = { { "limit", CLI_NUMBER, &ls.left }, { "after", CLI_TEXT, &after } };
+	bool waiting = false;
+	const struct cli_option options[] = { { "limit", CLI_NUMBER, &ls.left }, { "after", CLI_TEXT, &after },
+		{ "waiting", CLI_FLAG, &waiting } };
 	int count;
 	char **operands = cli_options(line, options, COUNT(options), 0, 1, &count);
 	if (ls.left == 0) {
 		cli_misuse(line, "--limit 0 shows nothing: name at least 1");
 	}
 	const char *prefix = count ? operands[0] : "";
+	if (waiting && after) {
+		cli_misuse(line, "--waiting and --after together: a longer PREFIX shows less");
+	}
+	if (waiting) {
+		return ls_waiting(line, prefix, ls.left);
+	}
 	request.key = pawl_str(prefix);
 	request.after = pawl_str(after);
 	ls.keys = json_array();
@@ -237,11 +302,13 @@ static void print_waiters(const struct pawl_result *result) {
 	for (size_t i = 0; i < result->waiter_count; i++) {
 		const struct pawl_waiter *w = &result->waiters[i];
 		if (i == 0) {
-			printf("%4s %-32s %9s  %s\n", "", "OWNER", "WAITS FOR", "AT NODE");
+			printf("%4s %-32s %9s %8s  %-10s %s\n", "", "OWNER", "WAITS FOR", "PRIORITY", "AT NODE", "WANTS");
 		}
+		const char *who = terms_who(w->host, w->pid, w->label, w->identity);
 		printf("%3zu. ", i + 1);
 		output_bytes(stdout, w->owner, 32);
-		printf(" %9s  %s\n", output_duration(w->since_ms), w->node);
+		printf(" %9s %8" PRId32 "  %-10s %s%s%s\n", output_duration(w->since_ms), w->priority, w->node,
+			terms_text(w->mode, w->permits, w->of, NULL, 0), *who ? "; " : "", who);
 	}
 	if (result->waiter_count == 0) {
 		printf("nobody waits\n");

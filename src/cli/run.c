@@ -1,6 +1,8 @@
-/* pawl run: holds a lock while a command runs.
+/* pawl run, pawl elect: a command runs while a lock is held, or while an election is won.
  *
  *   acquiring --granted--> starting --time left for a start--> running --nothing left of CMD--> releasing --> exit
+ *
+ * A candidate whose leadership is over begins anew by executing itself: nothing of the former term is left then.
  *
  * This process talks to the cluster and moves the deadline; the guardian (guardian.h) acts on it. Should the guardian be
  * late itself, this one does its work a moment before the deadline.
@@ -22,26 +24,7 @@
 #define NS_PER_MS 1000000
 #define RELEASE_MS 2000 /* how long to try to give the lock back before leaving it to its lease */
 
-struct run {
-	struct cli_command_line *line;
-	struct run_wanted wanted;
-	struct guardian guardian;
-	struct event_base *base;
-	struct pawl *client;
-	struct pawl_call *call;
-	struct pawl_lock *lock;
-	struct event *guardian_event, *guardian_stopped, *backup, *signals[8];
-	size_t signal_count;
-	struct pawl_id lock_id;
-	uint64_t token;
-	bool started; /* the guardian was told to start CMD */
-	bool gone;    /* nothing is left of CMD */
-	int cause;    /* why the lock was lost; 0: it was not */
-	int status;   /* of CMD, as waitpid gives it */
-	int exit_status;
-};
-
-static void end_loop(struct run *r, int exit_status) {
+void run_end(struct run *r, int exit_status) {
 	r->exit_status = exit_status;
 	event_base_loopbreak(r->base);
 }
@@ -58,7 +41,7 @@ static void backup_arm(struct run *r) {
 
 static void deadline_move(struct run *r) {
 	int64_t boot, raw;
-	pawl_lock_deadline(r->lock, &boot, &raw);
+	hold_deadline(r, &boot, &raw);
 	trust_extend(&r->guardian.shared->trust, boot, raw);
 	backup_arm(r);
 }
@@ -88,32 +71,23 @@ static int command_exit_status(const struct run *r) {
 	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static void on_released(struct pawl_result *take_result, void *arg) {
-	struct run *r = arg;
-	pawl_result_free(take_result);
-	end_loop(r, r->exit_status);
-}
-
 static void on_release_late(evutil_socket_t fd, short what, void *arg) {
 	struct run *r = arg;
 	(void)fd, (void)what;
-	end_loop(r, r->exit_status); /* the lease runs out by itself */
+	run_end(r, r->exit_status); /* the lease runs out by itself */
 }
 
-/* Gives the lock back, as far as there is still something to give, and ends. Nothing may run under it any more. */
+/* Gives back what is held, as far as there is still something to give, and ends. Nothing may run under it any more. */
 static void release_and_end(struct run *r, int exit_status) {
-	struct pawl_lock *lock = r->lock;
-	int64_t left_ms = lock ? pawl_lock_valid_ms(lock) : 0; /* later there is nothing to give back */
+	int64_t left_ms = hold_valid_ms(r); /* later there is nothing to give back */
 	int64_t patience_ms = left_ms < RELEASE_MS ? left_ms : RELEASE_MS;
 	const struct timeval patience = { patience_ms / 1000, patience_ms % 1000 * 1000 };
-	r->lock = NULL;
 	r->exit_status = exit_status;
-	if (!lock || r->cause == PAWL_ELOST || left_ms == 0) {
-		pawl_lock_free(lock);
-		end_loop(r, exit_status);
-	} else if (pawl_lock_release_start(lock, on_released, r) != 0 ||
-		event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0) {
-		end_loop(r, exit_status);
+	if (r->cause == PAWL_ELOST || left_ms == 0) {
+		hold_forget(r);
+		run_end(r, exit_status);
+	} else if (event_base_once(r->base, -1, EV_TIMEOUT, on_release_late, r, &patience) != 0 || !hold_release(r, exit_status)) {
+		run_end(r, exit_status);
 	}
 }
 
@@ -123,18 +97,19 @@ static void command_gone(struct run *r) {
 	event_del(r->guardian_event);
 	event_del(r->backup);
 	guardian_terminal(&r->guardian, false);
+	r->again = r->wanted.elect && !r->wanted.once && (r->yields || r->cause);
 	release_and_end(r, command_exit_status(r));
 }
 
 static void replace_guardian(struct run *r, const char *why) {
 	if (!r->started) {
-		fprintf(stderr, "pawl run: the guardian %s before %s was started\n", why, r->wanted.guarding.command[0]);
+		fprintf(stderr, "pawl %s: the guardian %s before %s was started\n", run_name(r), why, r->wanted.guarding.command[0]);
 		event_del(r->guardian_event);
 		r->gone = true;
 		release_and_end(r, CLI_REFUSED);
 		return;
 	}
-	fprintf(stderr, "pawl run: the guardian %s: ending %s\n", why, r->wanted.guarding.command[0]);
+	fprintf(stderr, "pawl %s: the guardian %s: ending %s\n", run_name(r), why, r->wanted.guarding.command[0]);
 	r->status = SIGKILL; /* as waitpid tells of a process that it killed */
 	guardian_replace(&r->guardian);
 	command_gone(r);
@@ -156,14 +131,34 @@ static const char *cause_text(int cause) {
 	return cause == PAWL_ETIMEOUT ? "no node answers" : pawl_error_message(cause);
 }
 
-/* The lock cannot be kept: CMD has the time that is left. */
-static void lock_lost(struct run *r, int cause) {
+/* It cannot be kept: CMD has the time that is left. */
+void run_lost(struct run *r, int cause) {
+	if (r->gone) {
+		return;
+	}
+	if (!r->started) {
+		fprintf(stderr, "pawl %s: lost '%s' before %s was started: %s\n", run_name(r), r->wanted.key, r->wanted.guarding.command[0],
+			pawl_error_message(cause));
+		r->again = r->wanted.elect && !r->wanted.once;
+		run_end(r, CLI_REFUSED);
+		return;
+	}
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl run: cannot keep '%s' any more (%s): ending %s\n", r->wanted.key, cause_text(cause),
+		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r), r->wanted.key, cause_text(cause),
 			r->wanted.guarding.command[0]);
 	}
 	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */
+}
+
+/* Somebody asked for it: CMD ends first, in its own time as long as the lease is renewed. */
+void run_asked(struct run *r) {
+	if (r->gone || r->yields || r->cause || !r->started) {
+		return;
+	}
+	r->yields = true;
+	fprintf(stderr, "pawl %s: asked to let go of '%s': ending %s\n", run_name(r), r->wanted.key, r->wanted.guarding.command[0]);
+	guardian_send(&r->guardian, GUARDIAN_SIGNAL, SIGTERM);
 }
 
 /* ---- what the guardian says ---- */
@@ -188,7 +183,7 @@ static void on_guardian(evutil_socket_t fd, short what, void *arg) {
 			r->status = m.value;
 			command_gone(r);
 		} else if (m.word == GUARDIAN_LATE) {
-			lock_lost(r, PAWL_ETIMEOUT);
+			run_lost(r, PAWL_ETIMEOUT);
 		} else if (m.word == GUARDIAN_SUSPENDED) {
 			step_aside(r);
 		}
@@ -202,6 +197,21 @@ static void on_guardian_stopped(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- the lock ---- */
 
+/* elect without CMD: it leads, and something that only sleeps stands for CMD. */
+static void announce(const struct run *r) {
+	if (r->line->json) {
+		json_t *object = json_object();
+		output_json_bytes(object, "key", pawl_str(r->wanted.key));
+		output_json_id(object, "lock_id", &r->lock_id);
+		output_json_set(object, "token", json_integer((json_int_t)r->token));
+		output_json_set(object, "leading", json_true());
+		output_json(object);
+	} else {
+		printf("leads %s, token %" PRIu64 "\n", r->wanted.key, r->token);
+	}
+	fflush(stdout);
+}
+
 /* CMD starts once the lease leaves it more than the time to end it; after a long wait it is renewed first. */
 static void start_when_ready(struct run *r) {
 	int64_t needed = (int64_t)r->wanted.lock.warn_ms * NS_PER_MS;
@@ -209,46 +219,21 @@ static void start_when_ready(struct run *r) {
 		return;
 	}
 	r->started = true;
-	r->token = pawl_lock_token(r->lock);
-	r->lock_id = pawl_lock_id(r->lock);
+	r->token = hold_token(r);
+	r->lock_id = hold_lock_id(r);
 	struct guardian_shared *s = r->guardian.shared;
 	pawl_id_format(&r->lock_id, s->lock_id);
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
+	hold_slots(r, s->slots, sizeof s->slots);
 	guardian_send(&r->guardian, GUARDIAN_START, 0);
-}
-
-static void on_renewed(struct pawl_lock *lock, void *arg) {
-	struct run *r = arg;
-	(void)lock;
-	if (r->lock) {
-		deadline_move(r);
-		start_when_ready(r);
+	if (r->wanted.announces) {
+		announce(r);
 	}
 }
 
-static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
-	struct run *r = arg;
-	(void)lock;
-	if (r->started) {
-		lock_lost(r, cause);
-	} else {
-		fprintf(stderr, "pawl run: lost '%s' before %s was started: %s\n", r->wanted.key, r->wanted.guarding.command[0],
-			pawl_error_message(cause));
-		end_loop(r, CLI_REFUSED);
-	}
-}
-
-static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
-	struct run *r = arg;
-	r->call = NULL;
-	if (take_result->error) {
-		end_loop(r, cli_fail(r->line, take_result, "run", r->wanted.key));
-	} else {
-		r->lock = take_lock;
-		deadline_move(r);
-		start_when_ready(r);
-	}
-	pawl_result_free(take_result);
+void run_granted(struct run *r) {
+	deadline_move(r);
+	start_when_ready(r);
 }
 
 /* ---- signals ---- */
@@ -260,10 +245,10 @@ static void on_signal(evutil_socket_t number, short what, void *arg) {
 		guardian_send(&r->guardian, GUARDIAN_SIGNAL, (int)number);
 	} else if (number == SIGUSR1 || number == SIGUSR2) {
 		return; /* meant for CMD, which does not run yet */
-	} else if (r->lock) {
+	} else if (hold_any(r)) {
 		release_and_end(r, 128 + (int)number);
 	} else {
-		end_loop(r, 128 + (int)number);
+		run_end(r, 128 + (int)number);
 	}
 }
 
@@ -310,10 +295,7 @@ static bool set_up(struct run *r) {
 }
 
 static void tear_down(struct run *r) {
-	if (r->call) {
-		pawl_cancel(r->call);
-	}
-	pawl_lock_free(r->lock);
+	hold_done(r);
 	pawl_free(r->client);
 	for (size_t i = 0; i < r->signal_count; i++) {
 		event_free(r->signals[i]);
@@ -330,36 +312,71 @@ static void tear_down(struct run *r) {
 	guardian_done(&r->guardian);
 }
 
+static int run_wanted(struct run *r) {
+	int error = guardian_start(&r->guardian, &r->wanted.guarding);
+	if (error) {
+		fprintf(stderr, "pawl %s: cannot start a process: %s\n", run_name(r), strerror(error));
+		return CLI_REFUSED;
+	}
+	keep_key_file(r);
+	if (!set_up(r)) {
+		fprintf(stderr, "pawl %s: out of memory\n", run_name(r));
+		tear_down(r);
+		return CLI_REFUSED;
+	}
+	r->client = cli_connect_on(r->line, r->base);
+	error = hold_begin(r);
+	if (error) {
+		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));
+		tear_down(r);
+		return error == PAWL_EINVAL ? CLI_USAGE : CLI_REFUSED;
+	}
+	event_base_dispatch(r->base);
+	if (r->line->json && r->gone) {
+		report_json(r, r->exit_status);
+	}
+	tear_down(r);
+	return r->exit_status;
+}
+
+const char *run_name(const struct run *r) {
+	return r->wanted.elect ? "elect" : "run";
+}
+
 static int run_run(struct cli_command_line *line) {
 	struct run r = { .line = line, .exit_status = CLI_REFUSED };
 	run_read_line(line, &r.wanted);
-	r.wanted.lock.on_lost = on_lost;
-	r.wanted.lock.on_renewed = on_renewed;
-	r.wanted.lock.arg = &r;
-	int error = guardian_start(&r.guardian, &r.wanted.guarding);
-	if (error) {
-		fprintf(stderr, "pawl run: cannot start a process: %s\n", strerror(error));
-		return CLI_REFUSED;
-	}
-	keep_key_file(&r);
-	if (!set_up(&r)) {
-		fprintf(stderr, "pawl run: out of memory\n");
-		tear_down(&r);
-		return CLI_REFUSED;
-	}
-	r.client = cli_connect_on(line, r.base);
-	error = pawl_lock_start(r.client, &r.wanted.lock, on_locked, &r, &r.call);
-	if (error) {
-		fprintf(stderr, "pawl run: %s\n", pawl_error_message(error));
-		tear_down(&r);
-		return error == PAWL_EINVAL ? CLI_USAGE : CLI_REFUSED;
-	}
-	event_base_dispatch(r.base);
-	if (line->json && r.gone) {
-		report_json(&r, r.exit_status);
-	}
-	tear_down(&r);
-	return r.exit_status;
+	return run_wanted(&r);
 }
 
 const struct cli_command cli_run = { "run", "hold a lock while a command runs", run_help, run_run };
+
+/* A candidate again: this program from its beginning, with the arguments it was given. */
+static int begin_anew(void) {
+	static char bytes[1 << 17]; /* as long as the kernel lets one argument be */
+	static char *words[4096];
+	FILE *given = fopen("/proc/self/cmdline", "r");
+	size_t size = given ? fread(bytes, 1, sizeof bytes - 1, given) : 0, count = 0;
+	bool whole = given && feof(given);
+	for (size_t at = 0; at < size && count + 1 < COUNT(words); at += strlen(bytes + at) + 1) {
+		words[count++] = bytes + at;
+	}
+	if (given) {
+		fclose(given);
+	}
+	if (whole && count > 0) {
+		fflush(NULL);
+		execv("/proc/self/exe", words);
+	}
+	fprintf(stderr, "pawl elect: cannot be a candidate again: %s\n", whole ? strerror(errno) : "the command line is too long");
+	return CLI_LOST;
+}
+
+static int elect_run(struct cli_command_line *line) {
+	struct run r = { .line = line, .exit_status = CLI_REFUSED };
+	elect_read_line(line, &r.wanted);
+	int status = run_wanted(&r);
+	return r.again ? begin_anew() : status;
+}
+
+const struct cli_command cli_elect = { "elect", "be a candidate, and run a command while leading", elect_help, elect_run };

@@ -1,0 +1,288 @@
+/* pawl explain: why a key is as it is: who holds it, who waits, what each master says, and what would free it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+#include "fact.h"
+#include "output.h"
+#include "terms.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define RECORDS_MAX 64 /* different ones that are told apart; a key with more holders is summed up */
+
+static const char explain_help[] =
+	"usage: pawl explain KEY [--owner NAME]\n"
+	"\n"
+	"Says why KEY is as it is: who holds it, since when and until when at most, who waits in which order, why you do not have\n"
+	"it, what each master says, and what would free it. All masters are asked.\n"
+	"\n"
+	"  --owner NAME         who you are, as you wait for it (the owner that pawl waiters shows)\n"
+	"\n"
+	"Example:\n"
+	"  pawl explain nightly-backup --owner \"$(hostname):4711\"\n";
+
+struct seen { /* a record, and how many masters have it */
+	const struct pawl_value *record;
+	int64_t token, left_ms;
+	size_t masters;
+	const char *first; /* the first of those masters */
+};
+
+struct explained {
+	const struct pawl_result *answer, *waiters; /* waiters NULL: could not be had */
+	const char *key, *owner;
+	size_t masters, quorum, voting;
+	struct seen seen[RECORDS_MAX];
+	size_t count;
+	const char *home;
+	int64_t promised_ms; /* the longest promise that is out */
+	size_t promises;
+};
+
+static const char *record_owner(const struct pawl_value *record, char *room, size_t size) {
+	const struct pawl_value *owner = pawl_value_get(record, "owner");
+	FILE *to = fmemopen(room, size, "w");
+	room[0] = '\0';
+	if (to) {
+		output_bytes(to, owner ? owner->bytes : pawl_str(""), 0);
+		fclose(to);
+	}
+	return room;
+}
+
+static void see_record(struct explained *x, const struct pawl_value *record, const char *node) {
+	int64_t token = fact_int(record, "token", 0), left = fact_int(record, "remaining_ms", fact_int(record, "closing_ms", 0));
+	size_t i = 0;
+	while (i < x->count && x->seen[i].token != token) {
+		i++;
+	}
+	if (i == x->count) {
+		if (x->count == RECORDS_MAX) {
+			return;
+		}
+		x->seen[x->count++] = (struct seen){ .record = record, .token = token, .first = node };
+	}
+	x->seen[i].masters++;
+	x->seen[i].left_ms = left > x->seen[i].left_ms ? left : x->seen[i].left_ms;
+}
+
+static void see_masters(struct explained *x) {
+	const struct pawl_value *masters = pawl_value_get(x->answer->tree, "masters");
+	x->masters = masters ? masters->count : 0;
+	x->quorum = x->masters / 2 + 1;
+	for (size_t i = 0; i < x->masters; i++) {
+		const struct pawl_value *m = &masters->items[i];
+		const struct pawl_value *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
+		const char *node = fact_text(m, "node");
+		x->voting += strcmp(fact_text(m, "state"), "voting") == 0;
+		x->home = fact_bool(m, "home") ? node : x->home;
+		for (size_t k = 0; records && k < records->count; k++) {
+			see_record(x, &records->items[k], node);
+		}
+		if (promise && promise->kind == PAWL_MAP) {
+			int64_t left = fact_int(promise, "left_ms", 0);
+			x->promises++;
+			x->promised_ms = left > x->promised_ms ? left : x->promised_ms;
+		}
+	}
+}
+
+static const char *record_terms(const struct pawl_value *record) {
+	uint32_t slots[PAWL_PERMITS_MAX];
+	const struct pawl_value *list = pawl_value_get(record, "slots");
+	size_t n = 0;
+	for (; list && n < list->count && n < PAWL_PERMITS_MAX; n++) {
+		slots[n] = (uint32_t)list->items[n].integer;
+	}
+	int64_t of = fact_int(record, "of", 0);
+	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(fact_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
+	return terms_text(mode, (uint32_t)fact_int(record, "permits", 0), (uint32_t)of, slots, n);
+}
+
+/* ---- the holders ---- */
+
+static void print_holder(const struct explained *x, const struct seen *s) {
+	char owner[600];
+	const struct pawl_value *r = s->record;
+	const char *who = terms_who(fact_text(r, "host"), fact_int(r, "pid", 0), fact_text(r, "label"), fact_text(r, "identity"));
+	bool held = s->masters >= x->quorum, closing = pawl_value_get(r, "closing_ms") != NULL;
+	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner), *who ? " (" : "", who, *who ? ")" : "",
+		record_terms(r), s->token);
+	int64_t since = fact_int(r, "held_ms", -1);
+	if (since >= 0) {
+		printf("    since        %s ago\n", output_duration(since));
+	}
+	if (closing) {
+		printf("    lost         its lease is over; it asked that the key stay closed for another %s\n", output_duration(s->left_ms));
+	} else {
+		printf("    at most      %s more, unless it extends its lease before\n", output_duration(s->left_ms));
+	}
+	if (fact_bool(r, "barred")) {
+		printf("    broken       an administrator barred it from extending\n");
+	}
+	if (!held) {
+		printf("    held by few  %zu of %zu masters have it (%s): too few to hold it; the rest of something that failed, or just begins\n",
+			s->masters, x->masters, s->first);
+	}
+	struct pawl_bytes value = pawl_value_get(r, "value") ? pawl_value_get(r, "value")->bytes : pawl_str("");
+	if (value.size) {
+		printf("    value        ");
+		output_bytes(stdout, value, 0);
+		putchar('\n');
+	}
+}
+
+static void print_holders(const struct explained *x) {
+	printf("Held by:\n");
+	for (size_t i = 0; i < x->count; i++) {
+		print_holder(x, &x->seen[i]);
+	}
+	if (x->count == 0) {
+		printf("  nobody\n");
+	}
+	if (x->answer->entry.contested) {
+		printf("  The key is contested: after a recovery several may hold it, and nobody gets it until one is left.\n");
+	}
+}
+
+/* ---- those who wait ---- */
+
+static bool same_owner(struct pawl_bytes a, const char *name) {
+	return name && a.size == strlen(name) && memcmp(a.data, name, a.size) == 0;
+}
+
+static size_t place(const struct explained *x) { /* of --owner in the queue, from 1; 0: it is not there */
+	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
+		if (same_owner(x->waiters->waiters[i].owner, x->owner)) {
+			return i + 1;
+		}
+	}
+	return 0;
+}
+
+static void print_waiters(const struct explained *x) {
+	printf("Waiting, in this order%s%s:\n", x->home ? ", as kept by " : "", x->home ? x->home : "");
+	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
+		const struct pawl_waiter *w = &x->waiters->waiters[i];
+		const char *who = terms_who(w->host, w->pid, w->label, w->identity);
+		printf("  %zu. ", i + 1);
+		output_bytes(stdout, w->owner, 0);
+		printf("%s%s%s: %s, for %s, at %s", *who ? " (" : "", who, *who ? ")" : "", terms_text(w->mode, w->permits, w->of, NULL, 0),
+			output_duration(w->since_ms), w->node);
+		printf(w->priority ? ", priority %" PRId32 "\n" : "\n", w->priority);
+	}
+	if (!x->waiters) {
+		printf("  not known: the queue's master does not answer\n");
+	} else if (x->waiters->waiter_count == 0) {
+		printf("  nobody\n");
+	}
+}
+
+/* ---- why, and what would help ---- */
+
+static void print_why(const struct explained *x) {
+	size_t waiting = x->waiters ? x->waiters->waiter_count : 0, mine = place(x);
+	printf("Why you do not have it:\n");
+	if (x->voting < x->quorum) {
+		printf("  Only %zu of %zu masters vote, and a grant takes %zu: nobody gets any key until then (pawl status).\n", x->voting,
+			x->masters, x->quorum);
+	}
+	if (x->owner && x->count && same_owner(x->answer->entry.owner, x->owner) && x->answer->entry.held) {
+		printf("  You have it.\n");
+	} else if (mine) {
+		printf("  You wait in place %zu%s.\n", mine, mine == 1 && x->count ? ": it is yours when it is free" : "");
+	} else if (waiting) {
+		printf("  %zu wait ahead of whoever comes now.\n", waiting);
+	} else if (x->count) {
+		printf("  It is held, and you do not wait for it (--wait, pawl run --wait 1m).\n");
+	} else if (x->promises) {
+		printf("  Somebody is about to take it: promised at %zu masters, for %s at most.\n", x->promises, output_duration(x->promised_ms));
+	} else if (x->voting >= x->quorum) {
+		printf("  Nothing is in the way: take it.\n");
+	}
+}
+
+static void print_remedy(const struct explained *x) {
+	if (x->count == 0) {
+		return;
+	}
+	int64_t longest = 0;
+	for (size_t i = 0; i < x->count; i++) {
+		longest = x->seen[i].left_ms > longest ? x->seen[i].left_ms : longest;
+	}
+	printf("What would free it:\n"
+		"  its holder: by releasing it; pawl ask-release %s asks for that\n"
+		"  time:       in %s at most, if the lease is not extended\n"
+		"  you:        pawl break %s bars its holder from extending (administrators)\n", x->key, output_duration(longest), x->key);
+}
+
+static void print_masters(const struct explained *x) {
+	const struct pawl_value *masters = pawl_value_get(x->answer->tree, "masters");
+	printf("What each master says:\n");
+	for (size_t i = 0; i < x->masters; i++) {
+		const struct pawl_value *m = &masters->items[i], *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
+		char owner[600];
+		printf("  %-10s %-10s ", fact_text(m, "node"), fact_text(m, "state"));
+		for (size_t k = 0; records && k < records->count; k++) {
+			const struct pawl_value *r = &records->items[k];
+			printf("%sheld by %s, token %" PRId64 ", %s left", k ? "; " : "", record_owner(r, owner, sizeof owner),
+				fact_int(r, "token", 0), output_duration(fact_int(r, "remaining_ms", fact_int(r, "closing_ms", 0))));
+		}
+		if (records && records->count == 0) {
+			printf("free");
+		}
+		if (promise && promise->kind == PAWL_MAP) {
+			printf(", promised for %s", output_duration(fact_int(promise, "left_ms", 0)));
+		}
+		if (fact_int(m, "kept", 0)) {
+			printf(", %" PRId64 " next in line", fact_int(m, "kept", 0));
+		}
+		printf(fact_bool(m, "home") ? ", keeps the queue\n" : "\n");
+	}
+}
+
+/* One object: what explain answered, with the waiters in it. */
+static void print_json(const struct explained *x) {
+	json_t *object = output_json_tree(x->answer->tree), *waiters = x->waiters ? output_json_tree(x->waiters->tree) : json_object();
+	json_t *list = json_object_get(waiters, "waiters");
+	output_json_bytes(object, "key", pawl_str(x->key));
+	output_json_set(object, "waiters", list ? json_incref(list) : json_null()); /* null: the master that keeps the queue is silent */
+	output_json_set(object, "quorum", json_integer((json_int_t)x->quorum));
+	output_json_set(object, "voting", json_integer((json_int_t)x->voting));
+	json_decref(waiters);
+	output_json(object);
+}
+
+static int explain_run(struct cli_command_line *line) {
+	struct explained x = { .owner = NULL };
+	const struct cli_option options[] = { { "owner", CLI_TEXT, &x.owner } };
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	const struct pawl_bytes key = cli_key(line, operands[0]);
+	const struct pawl_request explain = { .method = PAWL_EXPLAIN, .key = key }, wait = { .method = PAWL_WAITERS, .key = key };
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *answer = cli_call(client, &explain), *waiters = cli_call(client, &wait);
+	int status = CLI_DONE;
+	x.key = operands[0];
+	x.answer = answer;
+	x.waiters = waiters->error ? NULL : waiters;
+	if (answer->error) {
+		status = cli_fail(line, answer, "explain", x.key);
+	} else {
+		see_masters(&x);
+		if (line->json) {
+			print_json(&x);
+		} else {
+			print_holders(&x);
+			print_waiters(&x);
+			print_why(&x);
+			print_masters(&x);
+			print_remedy(&x);
+		}
+	}
+	pawl_result_free(answer);
+	pawl_result_free(waiters);
+	pawl_free(client);
+	return status;
+}
+
+const struct cli_command cli_explain = { "explain", "why a key is as it is, and what would free it", explain_help, explain_run };

@@ -1,0 +1,124 @@
+/* pawl transfer, downgrade, ask-release: letting go in other ways than by releasing. */
+#include <inttypes.h>
+
+#include "cli.h"
+#include "output.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
+	pawl_result_free(take_result);
+	pawl_free(client);
+	return status;
+}
+
+/* ---- transfer ---- */
+
+static const char transfer_help[] =
+	"usage: pawl transfer KEY LOCK_ID TO\n"
+	"\n"
+	"Gives the lock up in favour of the waiter TO (the owner that pawl waiters shows), who has it next whoever waits ahead.\n"
+	"If nobody of that name waits nothing is given up, and the exit status is 1. For a program that holds its lock with\n"
+	"pawl run or pawl elect: pawl ask-release KEY --to TO.\n"
+	"\n"
+	"Example:\n"
+	"  pawl transfer scheduler 6f1d0c9a5be24f7e8a34d2c1b0f9e877 host-b:4711\n";
+
+static int transfer_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_TRANSFER };
+	char **operands = cli_options(line, NULL, 0, 3, 3, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.lock_id = cli_lock_id(line, operands[1]);
+	request.to = pawl_str(operands[2]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "transfer", operands[0]));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		output_field_bytes("key", request.key);
+		output_field_bytes("next", request.to);
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_transfer = { "transfer", "give a lock up in favour of a waiter that is named", transfer_help,
+	transfer_run };
+
+/* ---- downgrade ---- */
+
+static const char downgrade_help[] =
+	"usage: pawl downgrade KEY LOCK_ID\n"
+	"\n"
+	"Makes an exclusive lock a shared one without letting go: others may share it from now on. There is no way back: release\n"
+	"it, and acquire anew. What the lock let you do alone must be over before this is called, whatever comes of it.\n"
+	"\n"
+	"Example:\n"
+	"  pawl downgrade catalogue 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
+
+static int downgrade_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_DOWNGRADE };
+	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.lock_id = cli_lock_id(line, operands[1]);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "downgrade", operands[0]));
+	}
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else {
+		output_field_bytes("key", request.key);
+		output_field("mode", "shared");
+	}
+	return finish(client, result, CLI_DONE);
+}
+
+const struct cli_command cli_downgrade = { "downgrade", "make an exclusive lock a shared one without letting go", downgrade_help,
+	downgrade_run };
+
+/* ---- ask-release ---- */
+
+static const char ask_help[] =
+	"usage: pawl ask-release KEY [--to OWNER] [--priority N] [--owner NAME]\n"
+	"\n"
+	"Asks the holder of KEY to let go: an event for its program, which decides. A leader (pawl elect, election.h) hands over to\n"
+	"the candidate --to, or yields to whoever asks with a greater priority than its own; pawl run does as its --on-ask says.\n"
+	"Nothing is taken from anybody: pawl break does that. Exit status 1 when nobody who holds KEY listens.\n"
+	"\n"
+	"  --to OWNER           in whose favour: a waiter, as pawl waiters shows it\n"
+	"  --priority N         of whoever asks (default 0)\n"
+	"  --owner NAME         who asks, for people and for the holder (default: host and process)\n"
+	"\n"
+	"Example:\n"
+	"  pawl waiters scheduler && pawl ask-release scheduler --to host-b:4711\n";
+
+static int ask_run(struct cli_command_line *line) {
+	struct pawl_request request = { .method = PAWL_ASK_RELEASE };
+	const char *to = NULL, *owner = NULL;
+	const struct cli_option options[] = { { "to", CLI_TEXT, &to }, { "owner", CLI_TEXT, &owner },
+		{ "priority", CLI_INTEGER, &request.terms.priority } };
+	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
+	request.key = cli_key(line, operands[0]);
+	request.to = pawl_str(to);
+	request.owner = pawl_str(owner);
+	struct pawl *client = cli_connect(line);
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return finish(client, result, cli_fail(line, result, "ask-release", operands[0]));
+	}
+	int status = result->reached ? CLI_DONE : CLI_REFUSED;
+	if (line->json) {
+		output_json(output_json_tree(result->tree));
+	} else if (result->reached) {
+		output_field("told", "%" PRIu32 " who watch it", result->reached);
+	} else {
+		fprintf(stderr, "pawl ask-release: nobody listens at '%s': its holder does not watch it, or nobody holds it\n", operands[0]);
+	}
+	return finish(client, result, status);
+}
+
+const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to let go", ask_help, ask_run };
