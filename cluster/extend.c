@@ -15,6 +15,7 @@ void extend_start(struct core *core, struct op *op) {
 	struct message m = op_message(op, MESSAGE_EXTEND);
 	m.attempt = op->part_of;
 	m.token = op->token;
+	m.number = op->terms.bond;
 	op_ask_all(core, op, &m);
 	struct instant over = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, over);
@@ -27,6 +28,7 @@ static void learn(struct core *core, struct op *op, uint32_t slot, const struct 
 	m.attempt = op->part_of;
 	m.terms.set = permits_or(m.terms.set, op->terms.set);
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, r->terms.delay) / SPAN_US);
+	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
 	op_ask(core, op, slot, &m);
 	if (op->votes[slot].state == VOTE_ASKED) {
 		op->votes[slot].state = VOTE_LEARNING;

@@ -35,6 +35,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		r->terms.priority = m->terms.priority;
 		r->terms.delay = m->terms.delay;
+		r->terms.bond = m->terms.bond;
 		record_set_terms(core, key, r, &m->terms);
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */

@@ -288,6 +288,7 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 		struct record *r = key_record(key, m->lock_id);
 		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), r->terms.delay);
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
+		r->terms.bond = m->number > r->terms.bond ? (uint32_t)m->number : r->terms.bond;
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		answer.token = r->token;
 		answer.terms = r->terms; /* which numbers have been extended here */

@@ -50,8 +50,22 @@ static bool give_back(struct core *core, const struct message *m) {
 	return true;
 }
 
+/* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
+ * goes on; and may yet do so, so that the lock_id is not remembered among the released. */
+static bool end_bond(struct core *core, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL || r->terms.bond == 0 || r->terms.bond > m->number) {
+		return false;
+	}
+	COUNT(core, bond_ended);
+	record_lose(core, key, r);
+	return true;
+}
+
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->attempt ? give_back(core, m) : master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
+	bool had = m->number ? end_bond(core, m) : m->attempt ? give_back(core, m) :
+		master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
 	out_send(core, from, &answer);

@@ -10,6 +10,7 @@ void release_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_RELEASE);
 	m.attempt = op->part_of;
+	m.number = op->terms.bond;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	release_judge(core, op, false);

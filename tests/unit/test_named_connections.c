@@ -1,0 +1,118 @@
+/* Locks that end with a connection of their holder (docs/protocol.md, section 2, Release on disconnect). */
+#include "named.h"
+
+static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond, span_ns delay) {
+	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, 0);
+	r.terms.bond = bond;
+	r.terms.delay = delay;
+	assert_int_equal(stage_do(s, node, r), PAWL_OK);
+}
+
+/* What a node does when the other side has closed the connection. */
+static int closed(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(lock));
+	r.bond = bond;
+	return stage_do(s, node, r);
+}
+
+/* The holder goes on through another node, as one that does not keep the deadline. */
+static int rebind(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
+	r.lease = LEASE;
+	r.bond = bond;
+	return stage_do(s, node, r);
+}
+
+static void a_closed_connection_frees_the_key_at_once(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	uint64_t next = wait_for(s, 1, "k", stage_lock(2));
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	stage_wait(s, 10 * SPAN_MS);
+	token_of(s, next);
+}
+
+static void a_holder_that_has_named_a_later_connection_keeps_the_lock(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	assert_true(holds(s, 2, "k", stage_lock(1)));
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), NULL, NULL));
+	}
+	assert_int_equal(closed(s, 1, 1, 2), PAWL_OK);
+	assert_false(holds(s, 2, "k", stage_lock(1)));
+}
+
+/* One master hears of the closed connection before it hears of the next one: it takes the lock again from the others. */
+static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
+	r.bond = 1;
+	(void)stage_ask(s, 0, r); /* n1 has dropped it */
+	stage_settle(s);
+	assert_int_equal(rebind(s, 2, 1, 2), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), NULL, NULL));
+	}
+}
+
+static void where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
+	r.bond = 1;
+	(void)stage_ask(s, 0, r); /* n1 and n2 have dropped it */
+	stage_settle(s);
+	assert_int_not_equal(rebind(s, 1, 1, 2), PAWL_OK);
+}
+
+static void a_lock_without_a_connection_is_not_ended_by_one(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	assert_true(holds(s, 1, "k", stage_lock(1)));
+}
+
+/* A master that lacks the record learns it with the connection that was named last. */
+static void the_later_connection_goes_with_a_record_that_is_learned(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	take_bound(s, 0, 1, 1, 0);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+	stage_wait(s, SPAN_MS);
+	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), NULL, NULL));
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), NULL, NULL));
+}
+
+static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 100 * SPAN_MS);
+	uint64_t next = wait_for(s, 1, "k", stage_lock(2));
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	stage_wait(s, 90 * SPAN_MS);
+	assert_false(answered(s, next));
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, next);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_closed_connection_frees_the_key_at_once),
+		NAMED(a_holder_that_has_named_a_later_connection_keeps_the_lock),
+		NAMED(a_closed_connection_is_no_release_that_is_remembered),
+		NAMED(where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost),
+		NAMED(a_lock_without_a_connection_is_not_ended_by_one),
+		NAMED(the_later_connection_goes_with_a_record_that_is_learned),
+		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
