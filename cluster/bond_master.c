@@ -207,25 +207,10 @@ void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 static void end_record(struct core *core, struct slice name, struct id128 lock_id) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r == NULL) {
-		return;
+	if (r) {
+		COUNT(core, bond_ended);
+		record_lose(core, key, r);
 	}
-	COUNT(core, bond_ended);
-	news_record(core, NEWS_LOST, key, r);
-	if (r->terms.delay > 0) { /* section 10, Lock delay: nobody holds it, and nobody gets it yet */
-		struct instant closed = instant_add(core->now, r->terms.delay);
-		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
-		r->end.raw = closed.raw < r->end.raw ? closed.raw : r->end.raw;
-		log_append(core, name, lock_id);
-		timer_stop(core, &key->timer); /* its end is an earlier one */
-		table_settle(core, key);
-		return;
-	}
-	key_drop_record(core, key, r);
-	log_append_gone(core, name, lock_id, NEWS_LOST);
-	queue_record_ended(core, key);
-	local_wait_check(core, key);
-	table_settle(core, key);
 }
 
 void bond_master_timer(struct core *core, struct timer *t) {

@@ -50,6 +50,7 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 
 /* ---- terms.c: what excludes what (section 10) ---- */
 /* A held record of another lock_id that excludes these terms, or NULL. A semaphore's without numbers: as many as it wants must be left. */
+void record_lose(struct core *core, struct key *key, struct record *r); /* master_release.c */
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
 bool key_contested(const struct key *key);

@@ -50,6 +50,26 @@ static bool give_back(struct core *core, const struct message *m) {
 	return true;
 }
 
+/* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
+ * free the key. */
+void record_lose(struct core *core, struct key *key, struct record *r) {
+	const struct id128 lock_id = r->lock_id;
+	news_record(core, NEWS_LOST, key, r);
+	if (r->terms.delay > 0) {
+		struct instant closed = instant_add(core->now, r->terms.delay);
+		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
+		r->end.raw = closed.raw < r->end.raw ? closed.raw : r->end.raw;
+		log_append(core, key_name(key), lock_id);
+		timer_stop(core, &key->timer); /* its end is an earlier one */
+	} else {
+		key_drop_record(core, key, r);
+		log_append_gone(core, key_name(key), lock_id, NEWS_LOST);
+		queue_record_ended(core, key);
+		local_wait_check(core, key);
+	}
+	table_settle(core, key);
+}
+
 /* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
  * goes on; and may yet do so, so that the lock_id is not remembered among the released. */
 static bool end_bond(struct core *core, const struct message *m) {
