@@ -104,7 +104,7 @@ static const char *record_terms(const struct pawl_value *record) {
 static void print_holder(const struct explained *x, const struct seen *s) {
 	char owner[600];
 	const struct pawl_value *r = s->record;
-	const char *who = terms_who(fact_text(r, "host"), fact_int(r, "pid", 0), fact_text(r, "label"), fact_text(r, "identity"));
+	const char *who = terms_who(pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""), fact_text(r, "host"), fact_int(r, "pid", 0), fact_text(r, "label"), fact_text(r, "identity"));
 	bool held = s->masters >= x->quorum, closing = pawl_value_get(r, "closing_ms") != NULL;
 	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner), *who ? " (" : "", who, *who ? ")" : "",
 		record_terms(r), s->token);
@@ -164,7 +164,7 @@ static void print_waiters(const struct explained *x) {
 	printf("Waiting, in this order%s%s:\n", x->home ? ", as kept by " : "", x->home ? x->home : "");
 	for (size_t i = 0; x->waiters && i < x->waiters->waiter_count; i++) {
 		const struct pawl_waiter *w = &x->waiters->waiters[i];
-		const char *who = terms_who(w->host, w->pid, w->label, w->identity);
+		const char *who = terms_who(w->owner, w->host, w->pid, w->label, w->identity);
 		printf("  %zu. ", i + 1);
 		output_bytes(stdout, w->owner, 0);
 		printf("%s%s%s: %s, for %s, at %s", *who ? " (" : "", who, *who ? ")" : "", terms_text(w->mode, w->permits, w->of, NULL, 0),

@@ -47,10 +47,10 @@ static const char acquire_help[] =
 	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
 	"  backup --fence \"$token\" && pawl release nightly-backup \"$id\"\n";
 
-static void acquire_print(const struct cli_command_line *line, struct pawl_bytes key, const struct pawl_result *result) {
+static void acquire_print(const struct cli_command_line *line, const struct pawl_request *request, const struct pawl_result *result) {
 	if (line->json) {
 		json_t *object = output_json_tree(result->tree);
-		output_json_bytes(object, "key", key);
+		output_json_bytes(object, "key", request->key);
 		output_json_id(object, "lock_id", &result->lock_id);
 		set_time_left(object, result);
 		output_json(object);
@@ -58,11 +58,11 @@ static void acquire_print(const struct cli_command_line *line, struct pawl_bytes
 	}
 	char id[PAWL_ID_TEXT];
 	pawl_id_format(&result->lock_id, id);
-	output_field_bytes("key", key);
+	output_field_bytes("key", request->key);
 	output_field("lock id", "%s", id);
 	output_field("token", "%" PRIu64, result->token);
 	if (result->mode != PAWL_EXCLUSIVE) {
-		output_field("mode", "%s", terms_text(result->mode, (uint32_t)result->slot_count, result->entry.of, result->slots,
+		output_field("mode", "%s", terms_text(result->mode, request->terms.permits, request->terms.of, result->slots,
 			result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
@@ -122,11 +122,11 @@ static int acquire_run(struct cli_command_line *line) {
 	struct pawl_result *result = cli_call(client, &request);
 	int status = CLI_DONE;
 	if (result->error) {
-		status = cli_fail(line, result, "acquire", operands[0]);
+		status = cli_fail(line, result, "acquire", result->key.size ? result->key.data : operands[0]); /* of several the one that is in the way */
 	} else if (keys) {
 		acquire_print_all(line, result);
 	} else {
-		acquire_print(line, request.key, result);
+		acquire_print(line, &request, result);
 	}
 	free(keys);
 	return finish(client, result, status);

@@ -15,7 +15,7 @@ static int finish(struct pawl *client, struct pawl_result *take_result, int stat
 }
 
 static void print_holder(const struct pawl_entry *e) {
-	const char *who = terms_who(e->host, e->pid, e->label, e->identity);
+	const char *who = terms_who(e->owner, e->host, e->pid, e->label, e->identity);
 	output_field_bytes("held by", e->owner);
 	if (*who) {
 		output_field("", "%s", who);
@@ -304,7 +304,7 @@ static void print_waiters(const struct pawl_result *result) {
 		if (i == 0) {
 			printf("%4s %-32s %9s %8s  %-10s %s\n", "", "OWNER", "WAITS FOR", "PRIORITY", "AT NODE", "WANTS");
 		}
-		const char *who = terms_who(w->host, w->pid, w->label, w->identity);
+		const char *who = terms_who(w->owner, w->host, w->pid, w->label, w->identity);
 		printf("%3zu. ", i + 1);
 		output_bytes(stdout, w->owner, 32);
 		printf(" %9s %8" PRId32 "  %-10s %s%s%s\n", output_duration(w->since_ms), w->priority, w->node,

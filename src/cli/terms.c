@@ -80,11 +80,15 @@ const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const
 	return text;
 }
 
-const char *terms_who(const char *host, int64_t pid, const char *label, const char *identity) {
+const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, const char *label, const char *identity) {
 	static char text[512];
 	int n = snprintf(text, sizeof text, "%s", host);
 	if (pid) {
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, *host ? ":" : "process ", pid);
+	}
+	if (owner.size == (size_t)n && memcmp(owner.data, text, owner.size) == 0) {
+		n = 0;
+		text[0] = '\0';
 	}
 	if (*label) {
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? " " : "", label);

@@ -26,7 +26,8 @@ struct pawl_key_item *terms_keys(const struct cli_command_line *line, const stru
 
 /* "exclusive", "shared", "2 of 5 permits (0, 3)"; in static storage until the next call. */
 const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *slots, size_t slot_count);
-/* "host:4711 nightly build (CN backup)": who a holder or waiter says it is; "" for nothing. Likewise. */
-const char *terms_who(const char *host, int64_t pid, const char *label, const char *identity);
+/* "host:4711 nightly build (certificate backup)": who a holder or waiter says it is beside its owner; "" for nothing that the owner does
+ * not say already. Likewise. */
+const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, const char *label, const char *identity);
 
 #endif

@@ -105,7 +105,7 @@ static int copy_entries(struct arena *arena, const struct client_entry *from, si
 }
 
 static int copy_waiter(struct arena *arena, const struct client_waiter *from, struct pawl_waiter *to) {
-	*to = (struct pawl_waiter){ .node = "", .since_ms = from->since / SPAN_MS, .priority = from->priority,
+	*to = (struct pawl_waiter){ .node = "", .label = "", .host = "", .identity = "", .since_ms = from->since / SPAN_MS, .priority = from->priority,
 		.mode = copy_mode(from->mode.mode), .permits = from->mode.permits, .of = from->mode.of };
 	if (from->has_lock_id) {
 		to->lock_id = id_of(from->lock_id);

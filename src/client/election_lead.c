@@ -130,10 +130,20 @@ static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_res
 	pawl_result_free(take_result);
 }
 
+static void on_lock_renewed(struct pawl_lock *lock, void *arg) {
+	struct pawl_election *e = arg;
+	if (e->options.on_renewed && e->lock == lock) {
+		bool gone;
+		election_enter(e, &gone);
+		e->options.on_renewed(lock, e->options.arg);
+		(void)election_left(e, &gone);
+	}
+}
+
 static struct pawl_lock_options lock_options(struct pawl_election *e) {
 	const struct pawl_election_options *o = &e->options;
 	return (struct pawl_lock_options){ .key = o->name, .lease_ms = o->lease_ms, .wait_ms = WAIT_MS, .timeout_ms = o->timeout_ms,
-		.owner = o->owner, .value = o->value, .warn_ms = o->warn_ms, .on_lost = on_lock_lost, .arg = e, .label = o->label,
+		.owner = o->owner, .value = o->value, .warn_ms = o->warn_ms, .on_lost = on_lock_lost, .on_renewed = on_lock_renewed, .arg = e, .label = o->label,
 		.terms = { .priority = o->priority, .lock_delay_ms = o->lock_delay_ms,
 			.release_on_disconnect = o->release_on_disconnect } };
 }
