@@ -6,7 +6,9 @@
 """
 
 from . import aio
-from ._blocking import Client, Election, Leaders, Leadership, Lock, LockSet, Watch
+from ._blocking import Client
+from ._blocking_lock import Lock, LockSet
+from ._blocking_watch import Election, Leaders, Leadership, Watch
 from ._election import YieldError
 from ._errors import (
     BadRequestError,

@@ -10,14 +10,15 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Sequence, Type, Union
 
 from . import _endpoint
+from ._acquire import Options
 from ._call import Call
-from ._errors import PawlError, TlsError
+from ._election import Election, ElectionAskedFn
+from ._errors import TlsError
 from ._keeper import Keeper
-from ._lock import AskedFn, Lock, LockSet, LostFn, Options
+from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._reach import Reach
 from ._types import EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, entry_of, explanation_of, to_bytes, to_ms, waiter_of
 from ._watch import Watch, Watches
-from ._election import ElectionAskedFn, Election
 
 # Which parameter says how long the node itself may wait before it answers.
 WAITS = {"acquire": "wait_ms", "wait": "timeout_ms"}
@@ -284,5 +285,3 @@ class Client:
         )
         return Election(self, name, options, takeover, on_asked)
 
-
-__all__ = ["Client", "PawlError"]

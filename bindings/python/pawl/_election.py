@@ -9,8 +9,9 @@ import dataclasses
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, Type
 
+from ._acquire import Options
 from ._errors import ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
-from ._lock import Lock, LostFn, Options
+from ._lock import Lock, LostFn
 from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, leader_of, to_bytes, to_text
 from ._watch import Watch
 
@@ -171,6 +172,7 @@ class Leaders:
             raise StopAsyncIteration from None
 
     async def close(self) -> None:
+        """Ends observing."""
         await self._watch.close()
 
     async def __aenter__(self) -> Leaders:

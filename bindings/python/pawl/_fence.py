@@ -128,6 +128,7 @@ class FenceStore:
             return marks.any if marks else 0
 
     def close(self) -> None:
+        """Allows nothing any more; what was in memory is forgotten."""
         with self._guard:
             self._closed = True
             self._forget()

@@ -29,9 +29,9 @@ def as_pawl_error(error: Optional[BaseException]) -> PawlError:
 class Link(asyncio.Protocol):
     """Messages in both directions until it goes down, which it does once."""
 
-    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None]) -> None:
+    def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None], on_down: Callable[[Link], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._on_message, self._on_room = on_message, on_room
+        self._on_message, self._on_room, self._on_down = on_message, on_room, on_down
         self._decoder = Decoder()
         self._transport: Optional[asyncio.Transport] = None
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
@@ -61,8 +61,10 @@ class Link(asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, error: PawlError) -> None:
+        """Locks that end with the connection are not trusted any more before the node can hear of its end."""
         if not self.down.done():
             self.down.set_result(error)
+            self._on_down(self)
 
     # ---- what asyncio calls ----
 

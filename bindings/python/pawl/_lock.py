@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-import socket
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _clock
-from ._call import Call, new_lock_id
-from ._errors import BadRequestError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError, WaitTimeoutError
+from ._acquire import Grant, Options, acquire
+from ._call import new_lock_id
+from ._errors import BadRequestError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
+from ._guard import BodyGuard
 from ._keeper import Kept
-from ._link import Link
-from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes, to_ms
+from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes
 from ._watch import Watch
 
 if TYPE_CHECKING:
@@ -24,136 +24,6 @@ if TYPE_CHECKING:
 LostFn = Callable[[Any, PawlError], None]
 AskedFn = Callable[[Any, Asked], None]
 L = TypeVar("L", bound="Lock")
-
-# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
-# longer than this many leases in one request.
-WAIT_LEASES = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """How a lock is wanted; see Client.lock."""
-
-    lease: float = 30.0
-    wait: Optional[float] = None
-    owner: Optional[Bytes] = None
-    value: Bytes = b""
-    mode: str = EXCLUSIVE
-    permits: int = 0
-    of: int = 0
-    priority: int = 0
-    lock_delay: float = 0.0
-    release_on_disconnect: bool = False
-    label: Optional[str] = None
-    warn: Optional[float] = None
-    renew: bool = True
-
-    @property
-    def lease_ms(self) -> int:
-        lease = to_ms(self.lease, "lease")
-        if lease < 1:
-            raise ValueError("lease: at least a millisecond")
-        return lease
-
-    @property
-    def warn_ms(self) -> int:
-        if self.warn is None:
-            return self.lease_ms // 6
-        warn = to_ms(self.warn, "warn")
-        if warn > self.lease_ms // 2:
-            raise ValueError("warn: at most half of the lease")
-        return warn
-
-    def params(self, client: Client) -> Dict[str, Any]:
-        """Of an acquire, but for what says which keys and in which mode."""
-        said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64], "pid": os.getpid()}
-        said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
-        label = client.label if self.label is None else self.label
-        more = {
-            "value": to_bytes(self.value),
-            "priority": self.priority,
-            "lock_delay_ms": to_ms(self.lock_delay, "lock_delay"),
-            "release_on_disconnect": self.release_on_disconnect,
-            "label": label,
-        }
-        said.update({name: what for name, what in more.items() if what})
-        return said
-
-
-class Grant(NamedTuple):
-    """What a node has granted."""
-
-    result: Dict[str, Any]
-    deadline: _clock.Instant
-    ids: Dict[bytes, str]  # lock_id by key
-
-    @property
-    def waited_ms(self) -> int:
-        waited = self.result.get("waited_ms")
-        return waited if isinstance(waited, int) else 0
-
-
-async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
-    """Asks until the wait is over (None: never)."""
-    params = dict(options.params(client), **which)
-    longest = WAIT_LEASES * options.lease_ms
-    end = None if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS)
-    while True:
-        ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
-        try:
-            return await _acquire_once(client, options, params, min(longest, ms_left))
-        except WaitTimeoutError:
-            if ms_left <= longest and end is not None:
-                raise
-
-
-async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
-    reach = client._reach
-    call = Call("acquire", params, "wait_ms", wait_ms)
-    call.drawn, call.bound = True, options.release_on_disconnect
-    call.draw_anew()
-    links: List[Optional[Link]] = []
-    call.on_answer = lambda result: links.append(reach.link)
-    answer = await reach.run(call)
-    valid_ms = answer.result.get("valid_ms")
-    deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
-    gone = call.bound and links[-1] is not reach.link
-    if gone or _clock.distrusted(deadline, _clock.now()):
-        reach.release_all(call)
-        raise LostError("the connection was gone" if gone else "the answer came when the lease was over")
-    return Grant(answer.result, deadline, dict(call.ids()))
-
-
-class BodyGuard:
-    """Cancels the task that runs the body of an `async with` when what it relies on is lost, and makes an exception of that."""
-
-    def __init__(self) -> None:
-        self._task: Optional[asyncio.Task[Any]] = None
-        self._cause: Optional[PawlError] = None
-
-    def enter(self) -> None:
-        self._task, self._cause = asyncio.current_task(), None
-
-    def stop(self, cause: PawlError) -> None:
-        if self._task is not None and self._cause is None:
-            self._cause = cause
-            self._task.cancel()
-
-    async def leave(self, kind: Optional[Type[BaseException]]) -> Optional[PawlError]:
-        """The error that the body was ended for, to be raised; None where it ended for its own reasons."""
-        task, cause, self._task = self._task, self._cause, None
-        if cause is None or task is None:
-            return None
-        canceled = kind is not None and issubclass(kind, asyncio.CancelledError)
-        if not canceled:
-            with contextlib.suppress(asyncio.CancelledError):  # the body was over before it came: it is still on its way
-                await asyncio.sleep(0)
-        uncancel = getattr(task, "uncancel", None)  # from 3.11 on
-        if uncancel is not None and uncancel() > 0:  # somebody else wants it canceled, too
-            if not canceled:
-                raise asyncio.CancelledError
-            return None
-        return cause if canceled or kind is None else None
 
 
 class Lock(Kept):
@@ -164,7 +34,9 @@ class Lock(Kept):
     statement raises the cause: LostError, NoQuorumError, UnreachableError, ... Elsewhere look at `valid`, `check()` or `on_lost`.
     """
 
-    def __init__(self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None) -> None:
+    def __init__(
+        self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None
+    ) -> None:
         super().__init__(to_bytes(key), options.lease_ms, options.warn_ms, options.renew)
         self._mode_params = mode_params(options.mode, options.permits, options.of)
         self._client, self._options = client, options

@@ -242,8 +242,8 @@ class Reach:
 
     @property
     def link(self) -> Optional[Link]:
-        """The present connection."""
-        return self._link
+        """The present connection, while it is up."""
+        return self._link if self._link is not None and self._link.up else None
 
     def move_on(self, error: PawlError) -> None:
         """The present node is of no use."""
@@ -295,7 +295,7 @@ class Reach:
         return [(str(item[4][0]), int(item[4][1])) for item in found]
 
     async def _connect(self, endpoint: Endpoint, address: Tuple[str, int]) -> Link:
-        link = Link(self._on_message, self._flush)
+        link = Link(self._on_message, self._flush, self._on_down)
         if endpoint.path:
             await self._loop.create_unix_connection(lambda: link, endpoint.path)
         else:
@@ -327,6 +327,10 @@ class Reach:
         self._line_lost(reason)
         return reason, link.talked
 
+    def _on_down(self, link: Link) -> None:
+        if link is self._link:
+            self.on_break()
+
     def _named(self, endpoint: Endpoint, error: PawlError) -> PawlError:
         return type(error)("%s: %s" % (endpoint.text, error.message), error.details)
 
@@ -334,7 +338,6 @@ class Reach:
         """What was under way is sent again at the next node, in the order in which it was sent, before what was not sent yet."""
         calls = list(self._flight.values())
         self._flight.clear()
-        self.on_break()
         again = [call for call in calls if call.repeatable and self._may_repeat(call)]
         self._queue.extendleft(reversed(again))
         for call in calls:

@@ -9,8 +9,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Deque, Dict, Iterable, List, Optional, Type
 
 from ._call import Call
-from ._errors import BadRequestError, ClosedError, DeniedError, FullError, PawlError, ProtocolError, TlsError, TooLargeError, WaitTimeoutError
-from ._types import ASKED, CURRENT, KNOWN_EVENTS, OVERFLOW, PRESENT, Bytes, Entry, Event, entry_of, event_of, to_bytes
+from ._errors import (
+    BadRequestError,
+    ClosedError,
+    DeniedError,
+    FullError,
+    PawlError,
+    ProtocolError,
+    TlsError,
+    TooLargeError,
+    WaitTimeoutError,
+)
+from ._types import CURRENT, KNOWN_EVENTS, OVERFLOW, PRESENT, Bytes, Entry, Event, entry_of, event_of, to_bytes
 
 if TYPE_CHECKING:
     from ._client import Client

@@ -100,8 +100,8 @@ class Locks(AioCase):
                 pass
 
     async def test_hundreds_of_locks_are_kept_together(self):
-        locks = await asyncio.gather(*[self.client.lock("%s/%d" % (self.key, i), lease=0.9, wait=10).acquire() for i in range(300)])
-        await asyncio.sleep(1.2)
+        locks = await asyncio.gather(*[self.client.lock("%s/%d" % (self.key, i), lease=1.2, wait=10).acquire() for i in range(300)])
+        await asyncio.sleep(1.6)
         self.assertEqual([lock.key for lock in locks if not lock.held], [])
         await asyncio.gather(*[lock.release() for lock in locks])
 
@@ -115,7 +115,7 @@ class Locks(AioCase):
 
     async def test_a_wait_without_end_goes_on_beyond_many_leases(self):
         other = await self.connect().lock(self.key)
-        with unittest.mock.patch("pawl._lock.WAIT_LEASES", 1):
+        with unittest.mock.patch("pawl._acquire.WAIT_LEASES", 1):
             task = asyncio.create_task(self.client.lock(self.key, lease=0.2).acquire())
             await asyncio.sleep(0.5)
             self.assertFalse(task.done())
@@ -135,6 +135,17 @@ class Locks(AioCase):
         await asyncio.sleep(0)
         self.assertEqual([type(error) for error in reported], [ZeroDivisionError])
         await self.client.ping()
+
+    async def test_a_lock_that_ends_with_the_connection_is_not_trusted_before_the_node_can_hear_of_its_end(self):
+        lock = await self.client.lock(self.key, release_on_disconnect=True)
+        self.client._reach.link.fail(pawl.UnreachableError("cut by the test"))
+        self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))  # at once, without a turn of the loop
+
+    async def test_a_request_that_finds_no_quorum_does_not_give_up_the_connection_that_a_lock_ends_with(self):
+        lock = await self.client.lock(self.key, release_on_disconnect=True)
+        self.client._reach.move_on(pawl.NoQuorumError())
+        await self.client.ping()
+        self.assertTrue(lock.held)
 
     async def test_requests_of_a_closed_client_are_refused(self):
         await self.client.close()

@@ -133,7 +133,7 @@ class Tls(Case):
 
     def test_a_lock_is_kept_over_tls_and_shows_the_name_in_the_certificate(self):
         files = dict(ca_file=self.path("ca.crt"), cert_file=self.path("alice.crt"), key_file=self.path("alice.key"))
-        with pawl.connect(self.endpoints, **files) as client, client.lock(self.key, lease=0.9, value="x" * 60000) as lock:
+        with pawl.connect(self.endpoints, **files) as client, client.lock(self.key, lease=1, value="x" * 60000) as lock:
             entry = client.get(self.key)
             self.assertEqual((entry.lock_id, len(entry.value)), (lock.lock_id, 60000))
             self.assertIn("alice", entry.identity)

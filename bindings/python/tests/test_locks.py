@@ -83,7 +83,7 @@ class Locks(BlockingCase):
         self.assertEqual(counter, list(range(20)))
 
     def test_it_is_renewed_while_the_program_does_something_else(self):
-        with self.client.lock(self.key, lease=0.6) as lock:
+        with self.client.lock(self.key, lease=1) as lock:
             time.sleep(1.5)  # the program's own work
             lock.check()
             self.assertGreater(lock.valid, 0.1)
@@ -229,7 +229,7 @@ class Terms(BlockingCase):
     def test_keys_of_a_set_are_renewed_and_lost_together(self):
         keys, lost = [self.key + end for end in "ab"], []
         with self.assertRaises(pawl.LostError):
-            with self.client.locks(keys, lease=0.9, on_lost=lambda lock, error: lost.append(lock.key)) as locks:
+            with self.client.locks(keys, lease=1, on_lost=lambda lock, error: lost.append(lock.key)) as locks:
                 time.sleep(1.5)  # longer than the lease
                 locks.check()
                 self.client.break_lock(keys[0], locks[keys[0]].token, now=True)

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pawl
 from pawl import _clock, _endpoint, _errors, _types
-from pawl._lock import Options
+from pawl._acquire import Options
 
 
 class Endpoints(unittest.TestCase):

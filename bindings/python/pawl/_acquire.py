@@ -1,0 +1,115 @@
+"""How a lock is wanted, and asking for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
+
+from . import _clock
+from ._call import Call
+from ._errors import LostError, WaitTimeoutError
+from ._link import Link
+from ._types import EXCLUSIVE, Bytes, to_bytes, to_ms
+
+if TYPE_CHECKING:
+    from ._client import Client
+
+# docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
+# longer than this many leases in one request.
+WAIT_LEASES = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a lock is wanted; see Client.lock."""
+
+    lease: float = 30.0
+    wait: Optional[float] = None
+    owner: Optional[Bytes] = None
+    value: Bytes = b""
+    mode: str = EXCLUSIVE
+    permits: int = 0
+    of: int = 0
+    priority: int = 0
+    lock_delay: float = 0.0
+    release_on_disconnect: bool = False
+    label: Optional[str] = None
+    warn: Optional[float] = None
+    renew: bool = True
+
+    @property
+    def lease_ms(self) -> int:
+        lease = to_ms(self.lease, "lease")
+        if lease < 1:
+            raise ValueError("lease: at least a millisecond")
+        return lease
+
+    @property
+    def warn_ms(self) -> int:
+        if self.warn is None:
+            return self.lease_ms // 6
+        warn = to_ms(self.warn, "warn")
+        if warn > self.lease_ms // 2:
+            raise ValueError("warn: at most half of the lease")
+        return warn
+
+    def params(self, client: Client) -> Dict[str, Any]:
+        """Of an acquire, but for what says which keys and in which mode."""
+        said: Dict[str, Any] = {"lease_ms": self.lease_ms, "host": socket.gethostname()[:64], "pid": os.getpid()}
+        said["owner"] = to_bytes(client.owner if self.owner is None else self.owner)
+        label = client.label if self.label is None else self.label
+        more = {
+            "value": to_bytes(self.value),
+            "priority": self.priority,
+            "lock_delay_ms": to_ms(self.lock_delay, "lock_delay"),
+            "release_on_disconnect": self.release_on_disconnect,
+            "label": label,
+        }
+        said.update({name: what for name, what in more.items() if what})
+        return said
+
+
+class Grant(NamedTuple):
+    """What a node has granted."""
+
+    result: Dict[str, Any]
+    deadline: _clock.Instant
+    ids: Dict[bytes, str]  # lock_id by key
+
+    @property
+    def waited_ms(self) -> int:
+        waited = self.result.get("waited_ms")
+        return waited if isinstance(waited, int) else 0
+
+
+async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Grant:
+    """Asks until the wait is over (None: never)."""
+    params = dict(options.params(client), **which)
+    longest = WAIT_LEASES * options.lease_ms
+    end = None if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS)
+    while True:
+        ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
+        try:
+            return await _acquire_once(client, options, params, min(longest, ms_left))
+        except WaitTimeoutError:
+            if ms_left <= longest and end is not None:
+                raise
+
+
+async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
+    reach = client._reach
+    call = Call("acquire", params, "wait_ms", wait_ms)
+    call.drawn, call.bound = True, options.release_on_disconnect
+    call.draw_anew()
+    links: List[Optional[Link]] = []
+    call.on_answer = lambda result: links.append(reach.link)
+    answer = await reach.run(call)
+    valid_ms = answer.result.get("valid_ms")
+    deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
+    gone = call.bound and links[-1] is not reach.link
+    if gone or _clock.distrusted(deadline, _clock.now()):
+        reach.release_all(call)
+        raise LostError("the connection was gone" if gone else "the answer came when the lease was over")
+    return Grant(answer.result, deadline, dict(call.ids()))

@@ -1,0 +1,228 @@
+"""Held locks, for programs that block."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, Callable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+
+from . import _election, _lock
+from ._errors import PawlError
+from ._runner import Runner
+from ._types import Bytes
+
+LostFn = Callable[[Any, PawlError], None]
+B = TypeVar("B", bound="_Held")
+
+
+class _Held:
+    """What can be acquired, trusted for a while, and released."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def _target(self) -> Union[_lock.Lock, _lock.LockSet]:
+        raise NotImplementedError
+
+    @property
+    def valid(self) -> float:
+        """How many seconds it may still be trusted: 0.0 once the deadline has passed, for ever. Reads two clocks and nothing else. A
+        write that must not happen without the lock is either over before this time is, or carries the token to a resource that checks
+        it."""
+        return self._target().valid
+
+    @property
+    def held(self) -> bool:
+        """It may be trusted now."""
+        return self._target().held
+
+    def check(self) -> None:
+        """Raises why it is lost, if it is: LostError, NoQuorumError, ... Call it between the steps of what it protects."""
+        self._target().check()
+
+    def acquire(self: B) -> B:
+        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it."""
+        try:
+            self._runner.run(_acquire(self._target()))
+        except (Exception, KeyboardInterrupt) as error:
+            if not isinstance(error, PawlError):
+                self._give_up()
+            raise
+        return self
+
+    def _give_up(self) -> None:
+        """An interrupt came just when it was acquired: nobody would release it."""
+        try:
+            self._runner.run(_release(self._target()))
+        except PawlError:
+            pass
+
+    def _leave(self) -> None:
+        try:
+            self._runner.run(_release(self._target()))
+        except PawlError:
+            pass  # what cannot be released now runs out by itself
+
+    def __enter__(self: B) -> B:
+        return self.acquire()
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        cause: Optional[PawlError] = None
+        try:
+            self.check()
+        except PawlError as lost:
+            cause = lost
+        self._leave()
+        if cause is not None and kind is None and not self._released_inside():
+            raise cause
+
+    def _released_inside(self) -> bool:
+        return False
+
+
+async def _acquire(target: Union[_lock.Lock, _lock.LockSet]) -> None:
+    await target.acquire()
+
+
+async def _release(target: Union[_lock.Lock, _lock.LockSet]) -> None:
+    if isinstance(target, _election.Leadership):
+        await target.resign()
+    else:
+        await target.release()
+
+
+class Lock(_Held):
+    """A lock: `with client.lock("key") as lock:`, or `lock = client.lock("key").acquire()` and later `lock.release()`. A background
+    thread renews it at a third of its lease.
+
+    The body of a `with` cannot be stopped from outside: call `check()` between its steps, or look at `valid`. When the lock was lost
+    while the body ran, the end of the `with` raises the cause.
+    """
+
+    def __init__(self, runner: Runner, lock: _lock.Lock) -> None:
+        super().__init__(runner)
+        self._lock = lock
+        self._let_go = False
+
+    def _target(self) -> _lock.Lock:
+        return self._lock
+
+    def _released_inside(self) -> bool:
+        return self._let_go
+
+    @property
+    def key(self) -> bytes:
+        return self._lock.key
+
+    @property
+    def lock_id(self) -> str:
+        """The identity of this acquisition, 32 hex digits."""
+        return self._lock.lock_id
+
+    @property
+    def token(self) -> int:
+        """The fencing token. May grow while the lock is held: use the present one."""
+        return self._lock.token
+
+    @property
+    def mode(self) -> str:
+        """`exclusive`, `shared` or `permits`: what it excludes now."""
+        return self._lock.mode
+
+    @property
+    def slots(self) -> Tuple[int, ...]:
+        """Which permits of the semaphore are held: numbers from 0 to of - 1, no two holders have the same one."""
+        return self._lock.slots
+
+    @property
+    def error(self) -> Optional[PawlError]:
+        """Why it is lost, or about to be; None while it is kept."""
+        return self._lock.error
+
+    def acquire(self: L) -> L:
+        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it. Nothing where it is held already."""
+        self._let_go = False
+        return super().acquire()
+
+    def release(self) -> bool:
+        """Stops trusting the lock at once, then releases it. False: it was not held any more."""
+        self._let_go = True
+        return self._runner.run(self._lock.release())
+
+    def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
+        """Writes the value; with `expect` only if that is the present one (or its value_seq), else MismatchError. Returns the value_seq.
+        UnsureError: it may still take effect."""
+        return self._runner.run(self._lock.update(value, expect))
+
+    def downgrade(self) -> None:
+        """Makes an exclusive lock a shared one without letting go. From the call on it is shared for this handle, whatever comes of
+        it; repeating is safe."""
+        self._runner.run(self._lock.downgrade())
+
+    def transfer(self, to: Bytes) -> None:
+        """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of it. NotFoundError: nobody of this
+        name waits, nothing was released, and the lock is kept as before. After any other error it is released without a successor."""
+        self._runner.run(self._lock.transfer(to))
+        self._let_go = True
+
+    def wait_lost(self, timeout: Optional[float] = None) -> Optional[PawlError]:
+        """Waits until the lock is lost, and returns why; None when the time is over before."""
+        return self._runner.run(_within(self._lock, timeout))
+
+
+async def _within(lock: _lock.Lock, timeout: Optional[float]) -> Optional[PawlError]:
+    try:
+        return await asyncio.wait_for(lock.wait_lost(), timeout)
+    except asyncio.TimeoutError:
+        return None
+
+
+L = TypeVar("L", bound=Lock)
+
+
+class LockSet(_Held):
+    """Several locks, all of them or none. `locks[key]` and iteration give the locks in the order in which they were named."""
+
+    def __init__(self, runner: Runner, locks: _lock.LockSet) -> None:
+        super().__init__(runner)
+        self._locks = locks
+        self._each = {lock.key: Lock(runner, lock) for lock in locks}
+        self._let_go = False
+
+    def _target(self) -> _lock.LockSet:
+        return self._locks
+
+    def _released_inside(self) -> bool:
+        return self._let_go or any(lock._let_go for lock in self)
+
+    def __getitem__(self, key: Bytes) -> Lock:
+        return self._each[self._locks[key].key]
+
+    def __iter__(self) -> Iterator[Lock]:
+        return iter(self._each.values())
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    def acquire(self) -> LockSet:
+        """Acquires all of them. Errors name the key that they are about in `details["key"]`."""
+        self._let_go = False
+        for lock in self:
+            lock._let_go = False
+        return super().acquire()
+
+    def release(self) -> None:
+        """Releases all of them."""
+        self._let_go = True
+        self._runner.run(self._locks.release())
+
+
+R = TypeVar("R")
+
+
+def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]]) -> Optional[Callable[[Any, Any], R]]:
+    """A callback that is handed the blocking object and not the one underneath."""
+    if function is None:
+        return None
+    wanted = function
+    return lambda inner, what: wanted(box[0], what)
