@@ -20,7 +20,7 @@ struct end {
 	size_t unit, got, calls;
 	uint8_t last;
 	struct instant stamp;
-	bool ready, closed, free_on_data;
+	bool ready, closed, closed_there, free_on_data;
 	int error;
 };
 
@@ -48,6 +48,7 @@ static void end_closed(void *ctx, int error, const char *why) {
 	struct end *e = ctx;
 	(void)why;
 	e->closed = true;
+	e->closed_there = stream_closed_there(e->stream);
 	e->error = error;
 	stream_free(e->stream);
 	e->stream = NULL;
@@ -128,6 +129,34 @@ static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
 	send_five_million(&f, e);
 	stream_free(e[0].stream);
 	stream_free(e[1].stream);
+	tls_contexts_free(&a);
+	tls_contexts_free(&b);
+	net_fixture_done(&f);
+}
+
+static void whoever_ends_a_connection_is_told_apart_also_under_tls(void **state) {
+	struct net_fixture f;
+	struct tls_contexts a, b;
+	char why[TLS_WHY_BYTES];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_certificate(&f, "a", "pawl:node:a");
+	net_fixture_certificate(&f, "b", "pawl:node:b");
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &a, why), 0);
+	assert_int_equal(net_fixture_contexts(&f, "b", "b", TLS_CLIENT_REQUIRED, &b, why), 0);
+	for (int in_order = 0; in_order < 2; in_order++) {
+		struct end e[2] = { { .unit = 1 }, { .unit = 1 } };
+		open_both(&f, e, a.peer, b.peer);
+		assert_true(net_fixture_until(&f, ends_ready, e));
+		if (in_order) {
+			stream_close(e[1].stream); /* says so, and closes when the other one has */
+		} else {
+			stream_free(e[1].stream); /* as the kernel closes it when a process dies */
+		}
+		assert_true(net_fixture_until(&f, end_is_closed, &e[0]));
+		assert_true(e[0].closed_there);
+		assert_true(!in_order || net_fixture_until(&f, end_is_closed, &e[1]));
+	}
 	tls_contexts_free(&a);
 	tls_contexts_free(&b);
 	net_fixture_done(&f);
@@ -250,6 +279,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
 		cmocka_unit_test(tls_carries_the_same_bytes_and_names_the_other_side),
+		cmocka_unit_test(whoever_ends_a_connection_is_told_apart_also_under_tls),
 		cmocka_unit_test(a_certificate_of_another_authority_is_refused),
 		cmocka_unit_test(a_nodes_certificate_must_carry_its_name_and_fit_its_key),
 		cmocka_unit_test(bytes_are_stamped_when_they_are_received_not_when_they_were_sent),
