@@ -91,7 +91,7 @@ class Sharing(unittest.TestCase):
         self.assertEqual({watcher.event()["key"] for _ in range(2)}, {b"together/1", b"together/2"})
         holder.close()
         self.assertEqual({(e["type"], e["key"]) for e in (watcher.event(), watcher.event())},
-                         {("released", b"together/1"), ("released", b"together/2")})
+                         {("lost", b"together/1"), ("lost", b"together/2")})
 
     # ---- order ----
 

@@ -222,6 +222,41 @@ class Watch(unittest.TestCase):
         other.call("extend", key="again", lock_id=got["lock_id"], lease_ms=30000)
         self.assertEqual(other.call("get", key="again", consistency="quorum")["token"], got["token"])
 
+    def test_a_holder_that_has_moved_on_keeps_its_lock(self):
+        for node in "ba":  # another, and the same
+            key, old, new, watcher = "moved/" + node, self.client("a"), self.client(node), self.client("c")
+            watcher.call("watch", prefix=key)
+            got = old.call("acquire", key=key, lease_ms=30000, release_on_disconnect=True)
+            mark = old.call("acquire", key=key + "/mark", lease_ms=30000, release_on_disconnect=True)
+            new.call("extend", locks=[{"key": key, "lock_id": got["lock_id"], "lease_ms": 30000, "bond": 2}])
+            old.close()
+            # What the old connection's end causes is over when another lock has ended with it.
+            self.expect(watcher, ("acquired", got["token"]), ("acquired", mark["token"]), ("lost", mark["token"]))
+            self.assertEqual(new.call("extend", key=key, lock_id=got["lock_id"], lease_ms=30000)["token"], got["token"])
+            new.close()
+            self.expect(watcher, ("lost", got["token"]))
+
+    def test_a_request_that_was_under_way_when_its_client_went_leaves_nothing_held(self):
+        holder, gone, watcher = self.client("a"), self.client("b"), self.client("c")
+        got = holder.call("acquire", key="halfway", lease_ms=30000)
+        gone.send("acquire", key="halfway", lease_ms=30000, wait_ms=20000, release_on_disconnect=True)
+        while not watcher.call("waiters", key="halfway")["waiters"]:
+            pass
+        holder.send("release", key="halfway", lock_id=got["lock_id"])
+        gone.close()
+        self.assertGreater(watcher.call("acquire", key="halfway", lease_ms=30000, wait_ms=20000)["token"], got["token"])
+
+    def test_a_node_that_dies_releases_nothing(self):
+        with Cluster(PAWLD) as cluster, cluster.client("b") as holder, cluster.client("a") as other:
+            got = holder.call("acquire", key="k", lease_ms=60000, release_on_disconnect=True)
+            cluster.nodes["b"].kill()
+            cluster.nodes["a"].wait_log("peer_down", "peer=b")
+            self.assertEqual(other.call("get", key="k", consistency="quorum")["token"], got["token"])
+            # Its holder goes on at another node, and the lock ends with this connection from then on.
+            with cluster.client("c") as again:
+                self.assertEqual(again.call("extend", key="k", lock_id=got["lock_id"], lease_ms=60000, bond=2)["token"], got["token"])
+            other.call("acquire", key="k", lease_ms=1000, wait_ms=20000)
+
 
 class Replica(unittest.TestCase):
     def told(self, watcher, kind, got):
