@@ -85,7 +85,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->limit = r->limit;
 	op->prefix = r->prefix;
 	op->terms = r->terms;
-	op->terms.bond = r->op == CORE_ACQUIRE ? r->terms.bond : r->bond;
+	op->terms.bond = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->bond;
 	if (!copy_bytes(core, op, r) || (r->op == CORE_ACQUIRE_ALL && !group_new(core, op, r))) {
 		drop_unborn(core, op);
 		return NULL;
