@@ -18,12 +18,12 @@ static struct leashes_client *leashes_client(const struct leashes *l, uint64_t c
 }
 
 /* Clients choose lock_ids, and may know those of others. */
-static uint64_t leashes_hash(const struct leashes *l, uint64_t client, struct id128 lock_id) {
-	return siphash(l->hash_key, lock_id.b, sizeof lock_id.b) ^ client * 0x9e3779b97f4a7c15u;
+static uint64_t leashes_hash(const struct leashes *l, struct id128 lock_id) {
+	return siphash(l->hash_key, lock_id.b, sizeof lock_id.b);
 }
 
 static struct leash *leashes_find(const struct leashes *l, uint64_t client, struct id128 lock_id) {
-	struct map_node *node = l->by_lock.count ? map_first(&l->by_lock, leashes_hash(l, client, lock_id)) : NULL;
+	struct map_node *node = l->by_lock.count ? map_first(&l->by_lock, leashes_hash(l, lock_id)) : NULL;
 	for (; node; node = map_next(node)) {
 		struct leash *leash = CONTAINER_OF(node, struct leash, by_lock);
 		if (leash->client->id == client && id128_equal(leash->lock_id, lock_id)) {
@@ -104,7 +104,7 @@ int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct sli
 	leash->until = until;
 	leash->size = (uint16_t)key.size;
 	memcpy(leash->key, key.size ? key.data : leash->key, key.size);
-	map_insert(&l->by_lock, &leash->by_lock, leashes_hash(l, client, lock_id));
+	map_insert(&l->by_lock, &leash->by_lock, leashes_hash(l, lock_id));
 	list_insert_before(c->all.next, &leash->among);
 	c->count++;
 	return 0;
@@ -157,6 +157,16 @@ void leashes_drop(struct leashes *l, uint64_t client, struct id128 lock_id) {
 const struct leash *leashes_first(const struct leashes *l, uint64_t client) {
 	const struct leashes_client *c = leashes_client(l, client);
 	return c ? CONTAINER_OF(list_first(&c->all), struct leash, among) : NULL;
+}
+
+bool leashes_moved(const struct leashes *l, const struct leash *leash) {
+	for (struct map_node *node = map_first(&l->by_lock, leash->by_lock.hash); node; node = map_next(node)) {
+		const struct leash *other = CONTAINER_OF(node, struct leash, by_lock);
+		if (other->bond > leash->bond && id128_equal(other->lock_id, leash->lock_id)) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static void leashes_client_free(struct leashes *l, struct leashes_client *c) {

@@ -41,6 +41,8 @@ void leashes_refused(struct leashes *l, uint64_t client, uint64_t request, const
 /* The client has it no more. */
 void leashes_drop(struct leashes *l, uint64_t client, struct id128 lock_id);
 
+/* Another client of this node has named a later bond: the lock does not end with this one. */
+bool leashes_moved(const struct leashes *l, const struct leash *leash);
 const struct leash *leashes_first(const struct leashes *l, uint64_t client); /* NULL: none */
 void leashes_forget(struct leashes *l, uint64_t client);
 

@@ -74,7 +74,9 @@ static void leash_release(struct driver *d, const struct leash *leash) {
 void service_leash_gone(struct driver *d, uint64_t client, bool closed_there) {
 	const struct leash *leash;
 	while (closed_there && (leash = leashes_first(&d->leashes, client)) != NULL) {
-		leash_release(d, leash);
+		if (!leashes_moved(&d->leashes, leash)) { /* the masters would keep it, but what is asked for it here now would fail */
+			leash_release(d, leash);
+		}
 		leashes_drop(&d->leashes, client, leash->lock_id);
 	}
 	leashes_forget(&d->leashes, client);

@@ -95,6 +95,21 @@ static void a_later_bond_counts(void **state) {
 	table_close(&t);
 }
 
+static void a_lock_that_moved_to_another_client_does_not_end_with_the_first(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 0, 1, 1);
+	put(&t, 1, 0, 2, 1);
+	put(&t, 2, 0, 1, 2);
+	leashes_drop(&t.leashes, 1, lock(2));
+	assert_true(leashes_moved(&t.leashes, leashes_first(&t.leashes, 1)));
+	assert_false(leashes_moved(&t.leashes, leashes_first(&t.leashes, 2)));
+	leashes_forget(&t.leashes, 2);
+	assert_false(leashes_moved(&t.leashes, leashes_first(&t.leashes, 1)));
+	table_close(&t);
+}
+
 static void locks_that_nobody_releases_are_forgotten_after_their_leases(void **state) {
 	struct table t;
 	(void)state;
@@ -117,6 +132,7 @@ int main(void) {
 		cmocka_unit_test(a_lock_that_is_still_asked_for_is_on_its_leash_and_off_it_when_it_is_refused),
 		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
 		cmocka_unit_test(a_later_bond_counts),
+		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
 		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
