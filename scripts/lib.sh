@@ -9,7 +9,7 @@ packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libe
 	libjansson-dev libsystemd-dev)
 packages_run=(openssl procps)
 packages_test=(clang libclang-rt-dev llvm libcmocka-dev libmsgpack-dev iproute2 nftables faketime mypy)
-packages_package=(debhelper dpkg-dev)
+packages_package=(debhelper dh-python dpkg-dev)
 packages_root=(debootstrap iproute2) # a bare system in a directory
 
 say() {

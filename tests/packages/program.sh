@@ -41,4 +41,15 @@ for kind in shared static; do
 	says 1 'not acquired' "$dir/blocking-$kind" 127.0.0.1:1 key # nobody answers there
 	says 0 'drained in epoch 0' "$dir/embedded-$kind" mine example "$dir/state-$kind" 127.0.0.1:0 a=127.0.0.1:1 key
 done
-echo "ok     programs are built with the development package"
+
+# The Python package is imported from where it was unpacked, and knows its version.
+dpkg-deb -x "$packages/python3-pawl_${version}_all.deb" "$dir/python"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$dir/python/usr/lib/python3/dist-packages \
+	says 0 "^$version code=unreachable$" python3 -c 'import pawl
+client = pawl.connect("127.0.0.1:1", timeout=0.1)
+try:
+    client.ping()
+except pawl.UnreachableError as error:
+    print(pawl.__version__, "code=" + error.code)
+client.close()'
+echo "ok     programs are built with the development package, and the Python package is one"
