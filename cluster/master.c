@@ -143,8 +143,7 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 
 /* What a record that is here already takes from another copy of itself: its bar, and its terms (section 10). */
 static void accept_again(struct core *core, struct key *key, struct record *r, const struct message *m) {
-	struct terms both = terms_both(&r->terms, &m->terms);
-	bool widened = permits_count(both.set) > permits_count(r->terms.set), loosened = both.of != r->terms.of;
+	const bool widened = !permits_within(m->terms.set, r->terms.set), loosened = m->terms.of == SHARE_SHARED && r->terms.of == SHARE_EXCLUSIVE;
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	if (m->token > r->token || widened) {
 		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
@@ -153,7 +152,10 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}
-	record_set_terms(core, key, r, &both);
+	if (widened || loosened) {
+		const struct terms both = terms_both(&r->terms, &m->terms);
+		record_set_terms(core, key, r, &both);
+	}
 	if (loosened) {
 		COUNT(core, downgrade_learned);
 		news_record(core, NEWS_DOWNGRADED, key, r);

@@ -34,10 +34,13 @@ static struct problem check_lease(const struct core *core, const struct core_req
 static struct problem check_terms(const struct core *core, const struct core_request *r) {
 	const struct terms *t = &r->terms;
 	bool semaphore = terms_semaphore(t);
+	if (t->of == SHARE_EXCLUSIVE && t->count == 0 && t->delay == 0 && permits_none(t->set)) {
+		return (struct problem){ PAWL_OK, NULL, 0 };
+	}
 	if (semaphore && t->of > PERMITS_MAX) {
 		return (struct problem){ PAWL_EBADREQUEST, "of", 0 };
 	}
-	if (permits_count(t->set) > 0 || (semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
+	if (!permits_none(t->set) || (semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
 		return (struct problem){ PAWL_EBADREQUEST, "permits", 0 };
 	}
 	if (t->delay < 0) {

@@ -60,9 +60,8 @@ static void fetch(struct core *core, uint32_t from, struct slice key, struct id1
 
 /* `a` is at least what `b` is: whoever has it has no less. A shared lock is more than the exclusive one that it was (section 10). */
 static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
-	struct permits all = permits_or(a->set, b->set);
 	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
-		memcmp(&all, &a->set, sizeof all) == 0;
+		permits_within(b->set, a->set);
 }
 
 /* All reports of one lock_id. The best that a quorum has, if this master has less. */

@@ -284,7 +284,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->lock_id = m->lock_id;
 	r->token = m->token;
 	r->wrote = r->prepared = m->ballot;
-	r->since = instant_add(core->now, -span_from_us(m->age_us));
+	r->since = m->age_us ? instant_add(core->now, -span_from_us(m->age_us)) : core->now;
 	r->terms = m->terms;
 	r->barred = (m->flags & FLAG_BARRED) != 0;
 	r->owner_size = (uint16_t)m->owner.size;

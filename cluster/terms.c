@@ -32,7 +32,7 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 			return r;
 		}
 	}
-	if (key->held && terms_semaphore(terms) && permits_count(terms->set) == 0) { /* a request: no numbers yet, only how many */
+	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) { /* a request: no numbers yet, only how many */
 		bool room;
 		struct permits taken = key_taken(key, lock_id, terms->of, &room);
 		return terms->of - permits_count(taken) < terms->count ? first_end(key, lock_id) : NULL;

@@ -90,6 +90,10 @@ static inline uint32_t permits_count(struct permits p) {
 	return (uint32_t)(__builtin_popcountll(p.w[0]) + __builtin_popcountll(p.w[1]));
 }
 
+static inline bool permits_none(struct permits p) {
+	return (p.w[0] | p.w[1]) == 0;
+}
+
 static inline bool permits_has(struct permits p, uint32_t n) {
 	return p.w[n / 64] >> (n % 64) & 1;
 }

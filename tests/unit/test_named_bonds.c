@@ -52,6 +52,25 @@ static void a_bound_lock_ends_with_its_node_after_the_grace_time(void **state) {
 	assert_int_equal(stage_count(s, COUNT_bond_ended), 3);
 }
 
+/* Section 10: and then the lock delay begins, not the lease's. */
+static void a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.delay = SPAN_S;
+	assert_int_equal(stage_do(s, P, r), PAWL_OK);
+	bond(s);
+	uint64_t waiter = wait_for(s, 0, "k", stage_lock(2));
+	stage_kill(s, P);
+	stage_wait(s, GRACE + 5 * SPAN_MS);
+	struct core_look look;
+	assert_true(core_look(s->nodes[0].core, slice_str("k"), stage_clock(s, 0), &look));
+	assert_true(look.entry.closing);
+	stage_wait(s, SPAN_S - 50 * SPAN_MS);
+	assert_false(answered(s, waiter));
+	stage_wait(s, 100 * SPAN_MS); /* well before the lease would have ended */
+	token_of(s, waiter);
+}
+
 static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
@@ -301,6 +320,7 @@ static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
+		BONDED(a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node),
 		BONDED(a_lock_that_is_not_bound_lasts_as_long_as_its_lease),
 		BONDED(a_bond_that_was_given_up_is_as_if_it_had_not_been),
 		BONDED(a_release_ends_the_bond),
