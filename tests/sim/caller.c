@@ -105,9 +105,10 @@ bool caller_send(struct caller *c, const struct core_request *request, struct pe
 		return false;
 	}
 	struct core_request r = *request;
-	char identity[8], key[16];
+	char identity[8], key[16], owner[8];
 	r.key = op->op == CORE_LIST ? slice_str("k") : sim_name_key(key, op->key);
-	r.owner = slice_str("owner");
+	snprintf(owner, sizeof owner, "o%u", (unsigned)(c->number % 100));
+	r.owner = slice_str(owner);
 	if (c->run->profile.identities) {
 		snprintf(identity, sizeof identity, "id%u", (unsigned)(c->identity % 10));
 		r.identity = slice_str(identity);

@@ -68,7 +68,7 @@ static void acquire_failed(struct caller *c, const struct pending *p, int error)
 	}
 }
 
-static void lost(struct caller *c, uint32_t lock, bool before_deadline) {
+void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 	c->run->counts[RUN_LOST_BEFORE_DEADLINE] += before_deadline;
 	checker_forget(c->run->checker, &c->actor, lock);
 	if (lock == c->lock && c->state == CALLER_HOLDING) {
@@ -84,7 +84,7 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 	if (p->kept && (!own || past)) {
 		run->counts[RUN_LATE_EXTENSION]++; /* a deadline that has passed is final */
 		if (own) {
-			lost(c, p->lock, false);
+			caller_lost(c, p->lock, false);
 		}
 		return;
 	}
@@ -105,7 +105,7 @@ static void extension_failed(struct caller *c, const struct pending *p, int erro
 	bool own = p->lock == c->lock && c->state == CALLER_HOLDING;
 	bool past = own && instant_distrusted(sim_actor_clock(run->sim, &c->actor), c->deadline);
 	if (error == PAWL_ELOST || error == PAWL_ENOTFOUND) {
-		lost(c, p->lock, own && !past);
+		caller_lost(c, p->lock, own && !past);
 	} else if (own && error == PAWL_EUNSURE && past && !run->healing && !checker_lock_ended(run->checker, p->lock)) {
 		run->counts[RUN_UNSURE_REPEATED]++; /* the same lock_id may be asked for again */
 		caller_acquire_send(c);
@@ -171,7 +171,13 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 	case CORE_BREAK:
 	case CORE_BOND:
 	case CORE_CHANGE:
-	case CORE_DOWNGRADE: case CORE_TRANSFER: case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL:
+	case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL:
+		break;
+	case CORE_DOWNGRADE:
+		caller_downgraded(c, p, r->error);
+		break;
+	case CORE_TRANSFER:
+		caller_transferred(c, p, r->error);
 		break;
 	}
 }
@@ -226,7 +232,7 @@ void caller_closed(void *ctx) {
 	}
 	if (!sim_session_open(c->session)) {
 		for (int i = 0; i < CALLER_PENDING; i++) {
-			if (c->pending[i].id && !c->pending[i].second && c->pending[i].op == CORE_RELEASE) {
+			if (c->pending[i].id && !c->pending[i].second && (c->pending[i].op == CORE_RELEASE || c->pending[i].op == CORE_TRANSFER)) {
 				releases[count++] = c->pending[i].lock;
 			}
 		}

@@ -23,9 +23,9 @@ void caller_acquire_send(struct caller *c) {
 	uint32_t key = checker_lock_key(checker, c->lock);
 	snprintf(value, sizeof value, "v%" PRIu32, info->first_value);
 	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(checker, c->lock), .lease = c->lease, .wait = c->wait,
-		.value = slice_str(value) };
+		.value = slice_str(value), .terms = info->terms };
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
-		.expect = CHECKER_NO_VALUE, .value = info->first_value };
+		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority };
 	c->state = CALLER_ACQUIRING;
 	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock }, &op);
 	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4, 6 * run->profile.sim.request_timeout);
@@ -42,7 +42,9 @@ void caller_acquire_new(struct caller *c) {
 	c->lock = checker_lock_new(run->checker, (uint32_t)prng_below(&run->prng, p->keys), value);
 	*caller_info(run, c->lock) = (struct lock_info){ .seen_value = value, .seq_value = CHECKER_NO_VALUE,
 		.first_value = value, .identity = c->identity };
-	c->lease = run_scale(run, p->lease_min, p->lease_max);
+	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
+	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
+	c->lease = run_scale(run, p->lease_min, p->lease_max - caller_info(run, c->lock)->terms.delay);
 	if (p->theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		c->lease = p->sim.max_lease + SPAN_S;
 	}
@@ -82,7 +84,7 @@ static void out_of_patience(void *ctx, uint64_t arg) {
 
 void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 	struct run *run = c->run;
-	span_ns lease = run_scale(run, run->profile.lease_min, run->profile.lease_max);
+	span_ns lease = run_scale(run, run->profile.lease_min, run->profile.lease_max - caller_info(run, lock)->terms.delay);
 	if (run->profile.theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		lease = run->profile.sim.max_lease + SPAN_S;
 	}
@@ -123,7 +125,7 @@ void caller_update(struct caller *c, uint32_t lock) {
 
 static void read_key(struct caller *c, enum core_op kind, uint32_t key, bool quorum) {
 	struct run *run = c->run;
-	struct core_request r = { .op = kind, .admin = true, .quorum = quorum };
+	struct core_request r = { .op = kind, .admin = true, .quorum = quorum, .prefix = kind == CORE_WAITERS && prng_chance(&run->prng, 1, 2) };
 	struct checker_op op = { .op = kind, .client = c->number, .key = key, .lock = TRACE_NONE, .quorum = quorum,
 		.expect = CHECKER_NO_VALUE };
 	if (kind == CORE_WAIT) {
@@ -156,7 +158,7 @@ static void steal(struct caller *c) {
 		return;
 	}
 	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(c->run->checker, lock), .lease = c->run->profile.lease_min,
-		.value = slice_str("v0") };
+		.value = slice_str("v0"), .terms = caller_info(c->run, lock)->terms };
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = checker_lock_key(c->run->checker, lock), .lock = lock,
 		.lease = r.lease, .expect = CHECKER_NO_VALUE, .value = 0 };
 	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock, .stolen = true }, &op);
@@ -207,6 +209,18 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 		break;
 	case HABIT_BREAK:
 		break_lock(c);
+		break;
+	case HABIT_ASK:
+		caller_ask(c, key);
+		break;
+	case HABIT_EXPLAIN:
+		read_key(c, CORE_EXPLAIN, key, false);
+		break;
+	case HABIT_TRANSFER:
+		caller_transfer(c);
+		break;
+	case HABIT_DOWNGRADE:
+		caller_downgrade(c);
 		break;
 	case HABIT_STEAL:
 		steal(c);

@@ -87,13 +87,14 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 	(void)from;
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
-		if (m->kind == MESSAGE_RELEASE) {
+		bool remembered = m->kind == MESSAGE_HAND_OVER || (m->kind == MESSAGE_RELEASE && !m->attempt && !m->number);
+		if (remembered) {
 			saw_release(ctx, node, m->lock_id);
 		}
 		if (may_accept(m->kind)) {
 			/* an extension may have been refused: the record is there all the same */
 			bool sure = m->kind == MESSAGE_COMMIT && m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
-			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US : 0;
+			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US - m->terms.delay : 0;
 			saw_record(ctx, node, m->key, m->lock_id, lease / 2);
 		}
 	}
@@ -149,7 +150,7 @@ static void check_order(struct checker *c, const struct op_state *granted) {
 		if (!w->known || w->answered || w->op.op != CORE_ACQUIRE || w->op.key != granted->op.key || w->op.wait == 0 || w->invoked < 3 * SPAN_S) {
 			continue;
 		}
-		if (!close && granted->op.wait > 0 && w->overtakable && w->overtakable + slack < granted->invoked) {
+		if (!close && granted->op.wait > 0 && w->op.priority >= granted->op.priority && w->overtakable && w->overtakable + slack < granted->invoked) {
 			checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32 " (asked for at %.6f) is granted before L%" PRIu32
 				", which has waited since %.6f and saw another granted at %.6f", granted->op.lock, (double)granted->invoked / 1e9, w->op.lock,
 				(double)w->invoked / 1e9, (double)w->overtakable / 1e9);
@@ -160,6 +161,26 @@ static void check_order(struct checker *c, const struct op_state *granted) {
 	}
 }
 
+/* All or none: each of them as if it had been asked for alone. */
+static void check_all(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+	CHECK(reply->count == op->op.member_count);
+	for (uint32_t i = 0; i < op->op.member_count; i++) {
+		uint32_t lock = op->op.members[i];
+		struct op_state one = *op;
+		struct core_reply said = *reply;
+		one.op.op = CORE_ACQUIRE;
+		one.op.lock = lock;
+		one.op.key = c->locks[lock].key;
+		one.others_before = op->members_before[i];
+		said.token = reply->got[i].token;
+		if (!id128_equal(reply->got[i].lock_id, c->locks[lock].id)) {
+			checker_violation(c, "honest answers", one.op.key, "asked for L%" PRIu32 ", and was answered about another lock_id", lock);
+		}
+		check_honest(c, node, &one, &said);
+		checker_answered(c, &one, said.token);
+	}
+}
+
 static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, reply->id);
@@ -167,7 +188,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (reply->error || !op->known) {
 		return;
 	}
-	if (op->op.op == CORE_RELEASE) {
+	if (op->op.op == CORE_RELEASE || op->op.op == CORE_TRANSFER) {
 		c->locks[op->op.lock].release_node = node;
 		c->locks[op->op.lock].release_incarnation = sim_node_incarnation(c->sim, node);
 		c->locks[op->op.lock].release_epoch = c->views[node].epoch;
@@ -179,7 +200,15 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		check_honest(c, node, op, reply);
 		check_order(c, op);
 	}
+	if (op->op.op == CORE_ACQUIRE_ALL) {
+		check_all(c, node, op, reply);
+		return;
+	}
 	checker_answered(c, op, reply->token);
+}
+
+static void told(void *ctx, uint32_t node, const struct core_news *news) {
+	checker_news(ctx, node, news);
 }
 
 /* Section 2, Release: the coordinator goes on until all have it. */
@@ -221,7 +250,8 @@ struct checker *checker_new(const struct checker_options *options) {
 	CHECK(c != NULL);
 	c->options = *options;
 	c->sim = options->sim;
-	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied, .ctx = c });
+	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied,
+		.news = told, .ctx = c });
 	reporting = c;
 	check_hook_set(check_hook);
 	return c;
@@ -234,6 +264,16 @@ void checker_free(struct checker *c) {
 		}
 	}
 	for (size_t i = 0; i < c->key_count; i++) {
+		while (c->keys[i].ghosts) {
+			struct ghost *g = c->keys[i].ghosts;
+			c->keys[i].ghosts = g->next;
+			free(g);
+		}
+		while (c->keys[i].believed) {
+			struct best_class *b = c->keys[i].believed;
+			c->keys[i].believed = b->next;
+			free(b);
+		}
 		for (struct belief *b = c->keys[i].beliefs; b;) {
 			struct belief *next = b->next;
 			free(b);

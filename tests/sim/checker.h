@@ -18,6 +18,7 @@ struct checker_options {
 	const char *replay; /* the command that replays this run */
 	const char *setup;  /* what the seed expanded to, for the report */
 	FILE *history;      /* NULL: none */
+	uint32_t drift_ppm;
 	bool forced;        /* the cluster may be started over: clocks jump */
 	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
@@ -30,6 +31,13 @@ _Noreturn void checker_violation(struct checker *c, const char *check, uint32_t 
 	__attribute__((format(printf, 4, 5)));
 
 /* ---- locks ---- */
+/* What the lock_id asks for (section 10); before it is asked for the first time. */
+void checker_lock_terms(struct checker *c, uint32_t lock, const struct terms *terms);
+const struct terms *checker_terms(const struct checker *c, uint32_t lock); /* with the permits that it was answered with */
+/* Its holder takes it only for a shared one from now on. */
+void checker_downgrade(struct checker *c, uint32_t lock);
+/* It may be handed over to another from now on: nobody believes in it, until its holder is told that it was not. */
+void checker_hand_over(struct checker *c, uint32_t lock, bool perhaps);
 uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value); /* a new lock_id; `value` is what acquires give it */
 struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
@@ -40,12 +48,15 @@ uint64_t checker_lock_token(const struct checker *c, uint32_t lock); /* the high
 
 /* ---- operations ---- */
 #define CHECKER_NO_VALUE UINT32_MAX
+#define CHECKER_MEMBERS 4
 struct checker_op {
 	enum core_op op;
 	uint32_t client, key, lock; /* lock: TRACE_NONE for reads */
 	span_ns lease, wait;
 	uint32_t expect, value;     /* UPDATE: CHECKER_NO_VALUE: unconditional; by_seq: the value that the seq names */
 	bool by_seq, quorum;
+	uint32_t members[CHECKER_MEMBERS], member_count; /* ACQUIRE_ALL: in the order of the request */
+	int32_t priority;
 	bool for_free;
 };
 /* Right after sim_send, which gave the id. */
@@ -78,6 +89,10 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 /* Some lock_id of the key is believed now. */
 bool checker_believed(const struct checker *c, uint32_t key);
 bool checker_lock_believed(const struct checker *c, uint32_t lock);
+
+/* checker_news.c: what the node tells those who watch has to be what becomes of its table. */
+void checker_news(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_news_settled(struct checker *c);
 
 uint64_t checker_operations(const struct checker *c);
 

@@ -33,6 +33,7 @@ static void prune(struct checker *c, struct key_state *key) {
 			at = &b->next;
 		} else {
 			*at = b->next;
+			checker_ghost(c, key, b);
 			free(b);
 		}
 	}
@@ -42,27 +43,28 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	uint32_t number = c->locks[lock].key;
 	struct key_state *key = checker_key(c, number);
 	struct instant now = sim_actor_clock(c->sim, actor);
-	if (c->locks[lock].ended || instant_distrusted(now, deadline)) {
+	if (c->locks[lock].ended || c->locks[lock].leaving || instant_distrusted(now, deadline)) {
 		return;
 	}
 	prune(c, key);
 	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));
 	for (const struct belief *b = key->beliefs; b; b = b->next) {
-		if (b->lock != lock) {
+		if (b->lock != lock && terms_exclusive(&c->locks[b->lock].terms, &c->locks[lock].terms)) {
 			checker_violation(c, "mutual exclusion", number, "client %" PRIu32 " begins to believe in L%" PRIu32 " (token %" PRIu64
 				") while client %" PRIu32 " believes in L%" PRIu32 " (token %" PRIu64 ", since %.6f, for %.3f ms more)",
 				actor->number, lock, token, b->actor->number, b->lock, b->token, (double)b->since / 1e9,
 				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);
 		}
 	}
-	uint64_t others = best_of_others(&key->believed, lock);
+	checker_ghosts_look(c, key, lock);
+	uint64_t others = checker_believed_before(key, &c->locks[lock].terms, lock);
 	struct belief *b = belief_of(key, actor, lock);
 	token = b && b->token > token ? b->token : token; /* of several tokens of its lock_id a holder uses the highest */
 	if (token <= others) {
 		checker_violation(c, "fencing (order of beliefs)", number, "L%" PRIu32 " is believed with token %" PRIu64
 			", but an earlier belief in another lock_id had %" PRIu64, lock, token, others);
 	}
-	best_add(&key->believed, lock, token);
+	checker_believed_add(key, &c->locks[lock].terms, lock, token);
 	if (!b) {
 		b = calloc(1, sizeof *b);
 		CHECK(b != NULL);
@@ -107,8 +109,12 @@ bool checker_believed(const struct checker *c, uint32_t key) {
 }
 
 bool checker_lock_believed(const struct checker *c, uint32_t lock) {
-	const struct belief *b = checker_find_believed(c, c->locks[lock].key);
-	return b && b->lock == lock;
+	for (const struct belief *b = c->keys[c->locks[lock].key].beliefs; b; b = b->next) {
+		if (b->lock == lock && belief_live(c, b)) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* ---- operations ---- */
@@ -120,6 +126,9 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	c->operations++;
 	if (op->op == CORE_ACQUIRE) {
 		state->others_before = best_of_others(&key->answered, op->lock);
+	}
+	for (uint32_t i = 0; i < op->member_count; i++) {
+		state->members_before[i] = best_of_others(&checker_key(c, c->locks[op->members[i]].key)->answered, op->members[i]);
 	}
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
@@ -154,6 +163,12 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	struct op_state *op = checker_op_of(c, id);
 	CHECK(op->known && !op->returned);
 	op->returned = true;
+	if (op->op.op == CORE_ACQUIRE && reply->r.error == 0) {
+		checker_terms_answered(c, op->op.lock, &reply->r.terms);
+	}
+	for (uint32_t i = 0; op->op.op == CORE_ACQUIRE_ALL && reply->r.error == 0 && i < op->op.member_count; i++) {
+		checker_terms_answered(c, op->op.members[i], &reply->got[i].terms);
+	}
 	if (op->op.op == CORE_GET && op->op.quorum) {
 		check_read(c, id, op, &reply->r, value);
 	} else if (op->op.lock != TRACE_NONE && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_UPDATE)) {

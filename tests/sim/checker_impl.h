@@ -35,9 +35,26 @@ struct belief {
 	bool over;     /* given up; else over when the actor's clocks say so */
 };
 
+struct best_class { /* of what was believed under the same terms */
+	struct best_class *next;
+	uint16_t of;
+	struct permits set;
+	struct best best;
+};
+
+struct ghost { /* a belief that ended without a release: the key stays closed for the lock delay */
+	struct ghost *next;
+	const struct sim_actor *actor;
+	uint32_t lock;
+	struct instant deadline;
+	span_ns delay;
+};
+
 struct key_state {
 	struct belief *beliefs;
-	struct best answered, believed;
+	struct ghost *ghosts;
+	struct best_class *believed;
+	struct best answered;
 	int64_t granted_at; /* the last time that an acquire was answered */
 };
 
@@ -54,6 +71,10 @@ struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
 	bool ended;
+	bool leaving; /* may have been handed over */
+	struct terms terms;
+	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
+	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint64_t answered; /* highest token of an acquire's answer */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
 	int64_t released_at[SIM_NODES_MAX];
@@ -70,6 +91,7 @@ struct lock_state {
 struct op_state {
 	struct checker_op op;
 	int64_t invoked;
+	uint64_t members_before[CHECKER_MEMBERS];
 	uint64_t others_before;             /* acquire: the highest token of other lock_ids answered when it was asked */
 	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
 	const struct sim_actor *believer;
@@ -116,6 +138,7 @@ struct checker {
 	struct seen_config *configs;
 	size_t config_count;
 	struct node_view views[SIM_NODES_MAX];
+	uint64_t told_by[SIM_NODES_MAX]; /* whose news: the node's incarnation */
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -124,6 +147,14 @@ struct op_state *checker_op_of(struct checker *c, uint64_t id);
 void checker_answered(struct checker *c, const struct op_state *op, uint64_t token);
 bool belief_live(const struct checker *c, const struct belief *b);
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
+
+/* checker_terms.c */
+bool terms_exclusive(const struct terms *a, const struct terms *b); /* of two lock_ids: they exclude each other */
+uint64_t checker_believed_before(const struct key_state *key, const struct terms *terms, uint32_t lock);
+void checker_believed_add(struct key_state *key, const struct terms *terms, uint32_t lock, uint64_t token);
+void checker_ghost(struct checker *c, struct key_state *key, const struct belief *b);
+void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
+void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got);
 
 /* checker_values.c */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);

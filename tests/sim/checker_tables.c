@@ -12,7 +12,7 @@ struct key_state *checker_key(struct checker *c, uint32_t key) {
 		c->keys = realloc(c->keys, count * sizeof *c->keys);
 		CHECK(c->keys != NULL);
 		for (size_t i = c->key_count; i < count; i++) {
-			c->keys[i] = (struct key_state){ .answered = { 0, 0, TRACE_NONE, TRACE_NONE }, .believed = { 0, 0, TRACE_NONE, TRACE_NONE } };
+			c->keys[i] = (struct key_state){ .answered = { 0, 0, TRACE_NONE, TRACE_NONE } };
 		}
 		c->key_count = count;
 	}
@@ -100,7 +100,7 @@ void checker_answered(struct checker *c, const struct op_state *op, uint64_t tok
 		check_claimed(c, op, token);
 	}
 	if (op->op.op != CORE_ACQUIRE) {
-		return;
+		return; /* of a group each member comes as an acquire of its own */
 	}
 	struct lock_state *lock = &c->locks[op->op.lock];
 	if (token <= op->others_before) { /* of one lock_id's own several tokens the holder uses the highest */

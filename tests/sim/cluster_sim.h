@@ -127,12 +127,14 @@ void sim_actor_pause(struct sim *sim, struct sim_actor *actor, span_ns span);
 void sim_actor_suspend(struct sim *sim, struct sim_actor *actor, span_ns span);
 
 #define SIM_TEXT_MAX 64
+#define SIM_GOT_MAX 8
 struct sim_reply { /* a copy of the core's reply that outlives the step */
 	struct core_reply r; /* its slices and lists are not to be used */
 	char why[4 * SIM_TEXT_MAX]; /* CHANGE */
 	char entry_owner[SIM_TEXT_MAX], entry_value[SIM_TEXT_MAX];
 	size_t entry_owner_size, entry_value_size;
 	struct id128 first_waiter; /* WAITERS */
+	struct core_lock_got got[SIM_GOT_MAX]; /* ACQUIRE_ALL: the first of them, without their keys */
 };
 struct sim_handler {
 	void (*reply)(void *ctx, const struct sim_reply *reply); /* on the client's machine */
@@ -154,6 +156,7 @@ struct sim_observer {
 	void (*replied)(void *ctx, uint32_t node, const struct core_reply *reply); /* as it leaves the node */
 	void (*asked)(void *ctx, uint32_t node, const struct core_request *request); /* right before it is handled */
 	void (*stepped)(void *ctx, uint32_t node);
+	void (*news)(void *ctx, uint32_t node, const struct core_news *news);
 	void *ctx;
 };
 void sim_observe(struct sim *sim, struct sim_observer observer);

@@ -174,6 +174,15 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	case THEME_whole_set:
 	case THEME_forced:
 		break; /* profile_members */
+	case THEME_shared:
+	case THEME_permits:
+	case THEME_groups:
+	case THEME_succession:
+	case THEME_delays:
+		for (size_t i = 0; i < FAULTS; i++) {
+			p->fault_weight[i] = i != FAULT_LOSE_FILES && prng_chance(r, 1, 4) ? 1 + weight(r, 9) : 0;
+		}
+		break;
 	case THEMES:
 		break;
 	}
@@ -249,6 +258,11 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_restarts_in_change:
 	case THEME_whole_set:
 	case THEME_forced:
+	case THEME_shared:
+	case THEME_permits:
+	case THEME_groups:
+	case THEME_succession:
+	case THEME_delays:
 	case THEMES:
 		break;
 	}
@@ -307,6 +321,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		profile_some_members(p, &r);
 	}
 	p->sim.seed = seed;
+	profile_terms(p);
 }
 
 static const char *const themes[] = {

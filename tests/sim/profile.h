@@ -26,6 +26,11 @@
 	X(disks)     /* slow and failing disks, ceilings */ \
 	X(limits)    /* small tables, strangers' identities */ \
 	X(duel)      /* few clients, one key, leases and timeouts of a few messages: much trouble close together */ \
+	X(shared)    /* readers and writers */ \
+	X(permits)   /* semaphores with weights */ \
+	X(groups)    /* several keys at once, and those who want them alone */ \
+	X(succession) /* priorities, hand-overs, downgrades, requests to let go */ \
+	X(delays)    /* lock delays, and holders that go without a release */ \
 	X(replicas)  /* nodes that are added and follow; their masters come and go */ \
 	X(membership) /* one operator, few faults */ \
 	X(operators) /* several at cross purposes, trouble around the messages of a change */ \
@@ -64,8 +69,8 @@ enum fault {
 
 enum client_habit { /* weights of what a client does next */
 	HABIT_ACQUIRE, HABIT_GET, HABIT_WAIT, HABIT_LIST, HABIT_WAITERS, HABIT_BREAK, HABIT_SHARED_UPDATE, HABIT_SHARED_EXTEND,
-	HABIT_STEAL,
-	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE, HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE,
+	HABIT_STEAL, HABIT_ASK, HABIT_EXPLAIN,
+	HABIT_EXTEND, HABIT_BLIND_EXTEND, HABIT_UPDATE, HABIT_READ_OWN, HABIT_RELEASE, HABIT_ABANDON, HABIT_VANISH, HABIT_MOVE, HABIT_IDLE, HABIT_TRANSFER, HABIT_DOWNGRADE,
 	HABITS
 };
 #define HABIT_FIRST_HOLDING HABIT_EXTEND
@@ -93,6 +98,11 @@ struct profile {
 	span_ns operate_every;
 	uint32_t epoch_percent; /* of new epochs: some of the masters of before and after are killed around their adoption */
 	uint32_t masters_least, masters_most; /* that operators ask for */
+	uint32_t shared_percent, permits_percent; /* of the acquires; the others are exclusive */
+	uint32_t permits_of;     /* that a semaphore has */
+	uint32_t priority_percent, delay_percent;
+	span_ns delay_max;
+	uint32_t groupers; /* clients that want several keys at once */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 };
 
@@ -102,6 +112,7 @@ enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
 const char *profile_theme_name(enum profile_theme theme);
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
+void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so that the rest of a seed stays what it is */
 void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);
 

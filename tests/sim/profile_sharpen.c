@@ -202,8 +202,13 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_updates:
 	case THEME_limits:
 	case THEME_duel:
+	case THEME_shared:
+	case THEME_permits:
+	case THEME_groups:
+	case THEME_succession:
+	case THEME_delays:
 	case THEMES:
-		break;
+		break; /* profile_terms */
 	case THEME_replicas:
 	case THEME_membership:
 	case THEME_operators:

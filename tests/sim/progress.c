@@ -170,6 +170,11 @@ static bool callers_done(void *ctx) {
 			return false;
 		}
 	}
+	for (uint32_t i = 0; i < run->profile.groupers; i++) {
+		if (!grouper_done(&run->groupers[i])) {
+			return false;
+		}
+	}
 	return true;
 }
 
@@ -191,6 +196,7 @@ static void demand_answers(struct run *run) {
 		}
 		CHECK(c->state == CALLER_IDLE);
 	}
+	checker_violation(run->checker, "progress (every request is answered)", TRACE_NONE, "a client of several keys waits");
 }
 
 static void demand_single(struct run *run) {
@@ -241,6 +247,8 @@ void progress_demand(struct run *run) {
 	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
 	demand_single(run);
 	demand_queue(run);
+	terms_demand(run);
+	checker_news_settled(run->checker);
 	replicas_demand(run);
 	if (run->profile.operators && run->profile.theme != THEME_forced) {
 		members_demand_change(run);

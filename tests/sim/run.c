@@ -7,7 +7,8 @@
 
 const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
-		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "change_answered_done", "change_answered_refused", "change_cut_off",
+		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together", "transferred", "not_transferred", "downgrade_answered",
+		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost" };
 	return names[count];
 }
@@ -36,6 +37,9 @@ static void live(struct run *run) {
 	sim_start_all(run->sim);
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
 		caller_start(run, i);
+	}
+	for (uint32_t i = 0; i < run->profile.groupers; i++) {
+		grouper_start(run, i);
 	}
 	for (uint32_t i = 0; i < run->profile.operators; i++) {
 		operator_start(run, i);
@@ -68,7 +72,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .forced = run->profile.theme == THEME_forced,
+		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm, .forced = run->profile.theme == THEME_forced,
 		.forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);

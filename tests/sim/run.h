@@ -7,7 +7,8 @@
 
 /* What happened at the clients; the core cannot count it. */
 enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
-	RUN_SHARED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
+	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
+	RUN_GROUP_TWICE, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -16,6 +17,7 @@ struct lock_info { /* what clients tell each other about a lock_id */
 	uint32_t seq_value;
 	uint32_t first_value; /* what its acquires write */
 	uint32_t identity;    /* whose it is */
+	struct terms terms;   /* that it is asked for under */
 };
 
 #define CALLER_PENDING 6
@@ -27,6 +29,8 @@ struct pending {
 	bool kept;   /* EXTEND: with deadline_kept */
 	bool stolen; /* ACQUIRE: under an identity that is not the lock_id's */
 	bool second; /* over the session that was left open behind */
+	struct instant deadline; /* TRANSFER: until when it was believed */
+	uint64_t token;
 };
 
 enum caller_state { CALLER_IDLE, CALLER_ACQUIRING, CALLER_HOLDING };
@@ -72,6 +76,21 @@ struct operator {
 };
 #define OPERATORS_MAX 3
 
+#define GROUPERS_MAX 3
+enum grouper_state { GROUPER_IDLE, GROUPER_ASKING, GROUPER_HOLDING };
+struct grouper { /* a client that wants several keys at once */
+	struct run *run;
+	struct sim_actor actor;
+	uint32_t number;
+	struct sim_session *session, *second; /* second: where the same request was left under way */
+	enum grouper_state state;
+	uint32_t locks[CHECKER_MEMBERS], count;
+	span_ns lease, wait;
+	uint64_t pending[4], turn; /* requests without an answer; number of the timer that counts */
+	uint64_t set, sets[4];     /* the number of what is wanted now; of what a request wants */
+	struct instant sent[4];
+};
+
 #define PUBLIC_LOCKS 8
 #define CALLERS_MAX 16
 struct run {
@@ -82,6 +101,7 @@ struct run {
 	bool healing;
 	struct caller callers[CALLERS_MAX];
 	struct operator operators[OPERATORS_MAX];
+	struct grouper groupers[GROUPERS_MAX];
 	struct sim_options born; /* profile.sim as it was drawn: the profile follows set-timing once all is quiet */
 	uint32_t destroyed; /* bit set of nodes that are gone for good */
 	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
@@ -124,6 +144,22 @@ void caller_release(struct caller *c, uint32_t lock);
 void caller_connect(struct caller *c, bool leave_open);
 struct lock_info *caller_info(struct run *run, uint32_t lock);
 span_ns run_scale(struct run *run, span_ns low, span_ns high);
+
+/* groupers.c */
+void grouper_start(struct run *run, uint32_t number);
+bool grouper_done(const struct grouper *g);
+
+/* caller_terms.c: what comes with more than one holder, and with who is next */
+void caller_draw_terms(struct run *run, struct terms *terms);
+void caller_transfer(struct caller *c);
+void caller_transferred(struct caller *c, const struct pending *p, int error);
+void caller_downgrade(struct caller *c);
+void caller_downgraded(struct caller *c, const struct pending *p, int error);
+void caller_ask(struct caller *c, uint32_t key);
+void caller_lost(struct caller *c, uint32_t lock, bool before_deadline); /* caller_answers.c */
+
+/* progress_terms.c */
+void terms_demand(struct run *run);
 
 /* caller_ops.c: requests */
 void caller_acquire_new(struct caller *c);

@@ -204,6 +204,7 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 void sim_look_subject(struct sim *sim, uint64_t round, uint32_t key, uint32_t lock);
 void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *record);
 void sim_look_counts(struct sim_node *node);
+void sim_look_news(struct sim_node *node, const struct core_news *news);
 void sim_look_note(struct sim_node *node, const struct core_note *note);
 
 #endif

@@ -26,6 +26,13 @@ void sim_node_done(struct sim_node *node) {
 	sim_disk_side_clear(node);
 }
 
+/* Every key has one watcher at every node, so that what an ask reaches can be told. */
+static uint32_t one_watches(void *ctx, struct slice key) {
+	(void)ctx;
+	(void)key;
+	return 1;
+}
+
 /* Links belong to names and go with them to their new slots; those of names that are gone are dropped, and told to nobody here. */
 static void map_slots(struct sim_node *node) {
 	struct sim *sim = node->sim;
@@ -94,6 +101,8 @@ static void create_core(struct sim_node *node) {
 	CHECK(error == 0);
 	node->out = core_out_new(node->core);
 	CHECK(node->out != NULL);
+	core_want_news(node->core, true);
+	core_count_watchers(node->core, one_watches, node);
 	memset(node->counts_seen, 0, sizeof node->counts_seen);
 	map_slots(node);
 }

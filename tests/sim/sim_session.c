@@ -173,12 +173,33 @@ static size_t keep_change(struct sim_item *item, const struct core_change *chang
 	return used;
 }
 
+static size_t locks_size(const struct core_request *r) {
+	size_t size = 0;
+	for (uint32_t i = 0; i < r->lock_count; i++) {
+		size += sizeof *r->locks + r->locks[i].key.size;
+	}
+	return size;
+}
+
+/* Like a change: first what has to be aligned. */
+static size_t keep_locks(struct sim_item *item, const struct core_request *r) {
+	struct core_lock *locks = (struct core_lock *)(void *)item->bytes;
+	size_t used = r->lock_count * sizeof *locks;
+	for (uint32_t i = 0; i < r->lock_count; i++) {
+		locks[i] = r->locks[i];
+		locks[i].key = keep(item, &used, r->locks[i].key);
+	}
+	item->request.locks = r->lock_count ? locks : NULL;
+	return used;
+}
+
 uint64_t sim_send(struct sim_session *s, const struct core_request *request) {
 	CHECK(s->open);
 	struct sim_item *item = sim_item_new(ITEM_REQUEST, request->key.size + request->owner.size + request->value.size +
-		request->identity.size + request->expected.size + request->after.size + change_size(request->change));
+		request->identity.size + request->expected.size + request->after.size + request->label.size + request->to.size +
+		locks_size(request) + change_size(request->change));
 	item->request = *request;
-	size_t used = keep_change(item, request->change);
+	size_t used = request->change ? keep_change(item, request->change) : keep_locks(item, request);
 	struct core_request *r = &item->request;
 	r->id = ++s->sim->requests;
 	r->client = s->number;
@@ -188,6 +209,8 @@ uint64_t sim_send(struct sim_session *s, const struct core_request *request) {
 	r->identity = keep(item, &used, request->identity);
 	r->expected = keep(item, &used, request->expected);
 	r->after = keep(item, &used, request->after);
+	r->label = keep(item, &used, request->label);
+	r->to = keep(item, &used, request->to);
 	uint64_t id = r->id;
 	put_to_node(s, item);
 	return id;
@@ -233,6 +256,10 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 	}
 	if (reply->op == CORE_WAITERS && reply->error == 0 && reply->count) {
 		p->reply.first_waiter = reply->waiters[0].lock_id;
+	}
+	for (size_t i = 0; reply->got && i < reply->count && i < SIM_GOT_MAX; i++) {
+		p->reply.got[i] = reply->got[i];
+		p->reply.got[i].key = slice_of(NULL, 0);
 	}
 	if (s->to_client_last) {
 		s->to_client_last->next = p;

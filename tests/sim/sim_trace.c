@@ -114,7 +114,8 @@ void sim_trace_print(const struct sim_trace *t, FILE *to, uint32_t key, size_t l
 }
 
 const char *sim_op_name(enum core_op op) {
-	static const char *const names[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break", "bond", "change" };
+	static const char *const names[] = { "acquire", "extend", "update", "release", "get", "list", "wait", "waiters", "break", "bond", "change",
+		"downgrade", "transfer", "ask", "explain", "acquire_all" };
 	return names[op];
 }
 

@@ -157,6 +157,13 @@ void sim_turn_flush(struct sim_node *node) {
 	while ((reply = core_out_reply(node->out))) {
 		sim_session_reply(node, reply);
 	}
+	const struct core_news *news;
+	while ((news = core_out_news(node->out))) {
+		sim_look_news(node, news);
+		if (node->sim->observer.news) {
+			node->sim->observer.news(node->sim->observer.ctx, node->index, news);
+		}
+	}
 	const struct core_note *note;
 	while ((note = core_out_note(node->out))) {
 		sim_look_note(node, note);

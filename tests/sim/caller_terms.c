@@ -1,0 +1,89 @@
+/* What a client does with more than one holder (docs/protocol.md, section 10): the terms that it draws, downgrades, hand-overs, requests to let go. */
+#include "pawl/error.h"
+#include "run.h"
+
+void caller_draw_terms(struct run *run, struct terms *terms) {
+	const struct profile *p = &run->profile;
+	uint64_t kind = prng_below(&run->prng, 100);
+	*terms = (struct terms){ .of = SHARE_EXCLUSIVE };
+	if (kind < p->shared_percent) {
+		terms->of = SHARE_SHARED;
+	} else if (kind < p->shared_percent + p->permits_percent) {
+		terms->of = (uint16_t)p->permits_of;
+		terms->count = (uint16_t)prng_between(&run->prng, 1, p->permits_of > 2 ? p->permits_of - 1 : p->permits_of);
+	}
+	if (prng_below(&run->prng, 100) < p->priority_percent) {
+		terms->priority = (int32_t)prng_between(&run->prng, -2, 2);
+	}
+	if (prng_below(&run->prng, 100) < p->delay_percent) {
+		terms->delay = run_scale(run, SPAN_MS, p->delay_max);
+	}
+}
+
+/* Whoever names a successor stops believing first: it may be released. */
+void caller_transfer(struct caller *c) {
+	struct run *run = c->run;
+	char to[8];
+	uint32_t lock = c->lock;
+	snprintf(to, sizeof to, "o%u", (unsigned)prng_below(&run->prng, run->profile.clients));
+	struct core_request r = { .op = CORE_TRANSFER, .lock_id = checker_lock_id(run->checker, lock), .to = slice_str(to) };
+	struct checker_op op = { .op = CORE_TRANSFER, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock };
+	struct pending pending = { .op = CORE_TRANSFER, .lock = lock, .deadline = c->deadline, .token = c->token };
+	if (caller_pending(c, 0)) {
+		checker_hand_over(run->checker, lock, true);
+		caller_send(c, &r, pending, &op);
+		c->lock = TRACE_NONE;
+		c->state = CALLER_IDLE;
+	}
+}
+
+/* Nobody waits under that name: nothing was released, and the old deadline counts. */
+void caller_transferred(struct caller *c, const struct pending *p, int error) {
+	struct run *run = c->run;
+	if (error == PAWL_ENOTFOUND && !checker_lock_ended(run->checker, p->lock)) {
+		run->counts[RUN_NOT_TRANSFERRED]++;
+		checker_hand_over(run->checker, p->lock, false);
+		if (c->state != CALLER_IDLE || instant_distrusted(sim_actor_clock(run->sim, &c->actor), p->deadline)) {
+			caller_release(c, p->lock);
+			return;
+		}
+		checker_believe(run->checker, &c->actor, p->lock, p->deadline, p->token);
+		c->state = CALLER_HOLDING;
+		c->lock = p->lock;
+		c->deadline = p->deadline;
+		c->token = p->token;
+	} else if (error == PAWL_OK) {
+		run->counts[RUN_TRANSFERRED]++;
+		checker_lock_end(run->checker, p->lock);
+	} else {
+		caller_release(c, p->lock); /* it may have been */
+	}
+}
+
+void caller_downgrade(struct caller *c) {
+	struct run *run = c->run;
+	struct lock_info *info = caller_info(run, c->lock);
+	if (info->terms.of != SHARE_EXCLUSIVE || !caller_pending(c, 0)) {
+		return;
+	}
+	info->terms.of = SHARE_SHARED; /* it stops trusting the lock to be exclusive first */
+	checker_downgrade(run->checker, c->lock);
+	struct core_request r = { .op = CORE_DOWNGRADE, .lock_id = checker_lock_id(run->checker, c->lock) };
+	struct checker_op op = { .op = CORE_DOWNGRADE, .client = c->number, .key = checker_lock_key(run->checker, c->lock), .lock = c->lock };
+	caller_send(c, &r, (struct pending){ .op = CORE_DOWNGRADE, .lock = c->lock }, &op);
+}
+
+void caller_downgraded(struct caller *c, const struct pending *p, int error) {
+	if (error == PAWL_ELOST || error == PAWL_ENOTFOUND) {
+		bool own = p->lock == c->lock && c->state == CALLER_HOLDING;
+		caller_lost(c, p->lock, own && !instant_distrusted(sim_actor_clock(c->run->sim, &c->actor), c->deadline));
+	} else {
+		c->run->counts[RUN_DOWNGRADED] += error == PAWL_OK;
+	}
+}
+
+void caller_ask(struct caller *c, uint32_t key) {
+	struct core_request r = { .op = CORE_ASK, .to = slice_str("o1"), .terms = { .priority = 1 } };
+	struct checker_op op = { .op = CORE_ASK, .client = c->number, .key = key, .lock = TRACE_NONE, .expect = CHECKER_NO_VALUE };
+	caller_send(c, &r, (struct pending){ .op = CORE_ASK, .lock = TRACE_NONE }, &op);
+}

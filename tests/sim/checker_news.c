@@ -1,0 +1,74 @@
+/* What a node tells those who watch: for each lock_id that it is there, then that it is gone, and what it told is in the end what it has. */
+#include <inttypes.h>
+
+#include "checker_impl.h"
+
+static bool here(const struct checker *c, uint32_t node, const struct lock_state *lock) {
+	char key[16];
+	uint64_t token, noted;
+	return sim_node_core(c->sim, node) && core_peek(sim_node_core(c->sim, node), sim_name_key(key, lock->key), lock->id, &token, &noted);
+}
+
+/* Changes may have been missed: those who watch look again, and until the next of a lock_id this says nothing about it. */
+static void look_again(struct checker *c, uint32_t node) {
+	for (size_t i = 0; i < c->lock_count; i++) {
+		c->locks[i].unsure |= 1u << node;
+	}
+}
+
+/* What snapshots bring while it recovers is not told one by one, but with a gap when it votes. */
+static bool gathers(const struct checker *c, uint32_t node) {
+	struct core_status status;
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	return status.state != CORE_VOTING && status.state != CORE_FOLLOWING;
+}
+
+static void tell(struct checker *c, uint32_t node, const struct core_news *news, bool there) {
+	uint32_t number = sim_name_lock_number(news->lock_id);
+	if (number >= c->lock_count) {
+		return;
+	}
+	struct lock_state *lock = &c->locks[number];
+	bool told = lock->told >> node & 1, blurred = gathers(c, node), sure = !(lock->unsure >> node & 1) && !blurred;
+	if (sure && told == there) {
+		checker_violation(c, "news", lock->key, "n%" PRIu32 " tells that L%" PRIu32 " is %s, and has told so before", node + 1, number,
+			there ? "acquired" : "gone");
+	}
+	lock->unsure = blurred ? lock->unsure | 1u << node : lock->unsure & ~(1u << node);
+	lock->told = there ? lock->told | 1u << node : lock->told & ~(1u << node);
+}
+
+void checker_news(struct checker *c, uint32_t node, const struct core_news *news) {
+	uint64_t incarnation = sim_node_incarnation(c->sim, node);
+	if (c->told_by[node] != incarnation) {
+		c->told_by[node] = incarnation;
+		look_again(c, node); /* it may have begun with what a side file brought */
+	}
+	switch (news->kind) {
+	case NEWS_ACQUIRED:
+		tell(c, node, news, true);
+		break;
+	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
+		tell(c, node, news, false);
+		break;
+	case NEWS_UPDATED: case NEWS_DOWNGRADED: case NEWS_ASKED:
+		break;
+	case NEWS_GAP:
+		look_again(c, node);
+		break;
+	}
+}
+
+/* When all leases of before are over: all of what a node has, and nothing else, has been told. */
+void checker_news_settled(struct checker *c) {
+	for (uint32_t node = 0; node < sim_nodes(c->sim); node++) {
+		bool tells = c->told_by[node] == sim_node_incarnation(c->sim, node) && sim_node_core(c->sim, node);
+		for (uint32_t i = 0; tells && i < c->lock_count; i++) {
+			const struct lock_state *lock = &c->locks[i];
+			bool told = lock->told >> node & 1, there = here(c, node, lock);
+			if (there != told && !(lock->unsure >> node & 1)) {
+				checker_violation(c, "news", lock->key, "n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1, there ? "has" : "does not have", i);
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+/* What the locks of a run exclude (docs/protocol.md, sections 10 and 11): in themes of their own, and here and there in the others. */
+#include "profile.h"
+
+static uint32_t weight(struct prng *r, uint32_t max) {
+	return (uint32_t)prng_below(r, max + 1);
+}
+
+static void press(struct profile *p, struct prng *r) {
+	p->keys = 1 + weight(r, 2);
+	p->clients = 4 + weight(r, 4);
+	p->wait_percent = 40 + weight(r, 60);
+	p->think_max = prng_between(r, 5 * SPAN_MS, 60 * SPAN_MS);
+	p->idle_weight[HABIT_BREAK] = prng_chance(r, 1, 4);
+	p->hold_weight[HABIT_RELEASE] = 5 + weight(r, 20);
+}
+
+static void some(struct profile *p, struct prng *r) {
+	if (prng_chance(r, 1, 4)) {
+		p->shared_percent = weight(r, 80);
+	}
+	if (prng_chance(r, 1, 5)) {
+		p->permits_percent = weight(r, 100 - p->shared_percent);
+	}
+	if (prng_chance(r, 1, 6)) {
+		p->hold_weight[HABIT_DOWNGRADE] = weight(r, 4);
+		p->hold_weight[HABIT_TRANSFER] = weight(r, 4);
+		p->idle_weight[HABIT_ASK] = weight(r, 2);
+		p->idle_weight[HABIT_EXPLAIN] = weight(r, 2);
+	}
+	if (prng_chance(r, 1, 6)) {
+		p->priority_percent = weight(r, 100);
+	}
+	if (prng_chance(r, 1, 8)) {
+		p->delay_percent = weight(r, 50);
+	}
+	if (prng_chance(r, 1, 8)) {
+		p->groupers = 1 + weight(r, 1);
+		p->keys = p->keys > 1 ? p->keys : 2;
+	}
+}
+
+static void theme(struct profile *p, struct prng *r) {
+	press(p, r);
+	if (p->theme == THEME_shared) {
+		p->shared_percent = 30 + weight(r, 60);
+		p->hold_weight[HABIT_DOWNGRADE] = weight(r, 10);
+	} else if (p->theme == THEME_permits) {
+		p->permits_percent = 60 + weight(r, 40);
+		p->shared_percent = weight(r, 100 - p->permits_percent);
+	} else if (p->theme == THEME_groups) {
+		p->keys = 2 + weight(r, 4);
+		p->clients = 2 + weight(r, 3);
+		p->groupers = 2 + weight(r, 1);
+		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
+		p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 40) : 0;
+	} else if (p->theme == THEME_succession) {
+		p->priority_percent = weight(r, 100);
+		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
+		p->hold_weight[HABIT_TRANSFER] = 10 + weight(r, 20);
+		p->hold_weight[HABIT_DOWNGRADE] = weight(r, 10);
+		p->idle_weight[HABIT_ASK] = 1 + weight(r, 4);
+		p->idle_weight[HABIT_EXPLAIN] = 1 + weight(r, 4);
+	} else {
+		p->delay_percent = 40 + weight(r, 60);
+		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
+		p->hold_weight[HABIT_ABANDON] = 10 + weight(r, 10);
+		p->hold_weight[HABIT_VANISH] = 5 + weight(r, 10);
+	}
+}
+
+void profile_terms(struct profile *p) {
+	struct prng r;
+	prng_init(&r, p->sim.seed ^ UINT64_C(0x7e525));
+	p->permits_of = prng_chance(&r, 1, 8) ? (uint32_t)prng_between(&r, 60, PERMITS_MAX) : (uint32_t)prng_between(&r, 1, 5);
+	/* What a lease and its delay may be together (R5) is not drawn apart: half of the longest lease is for delays. */
+	span_ns room = p->lease_max - p->lease_min;
+	p->delay_max = room > 2 * SPAN_MS ? room / 2 : 0;
+	switch (p->theme) {
+	case THEME_shared:
+	case THEME_permits:
+	case THEME_groups:
+	case THEME_succession:
+	case THEME_delays:
+		theme(p, &r);
+		break;
+	case THEME_quiet:
+		if (prng_chance(&r, 1, 2)) {
+			p->shared_percent = weight(&r, 80);
+			p->permits_percent = weight(&r, 100 - p->shared_percent);
+			p->priority_percent = weight(&r, 50);
+		}
+		break;
+	case THEME_mixed: case THEME_restarts: case THEME_drains: case THEME_partition: case THEME_clocks: case THEME_pauses: case THEME_unkind:
+	case THEME_targeted: case THEME_updates: case THEME_blind: case THEME_contested: case THEME_moving: case THEME_late: case THEME_repeats:
+	case THEME_overlap: case THEME_disks: case THEME_duel: case THEME_replicas: case THEME_membership: case THEME_operators:
+	case THEME_restarts_in_change: case THEME_whole_set:
+		some(p, &r);
+		break;
+	case THEME_limits: case THEME_forced: case THEMES:
+		break;
+	}
+	p->delay_percent = p->delay_max ? p->delay_percent : 0;
+}
