@@ -23,6 +23,8 @@ void drain_start(struct core *core) {
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
 			attempt_fail(core, op, PAWL_ERECOVERING);
+		} else if (op->kind == CORE_ACQUIRE_ALL) {
+			group_drain(core, op);
 		} else if (op->kind == CORE_WAIT) {
 			local_end(core, op, PAWL_ERECOVERING);
 		} else {

@@ -311,6 +311,7 @@ bool group_same(const struct op *op, const struct core_request *r);
 void group_start(struct core *core, struct op *op);
 void group_timer(struct core *core, struct op *op);
 void group_forget(struct core *core, struct op *op);
+void group_drain(struct core *core, struct op *op); /* this node stops: answers at once; frees it */
 bool group_run(struct core *core);
 void group_free(struct core *core, struct op *op);
 struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */

@@ -355,6 +355,28 @@ void group_forget(struct core *core, struct op *op) {
 	ready(core, op->group);
 }
 
+/* What it has is given back without waiting for anybody's answer. */
+void group_drain(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct member *m = &g->members[i];
+		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
+		struct message release = { .kind = MESSAGE_RELEASE, .key = m->key, .lock_id = m->lock_id, .attempt = g->name };
+		for (uint32_t slot = 0; slot < core->masters && (m->committed || committing); slot++) {
+			if (peer_reachable(core, slot)) {
+				out_send(core, slot, &release);
+			}
+		}
+		if (m->child) { /* its answer is nobody's any more */
+			op_leave(core, CONTAINER_OF(list_first(&m->child->callers), struct caller, link));
+			m->child = NULL;
+		}
+	}
+	g->error = PAWL_ERECOVERING;
+	g->failed = g->at < g->count ? g->at : 0;
+	answer_error(core, op);
+}
+
 void group_start(struct core *core, struct op *op) {
 	COUNT(core, group_begun);
 	op->state = OP_LOCAL;

@@ -171,13 +171,12 @@ static void check_all(struct checker *c, uint32_t node, const struct op_state *o
 		one.op.op = CORE_ACQUIRE;
 		one.op.lock = lock;
 		one.op.key = c->locks[lock].key;
-		one.others_before = op->members_before[i];
 		said.token = reply->got[i].token;
 		if (!id128_equal(reply->got[i].lock_id, c->locks[lock].id)) {
 			checker_violation(c, "honest answers", one.op.key, "asked for L%" PRIu32 ", and was answered about another lock_id", lock);
 		}
 		check_honest(c, node, &one, &said);
-		checker_answered(c, &one, said.token);
+		checker_answered(c, &one, said.token, &reply->got[i].terms);
 	}
 }
 
@@ -204,7 +203,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		check_all(c, node, op, reply);
 		return;
 	}
-	checker_answered(c, op, reply->token);
+	checker_answered(c, op, reply->token, &reply->terms);
 }
 
 static void told(void *ctx, uint32_t node, const struct core_news *news) {
@@ -264,6 +263,7 @@ void checker_free(struct checker *c) {
 		}
 	}
 	for (size_t i = 0; i < c->key_count; i++) {
+		free(c->keys[i].grants);
 		while (c->keys[i].ghosts) {
 			struct ghost *g = c->keys[i].ghosts;
 			c->keys[i].ghosts = g->next;

@@ -121,15 +121,9 @@ bool checker_lock_believed(const struct checker *c, uint32_t lock) {
 
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op) {
 	struct op_state *state = checker_op_of(c, id);
-	struct key_state *key = checker_key(c, op->key);
+	checker_key(c, op->key);
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
 	c->operations++;
-	if (op->op == CORE_ACQUIRE) {
-		state->others_before = best_of_others(&key->answered, op->lock);
-	}
-	for (uint32_t i = 0; i < op->member_count; i++) {
-		state->members_before[i] = best_of_others(&checker_key(c, c->locks[op->members[i]].key)->answered, op->members[i]);
-	}
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
 		state->believed_lock = b->lock;

@@ -42,6 +42,13 @@ struct best_class { /* of what was believed under the same terms */
 	struct best best;
 };
 
+struct grant { /* an acquire was answered */
+	int64_t at;
+	uint64_t token;
+	uint32_t lock;
+	struct terms terms;
+};
+
 struct ghost { /* a belief that ended without a release: the key stays closed for the lock delay */
 	struct ghost *next;
 	const struct sim_actor *actor;
@@ -54,7 +61,8 @@ struct key_state {
 	struct belief *beliefs;
 	struct ghost *ghosts;
 	struct best_class *believed;
-	struct best answered;
+	struct grant *grants; /* every answer of an acquire */
+	size_t grant_count, grant_capacity;
 	int64_t granted_at; /* the last time that an acquire was answered */
 };
 
@@ -91,8 +99,6 @@ struct lock_state {
 struct op_state {
 	struct checker_op op;
 	int64_t invoked;
-	uint64_t members_before[CHECKER_MEMBERS];
-	uint64_t others_before;             /* acquire: the highest token of other lock_ids answered when it was asked */
 	uint32_t believed_lock;             /* read: lock believed when it was asked, by whom, and until when */
 	const struct sim_actor *believer;
 	struct instant believed_until;
@@ -144,7 +150,7 @@ struct checker {
 struct key_state *checker_key(struct checker *c, uint32_t key);
 struct op_state *checker_op_of(struct checker *c, uint64_t id);
 /* The operation was answered, with this token if it is an acquire or an extension (section 8.2). */
-void checker_answered(struct checker *c, const struct op_state *op, uint64_t token);
+void checker_answered(struct checker *c, const struct op_state *op, uint64_t token, const struct terms *terms);
 bool belief_live(const struct checker *c, const struct belief *b);
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
 

@@ -12,7 +12,7 @@ struct key_state *checker_key(struct checker *c, uint32_t key) {
 		c->keys = realloc(c->keys, count * sizeof *c->keys);
 		CHECK(c->keys != NULL);
 		for (size_t i = c->key_count; i < count; i++) {
-			c->keys[i] = (struct key_state){ .answered = { 0, 0, TRACE_NONE, TRACE_NONE } };
+			c->keys[i] = (struct key_state){ .beliefs = NULL };
 		}
 		c->key_count = count;
 	}
@@ -95,7 +95,18 @@ static void check_claimed(struct checker *c, const struct op_state *op, uint64_t
 	}
 }
 
-void checker_answered(struct checker *c, const struct op_state *op, uint64_t token) {
+static void add_grant(struct key_state *key, const struct grant *grant) {
+	if (key->grant_count == key->grant_capacity) {
+		key->grant_capacity = key->grant_capacity ? 2 * key->grant_capacity : 64;
+		key->grants = realloc(key->grants, key->grant_capacity * sizeof *key->grants);
+		CHECK(key->grants != NULL);
+	}
+	key->grants[key->grant_count++] = *grant;
+}
+
+/* Of those that exclude it, all that had been answered when it was asked for have smaller tokens. (Of one lock_id's own several tokens the
+ * holder uses the highest.) */
+void checker_answered(struct checker *c, const struct op_state *op, uint64_t token, const struct terms *terms) {
 	if (op->op.op == CORE_EXTEND) {
 		check_claimed(c, op, token);
 	}
@@ -103,12 +114,16 @@ void checker_answered(struct checker *c, const struct op_state *op, uint64_t tok
 		return; /* of a group each member comes as an acquire of its own */
 	}
 	struct lock_state *lock = &c->locks[op->op.lock];
-	if (token <= op->others_before) { /* of one lock_id's own several tokens the holder uses the highest */
-		checker_violation(c, "fencing (order of answers)", op->op.key, "L%" PRIu32 " is answered with token %" PRIu64
-			", but when it was asked for (%.6f) another had been answered with %" PRIu64,
-			op->op.lock, token, (double)op->invoked / 1e9, op->others_before);
+	struct key_state *key = checker_key(c, op->op.key);
+	for (size_t i = 0; i < key->grant_count; i++) {
+		const struct grant *g = &key->grants[i];
+		if (g->at < op->invoked && g->lock != op->op.lock && token <= g->token && terms_exclusive(&g->terms, terms)) {
+			checker_violation(c, "fencing (order of answers)", op->op.key, "L%" PRIu32 " is answered with token %" PRIu64
+				", but when it was asked for (%.6f) L%" PRIu32 " had been answered with %" PRIu64, op->op.lock, token, (double)op->invoked / 1e9,
+				g->lock, g->token);
+		}
 	}
+	add_grant(key, &(struct grant){ sim_now(c->sim), token, op->op.lock, *terms });
 	lock->answered = token > lock->answered ? token : lock->answered;
-	best_add(&checker_key(c, op->op.key)->answered, op->op.lock, token);
 	check_claimed(c, op, token);
 }
