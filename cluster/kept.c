@@ -59,10 +59,11 @@ void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct i
 	struct kept *k = find_kept(key, from, lock_id);
 	if (k) {
 		queue_kept_free(core, k);
+		queue_record_ended(core, key); /* it may have been what the next one was behind */
 	}
 }
 
-/* A record has ended, or excludes less than before: the first kept request is promised to as soon as nothing excludes it; the others
+/* A record has ended, or excludes less than before, or a kept request is gone: the first kept request is promised to as soon as nothing excludes it; the others
  * learn who is in their way. */
 void queue_record_ended(struct core *core, struct key *key) {
 	if (key->promise) {

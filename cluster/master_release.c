@@ -25,8 +25,8 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 		queue_hand_over(core, key, heir);
 	}
 	queue_drop_lock(core, key, lock_id);
+	queue_record_ended(core, key);
 	if (r) {
-		queue_record_ended(core, key);
 		local_wait_check(core, key);
 	}
 	table_settle(core, key);

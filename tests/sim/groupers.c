@@ -31,6 +31,12 @@ bool grouper_done(const struct grouper *g) {
 static void replied(void *ctx, const struct sim_reply *reply);
 static void closed(void *ctx);
 
+static void forget(struct grouper *g, bool behind) {
+	for (int i = 0; i < 4; i++) {
+		g->pending[i] = g->behind[i] == behind ? 0 : g->pending[i];
+	}
+}
+
 /* What was under way at the old node is forgotten with its connection; one that is left open goes on. */
 static void connect(struct grouper *g, bool leave_open) {
 	struct run *run = g->run;
@@ -38,15 +44,17 @@ static void connect(struct grouper *g, bool leave_open) {
 		sim_session_close(g->second);
 		g->second = NULL;
 	}
+	forget(g, true);
 	if (g->session && leave_open && sim_session_open(g->session)) {
 		g->second = g->session;
+		for (int i = 0; i < 4; i++) {
+			g->behind[i] = true;
+		}
 	} else {
 		if (g->session && sim_session_open(g->session)) {
 			sim_session_close(g->session);
 		}
-		for (int i = 0; i < 4; i++) {
-			g->pending[i] = 0;
-		}
+		forget(g, false);
 	}
 	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 	g->session = sim_connect(run->sim, &g->actor, node, (struct sim_handler){ replied, closed, g });
@@ -77,6 +85,7 @@ static void ask(struct grouper *g) {
 	g->state = GROUPER_ASKING;
 	if (slot < 4) {
 		g->sets[slot] = g->set;
+		g->behind[slot] = false;
 		g->pending[slot] = sim_send(g->session, &r);
 		g->sent[slot] = sim_actor_clock(run->sim, &g->actor);
 		checker_invoked(run->checker, g->pending[slot], &op);
@@ -188,6 +197,7 @@ static void closed(void *ctx) {
 	struct run *run = g->run;
 	if (g->second && !sim_session_open(g->second)) {
 		g->second = NULL;
+		forget(g, true);
 	}
 	if (sim_session_open(g->session)) {
 		return;

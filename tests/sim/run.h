@@ -87,6 +87,7 @@ struct grouper { /* a client that wants several keys at once */
 	uint32_t locks[CHECKER_MEMBERS], count;
 	span_ns lease, wait;
 	uint64_t pending[4], turn; /* requests without an answer; number of the timer that counts */
+	bool behind[4];            /* ... over `second` */
 	uint64_t set, sets[4];     /* the number of what is wanted now; of what a request wants */
 	struct instant sent[4];
 };
