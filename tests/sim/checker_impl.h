@@ -79,7 +79,8 @@ struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
 	bool ended;
-	bool leaving; /* may have been handed over */
+	bool leaving;    /* may have been handed over */
+	bool downgraded; /* its holder takes it only for a shared one */
 	struct terms terms;
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
@@ -112,6 +113,7 @@ struct op_state {
 struct token_entry {
 	uint64_t token;
 	uint32_t key, lock;
+	struct terms terms;
 };
 
 struct seen_config {

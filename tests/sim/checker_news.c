@@ -16,25 +16,18 @@ static void look_again(struct checker *c, uint32_t node) {
 	}
 }
 
-/* What snapshots bring while it recovers is not told one by one, but with a gap when it votes. */
-static bool gathers(const struct checker *c, uint32_t node) {
-	struct core_status status;
-	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
-	return status.state != CORE_VOTING && status.state != CORE_FOLLOWING;
-}
-
 static void tell(struct checker *c, uint32_t node, const struct core_news *news, bool there) {
 	uint32_t number = sim_name_lock_number(news->lock_id);
 	if (number >= c->lock_count) {
 		return;
 	}
 	struct lock_state *lock = &c->locks[number];
-	bool told = lock->told >> node & 1, blurred = gathers(c, node), sure = !(lock->unsure >> node & 1) && !blurred;
+	bool told = lock->told >> node & 1, sure = !(lock->unsure >> node & 1);
 	if (sure && told == there) {
 		checker_violation(c, "news", lock->key, "n%" PRIu32 " tells that L%" PRIu32 " is %s, and has told so before", node + 1, number,
 			there ? "acquired" : "gone");
 	}
-	lock->unsure = blurred ? lock->unsure | 1u << node : lock->unsure & ~(1u << node);
+	lock->unsure &= ~(1u << node);
 	lock->told = there ? lock->told | 1u << node : lock->told & ~(1u << node);
 }
 

@@ -60,8 +60,8 @@ uint64_t checker_lock_token(const struct checker *c, uint32_t lock) {
 
 /* ---- tokens ---- */
 
-/* FE: no two lock_ids of a key are answered with the same token (section 8.2). Returns the lock that has it already. */
-static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint64_t token) {
+/* No two lock_ids that exclude each other are answered with the same token (sections 8.2 and 10). Returns the lock that has it already. */
+static uint32_t token_claim(struct checker *c, const struct token_entry *claim) {
 	if (2 * (c->token_count + 1) > c->token_capacity) {
 		struct token_entry *old = c->tokens;
 		size_t count = c->token_capacity;
@@ -71,24 +71,26 @@ static uint32_t token_claim(struct checker *c, uint32_t key, uint32_t lock, uint
 		c->token_count = 0;
 		for (size_t i = 0; i < count; i++) {
 			if (old[i].token) {
-				token_claim(c, old[i].key, old[i].lock, old[i].token);
+				token_claim(c, &old[i]);
 			}
 		}
 		free(old);
 	}
-	size_t mask = c->token_capacity - 1, i = (token * UINT64_C(0x9e3779b97f4a7c15) >> 20 ^ key * 2654435761u) & mask;
+	size_t mask = c->token_capacity - 1, i = (claim->token * UINT64_C(0x9e3779b97f4a7c15) >> 20 ^ claim->key * 2654435761u) & mask;
 	for (; c->tokens[i].token; i = (i + 1) & mask) {
-		if (c->tokens[i].token == token && c->tokens[i].key == key) {
-			return c->tokens[i].lock;
+		const struct token_entry *e = &c->tokens[i];
+		bool same = e->token == claim->token && e->key == claim->key;
+		if (same && (e->lock == claim->lock || terms_exclusive(&e->terms, &claim->terms))) {
+			return e->lock;
 		}
 	}
-	c->tokens[i] = (struct token_entry){ token, key, lock };
+	c->tokens[i] = *claim;
 	c->token_count++;
-	return lock;
+	return claim->lock;
 }
 
 static void check_claimed(struct checker *c, const struct op_state *op, uint64_t token) {
-	uint32_t owner = token_claim(c, op->op.key, op->op.lock, token);
+	uint32_t owner = token_claim(c, &(struct token_entry){ token, op->op.key, op->op.lock, c->locks[op->op.lock].terms });
 	if (owner != op->op.lock) {
 		checker_violation(c, "fencing (unique tokens)", op->op.key, "L%" PRIu32 " and L%" PRIu32
 			" are both answered with token %" PRIu64, owner, op->op.lock, token);
