@@ -39,10 +39,7 @@ class Sharing(unittest.TestCase):
                    for c in map(self.client, "ab")]
         self.assertEqual([got["mode"] for _, got in readers], ["shared"] * 2)
         self.assertNotEqual(*[got["token"] for _, got in readers])
-        while True:
-            seen = writer.call("get", key=key)
-            if len(seen.get("holders", [])) == 2:
-                break
+        seen = writer.call("get", key=key, consistency="quorum")
         self.assertEqual((seen["held"], seen["mode"], len(seen["holders"])), (True, "shared", 2))
         self.assertEqual({(h["label"], h["host"], h["pid"]) for h in seen["holders"]}, {(b"reader", b"h", 7)})
         error = self.refused("held", writer, "acquire", key=key, lease_ms=30000)
