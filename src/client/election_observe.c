@@ -128,8 +128,9 @@ static void on_nobody(struct pawl_election *e) {
 	(void)tell_leader(e);
 }
 
-static void on_gone(struct pawl_election *e, uint64_t token) {
-	if (e->leader.known && token >= e->leader.token) {
+/* By its name, too: a node may know this leader under an earlier token than another one did. */
+static void on_gone(struct pawl_election *e, const struct pawl_entry *entry) {
+	if (e->leader.known && (entry->token >= e->leader.token || same(entry->owner, election_leader(e).owner))) {
 		on_nobody(e);
 	}
 }
@@ -177,7 +178,7 @@ static void on_event(struct pawl_watch *watch, const struct pawl_event *event, v
 	case PAWL_EVENT_RELEASED:
 	case PAWL_EVENT_EXPIRED:
 	case PAWL_EVENT_LOST:
-		on_gone(e, event->entry.token);
+		on_gone(e, &event->entry);
 		return;
 	case PAWL_EVENT_CURRENT:
 		on_current(e);

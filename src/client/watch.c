@@ -357,7 +357,7 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 		.on_event = options->on_event, .on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
 	if (options->from.size) {
 		memcpy(watch->position, options->from.data, sizeof(watch->position));
-		watch->resumes = true;
+		watch->resumes = watch->told = true; /* by an earlier watch */
 	}
 	list_append(&client->watches, &watch->link);
 	watch_want(watch);

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,11 +14,15 @@
 void fake_open(struct fake_node *n) {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(addr);
-	*n = (struct fake_node){ .alloc = alloc_libc(NULL), .valid_permille = 990 };
+	*n = (struct fake_node){ .alloc = alloc_libc(NULL), .valid_permille = 990, .held = true };
+	n->holder = (struct core_entry){ .owner = slice_str("somebody"), .value = slice_str("something"), .token = 41,
+		.remaining = 5 * SPAN_S, .value_seq = { 1, 2, 3 } };
 	n->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	CHECK(n->fd >= 0 && bind(n->fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(n->fd, 16) == 0);
 	CHECK(getsockname(n->fd, (struct sockaddr *)&addr, &size) == 0);
 	n->port = ntohs(addr.sin_port);
+	n->log = n->port;
+	n->sequence = 100;
 	(void)snprintf(n->endpoint, sizeof(n->endpoint), "127.0.0.1:%u", n->port);
 	for (size_t i = 0; i < FAKE_CONNS; i++) {
 		n->conns[i].fd = -1;
@@ -26,6 +31,10 @@ void fake_open(struct fake_node *n) {
 }
 
 static void conn_close(struct fake_conn *c) {
+	if (c->node->watcher == c) {
+		c->node->watcher = NULL;
+		c->node->watch = 0;
+	}
 	if (c->fd >= 0) {
 		event_free(c->event);
 		close(c->fd);
@@ -43,7 +52,11 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	struct client_extended items[CLIENT_LOCKS_MAX];
 	n->locks_last = r->lock_count;
 	n->locks_max = r->lock_count > n->locks_max ? r->lock_count : n->locks_max;
+	n->last_kept = r->core.deadline_kept;
 	for (size_t i = 0; i < r->lock_count; i++) {
+		if (n->bond_count < sizeof(n->bonds) / sizeof(n->bonds[0])) {
+			n->bonds[n->bond_count++] = r->locks[i].bond;
+		}
 		int error = i % 2 == 1 ? n->error_of_item : 0;
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id, .token = n->token, .acks = 3,
 			.quorum = 2, .valid = r->locks[i].lease / 1000 * n->valid_permille };
@@ -63,12 +76,85 @@ static struct core_reply reply_of(struct fake_node *n, const struct client_reque
 	reply.settled = true;
 	reply.missing = 1;
 	reply.why = slice_str(client_method_changes(r->method) ? "look out" : "");
-	if (r->method == CLIENT_GET || r->method == CLIENT_WAIT || n->error == PAWL_EHELD) {
+	reply.terms = (struct terms){ .of = r->core.terms.of, .count = r->core.terms.count };
+	for (uint32_t i = 0; terms_semaphore(&reply.terms) && i < reply.terms.count; i++) {
+		reply.terms.set.w[0] |= UINT64_C(1) << (2 * i + 1); /* permits 1, 3, 5, ... */
+	}
+	reply.reached = 2;
+	if (n->held && (r->method == CLIENT_GET || r->method == CLIENT_WAIT || r->method == CLIENT_WATCH || n->error == PAWL_EHELD)) {
 		reply.held = true;
-		reply.entry = (struct core_entry){ .key = r->core.key, .owner = slice_str("somebody"), .value = slice_str("something"),
-			.token = 41, .remaining = 5 * SPAN_S, .value_seq = { 1, 2, 3 } };
+		reply.entry = n->holder;
+		reply.entry.key = r->core.key;
 	}
 	return reply;
+}
+
+static void answer_watch(struct fake_conn *c, const struct client_request *r) {
+	struct fake_node *n = c->node;
+	struct core_reply view = reply_of(n, r);
+	struct client_position position = r->present & CLIENT_HAS_FROM ? r->from : (struct client_position){ n->log, n->sequence };
+	view.op = CORE_GET;
+	n->watch = ++n->watches;
+	n->watcher = c;
+	CHECK(client_watch_encode(r->msgid, n->watch, position, r->core.prefix ? NULL : &view, &facts, &c->out) == 0);
+	if (position.log != n->log || position.sequence > n->sequence) {
+		struct client_event overflow = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch, .position = { n->log, n->sequence } };
+		CHECK(client_event_encode(&overflow, &c->out) == 0);
+	}
+}
+
+/* Two keys, on two pages. */
+static void answer_list(struct fake_conn *c, const struct client_request *r) {
+	struct core_reply reply = { .op = CORE_LIST, .count = c->node->held, .more = r->core.after.size == 0 };
+	struct core_entry entry = c->node->holder;
+	entry.key = slice_str(reply.more ? "p1" : "p2");
+	entry.holders = 1;
+	reply.entries = &entry;
+	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+}
+
+static void answer_waiters(struct fake_conn *c, const struct client_request *r) {
+	struct core_waiter waiter = { .owner = slice_str(c->node->waiter ? c->node->waiter : ""), .node = { { 1 } } };
+	struct core_reply reply = { .op = CORE_WAITERS, .waiters = &waiter, .count = c->node->waiter != NULL };
+	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+}
+
+static void answer_group(struct fake_conn *c, const struct client_request *r) {
+	struct fake_node *n = c->node;
+	struct core_lock_got got[CORE_LOCKS_MAX];
+	struct core_reply reply = { .op = CORE_ACQUIRE_ALL, .valid = r->core.lease / 1000 * n->valid_permille, .got = got,
+		.count = r->core.lock_count };
+	for (uint32_t i = 0; i < r->core.lock_count; i++) {
+		got[i] = (struct core_lock_got){ .key = r->core.locks[i].key, .lock_id = r->core.locks[i].lock_id, .token = ++n->token,
+			.terms.of = r->core.locks[i].of };
+	}
+	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
+}
+
+void fake_event(struct fake_node *n, enum core_news_kind kind, const char *owner, const char *value, uint64_t token) {
+	const struct core_news news = { .kind = kind, .key = slice_str("k"), .owner = slice_str(owner), .value = slice_str(value),
+		.token = token };
+	struct client_event event = client_event_of(&news, false);
+	CHECK(n->watcher);
+	event.watch = n->watch;
+	event.position = (struct client_position){ n->log, ++n->sequence };
+	CHECK(client_event_encode(&event, &n->watcher->out) == 0);
+	fake_let_go(n);
+}
+
+void fake_ask(struct fake_node *n, const char *by, const char *to, int32_t priority) {
+	CHECK(n->watcher);
+	struct client_event event = { .type = CLIENT_EVENT_ASKED, .watch = n->watch, .position = { n->log, ++n->sequence },
+		.entry.key = slice_str("k"), .by = slice_str(by), .to = slice_str(to), .priority = priority };
+	CHECK(client_event_encode(&event, &n->watcher->out) == 0);
+	fake_let_go(n);
+}
+
+void fake_overflow(struct fake_node *n) {
+	CHECK(n->watcher);
+	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW, .watch = n->watch, .position = { n->log, ++n->sequence } };
+	CHECK(client_event_encode(&event, &n->watcher->out) == 0);
+	fake_let_go(n);
 }
 
 static void answer(struct fake_conn *c, const struct client_request *r) {
@@ -78,11 +164,20 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
 	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error) {
 		answer_batch(n, r, &c->out);
-	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS) {
+	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS || r->method == CLIENT_UNWATCH) {
+		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
 	} else if (n->error && n->error != PAWL_EHELD) {
 		struct client_refusal refusal = { .error = n->error };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
+	} else if (r->method == CLIENT_WATCH) {
+		answer_watch(c, r);
+	} else if (r->method == CLIENT_LIST) {
+		answer_list(c, r);
+	} else if (r->method == CLIENT_WAITERS) {
+		answer_waiters(c, r);
+	} else if (r->method == CLIENT_ACQUIRE && r->core.lock_count) {
+		answer_group(c, r);
 	} else {
 		struct core_reply reply = reply_of(n, r);
 		error = client_reply_encode(r->msgid, &reply, &facts, &c->out);
@@ -193,6 +288,8 @@ static void on_accept(evutil_socket_t fd, short what, void *arg) {
 	if (accepted < 0) {
 		return;
 	}
+	int on = 1;
+	CHECK(setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0);
 	*c = (struct fake_conn){ .node = n, .fd = accepted };
 	buffer_init(&c->in, &n->alloc, 8 << 20);
 	buffer_init(&c->out, &n->alloc, 8 << 20);

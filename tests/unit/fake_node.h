@@ -48,6 +48,18 @@ struct fake_node {
 	uint32_t valid_permille; /* of the lease; 990 */
 	span_ns waited;
 
+	/* What is watched: one position for all, one watch a connection is told of, the last. */
+	uint64_t log, sequence; /* `from` of another log, or above, is answered with an overflow */
+	uint64_t watches;       /* numbers given so far */
+	uint64_t watch;         /* the last one that has not been ended */
+	struct fake_conn *watcher;
+	bool held;              /* what reads say of every key: held by `holder` */
+	struct core_entry holder;
+	const char *waiter;     /* the only one that waits for any key; NULL: nobody does */
+	uint32_t bonds[8];      /* named by the locks of the extensions, in order; as far as there is room */
+	size_t bond_count;
+	bool last_kept;         /* deadline_kept of the last extension */
+
 	unsigned asked[CLIENT_METHODS], accepted;
 	struct client_request last; /* without what it borrows */
 	struct id128 last_lock_id;
@@ -60,6 +72,9 @@ void fake_open(struct fake_node *n);                             /* listens; the
 void fake_attach(struct fake_node *n, struct event_base *base);  /* serves on that loop */
 void fake_let_go(struct fake_node *n);                           /* sends what was held back */
 void fake_hang_up(struct fake_node *n);                          /* closes every connection */
+void fake_event(struct fake_node *n, enum core_news_kind kind, const char *owner, const char *value, uint64_t token);
+void fake_ask(struct fake_node *n, const char *by, const char *to, int32_t priority);
+void fake_overflow(struct fake_node *n);                         /* these three tell whoever watches */
 void fake_close(struct fake_node *n);
 
 #endif
