@@ -149,6 +149,7 @@ void queue_hand_over(struct core *core, struct key *key, const struct heir *heir
 const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
 void queue_give_turn(struct core *core, struct key *key);
+bool queue_kept_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
 bool queue_ahead(const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
 void queue_peer_lost(struct core *core, uint32_t peer);
 void queue_forget_all(struct core *core);
@@ -224,6 +225,7 @@ void op_client_gone(struct core *core, uint64_t client);
 struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
 void op_reply_all(struct core *core, struct op *op, int error);
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
+uint64_t op_hash_lock(const struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);

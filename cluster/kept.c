@@ -19,6 +19,11 @@ static struct kept *find_kept(const struct key *key, uint32_t peer, struct id128
 	return NULL;
 }
 
+bool queue_kept_ahead(const struct key *key, struct id128 lock_id) {
+	const struct list *n = key->more ? list_first(&key->more->kept) : NULL;
+	return n && !id128_equal(CONTAINER_OF(n, struct kept, link)->lock_id, lock_id);
+}
+
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m) {
 	struct key_more *more = table_more(core, key);
 	if (more == NULL) {

@@ -115,6 +115,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 && span_from_us(answer.left_us) <= answer.terms.delay;
 		if (held && (m->flags & FLAG_TURN) && !key_record(key, m->lock_id) && queue_keep(core, key, from, m)) {
 			answer.status = STATUS_KEPT;
 		}
