@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
+import random
 import socket
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
 from . import _clock
 from ._call import Call
-from ._errors import LostError, WaitTimeoutError
+from ._errors import BusyError, IndeterminateError, LostError, NoQuorumError, RecoveringError, UnreachableError, WaitTimeoutError
 from ._link import Link
 from ._types import EXCLUSIVE, Bytes, to_bytes, to_ms
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 # docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
 # longer than this many leases in one request.
 WAIT_LEASES = 20
+PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError)
+PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Options:
     label: Optional[str] = None
     warn: Optional[float] = None
     renew: bool = True
+    patient: bool = False  # goes on waiting while no node can be reached, or too few vote
 
     @property
     def lease_ms(self) -> int:
@@ -89,6 +94,7 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
     params = dict(options.params(client), **which)
     longest = WAIT_LEASES * options.lease_ms
     end = None if options.wait is None else _clock.now().plus(to_ms(options.wait, "wait") * _clock.MS)
+    pause = PAUSE_FIRST
     while True:
         ms_left = longest if end is None else _clock.left(end, _clock.now()) // _clock.MS
         try:
@@ -96,6 +102,11 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
         except WaitTimeoutError:
             if ms_left <= longest and end is not None:
                 raise
+        except PASSING:
+            if not options.patient or ms_left <= pause * 1000:
+                raise
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, PAUSE_LAST)
 
 
 async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:

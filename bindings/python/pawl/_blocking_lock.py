@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Coroutine, Iterator, List, Optional, Tuple, Type, TypeVar, Union
 
-from . import _election, _lock
+from . import _lock
 from ._errors import PawlError
 from ._runner import Runner
 from ._types import Bytes
@@ -20,6 +20,7 @@ class _Held:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        self._let_go = False  # by the program, within the block
 
     def _target(self) -> Union[_lock.Lock, _lock.LockSet]:
         raise NotImplementedError
@@ -41,30 +42,30 @@ class _Held:
         self._target().check()
 
     def acquire(self: B) -> B:
-        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it."""
-        try:
-            self._runner.run(_acquire(self._target()))
-        except (Exception, KeyboardInterrupt) as error:
-            if not isinstance(error, PawlError):
-                self._give_up()
-            raise
+        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it. RuntimeError: this object has it already;
+        each acquisition, and each thread, needs its own."""
+        self._let_go = False
+        self._get(_acquire(self._target()))
         return self
 
-    def _give_up(self) -> None:
-        """An interrupt came just when it was acquired: nobody would release it."""
+    def _get(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            self._runner.run(_release(self._target()))
-        except PawlError:
-            pass
+            self._runner.run(work)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupt came, perhaps just when it was acquired: nobody would release it
+                self._leave()
+            raise
 
     def _leave(self) -> None:
         try:
-            self._runner.run(_release(self._target()))
+            self._runner.run(self._target()._part())
         except PawlError:
             pass  # what cannot be released now runs out by itself
 
     def __enter__(self: B) -> B:
-        return self.acquire()
+        self._let_go = False
+        self._get(self._target()._enter())
+        return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         cause: Optional[PawlError] = None
@@ -72,23 +73,17 @@ class _Held:
             self.check()
         except PawlError as lost:
             cause = lost
+        let_go = self._let_go or self._parts_let_go()
         self._leave()
-        if cause is not None and kind is None and not self._released_inside():
+        if cause is not None and kind is None and not let_go:
             raise cause
 
-    def _released_inside(self) -> bool:
+    def _parts_let_go(self) -> bool:
         return False
 
 
 async def _acquire(target: Union[_lock.Lock, _lock.LockSet]) -> None:
     await target.acquire()
-
-
-async def _release(target: Union[_lock.Lock, _lock.LockSet]) -> None:
-    if isinstance(target, _election.Leadership):
-        await target.resign()
-    else:
-        await target.release()
 
 
 class Lock(_Held):
@@ -102,13 +97,9 @@ class Lock(_Held):
     def __init__(self, runner: Runner, lock: _lock.Lock) -> None:
         super().__init__(runner)
         self._lock = lock
-        self._let_go = False
 
     def _target(self) -> _lock.Lock:
         return self._lock
-
-    def _released_inside(self) -> bool:
-        return self._let_go
 
     @property
     def key(self) -> bytes:
@@ -138,11 +129,6 @@ class Lock(_Held):
     def error(self) -> Optional[PawlError]:
         """Why it is lost, or about to be; None while it is kept."""
         return self._lock.error
-
-    def acquire(self: L) -> L:
-        """Acquires as the options say. HeldError or WaitTimeoutError: somebody else holds it. Nothing where it is held already."""
-        self._let_go = False
-        return super().acquire()
 
     def release(self) -> bool:
         """Stops trusting the lock at once, then releases it. False: it was not held any more."""
@@ -187,13 +173,12 @@ class LockSet(_Held):
         super().__init__(runner)
         self._locks = locks
         self._each = {lock.key: Lock(runner, lock) for lock in locks}
-        self._let_go = False
 
     def _target(self) -> _lock.LockSet:
         return self._locks
 
-    def _released_inside(self) -> bool:
-        return self._let_go or any(lock._let_go for lock in self)
+    def _parts_let_go(self) -> bool:
+        return any(lock._let_go for lock in self)
 
     def __getitem__(self, key: Bytes) -> Lock:
         return self._each[self._locks[key].key]
@@ -203,13 +188,6 @@ class LockSet(_Held):
 
     def __len__(self) -> int:
         return len(self._each)
-
-    def acquire(self) -> LockSet:
-        """Acquires all of them. Errors name the key that they are about in `details["key"]`."""
-        self._let_go = False
-        for lock in self:
-            lock._let_go = False
-        return super().acquire()
 
     def release(self) -> None:
         """Releases all of them."""

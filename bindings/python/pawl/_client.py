@@ -44,7 +44,18 @@ def _tls_context(ca_file: Optional[str], cert_file: Optional[str], key_file: Opt
 
 class Client:
     """Talks to one of its endpoints at a time, goes on to the next when that one fails, and repeats there what was under way (with the
-    same lock_id, which is safe). Belongs to one event loop. See `pawl.aio.connect` for the parameters."""
+    same lock_id, which is safe). Belongs to one event loop.
+
+    endpoints: one or more of "host:port", "tls://host:port", "unix:/path" ("[::1]:7000" for IPv6), a list or separated by commas; tried
+    in this order, beginning with the first. ca_file, cert_file, key_file: PEM, for tls://: who may vouch for nodes, and the client's own
+    certificate (TLS 1.3 only); server_name: the name that a node's certificate must carry, if it is not the endpoint's host. owner: for
+    acquisitions that name none, shown to others; "host:pid" if none is given. label: likewise, a free text of at most 128 bytes.
+    timeout: how many seconds a request may take over all nodes that are tried, beyond what it may wait. connect_timeout: for one
+    endpoint. silence: how long a connection on which an answer is awaited may be silent before the next node is tried; with locks held
+    these two are at most a sixth of the shortest lease.
+
+    Does not connect yet: the first request does. ValueError, TlsError: an endpoint or a certificate cannot be used.
+    """
 
     def __init__(
         self,

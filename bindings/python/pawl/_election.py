@@ -53,19 +53,15 @@ class Leadership(Lock):
         """It is to hand over: stop, then `resign()`, which hands over to the one that it was asked for."""
         return self._successor is not None
 
-    async def acquire(self) -> Leadership:
-        """Waits to be elected."""
-        if self._acquired and self._cause is None:
-            return self
+    async def _get(self) -> None:
         self._successor = None
         asking = asyncio.get_running_loop().create_task(self._ask_to_yield()) if self._election.takeover else None
         try:
-            await super().acquire()
+            await super()._get()
         finally:
             if asking is not None:
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
-        return self
 
     async def _ask_to_yield(self) -> None:
         """While it is a candidate it asks each leader, again and again: one with a lower priority yields."""
@@ -92,6 +88,7 @@ class Leadership(Lock):
         await self.release()
 
     async def _part(self) -> None:
+        self._turnstile.leave()
         with contextlib.suppress(PawlError):
             await self.resign()
 
@@ -134,6 +131,7 @@ class Leaders:
     def __init__(self, client: Client, name: bytes) -> None:
         self._watch = Watch(client, key=name)
         self._holders: Dict[int, Entry] = {}
+        self._newest = 0  # token: another node may know less than the one before
         self.leader: Optional[Leader] = None
         self._told = False
 
@@ -152,7 +150,9 @@ class Leaders:
             elif event.entry is not None and event.type in ENDS:
                 self._holders.pop(event.entry.token, None)
             elif event.entry is not None and event.entry.held:
-                self._holders = {event.entry.token: event.entry}
+                if event.entry.token >= self._newest:
+                    self._newest = event.entry.token
+                    self._holders = {event.entry.token: event.entry}
             elif event.type != CURRENT:
                 continue
             if event.type in (OVERFLOW, PRESENT):
@@ -197,8 +197,9 @@ class Election:
         return to_text(self._client.owner if self._options.owner is None else self._options.owner)
 
     def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None, on_lost: Optional[LostFn] = None) -> Leadership:
-        """To be awaited, or for an `async with`: waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0, HeldError)."""
-        own = dataclasses.replace(self._options, wait=wait, value=self._options.value if value is None else value)
+        """To be awaited, or for an `async with`: waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0, HeldError).
+        While it waits it also outlasts times without a majority or a node."""
+        own = dataclasses.replace(self._options, wait=wait, value=self._options.value if value is None else value, patient=True)
         return Leadership(self, own, on_lost)
 
     def observe(self) -> Leaders:

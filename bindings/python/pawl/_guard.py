@@ -1,4 +1,4 @@
-"""What stops the body of an `async with`."""
+"""What stops the body of an `async with`; and who may enter it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,30 @@ import contextlib
 from typing import Any, Optional, Type
 
 from ._errors import PawlError
+
+
+class Turnstile:
+    """One object is one acquisition. Two tasks or threads that share one would both believe to be alone inside: each needs its own."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._acquiring = self._entered = False
+
+    def begin(self, held: bool) -> None:
+        if held or self._acquiring:
+            raise RuntimeError("this %s is in use already: make another one for each task, thread or acquisition" % self._what)
+        self._acquiring = True
+
+    def end(self) -> None:
+        self._acquiring = False
+
+    def enter(self) -> None:
+        if self._entered or self._acquiring:
+            raise RuntimeError("this %s is in use already: make another one for each task, thread or acquisition" % self._what)
+        self._entered = True
+
+    def leave(self) -> None:
+        self._entered = False
 
 
 class BodyGuard:

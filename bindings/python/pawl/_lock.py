@@ -13,7 +13,7 @@ from . import _clock
 from ._acquire import Grant, Options, acquire
 from ._call import new_lock_id
 from ._errors import BadRequestError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
-from ._guard import BodyGuard
+from ._guard import BodyGuard, Turnstile
 from ._keeper import Kept
 from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes
 from ._watch import Watch
@@ -46,6 +46,7 @@ class Lock(Kept):
         self._slots: Tuple[int, ...] = ()
         self._process = os.getpid()
         self._guard = BodyGuard()
+        self._turnstile = Turnstile("lock")
         self._lost_event: asyncio.Future[PawlError] = asyncio.get_running_loop().create_future()
         self._listener: Optional[asyncio.Task[None]] = None
 
@@ -103,12 +104,21 @@ class Lock(Kept):
     # ---- getting it ----
 
     async def acquire(self: L) -> L:
-        """Acquires it as the options say. HeldError or WaitTimeoutError: somebody else holds it. Nothing where it is held already."""
-        if self._acquired and self._cause is None:
-            return self
+        """Acquires it as the options say. HeldError or WaitTimeoutError: somebody else holds it. RuntimeError: this object has it already;
+        each acquisition needs its own."""
+        self._turnstile.begin(self._has_it())
+        try:
+            await self._get()
+        finally:
+            self._turnstile.end()
+        return self
+
+    def _has_it(self) -> bool:
+        return self._acquired and self._cause is None
+
+    async def _get(self) -> None:
         self._forget_lost()
         self._begin(await acquire(self._client, self._options, dict(self._mode_params, key=self._key)))
-        return self
 
     def _forget_lost(self) -> None:
         """Where the cluster still has what this one has given up the next one gets it sooner."""
@@ -135,8 +145,18 @@ class Lock(Kept):
     def __await__(self: L) -> Generator[Any, None, L]:
         return self.acquire().__await__()
 
+    async def _enter(self) -> None:
+        """The beginning of a block, where it may be held already."""
+        self._turnstile.enter()
+        try:
+            if not self._has_it():
+                await self.acquire()
+        except BaseException:
+            self._turnstile.leave()
+            raise
+
     async def __aenter__(self: L) -> L:
-        await self.acquire()
+        await self._enter()
         self._guard.enter()
         if self._cause is not None:
             self._guard.stop(self._cause)
@@ -149,7 +169,8 @@ class Lock(Kept):
             raise cause
 
     async def _part(self) -> None:
-        """The end of an `async with`: what cannot be released now runs out by itself."""
+        """The end of a block: what cannot be released now runs out by itself."""
+        self._turnstile.leave()
         with contextlib.suppress(PawlError):
             await self.release()
 
@@ -258,6 +279,7 @@ class LockSet:
     def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options, on_lost: Optional[LostFn] = None) -> None:
         self._client, self._options, self._on_lost = client, options, on_lost
         self._guard = BodyGuard()
+        self._turnstile = Turnstile("set of locks")
         self._wants = [want if isinstance(want, Want) else Want(want) for want in wants]
         self._locks: Dict[bytes, Lock] = {}
         for want in self._wants:
@@ -295,9 +317,18 @@ class LockSet:
             self._client._callback(self._on_lost, lock, cause)
 
     async def acquire(self) -> LockSet:
-        """Acquires all of them. Errors name the key that they are about in `details["key"]`."""
-        if all(lock._acquired and lock.error is None for lock in self):
-            return self
+        """Acquires all of them. Errors name the key that they are about in `details["key"]`. RuntimeError: this object has them already."""
+        self._turnstile.begin(self._has_it())
+        try:
+            await self._get()
+        finally:
+            self._turnstile.end()
+        return self
+
+    def _has_it(self) -> bool:
+        return all(lock._has_it() for lock in self)
+
+    async def _get(self) -> None:
         for lock in self:
             lock._forget_lost()
         items = [dict(lock._mode_params, key=lock.key, lock_id=new_lock_id()) for lock in self]
@@ -310,7 +341,6 @@ class LockSet:
             raise ProtocolError("the answer names other keys")
         for key, lock in self._locks.items():
             lock._begin(grant, said[key])
-        return self
 
     async def release(self) -> None:
         """Releases all of them."""
@@ -322,8 +352,22 @@ class LockSet:
     def __await__(self) -> Generator[Any, None, LockSet]:
         return self.acquire().__await__()
 
+    async def _enter(self) -> None:
+        self._turnstile.enter()
+        try:
+            if not self._has_it():
+                await self.acquire()
+        except BaseException:
+            self._turnstile.leave()
+            raise
+
+    async def _part(self) -> None:
+        self._turnstile.leave()
+        with contextlib.suppress(PawlError):
+            await self.release()
+
     async def __aenter__(self) -> LockSet:
-        await self.acquire()
+        await self._enter()
         self._guard.enter()
         for lock in self:
             if lock.error is not None:
@@ -332,7 +376,6 @@ class LockSet:
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         cause = await self._guard.leave(kind)
-        with contextlib.suppress(PawlError):
-            await self.release()
+        await self._part()
         if cause is not None:
             raise cause

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import ipaddress
 import random
 import socket
 import ssl
@@ -34,6 +35,14 @@ PAUSE_FIRST, PAUSE_LAST = 0.05, 1.0
 SILENCE_LEAST = 0.1
 CALLS_MAX = 65536
 PING_MSGID = 0
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Reach:
@@ -287,8 +296,14 @@ class Reach:
     async def _addresses(self, endpoint: Endpoint) -> List[Tuple[str, int]]:
         if endpoint.path:
             return [("", 0)]
+        if _is_address(endpoint.host):
+            return [(endpoint.host, endpoint.port)]
+        looking = self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
         try:
-            found = await self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+            found = await asyncio.wait_for(looking, min(self._connect_timeout, self.lease_share()))
+        except asyncio.TimeoutError:
+            self._last_error = UnreachableError("%s: looking up the name took too long" % endpoint.text)
+            return []
         except OSError as error:
             self._last_error = UnreachableError("%s: %s" % (endpoint.text, error))
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import threading
 from typing import Any, Callable, Coroutine, TypeVar
@@ -18,6 +19,8 @@ class Runner:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
+        self._guard = threading.Lock()  # whoever hands work over does so before the loop is told to stop
+        self._stopped = False
         self._thread = threading.Thread(target=self._main, name="pawl", daemon=True)
         self._thread.start()
 
@@ -26,8 +29,8 @@ class Runner:
         try:
             self._loop.run_forever()
         finally:
+            self._loop.run_until_complete(_cancel_all())  # who still waits is told
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
     def _check(self) -> None:
@@ -35,19 +38,22 @@ class Runner:
             raise RuntimeError("this would wait for itself: callbacks of pawl must not call what blocks")
         if os.getpid() != self._process:
             raise ClosedError("after a fork only the parent may go on with a client")
-        if not self._thread.is_alive():
-            raise ClosedError()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs it there and waits for what comes of it. An interrupt cancels it."""
         try:
             self._check()
+            with self._guard:
+                if self._stopped:
+                    raise ClosedError()
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
         except BaseException:
             work.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise ClosedError() from None
         except BaseException:
             future.cancel()
             raise
@@ -61,7 +67,17 @@ class Runner:
         return self.run(work())
 
     def stop(self) -> None:
-        if os.getpid() == self._process and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            if threading.current_thread() is not self._thread:
-                self._thread.join()
+        if os.getpid() != self._process:
+            return
+        with self._guard:
+            if not self._stopped:
+                self._stopped = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+
+async def _cancel_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -297,7 +297,12 @@ class Watch:
                     return False
                 found = page.get("keys")
                 entries = [entry_of(item, held=True) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-                await self._tell(entry for entry in entries if entry.held)
+                for entry in entries:
+                    if entry.holder_count > 1:
+                        entry = entry_of(await self._ask("get", {"key": entry.key}), entry.key)
+                    await self._tell(entry.holders or ([entry] if entry.held else []))
+                if self._again.is_set():
+                    return False
                 after = entries[-1].key if entries and page.get("more") else None
         self._push(Event(CURRENT, position=self._position))
         return not self._again.is_set()

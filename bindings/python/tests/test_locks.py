@@ -121,6 +121,30 @@ class Locks(BlockingCase):
         with lock.acquire():  # again, as a new acquisition
             self.assertTrue(lock.held)
 
+    def test_two_threads_that_share_one_object_are_not_both_let_in(self):
+        lock = self.client.lock(self.key)
+        with lock:
+            for again in (lock.acquire, lock.__enter__):
+                with self.assertRaises(RuntimeError):
+                    InBackground(again).result()
+            self.assertTrue(lock.held)
+            self.assertTrue(self.client.get(self.key, quorum=True).held)
+        locks = self.client.locks([self.key])
+        with locks:
+            with self.assertRaises(RuntimeError):
+                InBackground(locks.__enter__).result()
+            self.assertTrue(locks.held)
+
+    def test_who_waits_when_the_client_is_closed_is_told(self):
+        with self.connect().lock(self.key):
+            other = self.connect()
+            waiting = [InBackground(other.lock(self.key).acquire), InBackground(lambda: [other.ping() for _ in range(10**6)])]
+            self.until_waiting(self.client, self.key)
+            other.close()
+            for one in waiting:
+                with self.assertRaises(pawl.ClosedError):
+                    one.result()
+
     def test_a_block_may_release_for_itself(self):
         with self.client.lock(self.key) as lock:
             lock.release()
