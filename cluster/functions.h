@@ -133,6 +133,7 @@ void master_bar_here(struct core *core, struct slice name, struct id128 lock_id)
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
+void master_held_self(const struct record *own, struct message *answer);
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 
 /* ---- queue.c: the home's queue, turns, and kept requests ---- */
@@ -145,6 +146,7 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
 void queue_record_ended(struct core *core, struct key *key);
+void queue_kept_again(struct core *core, struct key *key); /* one of them has gone */
 void queue_hand_over(struct core *core, struct key *key, const struct heir *heir); /* the record that was in its way is gone */
 const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */

@@ -64,16 +64,21 @@ void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct i
 	struct kept *k = find_kept(key, from, lock_id);
 	if (k) {
 		queue_kept_free(core, k);
-		queue_record_ended(core, key); /* it may have been what the next one was behind */
+		queue_kept_again(core, key);
 	}
 }
 
-/* A record has ended, or excludes less than before, or a kept request is gone: the first kept request is promised to as soon as nothing excludes it; the others
- * learn who is in their way. */
+/* A record has ended, or excludes less than before. */
 void queue_record_ended(struct core *core, struct key *key) {
 	if (key->promise) {
 		master_promise_again(core, key);
 	}
+	queue_kept_again(core, key);
+}
+
+/* The first kept request is promised to as soon as nothing excludes it, which may be because it has become the first; the others learn
+ * who is in their way. */
+void queue_kept_again(struct core *core, struct key *key) {
 	while (key->more && core_votes(core)) {
 		struct list *n = list_first(&key->more->kept);
 		if (n == NULL) {
@@ -82,12 +87,15 @@ void queue_record_ended(struct core *core, struct key *key) {
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms };
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
+		const struct record *own = key_record(key, k->lock_id); /* learned since: another attempt of it was faster */
 		uint32_t peer = k->peer;
-		if (answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED) {
+		if (!own && (answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED)) {
 			return; /* no other passes it (section 10, Order) */
 		}
 		queue_kept_free(core, k);
-		if (answer.status == STATUS_OK) {
+		if (own) {
+			master_held_self(own, &answer);
+		} else if (answer.status == STATUS_OK) {
 			COUNT(core, kept_promised);
 			master_grant(core, key, &ask, peer, &answer);
 		} else {

@@ -96,6 +96,13 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	promise_say_taken(core, key, answer);
 }
 
+void master_held_self(const struct record *own, struct message *answer) {
+	answer->status = STATUS_HELD_SELF;
+	answer->token = own->token;
+	answer->noted = own->noted;
+	answer->terms = own->terms;
+}
+
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
@@ -108,10 +115,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 			answer.status = STATUS_FULL;
 		}
 	} else if (answer.status == STATUS_HELD_SELF) {
-		const struct record *r = key_record(key, m->lock_id);
-		answer.token = r->token;
-		answer.noted = r->noted;
-		answer.terms = r->terms;
+		master_held_self(key_record(key, m->lock_id), &answer);
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);

@@ -59,10 +59,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, w->peer, &turn);
 	} else if (turn.status == STATUS_HELD_SELF) {
-		const struct record *r = key_record(key, w->lock_id);
-		turn.token = r->token;
-		turn.noted = r->noted;
-		turn.terms = r->terms;
+		master_held_self(key_record(key, w->lock_id), &turn);
 	} else {
 		bool held = turn.status == STATUS_HELD || turn.status == STATUS_CONTESTED;
 		master_blocker(core, key, w->lock_id, &w->terms, &turn);
@@ -241,7 +238,7 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		if (k->peer == from && k->attempt == m->attempt) {
 			queue_kept_free(core, k);
-			queue_record_ended(core, key);
+			queue_kept_again(core, key);
 			break;
 		}
 	}
@@ -281,7 +278,7 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 			waiter_free(core, w);
 		}
 	}
-	queue_record_ended(core, key);
+	queue_kept_again(core, key);
 	queue_give_turn(core, key);
 }
 
@@ -315,14 +312,13 @@ static void drop_claims(struct core *core, struct peer *p) {
 	while ((n = list_first(&p->kept)) != NULL) {
 		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
 		queue_kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
-		queue_record_ended(core, key);
+		queue_kept_again(core, key);
 		table_settle(core, key);
 	}
 	while ((n = list_first(&p->promises)) != NULL) {
 		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
 		key_drop_promise(core, key);
 		timer_stop(core, &key->timer);
-		queue_record_ended(core, key);
 		table_settle(core, key);
 	}
 }

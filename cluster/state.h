@@ -105,7 +105,7 @@ struct key {
 	struct map_node node;
 	struct timer timer; /* at or before the first end of what is below */
 	struct record *held;
-	struct promise *promise; /* never together with a held record */
+	struct promise *promise; /* of a lock_id without a record here, and that no record excludes */
 	struct key_more *more;
 	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
 	uint16_t size, leaf;

@@ -35,6 +35,37 @@ static void readers_that_wait_go_on_when_the_writer_lets_them(void **state) {
 	assert_false(answered(s, writer));
 }
 
+/* Both wait for the writer with a turn; when it lets readers in, the more important one is still in the way, until it gives up. */
+static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t reader = wait_shared(s, 1, "k", stage_lock(2));
+	struct core_request r = stage_acquire("k", stage_lock(3), LEASE, SPAN_S / 2);
+	r.terms.priority = 5;
+	uint64_t writer = stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
+	assert_false(answered(s, reader));
+	stage_wait(s, SPAN_S / 2 + 10 * SPAN_MS);
+	assert_int_equal(stage_answer(s, writer)->r.error, PAWL_ETIMEOUT);
+	token_of(s, reader);
+}
+
+static void a_reader_goes_on_when_the_node_of_who_was_ahead_is_gone(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t reader = wait_shared(s, 1, "k", stage_lock(2));
+	struct core_request r = stage_acquire("k", stage_lock(3), LEASE, WAIT);
+	r.terms.priority = 5;
+	stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
+	assert_false(answered(s, reader));
+	stage_isolate(s, 2, true);
+	stage_wait(s, 10 * SPAN_MS);
+	token_of(s, reader);
+}
+
 static void it_needs_a_lock_that_was_exclusive(void **state) {
 	struct stage *s = *state;
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_ELOST);
@@ -171,6 +202,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(readers_join_a_holder_that_lets_them),
 		NAMED(readers_that_wait_go_on_when_the_writer_lets_them),
+		NAMED(a_reader_goes_on_when_who_was_ahead_of_it_gives_up),
+		NAMED(a_reader_goes_on_when_the_node_of_who_was_ahead_is_gone),
 		NAMED(it_needs_a_lock_that_was_exclusive),
 		NAMED(a_master_that_missed_it_is_told_again),
 		NAMED(a_master_that_missed_it_learns_it_from_the_others),
