@@ -132,8 +132,8 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
-/* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_held_self(const struct record *own, struct message *answer);
+/* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 
 /* ---- queue.c: the home's queue, turns, and kept requests ---- */

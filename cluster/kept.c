@@ -86,14 +86,15 @@ void queue_kept_again(struct core *core, struct key *key) {
 		}
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms };
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
 		const struct record *own = key_record(key, k->lock_id); /* learned since: another attempt of it was faster */
+		ask.identity = own ? record_identity(own) : ask.identity;
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
 		uint32_t peer = k->peer;
 		if (!own && (answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED)) {
 			return; /* no other passes it (section 10, Order) */
 		}
 		queue_kept_free(core, k);
-		if (own) {
+		if (answer.status == STATUS_HELD_SELF) {
 			master_held_self(own, &answer);
 		} else if (answer.status == STATUS_OK) {
 			COUNT(core, kept_promised);
