@@ -1,6 +1,7 @@
 /* A client of a node in the same process. */
 #include "embed_rig.h"
 
+#include "pawl/election.h"
 #include "pawl/error.h"
 
 #define KEY ((struct pawl_bytes){ "the key", 7 })
@@ -77,6 +78,63 @@ static void a_client_that_is_freed_before_its_node_leaves_nothing_behind(void **
 	embed_rig_close(&r);
 }
 
+struct candidate {
+	struct pawl *client;
+	struct pawl_election *election;
+	unsigned led;
+	size_t leaders; /* that it has heard of */
+	uint64_t token; /* of the present one */
+};
+
+static void on_leading(struct pawl_election *election, uint64_t token, void *arg) {
+	(void)election;
+	(void)token;
+	((struct candidate *)arg)->led++;
+}
+
+static void on_leader(struct pawl_election *election, const struct pawl_leader *leader, void *arg) {
+	struct candidate *c = arg;
+	(void)election;
+	c->leaders += leader != NULL;
+	c->token = leader ? leader->token : 0;
+}
+
+static bool leads(void *arg) {
+	return ((struct candidate *)arg)->led > 0;
+}
+
+static bool has_heard(void *arg) {
+	return ((struct candidate *)arg)->leaders > 0;
+}
+
+static void campaign(struct embed_rig *r, size_t node, struct candidate *c) {
+	const struct pawl_election_options options = { .name = KEY, .release_on_disconnect = true, .on_leading = on_leading,
+		.on_leader = on_leader, .arg = c };
+	*c = (struct candidate){ .led = 0 };
+	assert_int_equal(pawl_node_client(r->nodes[node].node, NULL, &c->client), 0);
+	assert_int_equal(pawl_election_new(c->client, &options, &c->election), 0);
+	assert_int_equal(pawl_election_campaign(c->election), 0);
+}
+
+static void a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node(void **state) {
+	struct embed_rig r;
+	struct candidate first, second;
+	(void)state;
+	embed_rig_open(&r, 3);
+	embed_rig_start_all(&r);
+	campaign(&r, 0, &first);
+	assert_true(net_fixture_until(&r.f, leads, &first));
+	campaign(&r, 1, &second);
+	assert_true(net_fixture_until(&r.f, has_heard, &second));
+	assert_int_equal(second.token, pawl_election_token(first.election));
+	assert_int_equal(second.led, 0);
+	pawl_free(first.client); /* the lease would be 30 seconds, more than the patience of this test */
+	assert_true(net_fixture_until(&r.f, leads, &second));
+	assert_true(pawl_election_valid_ms(second.election) > 0);
+	pawl_free(second.client);
+	embed_rig_close(&r);
+}
+
 static void options_that_lead_elsewhere_are_refused(void **state) {
 	struct embed_rig r;
 	struct pawl *client;
@@ -93,6 +151,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_locks_renew_themselves_and_are_in_the_nodes_name),
 		cmocka_unit_test(a_client_that_is_freed_before_its_node_leaves_nothing_behind),
+		cmocka_unit_test(a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node),
 		cmocka_unit_test(options_that_lead_elsewhere_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
