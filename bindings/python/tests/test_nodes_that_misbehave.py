@@ -1,0 +1,191 @@
+"""What the client does when a node says what it should not, or nothing: played by scripts, against a real client."""
+
+import asyncio
+import unittest
+
+import pawl
+import pawl.aio
+from pawl._msgpack import Decoder, pack
+
+GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mode": "exclusive"}
+
+
+class Script:
+    """A node: `answers` maps methods to a function of the parameters, which returns the result, raises Refuse, or returns one of the
+    constants. What it was asked is kept in `asked`."""
+
+    SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
+
+    def __init__(self, **answers):
+        self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"}, "release": lambda p: {"released": True}}, **answers)
+        self.asked, self.writers = [], []
+
+    async def start(self, case):
+        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        case.addAsyncCleanup(self.stop, server)
+        self.endpoint = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        return self.endpoint
+
+    async def stop(self, server):
+        server.close()
+        for writer in self.writers:
+            writer.close()
+
+    async def serve(self, reader, writer):
+        self.writers.append(writer)
+        decoder = Decoder()
+        while data := await reader.read(65536):
+            for _, msgid, method, params in decoder.feed(data):
+                params = params[0] if params else {}
+                self.asked.append((method, params))
+                self.answer(writer, msgid, self.answers[method](params))
+
+    def answer(self, writer, msgid, said):
+        if said == self.HANG_UP:
+            writer.close()
+        elif said == self.GARBAGE:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n")
+        elif isinstance(said, Refuse):
+            writer.write(pack([1, 0 if said.last_word else msgid, dict(said.more, code=said.code, message="no"), None]))
+        elif said != self.SILENT:
+            writer.write(pack([1, msgid, None, said]))
+
+    def of(self, method):
+        return [params for asked, params in self.asked if asked == method]
+
+
+class Refuse:
+    def __init__(self, code, last_word=False, **more):
+        self.code, self.last_word, self.more = code, last_word, more
+
+
+class Misbehaving(unittest.IsolatedAsyncioTestCase):
+    async def client(self, *scripts, **options):
+        endpoints = [await script.start(self) for script in scripts]
+        client = pawl.aio.connect(endpoints, **dict({"timeout": 5}, **options))
+        self.addAsyncCleanup(client.close)
+        return client
+
+    async def until(self, condition):
+        async def turn():
+            while not condition():
+                await asyncio.sleep(0.002)
+
+        await asyncio.wait_for(turn(), 10)
+
+    async def test_garbage_is_not_understood_as_an_answer(self):
+        bad, good = Script(ping=lambda p: Script.GARBAGE), Script()
+        self.assertEqual((await (await self.client(bad, good)).ping())["node"], "script")
+        alone = await self.client(Script(ping=lambda p: Script.GARBAGE), timeout=0.2)
+        with self.assertRaises(pawl.PawlError):
+            await alone.ping()
+
+    async def test_a_node_that_is_silent_is_pinged_and_then_left(self):
+        deaf, good = Script(get=lambda p: Script.SILENT, ping=lambda p: Script.SILENT), Script(get=lambda p: {"held": False})
+        client = await self.client(deaf, good, silence=0.2)
+        self.assertFalse((await client.get("k")).held)
+        self.assertEqual([method for method, _ in deaf.asked], ["get", "ping"])
+
+    async def test_a_node_that_takes_long_but_answers_pings_is_not_left(self):
+        slow = Script(get=lambda p: Script.SILENT)
+        client = await self.client(slow, Script(), silence=0.2, timeout=1)
+        with self.assertRaises(pawl.WaitTimeoutError):
+            await client.get("k")
+        self.assertEqual(client.endpoint, slow.endpoint)
+
+    async def test_an_acquire_is_repeated_at_the_next_node_with_the_same_lock_id_and_what_is_left_of_the_wait(self):
+        bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
+        lock = await (await self.client(bad, good)).lock("k", lease=10, wait=10)
+        first, second = bad.of("acquire")[0], good.of("acquire")[0]
+        self.assertEqual((first["lock_id"], second["lock_id"]), (lock.lock_id, lock.lock_id))
+        self.assertLess(second["wait_ms"], first["wait_ms"])
+
+    async def test_an_acquire_that_ends_with_its_connection_is_repeated_as_another_one(self):
+        bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
+        lock = await (await self.client(bad, good)).lock("k", release_on_disconnect=True)
+        spent = bad.of("acquire")[0]["lock_id"]
+        self.assertNotEqual(lock.lock_id, spent)
+        await self.until(lambda: good.of("release"))
+        self.assertEqual(good.of("release")[0]["lock_id"], spent)
+
+    async def test_a_node_without_a_quorum_is_left_and_its_attempt_is_released(self):
+        bad, good = Script(acquire=lambda p: Refuse("no_quorum")), Script(acquire=lambda p: GRANT)
+        lock = await (await self.client(bad, good)).lock("k")
+        spent = bad.of("acquire")[0]["lock_id"]
+        self.assertNotEqual(lock.lock_id, spent)
+        await self.until(lambda: [r for r in good.of("release") if r["lock_id"] == spent])
+
+    async def test_where_no_node_has_a_quorum_that_is_the_answer(self):
+        client = await self.client(Script(get=lambda p: Refuse("no_quorum", votes=1)), Script(get=lambda p: Refuse("no_quorum", votes=0)))
+        with self.assertRaises(pawl.NoQuorumError) as caught:
+            await client.get("k", quorum=True)
+        self.assertEqual(caught.exception.details["votes"], 0)
+
+    async def test_a_grant_that_is_over_when_it_comes_is_given_back(self):
+        for valid in (0, None, "x", -5):
+            late = Script(acquire=lambda p, valid=valid: dict(GRANT, valid_ms=valid))
+            with self.assertRaises(pawl.LostError):
+                await (await self.client(late)).lock("k")
+            await self.until(lambda: late.of("release"))
+
+    async def test_an_error_that_leaves_it_open_whether_the_key_is_held_is_followed_by_a_release(self):
+        broken = Script(acquire=lambda p: Refuse("unsure"))
+        with self.assertRaises(pawl.UnsureError):
+            await (await self.client(broken)).lock("k")
+        await self.until(lambda: broken.of("release"))
+        self.assertEqual(broken.of("release")[0]["lock_id"], broken.of("acquire")[0]["lock_id"])
+        refused = Script(acquire=lambda p: Refuse("held"))
+        client = await self.client(refused)
+        with self.assertRaises(pawl.HeldError):
+            await client.lock("k", wait=0)
+        await client.ping()
+        self.assertEqual(refused.of("release"), [])
+
+    async def test_an_update_whose_answer_was_lost_is_never_repeated(self):
+        bad, good = Script(update=lambda p: Script.HANG_UP, acquire=lambda p: GRANT), Script(update=lambda p: {})
+        lock = await (await self.client(bad, good)).lock("k")
+        with self.assertRaises(pawl.UnsureError):
+            await lock.update("v")
+        self.assertEqual(good.of("update"), [])
+
+    async def test_the_last_word_of_nodes_that_let_nobody_in_is_told_at_once(self):
+        client = await self.client(Script(ping=lambda p: Refuse("denied", last_word=True)), timeout=30)
+        with self.assertRaises(pawl.DeniedError):
+            await asyncio.wait_for(client.ping(), 5)
+
+    async def test_extensions_are_tried_again_until_they_succeed_and_bring_a_higher_token(self):
+        tries = iter([Refuse("no_quorum"), {"locks": [{"error": {"code": "unsure"}}]}, {"locks": []}, {"locks": "?"}])
+        good = Script(acquire=lambda p: dict(GRANT, valid_ms=890),
+                      extend=lambda p: next(tries, {"locks": [{"valid_ms": 890, "token": 9}]}))
+        lock = await (await self.client(good)).lock("k", lease=0.9)
+        await self.until(lambda: lock.token == 9)
+        self.assertTrue(lock.held)
+        self.assertEqual({(e["locks"][0]["lock_id"], e["deadline_kept"]) for e in good.of("extend")}, {(lock.lock_id, True)})
+
+    async def test_an_extension_after_the_deadline_brings_nothing_back(self):
+        held_up = Script(acquire=lambda p: dict(GRANT, valid_ms=150), extend=lambda p: Script.SILENT)
+        lock = await (await self.client(held_up)).lock("k", lease=0.2, warn=0.0)
+        await asyncio.wait_for(lock.wait_lost(), 5)
+        self.assertEqual(lock.valid, 0.0)
+        self.assertIsNotNone(lock.error)
+
+    async def test_answers_to_nothing_and_notifications_of_later_versions_are_skipped(self):
+        def noise(params):
+            for writer in node.writers:
+                writer.write(pack([1, 4711, None, {}]) + pack([2, "later", [{}]]) + pack([2, "event", []]) + pack([2, "event", [{"watch": 9}]]))
+            return {"held": False, "later": {"a": [1]}}
+
+        node = Script(get=noise)
+        self.assertFalse((await (await self.client(node)).get("k")).held)
+
+    async def test_what_is_no_message_ends_the_connection(self):
+        for strange in ([1, 2], 7, [1, "x", None, {}], {"a": 1}):
+            node = Script()
+            node.answers["ping"] = lambda p: [writer.write(pack(strange)) for writer in node.writers] and Script.SILENT
+            client = await self.client(node, Script())
+            await client.ping()
+            self.assertNotEqual(client.endpoint, node.endpoint, strange)
+
+
+if __name__ == "__main__":
+    unittest.main()
