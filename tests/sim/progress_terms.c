@@ -294,9 +294,9 @@ static void closed_for_a_while(struct run *run) {
 	finish(&play);
 }
 
-/* One of them in each run. */
+/* One of them in each run; a lease has to outlast the few seats that come one after the other. */
 void terms_demand(struct run *run) {
-	if (run->profile.theme == THEME_limits) {
+	if (run->profile.theme == THEME_limits || span_shrink(run->profile.sim.max_lease, run->profile.sim.drift_ppm) < 7 * pause_for(run) + 3 * bound(run)) {
 		return; /* too little fits */
 	}
 	switch (run->profile.theme == THEME_groups ? 3 : prng_below(&run->prng, 5)) {
