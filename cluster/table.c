@@ -121,6 +121,7 @@ bool table_expire(struct core *core, struct key *key) {
 		next = r->next;
 		if (instant_expired(core->now, r->end)) {
 			COUNT(core, expired);
+			core->counts[COUNT_delay_closed] += r->terms.delay > 0;
 			if (key_table(core, key) == core->live) {
 				log_append_gone(core, key_name(key), r->lock_id, NEWS_EXPIRED);
 			}

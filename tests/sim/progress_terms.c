@@ -279,8 +279,10 @@ static void several_keys(struct run *run) {
 
 /* The checker sees that the key is closed for as long as it should be; here it opens again. */
 static void closed_for_a_while(struct run *run) {
-	span_ns lease = 100 * SPAN_MS < run->profile.sim.max_lease / 2 ? 100 * SPAN_MS : run->profile.sim.max_lease / 2;
-	lease = lease > run->profile.lease_min ? lease : run->profile.lease_min;
+	span_ns lease = run->profile.sim.limits.lease_min ? run->profile.sim.limits.lease_min : LEASE_MIN_DEFAULT;
+	if (run->profile.sim.max_lease < 2 * lease) {
+		return;
+	}
 	const struct terms plain = { .of = SHARE_EXCLUSIVE };
 	struct terms delayed = { .of = SHARE_EXCLUSIVE, .delay = run->profile.sim.max_lease - lease };
 	struct play play;
