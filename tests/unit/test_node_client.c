@@ -49,7 +49,7 @@ static void its_locks_renew_themselves_and_are_in_the_nodes_name(void **state) {
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	assert_int_equal(pawl_node_client(r.nodes[0].node, NULL, &client), 0);
-	take(&r, client, &t, 300);
+	take(&r, client, &t, 2000);
 	assert_true(net_fixture_until(&r.f, is_renewed_twice, &t));
 	assert_true(pawl_lock_valid_ms(t.lock) > 0);
 	assert_true(pawl_node_get(r.nodes[0].node, KEY, &entry));
