@@ -1,0 +1,158 @@
+"""Judges what candidates wrote down (candidate.c): whether two ever led at once, whether tokens grew, and whether everybody who
+observed saw every change in order. All of them ran on one machine: its clock is true time, and the only one."""
+
+import collections
+
+
+class Term:
+    """One leadership: from `begin`, when it was known to have begun, to `end`, up to which it was acted on."""
+
+    def __init__(self, who, words):
+        self.who, self.begin, self.first = who, int(words[1]), int(words[3])
+        self.locks, self.closed, self.cause = [], False, None
+        self.tell(words)
+
+    def tell(self, words):
+        self.last, self.end = int(words[3]), int(words[5])
+        if words[4] not in self.locks:
+            self.locks.append(words[4])
+
+    def __repr__(self):
+        return "%s with token %d%s from %.6f to %.6f s%s" % (
+            self.who, self.first, "" if self.first == self.last else " to %d" % self.last, self.begin / 1e9, self.end / 1e9,
+            "" if self.closed else ", open")
+
+
+class History:
+    """What one process wrote. killed: the time before it was killed, if it was."""
+
+    def __init__(self, who, lines, killed=None):
+        self.who, self.killed = who, killed
+        self.terms = collections.defaultdict(list)      # by election
+        self.observed = collections.defaultdict(list)   # by election: (time, token, owner)
+        self.events = []                                # (time, type, key, token, lock_id, owner)
+        self.wrong, self.failed = [], []
+        for line in lines:
+            words = line.split()
+            if line.endswith("\n") and words:
+                self.read(words)
+        for terms in self.terms.values():
+            for term in terms:
+                if killed is not None and not term.closed:
+                    term.end = min(term.end, killed)
+
+    def read(self, words):
+        kind, terms = words[0], self.terms[words[2]] if words[0] in "LAPE" else None
+        current = terms[-1] if terms and not terms[-1].closed else None
+        if kind == "L":
+            if current:
+                self.wrong.append("%s leads %s anew and never stepped down" % (self.who, words[2]))
+            terms.append(Term(self.who, words))
+        elif kind == "A" and current:
+            current.tell(words)
+        elif kind == "P" and current:
+            current.cause = int(words[3])
+        elif kind == "E" and current:
+            current.end, current.closed = int(words[3]), True
+        elif kind in "AE":
+            self.wrong.append("%s writes %s and does not lead" % (self.who, " ".join(words)))
+        elif kind == "O":
+            self.observed[words[2]].append((int(words[1]), int(words[3]), words[4]))
+        elif kind == "W":
+            self.events.append((int(words[1]), words[2], words[3], int(words[4]), words[5], words[6]))
+        elif kind == "F":
+            self.failed.append(" ".join(words))
+
+
+class Verdict:
+    def __init__(self, histories):
+        self.histories, self.wrong, self.counts = histories, [], collections.Counter()
+        self.owners = {}  # (election, token): owner, as the leader itself said
+        for h in histories:
+            self.wrong += h.wrong
+            self.wrong += ["%s failed: %s" % (h.who, f) for f in h.failed]
+        self.elections = sorted({e for h in histories for e in h.terms})
+        self.terms = {e: sorted((t for h in histories for t in h.terms[e]), key=lambda t: t.begin) for e in self.elections}
+        for election, terms in self.terms.items():
+            self.judge_terms(election, terms)
+        for h in histories:
+            for election, seen in h.observed.items():
+                self.judge_observed(h, election, seen)
+            self.judge_events(h)
+
+    def judge_terms(self, election, terms):
+        """Never two at once, and later ones with greater tokens: in true time."""
+        latest = None
+        for term in terms:
+            self.counts["leaderships"] += 1
+            self.counts["stepped_down"] += bool(term.cause)
+            self.owners[election, term.first] = self.owners[election, term.last] = term.who
+            if latest and term.begin < latest.end:
+                self.wrong.append("%s: two led at once: %r, and %r" % (election, latest, term))
+            if latest and term.first <= latest.last:
+                self.wrong.append("%s: the token does not grow: %r, then %r" % (election, latest, term))
+            if latest:
+                self.counts["longest_without_ms"] = max(self.counts["longest_without_ms"], (term.begin - latest.end) // 1000000)
+            latest = term if not latest or term.end > latest.end else latest
+
+    def judge_observed(self, history, election, seen):
+        """Nobody is shown an older leader after a newer one, and all are shown the same one with the same token."""
+        highest = 0
+        for _, token, owner in seen:
+            self.counts["observed"] += 1
+            if token and token < highest:
+                self.wrong.append("%s: %s was shown the leader of token %d after that of %d" % (election, history.who, token, highest))
+            if token and self.owners.setdefault((election, token), owner) != owner:
+                self.wrong.append("%s: %s was shown %s with token %d, which is %s's" % (
+                    election, history.who, owner, token, self.owners[election, token]))
+            highest = max(highest, token)
+
+    def judge_events(self, history):
+        """From one overflow to the next the end of each leadership is told before the next one, and never an older one after a newer
+        one. One that a node took for expired, because no extension reached it, may be told of again. A node that could not hear
+        those who granted and released a short leadership does not know of it: that is counted."""
+        seen = collections.defaultdict(list)
+        for event in history.events:
+            if event[1] == "overflow":
+                self.counts["overflows"] += 1
+                for key, part in seen.items():
+                    self.judge_part(history, key, part)
+                seen.clear()
+            elif event[1] not in ("current", "asked"):
+                self.counts["events"] += 1
+                seen[event[2]].append(event)
+        for key, part in seen.items():
+            self.judge_part(history, key, part)
+
+    def judge_part(self, history, key, part):
+        holder, highest, locks = None, 0, set()
+        for _, kind, _, token, lock, owner in part:
+            where = "%s: %s was told %s of %s with token %d" % (key, history.who, kind, owner, token)
+            if kind in ("present", "acquired"):
+                if holder and kind == "acquired":
+                    self.wrong.append("%s, and not that %s had gone" % (where, holder))
+                if token < highest or (token == highest and lock not in locks):
+                    self.wrong.append("%s after token %d" % (where, highest))
+                holder, highest = lock, max(highest, token)
+                locks.add(lock)
+            elif kind == "updated":
+                locks.add(lock)
+            elif holder == lock:
+                holder = None
+        tokens = [event[3] for event in part if event[1] in ("present", "acquired")]
+        if tokens and key in self.terms:
+            self.judge_complete(key, locks, min(tokens), max(tokens))
+
+    def judge_complete(self, key, locks, low, high):
+        for term in self.terms[key]:
+            if low < term.first and term.last < high:
+                self.counts["watched"] += 1
+                self.counts["watched_unseen"] += not locks.intersection(term.locks)
+
+
+def load(path, who, killed=None):
+    try:
+        with open(path) as f:
+            return History(who, f.readlines(), killed)
+    except FileNotFoundError:
+        return History(who, [], killed)

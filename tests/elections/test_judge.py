@@ -1,0 +1,66 @@
+"""The judge of elections finds what is wrong in histories, and nothing where all is right."""
+
+import unittest
+
+import judge
+
+ONE, OTHER = "11" * 16, "22" * 16
+
+
+def term(begin, end, token, lock=ONE, until=None):
+    """Led from begin to end, and said in the middle that it would until then; without an end until it said it would."""
+    lines = ["L %d e %d %s %d\n" % (begin, token, lock, until or end), "A %d e %d %s %d\n" % (begin + 1, token, lock, until or end)]
+    return lines + (["E %d e %d\n" % (end, end)] if end else [])
+
+
+def wrong(*histories):
+    return judge.Verdict([judge.History("c%d" % i, lines, None) for i, lines in enumerate(histories)]).wrong
+
+
+def event(at, kind, token, lock, owner="c0"):
+    return "W %d %s e %d %s %s\n" % (at, kind, token, lock, owner)
+
+
+class Judge(unittest.TestCase):
+    def test_one_after_the_other_is_right(self):
+        self.assertEqual(wrong(term(0, 10, 1), term(10, 20, 2)), [])
+
+    def test_two_at_once(self):
+        self.assertEqual(len(wrong(term(0, 11, 1), term(10, 20, 2))), 1)
+
+    def test_two_at_once_where_one_stood_still_and_could_have_gone_on(self):
+        self.assertEqual(len(wrong(term(0, None, 1, until=30), term(20, 40, 2))), 1)
+
+    def test_who_was_killed_leads_no_more(self):
+        killed = judge.History("a", term(0, None, 1, until=30), 15)
+        self.assertEqual(judge.Verdict([killed, judge.History("b", term(20, 40, 2))]).wrong, [])
+        late = judge.History("a", term(0, None, 1, until=30), 25)
+        self.assertEqual(len(judge.Verdict([late, judge.History("b", term(20, 40, 2))]).wrong), 1)
+
+    def test_a_token_that_does_not_grow(self):
+        self.assertEqual(len(wrong(term(0, 10, 2), term(10, 20, 2))), 1)
+
+    def test_who_leads_twice_without_an_end(self):
+        self.assertEqual(len(wrong(term(0, None, 1, until=5) + term(10, 20, 2))), 1)
+
+    def test_an_observer_who_is_shown_the_past(self):
+        shown = ["O 1 e 1 c0\n", "O 2 e 0 -\n", "O 3 e 2 c1\n"]
+        self.assertEqual(wrong(term(0, 10, 1), term(10, 20, 2), shown), [])
+        self.assertEqual(len(wrong(term(0, 10, 1), term(10, 20, 2), [*shown, "O 4 e 1 c0\n"])), 1)
+
+    def test_observers_who_do_not_agree(self):
+        self.assertEqual(len(wrong(term(0, 10, 1), ["O 1 e 1 c7\n"])), 1)
+
+    def test_a_watch_that_leaves_out_an_end_or_goes_back(self):
+        first, second = event(1, "acquired", 1, ONE), event(3, "acquired", 2, OTHER)
+        self.assertEqual(wrong([first, event(2, "released", 1, ONE), second]), [])
+        self.assertEqual(len(wrong([first, second])), 1)
+        self.assertEqual(len(wrong([second, event(4, "expired", 2, OTHER), first])), 1)
+        self.assertEqual(wrong([first, "W 2 overflow - 0 - -\n", event(3, "present", 2, OTHER)]), [])
+
+    def test_a_line_that_was_cut_off_is_none(self):
+        self.assertEqual(wrong(term(0, 10, 1) + ["L 5 e"]), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
