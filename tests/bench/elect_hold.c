@@ -1,0 +1,156 @@
+/* elect_hold.c: many idle holders whose leases the library renews; and cycles on one key that is shared, or a semaphore. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elect_bench.h"
+#include "pawl/pawl.h"
+
+/* The endpoints, beginning with another one for each client. */
+static void endpoints_from(const char *all, size_t first, char *out, size_t size) {
+	const char *at = all;
+	size_t count = 1;
+	for (const char *c = all; *c; c++) {
+		count += *c == ',';
+	}
+	for (first %= count; first > 0; first--) {
+		at = strchr(at, ',') + 1;
+	}
+	snprintf(out, size, "%s%s%.*s", at, at == all ? "" : ",", at == all ? 0 : (int)(at - all - 1), all);
+}
+
+static struct pawl *client_new(struct event_base *base, const char *endpoints, size_t number) {
+	struct pawl *client = NULL;
+	char text[512];
+	endpoints_from(endpoints, number, text, sizeof text);
+	struct pawl_options o = { .endpoints = text, .base = base, .timeout_ms = 20000 };
+	int error = pawl_new(&o, &client, NULL);
+	if (error) {
+		load_fail("a client", error);
+	}
+	return client;
+}
+
+/* ---- idle holders ---- */
+
+static struct {
+	struct event_base *base;
+	size_t wanted, held, lost, renewed;
+} crowd;
+
+static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
+	(void)lock, (void)cause, (void)arg;
+	crowd.lost++;
+}
+
+static void on_renewed(struct pawl_lock *lock, void *arg) {
+	(void)lock, (void)arg;
+	crowd.renewed++;
+}
+
+static void on_held(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
+	(void)arg;
+	if (!take_lock) {
+		load_fail(take_result->message, take_result->error);
+	}
+	pawl_result_free(take_result);
+	if (++crowd.held == crowd.wanted) {
+		event_base_loopbreak(crowd.base);
+	}
+}
+
+/* Prints "ready" when all are held, and after so many seconds what became of them. */
+int hold_main(char **argv) {
+	size_t clients = strtoul(argv[2], NULL, 10);
+	struct timeval time = { strtol(argv[4], NULL, 10), 0 };
+	struct pawl **client = calloc(clients, sizeof *client);
+	crowd.wanted = strtoul(argv[1], NULL, 10);
+	crowd.base = event_base_new();
+	for (size_t i = 0; i < clients; i++) {
+		client[i] = client_new(crowd.base, argv[0], i);
+	}
+	for (size_t i = 0; i < crowd.wanted; i++) {
+		char key[32];
+		snprintf(key, sizeof key, "holder/%zu", i);
+		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = (uint32_t)strtoul(argv[3], NULL, 10), .on_lost = on_lost,
+			.on_renewed = on_renewed };
+		int error = pawl_lock_start(client[i % clients], &o, on_held, NULL, NULL);
+		if (error) {
+			load_fail("a lock", error);
+		}
+	}
+	event_base_dispatch(crowd.base);
+	crowd.renewed = 0;
+	printf("ready\n");
+	fflush(stdout);
+	event_base_loopexit(crowd.base, &time);
+	event_base_dispatch(crowd.base);
+	printf("{\"held\": %zu, \"lost\": %zu, \"renewed\": %zu, \"errors\": %zu}\n", crowd.held, crowd.lost, crowd.renewed, crowd.lost);
+	return 0;
+}
+
+/* ---- one key for many ---- */
+
+struct slot {
+	struct load *load;
+	struct pawl *client;
+	struct pawl_terms terms;
+	int64_t asked;
+};
+
+static void take(struct slot *s);
+
+static void on_released(struct pawl_result *take_result, void *arg) {
+	struct slot *s = arg;
+	s->load->done++;
+	s->load->errors += take_result->error != 0;
+	pawl_result_free(take_result);
+	take(s);
+}
+
+static void on_taken(struct pawl_result *take_result, void *arg) {
+	struct slot *s = arg;
+	if (take_result->error) {
+		s->load->errors++;
+		take(s);
+	} else {
+		const struct pawl_request r = { .method = PAWL_RELEASE, .key = pawl_str("one"), .lock_id = take_result->lock_id };
+		histogram_add(&s->load->latency, load_now() - s->asked);
+		(void)pawl_start(s->client, &r, on_released, s, NULL); /* without memory this one stands still, and the figure shows it */
+	}
+	pawl_result_free(take_result);
+}
+
+static void take(struct slot *s) {
+	const struct pawl_request r = { .method = PAWL_ACQUIRE, .key = pawl_str("one"), .lease_ms = 10000, .wait_ms = 60000,
+		.terms = s->terms };
+	s->asked = load_now();
+	if (!s->load->stopping) {
+		(void)pawl_start(s->client, &r, on_taken, s, NULL);
+	}
+}
+
+/* TERMS: exclusive, shared, or PERMITS/OF. */
+int cycle_main(char **argv) {
+	static struct load l;
+	size_t outstanding = strtoul(argv[2], NULL, 10);
+	struct slot *slots = calloc(outstanding, sizeof *slots);
+	struct pawl_terms terms = { .mode = strcmp(argv[1], "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE };
+	const char *of = strchr(argv[1], '/');
+	if (of) {
+		terms.permits = (uint32_t)strtoul(argv[1], NULL, 10);
+		terms.of = (uint32_t)strtoul(of + 1, NULL, 10);
+	}
+	l.base = event_base_new();
+	struct pawl *client = client_new(l.base, argv[0], 0);
+	for (size_t i = 0; i < outstanding; i++) {
+		slots[i] = (struct slot){ &l, client, terms, 0 };
+		take(&slots[i]);
+	}
+	if (load_run(&l, strtod(argv[3], NULL), NULL, NULL) != 0) {
+		load_fail("no timer", 0);
+	}
+	load_print(&l, "cycles");
+	return 0;
+}
