@@ -201,7 +201,7 @@ static void returned(const struct client *client, const struct history_event *e)
 		reply.r.entry.lock_id = checker_lock_id(c, lock_of(e));
 	}
 	if (e->error == 0) {
-		checker_answered(c, op, e->token);
+		checker_answered(c, op, e->token, &(struct terms){ .of = SHARE_EXCLUSIVE });
 	}
 	if (op->op.op == CORE_ACQUIRE && !e->held) {
 		reply.r.error = PAWL_EUNSURE; /* it was repeated: the first node may still go on with it, and give the key its first value again */
