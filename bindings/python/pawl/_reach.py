@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import ipaddress
-import random
 import socket
 import ssl
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
@@ -16,12 +15,10 @@ from ._endpoint import Endpoint
 from ._errors import (
     BusyError,
     ClosedError,
-    DeniedError,
     NoQuorumError,
     PawlError,
     ProtocolError,
     RecoveringError,
-    TlsError,
     TooLargeError,
     UnreachableError,
     UnsureError,
@@ -30,8 +27,8 @@ from ._errors import (
 )
 from ._link import Link, as_pawl_error
 from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
+from ._rounds import Rounds
 
-PAUSE_FIRST, PAUSE_LAST = 0.05, 1.0
 SILENCE_LEAST = 0.1
 CALLS_MAX = 65536
 PING_MSGID = 0
@@ -60,7 +57,7 @@ class Reach:
         silence: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._endpoints, self._tls, self._server_name = endpoints, tls, server_name
+        self._rounds, self._tls, self._server_name = Rounds(endpoints), tls, server_name
         self.timeout, self._connect_timeout, self._silence = timeout, connect_timeout, silence
         self.on_event: Callable[[Dict[str, Any]], None] = lambda event: None
         self.on_break: Callable[[], None] = lambda: None
@@ -74,17 +71,13 @@ class Reach:
         self._wanted = asyncio.Event()
         self._runner: Optional[asyncio.Task[None]] = None
         self._pulse_timer: Optional[asyncio.TimerHandle] = None
-        self._at = 0
-        self._failed_in_round = 0
-        self._hopeless_in_round = 0
-        self._rounds_failed = 0
         self._last_error: Optional[PawlError] = None
         self.closed = False
 
     @property
     def endpoint(self) -> str:
         """The endpoint that there is a connection with; empty for none."""
-        return self._endpoints[self._at].text if self._link is not None else ""
+        return self._rounds.present.text if self._link is not None else ""
 
     # ---- calls ----
 
@@ -236,7 +229,7 @@ class Reach:
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
         """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better."""
         useless = isinstance(error, (RecoveringError, NoQuorumError))
-        if not useless or call.internal or not call.repeatable or call.moves + 1 >= len(self._endpoints) or self.bound():
+        if not useless or call.internal or not call.repeatable or call.moves + 1 >= self._rounds.count or self.bound():
             self._end(call, None, error, True)
             return
         if call.method == "acquire" and isinstance(error, NoQuorumError):
@@ -267,31 +260,24 @@ class Reach:
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
-            endpoint = self._endpoints[self._at]
+            endpoint = self._rounds.present
             for address in await self._addresses(endpoint):
                 error, talked = await self._visit(endpoint, address)
                 self._last_error = error
                 if talked:
-                    self._failed_in_round = self._hopeless_in_round = self._rounds_failed = 0
+                    self._rounds.good()
                     break  # its other addresses lead to the same node
             await self._go_on()
 
     async def _go_on(self) -> None:
         """To the next endpoint; after a round in which all have failed not at once."""
         error = self._last_error
-        self._failed_in_round += 1
-        self._hopeless_in_round += isinstance(error, (TlsError, DeniedError))
-        self._at = (self._at + 1) % len(self._endpoints)
-        if self._failed_in_round < len(self._endpoints):
+        if not self._rounds.go_on(error):
             return
-        hopeless = self._hopeless_in_round >= len(self._endpoints)
-        self._failed_in_round = self._hopeless_in_round = 0
-        if hopeless and error is not None:  # certificates and access rules do not get better by waiting
+        if self._rounds.hopeless and error is not None:  # certificates and access rules do not get better by waiting
             for call in list(self._queue):
                 self._end(call, None, error)
-        pause = min(PAUSE_LAST, PAUSE_FIRST * 2 ** min(self._rounds_failed, 5), self.lease_share())
-        self._rounds_failed += 1
-        await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+        await asyncio.sleep(self._rounds.pause(self.lease_share()))
 
     async def _addresses(self, endpoint: Endpoint) -> List[Tuple[str, int]]:
         if endpoint.path:
