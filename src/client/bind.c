@@ -126,5 +126,6 @@ uint32_t bind_number(struct pawl_lock *lock) {
 void bind_made(struct pawl_lock *lock, unsigned line_number) {
 	if (lock->bond && line_number > lock->bound_line) {
 		lock->bound_line = line_number;
+		hub_kick(lock->hub); /* a connection may be closed now */
 	}
 }
