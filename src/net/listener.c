@@ -42,6 +42,16 @@ static void listener_on_pause_over(evutil_socket_t fd, short what, void *ctx) {
 	event_add(l->readable, NULL);
 }
 
+/* Who only listens to events may be gone for ever without a word: a machine that lost its power says nothing. */
+static void listener_tune(int fd) {
+	const int on = 1, silent_s = 60, between_s = 15, probes = 4;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a Unix socket knows none of these */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &silent_s, sizeof silent_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 static void listener_on_readable(evutil_socket_t listening, short what, void *ctx) {
 	struct listener *l = ctx;
 	(void)what;
@@ -55,8 +65,7 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 			}
 			return; /* anything else was that connection's misfortune, or there is none left */
 		}
-		int on = 1;
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* a Unix socket knows no delay */
+		listener_tune(fd);
 		char from[ADDRESS_TEXT_BYTES];
 		address_print((struct sockaddr *)&addr, size, from);
 		l->accepted(l->ctx, fd, l->local || address_is_loopback((struct sockaddr *)&addr), from);
