@@ -45,6 +45,6 @@ class Rounds:
 
     def pause(self, longest: float) -> float:
         """Seconds, at random, so that the clients of a dead node do not march in step."""
-        pause = min(PAUSE_LAST, PAUSE_FIRST * 2 ** min(self._rounds_failed, 5), longest)
+        pause = min(PAUSE_LAST, PAUSE_FIRST * (1 << min(self._rounds_failed, 5)), longest)
         self._rounds_failed += 1
         return pause * random.uniform(0.5, 1.5)
