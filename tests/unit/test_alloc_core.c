@@ -65,6 +65,26 @@ static void hold(struct stage *s) {
 	ask(s, 2, wait);
 }
 
+/* Two groups want the same keys, and the one that has them goes. */
+static void together(struct stage *s) {
+	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 }, { slice_str("q"), stage_lock(21), 0, 0 } };
+	const struct core_lock two[] = { { slice_str("q"), stage_lock(23), 0, 0 }, { slice_str("o"), stage_lock(22), 0, 0 } };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = one, .lock_count = 2, .lease = LEASE, .wait = LONGEST, .client = 77 };
+	struct core_request all = stage_request(CORE_WAITERS, "", stage_lock(0));
+	all.prefix = true;
+	ask(s, 0, r);
+	r.locks = two;
+	r.client = 78;
+	ask(s, 0, r);
+	ask(s, 0, r); /* joins */
+	ask(s, 0, stage_request(CORE_EXPLAIN, "q", stage_lock(0)));
+	ask(s, 2, all);
+	if (s->nodes[0].core) {
+		stage_client_gone(s, 0, 78);
+		stage_settle(s);
+	}
+}
+
 static void scenario(struct stage *s) {
 	try_start(s);
 	stage_wait(s, 150 * SPAN_MS);
@@ -72,6 +92,7 @@ static void scenario(struct stage *s) {
 	stage_wait(s, 150 * SPAN_MS);
 	contend(s);
 	hold(s);
+	together(s);
 	stage_kill(s, 2); /* rejoins meanwhile, with records to merge */
 	try_start(s);
 	struct core_request more = stage_acquire("k", stage_lock(6), LEASE, LONGEST);
@@ -118,7 +139,8 @@ static void progress(struct stage *s) {
 static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent, COUNT_drain_consumed, COUNT_teach_sent, COUNT_teach_accepted,
 		COUNT_turn_given, COUNT_promise_kept, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
-		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked };
+		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked, COUNT_group_held, COUNT_group_failed,
+		COUNT_explained };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));

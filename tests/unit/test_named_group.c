@@ -219,6 +219,69 @@ static void readers_share_one_of_the_keys(void **state) {
 	assert_int_equal(stage_do(s, 2, stage_acquire("a", stage_lock(9), LEASE, 0)), PAWL_EHELD);
 }
 
+static void permits_and_whole_keys_are_had_together(void **state) {
+	struct stage *s = *state;
+	struct core_lock one[] = { of("a", 1), of("b", 2) }, two[] = { of("a", 3), of("c", 4) }, three[] = { of("a", 5), of("d", 6) };
+	one[0].of = two[0].of = three[0].of = 3;
+	one[0].count = 2;
+	two[0].count = three[0].count = 1;
+	assert_int_equal(stage_do(s, 0, group(one, 2, 0)), PAWL_OK);
+	struct permits first = stage_last(s)->rows[0].terms.set;
+	assert_int_equal(permits_count(first), 2);
+	assert_int_equal(stage_do(s, 1, group(two, 2, 0)), PAWL_OK);
+	assert_false(permits_meet(first, stage_last(s)->rows[0].terms.set));
+	assert_int_equal(stage_do(s, 2, group(three, 2, 0)), PAWL_EHELD);
+	take(s, 2, "d", stage_lock(9));
+}
+
+static void a_drain_answers_and_gives_back(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_DRAIN });
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ERECOVERING);
+	take(s, 2, "a", stage_lock(11));
+}
+
+static void lock_delay_is_asked_for_all(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	struct core_request r = group(locks, 2, 0);
+	r.terms.delay = SPAN_S;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	stage_wait(s, LEASE + 500 * SPAN_MS);
+	assert_int_equal(stage_do(s, 1, stage_acquire("a", stage_lock(8), LEASE, 0)), PAWL_EHELD);
+	assert_int_equal(stage_do(s, 1, stage_acquire("b", stage_lock(9), LEASE, 0)), PAWL_EHELD);
+	stage_wait(s, 600 * SPAN_MS);
+	take(s, 1, "a", stage_lock(18));
+	take(s, 1, "b", stage_lock(19));
+}
+
+static int small_setup(void **state) {
+	struct stage_options o = named_options();
+	o.limits.waiters_per_client = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+static void a_request_for_several_keys_is_one_that_waits(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) }, others[] = { of("c", 3), of("b", 4) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_EFULL);
+	assert_string_equal(stage_last(s)->r.field, "waiters_per_client");
+	release(s, 1, "b", stage_lock(9));
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	release(s, 1, "b", stage_lock(2));
+	assert_int_equal(stage_do(s, 0, group(others, 2, WAIT)), PAWL_OK);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(all_keys_are_had_with_one_deadline),
@@ -235,6 +298,10 @@ int main(void) {
 		NAMED(a_break_of_one_refuses_them_all),
 		NAMED(requests_that_make_no_sense_are_refused),
 		NAMED(readers_share_one_of_the_keys),
+		NAMED(permits_and_whole_keys_are_had_together),
+		NAMED(a_drain_answers_and_gives_back),
+		NAMED(lock_delay_is_asked_for_all),
+		cmocka_unit_test_setup_teardown(a_request_for_several_keys_is_one_that_waits, small_setup, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
