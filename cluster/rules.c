@@ -95,8 +95,9 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	return STATUS_OK;
 }
 
-/* R2: above what was noted for this lock_id; where nothing was, above the clock: also for numbers that the record gains. Those that hold together have different tokens,
- * too: a repeat's new token must also be above the tokens of the others, which came after it noted. */
+/* R2: above what was noted for this lock_id; where nothing was, above the clock: also for numbers that the record gains. Those that
+ * hold together have different tokens, too: a repeat's new token must also be above the tokens of the others, which came after it
+ * noted. */
 static enum status rule_order(const struct core *core, const struct key *key, const struct record *own, const struct message *m) {
 	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
 	bool known = own && permits_within(m->terms.set, own->terms.set);
