@@ -12,7 +12,8 @@ import cli_fixture
 import pawltest
 from cli_fixture import Case, DevCase, pawl
 
-COMMANDS = "run acquire extend update release get ls wait waiters break status cluster drain cert bench".split()
+COMMANDS = ("run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters explain watch fence break "
+            "status cluster drain cert bench").split()
 
 
 class CommandLine(Case):

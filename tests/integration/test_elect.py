@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""test_elect.py PAWLD PAWL: elections, events, and more than one holder or key, by the command pawl.
+
+A candidate's command opens a named pipe and keeps it open: when the test reads its end, all that ran under that leadership is gone.
+"""
+
+import json
+import os
+import pty
+import subprocess
+
+import cli_fixture
+from cli_fixture import DevCase, finish, pawl
+from pawltest import PATIENCE
+
+LEADS = "exec 9>$0; trap 'echo told >&9; exit 0' TERM; echo \"leads $PAWL_KEY $PAWL_TOKEN\" >&9; while :; do sleep 0.01; done"
+STUBBORN = "exec 9>$0; trap '' TERM; echo leads >&9; while :; do sleep 0.01; done"
+
+
+class ElectCase(DevCase):
+    def candidate(self, name, *options, script=LEADS):
+        """A candidate in the background; and the pipe of what it runs while it leads."""
+        alive = self.alive()
+        process = self.begin("elect", "e", "--as", name, *options, "--", "sh", "-c", script, alive.path)
+        return process, alive
+
+    def wait_for_candidates(self, *names):
+        """Until they wait in this order."""
+        while [w["owner"] for w in self.succeeds(self.pawl("waiters", "e", "--json")).json["waiters"]] != list(names):
+            pass
+
+    def watching(self, *options):
+        process = self.begin("watch", "--json", *options)
+
+        class Watching:
+            def __enter__(inner):
+                return inner
+
+            def __exit__(inner, *_):
+                process.terminate()
+
+            def next(inner, *types):
+                """The next event of one of these types."""
+                while True:
+                    event = json.loads(process.stdout.readline())
+                    if event["type"] in types:
+                        return event
+
+        return Watching()
+
+    def leader(self):
+        return self.pawl("leader", "e", "--json").json.get("owner")
+
+
+class Elections(ElectCase):
+    def test_the_command_runs_while_leading_and_its_status_is_the_candidates(self):
+        run = self.pawl("elect", "e", "--value", "here", "--", "sh", "-c", 'pawl=$0; "$1" leader e; echo $PAWL_KEY; exit 7', "x", cli_fixture.PAWL)
+        self.assertEqual(run.status, 7, run.err)
+        self.assertRegex(run.out, r"^\S+:\d+ leads, token \d+, value here\ne\n$")
+        self.assertEqual(self.pawl("leader", "e").status, 1)
+
+    def test_without_a_command_it_says_so_and_leads_until_it_is_ended(self):
+        process = self.begin("elect", "e", "--as", "anna", "--json")
+        said = json.loads(process.stdout.readline())
+        self.assertEqual((said["leading"], self.leader()), (True, "anna"))
+        process.terminate()
+        self.assertEqual(finish(process).status, 128 + 15)
+        self.assertIsNone(self.leader())
+
+    def test_when_the_leader_is_killed_the_next_leads_and_its_command_is_gone_by_then(self):
+        first, first_alive = self.candidate("anna", "--release-on-disconnect", script=STUBBORN)
+        self.assertEqual(first_alive.line(), "leads")
+        _, alive = self.candidate("bert", "--release-on-disconnect")
+        self.wait_for_candidates("bert")
+        first.kill()
+        self.assertTrue(alive.line().startswith("leads e "))
+        first_alive.wait_end()
+
+    def test_a_leader_hands_over_to_the_one_that_is_named_and_is_a_candidate_again(self):
+        _, first = self.candidate("anna")
+        first.line()
+        self.candidate("bert")
+        self.wait_for_candidates("bert")
+        _, third = self.candidate("carl")
+        self.wait_for_candidates("bert", "carl")
+        self.succeeds(self.pawl("ask-release", "e", "--to", "carl"))
+        self.assertEqual(first.line(), "told")
+        token = int(third.line().split()[2])
+        self.assertEqual(self.leader(), "carl")
+        self.wait_for_candidates("bert", "anna")
+        with self.watching("--key", "e") as events:
+            events.next("current")
+            self.succeeds(self.pawl("ask-release", "e", "--to", "anna"))
+            event = events.next("acquired")
+        self.assertEqual(event["owner"], "anna")
+        self.assertGreater(event["token"], token)
+
+    def test_nobody_is_ended_for_somebody_who_does_not_wait(self):
+        process, alive = self.candidate("anna")
+        alive.line()
+        with self.watching("--key", "e") as events:
+            events.next("current")
+            self.succeeds(self.pawl("ask-release", "e", "--to", "nobody"))
+            events.next("asked")
+            self.succeeds(self.pawl("update", "e", self.pawl("get", "e", "--json").json["lock_id"], "seen"))
+            events.next("updated")  # it still leads
+        self.assertIsNone(process.poll())
+
+    def test_a_greater_priority_takes_over(self):
+        _, first = self.candidate("anna")
+        first.line()
+        _, second = self.candidate("bert", "--priority", "5", "--takeover")
+        self.assertTrue(second.line().startswith("leads e "))
+        self.assertEqual(first.line(), "told")
+        _, third = self.candidate("carl", "--priority", "4", "--takeover")
+        self.wait_for_candidates("carl", "anna")
+        self.assertEqual(self.leader(), "bert")
+
+    def test_once_is_one_term(self):
+        process, alive = self.candidate("anna", "--once")
+        alive.line()
+        _, second = self.candidate("bert")
+        self.wait_for_candidates("bert")
+        self.succeeds(self.pawl("ask-release", "e", "--to", "bert"))
+        second.line()
+        self.assertEqual(finish(process).status, 0)
+
+    def test_a_leader_that_is_cut_off_ends_its_command_with_status_4(self):
+        process, alive = self.candidate("anna", "--once", "--lease", "1s", script=STUBBORN)
+        alive.line()
+        self.node.terminate()
+        self.assertEqual(finish(process).status, 4)
+        alive.wait_end()
+
+    def test_leader_watch_tells_every_change(self):
+        watch = self.begin("leader", "e", "--watch", "--json")
+        lines = [json.loads(watch.stdout.readline())]
+        for name in ("anna", "bert"):
+            process = self.begin("elect", "e", "--as", name, "--value", name.upper())
+            lines.append(json.loads(watch.stdout.readline()))
+            process.terminate()
+            lines.append(json.loads(watch.stdout.readline()))
+        self.assertEqual([(l["held"], l.get("owner"), l.get("value")) for l in lines],
+                         [(False, None, None), (True, "anna", "ANNA"), (False, None, None), (True, "bert", "BERT"), (False, None, None)])
+        self.assertGreater(lines[3]["token"], lines[1]["token"])
+
+
+class Events(ElectCase):
+    def test_watch_shows_each_change_in_order_and_goes_on_after_a_position(self):
+        with self.watching("a/") as events:
+            events.next("current")
+            lock = self.pawl("acquire", "a/1", "--json").json
+            self.succeeds(self.pawl("acquire", "b"))
+            self.succeeds(self.pawl("update", "a/1", lock["lock_id"], "v"))
+            self.succeeds(self.pawl("release", "a/1", lock["lock_id"]))
+            got = [events.next("acquired", "updated", "released") for _ in range(3)]
+        self.assertEqual([(e["type"], e["key"], e["token"]) for e in got],
+                         [(t, "a/1", lock["token"]) for t in ("acquired", "updated", "released")])
+        again = self.succeeds(self.pawl("watch", "a/", "--json", "--from", got[0]["resume"], "--count", "2"))
+        self.assertEqual([json.loads(l)["type"] for l in again.out.splitlines()], ["updated", "released"])
+        self.assertEqual(pawl("watch", "--from", "nonsense").status, 2)
+
+    def test_run_is_told_when_somebody_asks(self):
+        alive = self.alive()
+        process = self.begin("run", "k", "--on-ask", "term", "--", "sh", "-c", LEADS, alive.path)
+        alive.line()
+        while self.pawl("ask-release", "k").status:  # it watches a moment after it has the lock
+            pass
+        self.assertEqual(alive.line(), "told")
+        self.assertEqual(finish(process).status, 0)
+
+    def test_asking_where_nobody_listens_is_a_failure(self):
+        self.succeeds(self.pawl("acquire", "k"))
+        run = self.pawl("ask-release", "k")
+        self.assertEqual(run.status, 1)
+        self.assertIn("nobody listens", run.err)
+
+
+class Sharing(ElectCase):
+    def acquire(self, *arguments):
+        return self.succeeds(self.pawl("acquire", "--json", *arguments)).json
+
+    def test_readers_share_and_a_writer_waits_for_all_of_them(self):
+        readers = [self.acquire("k", "--shared") for _ in range(3)]
+        self.assertEqual(self.pawl("acquire", "k").status, 1)
+        writer = self.begin("acquire", "k", "--wait", "1m", "--owner", "writer")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        self.assertEqual(self.pawl("acquire", "k", "--shared").status, 1)  # the writer came first
+        for r in readers:
+            self.succeeds(self.pawl("release", "k", r["lock_id"]))
+        self.succeeds(finish(writer))
+
+    def test_no_two_holders_have_the_same_permit(self):
+        locks = [self.acquire("k", "--permits", str(n), "--of", "4") for n in (1, 2, 1)]
+        self.assertEqual(sorted(s for l in locks for s in l["slots"]), [0, 1, 2, 3])
+        self.assertEqual(self.pawl("acquire", "k", "--permits", "1", "--of", "4").status, 1)
+        self.succeeds(self.pawl("release", "k", locks[1]["lock_id"]))
+        run = self.succeeds(self.pawl("run", "k", "--permits", "2", "--of", "4", "--", "sh", "-c", "echo $PAWL_SLOTS"))
+        self.assertEqual(run.out, ",".join(str(s) for s in sorted(locks[1]["slots"])) + "\n")
+
+    def test_permits_that_make_no_sense_are_misuse(self):
+        for arguments in (["--permits", "1"], ["--of", "2"], ["--permits", "3", "--of", "2"], ["--permits", "1", "--of", "129"],
+                          ["--permits", "1", "--of", "2", "--shared"]):
+            self.assertEqual(pawl("acquire", "k", *arguments).status, 2, arguments)
+        self.assertEqual(pawl("acquire", "a", "b", "a").status, 2)
+        self.assertEqual(pawl("acquire", "k", "--priority", "x").status, 2)
+
+    def test_several_keys_are_had_all_or_none_and_the_one_in_the_way_is_named(self):
+        self.acquire("c")
+        run = self.pawl("acquire", "d", "c", "b")
+        self.assertEqual(run.status, 1)
+        self.assertIn("acquire c:", run.err)
+        got = self.acquire("d", "b")
+        self.assertEqual([l["key"] for l in got["locks"]], ["d", "b"])
+        run = self.succeeds(self.pawl("run", "y", "x", "--", cli_fixture.PAWL, "ls", "--json"))
+        self.assertEqual([k["key"] for k in json.loads(run.out)["keys"]], ["b", "c", "d", "x", "y"])
+
+    def test_a_writer_becomes_a_reader_without_letting_go(self):
+        lock = self.acquire("k")
+        self.succeeds(self.pawl("downgrade", "k", lock["lock_id"]))
+        self.acquire("k", "--shared")
+        self.assertEqual(len(self.pawl("get", "k", "--json").json["holders"]), 2)
+
+    def test_a_lock_is_handed_to_the_waiter_that_is_named(self):
+        lock = self.acquire("k")
+        waiters = {}
+        for name in ("anna", "bert"):
+            waiters[name] = self.begin("acquire", "k", "--wait", "1m", "--owner", name)
+            while len(self.pawl("waiters", "k", "--json").json["waiters"]) < len(waiters):
+                pass
+        self.assertEqual(self.pawl("transfer", "k", lock["lock_id"], "carl").status, 1)
+        self.assertEqual(self.pawl("get", "k", "--json").json["token"], lock["token"])
+        self.succeeds(self.pawl("transfer", "k", lock["lock_id"], "bert"))
+        self.succeeds(finish(waiters["bert"]))
+
+    def test_a_lock_delay_keeps_the_key_closed_after_the_lease(self):
+        self.acquire("k", "--lease", "100ms", "--lock-delay", "20s")
+        got = self.pawl("get", "k", "--json").json
+        while got["held"]:
+            got = self.pawl("get", "k", "--json").json
+        self.assertGreater(got["closing_ms"], 0)
+        self.assertEqual(self.pawl("acquire", "k").status, 1)
+        self.assertIn("closed for another", self.pawl("get", "k").out)
+
+
+class Explaining(ElectCase):
+    def test_explain_tells_who_holds_who_waits_and_what_would_free_it(self):
+        self.succeeds(self.pawl("acquire", "k", "--owner", "anna", "--label", "nightly build"))
+        waiter = self.begin("acquire", "k", "--wait", "1m", "--owner", "bert", "--priority", "3")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        text = self.succeeds(self.pawl("explain", "k", "--owner", "bert")).out
+        for words in ("anna (", "nightly build", "exclusive, token", "at most", "1. bert", "priority 3", "You wait in place 1", "keeps the queue",
+                      "pawl ask-release k", "pawl break k"):
+            self.assertIn(words, text)
+        tree = self.succeeds(self.pawl("explain", "k", "--json")).json
+        self.assertEqual((tree["masters"][0]["records"][0]["owner"], tree["waiters"][0]["owner"]), ("anna", "bert"))
+        self.assertEqual(self.pawl("ls", "--waiting", "--json").json["waiters"][0]["key"], "k")
+        self.assertIn("Nothing is in the way", self.pawl("explain", "free").out)
+        waiter.terminate()
+
+    def ask(self, answer):
+        """pawl break on a terminal, with this answer; what it said."""
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        process = subprocess.Popen([cli_fixture.PAWL, "break", "k"], stdin=far, stdout=far, stderr=far,
+                                   env=cli_fixture.environment(PAWL_ENDPOINTS=self.endpoints))
+        os.close(far)
+        said = b""
+        while b"(yes/no)" not in said:
+            said += os.read(near, 4096)
+        os.write(near, answer)
+        return process.wait(PATIENCE), said.decode()
+
+    def test_break_shows_the_holder_and_asks_on_a_terminal(self):
+        lock = self.pawl("acquire", "k", "--owner", "anna", "--json").json
+        status, said = self.ask(b"no\n")
+        self.assertIn("held by anna", said)
+        self.assertEqual(status, 1)
+        self.succeeds(self.pawl("extend", "k", lock["lock_id"]))
+        self.assertEqual(self.ask(b"yes\n")[0], 0)
+        self.assertEqual(self.pawl("extend", "k", lock["lock_id"]).status, 1)
+
+
+class Fences(cli_fixture.Case):
+    def test_an_older_token_is_refused_and_the_highest_is_kept(self):
+        path = os.path.join(self.folder, "fence")
+        self.succeeds(pawl("fence", "check", path, "k", "5"))
+        self.succeeds(pawl("fence", "check", path, "k", "5"))
+        self.assertEqual(pawl("fence", "check", path, "k", "4").status, 1)
+        self.succeeds(pawl("fence", "check", path, "other", "1"))
+        self.succeeds(pawl("fence", "check", path, "k", "7", "--shared"))
+        self.succeeds(pawl("fence", "check", path, "k", "6", "--shared"))
+        self.assertEqual(pawl("fence", "check", path, "k", "6").status, 1)
+        self.assertEqual(pawl("fence", "show", path, "k").out, "7\n")
+        self.assertEqual(pawl("fence", "check", path, "k", "4", "--json").json["allowed"], False)
+
+    def test_a_damaged_file_is_refused_with_its_name(self):
+        path = os.path.join(self.folder, "fence")
+        with open(path, "w", encoding="ascii") as out:
+            out.write("nonsense " * 100)
+        run = pawl("fence", "check", path, "k", "5")
+        self.assertEqual(run.status, 1)
+        self.assertIn(path, run.err)
+        for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"], ["show", path, "k", "1"]):
+            self.assertEqual(pawl("fence", *arguments).status, 2, arguments)
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
