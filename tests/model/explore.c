@@ -36,6 +36,25 @@ static const struct scope scopes[] = {
 	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .passes = 6, .slow = 2, .restarts = 1, .walks = true, .clients = {
 		{ .node = 0, ONCE, .extends = 1 }, { .node = 1, .acquires = 2, .keeps_deadline = true } } },
+	{ .name = "two readers", .clients = { { .node = 0, ONCE, .of = SHARE_SHARED }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "a reader", .clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .waits = true, .releases = 1 }, { .node = 1, ONCE, .waits = true } } },
+	{ .name = "readers repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .of = SHARE_SHARED, .repeats = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "two permits", .clients = { { .node = 0, ONCE, .of = 2 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "a permit back", .granted = true, .clients = { { .node = 0, ONCE, .of = 2, .releases = 1 }, { .node = 1, ONCE, .of = 2 }, { .node = 2, ONCE, .of = 2 } } },
+	{ .name = "permits repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .of = 2, .repeats = 1 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "permits last", .granted = true, .passes = 5, .slow = 1, .clients = { { .node = 0, ONCE, .of = 2, .extends = 1 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "a downgrade", .granted = true, .clients = { { .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED }, { .node = 2, ONCE } } },
+	{ .name = "downgraded", .granted = true, .passes = 4, .slow = 1, .breaks = 1, .clients = { { .node = 0, ONCE, .downgrades = 1, .extends = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
+	{ .name = "succession", .granted = true, .clients = { { .node = 0, ONCE, .transfers = 1 }, { .node = 1, ONCE, .waits = true } } },
+	{ .name = "the important", .granted = true, .clients = { { .node = 0, ONCE, .releases = 1 }, { .node = 1, ONCE, .waits = true }, { .node = 2, ONCE, .waits = true, .priority = 1 } } },
+	{ .name = "who shares", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
+		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 2, .downgrades = 1, .releases = 1, .repeats = 1 },
+		{ .node = 1, .of = SHARE_SHARED, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
+		{ .node = 2, .of = SHARE_SHARED, .acquires = 2, .waits = true, .transfers = 1 } } },
+	{ .name = "semaphore", .passes = 8, .slow = 2, .restarts = 1, .breaks = 2, .walks = true, .clients = {
+		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 2, .extends = 2, .releases = 1, .repeats = 2 },
+		{ .node = 1, .of = 2, .acquires = 2, .extends = 2, .releases = 1, .repeats = 2 },
+		{ .node = 2, .of = 2, .acquires = 2, .releases = 2, .repeats = 1 } } },
 	{ .name = "everything", .passes = 8, .slow = 2, .restarts = 1, .breaks = 1, .walks = true, .clients = {
 		{ .node = 0, .waits = true, .keeps_deadline = true, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 },
 		{ .node = 1, .acquires = 2, .extends = 1, .releases = 1, .repeats = 1 } } },

@@ -1,6 +1,6 @@
 /* explore.h: every order of events of a tiny cluster of real cores.
  *
- * A core is pure and its memory is handed in, so a whole world (three cores, what is under way, two clients, the checker's
+ * A core is pure and its memory is handed in, so a whole world (three cores, what is under way, two or three clients, the checker's
  * notes) lives in one region that is copied before a choice and put back after it. A world that looks the same as one seen
  * before, with the same budgets left, is not gone into again.
  */
@@ -9,8 +9,8 @@
 
 #include "stage.h"
 
-#define CLIENTS 2
-#define CHOICES_MAX 32
+#define CLIENTS 3
+#define CHOICES_MAX 40
 #define ACQUIRED_MAX 16
 
 /* ---- region.c: memory that can be copied and put back ---- */
@@ -29,6 +29,10 @@ struct plan { /* of a client */
 	bool keeps_deadline; /* drops answers that come too late */
 	bool later;          /* asks when no restart is left to come */
 	uint8_t acquires, extends, releases, repeats;
+	uint16_t of;         /* what it asks for (terms.of): 0, SHARE_SHARED, or one permit of so many */
+	uint8_t downgrades;
+	uint8_t transfers;   /* to the client after it */
+	int8_t priority;
 	uint8_t updates;     /* each sets the value if it is still the one of the acquire; of the other client's lock if it has none */
 };
 
@@ -55,7 +59,7 @@ struct scope {
 	struct plan clients[CLIENTS];
 };
 
-enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK, CHOICE_CHANGE };
+enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_DOWNGRADE, CHOICE_TRANSFER, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK, CHOICE_CHANGE };
 struct choice {
 	enum choice_kind kind;
 	uint8_t a, b;
@@ -71,11 +75,13 @@ struct contender {
 	int64_t asked_event;
 	int64_t believed_from, believed_until; /* true time: the clients' clocks are exact, the nodes' are fast */
 	uint64_t token;
+	struct terms terms; /* what it holds */
 };
 
 struct acquired { /* an acquisition that was answered */
 	uint8_t client, lock;
 	uint64_t token;
+	struct terms terms;
 	int64_t asked_event, answered_event;
 	int64_t began, ended; /* of its belief, true time; INT64_MAX: not over */
 };
@@ -101,6 +107,7 @@ void world_describe(const struct world *w, struct choice choice, char *out, size
 
 /* ---- judge_world.c: mutual exclusion, the order of tokens, one update that wins, one configuration an epoch ---- */
 void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until);
+void judge_downgraded(struct world *w, uint32_t client); /* from now on it trusts to share the lock, and no more */
 void judge_ended(struct world *w, uint32_t client);
 void judge_updated(struct world *w, uint32_t client, const struct stage_reply *reply);
 void judge_now(struct world *w);

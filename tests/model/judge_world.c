@@ -15,6 +15,9 @@ static void judge_tokens(struct world *w) {
 	const struct acquired *b = &w->acquired[w->acquired_count - 1];
 	for (uint32_t i = 0; i + 1 < w->acquired_count; i++) {
 		const struct acquired *a = &w->acquired[i];
+		if (!terms_exclude(&a->terms, &b->terms)) {
+			continue; /* section 10: those that may hold together are in no order */
+		}
 		if (a->lock != b->lock && a->token == b->token) {
 			w->violation = "two lock_ids were answered with the same token";
 		} else if (a->lock != b->lock && before(a, b) && a->token >= b->token) {
@@ -32,9 +35,23 @@ void judge_ended(struct world *w, uint32_t client) {
 	}
 }
 
+static void note(struct world *w, uint32_t client) {
+	const struct contender *c = &w->clients[client];
+	CHECK(w->acquired_count < ACQUIRED_MAX);
+	w->acquired[w->acquired_count++] = (struct acquired){ .client = (uint8_t)client, .lock = c->lock, .token = c->token, .terms = c->terms,
+		.asked_event = c->asked_event, .answered_event = w->events, .began = w->stage->now, .ended = INT64_MAX };
+}
+
+void judge_downgraded(struct world *w, uint32_t client) {
+	judge_ended(w, client);
+	w->clients[client].terms.of = SHARE_SHARED;
+	if (believes(w, &w->clients[client])) {
+		note(w, client);
+	}
+}
+
 void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until) {
 	struct contender *c = &w->clients[client];
-	CHECK(w->acquired_count < ACQUIRED_MAX);
 	for (uint32_t i = 0; i < CLIENTS; i++) { /* beliefs that have run out meanwhile */
 		if (w->clients[i].state == CLIENT_HOLDS && !believes(w, &w->clients[i])) {
 			judge_ended(w, i);
@@ -43,8 +60,7 @@ void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t un
 	c->believed_from = w->stage->now;
 	c->believed_until = until;
 	c->token = token;
-	w->acquired[w->acquired_count++] = (struct acquired){ .client = (uint8_t)client, .lock = c->lock, .token = token,
-		.asked_event = c->asked_event, .answered_event = w->events, .began = w->stage->now, .ended = INT64_MAX };
+	note(w, client);
 	judge_tokens(w);
 }
 
@@ -60,12 +76,13 @@ void judge_updated(struct world *w, uint32_t client, const struct stage_reply *r
 }
 
 void judge_now(struct world *w) {
-	uint32_t holders = 0;
 	for (uint32_t i = 0; i < CLIENTS; i++) {
-		holders += believes(w, &w->clients[i]);
-	}
-	if (holders > 1) {
-		w->violation = "two clients believe at the same time that they hold the key";
+		for (uint32_t j = 0; j < i; j++) {
+			const struct contender *a = &w->clients[i], *b = &w->clients[j];
+			if (believes(w, a) && believes(w, b) && terms_exclude(&a->terms, &b->terms)) {
+				w->violation = "two clients that exclude one another believe at the same time that they hold the key";
+			}
+		}
 	}
 	for (uint32_t i = 0; i < w->stage->count; i++) {
 		for (uint32_t j = 0; j < i; j++) {

@@ -1,4 +1,4 @@
-/* A world: a few cores, two clients, operators, and what may happen to them next. */
+/* A world: a few cores, their clients, operators, and what may happen to them next. */
 #include <stdio.h>
 
 #include "check.h"
@@ -29,6 +29,12 @@ static void client_choices(const struct world *w, uint32_t i, struct choice out[
 	}
 	if (c->state == CLIENT_HOLDS && c->left.releases) {
 		add(out, n, CHOICE_RELEASE, i, 0);
+	}
+	if (c->state == CLIENT_HOLDS && c->left.downgrades) {
+		add(out, n, CHOICE_DOWNGRADE, i, 0);
+	}
+	if (c->state == CLIENT_HOLDS && c->left.transfers) {
+		add(out, n, CHOICE_TRANSFER, i, 0);
 	}
 }
 
@@ -66,6 +72,8 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 
 /* ---- clients ---- */
 
+static const char *const owners[CLIENTS] = { "a", "b", "c" };
+
 static void client_ask(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	if (c->state == CLIENT_IDLE) {
@@ -80,6 +88,11 @@ static void client_ask(struct world *w, uint32_t i) {
 	c->asked = w->stage->requests + 1;
 	struct core_request r = stage_acquire("k", stage_lock(c->lock), LEASE, c->left.waits ? SPAN_S : 0);
 	r.client = i + 1;
+	r.owner = slice_str(owners[i]);
+	r.terms.of = c->left.of;
+	r.terms.count = terms_semaphore(&r.terms);
+	r.terms.priority = c->left.priority;
+	c->terms = r.terms;
 	stage_ask(w->stage, c->node, r);
 }
 
@@ -102,6 +115,31 @@ static void client_release(struct world *w, uint32_t i) {
 	judge_ended(w, i); /* it stops trusting the lock first */
 	r.client = i + 1;
 	c->left.releases--;
+	c->state = CLIENT_IDLE;
+	c->believed_until = 0;
+	c->extending = 0;
+	stage_ask(w->stage, c->node, r);
+}
+
+/* Trusts to share the lock from now on, whatever becomes of it; a repeat would ask for a shared one. */
+static void client_downgrade(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	struct core_request r = stage_request(CORE_DOWNGRADE, "k", stage_lock(c->lock));
+	r.client = i + 1;
+	judge_downgraded(w, i);
+	c->left.downgrades--;
+	c->left.of = SHARE_SHARED;
+	stage_ask(w->stage, c->node, r);
+}
+
+/* What it believes until the answer comes ends with the request: somebody else may have the lock before that. */
+static void client_transfer(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	struct core_request r = stage_request(CORE_TRANSFER, "k", stage_lock(c->lock));
+	r.client = i + 1;
+	r.to = slice_str(owners[(i + 1) % CLIENTS]);
+	judge_ended(w, i);
+	c->left.transfers--;
 	c->state = CLIENT_IDLE;
 	c->believed_until = 0;
 	c->extending = 0;
@@ -163,6 +201,7 @@ static void hear(struct world *w, const struct stage_reply *reply) {
 		if (c->state == CLIENT_ASKED && r->id == c->asked) {
 			c->state = r->error == PAWL_OK ? CLIENT_HOLDS : CLIENT_IDLE;
 			if (r->error == PAWL_OK) {
+				c->terms = r->terms;
 				judge_acquired(w, i, r->token, c->asked_at + r->valid);
 			}
 		} else if (c->extending && r->id == c->extending) {
@@ -266,6 +305,8 @@ void world_apply(struct world *w, struct choice choice) {
 	case CHOICE_ASK: client_ask(w, choice.a); break;
 	case CHOICE_EXTEND: client_extend(w, choice.a); break;
 	case CHOICE_RELEASE: client_release(w, choice.a); break;
+	case CHOICE_DOWNGRADE: client_downgrade(w, choice.a); break;
+	case CHOICE_TRANSFER: client_transfer(w, choice.a); break;
 	case CHOICE_UPDATE: client_update(w, choice.a); break;
 	case CHOICE_PASS:
 		w->left.passes--;
@@ -287,7 +328,7 @@ void world_apply(struct world *w, struct choice choice) {
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "update", "time passes", "restart", "break", "change" };
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "time passes", "restart", "break", "change" };
 	message_set kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
 	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {

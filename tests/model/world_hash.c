@@ -33,6 +33,12 @@ static void mix_ballot(uint64_t *h, struct ballot b) {
 	mix(h, b.boot);
 }
 
+static void mix_terms(uint64_t *h, const struct terms *t) {
+	mix(h, (uint64_t)t->of << 48 | (uint64_t)t->count << 32 | (uint32_t)t->priority);
+	mix(h, (uint64_t)t->delay);
+	mix(h, t->set.w[0] << 32 | t->bond);
+}
+
 static void hash_record(uint64_t *h, const struct record *r) {
 	mix_id(h, r->lock_id);
 	mix(h, r->token);
@@ -41,7 +47,9 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_ballot(h, r->prepared);
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
-	mix_bytes(h, r->bytes, (size_t)r->owner_size + r->identity_size + r->value_size);
+	mix(h, r->uneven);
+	mix_terms(h, &r->terms);
+	mix_bytes(h, r->bytes, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
 static void hash_more(uint64_t *h, const struct key_more *more) {
@@ -52,6 +60,7 @@ static void hash_more(uint64_t *h, const struct key_more *more) {
 		mix(h, x->round);
 		mix(h, x->ticket.clock);
 		mix(h, x->ticket.seq << 8 | x->peer << 2 | (uint64_t)x->turn << 1 | x->waits);
+		mix_terms(h, &x->terms);
 	}
 	mix(h, 1);
 	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
@@ -60,6 +69,7 @@ static void hash_more(uint64_t *h, const struct key_more *more) {
 		mix(h, k->attempt);
 		mix(h, k->round);
 		mix(h, k->peer);
+		mix_terms(h, &k->terms);
 	}
 }
 
@@ -76,6 +86,7 @@ static void hash_key(uint64_t *h, const struct key *key) {
 		mix(h, key->promise->noted);
 		mix_time(h, key->promise->end);
 		mix(h, key->promise->peer);
+		mix_terms(h, &key->promise->terms);
 	}
 	if (key->more) {
 		hash_more(h, key->more);
@@ -88,6 +99,7 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16);
 		mix(h, v->token);
 		mix(h, v->noted);
+		mix(h, v->set.w[0]);
 	}
 }
 
@@ -101,6 +113,9 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 		mix(h, numbers[i]);
 	}
 	mix_id(h, op->lock_id);
+	mix_terms(h, &op->terms);
+	mix_id(h, op->heir.lock_id);
+	mix(h, op->heir.attempt);
 	mix_time(h, op->sent);
 	mix_time(h, op->arrived);
 	mix_time(h, op->until);
@@ -269,6 +284,8 @@ static void hash_contender(uint64_t *h, const struct contender *c) {
 	mix(h, (uint64_t)c->extend_at);
 	mix(h, (uint64_t)c->believed_until);
 	mix(h, c->token);
+	mix(h, (uint64_t)c->left.downgrades << 8 | c->left.transfers);
+	mix_terms(h, &c->terms);
 }
 
 /* The order of events counts only where it decides which of two acquisitions came first. */
@@ -277,6 +294,7 @@ static void hash_judge(uint64_t *h, const struct world *w) {
 		const struct acquired *a = &w->acquired[i];
 		mix(h, a->token);
 		mix(h, a->lock);
+		mix_terms(h, &a->terms);
 		mix(h, (uint64_t)a->began);
 		mix(h, (uint64_t)a->ended);
 		for (uint32_t c = 0; c < CLIENTS; c++) {
