@@ -1,9 +1,5 @@
 /* Locks of the client that end with its connection, and the other things that a holder may do with a lock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "client_rig.h"
 #include "lock.h"

@@ -1,9 +1,5 @@
 /* Watches of the client: what is told first, what after a lost connection, and when it is all told anew. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
