@@ -198,7 +198,7 @@ struct pawl_terms { /* zero: exclusive, no priority, no delay */
 	uint32_t lock_delay_ms;
 	/* The lock ends with this client's connection: when the process dies the node sees that at once and frees the lock, in
 	 * milliseconds and not after the lease. When the node is gone, or hangs, the lock stays, and the library binds it to its next
-	 * connection; only when that cannot be done in time, or the network itself ends connections, is it lost. */
+	 * connection; only when that cannot be done in time is it lost. Not for a plain PAWL_ACQUIRE (PAWL_EINVAL). */
 	bool release_on_disconnect;
 };
 
@@ -214,7 +214,7 @@ struct pawl_extend_item {
 	struct pawl_id lock_id;
 	uint32_t lease_ms; /* 0: 30000 */
 	uint64_t token;    /* 0: not named */
-	uint32_t bond;     /* with release_on_disconnect: docs/client-protocol.md; 0: not named */
+	uint32_t bond;     /* docs/client-protocol.md, release_on_disconnect; 0: not named. For the library itself */
 };
 
 struct pawl_request { /* zero: not named, or the default; what a method does not know is ignored */

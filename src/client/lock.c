@@ -17,6 +17,9 @@ void lock_destroy(struct pawl_lock *lock) {
 	list_remove(&lock->link);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
+	if (hub->kept_count) {
+		hub_kick(hub); /* a connection may be closed now */
+	}
 	alloc_free(hub->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);
 	alloc_free(hub->env.alloc, lock, sizeof(*lock));
 }

@@ -324,10 +324,16 @@ static void end_for_program(struct pawl_call *call, struct pawl_result *take_res
 	call->done(take_result, ctx);
 }
 
+/* Somebody has to keep account of what is watched, and of locks that are to be bound to the next connection. */
+static bool for_programs(const struct pawl_request *r) {
+	bool bound = r->method == PAWL_ACQUIRE && r->terms.release_on_disconnect;
+	return r->method != PAWL_WATCH && r->method != PAWL_UNWATCH && !bound;
+}
+
 int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done, void *arg,
 	struct pawl_call **out_call) {
-	if (request->method == PAWL_WATCH || request->method == PAWL_UNWATCH) {
-		return PAWL_EINVAL; /* watch.c keeps account of them */
+	if (!for_programs(request)) {
+		return PAWL_EINVAL;
 	}
 	struct pawl_call *call;
 	int error = call_start(client, &(struct call_start){ .request = request, .end = end_for_program, .ctx = arg }, &call);

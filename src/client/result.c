@@ -77,7 +77,6 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->recovering = r->recovering;
 	to->more = r->more;
 	to->age_ms = r->present & CLIENT_GOT_AGE ? r->age / SPAN_MS : -1;
-	to->entry.contested = r->contested;
 }
 
 /* A change's missing masters; those whose names are no text are left out. */
@@ -153,6 +152,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 		error = copy_entry(arena, &r->entry, &to->entry);
 		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count : to->entry.holders;
 	}
+	to->entry.contested = r->contested;
 	if (!error && (r->present & CLIENT_GOT_VALUE_SEQ)) {
 		error = copy_seq(arena, r->value_seq, &to->value_seq);
 	}

@@ -169,6 +169,15 @@ static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **s
 	rig_close(&r);
 }
 
+static void a_plain_request_gets_no_lock_that_ends_with_the_connection(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = { "k", 1 }, .terms.release_on_disconnect = true };
+	assert_int_equal(pawl_start(r.client, &request, NULL, NULL, NULL), PAWL_EINVAL);
+	rig_close(&r);
+}
+
 static void a_lock_that_is_handed_over_is_not_trusted_from_the_call_on(void **state) {
 	(void)state;
 	struct rig r;
@@ -367,6 +376,7 @@ int main(void) {
 		cmocka_unit_test(a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed),
 		cmocka_unit_test(an_acquire_on_a_connection_that_is_given_up_is_made_anew_with_another_lock_id),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
+		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
 		cmocka_unit_test(a_lock_that_is_handed_over_is_not_trusted_from_the_call_on),
 		cmocka_unit_test(a_hand_over_to_nobody_leaves_the_lock_as_it_was),
 		cmocka_unit_test(a_hand_over_whose_answer_is_lost_ends_as_a_release),
