@@ -8,7 +8,9 @@
 
 #include "alloc.h"
 #include "config.h"
+#include "counts.h"
 #include "message.h"
+#include "reply.h"
 #include "siphash.h"
 
 struct core;
@@ -56,27 +58,6 @@ int core_new(const struct core_options *options, struct core **out);
 void core_free(struct core *core);
 
 /* ---- events ---- */
-enum core_op {
-	CORE_ACQUIRE,
-	CORE_EXTEND,
-	CORE_UPDATE,
-	CORE_RELEASE,
-	CORE_GET,
-	CORE_LIST,
-	CORE_WAIT,
-	CORE_WAITERS,
-	CORE_BREAK,
-	CORE_BOND,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
-	             * only then, with PAWL_ELOST, or when it is released here; CORE_CLIENT_GONE ends the bond, not the lock */
-	CORE_CHANGE, /* of the configuration (section 6); for administrators only, which the driver sees to */
-	CORE_DOWNGRADE,   /* key, lock_id: the holder's exclusive lock becomes a shared one (section 10) */
-	CORE_TRANSFER,    /* key, lock_id, to: releases in favour of the waiter whose owner is `to`; PAWL_ENOTFOUND: nobody of this name
-	                   * waits, and nothing was released (section 5, Succession) */
-	CORE_ASK,         /* key, owner, to, terms.priority: asks the holder to let go; reaches those who watch the key at any node */
-	CORE_EXPLAIN,     /* key: what each master says */
-	CORE_ACQUIRE_ALL  /* locks: all of these keys or none (section 11); lease, wait, owner, value, label, terms.priority and
-	                   * terms.delay are common to them */
-};
 
 struct core_lock { /* one of CORE_ACQUIRE_ALL */
 	struct slice key;
@@ -179,128 +160,6 @@ void core_check(const struct core *core);
 bool core_drain_frame(struct core *core, struct instant now, struct frame *frame);
 
 /* ---- effects ---- */
-struct core_entry { /* a key as reads show it */
-	struct slice key, owner, value, identity;
-	uint64_t token;
-	struct id128 lock_id;
-	bool show_lock_id; /* the caller acquired it or is an administrator */
-	span_ns remaining; /* of the lease, without the lock delay after it */
-	struct ballot value_seq;
-	struct terms terms;
-	struct slice label;
-	span_ns age;       /* since it was acquired */
-	bool closing;      /* the lease is over and its lock delay runs: nobody holds the key, and nobody gets it yet */
-	span_ns closed_for; /* closing: how long still */
-	uint32_t holders;  /* LIST, core_look: how many hold the key */
-};
-
-struct core_waiter {
-	struct slice key; /* with `prefix` */
-	struct slice label;
-	struct terms terms;
-	struct slice owner, identity;
-	struct id128 lock_id, node;
-	bool show_lock_id;
-	span_ns since;
-};
-
-enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_KEPT };
-struct core_saying { /* EXPLAIN: one thing that stands on the key at a master */
-	enum core_saying_kind kind;
-	struct core_entry entry; /* a promise, a kept request: only lock_id, terms, remaining (of the promise) */
-	bool barred;             /* a record that may not be extended any more */
-};
-
-struct core_witness { /* EXPLAIN: one master */
-	uint32_t peer;
-	enum status status; /* STATUS_OK: it votes and answered; STATUS_RECOVERING, STATUS_EPOCH; STATUS_ABSENT: silent */
-	bool home;          /* it keeps the key's queue */
-	uint32_t waiting;   /* at the home: how many wait */
-	const struct core_saying *sayings;
-	uint32_t count;
-};
-
-struct core_lock_got { /* ACQUIRE_ALL: one of them, in the order of the request */
-	struct slice key;
-	struct id128 lock_id;
-	uint64_t token;
-	struct terms terms;
-};
-
-struct core_reply {
-	uint64_t id, client;
-	enum core_op op;
-	int error; /* 0 or a PAWL_E... of the client protocol */
-	struct id128 lock_id;
-	uint64_t token;
-	span_ns valid;            /* ACQUIRE, EXTEND */
-	uint32_t quorum, votes, acks;
-	span_ns waited;           /* ACQUIRE */
-	bool released;            /* RELEASE; BREAK: something was broken */
-	bool forced;              /* BREAK: at once, whatever the holder believes */
-	uint64_t epoch;           /* CHANGE: the present one, as the next three */
-	bool settled, complete;
-	uint64_t missing;         /* bit set of peers: masters that do not vote in it yet */
-	struct slice why;         /* CHANGE with an error or a warning: a sentence that names the culprit and the remedy */
-	bool held, contested;     /* reads; PAWL_EHELD: who holds is in `entry` when held */
-	bool recovering;          /* a local read on a node that recovers */
-	bool replica;             /* reads: answered by a replica, ... */
-	span_ns age;              /* ... whose view may be so old; SPAN_MAX: it has not followed anybody yet */
-	struct core_entry entry;  /* reads, PAWL_EHELD, PAWL_EMISMATCH (the present value) */
-	struct ballot value_seq;  /* UPDATE */
-	const struct core_entry *entries; /* LIST */
-	const struct core_waiter *waiters; /* WAITERS */
-	const struct core_witness *witnesses; /* EXPLAIN: the masters, in their order */
-	const struct core_lock_got *got;      /* ACQUIRE_ALL */
-	size_t count;         /* of the one of these lists that the op gives */
-	struct terms terms;   /* ACQUIRE: what was got; a semaphore: which permits */
-	uint32_t reached;     /* ASK: how many watchers were told */
-	struct slice failed_key; /* ACQUIRE_ALL with an error: the key that it is about; empty: none */
-	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
-	uint32_t holder_count;
-	bool more;
-	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
-	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
-	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */
-};
-
-/* X(name): things that happen sometimes, counted; also what is worth a log line */
-#define CORE_COUNT_TABLE(X) \
-	X(promise_ok) X(promise_held_self) X(promise_kept) X(promise_refused_held) X(promise_refused_promised) \
-	X(promise_refused_queued) X(promise_refused_released) X(promise_refused_recovering) X(promise_refused_contested) \
-	X(promise_refused_denied) X(promise_refused_full) X(promise_displaced) \
-	X(commit_ok) X(commit_without_promise) X(commit_refused_held) X(commit_refused_stale_noted) X(commit_refused_stale_clock) \
-	X(commit_refused_released) X(commit_refused_too_long) X(commit_refused_recovering) X(commit_refused_contested) X(commit_refused_full) \
-	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
-	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_unsure) \
-	X(teach_sent) X(teach_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) X(release_resent) X(released_refused) \
-	X(wrong_epoch) X(clock_refused) X(clock_behind) X(answer_late) X(answer_stale_round) \
-	X(turn_given) X(turn_given_back) X(turn_rival) X(kept_promised) X(home_lost) X(home_changed) X(queue_refused_full) \
-	X(waiter_dropped) X(wait_ended) X(try_tie) X(repeat_joined) X(token_reused) \
-	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) X(update_unsure) X(update_taught) \
-	X(read_quorum) X(read_indeterminate) X(read_again) \
-	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) \
-	X(contested) X(contested_ended) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
-	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_not_voted) X(decree_value_adopted) \
-	X(decree_chosen) X(decree_finished_for_other) X(decree_rival) X(config_adopted) X(config_skipped) X(config_conflict) X(config_told) \
-	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
-	X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) \
-	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
-	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
-	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(log_lost) \
-	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
-	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_not_enough) \
-	X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) X(downgraded) \
-	X(downgrade_learned) X(delay_closed) X(key_several) X(turn_overtaken) X(nominated) X(nominate_none) X(handed_over) \
-	X(hand_over_promised) X(asked) X(group_begun) X(group_held) X(group_failed) X(group_extended) X(explained) \
-	X(link_reset) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken) X(bond_made) X(bond_ended) X(bond_lost)
-
-enum core_count {
-#define CORE_COUNT_ENUM(name) COUNT_##name,
-	CORE_COUNT_TABLE(CORE_COUNT_ENUM)
-#undef CORE_COUNT_ENUM
-	COUNT_TOTAL
-};
 const char *core_count_name(enum core_count count);
 const uint64_t *core_counts(const struct core *core); /* COUNT_TOTAL of them, since core_new */
 

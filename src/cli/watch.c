@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 #include "output.h"
@@ -34,17 +33,8 @@ struct watcher {
 	int status;
 };
 
-static void print_time(void) {
-	struct timespec now;
-	struct tm local;
-	clock_gettime(CLOCK_REALTIME, &now); /* for people only */
-	localtime_r(&now.tv_sec, &local);
-	printf("%02d:%02d:%02d.%03ld ", local.tm_hour, local.tm_min, local.tm_sec, now.tv_nsec / 1000000);
-}
-
 static void print_event(const struct pawl_event *event) {
 	const struct pawl_entry *e = &event->entry;
-	print_time();
 	if (event->type == PAWL_EVENT_CURRENT) {
 		printf("current     that is the present state\n");
 		return;
