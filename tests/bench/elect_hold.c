@@ -95,6 +95,7 @@ int hold_main(char **argv) {
 struct slot {
 	struct load *load;
 	struct pawl *client;
+	const char *key;
 	struct pawl_terms terms;
 	int64_t asked;
 };
@@ -115,7 +116,7 @@ static void on_taken(struct pawl_result *take_result, void *arg) {
 		s->load->errors++;
 		take(s);
 	} else {
-		const struct pawl_request r = { .method = PAWL_RELEASE, .key = pawl_str("one"), .lock_id = take_result->lock_id };
+		const struct pawl_request r = { .method = PAWL_RELEASE, .key = pawl_str(s->key), .lock_id = take_result->lock_id };
 		histogram_add(&s->load->latency, load_now() - s->asked);
 		(void)pawl_start(s->client, &r, on_released, s, NULL); /* without memory this one stands still, and the figure shows it */
 	}
@@ -123,7 +124,7 @@ static void on_taken(struct pawl_result *take_result, void *arg) {
 }
 
 static void take(struct slot *s) {
-	const struct pawl_request r = { .method = PAWL_ACQUIRE, .key = pawl_str("one"), .lease_ms = 10000, .wait_ms = 60000,
+	const struct pawl_request r = { .method = PAWL_ACQUIRE, .key = pawl_str(s->key), .lease_ms = 10000, .wait_ms = 60000,
 		.terms = s->terms };
 	s->asked = load_now();
 	if (!s->load->stopping) {
@@ -131,7 +132,7 @@ static void take(struct slot *s) {
 	}
 }
 
-/* TERMS: exclusive, shared, or PERMITS/OF. */
+/* TERMS: exclusive, shared, or PERMITS/OF; also the key, so that nothing is left over from the one before. */
 int cycle_main(char **argv) {
 	static struct load l;
 	size_t outstanding = strtoul(argv[2], NULL, 10);
@@ -145,7 +146,7 @@ int cycle_main(char **argv) {
 	l.base = event_base_new();
 	struct pawl *client = client_new(l.base, argv[0], 0);
 	for (size_t i = 0; i < outstanding; i++) {
-		slots[i] = (struct slot){ &l, client, terms, 0 };
+		slots[i] = (struct slot){ &l, client, argv[1], terms, 0 };
 		take(&slots[i]);
 	}
 	if (load_run(&l, strtod(argv[3], NULL), NULL, NULL) != 0) {

@@ -93,7 +93,8 @@ static void begin_publishers(char **endpoints, size_t count) {
 		struct publisher *p = &bench.publishers[i];
 		p->load = &bench.load;
 		snprintf(key, sizeof key, PREFIX "%zu", i);
-		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = 60000, .wait_ms = 60000 };
+		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = 60000, .wait_ms = 60000,
+			.terms = { .release_on_disconnect = true } }; /* the next run takes them again */
 		int error = pawl_lock_start(client_at(endpoints, count, i), &o, on_held, p, NULL);
 		if (error) {
 			load_fail("a lock", error);

@@ -1,0 +1,92 @@
+"""Single candidates (candidate.c) that do what they are told, and the lines that they write, as they come."""
+
+import subprocess
+import threading
+import time
+
+PATIENCE = 20.0
+
+
+def boottime():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Candidate:
+    """One process. Its settings are those of candidate.c."""
+
+    def __init__(self, program, endpoints, name, **settings):
+        self.name, self.lines, self.seen = name, [], threading.Condition()
+        self.process = subprocess.Popen([program, endpoints, name, "-", *("%s=%s" % item for item in settings.items())],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.seen:
+                self.lines.append(line.split())
+                self.seen.notify_all()
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def find(self, letter, start=0, holds=lambda words: True):
+        return next((w for w in self.lines[start:] if w[0] == letter and holds(w)), None)
+
+    def await_line(self, letter, start=0, holds=lambda words: True, patience=PATIENCE):
+        """The words of the first such line from number `start` on: waits for it."""
+        with self.seen:
+            if not self.seen.wait_for(lambda: self.find(letter, start, holds), patience):
+                raise AssertionError("%s has not written %s: %s" % (self.name, letter, self.lines[-5:]))
+            return self.find(letter, start, holds)
+
+    def await_renewal(self, after):
+        """When it was first written after that time that the deadline is later than before."""
+        with self.seen:
+            until = max(int(w[5]) for w in self.lines if w[0] in "LA" and int(w[1]) <= after)
+        return int(self.await_line("A", 0, lambda w: int(w[5]) > until + 50000000)[1])
+
+    def has(self, letter):
+        with self.seen:
+            return self.find(letter) is not None
+
+    def count(self):
+        with self.seen:
+            return len(self.lines)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        """The time before it was killed."""
+        at = boottime()
+        if self.process.poll() is None:
+            self.process.kill()
+        self._close()
+        return at
+
+    def end(self):
+        self.process.stdin.close()
+        status = self.process.wait(PATIENCE)
+        self._close()
+        return status
+
+    def _close(self):
+        self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        for stream in (self.process.stdin, self.process.stdout):
+            if not stream.closed:
+                stream.close()
+
+
+def first(some, letter, patience=PATIENCE):
+    """Until one of them writes such a line: its time, by name, for those that have."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        found = {c.name: int(c.find(letter)[1]) for c in some if c.has(letter)}
+        if found:
+            return found
+        with some[0].seen:
+            some[0].seen.wait(0.01)
+    raise AssertionError("none of them writes %s" % letter)
