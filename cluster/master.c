@@ -157,7 +157,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}
-	if (widened || loosened) {
+	if (widened || loosened || m->terms.bond > r->terms.bond) {
 		const struct terms both = terms_both(&r->terms, &m->terms);
 		record_set_terms(core, key, r, &both);
 	}

@@ -92,6 +92,7 @@ bool terms_again(const struct terms *own, const struct terms *asked) {
 
 /* The caller says so to the digest. */
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms) {
+	r->terms.bond = terms->bond;
 	if (r->terms.of == terms->of && memcmp(&r->terms.set, &terms->set, sizeof terms->set) == 0) {
 		return;
 	}

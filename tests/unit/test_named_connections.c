@@ -98,6 +98,40 @@ static void the_later_connection_goes_with_a_record_that_is_learned(void **state
 	assert_true(has(s, 2));
 }
 
+/* n1 starts anew and merges: of the other two `missed` knows the first connection alone. */
+static void merge_connections(struct stage *s, uint32_t other, uint32_t missed) {
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, other, missed, MESSAGE_EXTEND, true);
+	assert_int_equal(rebind(s, other, 1, 2), PAWL_OK);
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	assert_true(has(s, 0));
+	assert_int_equal(closed(s, missed, 1, 1), PAWL_OK);
+	assert_false(has(s, missed));
+	assert_true(has(s, 0));
+}
+
+static void of_two_copies_that_are_merged_the_later_connection_counts(void **state) {
+	merge_connections(*state, 1, 2);
+}
+
+static void of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order(void **state) {
+	merge_connections(*state, 2, 1);
+}
+
+static void a_copy_that_is_learned_brings_a_later_connection(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
+		.lease_us = 1000, .ballot = { 1, 1, 1 }, .terms = { .bond = 2 } };
+	stage_inject(s, 0, 1, &m);
+	stage_settle(s);
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	assert_true(has(s, 1));
+	assert_false(has(s, 2));
+}
+
 static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 100 * SPAN_MS);
@@ -117,6 +151,9 @@ int main(void) {
 		NAMED(where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost),
 		NAMED(a_lock_without_a_connection_is_not_ended_by_one),
 		NAMED(the_later_connection_goes_with_a_record_that_is_learned),
+		NAMED(of_two_copies_that_are_merged_the_later_connection_counts),
+		NAMED(of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order),
+		NAMED(a_copy_that_is_learned_brings_a_later_connection),
 		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

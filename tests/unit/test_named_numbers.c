@@ -54,12 +54,16 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD); /* n1 has both numbers; n2, too */
 }
 
-/* A commit that arrives at n1, whoever sent it. */
-static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers, uint64_t token) {
+/* A commit that arrives, whoever sent it. */
+static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers, uint64_t token) {
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
 		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
-	stage_inject(s, 1, 0, &m);
+	stage_inject(s, 1, node, &m);
 	stage_settle(s);
+}
+
+static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers, uint64_t token) {
+	commit_at(s, 0, lock, numbers, token);
 }
 
 /* Else number 1 would be had with token 3 after somebody else had it with token 5. */
@@ -101,6 +105,10 @@ static void numbers_that_are_learned_note_the_clock(void **state) {
 static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 	struct stage *s = *state;
 	struct id128 x = split(s);
+	for (uint8_t i = 20; i < 25; i++) { /* what X noted is far below */
+		take(s, 1, "another", stage_lock(i));
+		release(s, 1, "another", stage_lock(i));
+	}
 	stage_kill(s, 2);
 	assert_true(stage_start(s, 2));
 	assert_true(stage_until_voting(s, 2, SPAN_S));
@@ -109,6 +117,8 @@ static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 	assert_int_equal(stage_do(s, 2, look), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.entry.terms.set.w[0], 3);
 	assert_true(stage_count(s, COUNT_permits_uneven) > 0);
+	commit_at(s, 2, x, 2, stage_status(s, 1).clock - 1);
+	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
 }
 
 int main(void) {
