@@ -63,7 +63,8 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && r->terms.of == SHARE_EXCLUSIVE) {
-		const struct terms shared = { .of = SHARE_SHARED };
+		struct terms shared = r->terms;
+		shared.of = SHARE_SHARED;
 		COUNT(core, downgraded);
 		record_set_terms(core, key, r, &shared);
 		digest_record(core, key, r);

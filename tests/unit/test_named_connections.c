@@ -132,6 +132,14 @@ static void a_copy_that_is_learned_brings_a_later_connection(void **state) {
 	assert_false(has(s, 2));
 }
 
+static void a_downgraded_lock_still_ends_with_its_connection(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	assert_int_equal(stage_do(s, 1, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))), PAWL_OK);
+	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
+	assert_false(holds(s, 1, "k", stage_lock(1)));
+}
+
 static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 100 * SPAN_MS);
@@ -154,6 +162,7 @@ int main(void) {
 		NAMED(of_two_copies_that_are_merged_the_later_connection_counts),
 		NAMED(of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order),
 		NAMED(a_copy_that_is_learned_brings_a_later_connection),
+		NAMED(a_downgraded_lock_still_ends_with_its_connection),
 		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
