@@ -97,6 +97,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	}
 	m->held = true;
 	m->terms = r->terms;
+	m->acks = r->acks;
 	m->valid = r->valid;
 	m->since = m->began;
 	g->at++;
@@ -108,6 +109,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
 		m->token = r->token > m->token ? r->token : m->token;
+		m->acks = r->acks;
 		m->valid = r->valid;
 		m->since = m->began;
 		m->levelled = g->state == GROUP_LEVELLING;
@@ -241,7 +243,7 @@ static void answer_held(struct core *core, struct op *op) {
 		struct core_lock_got *to = &got[m->place];
 		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token, .terms = m->terms };
 		copied = copied && out_copy(core, m->key, &to->key);
-		acks = m->reply.acks < acks ? m->reply.acks : acks;
+		acks = m->acks < acks ? m->acks : acks;
 	}
 	if (!copied) {
 		fail(core, op, PAWL_EBUSY, 0);

@@ -30,6 +30,19 @@ static uint32_t live_on_key(const struct checker *c, uint32_t node, uint32_t key
 	return live;
 }
 
+/* The answer names this lock_id as a holder's; with which token. */
+static const struct core_entry *shown_entry(const struct core_reply *reply, struct id128 id) {
+	if (!reply->held) {
+		return NULL;
+	}
+	for (uint32_t i = 0; i < reply->holder_count; i++) {
+		if (id128_equal(reply->holders[i].lock_id, id)) {
+			return &reply->holders[i];
+		}
+	}
+	return id128_equal(reply->entry.lock_id, id) ? &reply->entry : NULL;
+}
+
 /* The age is a promise: what the followed master had accepted, or released, by then is seen. */
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	uint32_t master = checker_followed(c, node);
@@ -44,7 +57,7 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 		if (lock->key != op->op.key) {
 			continue;
 		}
-		bool shown = reply->held && id128_equal(reply->entry.lock_id, lock->id);
+		const struct core_entry *shown = shown_entry(reply, lock->id);
 		if (shown && lock->released[master] == tenure && lock->released_at[master] < as_of && !c->options.forgets_releases) {
 			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " shows L%" PRIu32 " and says that its view is %.3f ms old, but n%"
 				PRIu32 " was told of its release %.3f ms ago", node + 1, i, (double)reply->age / 1e6, master + 1,
@@ -52,7 +65,7 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 		}
 		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of && lock->lengthened_at[master] < as_of &&
 			op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
-		if (stands && !(shown && reply->entry.token >= token)) {
+		if (stands && !(shown && shown->token >= token)) {
 			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " does not show L%" PRIu32 " with token %" PRIu64
 				" and says that its view is %.3f ms old, but n%" PRIu32 " has it since %.3f ms", node + 1, i, token, (double)reply->age / 1e6,
 				master + 1, (double)(op->asked_at - lock->accepted_at[master]) / 1e6);
