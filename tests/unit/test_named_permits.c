@@ -60,6 +60,8 @@ static void who_waits_for_many_is_not_passed_by_who_wants_few(void **state) {
 	uint64_t many = wait_permits(s, 1, "k", stage_lock(2), 3, 3), few = wait_permits(s, 2, "k", stage_lock(3), 1, 3);
 	assert_false(answered(s, many));
 	assert_false(answered(s, few));
+	assert_true(stage_count(s, COUNT_promise_kept) > 0); /* each master keeps the request: nothing is promised that would not do */
+	assert_int_equal(stage_count(s, COUNT_promise_permits), 3);
 	release(s, 0, "k", stage_lock(1));
 	assert_int_equal(slots_of(s, many).w[0], 7);
 	assert_false(answered(s, few));
@@ -83,6 +85,20 @@ static void a_repeat_has_the_same_numbers(void **state) {
 	release(s, 0, "k", stage_lock(1));
 	assert_int_equal(take_permits(s, 1, "k", stage_lock(2), 2, 4), PAWL_OK);
 	assert_memory_equal(&stage_last(s)->r.terms.set, &had, sizeof had);
+}
+
+/* R1 is judged for the numbers that a commit names, whatever its coordinator was promised. */
+static void a_commit_for_a_number_that_another_has_is_refused(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 2, 4), PAWL_OK); /* 0 and 1 */
+	uint64_t token = stage_last(s)->r.token, noted;
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 7, .key = slice_str("k"), .lock_id = stage_lock(2), .token = token + 1, .lease_us = 1000000,
+		.terms = { .of = 4, .count = 1, .set = { { 2, 0 } } } };
+	stage_inject(s, 0, 2, &m);
+	assert_false(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(2), &token, &noted));
+	m.terms.set.w[0] = 4;
+	stage_inject(s, 0, 2, &m);
+	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(2), &token, &noted));
 }
 
 /* `lock` is had by two masters only: the coordinator and the one that is not `missing`. */
@@ -134,6 +150,7 @@ int main(void) {
 		NAMED(who_waits_for_many_is_not_passed_by_who_wants_few),
 		NAMED(those_that_fit_get_their_permits_one_after_the_other),
 		NAMED(a_repeat_has_the_same_numbers),
+		NAMED(a_commit_for_a_number_that_another_has_is_refused),
 		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
 		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
 	};
