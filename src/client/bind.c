@@ -107,20 +107,12 @@ void bind_done(struct pawl *hub) {
 /* ---- one lock ---- */
 
 void bind_begin(struct pawl_lock *lock) {
-	lock->bond = 1;
-	lock->first_line = lock->bound_line = lock->bond_line = lock->hub->line_number;
+	lock->bond = true;
+	lock->first_line = lock->bound_line = lock->hub->line_number;
 }
 
 bool bind_wanted(const struct pawl_lock *lock) {
 	return lock->bond && lock->bound_line != lock->hub->line_number;
-}
-
-uint32_t bind_number(struct pawl_lock *lock) {
-	if (lock->bond_line != lock->hub->line_number) {
-		lock->bond++;
-		lock->bond_line = lock->hub->line_number;
-	}
-	return lock->bond;
 }
 
 void bind_made(struct pawl_lock *lock, unsigned line_number) {

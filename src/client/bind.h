@@ -1,5 +1,5 @@
-/* bind.h: locks that end with the connection (docs/protocol.md, Release on disconnect). Each has a bond, the number of the
- * connection that ends it: on a new one it is extended under the next number before anything else. A connection that was given
+/* bind.h: locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of
+ * each is the number of the line that ends it: over a new one it is extended under that one's number before anything else. A connection that was given
  * up from this side stays open until no lock depends on it any more: its node would release them.
  */
 #ifndef PAWL_CLIENT_BIND_H
@@ -19,9 +19,7 @@ void bind_turn(struct pawl *hub);
 void bind_begin(struct pawl_lock *lock);
 /* It is bound to another line than the present one. */
 bool bind_wanted(const struct pawl_lock *lock);
-/* The number to extend it under over the present line. */
-uint32_t bind_number(struct pawl_lock *lock);
-/* That was accepted. */
+/* An extension under that line's number was accepted. */
 void bind_made(struct pawl_lock *lock, unsigned line_number);
 
 #endif

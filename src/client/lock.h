@@ -46,10 +46,8 @@ struct pawl_lock {
 	struct batch *batch; /* the extension under way */
 	size_t slot;         /* in it */
 	struct leave *leave; /* leave.c: the transfer, while leaving */
-	/* bind.c: 0: it does not end with a connection; else the last number that was used, and for which line; the line it is
-	 * known to be bound to, and the first one */
-	uint32_t bond;
-	unsigned bond_line, bound_line, first_line;
+	bool bond; /* bind.c: it ends with its line: the one it is known to be bound to, and the first one */
+	unsigned bound_line, first_line;
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;
 	pawl_asked_fn *on_asked;

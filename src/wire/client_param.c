@@ -43,7 +43,7 @@ static const struct client_param_rule param_rules[] = {
 	{ "label", CLIENT_HAS_LABEL, METHOD_BIT(CLIENT_ACQUIRE), client_take_label },
 	{ "host", CLIENT_HAS_HOST, METHOD_BIT(CLIENT_ACQUIRE), client_take_host },
 	{ "pid", CLIENT_HAS_PID, METHOD_BIT(CLIENT_ACQUIRE), client_take_pid },
-	{ "bond", CLIENT_HAS_BOND, METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK), client_take_bond },
+	{ "bond", CLIENT_HAS_BOND, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK), client_take_bond },
 	{ "from", CLIENT_HAS_FROM, METHOD_BIT(CLIENT_WATCH), client_take_from },
 	{ "expect", CLIENT_HAS_EXPECT, METHOD_BIT(CLIENT_UPDATE), client_take_expect },
 	{ "value_seq", CLIENT_HAS_VALUE_SEQ, METHOD_BIT(CLIENT_UPDATE), client_take_value_seq },
@@ -77,7 +77,7 @@ struct param_method {
 static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_ACQUIRE] = { CLIENT_HAS_KEY | CLIENT_HAS_LEASE,
 		"unknown parameter: acquire takes key, lease_ms, wait_ms, owner, value, lock_id, mode or permits and of, priority, "
-		"lock_delay_ms, release_on_disconnect, label, host, pid; or locks instead of key, lock_id, mode, permits, of" },
+		"lock_delay_ms, release_on_disconnect, bond, label, host, pid; or locks instead of key, lock_id, mode, permits, of" },
 	[CLIENT_EXTEND] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
 		"unknown parameter: extend takes key, lock_id, lease_ms, token, bond, deadline_kept, or locks and deadline_kept" },
 	[CLIENT_UPDATE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,

@@ -54,10 +54,16 @@ const char *client_take_lock_delay(struct unpack *u, struct client_request *r, i
 	return client_take_ms(u, 0, &r->core.terms.delay);
 }
 
+/* Of an acquire the terms carry it; of an extension the request does. */
+static void set_bond(struct client_request *r, uint32_t named) {
+	r->core.bond = named;
+	r->core.terms.bond = !r->release_on_disconnect ? 0 : named ? named : 1;
+}
+
 const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	const char *problem = client_take_bool(u, &r->release_on_disconnect);
-	r->core.terms.bond = r->release_on_disconnect ? 1 : 0; /* the first connection; later ones are named by extend */
+	set_bond(r, r->core.bond);
 	return problem;
 }
 
@@ -67,7 +73,7 @@ const char *client_take_bond(struct unpack *u, struct client_request *r, int *er
 	if (bond < 1 || bond > UINT32_MAX) {
 		return "must be a whole number from 1 to 4294967295: which of the holder's connections this is";
 	}
-	r->core.bond = (uint32_t)bond;
+	set_bond(r, (uint32_t)bond);
 	return NULL;
 }
 

@@ -45,7 +45,8 @@ static int decode(struct request_test *t, const void *data, size_t size) {
 
 /* What a method may have, beside what it needs. */
 #define OF_TAKER \
-	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID)
+	(CLIENT_HAS_PRIORITY | CLIENT_HAS_LOCK_DELAY | CLIENT_HAS_RELEASE_ON_DISCONNECT | CLIENT_HAS_LABEL | CLIENT_HAS_HOST | CLIENT_HAS_PID | \
+		CLIENT_HAS_BOND)
 static const struct { enum client_method method; uint64_t needs, may; } methods[] = {
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, OF_TAKER | CLIENT_HAS_MODE },
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE | CLIENT_HAS_PERMITS | CLIENT_HAS_OF, OF_TAKER | CLIENT_HAS_LOCK_ID },
@@ -152,8 +153,8 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	terms->priority = has & CLIENT_HAS_PRIORITY ? wire_terms(p).priority : 0;
 	terms->delay = has & CLIENT_HAS_LOCK_DELAY ? random_ms(p) : 0;
 	r->release_on_disconnect = has & CLIENT_HAS_RELEASE_ON_DISCONNECT && prng_chance(p, 1, 2);
-	terms->bond = r->release_on_disconnect ? 1 : 0;
 	r->core.bond = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	terms->bond = !r->release_on_disconnect ? 0 : r->core.bond ? r->core.bond : 1;
 	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
 	r->label.host = has & CLIENT_HAS_HOST ? wire_bytes(p, 0, CLIENT_HOST_MAX) : r->label.host;
 	r->label.pid = has & CLIENT_HAS_PID ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
