@@ -40,13 +40,13 @@ static void a_reader_goes_on_when_who_was_ahead_of_it_gives_up(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
 	uint64_t reader = wait_shared(s, 1, "k", stage_lock(2));
-	struct core_request r = stage_acquire("k", stage_lock(3), LEASE, SPAN_S / 2);
+	struct core_request r = stage_acquire("k", stage_lock(3), LEASE, 20 * SPAN_MS);
 	r.terms.priority = 5;
 	uint64_t writer = stage_ask(s, 2, r);
 	stage_settle(s);
 	assert_int_equal(downgrade(s, 0, "k", stage_lock(1)), PAWL_OK);
 	assert_false(answered(s, reader));
-	stage_wait(s, SPAN_S / 2 + 10 * SPAN_MS);
+	stage_wait(s, 25 * SPAN_MS); /* before it would ask again for itself */
 	assert_int_equal(stage_answer(s, writer)->r.error, PAWL_ETIMEOUT);
 	token_of(s, reader);
 }
