@@ -33,6 +33,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->wrote = m->ballot;
 		r->prepared = m->prepared;
 		r->barred = (m->flags & FLAG_BARRED) != 0;
+		r->terms.count = m->terms.count;
 		r->terms.priority = m->terms.priority;
 		r->terms.delay = m->terms.delay;
 		r->terms.bond = m->terms.bond;

@@ -32,6 +32,7 @@
 	X(LIMIT_VALUE_BYTES, "limits", "value_bytes", VALUE_BYTES, limits.core.value_bytes) \
 	X(LIMIT_WAITERS, "limits", "waiters", COUNT32, limits.core.waiters) \
 	X(LIMIT_WAITERS_PER_KEY, "limits", "waiters_per_key", COUNT32, limits.core.waiters_per_key) \
+	X(LIMIT_HOLDERS_PER_KEY, "limits", "holders_per_key", COUNT32, limits.core.holders_per_key) \
 	X(LIMIT_WAITERS_PER_CLIENT, "limits", "waiters_per_client", COUNT32, limits.core.waiters_per_client) \
 	X(LIMIT_RELEASED, "limits", "released", COUNT32, limits.core.released) \
 	X(LIMIT_ROUNDS, "limits", "rounds", COUNT32, limits.core.rounds) \
