@@ -101,11 +101,11 @@ static void draw_target(struct profile *p, struct prng *r) {
 		MESSAGE_WITHDRAW, MESSAGE_EXTEND, MESSAGE_EXTEND, MESSAGE_EXTEND_ANSWER, MESSAGE_EXTEND_ANSWER, MESSAGE_FETCH, MESSAGE_FETCH_ANSWER,
 		MESSAGE_LEARN, MESSAGE_LEARN_ANSWER, MESSAGE_RELEASE, MESSAGE_RELEASE_ANSWER, MESSAGE_PREPARE, MESSAGE_PREPARE_ANSWER, MESSAGE_WRITE,
 		MESSAGE_WRITE, MESSAGE_WRITE_ANSWER, MESSAGE_READ, MESSAGE_ENQUEUE, MESSAGE_TURN, MESSAGE_DISPLACED, MESSAGE_SNAPSHOT,
-		MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_END };
+		MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_END, MESSAGE_DOWNGRADE, MESSAGE_NOMINATE_ANSWER, MESSAGE_HAND_OVER };
 	struct sim_adversary *a = &p->adversary;
 	uint32_t count = 1 + weight(r, 2);
 	for (uint32_t i = 0; i < count; i++) {
-		a->kinds |= UINT64_C(1) << kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+		a->kinds |= MESSAGE_BIT(kinds[prng_below(r, sizeof kinds / sizeof *kinds)]);
 	}
 	a->action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
 	bool mild = a->action == SIM_TARGET_DELAY || a->action == SIM_TARGET_LATE || a->action == SIM_TARGET_LOSE;

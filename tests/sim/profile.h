@@ -110,6 +110,7 @@ struct profile {
 void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme);
 enum profile_theme profile_theme_named(const char *name); /* THEMES: none */
 const char *profile_theme_name(enum profile_theme theme);
+void profile_dense(struct profile *p, struct prng *prng); /* everything close together, so that much happens in a run */
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
 void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so that the rest of a seed stays what it is */

@@ -7,8 +7,7 @@ static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
 }
 
-/* Everything close together, so that much happens in a run. */
-static void dense(struct profile *p, struct prng *r) {
+void profile_dense(struct profile *p, struct prng *r) {
 	struct sim_options *o = &p->sim;
 	o->delay_min = 100 * SPAN_US;
 	o->delay_max = prng_between(r, 200 * SPAN_US, 2 * SPAN_MS);
@@ -27,7 +26,7 @@ static void dense(struct profile *p, struct prng *r) {
 
 /* Commits that reach few, clients that say nothing any more, restarts that merge what is left. */
 static void sharpen_contested(struct profile *p, struct prng *r) {
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1 + weight(r, 1);
 	p->sim.max_lease = prng_between(r, 4, 20) * p->sim.request_timeout;
 	p->lease_min = p->lease_max = p->sim.max_lease;
@@ -51,7 +50,7 @@ static void sharpen_contested(struct profile *p, struct prng *r) {
 static void sharpen_moving(struct profile *p, struct prng *r, bool blind) {
 	static const message_set kinds[] = { KIND(EXTEND), KIND(EXTEND), KIND(COMMIT), KIND(DISPLACED) | KIND(EXTEND), KIND(LEARN) | KIND(COMMIT),
 		KIND(EXTEND) | KIND(COMMIT) | KIND(RELEASE), KIND(COMMIT_ANSWER) | KIND(EXTEND_ANSWER), KIND(PROMISE_ANSWER) | KIND(DISPLACED) };
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1;
 	p->sim.masters = prng_chance(r, 1, 4) ? 5 : 3;
 	p->sim.max_lease = prng_between(r, 50 * SPAN_MS, 200 * SPAN_MS);
@@ -76,7 +75,7 @@ static void sharpen_moving(struct profile *p, struct prng *r, bool blind) {
 
 /* A master that accepted forgets at once; what it said, and what the round says to others, comes about a request_timeout late. */
 static void sharpen_late(struct profile *p, struct prng *r) {
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1;
 	p->sim.masters = 3;
 	p->sim.max_lease = prng_between(r, 4, 15) * p->sim.request_timeout;
@@ -95,7 +94,7 @@ static void sharpen_late(struct profile *p, struct prng *r) {
 }
 
 static void sharpen_repeats(struct profile *p, struct prng *r) {
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1 + weight(r, 1);
 	p->sim.max_lease = p->lease_max = prng_between(r, 50 * SPAN_MS, 300 * SPAN_MS);
 	p->sim.session_delay_max = prng_between(r, SPAN_MS, 10 * SPAN_MS);
@@ -112,7 +111,7 @@ static void sharpen_repeats(struct profile *p, struct prng *r) {
 
 /* A link breaks behind the promise, the commit to another master is slow, and somebody else is in and out meanwhile. */
 static void sharpen_overlap(struct profile *p, struct prng *r) {
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1;
 	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
 	p->clients = 3 + weight(r, 2);
@@ -154,7 +153,7 @@ static void sharpen_disks(struct profile *p, struct prng *r) {
 /* Restarts by waiting, and leases used to their end. */
 static void sharpen_clocks(struct profile *p, struct prng *r) {
 	static const uint32_t masters[] = { 1, 1, 3, 3, 5 };
-	dense(p, r);
+	profile_dense(p, r);
 	p->keys = 1;
 	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
 	p->sim.drift_ppm = prng_chance(r, 1, 2) ? 10000 : 100000;

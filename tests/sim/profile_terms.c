@@ -1,6 +1,8 @@
 /* What the locks of a run exclude (docs/protocol.md, sections 10 and 11): in themes of their own, and here and there in the others. */
 #include "profile.h"
 
+#define KIND(name) MESSAGE_BIT(MESSAGE_##name)
+
 static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
 }
@@ -39,8 +41,34 @@ static void some(struct profile *p, struct prng *r) {
 	}
 }
 
+/* Trouble around the messages that the theme is about, much of it close together. */
+static void aim(struct profile *p, struct prng *r) {
+	static const message_set common[] = { KIND(COMMIT), KIND(EXTEND), KIND(PROMISE_ANSWER), KIND(RELEASE), KIND(LEARN) | KIND(COMMIT), KIND(TURN) };
+	static const message_set succession[] = { KIND(HAND_OVER), KIND(NOMINATE), KIND(NOMINATE_ANSWER), KIND(DOWNGRADE), KIND(DOWNGRADE_ANSWER), KIND(TURN) };
+	if (prng_chance(r, 1, 2)) {
+		span_ns lease = prng_between(r, 50 * SPAN_MS, 250 * SPAN_MS);
+		uint32_t clients = p->clients;
+		profile_dense(p, r);
+		p->clients = clients;
+		p->fault_weight[FAULT_DISK] = 0; /* a disk's retry takes longer than all of this */
+		p->sim.max_lease = p->lease_max = lease;
+		p->fault_every = prng_between(r, 5 * SPAN_MS, 100 * SPAN_MS);
+		p->down_max = prng_between(r, SPAN_MS, 20 * SPAN_MS);
+		p->cut_max = p->pause_max = prng_between(r, p->sim.request_timeout / 2, 2 * lease);
+	}
+	if (prng_chance(r, 2, 3)) {
+		const message_set *kinds = p->theme == THEME_succession ? succession : common;
+		p->adversary.kinds = kinds[prng_below(r, 6)];
+		p->adversary.action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
+		bool mild = p->adversary.action == SIM_TARGET_DELAY || p->adversary.action == SIM_TARGET_LATE || p->adversary.action == SIM_TARGET_LOSE;
+		p->adversary.target_ppm = mild ? 50000 + weight(r, 450000) : 2000 + weight(r, 30000);
+		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 2, p->sim.request_timeout + p->lease_max);
+	}
+}
+
 static void theme(struct profile *p, struct prng *r) {
 	press(p, r);
+	aim(p, r);
 	if (p->theme == THEME_shared) {
 		p->shared_percent = 30 + weight(r, 60);
 		p->hold_weight[HABIT_DOWNGRADE] = weight(r, 10);
