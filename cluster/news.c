@@ -67,13 +67,14 @@ static bool has_value(enum core_news_kind kind) {
 	return false;
 }
 
-/* What snapshots bring to a node that recovers is not told one by one, and so neither is its end: when it votes it tells a gap. */
-static bool gathers(const struct core *core) {
-	return core->state == CORE_RECOVERING || core->state == CORE_HANDOVER;
+/* What snapshots bring to a node that recovers is not told one by one, and so neither is its end; nor what ends at a node that is in the
+ * cluster no more. Whoever votes, or follows, again tells a gap first. */
+static bool tells(const struct core *core) {
+	return core_votes(core) || core->state == CORE_FOLLOWING;
 }
 
 void news_record(struct core *core, enum core_news_kind kind, const struct key *key, const struct record *r) {
-	if (!core->news_wanted || gathers(core) || key_table(core, key) != core->live) {
+	if (!core->news_wanted || !tells(core) || key_table(core, key) != core->live) {
 		return;
 	}
 	const struct core_news n = { .kind = kind, .key = key_name(key), .owner = record_owner(r), .identity = record_identity(r),
