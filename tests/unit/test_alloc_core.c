@@ -65,6 +65,37 @@ static void hold(struct stage *s) {
 	ask(s, 2, wait);
 }
 
+/* Several hold one key; a writer waits for them; who was alone lets others in. */
+static void share(struct stage *s) {
+	struct core_request reader = stage_acquire("r", stage_lock(30), LEASE, 0), get = stage_request(CORE_GET, "r", stage_lock(0));
+	reader.terms.of = SHARE_SHARED;
+	reader.label = slice_str("a label");
+	ask(s, 0, reader);
+	reader.lock_id = stage_lock(31);
+	ask(s, 1, reader);
+	ask(s, 2, stage_acquire("r", stage_lock(32), LEASE, LONGEST));
+	get.quorum = true;
+	ask(s, 2, get);
+	get.quorum = false;
+	ask(s, 0, get);
+	struct core_request permits = stage_acquire("s", stage_lock(33), LEASE, 0);
+	permits.terms.of = 3;
+	permits.terms.count = 2;
+	ask(s, 0, permits);
+	permits.lock_id = stage_lock(34);
+	permits.wait = LONGEST;
+	ask(s, 1, permits);
+	ask(s, 1, stage_request(CORE_RELEASE, "s", stage_lock(33)));
+	struct core_request alone = stage_acquire("d", stage_lock(35), LEASE, 0);
+	alone.terms.delay = LEASE / 2;
+	ask(s, 0, alone);
+	reader.key = slice_str("d");
+	reader.lock_id = stage_lock(36);
+	reader.wait = LONGEST;
+	ask(s, 1, reader);
+	ask(s, 2, stage_request(CORE_DOWNGRADE, "d", stage_lock(35)));
+}
+
 /* Two groups want the same keys, and the one that has them goes. */
 static void together(struct stage *s) {
 	const struct core_lock one[] = { { slice_str("p"), stage_lock(20), 0, 0 }, { slice_str("q"), stage_lock(21), 0, 0 } };
@@ -93,6 +124,7 @@ static void scenario(struct stage *s) {
 	contend(s);
 	hold(s);
 	together(s);
+	share(s);
 	stage_kill(s, 2); /* rejoins meanwhile, with records to merge */
 	try_start(s);
 	struct core_request more = stage_acquire("k", stage_lock(6), LEASE, LONGEST);
@@ -140,7 +172,7 @@ static void assert_whole(const struct stage *s) {
 	static const enum core_count parts[] = { COUNT_rejoin, COUNT_snapshot_sent, COUNT_drain_consumed, COUNT_teach_sent, COUNT_teach_accepted,
 		COUNT_turn_given, COUNT_promise_kept, COUNT_kept_promised, COUNT_extend_ok, COUNT_update_ok,
 		COUNT_release_ok, COUNT_broken, COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked, COUNT_group_held, COUNT_group_failed,
-		COUNT_explained };
+		COUNT_explained, COUNT_commit_shared, COUNT_commit_permits, COUNT_key_several, COUNT_downgraded };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));
