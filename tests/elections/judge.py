@@ -109,8 +109,9 @@ class Verdict:
 
     def judge_events(self, history):
         """From one overflow to the next the end of each leadership is told before the next one, and never an older one after a newer
-        one. One that a node took for expired, because no extension reached it, may be told of again. A node that could not hear
-        those who granted and released a short leadership does not know of it: that is counted."""
+        one. One that a node took for expired, because no extension reached it, may be told of again, and so may one that was part of
+        the present state already. A node that could not hear those who granted and released a short leadership does not know of it:
+        that is counted."""
         seen = collections.defaultdict(list)
         for event in history.events:
             if event[1] == "overflow":
@@ -129,7 +130,7 @@ class Verdict:
         for _, kind, _, token, lock, owner in part:
             where = "%s: %s was told %s of %s with token %d" % (key, history.who, kind, owner, token)
             if kind in ("present", "acquired"):
-                if holder and kind == "acquired":
+                if holder and holder != lock and kind == "acquired":
                     self.wrong.append("%s, and not that %s had gone" % (where, holder))
                 if token < highest or (token == highest and lock not in locks):
                     self.wrong.append("%s after token %d" % (where, highest))
