@@ -7,6 +7,8 @@
 #include "elect_bench.h"
 #include "pawl/pawl.h"
 
+#define AT_ONCE 256 /* asked for at a time; a node takes so many of one connection */
+
 /* The endpoints, beginning with another one for each client. */
 static void endpoints_from(const char *all, size_t first, char *out, size_t size) {
 	const char *at = all;
@@ -36,7 +38,9 @@ static struct pawl *client_new(struct event_base *base, const char *endpoints, s
 
 static struct {
 	struct event_base *base;
-	size_t wanted, held, lost, renewed;
+	struct pawl **clients;
+	uint32_t lease_ms;
+	size_t client_count, wanted, asked, held, lost, renewed;
 } crowd;
 
 static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
@@ -49,6 +53,8 @@ static void on_renewed(struct pawl_lock *lock, void *arg) {
 	crowd.renewed++;
 }
 
+static void ask_next(void);
+
 static void on_held(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
 	(void)arg;
 	if (!take_lock) {
@@ -58,27 +64,35 @@ static void on_held(struct pawl_lock *take_lock, struct pawl_result *take_result
 	if (++crowd.held == crowd.wanted) {
 		event_base_loopbreak(crowd.base);
 	}
+	ask_next();
+}
+
+static void ask_next(void) {
+	char key[32];
+	if (crowd.asked == crowd.wanted) {
+		return;
+	}
+	snprintf(key, sizeof key, "holder/%zu/%zu", crowd.client_count, crowd.asked);
+	struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = crowd.lease_ms, .on_lost = on_lost, .on_renewed = on_renewed };
+	int error = pawl_lock_start(crowd.clients[crowd.asked++ % crowd.client_count], &o, on_held, NULL, NULL);
+	if (error) {
+		load_fail("a lock", error);
+	}
 }
 
 /* Prints "ready" when all are held, and after so many seconds what became of them. */
 int hold_main(char **argv) {
-	size_t clients = strtoul(argv[2], NULL, 10);
 	struct timeval time = { strtol(argv[4], NULL, 10), 0 };
-	struct pawl **client = calloc(clients, sizeof *client);
 	crowd.wanted = strtoul(argv[1], NULL, 10);
+	crowd.client_count = strtoul(argv[2], NULL, 10);
+	crowd.lease_ms = (uint32_t)strtoul(argv[3], NULL, 10);
+	crowd.clients = calloc(crowd.client_count, sizeof(struct pawl *));
 	crowd.base = event_base_new();
-	for (size_t i = 0; i < clients; i++) {
-		client[i] = client_new(crowd.base, argv[0], i);
+	for (size_t i = 0; i < crowd.client_count; i++) {
+		crowd.clients[i] = client_new(crowd.base, argv[0], i);
 	}
-	for (size_t i = 0; i < crowd.wanted; i++) {
-		char key[32];
-		snprintf(key, sizeof key, "holder/%zu", i);
-		struct pawl_lock_options o = { .key = pawl_str(key), .lease_ms = (uint32_t)strtoul(argv[3], NULL, 10), .on_lost = on_lost,
-			.on_renewed = on_renewed };
-		int error = pawl_lock_start(client[i % clients], &o, on_held, NULL, NULL);
-		if (error) {
-			load_fail("a lock", error);
-		}
+	for (size_t i = 0; i < AT_ONCE; i++) {
+		ask_next();
 	}
 	event_base_dispatch(crowd.base);
 	crowd.renewed = 0;
