@@ -110,7 +110,8 @@ int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *
  * lock is not trusted (0 ms), whoever has entered it. 0: released; PAWL_ENOTFOUND: nobody of this name waits, nothing was
  * released, and the lock is kept as before (unless its time came meanwhile: pawl_lock_error tells). Any other error: the
  * library releases it without a successor. The handle is yours to free (pawl_lock_free) in any case; on_lost does not come
- * where this released it. PAWL_EINVAL: it is lost already, or a transfer is under way. */
+ * where this released it. PAWL_EINVAL: it is lost already, or a transfer is under way. PAWL_EBUSY: it
+ * is being bound to another connection in just this moment. */
 int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl_result **out_result);
 /* Event-driven. The handle may be freed meanwhile. */
 int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done, void *arg);

@@ -71,7 +71,7 @@ void bind_line_lost(struct pawl *hub) {
 void bind_anew(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
-		if (lock->bond && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !list_linked(&lock->due)) {
+		if (lock->bond && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
 			agenda_clear(&hub->agenda, &lock->renew_alarm);
 			list_append(&hub->due, &lock->due);
 			hub_kick(hub);

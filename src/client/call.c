@@ -270,6 +270,9 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	if (call->order->method == PAWL_ACQUIRE && !r.error) {
 		call->box->result.lock_id = order_lock_id(call->order, 0);
 	}
+	if (call->order->method == PAWL_UPDATE && !r.error) {
+		reclaim_note_update(hub, call->order);
+	}
 	call_end(call, true);
 }
 

@@ -125,6 +125,9 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 	if (lock->leaving || pawl_lock_error(lock) != 0 || to.size == 0) {
 		return PAWL_EINVAL;
 	}
+	if (lock->reclaim) {
+		return PAWL_EBUSY; /* it is being acquired again, which must not be overtaken */
+	}
 	struct leave *leave = alloc_new(hub->env.alloc, sizeof(*leave));
 	if (!leave) {
 		return PAWL_ENOMEM;

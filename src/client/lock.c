@@ -15,6 +15,7 @@ void lock_destroy(struct pawl_lock *lock) {
 		leave_orphan(lock->leave);
 	}
 	list_remove(&lock->link);
+	reclaim_done(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
 	if (hub->kept_count) {
@@ -46,6 +47,7 @@ bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
 void lock_lose(struct pawl_lock *lock, int cause) {
 	struct pawl *hub = lock->hub;
 	lock->cause = cause;
+	reclaim_forget(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
 	if (lock->leaving) {
@@ -157,7 +159,7 @@ void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned line
 		lock_lose(lock, PAWL_ELOST);
 	} else if (outcome->error == PAWL_EDENIED) {
 		lock_lose(lock, PAWL_EDENIED);
-	} else {
+	} else if (outcome->error != PAWL_EUNSURE || !reclaim_start(lock)) {
 		lock_retry(lock, outcome->error);
 	}
 }
@@ -288,9 +290,14 @@ int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct p
 	if (!lock) {
 		return PAWL_ENOMEM;
 	}
+	int error = reclaim_prepare(lock, options);
+	if (error) {
+		lock_destroy(lock);
+		return error;
+	}
 	if (lock->on_asked) {
 		struct pawl_watch_options watch = { .key = key, .on_event = on_key_event, .arg = lock };
-		int error = pawl_watch_start(hub, &watch, &lock->watch);
+		error = pawl_watch_start(hub, &watch, &lock->watch);
 		if (error) {
 			lock_destroy(lock);
 			return error;

@@ -13,6 +13,12 @@
 struct batch;
 struct leave;
 
+/* What it was acquired with, in one block; the value is the one that was written last. Without bytes: not known. */
+struct lock_own {
+	uint8_t *bytes;
+	size_t size, owner, label, value;
+};
+
 struct lock_grant { /* what a node gave */
 	struct pawl_id lock_id;
 	uint64_t token;
@@ -45,6 +51,11 @@ struct pawl_lock {
 	int64_t renew_at; /* on CLOCK_BOOTTIME, while the alarm is set */
 	struct batch *batch; /* the extension under way */
 	size_t slot;         /* in it */
+	struct pawl_call *reclaim; /* acquiring again (below), and the last line that this was tried for */
+	unsigned reclaim_line;
+	bool reclaim_failed; /* just now */
+	struct pawl_terms terms;
+	struct lock_own own; /* with release_on_disconnect */
 	struct leave *leave; /* leave.c: the transfer, while leaving */
 	bool bond; /* bind.c: it ends with its line: the one it is known to be bound to, and the first one */
 	unsigned bound_line, first_line;
@@ -82,6 +93,12 @@ void locks_free_all(struct pawl *hub);
 void leave_orphan(struct leave *leave);
 /* Nobody is to be told of its outcome any more. */
 void leave_silently(struct leave *leave);
+
+/* reclaim.c: acquiring again what cannot be bound by extending it. */
+int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options); /* 0 or PAWL_ENOMEM */
+void reclaim_done(struct pawl_lock *lock);
+bool reclaim_start(struct pawl_lock *lock); /* false: it is of no use, or cannot begin. Ends in lock_extended */
+void reclaim_forget(struct pawl_lock *lock);
 
 /* renew.c: extends what is due, in batches. */
 void renew_turn(struct pawl *hub);

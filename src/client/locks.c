@@ -98,7 +98,11 @@ static int locks_new(struct pawl *hub, const struct pawl_lock_options *options, 
 	locks->count = count;
 	int error = 0;
 	for (size_t i = 0; !error && i < count; i++) {
-		error = lock_new(hub, options, keys[i].key, &locks->items[i]);
+		struct pawl_lock_options each = *options;
+		each.terms.mode = keys[i].mode;
+		each.terms.permits = keys[i].permits;
+		each.terms.of = keys[i].of;
+		error = lock_new(hub, &each, keys[i].key, &locks->items[i]);
 	}
 	if (error) {
 		locks_drop(locks);

@@ -58,6 +58,10 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			n->bonds[n->bond_count++] = r->locks[i].bond;
 		}
 		int error = i % 2 == 1 ? n->error_of_item : 0;
+		if (r->locks[i].bond && n->unsure_binds) {
+			n->unsure_binds--;
+			error = PAWL_EUNSURE;
+		}
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id, .token = n->token, .acks = 3,
 			.quorum = 2, .valid = r->locks[i].lease / 1000 * n->valid_permille };
 	}
@@ -204,6 +208,9 @@ static void note(struct fake_node *n, const struct client_request *r) {
 		memcpy(n->last_key, r->core.key.data, size);
 	}
 	n->last_key[size] = '\0';
+	if (r->method == CLIENT_ACQUIRE) {
+		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s", (int)r->core.value.size, (const char *)r->core.value.data);
+	}
 }
 
 /* False: the connection is closed. */

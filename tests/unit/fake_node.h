@@ -58,6 +58,8 @@ struct fake_node {
 	const char *waiter;     /* the only one that waits for any key; NULL: nobody does */
 	uint32_t bonds[8];      /* named by the locks of the extensions, in order; as far as there is room */
 	size_t bond_count;
+	unsigned unsure_binds;  /* so many locks with a bond are answered that they were perhaps lost */
+	char last_value[32];    /* of an acquire */
 	bool last_kept;         /* deadline_kept of the last extension */
 
 	unsigned asked[CLIENT_METHODS], accepted;

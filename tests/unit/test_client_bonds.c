@@ -1,54 +1,5 @@
-/* Locks of the client that end with its connection, and the other things that a holder may do with a lock. */
-#include "unit.h"
-
-#include "client_rig.h"
-#include "lock.h"
-
-struct holder {
-	struct pawl_lock *lock;
-	int error, cause, results;
-	unsigned lost, asked;
-	struct pawl_lock *locks[4];
-	size_t count;
-};
-
-static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
-	struct holder *h = arg;
-	h->lock = take_lock;
-	h->error = take_result->error;
-	pawl_result_free(take_result);
-}
-
-static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
-	struct holder *h = arg;
-	(void)lock;
-	h->lost++;
-	h->cause = cause;
-}
-
-static void on_asked(struct pawl_lock *lock, const struct pawl_asked *asked, void *arg) {
-	(void)lock;
-	((struct holder *)arg)->asked += (unsigned)asked->priority;
-}
-
-static void on_done(struct pawl_result *take_result, void *arg) {
-	struct holder *h = arg;
-	h->results++;
-	h->error = take_result->error;
-	pawl_result_free(take_result);
-}
-
-static struct pawl_lock_options options_of(struct holder *h, bool bound) {
-	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000, .on_lost = on_lost, .arg = h,
-		.terms.release_on_disconnect = bound };
-}
-
-static void take(struct rig *r, struct holder *h, const struct pawl_lock_options *o) {
-	assert_int_equal(pawl_lock_start(r->client, o, on_locked, h, NULL), 0);
-	rig_settle(r);
-	assert_int_equal(h->error, 0);
-	assert_non_null(h->lock);
-}
+/* Locks of the client that end with its connection. */
+#include "holder.h"
 
 static unsigned open_lines(const struct fake_node *n) {
 	unsigned open = 0;
@@ -151,6 +102,51 @@ static void an_acquire_on_a_connection_that_is_given_up_is_made_anew_with_anothe
 	rig_close(&r);
 }
 
+static void a_lock_that_too_few_had_is_acquired_again_and_then_bound(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options o = options_of(&h, true);
+	o.value = pawl_str("first");
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	struct pawl_id lock_id = pawl_lock_id(h.lock);
+	assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("second"), NULL, on_done, &h, NULL), 0);
+	rig_settle(&r);
+	r.nodes[1].unsure_binds = 1;
+	r.nodes[1].token = 8;
+	fake_hang_up(&r.nodes[0]);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].asked[CLIENT_ACQUIRE], 1);
+	assert_memory_equal(&r.nodes[1].last_lock_id, &lock_id, sizeof(lock_id));
+	assert_string_equal(r.nodes[1].last_value, "second");
+	rig_pass(&r, 5 * SPAN_MS);
+	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 2);
+	assert_int_equal(r.nodes[1].bonds[1], 2);
+	assert_int_equal(pawl_lock_token(h.lock), 9);
+	assert_int_equal(h.lost, 0);
+	rig_close(&r);
+}
+
+static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options o = options_of(&h, true);
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	r.nodes[1].unsure_binds = r.nodes[0].unsure_binds = 1000;
+	fake_hang_up(&r.nodes[0]);
+	rig_pass(&r, 1000 * SPAN_MS);
+	assert_true(r.nodes[1].asked[CLIENT_ACQUIRE] > 1 && r.nodes[1].asked[CLIENT_ACQUIRE] < 20);
+	assert_int_equal(h.lost, 0);
+	r.nodes[1].error = r.nodes[0].error = PAWL_EHELD; /* somebody else has it */
+	rig_pass(&r, 9000 * SPAN_MS);
+	assert_int_equal(h.lost, 1);
+	assert_true(r.nodes[1].asked[CLIENT_ACQUIRE] + r.nodes[1].asked[CLIENT_EXTEND] < 150);
+	rig_close(&r);
+}
+
 static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **state) {
 	(void)state;
 	struct rig r;
@@ -178,214 +174,16 @@ static void a_plain_request_gets_no_lock_that_ends_with_the_connection(void **st
 	rig_close(&r);
 }
 
-static void a_lock_that_is_handed_over_is_not_trusted_from_the_call_on(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
-	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
-	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), PAWL_EINVAL);
-	rig_settle(&r);
-	assert_int_equal(h.results, 1);
-	assert_int_equal(h.error, 0);
-	assert_int_equal(pawl_lock_error(h.lock), PAWL_ELOST);
-	rig_pass(&r, 20 * SPAN_S);
-	assert_int_equal(h.lost, 0);
-	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 0);
-	pawl_lock_free(h.lock);
-	rig_close(&r);
-}
-
-static void a_hand_over_to_nobody_leaves_the_lock_as_it_was(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	r.nodes[0].error = PAWL_ENOTFOUND;
-	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
-	rig_settle(&r);
-	assert_int_equal(h.error, PAWL_ENOTFOUND);
-	assert_true(pawl_lock_valid_ms(h.lock) > 8000);
-	r.nodes[0].error = 0;
-	rig_pass(&r, 20 * SPAN_S);
-	assert_int_equal(h.lost, 0);
-	assert_true(pawl_lock_valid_ms(h.lock) > 4000);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
-	rig_close(&r);
-}
-
-static void a_hand_over_whose_answer_is_lost_ends_as_a_release(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	r.nodes[0].mood = FAKE_HANGS_UP;
-	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
-	rig_settle(&r);
-	assert_int_equal(h.error, PAWL_EUNSURE);
-	assert_int_equal(pawl_lock_valid_ms(h.lock), 0);
-	assert_int_equal(r.nodes[1].asked[CLIENT_TRANSFER], 0);
-	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 1);
-	rig_close(&r);
-}
-
-static void a_downgraded_lock_is_shared_from_the_call_on(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	assert_int_equal(pawl_lock_mode(h.lock), PAWL_EXCLUSIVE);
-	r.nodes[0].error = PAWL_ENOQUORUM;
-	r.nodes[1].error = PAWL_ENOQUORUM;
-	assert_int_equal(pawl_lock_downgrade_start(h.lock, on_done, &h, NULL), 0);
-	assert_int_equal(pawl_lock_mode(h.lock), PAWL_SHARED);
-	rig_settle(&r);
-	assert_int_equal(h.error, PAWL_ENOQUORUM);
-	assert_int_equal(pawl_lock_mode(h.lock), PAWL_SHARED);
-	assert_true(pawl_lock_valid_ms(h.lock) > 8000);
-	rig_close(&r);
-}
-
-static void permits_are_numbered(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	o.terms = (struct pawl_terms){ .permits = 3, .of = 10 };
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	uint32_t slots[2] = { 0 };
-	assert_int_equal(pawl_lock_mode(h.lock), PAWL_PERMITS);
-	assert_int_equal(pawl_lock_slots(h.lock, slots, 2), 3);
-	assert_int_equal(slots[0], 1);
-	assert_int_equal(slots[1], 3);
-	o.terms.permits = 1000;
-	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), PAWL_EINVAL);
-	rig_close(&r);
-}
-
-static void a_lock_that_was_entered_twice_is_released_by_the_second_release(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	struct pawl_lock *first = h.lock;
-	assert_int_equal(pawl_lock_enter(first), 2);
-	assert_int_equal(pawl_lock_leave(first), 1);
-	assert_int_equal(pawl_lock_leave(first), PAWL_EINVAL);
-	o.lock_id = pawl_lock_id(first); /* acquiring the same lock again is entering it */
-	take(&r, &h, &o);
-	assert_ptr_equal(h.lock, first);
-	assert_int_equal(pawl_lock_release_start(first, on_done, &h), 0);
-	rig_settle(&r);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
-	assert_true(pawl_lock_valid_ms(first) > 8000);
-	assert_int_equal(pawl_lock_release_start(first, on_done, &h), 0);
-	rig_settle(&r);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 1);
-	assert_int_equal(h.results, 1);
-	rig_close(&r);
-}
-
-static void a_holder_is_told_who_asks_it_to_let_go(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	o.on_asked = on_asked;
-	rig_open(&r, NULL);
-	take(&r, &h, &o);
-	fake_ask(&r.nodes[0], "b", "", 4);
-	rig_settle(&r);
-	assert_int_equal(h.asked, 4);
-	pawl_lock_free(h.lock);
-	rig_settle(&r);
-	assert_int_equal(r.nodes[0].asked[CLIENT_UNWATCH], 1);
-	rig_close(&r);
-}
-
-static void on_locks(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
-	struct holder *h = arg;
-	h->error = take_result->error;
-	h->results++;
-	h->count = count;
-	for (size_t i = 0; i < count; i++) {
-		h->locks[i] = locks[i];
-	}
-	pawl_result_free(take_result);
-}
-
-static void several_keys_are_one_request_and_renewed_in_one(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	const struct pawl_key_item keys[] = { { .key = { "b", 1 } }, { .key = { "a", 1 }, .mode = PAWL_SHARED }, { .key = { "c", 1 } } };
-	rig_open(&r, NULL);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 3, on_locks, &h, NULL), 0);
-	rig_settle(&r);
-	assert_int_equal(h.error, 0);
-	assert_int_equal(h.count, 3);
-	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
-	assert_memory_equal(pawl_lock_key(h.locks[0]).data, "b", 1);
-	assert_int_equal(pawl_lock_mode(h.locks[1]), PAWL_SHARED);
-	assert_int_equal(pawl_lock_token(h.locks[2]), 3);
-	rig_pass(&r, 3200 * SPAN_MS);
-	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
-	assert_int_equal(r.nodes[0].locks_last, 3);
-	rig_close(&r);
-}
-
-static void several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt(void **state) {
-	(void)state;
-	struct rig r;
-	struct holder h = { 0 };
-	struct pawl_lock_options o = options_of(&h, false);
-	const struct pawl_key_item keys[] = { { .key = { "b", 1 } }, { .key = { "a", 1 } } };
-	rig_open(&r, NULL);
-	r.nodes[0].error = r.nodes[1].error = PAWL_ETIMEOUT;
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_locks, &h, NULL), 0);
-	rig_settle(&r);
-	assert_int_equal(h.error, PAWL_ETIMEOUT);
-	assert_int_equal(h.count, 0);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
-	r.nodes[0].error = r.nodes[1].error = PAWL_EUNSURE;
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_locks, &h, NULL), 0);
-	rig_settle(&r);
-	assert_int_equal(h.error, PAWL_EUNSURE);
-	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 2);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 0, on_locks, &h, NULL), PAWL_EINVAL);
-	rig_close(&r);
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
 		cmocka_unit_test(a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another),
 		cmocka_unit_test(a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connection_is_closed),
 		cmocka_unit_test(an_acquire_on_a_connection_that_is_given_up_is_made_anew_with_another_lock_id),
+		cmocka_unit_test(a_lock_that_too_few_had_is_acquired_again_and_then_bound),
+		cmocka_unit_test(a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
-		cmocka_unit_test(a_lock_that_is_handed_over_is_not_trusted_from_the_call_on),
-		cmocka_unit_test(a_hand_over_to_nobody_leaves_the_lock_as_it_was),
-		cmocka_unit_test(a_hand_over_whose_answer_is_lost_ends_as_a_release),
-		cmocka_unit_test(a_downgraded_lock_is_shared_from_the_call_on),
-		cmocka_unit_test(permits_are_numbered),
-		cmocka_unit_test(a_lock_that_was_entered_twice_is_released_by_the_second_release),
-		cmocka_unit_test(a_holder_is_told_who_asks_it_to_let_go),
-		cmocka_unit_test(several_keys_are_one_request_and_renewed_in_one),
-		cmocka_unit_test(several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

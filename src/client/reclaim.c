@@ -1,0 +1,123 @@
+/* reclaim.c: a lock that is to be bound to another connection, and too few masters *had* it: some have learned it anew, after a
+ * restart or a pause, so that somebody else's may have come between (docs/protocol.md, Extend). It is acquired again under its
+ * lock_id, with the value that was written last over this client, and if that is granted it may have a higher token; then it is
+ * bound as before.
+ */
+#include <string.h>
+
+#include "bind.h"
+#include "check.h"
+#include "lock.h"
+
+/* ---- what it was acquired with ---- */
+
+static void own_free(const struct allocator *alloc, struct lock_own *own) {
+	if (own->bytes) {
+		alloc_free(alloc, own->bytes, own->size);
+	}
+	*own = (struct lock_own){ 0 };
+}
+
+static uint8_t *own_put(uint8_t *at, struct pawl_bytes from) {
+	if (from.size) {
+		memcpy(at, from.data, from.size);
+	}
+	return at + from.size;
+}
+
+static int own_make(const struct allocator *alloc, struct pawl_bytes owner, struct pawl_bytes label, struct pawl_bytes value,
+	struct lock_own *out) {
+	struct lock_own own = { .owner = owner.size, .label = label.size, .value = value.size };
+	own.size = own.owner + own.label + own.value + 1;
+	own.bytes = alloc_new(alloc, own.size);
+	if (!own.bytes) {
+		return PAWL_ENOMEM;
+	}
+	(void)own_put(own_put(own_put(own.bytes, owner), label), value);
+	*out = own;
+	return 0;
+}
+
+static struct pawl_bytes own_owner(const struct lock_own *own) {
+	return (struct pawl_bytes){ own->bytes, own->owner };
+}
+
+static struct pawl_bytes own_label(const struct lock_own *own) {
+	return (struct pawl_bytes){ own->bytes + own->owner, own->label };
+}
+
+int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options) {
+	lock->terms = options->terms;
+	if (!options->terms.release_on_disconnect) {
+		return 0;
+	}
+	return own_make(lock->hub->env.alloc, options->owner, options->label, options->value, &lock->own);
+}
+
+void reclaim_done(struct pawl_lock *lock) {
+	reclaim_forget(lock);
+	own_free(lock->hub->env.alloc, &lock->own);
+}
+
+static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
+	const struct allocator *alloc = lock->hub->env.alloc;
+	struct lock_own before = lock->own, now = { 0 };
+	/* Where there is no memory for it there is no value to acquire it with again: then it runs out. */
+	(void)own_make(alloc, own_owner(&before), own_label(&before), value, &now);
+	own_free(alloc, &before);
+	lock->own = now;
+}
+
+void reclaim_note_update(struct pawl *hub, const struct order *order) {
+	struct pawl_id lock_id = order_lock_id(order, 0);
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
+			note_value(lock, (struct pawl_bytes){ order->wire.core.value.data, order->wire.core.value.size });
+		}
+	}
+}
+
+/* ---- acquiring it again ---- */
+
+/* Other answers than these leave it open whether the lock is held: as an extension that nobody can vouch for. */
+static int as_extension(int error) {
+	bool clear = error == 0 || error == PAWL_ENOQUORUM || error == PAWL_ECLOSED || error == PAWL_EDENIED || error == PAWL_ERECOVERING;
+	return clear ? error : PAWL_EUNSURE;
+}
+
+static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	struct pawl_lock *lock = ctx;
+	if (lock && !lock->hub->dying) {
+		struct pawl_extended got = { .error = as_extension(take_result->error), .token = take_result->token,
+			.valid_ms = take_result->valid_ms };
+		lock->reclaim = NULL;
+		lock->reclaim_failed = got.error != 0;
+		lock_extended(lock, call->sent_at, lock->bound_line, &got);
+	}
+	pawl_result_free(take_result);
+}
+
+/* Not twice without a pause between, and an extension that says once more that it is needed. */
+bool reclaim_start(struct pawl_lock *lock) {
+	unsigned line = lock->hub->line_number;
+	bool again = lock->reclaim_line == line;
+	if (!bind_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
+		lock->reclaim_failed = false;
+		return false;
+	}
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id,
+		.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .owner = own_owner(&lock->own), .label = own_label(&lock->own),
+		.value = { lock->own.bytes + lock->own.owner + lock->own.label, lock->own.value }, .terms = lock->terms };
+	request.terms.mode = lock->mode;
+	struct call_start start = { .request = &request, .internal = true, .tied = true, .end = on_acquired, .ctx = lock };
+	lock->reclaim_line = line;
+	return call_start(lock->hub, &start, &lock->reclaim) == 0;
+}
+
+void reclaim_forget(struct pawl_lock *lock) {
+	if (lock->reclaim) {
+		lock->reclaim->ctx = NULL; /* it goes on for nobody */
+		lock->reclaim = NULL;
+	}
+}
