@@ -98,7 +98,7 @@ int pawl_election_campaign(struct pawl_election *election);
 
 /* No candidate any more; as the leader it is none from the call on, without on_stepped_down: stop before. The next candidate
  * leads at once. `again` does not count. done may be NULL; its result is that of the release (of nothing: the call is not
- * made, and 0 is returned). */
+ * made, and 0 is returned). A transfer under way is ended without its `done`. */
 int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, void *arg);
 
 /* Hands leadership to the candidate named `to`: first it is looked up whether it waits: PAWL_ENOTFOUND (this is still the

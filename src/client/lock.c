@@ -4,7 +4,7 @@
 
 #include "bind.h"
 #include "check.h"
-#include "pawl/watch.h"
+#include "watch.h"
 
 #define RETRY_LEAST (10 * SPAN_MS)
 
@@ -260,6 +260,7 @@ static void on_key_event(struct pawl_watch *watch, const struct pawl_event *even
 	struct pawl_lock *lock = arg;
 	(void)watch;
 	if (event->type == PAWL_EVENT_ASKED && list_linked(&lock->link) && !lock->leaving && pawl_lock_error(lock) == 0) {
+		lock->hub->callbacks++;
 		struct pawl_asked asked = { .by = event->entry.owner, .to = event->to, .priority = event->priority };
 		lock->on_asked(lock, &asked, lock->arg);
 	}
@@ -302,6 +303,7 @@ int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct p
 			lock_destroy(lock);
 			return error;
 		}
+		lock->watch->quiet = true;
 	}
 	*out = lock;
 	return 0;

@@ -174,6 +174,27 @@ static void a_plain_request_gets_no_lock_that_ends_with_the_connection(void **st
 	rig_close(&r);
 }
 
+/* What is missing when a connection breaks is made up for in time, or the lock is lost in time: never a third thing. */
+static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state) {
+	(void)state;
+	for (uint64_t fail_at = 1; fail_at < 60; fail_at++) {
+		struct rig r;
+		struct holder h = { 0 };
+		struct pawl_lock_options o = options_of(&h, true);
+		rig_open(&r, NULL);
+		take(&r, &h, &o);
+		r.nodes[1].unsure_binds = 1;
+		r.fail_from = r.allocations + fail_at;
+		r.fail_count = 2;
+		fake_hang_up(&r.nodes[0]);
+		rig_pass(&r, 6000 * SPAN_MS);
+		assert_int_equal(h.lost, 0);
+		assert_true(pawl_lock_valid_ms(h.lock) > 4000);
+		assert_int_equal(r.client->kept_count, 0);
+		rig_close(&r);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
@@ -184,6 +205,7 @@ int main(void) {
 		cmocka_unit_test(a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
+		cmocka_unit_test(whatever_memory_is_missing_a_bound_lock_is_kept_or_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
