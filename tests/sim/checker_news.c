@@ -52,10 +52,20 @@ void checker_news(struct checker *c, uint32_t node, const struct core_news *news
 	}
 }
 
+/* Who is in the cluster no more has nothing to tell. */
+static bool speaks(const struct checker *c, uint32_t node) {
+	struct core_status status;
+	if (c->told_by[node] != sim_node_incarnation(c->sim, node) || !sim_node_core(c->sim, node)) {
+		return false;
+	}
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	return status.state == CORE_VOTING || status.state == CORE_FOLLOWING;
+}
+
 /* When all leases of before are over: all of what a node has, and nothing else, has been told. */
 void checker_news_settled(struct checker *c) {
 	for (uint32_t node = 0; node < sim_nodes(c->sim); node++) {
-		bool tells = c->told_by[node] == sim_node_incarnation(c->sim, node) && sim_node_core(c->sim, node);
+		bool tells = speaks(c, node);
 		for (uint32_t i = 0; tells && i < c->lock_count; i++) {
 			const struct lock_state *lock = &c->locks[i];
 			bool told = lock->told >> node & 1, there = here(c, node, lock);
