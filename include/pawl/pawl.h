@@ -175,7 +175,7 @@ enum pawl_method {
 	/* Asks the holder of `key` to let go: an event for those who watch the key. Also: owner (who asks), to (in whose favour; may
 	 * be empty), terms.priority. Gives `reached`: how many watchers were told; the holder decides, if it is among them. */
 	PAWL_ASK_RELEASE,
-	/* What stands on `key`: gives entry, holders, and in `tree` what each master says: masters: [{node, state, home, waiting,
+	/* What stands on `key`: gives entry, and in `tree` what each master says: masters: [{node, state, home, waiting,
 	 * records, promise, kept}], see docs/client-protocol.md. */
 	PAWL_EXPLAIN,
 	PAWL_WATCH, PAWL_UNWATCH /* what watch.h sends; PAWL_EINVAL from a program */

@@ -69,7 +69,7 @@ void bind_line_lost(struct pawl *hub) {
 
 /* At once, not when it would be due: until then this process's death would not be noticed. */
 void bind_anew(struct pawl *hub) {
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
 		if (lock->bond && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
 			agenda_clear(&hub->agenda, &lock->renew_alarm);

@@ -74,10 +74,12 @@ struct pawl {
 	struct kept_line kept[KEPT_MAX]; /* bind.c */
 	size_t kept_count;
 	struct alarm kept_alarm;
+	bool bound_ever; /* some lock was: else there is nothing to look for */
 	span_ns lease_shortest; /* of the locks there have been; 0: none */
 
 	struct list watches;   /* watch.c */
 	struct map by_watch;   /* those that a node has given a number */
+	bool watch_wanted;     /* some have perhaps to be asked for */
 	struct list elections; /* election.c */
 
 	struct order_self self; /* what acquires say about the caller; its bytes are this client's */

@@ -48,7 +48,7 @@ void hub_kick(struct pawl *hub) {
 	}
 }
 
-static bool wants_line(const struct pawl *hub) {
+static bool wants_line(struct pawl *hub) {
 	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_line(hub);
 }
 

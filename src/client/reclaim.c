@@ -70,7 +70,7 @@ static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 
 void reclaim_note_update(struct pawl *hub, const struct order *order) {
 	struct pawl_id lock_id = order_lock_id(order, 0);
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
 			note_value(lock, (struct pawl_bytes){ order->wire.core.value.data, order->wire.core.value.size });

@@ -50,6 +50,7 @@ static struct pawl_watch *find(const struct pawl *hub, uint64_t number) {
 
 static void watch_want(struct pawl_watch *watch) {
 	watch->state = WATCH_WANTED;
+	watch->hub->watch_wanted = true;
 	hub_kick(watch->hub);
 }
 
@@ -232,6 +233,10 @@ static void watch_send(struct pawl_watch *watch) {
 }
 
 void watches_turn(struct pawl *hub) {
+	if (!hub->watch_wanted) {
+		return;
+	}
+	hub->watch_wanted = false;
 	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
 		if (watch_at(at)->state == WATCH_WANTED) {
 			watch_send(watch_at(at));
@@ -239,13 +244,13 @@ void watches_turn(struct pawl *hub) {
 	}
 }
 
-bool watches_want_line(const struct pawl *hub) {
-	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
-		if (watch_at(at)->state == WATCH_WANTED) {
-			return true;
-		}
+bool watches_want_line(struct pawl *hub) {
+	bool wanted = false;
+	for (struct list *at = hub->watch_wanted ? list_first(&hub->watches) : NULL; at && !wanted; at = list_after(&hub->watches, at)) {
+		wanted = watch_at(at)->state == WATCH_WANTED;
 	}
-	return false;
+	hub->watch_wanted = wanted;
+	return wanted;
 }
 
 /* Calls under way are tied to the line, and end by themselves. */

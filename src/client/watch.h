@@ -37,7 +37,7 @@ struct pawl_watch {
 	bool *gone; /* while the program is called: set when it frees the watch */
 };
 
-bool watches_want_line(const struct pawl *hub);
+bool watches_want_line(struct pawl *hub);
 /* Once a turn, over a line that is up. */
 void watches_turn(struct pawl *hub);
 void watches_line_lost(struct pawl *hub);
