@@ -74,6 +74,7 @@ bool caller_done(const struct caller *c) {
 /* To another node. What is under way at the old one is forgotten, or goes on behind our back. */
 void caller_connect(struct caller *c, bool leave_open) {
 	struct run *run = c->run;
+	caller_before_closing(c, leave_open);
 	if (c->second) {
 		sim_session_close(c->second);
 		c->second = NULL;
@@ -88,11 +89,13 @@ void caller_connect(struct caller *c, bool leave_open) {
 	if (c->session && sim_session_open(c->session)) {
 		if (leave_open) {
 			c->second = c->session;
+			c->second_number = c->connections;
 		} else {
 			sim_session_close(c->session);
 		}
 	}
 	c->node = any_node(run);
+	c->connections++;
 	c->session = sim_connect(run->sim, &c->actor, c->node, (struct sim_handler){ caller_reply, caller_closed, c });
 }
 

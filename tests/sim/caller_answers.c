@@ -40,6 +40,7 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 		c->deadline = deadline;
 	}
 	c->state = CALLER_HOLDING;
+	c->named = p->bond > c->named || !held ? p->bond : c->named;
 	c->token = r->token > c->token ? r->token : c->token;
 	if (r->waited > c->lease / 2) {
 		caller_extend(c, c->lock, true); /* so that the drift of the waiting time does not eat the lease */
@@ -71,6 +72,9 @@ static void acquire_failed(struct caller *c, const struct pending *p, int error)
 void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 	c->run->counts[RUN_LOST_BEFORE_DEADLINE] += before_deadline;
 	checker_forget(c->run->checker, &c->actor, lock);
+	if (caller_info(c->run, lock)->bonded) {
+		checker_lock_end(c->run->checker, lock); /* from now on nobody cares for its connection */
+	}
 	if (lock == c->lock && c->state == CALLER_HOLDING) {
 		idle(c);
 	}
@@ -97,6 +101,7 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 			c->deadline = deadline;
 		}
 		c->token = r->token > c->token ? r->token : c->token;
+		c->named = p->bond > c->named ? p->bond : c->named;
 	}
 }
 

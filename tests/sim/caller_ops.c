@@ -24,10 +24,14 @@ void caller_acquire_send(struct caller *c) {
 	snprintf(value, sizeof value, "v%" PRIu32, info->first_value);
 	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(checker, c->lock), .lease = c->lease, .wait = c->wait,
 		.value = slice_str(value), .terms = info->terms };
+	if (!c->session || !sim_session_open(c->session)) {
+		caller_connect(c, false);
+	}
+	r.terms.bond = info->bonded ? c->connections : 0;
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
 		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority };
 	c->state = CALLER_ACQUIRING;
-	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .bond = r.terms.bond }, &op);
 	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4, 6 * run->profile.sim.request_timeout);
 	if (prng_below(&run->prng, 100) < run->profile.repeat_percent) {
 		patience = run_scale(run, SPAN_MS, patience);
@@ -44,6 +48,7 @@ void caller_acquire_new(struct caller *c) {
 		.first_value = value, .identity = c->identity };
 	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
 	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
+	caller_info(run, c->lock)->bonded = prng_below(&run->prng, 100) < p->bond_percent;
 	c->lease = run_scale(run, p->lease_min, p->lease_max - caller_info(run, c->lock)->terms.delay);
 	if (p->theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		c->lease = p->sim.max_lease + SPAN_S;
@@ -92,8 +97,15 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 	if (lock == c->lock && c->token && prng_chance(&run->prng, 1, 2)) {
 		r.token = c->token;
 	}
+	if (!c->session || !sim_session_open(c->session)) {
+		caller_connect(c, false);
+	}
+	if (lock == c->lock && caller_bonded(c)) { /* over another connection as a caller that does not keep the deadline */
+		r.bond = c->connections;
+		r.deadline_kept = kept = kept && c->named == c->connections;
+	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease };
-	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .bond = r.bond }, &op);
 }
 
 void caller_update(struct caller *c, uint32_t lock) {
@@ -178,8 +190,12 @@ static void shared(struct caller *c, bool update) {
 }
 
 static void give_up_quietly(struct caller *c, bool dies) {
+	if (caller_bonded(c)) {
+		checker_lock_end(c->run->checker, c->lock); /* it ends when the connection does, whenever that is */
+	}
 	if (dies) {
 		checker_forget(c->run->checker, &c->actor, c->lock);
+		c->lock = TRACE_NONE;
 		caller_connect(c, false);
 	}
 	c->lock = TRACE_NONE;
@@ -253,7 +269,7 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 		give_up_quietly(c, true);
 		break;
 	case HABIT_MOVE:
-		caller_connect(c, prng_chance(&c->run->prng, 1, 2));
+		caller_move(c, prng_chance(&c->run->prng, 1, 2));
 		break;
 	case HABIT_IDLE:
 	case HABITS:

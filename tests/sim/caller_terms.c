@@ -20,6 +20,35 @@ void caller_draw_terms(struct run *run, struct terms *terms) {
 	}
 }
 
+/* ---- release on disconnect (section 2) ---- */
+
+bool caller_bonded(const struct caller *c) {
+	return c->lock != TRACE_NONE && c->run->locks[c->lock].bonded;
+}
+
+/* A connection that the lock ends with is not closed while the lock is believed. */
+void caller_before_closing(struct caller *c, bool leave_open) {
+	bool holds = c->state == CALLER_HOLDING && caller_bonded(c);
+	bool closes_second = c->second && sim_session_open(c->second) && c->named <= c->second_number;
+	bool closes_this = !leave_open && c->session && sim_session_open(c->session);
+	if (holds && (closes_second || closes_this)) {
+		c->run->counts[RUN_BOND_DROPPED]++;
+		checker_lock_end(c->run->checker, c->lock);
+		c->lock = TRACE_NONE;
+		c->state = CALLER_IDLE;
+	}
+}
+
+/* The next bond is named through the other node first. */
+void caller_move(struct caller *c, bool leave_open) {
+	bool holds = c->state == CALLER_HOLDING && caller_bonded(c);
+	caller_connect(c, leave_open || (holds && prng_chance(&c->run->prng, 3, 4)));
+	if (c->state == CALLER_HOLDING && caller_bonded(c)) {
+		c->run->counts[RUN_BOND_MOVED]++;
+		caller_extend(c, c->lock, false);
+	}
+}
+
 /* Whoever names a successor stops believing first: it may be released. */
 void caller_transfer(struct caller *c) {
 	struct run *run = c->run;
@@ -43,7 +72,7 @@ void caller_transferred(struct caller *c, const struct pending *p, int error) {
 	if (error == PAWL_ENOTFOUND && !checker_lock_ended(run->checker, p->lock)) {
 		run->counts[RUN_NOT_TRANSFERRED]++;
 		checker_hand_over(run->checker, p->lock, false);
-		if (c->state != CALLER_IDLE || instant_distrusted(sim_actor_clock(run->sim, &c->actor), p->deadline)) {
+		if (c->state != CALLER_IDLE || caller_info(run, p->lock)->bonded || instant_distrusted(sim_actor_clock(run->sim, &c->actor), p->deadline)) {
 			caller_release(c, p->lock);
 			return;
 		}

@@ -122,7 +122,7 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
 	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0);
-	if (lock->ended) {
+	if (lock->ended || lock->leaving) {
 		return; /* a release may follow in the frame of the commit: nothing to be seen */
 	}
 	if (!checker_quorum_accepted(c, node, op, reply)) {

@@ -41,7 +41,13 @@ void checker_news(struct checker *c, uint32_t node, const struct core_news *news
 	case NEWS_ACQUIRED:
 		tell(c, node, news, true);
 		break;
-	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
+	case NEWS_LOST:
+		tell(c, node, news, false);
+		if (news->terms.delay > 0 && sim_name_lock_number(news->lock_id) < c->lock_count) { /* the end of its delay may be told, too */
+			c->locks[sim_name_lock_number(news->lock_id)].unsure |= 1u << node;
+		}
+		break;
+	case NEWS_RELEASED: case NEWS_EXPIRED:
 		tell(c, node, news, false);
 		break;
 	case NEWS_UPDATED: case NEWS_DOWNGRADED: case NEWS_ASKED:

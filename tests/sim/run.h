@@ -8,7 +8,7 @@
 /* What happened at the clients; the core cannot count it. */
 enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
-	RUN_GROUP_TWICE, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
+	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -18,6 +18,7 @@ struct lock_info { /* what clients tell each other about a lock_id */
 	uint32_t first_value; /* what its acquires write */
 	uint32_t identity;    /* whose it is */
 	struct terms terms;   /* that it is asked for under */
+	bool bonded;          /* it ends with the connection */
 };
 
 #define CALLER_PENDING 6
@@ -31,6 +32,7 @@ struct pending {
 	bool second; /* over the session that was left open behind */
 	struct instant deadline; /* TRANSFER: until when it was believed */
 	uint64_t token;
+	uint32_t bond; /* that was named */
 };
 
 enum caller_state { CALLER_IDLE, CALLER_ACQUIRING, CALLER_HOLDING };
@@ -47,6 +49,8 @@ struct caller {
 	span_ns lease, wait;
 	bool refused_badly;  /* an acquire of this lock failed so that it has to be released */
 	uint64_t patience;   /* number of the timer that counts */
+	uint32_t connections, named; /* how many there were; the one that the lock ends with, as far as was answered */
+	uint32_t second_number;      /* which of them `second` is */
 	struct pending pending[CALLER_PENDING];
 };
 
@@ -151,6 +155,9 @@ void grouper_start(struct run *run, uint32_t number);
 bool grouper_done(const struct grouper *g);
 
 /* caller_terms.c: what comes with more than one holder, and with who is next */
+bool caller_bonded(const struct caller *c); /* what it holds ends with its connection */
+void caller_before_closing(struct caller *c, bool leave_open);
+void caller_move(struct caller *c, bool leave_open);
 void caller_draw_terms(struct run *run, struct terms *terms);
 void caller_transfer(struct caller *c);
 void caller_transferred(struct caller *c, const struct pending *p, int error);

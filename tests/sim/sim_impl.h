@@ -91,6 +91,14 @@ struct sim_node {
 	uint32_t unchecked; /* steps since the last core_check */
 };
 
+#define SIM_BONDS_MAX 16
+struct sim_bond { /* a lock that ends when the client's side closes the connection, as far as the node knows */
+	uint64_t request; /* without an answer yet; 0: answered */
+	char key[16];
+	struct id128 lock;
+	uint32_t bond;
+};
+
 struct sim_session {
 	struct sim *sim;
 	struct sim_actor *actor;
@@ -102,6 +110,8 @@ struct sim_session {
 	int64_t cut_until, to_node_at, to_client_at; /* when the last thing each way arrives */
 	struct sim_fifo to_node;
 	struct sim_parcel *to_client, *to_client_last;
+	struct sim_bond bonds[SIM_BONDS_MAX];
+	uint32_t bond_count;
 };
 
 struct sim_parcel { /* a reply on its way */
@@ -195,6 +205,9 @@ struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_
 void sim_adversary_handled(struct sim_node *node, message_set kinds);
 
 /* sim_session.c */
+/* The node's side: a request that names a bond has come; the connection is closed. */
+void sim_session_asked(struct sim_node *node, const struct core_request *request);
+void sim_session_gone(struct sim_node *node, uint64_t session);
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply);
 void sim_session_node_ends(struct sim_node *node, bool quiet);
 void sim_session_free_all(struct sim *sim);

@@ -270,6 +270,48 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 	sim_at(s->sim, arrival(s, &s->to_client_at), arrive_at_client, s, 0);
 }
 
+/* ---- release on disconnect: the node's part ---- */
+
+static uint32_t bond_of(const struct core_request *r) {
+	return r->op == CORE_ACQUIRE ? r->terms.bond : r->op == CORE_EXTEND ? r->bond : 0;
+}
+
+void sim_session_asked(struct sim_node *node, const struct core_request *request) {
+	struct sim_session *s = node->sim->sessions[request->client - 1];
+	if (bond_of(request) == 0 || s->bond_count == SIM_BONDS_MAX) {
+		return;
+	}
+	struct sim_bond *b = &s->bonds[s->bond_count++];
+	*b = (struct sim_bond){ .request = request->id, .lock = request->lock_id, .bond = bond_of(request) };
+	memcpy(b->key, request->key.data, request->key.size < sizeof b->key ? request->key.size : sizeof b->key - 1);
+}
+
+/* Only what was granted over this connection ends with it. */
+static void bond_answered(struct sim_session *s, const struct core_reply *reply) {
+	for (uint32_t i = 0; i < s->bond_count; i++) {
+		if (s->bonds[i].request == reply->id) {
+			s->bonds[i].request = 0;
+			if (reply->error) {
+				s->bonds[i] = s->bonds[--s->bond_count];
+			}
+			return;
+		}
+	}
+}
+
+void sim_session_gone(struct sim_node *node, uint64_t session) {
+	struct sim_session *s = node->sim->sessions[session - 1];
+	for (uint32_t i = 0; i < s->bond_count; i++) {
+		const struct sim_bond *b = &s->bonds[i];
+		struct core_request r = { .op = CORE_RELEASE, .id = ++node->sim->requests, .client = session, .key = slice_str(b->key), .lock_id = b->lock,
+			.bond = b->bond };
+		if (b->request == 0) {
+			sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
+		}
+	}
+	s->bond_count = 0;
+}
+
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	struct sim *sim = node->sim;
 	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index, .other = (uint32_t)reply->client,
@@ -282,6 +324,7 @@ void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	}
 	CHECK(reply->client >= 1 && reply->client <= sim->session_count);
 	struct sim_session *s = sim->sessions[reply->client - 1];
+	bond_answered(s, reply);
 	if (s->open && node_has(s)) {
 		put_to_client(s, reply);
 	}

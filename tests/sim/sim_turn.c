@@ -71,6 +71,7 @@ static void handle_request(struct sim_node *node, struct sim_item *item) {
 	if (node->sim->observer.asked) {
 		node->sim->observer.asked(node->sim->observer.ctx, node->index, request);
 	}
+	sim_session_asked(node, request);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = request });
 }
 
@@ -94,6 +95,7 @@ static void handle(struct sim_node *node, struct sim_item *item) {
 		break;
 	case ITEM_GONE:
 		sim_node_step(node, &(struct core_event){ .kind = CORE_CLIENT_GONE, .client = item->session });
+		sim_session_gone(node, item->session);
 		break;
 	case ITEM_PERSISTED:
 		sim_node_step(node, &(struct core_event){ .kind = CORE_PERSISTED, .persist_seq = item->seq, .persist_ok = item->ok });
