@@ -48,6 +48,13 @@ struct pawl_lock_options { /* zero: the default */
 	pawl_asked_fn *on_asked;     /* may be NULL; else the library watches the key while the lock is held */
 };
 
+/* For a program whose locks have release_on_disconnect, and that starts what must be gone before anybody else has them: each
+ * new connection's descriptor, before a lock can be bound to it. Whoever keeps a copy of it (dup, SCM_RIGHTS) and outlives the
+ * program keeps the lock until its copy is closed, or until the lease is over. Nothing else may be done with it; nothing may be
+ * called in the callback. NULL: no more. */
+typedef void pawl_connected_fn(int fd, void *arg);
+void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *arg);
+
 /* Blocking: 0 and a lock, or the error of PAWL_ACQUIRE. out_result may be NULL; otherwise free it in any case. */
 int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options, struct pawl_lock **out_lock,
 	struct pawl_result **out_result);

@@ -23,6 +23,7 @@
 #include "reaper.h"
 
 #define ORPHAN_GRACE_NS 500000000 /* pawl run is gone: CMD dies with it, but may tidy up */
+#define TIES_MAX 4                /* the latest connections: what is held may be tied to one before the last */
 #define LOOK_NS 1000000000        /* the longest sleep: the timer follows one clock, the deadline two */
 #define KILL_AGAIN_NS 2000000     /* at first; then ever more seldom: there may be what cannot be killed */
 #define KILL_AGAIN_MAX_NS 250000000
@@ -41,6 +42,8 @@ struct guard {
 	char **argv, *key;  /* copies of the options' */
 	int64_t kill_at_ns; /* CLOCK_BOOTTIME; GUARD_ENDING */
 	int64_t kill_wait_ns;
+	int ties[TIES_MAX]; /* -1: none */
+	size_t tie_count;   /* ever */
 };
 
 static void say(const struct guard *g, enum guardian_word word, int value) {
@@ -170,18 +173,45 @@ static void hear_message(struct guard *g, const struct guardian_message *m) {
 	case GUARDIAN_END:
 		begin_end(g, m->value ? 0 : g->options->grace_ns);
 		break;
+	case GUARDIAN_TIE: /* take_tie */
 	case GUARDIAN_STARTED:
 	case GUARDIAN_SUSPENDED:
 	case GUARDIAN_LATE:
-	case GUARDIAN_GONE: /* these go the other way */
+	case GUARDIAN_GONE: /* the others go the other way */
 		break;
 	}
+}
+
+static void take_tie(struct guard *g, int fd) {
+	int *place = &g->ties[g->tie_count++ % TIES_MAX];
+	if (*place >= 0) {
+		close(*place);
+	}
+	*place = fd;
+}
+
+/* What recv returns; the descriptor that came with it is kept. */
+static ssize_t receive(struct guard *g, struct guardian_message *out) {
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec bytes = { out, sizeof *out };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room };
+	ssize_t n = recvmsg(g->link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); /* CMD does not have it */
+	const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (header && header->cmsg_type == SCM_RIGHTS) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(header), sizeof fd);
+		take_tie(g, fd);
+	}
+	return n;
 }
 
 static void hear(struct guard *g) {
 	struct guardian_message m;
 	ssize_t n;
-	while ((n = recv(g->link->fd, &m, sizeof m, MSG_DONTWAIT)) == (ssize_t)sizeof m) {
+	while ((n = receive(g, &m)) == (ssize_t)sizeof m) {
 		hear_message(g, &m);
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -285,6 +315,9 @@ static void guard_init(struct guard *g) {
 
 void guard_main(const struct guardian *link, const struct guardian_options *options) {
 	struct guard g = { .link = link, .options = options };
+	for (size_t i = 0; i < TIES_MAX; i++) {
+		g.ties[i] = -1;
+	}
 	guard_init(&g);
 	for (;;) {
 		arm_timer(&g);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -68,6 +69,19 @@ void guardian_send(struct guardian *g, enum guardian_word word, int value) {
 	struct guardian_message m = { word, value };
 	/* When this fails the guardian is gone or stuck, and the deadline, which it or pawl run enforces, decides. */
 	(void)send(g->fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void guardian_tie(struct guardian *g, int fd) {
+	struct guardian_message m = { GUARDIAN_TIE, 0 };
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof fd)];
+	} control = { .room = { 0 } };
+	struct iovec bytes = { &m, sizeof m };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room };
+	control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+	(void)sendmsg(g->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* fails as guardian_send does */
 }
 
 int guardian_receive(struct guardian *g, struct guardian_message *out) {

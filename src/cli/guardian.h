@@ -33,6 +33,7 @@ enum guardian_word {
 	GUARDIAN_START = 1, /* run CMD: the deadline is set */
 	GUARDIAN_SIGNAL,    /* pass signal `value` on to CMD's group */
 	GUARDIAN_RESUME,    /* give the terminal to CMD's group and continue it */
+	GUARDIAN_TIE,       /* with a descriptor, to be kept open as long as anything of CMD is left */
 	GUARDIAN_END,       /* end CMD: SIGTERM now, SIGKILL when the grace or the trust is over; `value` not 0: at once */
 	/* from the guardian */
 	GUARDIAN_STARTED,   /* `value`: CMD's process group */
@@ -65,6 +66,8 @@ struct guardian_options {
 /* Starts the guardian: before anything that CMD should not inherit, and before signals are handled. 0 or an errno. */
 int guardian_start(struct guardian *g, const struct guardian_options *options);
 void guardian_send(struct guardian *g, enum guardian_word word, int value);
+/* The guardian keeps this connection open, too: what ends with it lasts until CMD is gone. */
+void guardian_tie(struct guardian *g, int fd);
 /* 1: a message; 0: none now; -1: the guardian is gone. */
 int guardian_receive(struct guardian *g, struct guardian_message *out);
 /* Continues a guardian that somebody has stopped; to be called when a child changed its state (SIGCHLD). */

@@ -225,9 +225,21 @@ static void start_when_ready(struct run *r) {
 	pawl_id_format(&r->lock_id, s->lock_id);
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
 	hold_slots(r, s->slots, sizeof s->slots);
+	if (r->connection >= 0) {
+		guardian_tie(&r->guardian, r->connection);
+	}
 	guardian_send(&r->guardian, GUARDIAN_START, 0);
 	if (r->wanted.announces) {
 		announce(r);
+	}
+}
+
+/* What ends with this connection must not end before CMD: should this process be killed the guardian still has it. */
+static void on_connected(int fd, void *arg) {
+	struct run *r = arg;
+	r->connection = fd;
+	if (r->started && !r->gone) {
+		guardian_tie(&r->guardian, fd);
 	}
 }
 
@@ -325,6 +337,10 @@ static int run_wanted(struct run *r) {
 		return CLI_REFUSED;
 	}
 	r->client = cli_connect_on(r->line, r->base);
+	r->connection = -1;
+	if (r->wanted.lock.terms.release_on_disconnect) {
+		pawl_on_connected(r->client, on_connected, r);
+	}
 	error = hold_begin(r);
 	if (error) {
 		fprintf(stderr, "pawl %s: %s\n", run_name(r), pawl_error_message(error));

@@ -52,6 +52,7 @@ struct run {
 	size_t signal_count;
 	struct pawl_id lock_id;
 	uint64_t token;
+	int connection; /* the latest one, with release_on_disconnect; -1: none yet */
 	bool started; /* the guardian was told to start CMD */
 	bool gone;    /* nothing is left of CMD */
 	bool yields;  /* CMD is ended because somebody asked for what is held */

@@ -47,6 +47,17 @@ static void keep_line(struct pawl *hub) {
 	hub->kept[hub->kept_count++] = (struct kept_line){ .fd = line_leave_open(&hub->line), .number = hub->line_number };
 }
 
+void bind_line_up(struct pawl *hub) {
+	if (hub->on_connected) {
+		hub->on_connected(hub->line.fd, hub->connected_arg);
+	}
+}
+
+void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *arg) {
+	client->on_connected = connected;
+	client->connected_arg = arg;
+}
+
 /* A transfer under way does not trust its lock; it must not again if it turns out that nothing came of it. */
 static void lose_leaving(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {

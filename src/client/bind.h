@@ -9,6 +9,7 @@
 
 void bind_init(struct pawl *hub);
 void bind_done(struct pawl *hub);
+void bind_line_up(struct pawl *hub);
 /* The line was up and is about to be closed; then, when it is. */
 void bind_line_lost(struct pawl *hub);
 void bind_anew(struct pawl *hub);

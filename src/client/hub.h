@@ -13,6 +13,7 @@
 #include "line.h"
 #include "map.h"
 #include "order.h"
+#include "pawl/lock.h"
 #include "pawl/pawl.h"
 #include "prng.h"
 
@@ -75,6 +76,8 @@ struct pawl {
 	size_t kept_count;
 	struct alarm kept_alarm;
 	bool bound_ever; /* some lock was: else there is nothing to look for */
+	pawl_connected_fn *on_connected; /* NULL: nobody needs to know */
+	void *connected_arg;
 	span_ns lease_shortest; /* of the locks there have been; 0: none */
 
 	struct list watches;   /* watch.c */

@@ -130,6 +130,7 @@ static void on_up(void *ctx) {
 	struct pawl *hub = ctx;
 	hub->state = HUB_READY;
 	hub->line_number++;
+	bind_line_up(hub);
 	agenda_clear(&hub->agenda, &hub->dial_alarm);
 	hub_kick(hub);
 }

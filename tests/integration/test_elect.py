@@ -74,7 +74,7 @@ class Elections(ElectCase):
         self.wait_for_candidates("bert")
         first.kill()
         self.assertTrue(alive.line().startswith("leads e "))
-        first_alive.wait_end()
+        self.assertTrue(first_alive.has_ended())
 
     def test_a_leader_hands_over_to_the_one_that_is_named_and_is_a_candidate_again(self):
         _, first = self.candidate("anna")
