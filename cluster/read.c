@@ -48,7 +48,7 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 }
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
-	struct verdict v = { NULL, silent < core->quorum, false };
+	struct verdict v = { NULL, core->masters - silent >= core->quorum, false }; /* free: only if q say so */
 	op_found_sort(op);
 	for (uint32_t i = 0; i < op->found_count;) {
 		i = weigh_one(core, op, i, silent, &v);
