@@ -118,7 +118,7 @@ void bind_done(struct pawl *hub) {
 /* ---- one lock ---- */
 
 void bind_begin(struct pawl_lock *lock) {
-	lock->bond = true;
+	lock->hub->bound_ever = true;
 	lock->first_line = lock->bound_line = lock->hub->line_number;
 }
 

@@ -1,6 +1,6 @@
-/* bind.h: locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of
- * each is the number of the line that ends it: over a new one it is extended under that one's number before anything else. A connection that was given
- * up from this side stays open until no lock depends on it any more: its node would release them.
+/* bind.h: locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of each is the number of the
+ * line that ends it: over a new one it is extended under that one's number before anything else. A connection that was given up
+ * from this side stays open until no lock depends on it any more: its node would release them.
  */
 #ifndef PAWL_CLIENT_BIND_H
 #define PAWL_CLIENT_BIND_H

@@ -276,17 +276,8 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	call_end(call, true);
 }
 
-/* An acquire that ends with its line, on a line that was given up: the node will find it closed, and release what it has got
- * under the first bond. So the same lock_id must not be got by another node. */
-static bool may_repeat(struct pawl_call *call, bool given_up) {
-	if (call->tied || !order_repeatable(call->order)) {
-		return false;
-	}
-	return !call->order->tied || !given_up || draw_anew(call);
-}
-
 /* In the order in which they were sent, before what has not been sent yet. */
-void calls_line_lost(struct pawl *hub, bool given_up) {
+void calls_line_lost(struct pawl *hub) {
 	struct list back, lost, *at;
 	list_init(&back);
 	list_init(&lost);
@@ -301,7 +292,7 @@ void calls_line_lost(struct pawl *hub, bool given_up) {
 	while ((at = list_first(&back)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
-		if (may_repeat(call, given_up)) {
+		if (!call->tied && order_repeatable(call->order)) {
 			list_insert_before(behind, at);
 		} else {
 			list_append(&lost, at);

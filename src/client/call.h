@@ -49,7 +49,7 @@ void call_cancel(struct pawl_call *take_call);
 /* Sends what is queued, as far as there is room. */
 void calls_send(struct pawl *hub);
 void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message);
-void calls_line_lost(struct pawl *hub, bool given_up); /* given_up: by this side, and the node does not know yet */
+void calls_line_lost(struct pawl *hub);
 void calls_fail_all(struct pawl *hub, int error);
 /* The last words before the line is closed for good: what is being acquired is released. */
 void calls_part(struct pawl *hub);

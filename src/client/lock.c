@@ -195,6 +195,9 @@ static struct pawl_lock *find_held(const struct pawl_lock *like, struct pawl_id 
 
 static struct pawl_lock *lock_enter_again(struct pawl_lock *lock, struct pawl_lock *held, const struct lock_grant *grant) {
 	struct instant now = hub_now(held->hub);
+	if (lock->bond) {
+		bind_made(held, held->hub->line_number);
+	}
 	lock_destroy(lock);
 	held->entered++;
 	held->token = grant->token > held->token ? grant->token : held->token;

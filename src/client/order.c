@@ -188,7 +188,6 @@ static void fill_terms(struct order *o, const struct pawl_request *r, const stru
 	fill_mode(r->terms.mode, r->terms.permits, r->terms.of, &terms->of, &terms->count);
 	terms->priority = r->terms.priority;
 	terms->delay = (span_ns)r->terms.lock_delay_ms * SPAN_MS;
-	o->tied = r->method == PAWL_ACQUIRE && r->terms.release_on_disconnect;
 	o->wire.release_on_disconnect = r->terms.release_on_disconnect;
 	struct slice text = keep(at, self->label);
 	o->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)), .text = text, .pid = self->pid };

@@ -13,7 +13,6 @@ struct order {
 	size_t size; /* of this block, bytes and locks included */
 	enum pawl_method method;
 	bool drawn; /* the lock_ids are the library's, not the caller's */
-	bool tied;  /* ends with the connection that it was got through */
 	struct core_lock *group; /* several keys: wire.core.locks, to be changed; else NULL */
 	struct client_request wire; /* msgid and wait are set anew for each sending */
 };

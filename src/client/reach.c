@@ -69,15 +69,14 @@ static void move_on(struct pawl *hub, int error) {
 }
 
 static void line_lost(struct pawl *hub, int error, const char *why) {
-	bool was_up = hub->state == HUB_READY, given_up = was_up && !hub->line.ended;
 	note_failure(hub, error, why);
-	if (was_up) {
+	if (hub->state == HUB_READY) {
 		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
 		bind_line_lost(hub);
 	}
 	reach_stop(hub);
 	watches_line_lost(hub);
-	calls_line_lost(hub, given_up);
+	calls_line_lost(hub);
 	bind_anew(hub);
 	if (!hub->dying) {
 		move_on(hub, error);

@@ -1,7 +1,6 @@
 /* reclaim.c: a lock that is to be bound to another connection, and too few masters *had* it: some have learned it anew, after a
  * restart or a pause, so that somebody else's may have come between (docs/protocol.md, Extend). It is acquired again under its
- * lock_id, with the value that was written last over this client, and if that is granted it may have a higher token; then it is
- * bound as before.
+ * lock_id, with the value that was written last over this client, and bound by that; it may have a higher token then.
  */
 #include <string.h>
 
@@ -93,7 +92,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 			.valid_ms = take_result->valid_ms };
 		lock->reclaim = NULL;
 		lock->reclaim_failed = got.error != 0;
-		lock_extended(lock, call->sent_at, lock->bound_line, &got);
+		lock_extended(lock, call->sent_at, lock->hub->line_number, &got); /* an acquire binds it as well */
 	}
 	pawl_result_free(take_result);
 }

@@ -171,6 +171,9 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 	} else if (r->method == CLIENT_DRAIN || r->method == CLIENT_STATUS || r->method == CLIENT_UNWATCH) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
+	} else if (r->method == CLIENT_ACQUIRE && n->acquire_error) {
+		struct client_refusal refusal = { .error = n->acquire_error };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (n->error && n->error != PAWL_EHELD) {
 		struct client_refusal refusal = { .error = n->error };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
@@ -209,6 +212,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	}
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
+		n->last_bond = r->core.terms.bond;
 		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s", (int)r->core.value.size, (const char *)r->core.value.data);
 	}
 }

@@ -59,7 +59,9 @@ struct fake_node {
 	uint32_t bonds[8];      /* named by the locks of the extensions, in order; as far as there is room */
 	size_t bond_count;
 	unsigned unsure_binds;  /* so many locks with a bond are answered that they were perhaps lost */
-	char last_value[32];    /* of an acquire */
+	char last_value[32];    /* of an acquire, as the next */
+	uint32_t last_bond;
+	int acquire_error;      /* answered to acquires alone */
 	bool last_kept;         /* deadline_kept of the last extension */
 
 	unsigned asked[CLIENT_METHODS], accepted;
