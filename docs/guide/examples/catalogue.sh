@@ -1,0 +1,24 @@
+#!/bin/sh
+# catalogue.sh FILE read | FILE write COMMAND...: many read FILE, or one writes to it what COMMAND prints, on any host.
+set -eu
+file=$1 what=$2
+shift 2
+case $what in
+read)
+	exec pawl run catalogue --shared --lease 5s --wait 1m -- cat "$file"
+	;;
+write)
+	# shellcheck disable=SC2016 # the inner shell's variables
+	exec pawl run catalogue --lease 5s --wait 1m -- sh -eu -c '
+		file=$1
+		shift
+		"$@" >"$file"
+		pawl downgrade "$PAWL_KEY" "$PAWL_LOCK_ID" >&2 # readers may come, writers not yet
+		wc -l <"$file"
+	' sh "$file" "$@"
+	;;
+*)
+	echo "usage: catalogue.sh FILE read | FILE write COMMAND..." >&2
+	exit 2
+	;;
+esac

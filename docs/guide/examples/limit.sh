@@ -1,0 +1,13 @@
+#!/bin/sh
+# limit.sh NAME PERMITS COMMAND...: runs COMMAND, of which at most PERMITS begin in any second, over all hosts. PAWL_SLOTS tells it
+# which of the permits it has.
+name=$1 permits=$2
+shift 2
+# shellcheck disable=SC2016 # the inner shell's variables
+exec pawl run "$name" --permits 1 --of "$permits" --lease 5s --wait 1m --release-on-disconnect --lock-delay 1s -- sh -c '
+	sleep 1 & # the permit is held for so long at least
+	"$@"
+	status=$?
+	wait
+	exit $status
+' sh "$@"

@@ -1,0 +1,26 @@
+#!/bin/sh
+# worker.sh DIRECTORY COMMAND...: works off the files DIRECTORY/NAME.job; COMMAND gets such a file as its last argument and prints the
+# result. Start as many as you like, on all hosts that share the directory.
+set -u
+directory=$1
+shift
+for job in "$directory"/*.job; do
+	# shellcheck disable=SC2016 # the inner shell's variables
+	pawl run "queue/$(basename "$job")" --lease 5s --release-on-disconnect -- sh -u -c '
+		job=$1
+		shift
+		[ -e "$job" ] || exit 0 # done by another worker meanwhile
+		"$@" "$job" >"$job.$PAWL_TOKEN" || exit 10
+		mv "$job.$PAWL_TOKEN" "${job%.job}.result" && rm "$job"
+		echo "$job with token $PAWL_TOKEN"
+	' sh "$job" "$@" 2>"$directory/.worker.$$"
+	case $? in
+	0 | 1) ;; # 1: another worker has it
+	10) echo "$job: not done" >&2 ;;
+	*)
+		cat "$directory/.worker.$$" >&2
+		break
+		;;
+	esac
+done
+rm -f "$directory/.worker.$$"
