@@ -33,7 +33,7 @@ static void on_lock_asked(struct pawl_lock *lock, const struct pawl_asked *asked
 static void locked(struct run *r, const struct pawl_result *result) {
 	r->held.call = NULL;
 	if (result->error) {
-		run_end(r, cli_fail(r->line, result, run_name(r), r->wanted.key));
+		run_end(r, cli_fail(r->line, result, run_name(r), result->key.size ? result->key.data : r->wanted.key));
 	} else {
 		run_granted(r);
 	}

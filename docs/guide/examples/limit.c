@@ -1,4 +1,4 @@
-/* limit.c: at most so many calls in a second, over all hosts: a semaphore whose permits are held for a second at least.
+/* limit.c: at most so many calls in a second, over all hosts: a semaphore whose permits are given back a second after the call.
  *
  *     cc limit.c $(pkg-config --cflags --libs pawl) -o limit
  *     ./limit 127.0.0.1:7117 billing-api 3 10          # ten calls, of which three begin in any second
@@ -23,12 +23,12 @@ static int limited_call(struct pawl *client, const struct pawl_lock_options *wan
 	if (error) {
 		return error;
 	}
-	const int64_t begun = now_ms();
 	uint32_t slot = 0;
 	pawl_lock_slots(lock, &slot, 1);
-	printf("%" PRId64 " call with permit %" PRIu32 "\n", begun, slot); /* the call */
+	printf("%" PRId64 " call with permit %" PRIu32 "\n", now_ms(), slot); /* the call */
 	fflush(stdout);
-	for (int64_t left; (left = begun + PERIOD_MS - now_ms()) > 0;) {
+	const int64_t end = now_ms() + PERIOD_MS;
+	for (int64_t left; (left = end - now_ms()) > 0;) {
 		pawl_poll(client, (uint32_t)left); /* may return earlier */
 	}
 	return pawl_lock_release(lock);

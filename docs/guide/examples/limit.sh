@@ -5,9 +5,8 @@ name=$1 permits=$2
 shift 2
 # shellcheck disable=SC2016 # the inner shell's variables
 exec pawl run "$name" --permits 1 --of "$permits" --lease 5s --wait 1m --release-on-disconnect --lock-delay 1s -- sh -c '
-	sleep 1 & # the permit is held for so long at least
 	"$@"
 	status=$?
-	wait
+	sleep 1 # the permit is given back a second after COMMAND is over
 	exit $status
 ' sh "$@"

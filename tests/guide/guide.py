@@ -1,0 +1,140 @@
+"""What the tests of the guide share: a cluster, the programs of docs/guide/examples as its pages start them, and the pages."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import pawltest  # noqa: E402
+
+GUIDE = os.path.normpath(os.path.join(HERE, "..", "..", "docs", "guide"))
+EXAMPLES = os.path.join(GUIDE, "examples")
+PATIENCE = pawltest.PATIENCE
+
+
+class Paths:
+    """Of what was built; set by main."""
+    pawld = pawl = programs = None
+
+
+class Program:
+    """A process, and the lines that it prints."""
+
+    def __init__(self, arguments, env, cwd=None):
+        self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        text=True, env=env, cwd=cwd)
+        self.lines, self.seen = [], threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.seen:
+                self.lines.append(line.rstrip("\n"))
+                self.seen.notify_all()
+
+    def await_line(self, pattern, count=1):
+        """The match of the count-th line that has the pattern."""
+        found = lambda: [m for m in (re.search(pattern, line) for line in self.lines) if m]
+        with self.seen:
+            if not self.seen.wait_for(lambda: len(found()) >= count, PATIENCE):
+                raise AssertionError("no %r in %r" % (pattern, self.lines))
+            return found()[count - 1]
+
+    def end(self, number=None):
+        """The exit status, after a signal if one is named."""
+        if number:
+            self.process.send_signal(number)
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.process.stdout.close()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        if not self.process.stdout.closed:
+            self.end()
+
+
+class Recipe(unittest.TestCase):
+    """One cluster of three for all tests of a class; each test has a directory, $PWD, of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = pawltest.Cluster(Paths.pawld).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.endpoints = ",".join(cls.cluster.clients[n] for n in "abc")
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="pawl-guide-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def env(self, **more):
+        path = os.pathsep.join([EXAMPLES, os.path.dirname(Paths.pawl), os.environ["PATH"]])
+        return {**os.environ, "PATH": path, "PAWL_ENDPOINTS": self.endpoints, **more}
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as f:
+            return f.read()
+
+    def start(self, *arguments):
+        program = Program(list(arguments), self.env(), self.dir)
+        self.addCleanup(program.kill)
+        return program
+
+    def start_c(self, name, *arguments):
+        return self.start("stdbuf", "-oL", os.path.join(Paths.programs, name), self.endpoints, *arguments)
+
+    def finish(self, *arguments, status=0):
+        """What it printed; it has to end with that status."""
+        program = self.start(*arguments)
+        self.assertEqual(program.end(), status, program.lines)
+        return program.lines
+
+    def call(self, method, **params):
+        with self.cluster.client("a") as client:
+            return client.call(method, **params)
+
+    def await_file(self, name, pattern):
+        end = time.monotonic() + PATIENCE
+        while not (os.path.exists(self.path(name)) and re.search(pattern, self.read(name))):
+            self.assertLess(time.monotonic(), end, "no %r in %s" % (pattern, name))
+            time.sleep(0.01)  # a file has no event to wait for
+
+    def await_waiters(self, key, count):
+        end = time.monotonic() + PATIENCE
+        while len(self.call("waiters", key=key)["waiters"]) != count:
+            self.assertLess(time.monotonic(), end, "not %d who wait for %s" % (count, key))
+            time.sleep(0.01)
+
+
+def page(name):
+    with open(os.path.join(GUIDE, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def blocks(text, language):
+    return re.findall(r"^```%s\n(.*?)^```$" % language, text, flags=re.S | re.M)
+
+
+def main(module):
+    """test_x.py PAWLD PAWL PROGRAMS [unittest's]"""
+    Paths.pawld, Paths.pawl, Paths.programs = [os.path.abspath(p) for p in sys.argv[1:4]]
+    del sys.argv[1:4]
+    unittest.main(module=module, verbosity=2)

@@ -1,0 +1,116 @@
+"""The pages of docs/guide: what they show is in the examples, what they tell one to type works, and every example is tested."""
+
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import guide
+from guide import EXAMPLES, GUIDE, HERE, Recipe, blocks, page
+
+PAGES = sorted(name for name in os.listdir(GUIDE) if name.endswith(".md"))
+FILES = sorted(name for name in os.listdir(EXAMPLES) if name != "meson.build")
+
+
+class Pages(unittest.TestCase):
+    def test_their_links_lead_somewhere(self):
+        for name in PAGES:
+            for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page(name)):
+                self.assertTrue(os.path.exists(os.path.join(GUIDE, link)), "%s: %s" % (name, link))
+
+    def test_the_guide_leads_to_each_of_them(self):
+        for name in PAGES:
+            self.assertTrue(name == "README.md" or "](%s)" % name in page("README.md"), name)
+
+    def test_what_they_show_is_in_the_examples(self):
+        files = []
+        for name in FILES:
+            with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
+                files.append(f.read())
+        for name in PAGES:
+            for language in ("c", "sql", "ini", "python"):
+                for block in blocks(page(name), language):
+                    self.assertTrue(any(block in text for text in files), "%s:\n%s" % (name, block))
+
+    def test_every_example_is_on_a_page_and_in_a_test(self):
+        text = "".join(map(page, PAGES))
+        tests = ""
+        for name in ("test_recipes.py", "test_fencing.py", "test_singleton.py"):
+            with open(os.path.join(HERE, name), encoding="utf-8") as f:
+                tests += f.read()
+        for name in FILES:
+            self.assertIn("](examples/%s)" % name, text)
+            self.assertIn('"%s"' % (name[:-2] if name.endswith(".c") else name), tests, name)
+
+
+class Commands(Recipe):
+    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile, or need real hosts."""
+
+    def type_page(self, name):
+        os.symlink(os.path.dirname(GUIDE), self.path("docs"))
+        for program in os.listdir(guide.Paths.programs):
+            path = os.path.join(guide.Paths.programs, program)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                os.symlink(path, self.path(program))
+        script = "".join(blocks(page(name), "sh"))
+        with open(self.path("typed"), "w+", encoding="utf-8") as out:
+            typed = subprocess.Popen(["bash", "-eu", "-o", "pipefail", "-c", script], cwd=self.dir, env=self.env(),
+                                     stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            self.addCleanup(self.end_group, typed.pid)
+            try:
+                status = typed.wait(2 * guide.PATIENCE)
+            except subprocess.TimeoutExpired:
+                status = "none"
+            out.seek(0)
+            out = out.read()
+        self.assertEqual(status, 0, "%s: %s" % (name, out))
+        return out
+
+    @staticmethod
+    def end_group(group):
+        """What a page left behind because something failed."""
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def test_a_singleton_service(self):
+        self.type_page("singleton-service.md")
+        tokens = [int(line.split()[0]) for line in self.read("out/clock/log").splitlines()]
+        self.assertEqual(tokens, sorted(tokens))  # never two at once
+        self.assertGreaterEqual(len(set(tokens)), 3)
+
+    def test_a_cron_job(self):
+        self.assertEqual(re.sub(r"token \d+", "token N", self.type_page("cron-job.md")),
+                         "made with token N\nmade already\nthe report\nmade with token N\nmade already\n")
+
+    def test_a_leader_with_workers(self):
+        self.type_page("leader-with-workers.md")
+
+    def test_a_job_queue(self):
+        self.type_page("job-queue.md")
+        self.assertEqual(sorted(os.listdir(self.path("queue"))), ["%d.result" % n for n in range(1, 7)])
+
+    def test_a_rate_limit(self):
+        self.assertEqual(len(re.findall("with permit", self.type_page("rate-limit.md"))), 7)
+
+    def test_readers_and_writers(self):
+        out = self.type_page("readers-and-writers.md")
+        self.assertEqual((out.count("some text\n"), out.count("new\n"), out.count("from C\n")), (2, 1, 10))
+
+    def test_several_keys(self):
+        self.assertIn("accounts/anna:98\naccounts/ben:102\nboth are mine\n", self.type_page("several-keys.md"))
+        self.assertEqual((self.read("accounts/anna"), self.read("accounts/ben")), ("97\n", "103\n"))
+
+    def test_fencing(self):
+        self.assertEqual(self.type_page("fencing.md").count("refused\n"), 2)
+        self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\nfrom C\n")
+        self.assertEqual(self.read("other"), "a line\n")
+
+    def test_fencing_in_sqlite(self):
+        self.assertEqual(self.type_page("fencing-sqlite.md").count("refused\n"), 1)
+
+
+if __name__ == "__main__":
+    guide.main("__main__")

@@ -1,0 +1,82 @@
+"""singleton-service.md beyond what one types there: the unit for systemd, and the program that is its own candidate."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+import guide
+from guide import EXAMPLES, Recipe
+
+
+class Unit(Recipe):
+    def unit(self):
+        with open(os.path.join(EXAMPLES, "clock.service"), encoding="utf-8") as f:
+            return f.read()
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed (Debian: systemd)")
+    def test_systemd_takes_it(self):
+        self.write("clock.service", self.unit().replace("/usr/bin/pawl", guide.Paths.pawl))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.path("clock.service")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, [line for line in done.stderr.splitlines() if "clock.service" in line]), (0, []))
+
+    def start_host(self, name):
+        """What ExecStart says, on a host of that name."""
+        command = re.search(r"^ExecStart=(.*)$", self.unit(), re.M)[1]
+        for there, here in (("/usr/bin/pawl", "pawl"), ("/usr/local/bin/clock.sh", "clock.sh"), ("/var/lib/clock/log", "log"),
+                            ("%H", name)):
+            self.assertIn(there, command)
+            command = command.replace(there, here)
+        return self.start(*command.split())
+
+    def leader(self):
+        return self.call("get", key="clock", consistency="quorum")
+
+    def test_stopping_the_leader_ends_the_service_first_and_then_the_next_host_leads(self):
+        first = self.start_host("host-a")
+        self.await_file("log", r"^\d+ \d")
+        second = self.start_host("host-b")
+        self.await_waiters("clock", 1)
+        token = self.leader()["token"]
+        self.assertEqual(first.end(signal.SIGTERM), 0)  # as KillMode=mixed: pawl alone gets it
+        self.await_file("log", r"%d stops\n\d+ \d" % token)
+        self.assertEqual(self.leader()["owner"], b"host-b")
+        self.assertEqual(second.end(signal.SIGTERM), 0)
+
+
+class InC(Recipe):
+    def candidate(self, name):
+        return self.start_c("clock", name)
+
+    def test_the_next_one_leads_when_the_leader_is_killed_or_stopped(self):
+        hosts = [self.candidate("a")]
+        hosts[0].await_line("^leading")
+        for waiting, name in enumerate("bc", 1):
+            hosts.append(self.candidate(name))
+            self.await_waiters("clock", waiting)
+        hosts[0].kill()
+        hosts[1].await_line("^tick")
+        self.assertEqual(hosts[1].end(signal.SIGTERM), 0)
+        hosts[2].await_line("^tick")
+        tokens = [int(host.await_line(r"^leading with token (\d+)")[1]) for host in hosts]
+        self.assertEqual(tokens, sorted(set(tokens)))
+        self.assertEqual(hosts[2].end(signal.SIGTERM), 0)
+
+    def test_a_leader_that_is_asked_hands_over_and_is_a_candidate_again(self):
+        one = self.candidate("one")
+        one.await_line("^tick")
+        two = self.candidate("two")
+        self.await_waiters("clock", 1)
+        self.finish("pawl", "ask-release", "clock", "--to", "two")
+        one.await_line("^stepped down: asked to")
+        two.await_line("^tick")
+        self.await_waiters("clock", 1)
+        self.assertEqual(two.end(signal.SIGTERM), 0)
+        one.await_line("^leading", 2)
+        self.assertEqual(one.end(signal.SIGTERM), 0)
+
+
+if __name__ == "__main__":
+    guide.main("__main__")
