@@ -8,7 +8,7 @@ export LC_ALL=C.UTF-8
 packages_build=(gcc libc6-dev binutils meson ninja-build pkg-config python3 libevent-dev libssl-dev
 	libjansson-dev libsystemd-dev)
 packages_run=(openssl procps)
-packages_test=(clang libclang-rt-dev llvm libcmocka-dev libmsgpack-dev iproute2 nftables faketime mypy)
+packages_test=(clang libclang-rt-dev llvm libcmocka-dev libmsgpack-dev iproute2 nftables faketime mypy postgresql-15)
 packages_package=(debhelper dh-python dpkg-dev)
 packages_root=(debootstrap iproute2) # a bare system in a directory
 
@@ -31,6 +31,12 @@ as_root() {
 	fi
 }
 
+# The tests start a server of their own, on a socket in a directory: to install PostgreSQL need not start another one on this machine.
+no_database_of_its_own() {
+	local file=/etc/postgresql-common/createcluster.conf
+	[ -e $file ] || as_root sh -c "mkdir -p ${file%/*} && echo 'create_main_cluster = false' >$file"
+}
+
 # install_packages NAME...: installs those that are missing, and nothing when none is.
 install_packages() {
 	local name
@@ -46,8 +52,9 @@ install_packages() {
 	say "packages: installing ${missing[*]} (a few minutes on a bare system)"
 	local log
 	log=$(mktemp)
+	case " ${missing[*]} " in *" postgresql-"*) no_database_of_its_own ;; esac
 	if ! { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+		apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold "${missing[@]}"; } >"$log" 2>&1; then
 		tail -n 20 "$log" >&2
 		rm -f "$log"
 		die "could not install ${missing[*]}"
