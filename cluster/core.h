@@ -203,7 +203,7 @@ enum core_news_kind {
 	NEWS_EXPIRED,    /* its lease (and lock delay) is over */
 	NEWS_LOST,       /* taken away: broken, or its node or client is gone */
 	NEWS_ASKED,      /* somebody asks the holder to let go: owner: who asks, value: in whose favour (may be empty), terms.priority */
-	NEWS_GAP         /* changes may have been missed here (no key): the table was replaced, or a master could not be heard */
+	NEWS_GAP         /* changes may have been missed here: of `key`, or (no key) the table was replaced, or a master could not be heard */
 };
 struct core_news {
 	enum core_news_kind kind;

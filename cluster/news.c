@@ -73,7 +73,23 @@ static bool tells(const struct core *core) {
 	return core_votes(core) || core->state == CORE_FOLLOWING;
 }
 
-void news_record(struct core *core, enum core_news_kind kind, const struct key *key, const struct record *r) {
+static bool is_end(enum core_news_kind kind) {
+	switch (kind) {
+	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
+		return true;
+	case NEWS_ACQUIRED: case NEWS_UPDATED: case NEWS_DOWNGRADED: case NEWS_ASKED: case NEWS_GAP:
+		return false;
+	}
+	return false;
+}
+
+/* A commit was refused for what is held here: if others have seen the end of that, the next ones come and go without this node. Once it
+ * hears of the end, too, those who watch the key are to look anew. */
+void news_missed(struct core *core, struct key *key) {
+	key->missed = key->missed || (core->news_wanted && key->held);
+}
+
+void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
 	if (!core->news_wanted || !tells(core) || key_table(core, key) != core->live) {
 		return;
 	}
@@ -81,6 +97,11 @@ void news_record(struct core *core, enum core_news_kind kind, const struct key *
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
 		.value_seq = r->wrote, .terms = r->terms };
 	news_tell(core, &n);
+	if (key->missed && is_end(kind)) {
+		const struct core_news gap = { .kind = NEWS_GAP, .key = key_name(key) };
+		key->missed = false;
+		news_tell(core, &gap);
+	}
 }
 
 void news_gap(struct core *core) {

@@ -110,6 +110,7 @@ struct key {
 	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
 	uint16_t size, leaf;
 	uint8_t table; /* which of core->tables it stands in */
+	bool missed;   /* a commit was refused for what is held here: more may have come and gone than those who watch were told */
 	uint8_t name[];
 };
 

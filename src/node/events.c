@@ -112,7 +112,11 @@ static bool events_tell_at_once(struct events *e, struct events_one *w, const vo
 	return true;
 }
 
-/* A gap concerns everybody. */
+/* A gap without a key concerns everybody. */
+static bool events_is_global(const struct core_news *news) {
+	return news->kind == NEWS_GAP && news->key.size == 0;
+}
+
 static void events_tell_all(struct events *e, const struct events_telling *t) {
 	for (size_t bucket = 0; bucket < e->clients.bucket_count; bucket++) {
 		for (struct map_node *n = map_bucket(&e->clients, bucket); n; n = map_next_in_bucket(n)) {
@@ -130,7 +134,7 @@ void events_add(struct events *e, const struct core_news *news) {
 	}
 	news_ring_push(&e->ring, news);
 	const struct events_telling t = { e->ring.next - 1, news };
-	if (news->kind == NEWS_GAP) {
+	if (events_is_global(news)) {
 		events_tell_all(e, &t);
 	} else {
 		events_each(e, NULL, news->key, events_tell_at_once, &t);
@@ -171,7 +175,7 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 		return events_serve_overflow(e, c);
 	}
 	const struct events_telling t = { c->next, news_ring_at(&e->ring, c->next) };
-	bool on = t.news->kind == NEWS_GAP ? events_serve_gap(e, c, &t) : events_each(e, c, t.news->key, events_tell_late, &t);
+	bool on = events_is_global(t.news) ? events_serve_gap(e, c, &t) : events_each(e, c, t.news->key, events_tell_late, &t);
 	c->next += on;
 	return on;
 }

@@ -185,6 +185,22 @@ static void a_gap_is_an_overflow_for_everybody_in_its_place(void **state) {
 	world_free(w);
 }
 
+static void a_gap_of_a_key_is_an_overflow_for_those_who_watch_it(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	watch_key(w, 0, "key");
+	watch_prefix(w, 1, "k");
+	watch_key(w, 2, "other");
+	w->room[1] = 0;
+	happen(w, NEWS_GAP, "key", 0);
+	w->room[1] = SIZE_MAX;
+	serve(w);
+	assert_true(w->count[0] == 1 && w->told[0][0].overflow);
+	assert_true(w->count[1] == 1 && w->told[1][0].overflow);
+	assert_int_equal(w->count[2], 0);
+	world_free(w);
+}
+
 static void what_could_not_be_told_for_lack_of_memory_is_told_later(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -231,6 +247,7 @@ int main(void) {
 		cmocka_unit_test(who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
 		cmocka_unit_test(a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),
 		cmocka_unit_test(a_gap_is_an_overflow_for_everybody_in_its_place),
+		cmocka_unit_test(a_gap_of_a_key_is_an_overflow_for_those_who_watch_it),
 		cmocka_unit_test(what_could_not_be_told_for_lack_of_memory_is_told_later),
 		cmocka_unit_test(without_memory_a_watch_is_refused_and_nothing_else_suffers),
 	};
