@@ -11,7 +11,8 @@
 #define LEVELLING_AGE 10 /* at the end, a tenth */
 
 static struct core_request child_request(const struct op *op, const struct member *m, enum core_op kind) {
-	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id, .identity = op->identity, .lease = op->lease };
+	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id, .identity = op->identity, .lease = op->lease,
+		.bond = kind == CORE_EXTEND ? op->terms.bond : 0 };
 }
 
 /* False: no memory. */
@@ -23,6 +24,7 @@ static bool begin_child(struct core *core, struct op *op, struct member *m, cons
 	}
 	m->child = child;
 	m->began = core->now;
+	m->asked_bond = op->terms.bond;
 	restart_begin(core, child); /* it may be answered at once */
 	return true;
 }
@@ -98,6 +100,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->held = true;
 	m->terms = r->terms;
 	m->acks = r->acks;
+	m->bond = m->asked_bond;
 	m->valid = r->valid;
 	m->since = m->began;
 	g->at++;
@@ -110,6 +113,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		COUNT(core, group_extended);
 		m->token = r->token > m->token ? r->token : m->token;
 		m->acks = r->acks;
+		m->bond = m->asked_bond;
 		m->valid = r->valid;
 		m->since = m->began;
 		m->levelled = g->state == GROUP_LEVELLING;
@@ -167,6 +171,9 @@ static struct instant deadline_of(const struct member *m) {
 /* When a member is to be extended; INSTANT_FOREVER: not any more. */
 static struct instant due_of(const struct op *op, const struct member *m) {
 	bool levelling = op->group->state == GROUP_LEVELLING;
+	if (m->bond < op->terms.bond) {
+		return m->again; /* a repeat has named a later connection meanwhile */
+	}
 	if (levelling && m->levelled) {
 		return INSTANT_FOREVER;
 	}
@@ -226,7 +233,7 @@ static bool level(const struct core *core, const struct op *op) {
 	const struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
-		if (m->child || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
+		if (m->child || m->bond < op->terms.bond || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
 			return false;
 		}
 	}

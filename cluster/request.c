@@ -150,6 +150,19 @@ static void begin(struct core *core, struct op *op) {
 	}
 }
 
+/* The lock is to end with the newest of the connections that ask for it (section 2, Release on disconnect). False: the commit names an
+ * earlier one already, so this has to be an attempt of its own. */
+static bool names_bond(struct op *op, uint32_t bond) {
+	if (bond <= op->terms.bond) {
+		return true;
+	}
+	if (op->kind == CORE_ACQUIRE && (op->state == OP_COMMITTING || op->committed)) {
+		return false;
+	}
+	op->terms.bond = bond;
+	return true;
+}
+
 /* A request repeated while the earlier connection lives joins its attempt and gets the same answer. True: it was dealt with. */
 static bool join(struct core *core, const struct core_request *r) {
 	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
@@ -163,6 +176,8 @@ static bool join(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
 	} else if (op->terms.of != r->terms.of) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
+	} else if (!names_bond(op, r->terms.bond)) {
+		return false;
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 	} else {

@@ -187,6 +187,57 @@ static void a_repeat_elsewhere_after_a_lost_answer_has_them_again(void **state) 
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
+static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_RELEASE, key, lock);
+	r.bond = bond;
+	assert_int_equal(stage_do(s, node, r), PAWL_OK);
+}
+
+/* The same client asks again over another connection; then the first one is closed. */
+static void all_end_with_the_newest_connection_that_asked(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	struct core_request r = group(locks, 2, WAIT);
+	take(s, 1, "b", stage_lock(9));
+	r.terms.bond = 1;
+	uint64_t first = stage_ask(s, 0, r);
+	stage_wait(s, 100 * SPAN_MS); /* has the first key under the first bond */
+	r.terms.bond = 2;
+	uint64_t second = stage_ask(s, 0, r);
+	release(s, 1, "b", stage_lock(9));
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
+	assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
+	release_bond(s, 0, "a", stage_lock(1), 1);
+	release_bond(s, 0, "b", stage_lock(2), 1);
+	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
+	release_bond(s, 0, "a", stage_lock(1), 2);
+	assert_false(holds(s, 2, "a", stage_lock(1)));
+}
+
+static void one_ends_with_the_newest_connection_that_asked(void **state) {
+	struct stage *s = *state;
+	for (uint8_t i = 0; i < 2; i++) { /* the second request comes before the commit, or after it was sent */
+		const char *key = i ? "a" : "b";
+		struct core_request r = stage_acquire(key, stage_lock(i), LEASE, WAIT);
+		s->held[1][0] = s->held[2][0] = true;
+		r.terms.bond = 1;
+		uint64_t first = stage_ask(s, 0, r);
+		stage_settle(s);
+		if (i) {
+			stage_deliver(s, 1, 0); /* a promise */
+		}
+		r.terms.bond = 2;
+		uint64_t second = stage_ask(s, 0, r);
+		memset(s->held, 0, sizeof s->held);
+		stage_wait(s, 10 * SPAN_MS);
+		assert_int_equal(stage_answer(s, first)->r.error, PAWL_OK);
+		assert_int_equal(stage_answer(s, second)->r.error, PAWL_OK);
+		release_bond(s, 0, key, stage_lock(i), 1);
+		assert_true(holds(s, 2, key, stage_lock(i)));
+	}
+}
+
 static void without_a_quorum_nothing_is_had(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
@@ -313,6 +364,8 @@ int main(void) {
 		NAMED(what_was_extended_for_a_repeat_is_not_given_back),
 		NAMED(a_repeat_at_the_same_node_joins),
 		NAMED(a_repeat_elsewhere_after_a_lost_answer_has_them_again),
+		NAMED(all_end_with_the_newest_connection_that_asked),
+		NAMED(one_ends_with_the_newest_connection_that_asked),
 		NAMED(without_a_quorum_nothing_is_had),
 		NAMED(a_break_of_one_refuses_them_all),
 		NAMED(requests_that_make_no_sense_are_refused),
