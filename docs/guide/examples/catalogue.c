@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <pawl/pawl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { COPIES = 5 };
@@ -69,7 +70,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: catalogue ENDPOINTS FILE read | catalogue ENDPOINTS FILE write TEXT\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1] };
+	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
+		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	struct pawl_lock_options wanted = { .key = pawl_str("catalogue"), .lease_ms = 5000, .wait_ms = 60000 };
 	const char *problem = NULL;
 	struct pawl *client;

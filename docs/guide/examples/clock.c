@@ -8,6 +8,7 @@
 #include <pawl/election.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static volatile sig_atomic_t stopping;
 
@@ -66,7 +67,8 @@ int main(int argc, char **argv) {
 	struct sigaction action = { .sa_handler = on_signal };
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]) };
+	struct pawl_options options = { .endpoints = argv[1], .owner = pawl_str(argv[2]), .ca_file = getenv("PAWL_CACERT"),
+		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	struct pawl_election_options wanted = { .name = pawl_str("clock"), .value = pawl_str(argv[2]), .lease_ms = 5000,
 		.release_on_disconnect = true, .again = true, .on_leading = on_leading, .on_stepped_down = on_stepped_down,
 		.on_failed = on_failed };

@@ -41,7 +41,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: limit ENDPOINTS NAME PERMITS CALLS\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1] };
+	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
+		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	/* When this process dies its permit is free after a period: neither at once, nor only when the lease is over. */
 	struct pawl_lock_options wanted = { .key = pawl_str(argv[2]), .lease_ms = 5000, .wait_ms = 60000,
 		.terms = { .permits = 1, .of = (uint32_t)of, .release_on_disconnect = true, .lock_delay_ms = PERIOD_MS } };

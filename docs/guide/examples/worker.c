@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pawl/pawl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,7 +70,8 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "usage: worker ENDPOINTS DIRECTORY\n");
 		return 2;
 	}
-	struct pawl_options options = { .endpoints = argv[1] };
+	struct pawl_options options = { .endpoints = argv[1], .ca_file = getenv("PAWL_CACERT"),
+		.cert_file = getenv("PAWL_CERT"), .key_file = getenv("PAWL_CERT_KEY") };
 	const char *problem = NULL;
 	struct pawl *client;
 	if (pawl_new(&options, &client, &problem) != 0) {
