@@ -4,6 +4,7 @@
 # shellcheck disable=SC2154 # those of scripts/run
 
 declare -A candidate=() # their processes, by name
+observers=()
 shown=0 # lines of leader --watch that have been printed
 
 # The application: says when its term begins, then works, a line each 100 ms, until it is told to end. $1 is its name.
@@ -58,9 +59,10 @@ show_election() {
 	title "An election: three application processes, one leads"
 	write_application
 	"$pawl" leader scheduler --watch >"$dir/leaders" 2>>"$dir/elect.err" &
-	jobs_started+=($!)
+	observers=($!)
 	"$pawl" watch --key scheduler >"$dir/events" 2>>"$dir/elect.err" &
-	jobs_started+=($!)
+	observers+=($!)
+	jobs_started+=("${observers[@]}")
 	await 5 "pawl leader --watch" grep -q nobody "$dir/leaders"
 	local name n=0 started
 	for name in oslo paris rome; do
@@ -138,6 +140,8 @@ end_election() {
 		wait "${candidate[$name]}" 2>/dev/null
 	done
 	await 5 "pawl leader --watch tells that nobody leads" observed_nobody
+	kill "${observers[@]}"
+	wait "${observers[@]}" 2>/dev/null
 	indent <"$dir/events"
 	one_at_a_time || fail "work of an earlier term was done during a later one"
 	tell "$(terms) terms, $(wc -l <"$dir/scheduler.work") lines of work; none of an earlier term behind one of a later: one led at a time"
