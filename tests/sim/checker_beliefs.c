@@ -47,6 +47,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		return;
 	}
 	prune(c, key);
+	checker_terms_believed(c, lock);
 	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));
 	for (const struct belief *b = key->beliefs; b; b = b->next) {
 		if (b->lock != lock && terms_exclusive(&c->locks[b->lock].terms, &c->locks[lock].terms)) {

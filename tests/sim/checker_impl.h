@@ -82,6 +82,8 @@ struct lock_state {
 	bool leaving;    /* may have been handed over */
 	bool downgraded; /* its holder takes it only for a shared one */
 	struct terms terms;
+	struct permits given; /* by the answer at that time */
+	int64_t given_at;
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint64_t answered; /* highest token of an acquire's answer */
@@ -163,6 +165,7 @@ void checker_believed_add(struct key_state *key, const struct terms *terms, uint
 void checker_ghost(struct checker *c, struct key_state *key, const struct belief *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got);
+void checker_terms_believed(struct checker *c, uint32_t lock);
 
 /* checker_values.c */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);

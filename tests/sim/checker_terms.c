@@ -22,7 +22,22 @@ const struct terms *checker_terms(const struct checker *c, uint32_t lock) {
 	return &c->locks[lock].terms;
 }
 
-/* A holder has all the numbers that it was ever told. */
+/* A holder has all the numbers that it was told while it believed to have some; after that it may be told others. What an answer told
+ * counts when it makes somebody believe, which is at once or never. */
+void checker_terms_believed(struct checker *c, uint32_t lock) {
+	struct lock_state *l = &c->locks[lock];
+	if (l->given_at != sim_now(c->sim) || permits_count(l->given) == 0) {
+		return;
+	}
+	for (const struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
+		if (b->lock == lock && !b->over && !instant_distrusted(sim_actor_clock(c->sim, b->actor), b->deadline)) {
+			l->terms.set = permits_or(l->terms.set, l->given);
+			return;
+		}
+	}
+	l->terms.set = l->given;
+}
+
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got) {
 	struct lock_state *l = &c->locks[lock];
 	if (l->ended) {
@@ -33,7 +48,8 @@ void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms
 		checker_violation(c, "terms", l->key, "L%" PRIu32 " asks for %u, and is answered with %u", lock, (unsigned)l->terms.of, (unsigned)got->of);
 	}
 	bool semaphore = got->of != SHARE_EXCLUSIVE && got->of != SHARE_SHARED;
-	l->terms.set = permits_or(l->terms.set, got->set);
+	l->given = got->set;
+	l->given_at = sim_now(c->sim);
 	struct permits all = semaphore ? permits_all(got->of) : (struct permits){ { 0, 0 } };
 	if ((got->set.w[0] & ~all.w[0]) || (got->set.w[1] & ~all.w[1]) || (semaphore && permits_count(got->set) < l->terms.count)) {
 		checker_violation(c, "permits", l->key, "L%" PRIu32 " asks for %u of %u permits, and is answered with the set %" PRIx64, lock,
