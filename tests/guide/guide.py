@@ -67,10 +67,11 @@ class Program:
 
 class Recipe(unittest.TestCase):
     """One cluster of three for all tests of a class; each test has a directory, $PWD, of its own."""
+    tls = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = pawltest.Cluster(Paths.pawld).__enter__()
+        cls.cluster = pawltest.Cluster(Paths.pawld, tls=cls.tls).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__)
         cls.endpoints = ",".join(cls.cluster.clients[n] for n in "abc")
 

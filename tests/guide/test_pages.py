@@ -2,12 +2,15 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 import guide
 from guide import EXAMPLES, GUIDE, HERE, Recipe, blocks, page
+from test_tls import Certificates
 
 PAGES = sorted(name for name in os.listdir(GUIDE) if name.endswith(".md"))
 FILES = sorted(name for name in os.listdir(EXAMPLES) if name != "meson.build")
@@ -45,7 +48,26 @@ class Pages(unittest.TestCase):
 
 
 class Commands(Recipe):
-    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile, or need real hosts."""
+    """Types what the blocks marked sh say, page by page; those marked bash start clusters, compile, or need real hosts. The nodes want
+    TLS and certificates, as those that scripts/run leaves running."""
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.mkdtemp(prefix="pawl-guide-tls-")
+        cls.addClassCleanup(shutil.rmtree, directory)
+        certificates = Certificates(directory)
+        for name in "abc":
+            certificates.make(name, "pawl:node:" + name)
+        certificates.make("me", "pawl:client:me")
+        path = certificates.path
+        cls.certificates = {"PAWL_CACERT": path("ca.crt"), "PAWL_CERT": path("me.crt"), "PAWL_CERT_KEY": path("me.key")}
+        cls.tls = staticmethod(lambda _, name: "ca = %s\ncert = %s\nkey = %s\nclient_auth = required\n" % (
+            path("ca.crt"), path(name + ".crt"), path(name + ".key")))
+        super().setUpClass()
+        cls.endpoints = ",".join("tls://" + address for address in cls.endpoints.split(","))
+
+    def env(self, **more):
+        return super().env(**self.certificates, **more)
 
     def type_page(self, name):
         os.symlink(os.path.dirname(GUIDE), self.path("docs"))

@@ -46,6 +46,20 @@ class Unit(Recipe):
         self.assertEqual(second.end(signal.SIGTERM), 0)
 
 
+class Killed(Recipe):
+    def test_a_service_that_ignores_sigterm_is_gone_before_the_next_one_begins(self):
+        first = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect", "--", "sh", "-c",
+                           "trap '' TERM; while :; do echo old >>log; sleep 0.01; done")
+        self.await_file("log", "old")
+        second = self.start("pawl", "elect", "stubborn", "--lease", "5s", "--release-on-disconnect", "--", "sh", "-c",
+                            "while :; do echo new >>log; sleep 0.01; done")
+        self.await_waiters("stubborn", 1)
+        first.kill()
+        self.await_file("log", "(new\n){50}")
+        second.end(signal.SIGTERM)
+        self.assertNotIn("old", self.read("log").split("new", 1)[1])
+
+
 class InC(Recipe):
     def candidate(self, name):
         return self.start_c("clock", name)
