@@ -101,6 +101,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->terms = r->terms;
 	m->acks = r->acks;
 	m->bond = m->asked_bond;
+	m->epoch = core->config.epoch;
 	m->valid = r->valid;
 	m->since = m->began;
 	g->at++;
@@ -114,6 +115,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		m->token = r->token > m->token ? r->token : m->token;
 		m->acks = r->acks;
 		m->bond = m->asked_bond;
+		m->epoch = core->config.epoch;
 		m->valid = r->valid;
 		m->since = m->began;
 		m->levelled = g->state == GROUP_LEVELLING;
@@ -168,11 +170,16 @@ static struct instant deadline_of(const struct member *m) {
 	return instant_add(m->since, m->valid);
 }
 
+/* A repeat has named a later connection meanwhile; or other masters vote now, and what is answered has to be theirs. */
+static bool stale(const struct core *core, const struct op *op, const struct member *m) {
+	return m->bond < op->terms.bond || m->epoch != core->config.epoch;
+}
+
 /* When a member is to be extended; INSTANT_FOREVER: not any more. */
-static struct instant due_of(const struct op *op, const struct member *m) {
+static struct instant due_of(const struct core *core, const struct op *op, const struct member *m) {
 	bool levelling = op->group->state == GROUP_LEVELLING;
-	if (m->bond < op->terms.bond) {
-		return m->again; /* a repeat has named a later connection meanwhile */
+	if (stale(core, op, m)) {
+		return m->again;
 	}
 	if (levelling && m->levelled) {
 		return INSTANT_FOREVER;
@@ -190,7 +197,7 @@ static void keep_up(struct core *core, struct op *op) {
 		}
 		if (instant_distrusted(core->now, deadline_of(m))) {
 			fail(core, op, PAWL_ENOQUORUM, i); /* it could not be kept */
-		} else if (m->child == NULL && instant_expired(core->now, due_of(op, m))) {
+		} else if (m->child == NULL && instant_expired(core->now, due_of(core, op, m))) {
 			struct core_request r = child_request(op, m, CORE_EXTEND);
 			if (!begin_child(core, op, m, &r)) {
 				m->again = instant_add(core->now, core->config.request_timeout / 4);
@@ -205,7 +212,7 @@ static void arm(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
 		if (m->held) {
-			struct instant due = m->child ? deadline_of(m) : due_of(op, m), end = deadline_of(m);
+			struct instant due = m->child ? deadline_of(m) : due_of(core, op, m), end = deadline_of(m);
 			due = due.boot < end.boot ? due : end;
 			at = due.boot < at.boot ? due : at;
 		}
@@ -233,7 +240,7 @@ static bool level(const struct core *core, const struct op *op) {
 	const struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
-		if (m->child || m->bond < op->terms.bond || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
+		if (m->child || stale(core, op, m) || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
 			return false;
 		}
 	}

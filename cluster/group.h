@@ -17,6 +17,7 @@ struct member {
 	bool held, committed, answered, levelled, let_go; /* committed: at least it may have been, by some master */
 	uint64_t token; /* the highest heard of */
 	uint32_t bond, asked_bond; /* that was named by what succeeded; by what is under way */
+	uint64_t epoch; /* in which the last one succeeded */
 	uint32_t acks;  /* of the last acquire or extension that succeeded */
 	struct terms terms;
 	struct instant began, since; /* of what is under way; of the last acquire or extension that succeeded: `valid` counts from it */

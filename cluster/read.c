@@ -18,6 +18,7 @@ void read_start(struct core *core, struct op *op) {
 struct verdict {
 	struct record *holders; /* those that q masters report, in a list; of each the report with the highest ballot among those that count */
 	bool free, undetermined;
+	bool others; /* a lock_id that fewer than q report may be held, too, by those that are silent */
 };
 
 /* All reports of one lock_id, which stand together. */
@@ -36,6 +37,7 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(all);
 	v->free = v->free && n + silent < core->quorum;
+	v->others = v->others || (n < core->quorum && n + silent >= core->quorum);
 	if (n >= core->quorum && (uint32_t)__builtin_popcount(counting) < core->quorum) {
 		v->undetermined = true;
 	} else if (n >= core->quorum) {
@@ -48,13 +50,18 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 }
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
-	struct verdict v = { NULL, core->masters - silent >= core->quorum, false }; /* free: only if q say so */
+	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false }; /* free: only if q say so */
 	op_found_sort(op);
 	for (uint32_t i = 0; i < op->found_count;) {
 		i = weigh_one(core, op, i, silent, &v);
 	}
 	const struct key holders = { .held = v.holders };
+	bool held = false;
+	for (const struct record *r = v.holders; r; r = r->next) {
+		held = held || !entry_closing(r, core->now);
+	}
 	v.undetermined = v.undetermined || key_contested(&holders); /* q report each of two that exclude one another */
+	v.undetermined = v.undetermined || (v.holders && !held && v.others); /* of a contested key the other one may be believed */
 	return v;
 }
 
