@@ -20,6 +20,7 @@ struct seat { /* a client with one request */
 struct play {
 	struct run *run;
 	uint32_t key; /* and the one after it */
+	uint32_t node; /* all ask here, so that their tickets are in the order in which they ask */
 	struct seat seats[SEATS];
 	uint64_t awaited; /* bit set of seats */
 };
@@ -62,7 +63,7 @@ static void closed(void *ctx) {
 }
 
 static void begin(struct play *play, struct run *run) {
-	*play = (struct play){ .run = run, .key = 2000 + 2 * (uint32_t)prng_below(&run->prng, 1000) };
+	*play = (struct play){ .run = run, .key = 2000 + 2 * (uint32_t)prng_below(&run->prng, 1000), .node = members_any(run) };
 }
 
 static void finish(struct play *play) {
@@ -80,7 +81,7 @@ static void ask(struct play *play, uint32_t number, const struct terms *terms, s
 	struct seat *seat = &play->seats[number];
 	*seat = (struct seat){ .play = play, .number = number, .count = both ? 2 : 1, .asked = true };
 	sim_actor_init(run->sim, &seat->actor, 600 + number);
-	seat->session = sim_connect(run->sim, &seat->actor, members_any(run), (struct sim_handler){ replied, closed, seat });
+	seat->session = sim_connect(run->sim, &seat->actor, both ? members_any(run) : play->node, (struct sim_handler){ replied, closed, seat });
 	char keys[2][16];
 	struct core_lock locks[2];
 	struct checker_op op = { .op = both ? CORE_ACQUIRE_ALL : CORE_ACQUIRE, .client = seat->actor.number, .key = play->key, .lease = lease, .wait = 60 * SPAN_S,
