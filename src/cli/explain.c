@@ -222,7 +222,7 @@ static void print_masters(const struct explained *x) {
 	for (size_t i = 0; i < x->masters; i++) {
 		const struct pawl_value *m = &masters->items[i], *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
 		char owner[600];
-		printf("  %-10s %-10s ", fact_text(m, "node"), fact_text(m, "state"));
+		printf("  %-10s %-*s", fact_text(m, "node"), records ? 11 : 0, fact_text(m, "state"));
 		for (size_t k = 0; records && k < records->count; k++) {
 			const struct pawl_value *r = &records->items[k];
 			printf("%sheld by %s, token %" PRId64 ", %s left", k ? "; " : "", record_owner(r, owner, sizeof owner),

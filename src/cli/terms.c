@@ -91,10 +91,10 @@ const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, co
 		text[0] = '\0';
 	}
 	if (*label) {
-		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? " " : "", label);
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? ", " : "", label);
 	}
 	if (*identity && n < (int)sizeof text) {
-		snprintf(text + n, sizeof text - (size_t)n, "%s(certificate %s)", n ? " " : "", identity);
+		snprintf(text + n, sizeof text - (size_t)n, "%scertificate %s", n ? ", " : "", identity);
 	}
 	return text;
 }
