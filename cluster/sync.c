@@ -262,13 +262,20 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 }
 
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
+/* Somebody else is about to get the key: at some masters the record has run out, and is about to at the others. Nothing rests on
+ * learning it, and it would only displace the promise. */
+static bool in_the_way(struct core *core, const struct message *m) {
+	const struct key *key = table_find(core, m->key);
+	return key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
+}
+
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);
-	} else if (m->status == STATUS_OK) {
+	} else if (m->status == STATUS_OK && !in_the_way(core, m)) {
 		struct message learned = *m;
 		uint64_t longest = (uint64_t)(core->config.max_lease / SPAN_US);
 		learned.lease_us = m->left_us < longest ? m->left_us : longest; /* never longer than at its source */

@@ -209,6 +209,22 @@ static void another_lock_in_the_way_is_not_displaced(void **state) {
 	assert_true(holds(s, 0, "k", stage_lock(1)));
 }
 
+/* The record has run out here, and is about to at the others, which still report it: who was waiting for that has been promised the key. */
+static void a_promise_is_not_displaced(void **state) {
+	struct stage *s = *state;
+	struct message m = { .kind = MESSAGE_PROMISE, .round = 1 << 16, .attempt = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(2) };
+	put(s, 0, "k", stage_lock(1), 5);
+	put(s, 1, "k", stage_lock(1), 5);
+	for (int i = 0; i < 24; i++) {
+		stage_inject(s, 0, 2, &m);
+		stage_wait(s, ROUND / 4);
+	}
+	assert_int_equal(stage_count(s, COUNT_promise_displaced), 0);
+	assert_false(has(s, 2, "k", stage_lock(1)));
+	stage_wait(s, 6 * ROUND);
+	assert_true(has(s, 2, "k", stage_lock(1)));
+}
+
 static void a_learned_record_does_not_outlive_its_source(void **state) {
 	struct stage *s = *state;
 	put(s, 0, "k", stage_lock(1), 5);
@@ -274,6 +290,7 @@ int main(void) {
 		NAMED(a_record_that_was_released_and_forgotten_is_not_spread_by_the_one_who_missed_it),
 		NAMED(a_record_is_learned_as_a_quorum_has_it_and_not_as_one_master_alone),
 		NAMED(another_lock_in_the_way_is_not_displaced),
+		NAMED(a_promise_is_not_displaced),
 		NAMED(a_learned_record_does_not_outlive_its_source),
 		NAMED(a_value_that_one_master_missed_reaches_it),
 		NAMED(a_bar_that_one_master_missed_reaches_it),
