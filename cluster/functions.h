@@ -309,7 +309,7 @@ void explain_report(struct core *core, uint32_t from, const struct message *m); 
 void explain_start(struct core *core, struct op *op);
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void explain_judge(struct core *core, struct op *op, bool over);
-/* group.c, group_request.c */
+/* group.c, group_request.c, group_answer.c */
 int group_check(const struct core_request *r, const char **field, uint32_t *which); /* 0 or an error, the field and which lock */
 bool group_new(struct core *core, struct op *op, const struct core_request *r);
 bool group_same(const struct op *op, const struct core_request *r);
@@ -319,6 +319,9 @@ void group_forget(struct core *core, struct op *op);
 void group_drain(struct core *core, struct op *op); /* this node stops: answers at once; frees it */
 bool group_run(struct core *core);
 void group_free(struct core *core, struct op *op);
+void group_keep_holder(struct group *g, const struct core_reply *r);
+bool group_answer_held(struct core *core, struct op *op); /* frees it; false: no memory */
+void group_answer_error(struct core *core, struct op *op); /* frees it */
 struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */
 void waiters_list(struct core *core, uint32_t from, const struct message *m); /* a master's */
 void waiters_start(struct core *core, struct op *op);

@@ -46,24 +46,6 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 	return &m->reply;
 }
 
-static void keep_holder(struct group *g, const struct core_reply *r) {
-	const struct core_entry *e = &r->entry;
-	g->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
-	if (!g->holder_known) {
-		return;
-	}
-	g->holder = (struct core_entry){ .token = e->token, .terms = e->terms, .remaining = e->remaining };
-	g->contested = r->contested;
-	if (e->owner.size) {
-		memcpy(g->owner, e->owner.data, e->owner.size);
-		g->holder.owner = slice_of(g->owner, e->owner.size);
-	}
-	if (e->label.size) {
-		memcpy(g->label, e->label.data, e->label.size);
-		g->holder.label = slice_of(g->label, e->label.size);
-	}
-}
-
 /* All or nothing: from now on it gives back what it has. A commit that is under way is waited for, because its outcome decides
  * whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
@@ -91,7 +73,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->committed = r->token > 0;
 	if (r->error != PAWL_OK) {
 		if (g->state == GROUP_CLIMBING) {
-			keep_holder(g, r);
+			group_keep_holder(g, r);
 			g->holder_end = instant_add(core->now, r->entry.remaining);
 		}
 		fail(core, op, r->error, g->at);
@@ -224,17 +206,6 @@ static void arm(struct core *core, struct op *op) {
 
 /* ---- the answer ---- */
 
-/* What the caller may count on for this member, from the instant at which it sent the request. */
-static span_ns valid_for(const struct core *core, const struct member *m, const struct caller *c) {
-	uint32_t drift = core->config.drift_ppm;
-	span_ns before = instant_elapsed_short(m->since, c->arrived);
-	if (before > 0) {
-		return clock_saturating_add(span_shrink(before, drift), m->valid);
-	}
-	span_ns valid = m->valid - span_grow(instant_elapsed_long(c->arrived, m->since), drift); /* it joined later */
-	return valid > 0 ? valid : 0;
-}
-
 /* One deadline holds for all: nothing is under way, and every lease has begun just now. */
 static bool level(const struct core *core, const struct op *op) {
 	const struct group *g = op->group;
@@ -245,66 +216,6 @@ static bool level(const struct core *core, const struct op *op) {
 		}
 	}
 	return true;
-}
-
-static void answer_held(struct core *core, struct op *op) {
-	struct group *g = op->group;
-	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
-	uint32_t acks = core->masters;
-	bool copied = got != NULL;
-	for (uint32_t i = 0; copied && i < g->count; i++) {
-		const struct member *m = &g->members[i];
-		struct core_lock_got *to = &got[m->place];
-		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token, .terms = m->terms };
-		copied = copied && out_copy(core, m->key, &to->key);
-		acks = m->acks < acks ? m->acks : acks;
-	}
-	if (!copied) {
-		fail(core, op, PAWL_EBUSY, 0);
-		ready(core, g);
-		return;
-	}
-	COUNT(core, group_held);
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		span_ns valid = SPAN_MAX, waited = instant_elapsed_short(core->now, c->arrived);
-		for (uint32_t i = 0; i < g->count; i++) {
-			span_ns one = valid_for(core, &g->members[i], c);
-			valid = one < valid ? one : valid;
-		}
-		struct core_reply *r = op_reply(core, c, PAWL_OK);
-		r->got = got;
-		r->count = g->count;
-		r->valid = valid;
-		r->waited = waited;
-		r->votes = core->quorum;
-		r->acks = acks;
-	}
-	op_free(core, op);
-}
-
-static void answer_error(struct core *core, struct op *op) {
-	struct group *g = op->group;
-	const struct member *m = &g->members[g->failed];
-	COUNT(core, group_failed);
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		span_ns waited = instant_elapsed_short(core->now, c->arrived);
-		struct core_reply *r = op_reply(core, c, g->error);
-		r->waited = waited;
-		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : NULL;
-		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD && g->holder_known) {
-			r->entry.key = r->failed_key;
-			r->entry.token = g->holder.token;
-			r->entry.terms = g->holder.terms;
-			r->entry.remaining = instant_left_long(core->now, g->holder_end);
-			r->contested = g->contested;
-			r->held = out_copy(core, g->holder.owner, &r->entry.owner) && out_copy(core, g->holder.label, &r->entry.label);
-		}
-	}
-	op_free(core, op);
 }
 
 /* ---- down ---- */
@@ -330,7 +241,7 @@ static void let_go(struct core *core, struct op *op) {
 		open = open || g->members[i].child || g->members[i].answered;
 	}
 	if (!open) {
-		answer_error(core, op);
+		group_answer_error(core, op);
 	}
 }
 
@@ -353,7 +264,10 @@ static void go_on(struct core *core, struct op *op) {
 	if (g->state == GROUP_LETTING_GO) {
 		let_go(core, op);
 	} else if (g->state == GROUP_LEVELLING && level(core, op)) {
-		answer_held(core, op);
+		if (!group_answer_held(core, op)) {
+			fail(core, op, PAWL_EBUSY, 0);
+			ready(core, g);
+		}
 	} else {
 		arm(core, op);
 	}
@@ -390,7 +304,7 @@ void group_drain(struct core *core, struct op *op) {
 	}
 	g->error = PAWL_ERECOVERING;
 	g->failed = g->at < g->count ? g->at : 0;
-	answer_error(core, op);
+	group_answer_error(core, op);
 }
 
 void group_start(struct core *core, struct op *op) {

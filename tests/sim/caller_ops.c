@@ -208,69 +208,29 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 		publish(c->run, c->lock);
 	}
 	switch (habit) {
-	case HABIT_ACQUIRE:
-		caller_acquire_new(c);
-		break;
-	case HABIT_GET:
-		read_key(c, CORE_GET, key, prng_chance(&c->run->prng, 2, 3));
-		break;
-	case HABIT_WAIT:
-		read_key(c, CORE_WAIT, key, false);
-		break;
-	case HABIT_LIST:
-		read_key(c, CORE_LIST, key, false);
-		break;
-	case HABIT_WAITERS:
-		read_key(c, CORE_WAITERS, key, false);
-		break;
-	case HABIT_BREAK:
-		break_lock(c);
-		break;
-	case HABIT_ASK:
-		caller_ask(c, key);
-		break;
-	case HABIT_EXPLAIN:
-		read_key(c, CORE_EXPLAIN, key, false);
-		break;
-	case HABIT_TRANSFER:
-		caller_transfer(c);
-		break;
-	case HABIT_DOWNGRADE:
-		caller_downgrade(c);
-		break;
-	case HABIT_STEAL:
-		steal(c);
-		break;
-	case HABIT_SHARED_UPDATE:
-		shared(c, true);
-		break;
-	case HABIT_SHARED_EXTEND:
-		shared(c, false);
-		break;
-	case HABIT_EXTEND:
-		caller_extend(c, c->lock, true);
-		break;
-	case HABIT_BLIND_EXTEND:
-		caller_extend(c, c->lock, false);
-		break;
-	case HABIT_UPDATE:
-		caller_update(c, c->lock);
-		break;
-	case HABIT_READ_OWN:
-		read_key(c, CORE_GET, checker_lock_key(c->run->checker, c->lock), true);
-		break;
-	case HABIT_RELEASE:
-		caller_release(c, c->lock);
-		break;
+	case HABIT_ACQUIRE: caller_acquire_new(c); break;
+	case HABIT_GET: read_key(c, CORE_GET, key, prng_chance(&c->run->prng, 2, 3)); break;
+	case HABIT_WAIT: read_key(c, CORE_WAIT, key, false); break;
+	case HABIT_LIST: read_key(c, CORE_LIST, key, false); break;
+	case HABIT_WAITERS: read_key(c, CORE_WAITERS, key, false); break;
+	case HABIT_BREAK: break_lock(c); break;
+	case HABIT_ASK: caller_ask(c, key); break;
+	case HABIT_EXPLAIN: read_key(c, CORE_EXPLAIN, key, false); break;
+	case HABIT_TRANSFER: caller_transfer(c); break;
+	case HABIT_DOWNGRADE: caller_downgrade(c); break;
+	case HABIT_STEAL: steal(c); break;
+	case HABIT_SHARED_UPDATE: shared(c, true); break;
+	case HABIT_SHARED_EXTEND: shared(c, false); break;
+	case HABIT_EXTEND: caller_extend(c, c->lock, true); break;
+	case HABIT_BLIND_EXTEND: caller_extend(c, c->lock, false); break;
+	case HABIT_UPDATE: caller_update(c, c->lock); break;
+	case HABIT_READ_OWN: read_key(c, CORE_GET, checker_lock_key(c->run->checker, c->lock), true); break;
+	case HABIT_RELEASE: caller_release(c, c->lock); break;
 	case HABIT_ABANDON: /* lets it run out, and goes on believing until then */
 		give_up_quietly(c, false);
 		break;
-	case HABIT_VANISH:
-		give_up_quietly(c, true);
-		break;
-	case HABIT_MOVE:
-		caller_move(c, prng_chance(&c->run->prng, 1, 2));
-		break;
+	case HABIT_VANISH: give_up_quietly(c, true); break;
+	case HABIT_MOVE: caller_move(c, prng_chance(&c->run->prng, 1, 2)); break;
 	case HABIT_IDLE:
 	case HABITS:
 		break;

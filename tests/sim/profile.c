@@ -123,8 +123,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	switch (p->theme) {
 	case THEME_quiet:
 		break;
-	case THEME_mixed:
-	case THEME_duel:
+	case THEME_mixed: case THEME_duel:
 		for (size_t i = 0; i < FAULTS; i++) {
 			p->fault_weight[i] = prng_chance(r, 1, 3) ? 1 + weight(r, 9) : 0;
 		}
@@ -155,30 +154,15 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		p->fault_weight[FAULT_KILL] = 4;
 		p->fault_weight[FAULT_KILL_SOME] = 3;
 		break;
-	case THEME_overlap:
-	case THEME_moving:
-	case THEME_late:
-	case THEME_repeats:
+	case THEME_overlap: case THEME_moving: case THEME_late: case THEME_repeats:
 		break; /* profile_sharpen */
-	case THEME_unkind:
-	case THEME_targeted:
-	case THEME_updates:
-	case THEME_blind:
-	case THEME_limits:
+	case THEME_unkind: case THEME_targeted: case THEME_updates: case THEME_blind: case THEME_limits:
 		SOME(light);
 		break;
-	case THEME_replicas:
-	case THEME_membership:
-	case THEME_operators:
-	case THEME_restarts_in_change:
-	case THEME_whole_set:
-	case THEME_forced:
+	case THEME_replicas: case THEME_membership: case THEME_operators: case THEME_restarts_in_change:
+	case THEME_whole_set: case THEME_forced:
 		break; /* profile_members */
-	case THEME_shared:
-	case THEME_permits:
-	case THEME_groups:
-	case THEME_succession:
-	case THEME_delays:
+	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 		for (size_t i = 0; i < FAULTS; i++) {
 			p->fault_weight[i] = i != FAULT_LOSE_FILES && prng_chance(r, 1, 4) ? 1 + weight(r, 9) : 0;
 		}
@@ -239,30 +223,11 @@ static void theme_habits(struct profile *p, struct prng *r) {
 		p->wait_percent = 80;
 		p->wait_max = 60 * SPAN_S;
 		break;
-	case THEME_mixed:
-	case THEME_drains:
-	case THEME_partition:
-	case THEME_pauses:
-	case THEME_unkind:
-	case THEME_targeted:
-	case THEME_disks:
-	case THEME_contested:
-	case THEME_overlap:
-	case THEME_moving:
-	case THEME_late:
-	case THEME_repeats:
-	case THEME_duel:
-	case THEME_replicas:
-	case THEME_membership:
-	case THEME_operators:
-	case THEME_restarts_in_change:
-	case THEME_whole_set:
-	case THEME_forced:
-	case THEME_shared:
-	case THEME_permits:
-	case THEME_groups:
-	case THEME_succession:
-	case THEME_delays:
+	case THEME_mixed: case THEME_drains: case THEME_partition: case THEME_pauses: case THEME_unkind:
+	case THEME_targeted: case THEME_disks: case THEME_contested: case THEME_overlap: case THEME_moving:
+	case THEME_late: case THEME_repeats: case THEME_duel: case THEME_replicas: case THEME_membership:
+	case THEME_operators: case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced:
+	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 	case THEMES:
 		break;
 	}
