@@ -177,7 +177,7 @@ void out_drop_peer(struct core *core, uint32_t peer);
 void news_tell(struct core *core, const struct core_news *news); /* copies the bytes */
 void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r); /* before it is dropped */
 void news_gap(struct core *core);
-void news_missed(struct core *core, struct key *key); /* a commit was refused for what is held here */
+void news_commit_refused(struct core *core, struct slice name, struct key *key, enum status status); /* or not */
 void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot); /* before it is told to anybody else */
 
 /* ---- persist.c: the durable state and the ceiling ---- */

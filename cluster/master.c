@@ -257,9 +257,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	if (answer.status != STATUS_OK) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
-	if (answer.status == STATUS_HELD && key) {
-		news_missed(core, key);
-	}
+	news_commit_refused(core, m->key, key, answer.status);
 	out_send(core, from, &answer);
 	if (key) { /* the attempt is over for the queue, whatever became of it */
 		queue_drop_kept(core, key, from, m->lock_id);

@@ -83,10 +83,22 @@ static bool is_end(enum core_news_kind kind) {
 	return false;
 }
 
-/* A commit was refused for what is held here: if others have seen the end of that, the next ones come and go without this node. Once it
- * hears of the end, too, those who watch the key are to look anew. */
-void news_missed(struct core *core, struct key *key) {
-	key->missed = key->missed || (core->news_wanted && key->held);
+static void gap_of(struct core *core, struct slice name) {
+	const struct core_news n = { .kind = NEWS_GAP, .key = name };
+	if (tells(core)) {
+		news_tell(core, &n);
+	}
+}
+
+/* Where what is held here is in the way others may have seen the end of that, and what comes next comes and goes without this node: once
+ * it hears of the end, too, those who watch the key are to look anew. A commit that comes after its release, or after those of later
+ * tokens, is of what has come and gone unseen already. */
+void news_commit_refused(struct core *core, struct slice name, struct key *key, enum status status) {
+	if (status == STATUS_HELD && key) {
+		key->missed = key->missed || (core->news_wanted && key->held);
+	} else if (status == STATUS_RELEASED || status == STATUS_STALE) {
+		gap_of(core, name);
+	}
 }
 
 void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
@@ -98,9 +110,8 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, c
 		.value_seq = r->wrote, .terms = r->terms };
 	news_tell(core, &n);
 	if (key->missed && is_end(kind)) {
-		const struct core_news gap = { .kind = NEWS_GAP, .key = key_name(key) };
 		key->missed = false;
-		news_tell(core, &gap);
+		gap_of(core, key_name(key));
 	}
 }
 

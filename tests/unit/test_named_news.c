@@ -258,6 +258,19 @@ static void a_master_that_hears_of_an_end_late_tells_of_a_gap_of_the_key(void **
 	BORDER(2);
 }
 
+static void a_commit_that_comes_after_its_release_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
+	take(s, 1, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	BORDER(2);
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	const struct stage_news *gap = news_is(s, 2, NEWS_GAP, no_lock);
+	assert_true(text_is(&gap->key, "k"));
+	BORDER(2);
+}
+
 static void a_node_that_has_started_anew_makes_no_gap_for_the_others(void **state) {
 	struct stage *s = *state;
 	stage_kill(s, 0);
@@ -335,6 +348,7 @@ int main(void) {
 		NEWS(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
 		NEWS(a_link_that_was_lost_is_a_gap_once_it_is_back),
 		NEWS(a_master_that_hears_of_an_end_late_tells_of_a_gap_of_the_key),
+		NEWS(a_commit_that_comes_after_its_release_is_a_gap_of_the_key),
 		NEWS(a_node_that_has_started_anew_makes_no_gap_for_the_others),
 		NEWS(a_master_that_has_caught_up_tells_of_a_gap),
 		NEWS(news_is_held_back_as_long_as_an_answer),
