@@ -253,6 +253,7 @@ void run_granted(struct run *r) {
 static void on_signal(evutil_socket_t number, short what, void *arg) {
 	struct run *r = arg;
 	(void)what;
+	r->ends |= number == SIGTERM || number == SIGINT || number == SIGQUIT; /* others CMD may have a use for */
 	if (r->started) {
 		guardian_send(&r->guardian, GUARDIAN_SIGNAL, (int)number);
 	} else if (number == SIGUSR1 || number == SIGUSR2) {
@@ -392,7 +393,7 @@ static int elect_run(struct cli_command_line *line) {
 	struct run r = { .line = line, .exit_status = CLI_REFUSED };
 	elect_read_line(line, &r.wanted);
 	int status = run_wanted(&r);
-	return r.again ? begin_anew() : status;
+	return r.again && !r.ends ? begin_anew() : status;
 }
 
 const struct cli_command cli_elect = { "elect", "be a candidate, and run a command while leading", elect_help, elect_run };

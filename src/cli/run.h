@@ -56,6 +56,7 @@ struct run {
 	bool started; /* the guardian was told to start CMD */
 	bool gone;    /* nothing is left of CMD */
 	bool yields;  /* CMD is ended because somebody asked for what is held */
+	bool ends;    /* it was told to end */
 	bool again;   /* elect: to be a candidate again */
 	int cause;    /* why the lock was lost; 0: it was not */
 	int status;   /* of CMD, as waitpid gives it */
