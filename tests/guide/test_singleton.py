@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import guide
@@ -58,6 +59,69 @@ class Killed(Recipe):
         self.await_file("log", "(new\n){50}")
         second.end(signal.SIGTERM)
         self.assertNotIn("old", self.read("log").split("new", 1)[1])
+
+
+class Failures(Recipe):
+    """The table at the end of the page. Each test has candidates a and b, and a leads."""
+
+    def candidate(self, election, name, *options):
+        return self.start("pawl", "elect", election, "--as", name, "--lease", "5s", "--release-on-disconnect", *options, "--",
+                          "clock.sh", "log-" + name)
+
+    def two(self, election):
+        first = self.candidate(election, "a")
+        self.await_file("log-a", r"^\d+ \d")
+        second = self.candidate(election, "b")
+        self.await_waiters(election, 1)
+        return first, second
+
+    def test_one_with_a_higher_priority_takes_over_as_soon_as_it_comes(self):
+        first = self.candidate("prior", "a")
+        self.await_file("log-a", r"^\d+ \d")
+        second = self.candidate("prior", "b", "--priority", "10", "--takeover")
+        self.await_file("log-b", r"^\d+ \d")
+        self.assertIn("stops", self.read("log-a"))
+        self.await_waiters("prior", 1)  # a is a candidate again
+        for program in (first, second):
+            program.end(signal.SIGTERM)
+
+    def test_a_candidate_that_is_told_to_end_while_it_hands_over_is_none_again(self):
+        first = self.start("pawl", "elect", "slow", "--as", "a", "--lease", "5s", "--", "sh", "-c",
+                           "trap 'echo begun >>log; sleep 0.3; exit' TERM; echo leads >>log; while :; do sleep 0.01; done")
+        self.await_file("log", "leads")
+        second = self.candidate("slow", "b")
+        self.await_waiters("slow", 1)
+        self.finish("pawl", "ask-release", "slow", "--to", "b")
+        self.await_file("log", "begun")
+        first.end(signal.SIGTERM)
+        self.await_file("log-b", r"^\d+ \d")
+        self.assertEqual(self.call("waiters", key="slow")["waiters"], [])
+        second.end(signal.SIGTERM)
+
+    def test_when_pawl_hangs_the_service_is_ended_and_the_next_one_leads(self):
+        first, second = self.two("hangs")
+        first.process.send_signal(signal.SIGSTOP)
+        self.await_file("log-b", r"^\d+ \d")
+        self.assertIn("stops", self.read("log-a"))
+        first.kill()
+        second.end(signal.SIGTERM)
+
+    def test_when_a_node_dies_nothing_happens_and_without_a_majority_the_service_ends_until_there_is_one(self):
+        first, second = self.two("nodes")
+        self.cluster.nodes["a"].kill()  # that both are connected with
+        before = self.read("log-a").count("\n")
+        self.await_file("log-a", r"(.*\n){%d}" % (before + 6))  # longer than the lease
+        self.assertNotIn("stops", self.read("log-a"))
+        self.cluster.nodes["b"].signal(signal.SIGSTOP)
+        self.await_file("log-a", "stops")
+        self.cluster.nodes["b"].signal(signal.SIGCONT)
+        end = time.monotonic() + guide.PATIENCE
+        while self.read("log-a").endswith("stops\n") and not os.path.exists(self.path("log-b")):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        for program in (first, second):
+            program.end(signal.SIGTERM)
+        self.cluster.start("a").wait_log(" voting ")
 
 
 class InC(Recipe):

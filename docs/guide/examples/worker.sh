@@ -2,7 +2,7 @@
 # worker.sh DIRECTORY COMMAND...: works off the files DIRECTORY/NAME.job; COMMAND gets such a file as its last argument and prints the
 # result. Start as many as you like, on all hosts that share the directory.
 set -u
-directory=$1
+directory=$1 errors=$(mktemp)
 shift
 for job in "$directory"/*.job; do
 	# shellcheck disable=SC2016 # the inner shell's variables
@@ -13,14 +13,17 @@ for job in "$directory"/*.job; do
 		"$@" "$job" >"$job.$PAWL_TOKEN" || exit 10
 		mv "$job.$PAWL_TOKEN" "${job%.job}.result" && rm "$job"
 		echo "$job with token $PAWL_TOKEN"
-	' sh "$job" "$@" 2>"$directory/.worker.$$"
+	' sh "$job" "$@" 2>"$errors"
 	case $? in
 	0 | 1) ;; # 1: another worker has it
-	10) echo "$job: not done" >&2 ;;
+	10)
+		cat "$errors" >&2
+		echo "$job: not done" >&2
+		;;
 	*)
-		cat "$directory/.worker.$$" >&2
+		cat "$errors" >&2
 		break
 		;;
 	esac
 done
-rm -f "$directory/.worker.$$"
+rm -f "$errors"
