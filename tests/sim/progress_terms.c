@@ -15,7 +15,8 @@ struct seat { /* a client with one request */
 	uint32_t number, locks[2], count;
 	int64_t granted;
 	int error;
-	bool asked, answered, ended;
+	uint32_t reached; /* by a request to let go */
+	bool asked, answered, ended, told;
 };
 struct play {
 	struct run *run;
@@ -51,6 +52,9 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 		for (uint32_t i = 0; r->error == 0 && i < seat->count; i++) {
 			checker_believe(run->checker, &seat->actor, seat->locks[i], instant_add(seat->sent, r->valid), seat->count > 1 ? reply->got[i].token : r->token);
 		}
+	} else if (r->op == CORE_ASK) {
+		seat->told = true;
+		seat->reached = r->reached;
 	} else {
 		seat->ended = seat->ended || r->error == 0;
 		seat->error = r->error;
@@ -168,6 +172,25 @@ static void demand_not(struct play *play, uint64_t seats, const char *what) {
 	}
 }
 
+static bool told(void *ctx) {
+	return ((const struct seat *)ctx)->told;
+}
+
+/* A request to let go reaches those who watch at every member. */
+static void ask_to_let_go(struct play *play, uint32_t number) {
+	struct run *run = play->run;
+	struct seat *seat = &play->seats[number];
+	char key[16];
+	struct checker_op op = { .op = CORE_ASK, .client = seat->actor.number, .key = play->key, .lock = TRACE_NONE, .expect = CHECKER_NO_VALUE };
+	struct core_request r = { .op = CORE_ASK, .key = sim_name_key(key, play->key), .owner = slice_str(owner_of(number)), .to = slice_str(owner_of(number)) };
+	checker_invoked(run->checker, sim_send(seat->session, &r), &op);
+	uint32_t members = checker_newest(run->checker)->node_count;
+	if (!sim_run_until(run->sim, told, seat, bound(run) + run->profile.sim.request_timeout) || seat->reached < members) {
+		checker_violation(run->checker, "progress (who watches is asked)", play->key, "a request to let go reached %" PRIu32 " of %" PRIu32 " members",
+			seat->reached, members);
+	}
+}
+
 /* A writer waits for those who read, and those who come after it wait for it; then they read together. */
 static void readers_and_writers(struct run *run) {
 	const struct terms reader = { .of = SHARE_SHARED }, writer = { .of = SHARE_EXCLUSIVE };
@@ -229,6 +252,7 @@ static void next_in_line(struct run *run) {
 	ask(&play, 1, &plain, lease, 0);
 	ask(&play, 2, &plain, lease, 0);
 	ask(&play, 3, &plain, lease, 0);
+	ask_to_let_go(&play, 3);
 	if (prng_chance(&run->prng, 1, 2)) {
 		let_go(&play, 0, 2); /* in favour of one who is not the first */
 		demand(&play, 4, bound(run) + 2 * progress_hop(run), "the one whom the holder named");
