@@ -2,7 +2,7 @@
  * decides nothing, so whoever has not answered in time is shown as silent. */
 #include "state.h"
 
-#define PARTS_MAX 256 /* of one master: a key may have thousands of readers */
+#define PARTS_MAX 128 /* of one master: a key may have thousands of readers */
 
 /* ---- a master's side ---- */
 
@@ -136,47 +136,56 @@ static bool witness_of(struct core *core, const struct op *op, const struct call
 	return sayings != NULL;
 }
 
-/* Whom q masters report, the newest first: as a quorum read would show it. */
-static const struct found *holder(const struct core *core, const struct op *op) {
-	const struct found *best = NULL;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		const struct found *f = &op->found[i];
-		uint32_t masters = 0;
-		for (uint32_t j = 0; j < op->found_count; j++) {
-			bool record = !(op->found[j].flags & (FLAG_PROMISE | FLAG_KEPT));
-			masters |= record && id128_equal(op->found[j].record->lock_id, f->record->lock_id) ? 1u << op->found[j].from : 0;
-		}
-		bool record = !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
-		if (record && (uint32_t)__builtin_popcount(masters) >= core->quorum && (!best || f->record->token > best->record->token)) {
-			best = f;
-		}
-	}
-	return best;
+static bool is_record(const struct found *f) {
+	return !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
 }
 
-static void reply_to(struct core *core, struct op *op, struct caller *c) {
+/* Those that q masters report, in a list: as a quorum read would show them. */
+static struct record *holders(const struct core *core, const struct op *op) {
+	struct record *list = NULL;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		struct record *best = op->found[i].record;
+		uint32_t masters = 0;
+		bool first = is_record(&op->found[i]);
+		for (uint32_t j = 0; first && j < op->found_count; j++) {
+			const struct found *f = &op->found[j];
+			if (is_record(f) && id128_equal(f->record->lock_id, best->lock_id)) {
+				first = j >= i;
+				masters |= 1u << f->from;
+				best = f->record->end.boot > best->end.boot ? f->record : best;
+			}
+		}
+		if (first && (uint32_t)__builtin_popcount(masters) >= core->quorum) {
+			best->next = list;
+			list = best;
+		}
+	}
+	return list;
+}
+
+static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key) {
 	struct core_witness *list = out_room(core, core->masters * sizeof *list);
-	const struct found *f = holder(core, op);
-	struct core_entry entry = { .token = 0 };
-	bool copied = list != NULL && (f == NULL || local_entry(core, c, op->identity, op->key, f->record, &entry));
+	struct shown shown;
+	bool copied = list != NULL && entry_show(core, c, op, key, &shown);
 	for (uint32_t i = 0; copied && i < core->masters; i++) {
 		copied = witness_of(core, op, c, i, &list[i]);
 	}
 	struct core_reply *r = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-	r->witnesses = copied ? list : NULL;
-	r->count = copied ? core->masters : 0;
-	r->held = copied && f && !entry.closing;
-	r->entry = entry;
-	r->value_seq = entry.value_seq;
+	if (copied) {
+		r->witnesses = list;
+		r->count = core->masters;
+		entry_reply(r, &shown);
+	}
 }
 
 void explain_judge(struct core *core, struct op *op, bool over) {
 	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0) {
 		return;
 	}
+	const struct key key = { .held = holders(core, op) };
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		reply_to(core, op, CONTAINER_OF(n, struct caller, link));
+		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key);
 	}
 	op_free(core, op);
 }

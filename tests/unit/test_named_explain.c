@@ -95,6 +95,25 @@ static void a_free_key_is_explained_too(void **state) {
 	}
 }
 
+static void readers_are_all_named(void **state) {
+	struct stage *s = *state;
+	for (uint8_t i = 0; i < 3; i++) {
+		struct core_request r = stage_acquire("k", stage_lock(i), LEASE, 0);
+		r.terms.of = SHARE_SHARED;
+		assert_int_equal(stage_do(s, i, r), PAWL_OK);
+	}
+	struct core_request writer = stage_acquire("k", stage_lock(9), LEASE, WAIT);
+	stage_ask(s, 0, writer);
+	stage_settle(s);
+	const struct stage_reply *r = explain(s, 1, "k", true);
+	assert_true(r->r.held);
+	assert_int_equal(r->r.holder_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(r->witnesses[i].count, 4);
+		assert_int_equal(r->witnesses[i].sayings[3].kind, SAYING_KEPT);
+	}
+}
+
 /* ---- who waits, for many keys ---- */
 
 static struct core_request waiting(const char *prefix, uint32_t limit) {
@@ -171,6 +190,7 @@ int main(void) {
 		NAMED(a_silent_master_is_shown_as_silent),
 		NAMED(a_barred_record_is_told),
 		NAMED(a_free_key_is_explained_too),
+		NAMED(readers_are_all_named),
 		NAMED(those_who_wait_are_listed_in_the_order_of_keys_and_queues),
 		NAMED(a_long_list_is_cut_and_says_so),
 		NAMED(a_list_needs_a_quorum),
