@@ -124,7 +124,9 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		v->set = m->terms.set;
 	}
 	v->status = m->status;
-	need_permits(core, op);
+	if (!permits_none(v->set) || !permits_none(op->terms.set)) {
+		need_permits(core, op);
+	}
 	if ((ACCEPTED >> v->state) & 1) {
 		bond_extended(core, op, from);
 	}

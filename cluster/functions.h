@@ -228,7 +228,9 @@ void op_client_gone(struct core *core, uint64_t client);
 struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
 void op_reply_all(struct core *core, struct op *op, int error);
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
-uint64_t op_hash_lock(const struct core *core, struct slice key, struct id128 lock_id);
+static inline uint64_t op_hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
+	return hash_lock_id(core, lock_id) ^ key.size;
+}
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);

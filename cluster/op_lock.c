@@ -1,10 +1,6 @@
 /* op_lock.c: what this node does for one lock, found by its key and lock_id: attempts, teaching after the answer, bonds, groups. */
 #include "state.h"
 
-uint64_t op_hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
-	return hash_lock_id(core, lock_id) ^ key.size;
-}
-
 static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
