@@ -89,12 +89,12 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	g->at++;
 }
 
+/* Its token stays the one that it was granted: a higher one that some master reports may be that of a repeat which failed. */
 static void take_extension(struct core *core, struct op *op, struct member *m) {
 	struct group *g = op->group;
 	const struct core_reply *r = &m->reply;
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
-		m->token = r->token > m->token ? r->token : m->token;
 		m->acks = r->acks;
 		m->bond = m->asked_bond;
 		m->epoch = core->config.epoch;
