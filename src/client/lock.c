@@ -170,14 +170,15 @@ static void lock_abandon(void *ctx) {
 	lock_destroy(ctx);
 }
 
-static struct permits slots_of(const uint32_t *slots, size_t count) {
+/* The numbers of the last grant: one that was granted again under its lock_id may have others (docs/protocol.md, section 10). */
+void lock_take_slots(struct pawl_lock *lock, const uint32_t *slots, size_t count) {
 	struct permits p = { { 0, 0 } };
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] < PERMITS_MAX) {
 			p.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
 		}
 	}
-	return p;
+	lock->slots = p;
 }
 
 /* docs/client-guide.md, Entering again: a lock_id that this client holds already is another way in. */
@@ -201,7 +202,7 @@ static struct pawl_lock *lock_enter_again(struct pawl_lock *lock, struct pawl_lo
 	lock_destroy(lock);
 	held->entered++;
 	held->token = grant->token > held->token ? grant->token : held->token;
-	held->slots = permits_or(held->slots, slots_of(grant->slots, grant->slot_count));
+	lock_take_slots(held, grant->slots, grant->slot_count);
 	if (instant_left_short(now, grant->deadline) > instant_left_short(now, held->deadline)) {
 		held->deadline = grant->deadline;
 		lock_watch(held);
@@ -224,7 +225,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->lock_id = grant->lock_id;
 	lock->token = grant->token;
 	lock->mode = grant->mode;
-	lock->slots = slots_of(grant->slots, grant->slot_count);
+	lock_take_slots(lock, grant->slots, grant->slot_count);
 	lock->deadline = grant->deadline;
 	list_append(&hub->locks, &lock->link);
 	if (lock->bond) {

@@ -77,6 +77,8 @@ void lock_schedule(struct pawl_lock *lock, bool at_once);
 /* Final: no answer brings it back. Calls the program, which may free it. */
 void lock_lose(struct pawl_lock *lock, int cause);
 void lock_destroy(struct pawl_lock *lock);
+/* The numbers of the last grant. */
+void lock_take_slots(struct pawl_lock *lock, const uint32_t *slots, size_t count);
 /* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present line:
  * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
  * came (it is being released). `lock` is freed unless it is the handle. */

@@ -92,6 +92,9 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 			.valid_ms = take_result->valid_ms };
 		lock->reclaim = NULL;
 		lock->reclaim_failed = got.error != 0;
+		if (got.error == 0) {
+			lock_take_slots(lock, take_result->slots, take_result->slot_count);
+		}
 		lock_extended(lock, call->sent_at, lock->hub->line_number, &got); /* an acquire binds it as well */
 	}
 	pawl_result_free(take_result);
