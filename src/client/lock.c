@@ -172,13 +172,12 @@ static void lock_abandon(void *ctx) {
 
 /* The numbers of the last grant: one that was granted again under its lock_id may have others (docs/protocol.md, section 10). */
 void lock_take_slots(struct pawl_lock *lock, const uint32_t *slots, size_t count) {
-	struct permits p = { { 0, 0 } };
+	lock->slots = (struct permits){ { 0, 0 } };
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] < PERMITS_MAX) {
-			p.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
+			lock->slots.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
 		}
 	}
-	lock->slots = p;
 }
 
 /* docs/client-guide.md, Entering again: a lock_id that this client holds already is another way in. */
