@@ -110,22 +110,21 @@ class Verdict:
     def judge_events(self, history):
         """From one overflow to the next the end of each leadership is told before the next one, and never an older one after a newer
         one. One that a node took for expired, because no extension reached it, may be told of again, and so may one that was part of
-        the present state already. A node that could not hear those who granted and released a short leadership does not know of it:
-        that is counted."""
+        the present state already. What a node could not hear of is made good by a later overflow."""
         seen = collections.defaultdict(list)
         for event in history.events:
             if event[1] == "overflow":
                 self.counts["overflows"] += 1
                 for key, part in seen.items():
-                    self.judge_part(history, key, part)
+                    self.judge_part(history, key, part, True)
                 seen.clear()
             elif event[1] not in ("current", "asked"):
                 self.counts["events"] += 1
                 seen[event[2]].append(event)
         for key, part in seen.items():
-            self.judge_part(history, key, part)
+            self.judge_part(history, key, part, history.killed is not None)
 
-    def judge_part(self, history, key, part):
+    def judge_part(self, history, key, part, excused):
         holder, highest, locks = None, 0, set()
         for _, kind, _, token, lock, owner in part:
             where = "%s: %s was told %s of %s with token %d" % (key, history.who, kind, owner, token)
@@ -142,13 +141,17 @@ class Verdict:
                 holder = None
         tokens = [event[3] for event in part if event[1] in ("present", "acquired")]
         if tokens and key in self.terms:
-            self.judge_complete(key, locks, min(tokens), max(tokens))
+            self.judge_complete(history, key, locks, (min(tokens), max(tokens)), excused)
 
-    def judge_complete(self, key, locks, low, high):
+    def judge_complete(self, history, key, locks, tokens, excused):
+        """excused: an overflow said that something may be missing, or the process ended before one could."""
         for term in self.terms[key]:
-            if low < term.first and term.last < high:
+            if tokens[0] < term.first and term.last < tokens[1]:
                 self.counts["watched"] += 1
-                self.counts["watched_unseen"] += not locks.intersection(term.locks)
+                if not locks.intersection(term.locks):
+                    self.counts["watched_unseen"] += 1
+                    if not excused:
+                        self.wrong.append("%s: %s was told neither of %r, nor that something is missing" % (key, history.who, term))
 
 
 def load(path, who, killed=None):

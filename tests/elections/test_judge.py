@@ -58,6 +58,12 @@ class Judge(unittest.TestCase):
         self.assertEqual(len(wrong([second, event(4, "expired", 2, OTHER), first])), 1)
         self.assertEqual(wrong([first, "W 2 overflow - 0 - -\n", event(3, "present", 2, OTHER)]), [])
 
+    def test_a_watch_that_leaves_out_one_without_a_word(self):
+        led = [term(0, 1, 1, ONE), term(2, 3, 2, "33" * 16), term(4, 5, 3, OTHER)]
+        told = [event(1, "acquired", 1, ONE), event(2, "released", 1, ONE), event(5, "acquired", 3, OTHER, "c2")]
+        self.assertEqual(len(wrong(*led, told)), 1)
+        self.assertEqual(wrong(*led, [*told, "W 6 overflow - 0 - -\n"]), [])
+
     def test_a_line_that_was_cut_off_is_none(self):
         self.assertEqual(wrong(term(0, 10, 1) + ["L 5 e"]), [])
 
