@@ -148,6 +148,9 @@ static const char *enter_role(struct core *core, bool voted) {
 		return "not in it";
 	}
 	if (replica) {
+		if (core->state != CORE_FOLLOWING) {
+			news_gap(core); /* from now on it tells what it hears (news.c) */
+		}
 		core->state = CORE_FOLLOWING;
 		gather_stop(core);
 		return "replica";

@@ -157,6 +157,7 @@ static void break_lock(struct caller *c) {
 	}
 	struct core_request r = { .op = CORE_BREAK, .admin = true, .now = prng_chance(&run->prng, 1, 2), .token = token };
 	struct checker_op op = { .op = CORE_BREAK, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = TRACE_NONE };
+	checker_lock_bar(run->checker, lock);
 	if (r.now) {
 		checker_lock_end(run->checker, lock);
 	}

@@ -43,6 +43,7 @@ struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
 /* Released, broken, or never to be believed again: all beliefs in it end. */
 void checker_lock_end(struct checker *c, uint32_t lock);
+void checker_lock_bar(struct checker *c, uint32_t lock); /* broken without `now`: who lacks it does not get it any more */
 bool checker_lock_ended(const struct checker *c, uint32_t lock);
 uint64_t checker_lock_token(const struct checker *c, uint32_t lock); /* the highest it was answered with, 0: none */
 

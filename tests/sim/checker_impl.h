@@ -80,6 +80,7 @@ struct lock_state {
 	uint32_t key, value;
 	bool ended;
 	bool leaving;    /* may have been handed over */
+	bool barred;     /* by a break: masters that lack it do not get it */
 	bool downgraded; /* its holder takes it only for a shared one */
 	struct terms terms;
 	struct permits given; /* by the answer at that time */

@@ -90,6 +90,9 @@ bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lo
 	uint64_t token;
 	for (*lock = 0; *lock < c->lock_count; (*lock)++) {
 		uint32_t having = 0;
+		if (c->locks[*lock].barred) {
+			continue;
+		}
 		for (uint32_t i = 0; i < masters; i++) {
 			uint32_t master = sim_node_named(c->sim, newest->nodes[i].name);
 			if (has(c, master, *lock, &token)) {

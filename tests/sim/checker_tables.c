@@ -50,6 +50,10 @@ uint32_t checker_lock_key(const struct checker *c, uint32_t lock) {
 	return c->locks[lock].key;
 }
 
+void checker_lock_bar(struct checker *c, uint32_t lock) {
+	c->locks[lock].barred = true;
+}
+
 bool checker_lock_ended(const struct checker *c, uint32_t lock) {
 	return c->locks[lock].ended;
 }
