@@ -126,11 +126,12 @@ class Postgresql(Recipe):
         self.sql("CREATE TABLE ledger (number serial PRIMARY KEY, line text NOT NULL)")
 
     def env(self, **more):
-        return super().env(PGHOST=self.data, PGUSER="guide", PGDATABASE="postgres", **more)
+        env = super().env(PGHOST=self.data, PGUSER="guide", PGDATABASE="postgres", **more)
+        return {**env, "PATH": BINARIES[-1] + os.pathsep + env["PATH"]}  # psql itself, not the wrapper that finds it
 
-    def psql(self, **pipes):
+    def psql(self):
         return subprocess.Popen(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], env=self.env(), text=True, stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **pipes)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def sql(self, text, refused=""):
         session = self.psql()
