@@ -40,6 +40,10 @@ static void forget(struct grouper *g, bool behind) {
 /* What was under way at the old node is forgotten with its connection; one that is left open goes on. */
 static void connect(struct grouper *g, bool leave_open) {
 	struct run *run = g->run;
+	for (uint32_t i = 0; i < g->count && g->bonded && g->state == GROUPER_HOLDING; i++) {
+		checker_lock_end(run->checker, g->locks[i]); /* it does not go through the trouble of naming the next connection first */
+	}
+	g->connections++;
 	if (g->second) {
 		sim_session_close(g->second);
 		g->second = NULL;
@@ -78,6 +82,7 @@ static void ask(struct grouper *g) {
 		r.terms.priority = terms->priority;
 		r.terms.delay = terms->delay;
 	}
+	r.terms.bond = g->bonded ? g->connections : 0;
 	int slot = 0;
 	while (slot < 4 && g->pending[slot]) {
 		slot++;
@@ -115,6 +120,7 @@ static void ask_new(struct grouper *g) {
 		caller_info(run, g->locks[i])->terms = terms;
 		checker_lock_terms(run->checker, g->locks[i], &terms);
 	}
+	g->bonded = prng_below(&run->prng, 100) < p->bond_percent;
 	g->lease = run_scale(run, p->lease_min, p->lease_max - common.delay);
 	g->wait = prng_below(&run->prng, 100) < p->wait_percent ? run_scale(run, SPAN_MS, p->wait_max) : 0;
 	if (!g->session || !sim_session_open(g->session) || prng_chance(&run->prng, 1, 8)) {

@@ -82,6 +82,7 @@ static void theme(struct profile *p, struct prng *r) {
 		p->keys = 2 + weight(r, 4);
 		p->clients = 2 + weight(r, 3);
 		p->groupers = 2 + weight(r, 1);
+		p->bond_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
 		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
 		p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 40) : 0;
 	} else if (p->theme == THEME_succession) {

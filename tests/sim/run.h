@@ -90,6 +90,8 @@ struct grouper { /* a client that wants several keys at once */
 	enum grouper_state state;
 	uint32_t locks[CHECKER_MEMBERS], count;
 	span_ns lease, wait;
+	bool bonded; /* all of them end with the connection */
+	uint32_t connections;
 	uint64_t pending[4], turn; /* requests without an answer; number of the timer that counts */
 	bool behind[4];            /* ... over `second` */
 	uint64_t set, sets[4];     /* the number of what is wanted now; of what a request wants */

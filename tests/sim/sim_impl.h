@@ -91,7 +91,7 @@ struct sim_node {
 	uint32_t unchecked; /* steps since the last core_check */
 };
 
-#define SIM_BONDS_MAX 16
+#define SIM_BONDS_MAX 64
 struct sim_bond { /* a lock that ends when the client's side closes the connection, as far as the node knows */
 	uint64_t request; /* without an answer yet; 0: answered */
 	char key[16];

@@ -273,30 +273,31 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 /* ---- release on disconnect: the node's part ---- */
 
 static uint32_t bond_of(const struct core_request *r) {
-	return r->op == CORE_ACQUIRE ? r->terms.bond : r->op == CORE_EXTEND ? r->bond : 0;
+	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->op == CORE_EXTEND ? r->bond : 0;
 }
 
 void sim_session_asked(struct sim_node *node, const struct core_request *request) {
 	struct sim_session *s = node->sim->sessions[request->client - 1];
-	if (bond_of(request) == 0 || s->bond_count == SIM_BONDS_MAX) {
-		return;
+	const struct core_lock alone = { .key = request->key, .lock_id = request->lock_id }, *locks = request->lock_count ? request->locks : &alone;
+	uint32_t count = bond_of(request) == 0 ? 0 : request->lock_count ? request->lock_count : 1;
+	for (uint32_t i = 0; i < count && s->bond_count < SIM_BONDS_MAX; i++) {
+		struct sim_bond *b = &s->bonds[s->bond_count++];
+		*b = (struct sim_bond){ .request = request->id, .lock = locks[i].lock_id, .bond = bond_of(request) };
+		memcpy(b->key, locks[i].key.data, locks[i].key.size < sizeof b->key ? locks[i].key.size : sizeof b->key - 1);
 	}
-	struct sim_bond *b = &s->bonds[s->bond_count++];
-	*b = (struct sim_bond){ .request = request->id, .lock = request->lock_id, .bond = bond_of(request) };
-	memcpy(b->key, request->key.data, request->key.size < sizeof b->key ? request->key.size : sizeof b->key - 1);
 }
 
 /* Only what was granted over this connection ends with it. */
 static void bond_answered(struct sim_session *s, const struct core_reply *reply) {
+	uint32_t kept = 0;
 	for (uint32_t i = 0; i < s->bond_count; i++) {
-		if (s->bonds[i].request == reply->id) {
-			s->bonds[i].request = 0;
-			if (reply->error) {
-				s->bonds[i] = s->bonds[--s->bond_count];
-			}
-			return;
+		bool this = s->bonds[i].request == reply->id;
+		s->bonds[i].request = this ? 0 : s->bonds[i].request;
+		if (!this || !reply->error) {
+			s->bonds[kept++] = s->bonds[i];
 		}
 	}
+	s->bond_count = kept;
 }
 
 void sim_session_gone(struct sim_node *node, uint64_t session) {
