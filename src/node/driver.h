@@ -90,6 +90,8 @@ extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ct
 extern const struct events_port driver_events_port; /* ctx: the driver */
 void driver_take_news(struct driver *d);     /* from the core to those who watch */
 void driver_serve_watches(struct driver *d); /* those that are behind; after a flush of the sessions */
+/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end. */
+void driver_rules_changed(struct driver *d);
 void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
 
 /* service.c */

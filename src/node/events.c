@@ -321,6 +321,20 @@ void events_forget(struct events *e, uint64_t client) {
 	}
 }
 
+bool events_find(struct events *e, bool (*is_it)(void *ctx, const struct events_watcher *who, struct slice subject), uint64_t *out_client) {
+	for (size_t bucket = 0; bucket < e->by_subject.bucket_count; bucket++) {
+		for (struct map_node *n = map_bucket(&e->by_subject, bucket); n; n = map_next_in_bucket(n)) {
+			const struct events_one *w = CONTAINER_OF(n, struct events_one, by_subject);
+			const struct events_watcher who = { w->client->id, slice_of(w->client->identity, w->client->identity_size), w->client->admin };
+			if (is_it(e->ctx, &who, slice_of(w->subject, w->size))) {
+				*out_client = who.client;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static bool events_count_client(struct events *e, struct events_one *w, const void *arg) {
 	uint32_t *count = *(uint32_t *const *)arg;
 	if (w->client->stamp != e->stamp) {
@@ -343,10 +357,6 @@ uint32_t events_watches(const struct events *e, uint64_t client) {
 }
 
 /* ---- life ---- */
-
-struct events_position events_position(const struct events *e) {
-	return (struct events_position){ e->log, e->ring.next - 1 };
-}
 
 int events_open(struct events *e) {
 	return events_is_open(e) ? 0 : news_ring_open(&e->ring, e->ring_bytes);

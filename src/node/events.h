@@ -71,7 +71,9 @@ static inline bool events_is_open(const struct events *e) {
 }
 
 /* The latest news: who has seen them resumes from here. */
-struct events_position events_position(const struct events *e);
+static inline struct events_position events_position(const struct events *e) {
+	return (struct events_position){ e->log, e->ring.next - 1 };
+}
 
 /* From now on, or from behind a position on, the watcher is told of the key, or of all keys that begin with it. Nothing leaves
  * within this call. 0, PAWL_ENOMEM, or PAWL_EFULL: it has `limit` watches. Needs events_open. */
@@ -79,6 +81,8 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 	const struct events_position *from, uint32_t limit, uint64_t *out_watch);
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch); /* false: the client has no such watch */
 void events_forget(struct events *e, uint64_t client);
+/* A client with a watch for which `is_it` says true. False: there is none. */
+bool events_find(struct events *e, bool (*is_it)(void *ctx, const struct events_watcher *who, struct slice subject), uint64_t *out_client);
 
 void events_add(struct events *e, const struct core_news *news);
 /* Serves those that are behind, as far as their connections take it. True: some got on, so that it should be called again. */

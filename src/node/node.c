@@ -276,6 +276,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	}
 	node->config = node->driver.config = config;
 	sessions_set_limits(node->driver.sessions, &limits);
+	driver_rules_changed(&node->driver);
 	return 0;
 }
 

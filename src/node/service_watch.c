@@ -180,3 +180,21 @@ void service_watch_forget(struct driver *d, uint64_t client) {
 	events_forget(&d->events, client);
 	watch_settle(d);
 }
+
+/* ---- other access rules ---- */
+
+static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, struct slice subject) {
+	const struct driver *d = ctx;
+	struct session_who who;
+	if (!sessions_who(d->sessions, watcher->client, &who) || service_trusts(&who)) {
+		return false;
+	}
+	return !acl_allows(d->config, watcher->identity, false, subject) || (watcher->admin && !acl_is_admin(d->config, watcher->identity));
+}
+
+void driver_rules_changed(struct driver *d) {
+	uint64_t client;
+	while (events_find(&d->events, watch_is_forbidden, &client)) {
+		service_sever(d, client);
+	}
+}

@@ -155,6 +155,32 @@ class Tls(unittest.TestCase):
         cluster.nodes["a"].wait_log(" reload_refused ", "a.crt", start=lines)
         self.assertEqual(self.connect(cluster, "a", "alice").call("ping")["node"], "a")
 
+    def test_who_loses_its_rights_is_told_nothing_any_more(self):
+        cluster = self.cluster(masters=1).__enter__()
+        node, path = cluster.nodes["a"], cluster.config("a")
+        watchers = {name: self.connect(cluster, "a", name) for name in ("alice", "bob")}
+        kept = self.connect(cluster, "a", "bob")
+        kept.call("watch", prefix="public/")
+        for watcher in watchers.values():
+            watcher.call("watch", prefix="secret/")
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text.replace("admin = alice", "admin = carol\nbob = read public/\nalice = write secret/"))
+        node.signal(signal.SIGHUP)
+        node.wait_log(" reloaded ")
+        for watcher in watchers.values():  # alice may read, and is no administrator any more, who would see lock_ids
+            with self.assertRaises(REFUSED):
+                watcher.event()
+        self.assertEqual(kept.call("ping")["node"], "a")
+        again = self.connect(cluster, "a", "alice")
+        again.call("watch", prefix="secret/")
+        got = again.call("acquire", key="secret/1", lease_ms=1000)
+        self.assertEqual(again.event()["lock_id"], got["lock_id"])
+        with self.assertRaises(Refused) as refused:
+            self.connect(cluster, "a", "bob").call("watch", prefix="secret/")
+        self.assertEqual(refused.exception.code, "denied")
+
 
 class TlsOptional(Tls):
     """The same with client_auth = optional: without a certificate one has no name, and no rights of an administrator."""
@@ -169,6 +195,7 @@ class TlsOptional(Tls):
 
     test_a_node_does_not_start_with_anothers_certificate = None
     test_certificates_are_reloaded_for_new_connections = None
+    test_who_loses_its_rights_is_told_nothing_any_more = None
 
 
 if __name__ == "__main__":
