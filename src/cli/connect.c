@@ -195,7 +195,7 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		fputs("; it is ", stderr);
 		output_bytes(stderr, result->entry.value, 0);
 	}
-	if (!result->tree) {
+	if (!result->tree && result->error != PAWL_EIO) {
 		fprintf(stderr, " (endpoints: %s)", line->endpoints);
 	}
 	const char *help = cli_remedy(result->method, result->error);

@@ -188,6 +188,16 @@ class Locks(DevCase):
         self.acquire("a", "--value", "\x1b[2Jx")
         self.assertIn("\\x1b[2Jx", self.pawl("get", "a").out)
         self.assertEqual(self.pawl("get", "a", "--json").json["value"], "\x1b[2Jx")
+        self.acquire("b", "--shared", "--label", "\x1b[31mred")
+        waiting = self.begin("acquire", "b", "--wait", "1m", "--label", "\x1b[32mgreen")
+        while not self.pawl("waiters", "b", "--json").json["waiters"]:
+            pass
+        for command in ("get", "explain", "waiters"):
+            shown = self.pawl(command, "b").out
+            self.assertNotIn("\x1b", shown)
+            self.assertIn("\\x1b[32mgreen" if command == "waiters" else "\\x1b[31mred", shown)
+        waiting.terminate()
+        cli_fixture.finish(waiting)
 
     def test_bytes_that_are_no_text_are_hexadecimal_in_json(self):
         env = dict(cli_fixture.environment(), PAWL_ENDPOINTS=self.endpoints)
