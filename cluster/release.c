@@ -16,6 +16,7 @@ void release_start(struct core *core, struct op *op) {
 	release_judge(core, op, false);
 }
 
+/* Of a release, and of the second round of a transfer. */
 void release_judge(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	bool done = acks >= core->quorum;
@@ -28,6 +29,7 @@ void release_judge(struct core *core, struct op *op, bool over) {
 		r->released = op->had_any;
 		r->acks = acks;
 	}
+	op->kind = CORE_RELEASE; /* what is sent again is a release, also where a successor was named: by then that one has other means */
 	linger_begin(core, op);
 }
 

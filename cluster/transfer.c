@@ -51,26 +51,9 @@ static void judge_nominees(struct core *core, struct op *op, bool over) {
 	}
 }
 
-/* As for a release. It is sent again as one: by then the one who is next has other means. */
-static void judge_release(struct core *core, struct op *op, bool over) {
-	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
-	bool done = acks >= core->quorum;
-	if (!done && !over && acks + open >= core->quorum) {
-		return;
-	}
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), done ? PAWL_OK : PAWL_ENOQUORUM);
-		r->released = op->had_any;
-		r->acks = acks;
-	}
-	op->kind = CORE_RELEASE;
-	linger_begin(core, op);
-}
-
 void transfer_judge(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_SECOND) {
-		judge_release(core, op, over);
+		release_judge(core, op, over);
 	} else {
 		judge_nominees(core, op, over);
 	}

@@ -9,12 +9,6 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
-	pawl_result_free(take_result);
-	pawl_free(client);
-	return status;
-}
-
 /* ---- break ---- */
 
 static const char break_help[] =
@@ -79,11 +73,11 @@ static int break_run(struct cli_command_line *line) {
 	int status;
 	yes = yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO);
 	if (!(request.token && yes) && !find_holder(line, client, &request, operands[0], yes, &status)) {
-		return finish(client, NULL, status);
+		return cli_finish(client, NULL, status);
 	}
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "break", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "break", operands[0]));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
@@ -96,7 +90,7 @@ static int break_run(struct cli_command_line *line) {
 			output_field_bytes("warning", warning->bytes);
 		}
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_break = { "break", "take a lock from its holder, when its lease ends or now", break_help,
@@ -160,7 +154,7 @@ static int drain_run(struct cli_command_line *line) {
 	const struct pawl_request request = { .method = PAWL_DRAIN };
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "drain", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "drain", operands[0]));
 	}
 	if (line->json) {
 		json_t *object = output_json_tree(result->tree);
@@ -169,7 +163,7 @@ static int drain_run(struct cli_command_line *line) {
 	} else {
 		output_field("drained", "%s: it does not vote any more; stop it now", operands[0]);
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_drain = { "drain", "prepare a node for a planned stop", drain_help, drain_run };

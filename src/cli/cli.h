@@ -95,6 +95,8 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	const char *subject);
 /* One blocking request. Returns its result, successful or not; ends the program only when there is no memory. */
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request);
+/* Frees both; returns the status. */
+int cli_finish(struct pawl *take_client, struct pawl_result *take_result, int status);
 /* A lock_id from the command line, or misuse. */
 struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text);
 void cli_lease_check(const struct cli_command_line *line, uint32_t lease_ms); /* refuses none at all */

@@ -207,3 +207,9 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	fprintf(stderr, "%s%s\n", help ? "\n  " : "", help ? help : "");
 	return status;
 }
+
+int cli_finish(struct pawl *take_client, struct pawl_result *take_result, int status) {
+	pawl_result_free(take_result);
+	pawl_free(take_client);
+	return status;
+}

@@ -6,12 +6,6 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
-	pawl_result_free(take_result);
-	pawl_free(client);
-	return status;
-}
-
 /* ---- transfer ---- */
 
 static const char transfer_help[] =
@@ -33,7 +27,7 @@ static int transfer_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "transfer", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "transfer", operands[0]));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
@@ -41,7 +35,7 @@ static int transfer_run(struct cli_command_line *line) {
 		output_field_bytes("key", request.key);
 		output_field_bytes("next", request.to);
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_transfer = { "transfer", "give a lock up in favour of a waiter that is named", transfer_help,
@@ -66,7 +60,7 @@ static int downgrade_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "downgrade", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "downgrade", operands[0]));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
@@ -74,7 +68,7 @@ static int downgrade_run(struct cli_command_line *line) {
 		output_field_bytes("key", request.key);
 		output_field("mode", "shared");
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_downgrade = { "downgrade", "make an exclusive lock a shared one without letting go", downgrade_help,
@@ -108,7 +102,7 @@ static int ask_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "ask-release", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "ask-release", operands[0]));
 	}
 	int status = result->reached ? CLI_DONE : CLI_REFUSED;
 	if (line->json) {
@@ -118,7 +112,7 @@ static int ask_run(struct cli_command_line *line) {
 	} else {
 		fprintf(stderr, "pawl ask-release: nobody listens at '%s': its holder does not watch it, or nobody holds it\n", operands[0]);
 	}
-	return finish(client, result, status);
+	return cli_finish(client, result, status);
 }
 
 const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to let go", ask_help, ask_run };

@@ -16,12 +16,6 @@ static void set_time_left(json_t *object, const struct pawl_result *result) {
 	output_json_set(object, "valid_ms", json_integer(pawl_result_valid_ms(result)));
 }
 
-static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
-	pawl_result_free(take_result);
-	pawl_free(client);
-	return status;
-}
-
 /* ---- acquire ---- */
 
 static const char acquire_help[] =
@@ -129,7 +123,7 @@ static int acquire_run(struct cli_command_line *line) {
 		acquire_print(line, &request, result);
 	}
 	free(keys);
-	return finish(client, result, status);
+	return cli_finish(client, result, status);
 }
 
 const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock id, token and time left", acquire_help,
@@ -162,7 +156,7 @@ static int extend_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "extend", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "extend", operands[0]));
 	}
 	if (line->json) {
 		json_t *object = output_json_tree(result->tree);
@@ -173,7 +167,7 @@ static int extend_run(struct cli_command_line *line) {
 		output_field("token", "%" PRIu64, result->token);
 		output_field_duration("time left", pawl_result_valid_ms(result));
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took", extend_help, extend_run };
@@ -227,10 +221,10 @@ static int update_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "update", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "update", operands[0]));
 	}
 	update_print(line, &request, result);
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set", update_help, update_run };
@@ -254,7 +248,7 @@ static int release_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "release", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "release", operands[0]));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
@@ -262,7 +256,7 @@ static int release_run(struct cli_command_line *line) {
 		output_field_bytes("key", request.key);
 		output_field("released", "%s", result->released ? "yes" : "it was not held any more");
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_release = { "release", "give a lock up", release_help, release_run };

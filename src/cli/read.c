@@ -8,12 +8,6 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static int finish(struct pawl *client, struct pawl_result *take_result, int status) {
-	pawl_result_free(take_result);
-	pawl_free(client);
-	return status;
-}
-
 static void print_holder(const struct pawl_entry *e) {
 	const char *who = terms_who(e->owner, e->host, e->pid, e->label, e->identity);
 	output_field_bytes("held by", e->owner);
@@ -89,10 +83,10 @@ static int get_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "get", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "get", operands[0]));
 	}
 	print_read(line, result, request.key);
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_get = { "get", "who holds a key, with its value", get_help, get_run };
@@ -175,11 +169,11 @@ static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "ls", prefix));
+		return cli_finish(client, result, cli_fail(line, result, "ls", prefix));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
-		return finish(client, result, CLI_DONE);
+		return cli_finish(client, result, CLI_DONE);
 	}
 	for (size_t i = 0; i < result->waiter_count; i++) {
 		const struct pawl_waiter *w = &result->waiters[i];
@@ -196,7 +190,7 @@ static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_
 	} else if (result->more) {
 		printf("(more: at most %" PRIu32 " are shown)\n", request.limit);
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 static int ls_run(struct cli_command_line *line) {
@@ -238,7 +232,7 @@ static int ls_run(struct cli_command_line *line) {
 			printf("(more: --limit %" PRIu64 " was reached)\n", ls.shown);
 		}
 	}
-	return finish(client, last, status);
+	return cli_finish(client, last, status);
 }
 
 const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help, ls_run };
@@ -280,10 +274,10 @@ static int wait_run(struct cli_command_line *line) {
 		result = cli_call(client, &request);
 	}
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "wait", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "wait", operands[0]));
 	}
 	print_read(line, result, request.key);
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_wait = { "wait", "wait until a key is held, or free, without taking it", wait_help, wait_run };
@@ -322,14 +316,14 @@ static int waiters_run(struct cli_command_line *line) {
 	struct pawl *client = cli_connect(line);
 	struct pawl_result *result = cli_call(client, &request);
 	if (result->error) {
-		return finish(client, result, cli_fail(line, result, "waiters", operands[0]));
+		return cli_finish(client, result, cli_fail(line, result, "waiters", operands[0]));
 	}
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
 	} else {
 		print_waiters(result);
 	}
-	return finish(client, result, CLI_DONE);
+	return cli_finish(client, result, CLI_DONE);
 }
 
 const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help, waiters_run };
