@@ -80,7 +80,7 @@ _Noreturn static void become_command(const struct guard *g, pid_t guardian) {
 	sigprocmask(SIG_SETMASK, &g->mask, NULL);
 	execvp(g->argv[0], g->argv);
 	int error = errno;
-	fprintf(stderr, "pawl run: cannot run %s: %s\n", g->argv[0], strerror(error));
+	fprintf(stderr, "pawl: cannot run %s: %s\n", g->argv[0], strerror(error));
 	_exit(error == ENOENT ? 127 : 126); /* as shells do */
 }
 
@@ -91,7 +91,7 @@ static void start(struct guard *g) {
 		become_command(g, self);
 	}
 	if (g->command < 0) {
-		perror("pawl run: fork");
+		perror("pawl: fork");
 		say(g, GUARDIAN_GONE, 126 << 8);
 		_exit(1);
 	}
@@ -262,7 +262,7 @@ static void become_prompt(void) {
 }
 
 static void out_of_memory(void) {
-	fprintf(stderr, "pawl run: out of memory\n");
+	fprintf(stderr, "pawl: out of memory\n");
 	_exit(1);
 }
 
@@ -305,7 +305,7 @@ static void guard_init(struct guard *g) {
 	g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK); /* rings after a suspend, too */
 	if (!reaper_become() || g->signals < 0 || g->timer < 0) {
-		perror("pawl run: guardian");
+		perror("pawl: guardian");
 		_exit(1);
 	}
 	become_prompt();

@@ -151,14 +151,15 @@ void run_lost(struct run *r, int cause) {
 	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */
 }
 
-/* Somebody asked for it: CMD ends first, in its own time as long as the lease is renewed. */
+/* Somebody asked for it: CMD ends first. A candidate's has --grace for that, as when leadership is lost: who ignores SIGTERM, or is
+ * stopped, must not lead for ever. */
 void run_asked(struct run *r) {
 	if (r->gone || r->yields || r->cause || !r->started) {
 		return;
 	}
 	r->yields = true;
 	fprintf(stderr, "pawl %s: asked to let go of '%s': ending %s\n", run_name(r), r->wanted.key, r->wanted.guarding.command[0]);
-	guardian_send(&r->guardian, GUARDIAN_SIGNAL, SIGTERM);
+	guardian_send(&r->guardian, r->wanted.elect ? GUARDIAN_END : GUARDIAN_SIGNAL, r->wanted.elect ? 0 : SIGTERM);
 }
 
 /* ---- what the guardian says ---- */

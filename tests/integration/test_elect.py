@@ -95,6 +95,15 @@ class Elections(ElectCase):
         self.assertEqual(event["owner"], "anna")
         self.assertGreater(event["token"], token)
 
+    def test_a_command_that_ignores_sigterm_does_not_keep_the_leadership(self):
+        _, first = self.candidate("anna", "--grace", "200ms", script=STUBBORN)
+        first.line()
+        _, second = self.candidate("bert")
+        self.wait_for_candidates("bert")
+        self.succeeds(self.pawl("ask-release", "e", "--to", "bert"))
+        self.assertTrue(second.line().startswith("leads e "))
+        first.wait_end()
+
     def test_nobody_is_ended_for_somebody_who_does_not_wait(self):
         process, alive = self.candidate("anna")
         alive.line()

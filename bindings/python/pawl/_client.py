@@ -103,6 +103,7 @@ class Client:
         if self._reach.closed:
             return
         self._watches.close()
+        self._reach.end_acquires()  # who waits for a lock that is released here must not get it any more
         held = [lock for lock in self._keeper.locks() if isinstance(lock, Lock)]
         if release and held:
             releases = [asyncio.ensure_future(lock.release()) for lock in held]

@@ -381,6 +381,12 @@ class Reach:
 
     # ---- the end ----
 
+    def end_acquires(self) -> None:
+        """Acquires that are under way end with ClosedError, and are released in the background."""
+        for call in [*self._flight.values(), *self._queue]:
+            if call.method == "acquire":
+                self._end(call, None, ClosedError())
+
     async def close(self) -> None:
         """What is under way ends with ClosedError; acquires are released as far as that goes without waiting for it."""
         if self.closed:

@@ -147,6 +147,18 @@ class Locks(AioCase):
         await self.client.ping()
         self.assertTrue(lock.held)
 
+    async def test_who_waits_for_a_lock_of_a_client_that_is_closed_does_not_get_it(self):
+        other = self.connect()
+        await self.client.lock(self.key)
+        waiting = asyncio.ensure_future(self.client.lock(self.key, wait=60).acquire())
+        while not await other.waiters(self.key):
+            pass
+        await self.client.close()
+        with self.assertRaises(pawl.ClosedError):
+            await waiting
+        async with other.lock(self.key, wait=2):  # its lease would be over much later
+            pass
+
     async def test_requests_of_a_closed_client_are_refused(self):
         await self.client.close()
         with self.assertRaises(pawl.ClosedError):
