@@ -5,7 +5,8 @@
  * still has what was missed nothing else is to be seen; where it has not (another node, away for too long, a watcher that is
  * too slow) comes one
  * PAWL_EVENT_OVERFLOW: forget what you know, and then the present state again as in the beginning. So a program that keeps a
- * table of what it was told and empties it at each overflow is right in the end, whatever happens.
+ * table of what it was told and empties it at each overflow is right in the end, whatever happens. (Behind an overflow an
+ * acquisition that is part of the present state may be told once more as acquired, with the same token.)
  *
  * A watch shows the view of one node, a little later than the masters decide: it tells when to look, never that it is safe to
  * act. That is what a lock and its token are for.
