@@ -97,10 +97,22 @@ static int commit_error(const struct core *core, const struct op *op) {
 	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum ? PAWL_EFULL : PAWL_ENOQUORUM;
 }
 
+#define OVERTAKEN_MAX 8 /* each time somebody else has got the key */
+
+/* Section 10: of two readers whose commits overtook each other on their way this one asks again, for a token above the other's. */
+static bool overtaken(const struct core *core, struct op *op) {
+	const uint32_t none_excludes = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_ASKED);
+	return op->terms.of == SHARE_SHARED && op_votes(core, op, VOTE_BIT(VOTE_STALE)) > 0 && op_votes(core, op, none_excludes) >= core->quorum &&
+		!list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
+}
+
 void commit_judge(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
 		held(core, op);
+	} else if (!over && acks + open < core->quorum && overtaken(core, op)) {
+		COUNT(core, commit_overtaken);
+		restart_attempt(core, op);
 	} else if (over || acks + open < core->quorum) {
 		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
 		attempt_fail(core, op, commit_error(core, op));

@@ -96,7 +96,8 @@ struct op {
 	uint64_t best_token;      /* the highest token reported */
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
-	bool committed;           /* acquire: a commit was sent under an earlier epoch; some masters may have accepted it */
+	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
+	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;

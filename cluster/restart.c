@@ -80,6 +80,13 @@ static void forget_round(struct core *core, struct op *op) {
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 }
 
+void restart_attempt(struct core *core, struct op *op) {
+	op->committed = true;
+	forget_round(core, op);
+	op_next_round(core, op); /* answers to what was asked before are stale */
+	restart_begin(core, op);
+}
+
 static void restart(struct core *core, struct op *op) {
 	if (op->state == OP_BOND) {
 		bond_epoch(core, op);

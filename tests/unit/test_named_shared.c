@@ -186,6 +186,36 @@ static void only_so_many_may_share_a_key(void **state) {
 	assert_int_equal(share(s, 1, "k", stage_lock(5)), PAWL_OK);
 }
 
+static int setup_with_a_replica(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	*state = stage_born(&o);
+	stage_wait(*state, 30 * SPAN_MS);
+	return 0;
+}
+
+/* X asks through a node of its own; its commit has reached one master when Y's reaches all. */
+static void a_reader_whose_commit_is_overtaken_by_another_one_asks_again(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 3, 2, MESSAGE_PROMISE, true);
+	stage_stop(s, 3, 1, MESSAGE_COMMIT, true);
+	stage_stop(s, 3, 2, MESSAGE_COMMIT, true);
+	uint64_t x = stage_ask(s, 3, shared_request("k", stage_lock(1), 0));
+	stage_settle(s);
+	assert_int_equal(share(s, 2, "k", stage_lock(2)), PAWL_OK);
+	uint64_t others = stage_last(s)->r.token;
+	assert_false(answered(s, x));
+	stage_lose(s, 3, 2, MESSAGE_PROMISE, false);
+	stage_stop(s, 3, 1, MESSAGE_COMMIT, false);
+	stage_stop(s, 3, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	assert_true(token_of(s, x) > others);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 2);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(readers_hold_together_at_any_nodes),
@@ -201,6 +231,7 @@ int main(void) {
 		NAMED(a_repeat_and_a_newcomer_never_have_the_same_token),
 		NAMED(a_reader_that_was_missed_is_learned_by_its_extension_among_others),
 		NAMED(only_so_many_may_share_a_key),
+		cmocka_unit_test_setup_teardown(a_reader_whose_commit_is_overtaken_by_another_one_asks_again, setup_with_a_replica, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
