@@ -135,6 +135,7 @@ static void watch_list(struct pawl_watch *watch, struct pawl_bytes after);
 
 static void watch_live(struct pawl_watch *watch) {
 	watch->state = WATCH_LIVE;
+	watch->ended_count = 0;
 	watch->resumes = true;
 	watch->overflowed = false;
 	watch->failures = 0;
@@ -192,6 +193,7 @@ static void watch_begin(struct pawl_watch *watch, const struct pawl_result *resu
 		return;
 	}
 	watch->state = WATCH_LISTING;
+	watch->ended_count = 0;
 	if ((tried || watch->told) && !watch->overflowed) {
 		watch->overflowed = true;
 		if (!watch_tell_plain(watch, PAWL_EVENT_OVERFLOW)) {
@@ -272,6 +274,10 @@ static void watch_change(struct pawl_watch *watch, const struct client_event *ev
 		return;
 	}
 	bool alive;
+	if (watch->state == WATCH_LISTING && !watch_note_end(watch, event)) {
+		(void)watch_restart(watch);
+		return;
+	}
 	order_position_write(event->position, watch->position);
 	if (watch_tell_change(watch, event, &alive) != 0 && alive) {
 		(void)watch_restart(watch); /* no memory for it: one that is missed may be any */

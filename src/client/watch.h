@@ -10,6 +10,8 @@
 #include "call.h"
 #include "pawl/watch.h"
 
+#define WATCH_ENDED_MAX 32 /* more in one list: it is made anew */
+
 enum watch_state { WATCH_WANTED, WATCH_ASKING, WATCH_LISTING, WATCH_LIVE, WATCH_ENDED };
 
 struct pawl_watch {
@@ -32,6 +34,9 @@ struct pawl_watch {
 	bool resumes;    /* `position` is to go on from: all before it has been told */
 	bool overflowed; /* what is told next is the state anew, and the program knows */
 	bool told;       /* something was told that would have to be forgotten */
+	/* While it is listed: the acquisitions whose end was told already. The list may be older than that. */
+	uint64_t ended[WATCH_ENDED_MAX];
+	unsigned ended_count;
 	unsigned failures;
 	struct alarm retry;
 	bool *gone; /* while the program is called: set when it frees the watch */
@@ -53,6 +58,8 @@ void watches_free_all(struct pawl *hub);
 bool watch_tell(struct pawl_watch *watch, const struct pawl_event *event);
 bool watch_tell_plain(struct pawl_watch *watch, enum pawl_event_type type);
 bool watch_tell_present(struct pawl_watch *watch, const struct pawl_result *result);
+/* A change that comes while the present state is listed. False: too many ends to be remembered. */
+bool watch_note_end(struct pawl_watch *watch, const struct client_event *event);
 /* PAWL_ENOMEM: it could not be told; gone: *out_alive false. */
 int watch_tell_change(struct pawl_watch *watch, const struct client_event *event, bool *out_alive);
 

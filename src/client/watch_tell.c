@@ -31,8 +31,41 @@ bool watch_tell_plain(struct pawl_watch *watch, enum pawl_event_type type) {
 	return watch_tell(watch, &event);
 }
 
+/* A key and a token as one number (FNV-1a); tokens are unique for their key. */
+static uint64_t acquisition(struct slice key, uint64_t token) {
+	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ token;
+	for (size_t i = 0; i < key.size; i++) {
+		h = (h ^ key.data[i]) * UINT64_C(0x100000001b3);
+	}
+	return h * UINT64_C(0x100000001b3);
+}
+
+static unsigned find_ended(const struct pawl_watch *watch, uint64_t which) {
+	unsigned i = 0;
+	while (i < watch->ended_count && watch->ended[i] != which) {
+		i++;
+	}
+	return i;
+}
+
+bool watch_note_end(struct pawl_watch *watch, const struct client_event *event) {
+	const uint64_t which = acquisition(event->entry.key, event->entry.token);
+	unsigned i = find_ended(watch, which);
+	bool ended = event->type == CLIENT_EVENT_RELEASED || event->type == CLIENT_EVENT_EXPIRED || event->type == CLIENT_EVENT_LOST;
+	if (ended && i == WATCH_ENDED_MAX) {
+		return false;
+	}
+	if (ended) {
+		watch->ended[i] = which;
+		watch->ended_count += i == watch->ended_count;
+	} else if (event->type == CLIENT_EVENT_ACQUIRED && i < watch->ended_count) {
+		watch->ended[i] = watch->ended[--watch->ended_count];
+	}
+	return true;
+}
+
 static bool tell_holder(struct pawl_watch *watch, const struct pawl_entry *entry) {
-	if (!entry->held) {
+	if (!entry->held || find_ended(watch, acquisition(slice_of(entry->key.data, entry->key.size), entry->token)) < watch->ended_count) {
 		return true;
 	}
 	struct pawl_event event = event_blank(watch, PAWL_EVENT_PRESENT);

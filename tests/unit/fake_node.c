@@ -114,6 +114,14 @@ static void answer_list(struct fake_conn *c, const struct client_request *r) {
 	entry.key = slice_str(reply.more ? "p1" : "p2");
 	entry.holders = 1;
 	reply.entries = &entry;
+	if (c->node->ends) {
+		const struct core_news news = { .kind = NEWS_RELEASED, .key = slice_str(c->node->ends), .token = entry.token };
+		struct client_event event = client_event_of(&news, false);
+		event.watch = c->node->watch;
+		event.position = (struct client_position){ c->node->log, ++c->node->sequence };
+		CHECK(client_event_encode(&event, &c->out) == 0);
+		c->node->ends = NULL;
+	}
 	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
 }
 

@@ -53,6 +53,7 @@ struct fake_node {
 	uint64_t watches;       /* numbers given so far */
 	uint64_t watch;         /* the last one that has not been ended */
 	struct fake_conn *watcher;
+	const char *ends;       /* before a list is answered: that this key, which is in it, was released; NULL: nothing */
 	bool held;              /* what reads say of every key: held by `holder` */
 	struct core_entry holder;
 	const char *waiter;     /* the only one that waits for any key; NULL: nobody does */

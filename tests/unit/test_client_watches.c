@@ -91,6 +91,17 @@ static void a_prefix_is_read_page_by_page(void **state) {
 	rig_close(&r);
 }
 
+static void a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ended(void **state) {
+	(void)state;
+	struct rig r;
+	struct seen s;
+	rig_open(&r, NULL);
+	r.nodes[0].ends = "p1";
+	begin(&r, &s, true);
+	expect(&s, "released:=@41 present:somebody=something@41 current "); /* p2 */
+	rig_close(&r);
+}
+
 static void a_watch_goes_on_where_it_was_after_its_connection_was_lost(void **state) {
 	(void)state;
 	struct rig r;
@@ -257,6 +268,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_present_state_comes_first_and_then_every_change),
 		cmocka_unit_test(a_prefix_is_read_page_by_page),
+		cmocka_unit_test(a_list_that_is_older_than_a_change_does_not_bring_back_what_has_ended),
 		cmocka_unit_test(a_watch_goes_on_where_it_was_after_its_connection_was_lost),
 		cmocka_unit_test(at_another_node_one_overflow_comes_before_the_present_state),
 		cmocka_unit_test(an_overflow_at_the_node_is_told_once_and_then_the_present_state),
