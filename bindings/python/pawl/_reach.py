@@ -13,17 +13,8 @@ from . import _clock
 from ._call import UNSURE_AFTERWARDS, Answer, Call
 from ._endpoint import Endpoint
 from ._errors import (
-    BusyError,
-    ClosedError,
-    NoQuorumError,
-    PawlError,
-    ProtocolError,
-    RecoveringError,
-    TooLargeError,
-    UnreachableError,
-    UnsureError,
-    WaitTimeoutError,
-    from_wire,
+    BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError, UnreachableError, UnsureError,
+    WaitTimeoutError, from_wire,
 )
 from ._link import Link, as_pawl_error
 from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
