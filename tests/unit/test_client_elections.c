@@ -170,6 +170,7 @@ static void a_candidate_that_takes_over_asks_each_leader_until_it_leads(void **s
 	unsigned asked = r.nodes[0].asked[CLIENT_ASK_RELEASE];
 	assert_true(asked < 30);
 	fake_event(&r.nodes[0], NEWS_RELEASED, "other", "", 40);
+	rig_settle(&r); /* heard, before its next request is due */
 	rig_pass(&r, 20 * SPAN_S);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ASK_RELEASE], asked);
 	rig_close(&r);
