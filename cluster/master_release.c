@@ -33,6 +33,17 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	return r != NULL;
 }
 
+/* Gone, and the key's queue goes on; nothing is remembered of it. May free the key. */
+static void drop_record(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
+	const struct id128 lock_id = r->lock_id;
+	news_record(core, how, key, r);
+	key_drop_record(core, key, r);
+	log_append_gone(core, key_name(key), lock_id, how);
+	queue_record_ended(core, key);
+	local_wait_check(core, key);
+	table_settle(core, key);
+}
+
 /* A request for several keys has failed (section 11): a record that rests on it alone is dropped. The same lock_id may have been asked
  * for again through another node, so it is not remembered among the released. */
 static bool give_back(struct core *core, const struct message *m) {
@@ -41,33 +52,24 @@ static bool give_back(struct core *core, const struct message *m) {
 	if (r == NULL || r->attempt != m->attempt) {
 		return false;
 	}
-	news_record(core, NEWS_RELEASED, key, r);
-	key_drop_record(core, key, r);
-	log_append_gone(core, m->key, m->lock_id, NEWS_RELEASED);
-	queue_record_ended(core, key);
-	local_wait_check(core, key);
-	table_settle(core, key);
+	drop_record(core, key, r, NEWS_RELEASED);
 	return true;
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
  * free the key. */
 void record_lose(struct core *core, struct key *key, struct record *r) {
-	const struct id128 lock_id = r->lock_id;
-	news_record(core, NEWS_LOST, key, r);
 	if (r->terms.delay > 0) {
 		struct instant closed = instant_add(core->now, r->terms.delay);
+		news_record(core, NEWS_LOST, key, r);
 		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
 		r->end.raw = closed.raw < r->end.raw ? closed.raw : r->end.raw;
-		log_append(core, key_name(key), lock_id);
+		log_append(core, key_name(key), r->lock_id);
 		timer_stop(core, &key->timer); /* its end is an earlier one */
+		table_settle(core, key);
 	} else {
-		key_drop_record(core, key, r);
-		log_append_gone(core, key_name(key), lock_id, NEWS_LOST);
-		queue_record_ended(core, key);
-		local_wait_check(core, key);
+		drop_record(core, key, r, NEWS_LOST);
 	}
-	table_settle(core, key);
 }
 
 /* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one

@@ -80,11 +80,15 @@ static void forget_round(struct core *core, struct op *op) {
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 }
 
-void restart_attempt(struct core *core, struct op *op) {
-	op->committed = true;
+static void begin_again(struct core *core, struct op *op) {
 	forget_round(core, op);
 	op_next_round(core, op); /* answers to what was asked before are stale */
 	restart_begin(core, op);
+}
+
+void restart_attempt(struct core *core, struct op *op) {
+	op->committed = true;
+	begin_again(core, op);
 }
 
 static void restart(struct core *core, struct op *op) {
@@ -110,9 +114,7 @@ static void restart(struct core *core, struct op *op) {
 	if (op->kind == CORE_BREAK && op->state == OP_SECOND) {
 		op->token = op->best_token; /* it goes on with the one that it has found, not with who may have the key by now */
 	}
-	forget_round(core, op);
-	op_next_round(core, op); /* answers to what was asked before are stale */
-	restart_begin(core, op);
+	begin_again(core, op);
 }
 
 void restart_all(struct core *core) {

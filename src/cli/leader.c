@@ -114,9 +114,7 @@ static int leader_run(struct cli_command_line *line) {
 		print_leader(&l, e->held ? &leader : NULL);
 		status = e->held ? CLI_DONE : CLI_REFUSED;
 	}
-	pawl_result_free(result);
-	pawl_free(client);
-	return status;
+	return cli_finish(client, result, status);
 }
 
 const struct cli_command cli_leader = { "leader", "who leads an election, and each change", leader_help, leader_run };

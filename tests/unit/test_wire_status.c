@@ -1,62 +1,8 @@
 /* Responses to `status` and to changes of the set. */
-#include "unit.h"
-
-#include "client.h"
-
-struct status_test {
-	struct allocator alloc;
-	struct buffer bytes;
-	struct client_decoder decoder;
-	struct config_node nodes[3];
-	const struct config_node *peers[3];
-	struct client_facts facts;
-	struct client_response got;
-};
-
-static int setup(void **state) {
-	static struct status_test t;
-	t = (struct status_test){ .alloc = alloc_libc(NULL) };
-	buffer_init(&t.bytes, &t.alloc, 32u << 20);
-	client_decoder_init(&t.decoder, &t.alloc);
-	for (uint8_t i = 0; i < 3; i++) {
-		t.nodes[i] = (struct config_node){ .name = { 'n', (char)('1' + i) }, .address = "h:1", .id = { { i } }, .master = i < 2 };
-		t.nodes[i].id.b[0]++;
-		t.peers[i] = &t.nodes[i];
-	}
-	t.facts = (struct client_facts){ .node = "n1", .role = "master", .peers = t.peers, .peer_count = 3 };
-	*state = &t;
-	return 0;
-}
-
-static int teardown(void **state) {
-	struct status_test *t = *state;
-	buffer_done(&t->bytes);
-	client_decoder_done(&t->decoder);
-	return 0;
-}
-
-/* The whole way of what stands in t->bytes. */
-static int receive(struct status_test *t, enum client_method method) {
-	struct client_scanner s = { 0 };
-	enum client_kind kind;
-	uint32_t msgid;
-	size_t size = 0;
-	assert_int_equal(client_scan(&s, &client_response_limits, buffer_slice(&t->bytes), &size), CLIENT_SCAN_COMPLETE);
-	assert_int_equal(size, t->bytes.size);
-	assert_int_equal(client_response_peek(buffer_slice(&t->bytes), &kind, &msgid), 0);
-	assert_true(kind == CLIENT_RESPONSE && msgid == 5);
-	return client_response_decode(&t->decoder, method, buffer_slice(&t->bytes), &t->got);
-}
-
-static void answer(struct status_test *t, enum client_method method, const struct core_reply *reply) {
-	buffer_clear(&t->bytes);
-	assert_int_equal(client_reply_encode(5, reply, &t->facts, &t->bytes), 0);
-	assert_int_equal(receive(t, method), 0);
-	assert_int_equal(t->got.error, reply->error);
-}
+#include "wire_answer.h"
 
 static void changes_tell_the_epoch_and_who_is_missing(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	struct core_reply r = { .op = CORE_CHANGE, .epoch = 3, .settled = true, .missing = 4, .why = slice_str("two of three is no majority of five") };
 	answer(t, CLIENT_CLUSTER_PROMOTE, &r);
 	assert_true(t->got.epoch == 3 && t->got.settled && !t->got.complete && (t->got.present & CLIENT_GOT_EPOCH));
@@ -70,7 +16,7 @@ static void changes_tell_the_epoch_and_who_is_missing(void **state) {
 }
 
 static void a_change_that_is_refused_says_why_in_the_cores_words(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	struct core_reply r = { .op = CORE_CHANGE, .error = PAWL_EUNSETTLED, .epoch = 2, .missing = 2, .why = slice_str("n2 does not vote yet") };
 	answer(t, CLIENT_CLUSTER_REMOVE, &r);
 	assert_true(slice_equal(t->got.message, r.why) && t->got.epoch == 2);
@@ -81,7 +27,7 @@ static void a_change_that_is_refused_says_why_in_the_cores_words(void **state) {
 }
 
 static void status_comes_back_as_it_was(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	struct core_status core = { .state = CORE_RECOVERING, .waits_for = "a majority", .left = 3 * SPAN_S, .epoch = 1, .config_hash = UINT64_MAX,
 		.clock = 77, .ceiling = 1 << 20, .boot = 3, .quorum = 2, .voting_linked = 2, .keys = 5, .held = 4, .promises = 1,
 		.waiters = 9, .rounds = 2, .memory_bytes = 12345, .settled = true, .complete = true, .following = -1,
@@ -106,7 +52,7 @@ static void status_comes_back_as_it_was(void **state) {
 }
 
 static void status_of_a_replica_tells_whom_it_follows_and_how_far_it_is(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	struct core_status core = { .state = CORE_FOLLOWING, .following = 1, .catching_up = true, .snapshot_done = 1000, .position = 77,
 		.age = SPAN_MS + 1, .log_next = 100, .log_oldest = 50, .log_bytes = 4096, .missing = 2, .settled = true,
 		.peers = { { .member = true }, { .linked = true, .master = true, .member = true, .other_epoch = true },
@@ -134,7 +80,7 @@ static void status_of_a_replica_tells_whom_it_follows_and_how_far_it_is(void **s
 }
 
 static void status_tells_the_progress_of_a_change(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	struct core_status core = { .state = CORE_VOTING, .following = -1, .change = { "copying to the new masters", 5, 10, 3 } };
 	struct client_status status = { .peer_count = 0 };
 	client_status_of_core(&status, &core, &(struct config){ .epoch = 2 }, &t->facts);
@@ -145,7 +91,7 @@ static void status_tells_the_progress_of_a_change(void **state) {
 }
 
 static void who_is_in_no_configuration_is_unconfigured(void **state) {
-	struct status_test *t = *state;
+	struct response_test *t = *state;
 	static const enum core_state states[] = { CORE_UNBORN, CORE_OUTSIDE };
 	for (size_t i = 0; i < 2; i++) {
 		struct core_status core = { .state = states[i], .following = -1, .waits_for = i ? "an administrator" : "the others" };
