@@ -150,19 +150,17 @@ class Answers:
     """What candidates answer to "ask", read from the ends of their files."""
 
     def __init__(self, crowd):
-        self.crowd, self.files = crowd, {w: open(w.path) for w in crowd.workers}
-        for file in self.files.values():
-            file.seek(0, os.SEEK_END)
+        self.crowd, self.tails = crowd, {w: judge.Tail(w.path) for w in crowd.workers}
 
     def ask(self):
         """By election: the set of those who say that they lead, and the set of those that are taken for the leader; or why not."""
         led, taken = {e: set() for e in ELECTIONS}, {e: set() for e in ELECTIONS}
         self.crowd.say("ask")
-        missing = {(w, e) for w in self.files for e in ELECTIONS}
+        missing = {(w, e) for w in self.tails for e in ELECTIONS}
         end = time.monotonic() + 5
         while missing and time.monotonic() < end:
-            for worker, file in self.files.items():
-                for line in file:
+            for worker, tail in self.tails.items():
+                for line in tail.lines():
                     words = line.split()
                     if words[0] == "S":
                         missing.discard((worker, words[2]))
@@ -183,8 +181,8 @@ class Answers:
         return "; ".join(wrong) or True
 
     def close(self):
-        for file in self.files.values():
-            file.close()
+        for tail in self.tails.values():
+            tail.close()
 
 
 class Run:
@@ -208,7 +206,7 @@ class Run:
             while time.monotonic() - began < took + QUIET:
                 now = answers.ask()
                 if now != before:
-                    raise soak.Failed("leaders change although nothing happens: %s, then %s" % (before, now))
+                    raise soak.Failed("not so any more although nothing happens: %s, then %s" % (before, now))
         finally:
             answers.close()
         return took

@@ -2,6 +2,7 @@
 observed saw every change in order. All of them ran on one machine: its clock is true time, and the only one."""
 
 import collections
+import os
 
 
 class Term:
@@ -62,6 +63,21 @@ class History:
             self.events.append((int(words[1]), words[2], words[3], int(words[4]), words[5], words[6]))
         elif kind == "F":
             self.failed.append(" ".join(words))
+
+
+class Tail:
+    """The lines that a file gets from now on. What is written at once may be seen in parts: a line counts once it is whole."""
+
+    def __init__(self, path):
+        self.file, self.part = open(path), ""
+        self.file.seek(0, os.SEEK_END)
+
+    def lines(self):
+        *whole, self.part = (self.part + self.file.read()).split("\n")
+        return whole
+
+    def close(self):
+        self.file.close()
 
 
 class Verdict:

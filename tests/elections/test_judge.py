@@ -1,5 +1,6 @@
 """The judge of elections finds what is wrong in histories, and nothing where all is right."""
 
+import tempfile
 import unittest
 
 import judge
@@ -19,6 +20,20 @@ def wrong(*histories):
 
 def event(at, kind, token, lock, owner="c0"):
     return "W %d %s e %d %s %s\n" % (at, kind, token, lock, owner)
+
+
+class Reading(unittest.TestCase):
+    def test_a_line_that_is_seen_in_parts_counts_once_it_is_whole(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("of before\n")
+            file.flush()
+            tail, seen = judge.Tail(file.name), []
+            for part in ("S 1 e ", "0 0 -", "\nS 2", " e 1 7 c0\nS 3"):
+                file.write(part)
+                file.flush()
+                seen.append(tail.lines())
+            tail.close()
+        self.assertEqual(seen, [[], [], ["S 1 e 0 0 -"], ["S 2 e 1 7 c0"]])
 
 
 class Judge(unittest.TestCase):
