@@ -90,6 +90,7 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 /* Some lock_id of the key is believed now. */
 bool checker_believed(const struct checker *c, uint32_t key);
 bool checker_lock_believed(const struct checker *c, uint32_t lock);
+bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id); /* all the time since that request was sent */
 
 /* checker_news.c: what the node tells those who watch has to be what becomes of its table. */
 void checker_news(struct checker *c, uint32_t node, const struct core_news *news);

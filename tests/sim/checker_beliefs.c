@@ -118,6 +118,15 @@ bool checker_lock_believed(const struct checker *c, uint32_t lock) {
 	return false;
 }
 
+bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id) {
+	for (const struct belief *b = c->keys[c->locks[lock].key].beliefs; b; b = b->next) {
+		if (b->lock == lock && b->since < checker_op_of(c, id)->invoked && belief_live(c, b)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* ---- operations ---- */
 
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op) {
