@@ -79,6 +79,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 			fill_holder(core, op, r);
 		}
 	}
+	commit_give_back(core, op);
 	attempt_give_up(core, op);
 	op_free(core, op);
 }

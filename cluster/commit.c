@@ -39,7 +39,8 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	m.attempt = op->part_of ? op->part_of : op->attempt;
+	op->name = terms_semaphore(&op->terms) && !op->part_of ? prng_next(&core->prng) | 1 : 0;
+	m.attempt = op->part_of ? op->part_of : op->name ? op->name : op->attempt;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
 	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
@@ -81,6 +82,7 @@ static void held(struct core *core, struct op *op) {
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}
 	belief_set(core, op->lock_id, deadline, op->token);
+	op->name = 0;
 	op->until = deadline;
 	linger_begin(core, op);
 }
@@ -99,10 +101,28 @@ static int commit_error(const struct core *core, const struct op *op) {
 
 #define OVERTAKEN_MAX 8 /* each time somebody else has got the key */
 
-/* Section 10: of two readers whose commits overtook each other on their way this one asks again, for a token above the other's. */
+/* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
+ * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
+bool commit_give_back(struct core *core, struct op *op) {
+	const struct message m = { .kind = MESSAGE_RELEASE, .key = op->key, .lock_id = op->lock_id, .attempt = op->name };
+	bool all = op->name != 0;
+	core->counts[COUNT_commit_given_back] += all;
+	for (uint32_t i = 0; i < core->masters && op->name; i++) {
+		if (peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		} else {
+			all = false;
+		}
+	}
+	op->name = 0;
+	return all;
+}
+
+/* Section 10: of two who may hold together and whose commits overtook each other on their way this one asks again, for a token above
+ * the other's. */
 static bool overtaken(const struct core *core, struct op *op) {
 	const uint32_t none_excludes = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_ASKED);
-	return op->terms.of == SHARE_SHARED && op_votes(core, op, VOTE_BIT(VOTE_STALE)) > 0 && op_votes(core, op, none_excludes) >= core->quorum &&
+	return (op->terms.of == SHARE_SHARED || op->name) && op_votes(core, op, VOTE_BIT(VOTE_STALE)) > 0 && op_votes(core, op, none_excludes) >= core->quorum &&
 		!list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
 }
 

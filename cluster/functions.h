@@ -270,6 +270,7 @@ void attempt_rehome_beat(struct core *core); /* those that found no home */
 void commit_start(struct core *core, struct op *op);
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void commit_judge(struct core *core, struct op *op, bool over);
+bool commit_give_back(struct core *core, struct op *op);
 void attempt_fail(struct core *core, struct op *op, int error);
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 void linger_begin(struct core *core, struct op *op);  /* may free it */

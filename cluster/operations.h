@@ -98,6 +98,7 @@ struct op {
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
+	uint64_t name;            /* acquire, of permits: said with the commit that is under way, so that it can be given back; 0: none */
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;

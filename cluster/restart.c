@@ -87,7 +87,7 @@ static void begin_again(struct core *core, struct op *op) {
 }
 
 void restart_attempt(struct core *core, struct op *op) {
-	op->committed = true;
+	op->committed = !commit_give_back(core, op) || op->committed;
 	begin_again(core, op);
 }
 
@@ -100,6 +100,7 @@ static void restart(struct core *core, struct op *op) {
 		return;
 	}
 	if (op->kind == CORE_ACQUIRE && list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */
+		commit_give_back(core, op);
 		op_free(core, op);
 		return;
 	}
@@ -110,7 +111,9 @@ static void restart(struct core *core, struct op *op) {
 		return;
 	}
 	COUNT(core, restarted_by_epoch);
-	op->committed = op->committed || op->state == OP_COMMITTING;
+	if (op->state == OP_COMMITTING) {
+		op->committed = !commit_give_back(core, op) || op->committed;
+	}
 	if (op->kind == CORE_BREAK && op->state == OP_SECOND) {
 		op->token = op->best_token; /* it goes on with the one that it has found, not with who may have the key by now */
 	}

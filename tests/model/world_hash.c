@@ -107,7 +107,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->kept << 17 |
 		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
 		(uint64_t)(op->record != NULL) << 22 | (uint64_t)op->wavering << 23);
-	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt,
+	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name,
 		(uint64_t)op->home, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);

@@ -1,18 +1,20 @@
 /* The numbers of a semaphore's holder, where masters know different ones (docs/protocol.md, section 10). */
 #include "modes.h"
 
-/* X has number 0 at n1 alone, where its first attempt came to nothing, and number 1 at n2 and n3: it holds number 1. */
+/* A commit that arrives, whoever sent it. */
+static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers, uint64_t token) {
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
+	stage_inject(s, 1, node, &m);
+	stage_settle(s);
+}
+
+/* X has number 0 at n1 alone, where an attempt whose coordinator died came to nothing, and number 1 at n2 and n3: it holds number 1. */
 static struct id128 split(struct stage *s) {
 	struct id128 x = stage_lock(1), y = stage_lock(2);
-	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
-	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
-	uint64_t first = stage_ask(s, 0, permits_request("k", x, 1, 2, 0));
-	stage_settle(s);
+	commit_at(s, 0, x, 1, stage_status(s, 0).clock + 1);
 	stage_isolate(s, 0, true);
 	stage_wait(s, 300 * SPAN_MS);
-	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM);
-	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
-	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
 	assert_int_equal(take_permits(s, 1, "k", y, 1, 2), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
 	assert_int_equal(take_permits(s, 1, "k", x, 1, 2), PAWL_OK);
@@ -52,14 +54,6 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	assert_true(stage_count(s, COUNT_permits_widened) > 0);
 	stage_wait(s, LEASE + SPAN_S / 2); /* at n3 it is over */
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(3), 1, 2), PAWL_EHELD); /* n1 has both numbers; n2, too */
-}
-
-/* A commit that arrives, whoever sent it. */
-static void commit_at(struct stage *s, uint32_t node, struct id128 lock, uint64_t numbers, uint64_t token) {
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = lock, .token = token,
-		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = 2, .count = 1, .set = { { numbers, 0 } } } };
-	stage_inject(s, 1, node, &m);
-	stage_settle(s);
 }
 
 static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers, uint64_t token) {
@@ -121,6 +115,76 @@ static void sources_that_lack_numbers_count_with_their_clocks(void **state) {
 	assert_int_equal(stage_count(s, COUNT_commit_refused_stale_noted), 1);
 }
 
+static int setup_with_a_replica(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	*state = stage_born(&o);
+	stage_wait(*state, 30 * SPAN_MS);
+	return 0;
+}
+
+/* X asks through a node of its own; its commit has reached n1 alone when Y's reaches all. */
+static uint64_t overtaken(struct stage *s) {
+	stage_lose(s, 3, 2, MESSAGE_PROMISE, true);
+	stage_stop(s, 3, 1, MESSAGE_COMMIT, true);
+	stage_stop(s, 3, 2, MESSAGE_COMMIT, true);
+	uint64_t x = stage_ask(s, 3, permits_request("k", stage_lock(1), 1, 3, 0));
+	stage_settle(s);
+	assert_int_equal(take_permits(s, 2, "k", stage_lock(2), 1, 3), PAWL_OK);
+	assert_false(answered(s, x));
+	return x;
+}
+
+static void let_through(struct stage *s) {
+	stage_lose(s, 3, 2, MESSAGE_PROMISE, false);
+	stage_stop(s, 3, 1, MESSAGE_COMMIT, false);
+	stage_stop(s, 3, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+}
+
+static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) {
+	struct stage *s = *state;
+	uint64_t x = overtaken(s);
+	uint64_t others = stage_last(s)->r.token;
+	struct permits y = stage_last(s)->r.terms.set;
+	let_through(s);
+	assert_true(token_of(s, x) > others);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	assert_int_equal(stage_count(s, COUNT_commit_given_back), 1); /* at n1, before it is asked again */
+	assert_false(permits_meet(slots_of(s, x), y));
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 2);
+	}
+}
+
+static void permits_of_a_failed_attempt_are_given_back(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	uint64_t x = stage_ask(s, 0, permits_request("k", stage_lock(1), 1, 2, 0));
+	stage_settle(s);
+	assert_int_equal(stage_status(s, 0).held, 1);
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_equal(stage_answer(s, x)->r.error, PAWL_ENOQUORUM);
+	assert_int_equal(stage_status(s, 0).held, 0);
+}
+
+/* Its client repeated the request through another node, which found the record and made it its own: it is in use. */
+static void permits_that_were_granted_elsewhere_are_not_given_back(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	uint64_t x = stage_ask(s, 0, permits_request("k", stage_lock(1), 1, 2, 0));
+	stage_settle(s);
+	uint64_t again = stage_ask(s, 1, permits_request("k", stage_lock(1), 1, 2, WAIT));
+	stage_wait(s, 600 * SPAN_MS);
+	assert_int_equal(stage_answer(s, x)->r.error, PAWL_ENOQUORUM);
+	assert_int_equal(permits_count(slots_of(s, again)), 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 1);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_extension_counts_only_masters_that_have_all_the_numbers),
@@ -128,6 +192,9 @@ int main(void) {
 		NAMED(numbers_that_a_record_gains_are_new_to_it),
 		NAMED(numbers_that_are_learned_note_the_clock),
 		NAMED(sources_that_lack_numbers_count_with_their_clocks),
+		cmocka_unit_test_setup_teardown(permits_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
+		NAMED(permits_of_a_failed_attempt_are_given_back),
+		NAMED(permits_that_were_granted_elsewhere_are_not_given_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
