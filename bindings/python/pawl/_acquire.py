@@ -7,12 +7,11 @@ import dataclasses
 import os
 import random
 import socket
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _clock
 from ._call import Call
 from ._errors import BusyError, IndeterminateError, LostError, NoQuorumError, RecoveringError, UnreachableError, WaitTimeoutError
-from ._link import Link
 from ._types import EXCLUSIVE, Bytes, to_bytes, to_ms
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ class Grant(NamedTuple):
     result: Dict[str, Any]
     deadline: _clock.Instant
     ids: Dict[bytes, str]  # lock_id by key
+    line: int  # the connection
 
     @property
     def waited_ms(self) -> int:
@@ -112,15 +112,15 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
 async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
     reach = client._reach
     call = Call("acquire", params, "wait_ms", wait_ms)
-    call.drawn, call.bound = True, options.release_on_disconnect
+    call.drawn = True
     call.draw_anew()
-    links: List[Optional[Link]] = []
-    call.on_answer = lambda result: links.append(reach.link)
     answer = await reach.run(call)
     valid_ms = answer.result.get("valid_ms")
     deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
-    gone = call.bound and links[-1] is not reach.link
-    if gone or _clock.distrusted(deadline, _clock.now()):
+    if options.release_on_disconnect and answer.line != reach.line:
         reach.release_all(call)
-        raise LostError("the connection was gone" if gone else "the answer came when the lease was over")
-    return Grant(answer.result, deadline, dict(call.ids()))
+        raise UnreachableError("the connection was gone when the answer was looked at")
+    if _clock.distrusted(deadline, _clock.now()):
+        reach.release_all(call)
+        raise LostError("the answer came when the lease was over")
+    return Grant(answer.result, deadline, dict(call.ids()), answer.line)

@@ -11,6 +11,7 @@ from ._errors import PawlError
 from ._runner import Runner
 from ._types import Bytes
 
+_Target = Union[_lock.Lock, _lock.LockSet]
 LostFn = Callable[[Any, PawlError], None]
 B = TypeVar("B", bound="_Held")
 
@@ -22,7 +23,7 @@ class _Held:
         self._runner = runner
         self._let_go = False  # by the program, within the block
 
-    def _target(self) -> Union[_lock.Lock, _lock.LockSet]:
+    def _target(self) -> _Target:
         raise NotImplementedError
 
     @property
@@ -82,7 +83,7 @@ class _Held:
         return False
 
 
-async def _acquire(target: Union[_lock.Lock, _lock.LockSet]) -> None:
+async def _acquire(target: _Target) -> None:
     await target.acquire()
 
 

@@ -17,10 +17,11 @@ REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongEr
 
 
 class Answer(NamedTuple):
-    """What a node said, and when it was asked: `valid_ms` counts from there."""
+    """What a node said, when it was asked (`valid_ms` counts from there), and over which connection."""
 
     result: Dict[str, Any]
     sent_at: _clock.Instant
+    line: int = 0
 
 
 def new_lock_id() -> str:
@@ -34,7 +35,7 @@ class Call:
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
         self.internal = False  # never moves on to another node by itself
         self.drawn = False  # the lock_ids are this package's own: others may take their place
-        self.bound = False  # to the connection: release_on_disconnect
+        self.line = 0  # the only connection that it may go over; 0: any
         self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None  # before any later message is looked at
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
@@ -46,7 +47,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        return self.method not in NEVER_REPEATED
+        return self.method not in NEVER_REPEATED and not self.line
 
     def ids(self) -> List[Tuple[bytes, str]]:
         """The keys and lock_ids of an acquire."""
@@ -60,14 +61,17 @@ class Call:
             locks.append(dict(lock, lock_id=new_lock_id()))
         self.params = dict(self.params, locks=locks) if "locks" in self.params else locks[0]
 
-    def body(self, at: _clock.Instant) -> Dict[str, Any]:
-        if not self.wait_name:
-            return self.params
-        return dict(self.params, **{self.wait_name: _clock.left(self.wait_end, at) // _clock.MS})
+    def body(self, at: _clock.Instant, line: int) -> Dict[str, Any]:
+        said = dict(self.params)
+        if self.wait_name:
+            said[self.wait_name] = _clock.left(self.wait_end, at) // _clock.MS
+        if said.get("release_on_disconnect"):  # repeated: by then the end of an earlier connection is not to end the lock
+            said["bond"] = line
+        return said
 
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
         """Whether an acquire that failed could have taken the key all the same."""
-        if self.method != "acquire" or self.sends == 0:
+        if self.method != "acquire" or self.sends == 0 or self.line:  # of a line: for a lock that is held
             return False
         return not (answered and self.sends == 1 and isinstance(error, REFUSALS))
 

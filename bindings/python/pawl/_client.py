@@ -15,6 +15,7 @@ from ._call import Call
 from ._election import Election, ElectionAskedFn
 from ._errors import TlsError
 from ._keeper import Keeper
+from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._reach import Reach
 from ._types import EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, entry_of, explanation_of, to_bytes, to_ms, waiter_of
@@ -83,10 +84,11 @@ class Client:
         self._reach.bound = self._keeper.bound
         self._reach.listening = self._watches.listening
         self._reach.on_event = self._watches.deliver
+        self._reach.on_up = self._keeper.line_up
         self._reach.on_break = self._broken
 
-    def _broken(self) -> None:
-        self._keeper.broken()
+    def _broken(self, link: Link) -> None:
+        self._keeper.line_lost(link)
         self._watches.broken()
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -237,9 +239,9 @@ class Client:
         ever. owner, label: shown to others; host and process id are shown in any case. value: of the key, readable for others.
         mode: `exclusive` or `shared` (readers); or permits and of: so many permits of a semaphore that has `of` in all (at most 128).
         priority: who waits with a greater one is earlier. lock_delay: how long the key stays closed after a loss without a release.
-        release_on_disconnect: the node frees the lock as soon as the connection breaks, at the death of the process for example; and
-        any break of the connection loses it at once. warn: how long before the deadline to give up when no extension has succeeded
-        (a sixth of the lease; put the time in that stopping takes). renew: False lets the lease run out by itself.
+        release_on_disconnect: the key is free milliseconds after the death of this process; the death or the hang of a node does not end
+        the lock. warn: how long before the deadline to give up when no extension has succeeded (a sixth of the lease; put the time in
+        that stopping takes). renew: False lets the lease run out by itself.
         on_lost(lock, error): it cannot be kept, or is gone. on_asked(lock, asked): somebody asks the holder to let go.
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay, release_on_disconnect, label, warn, renew)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, Type
 
 from ._acquire import Options
-from ._errors import ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
+from ._errors import BusyError, ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
 from ._lock import Lock, LostFn
 from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, leader_of, to_bytes, to_text
 from ._watch import Watch
@@ -83,14 +83,12 @@ class Leadership(Lock):
         """Leads no more from the call on. The next candidate leads at once: the one that it yields to, if it does."""
         successor, self._successor = self._successor, None
         if successor is not None and self.held:
-            with contextlib.suppress(NotFoundError):  # nobody of that name waits any more
+            with contextlib.suppress(NotFoundError, BusyError):  # nobody of that name waits any more; or not now
                 await self.transfer(successor)
         await self.release()
 
-    async def _part(self) -> None:
-        self._turnstile.leave()
-        with contextlib.suppress(PawlError):
-            await self.resign()
+    async def _let_go(self) -> None:
+        await self.resign()
 
     def _listens(self) -> bool:
         return True

@@ -1,10 +1,11 @@
-"""What stops the body of an `async with`; and who may enter it."""
+"""The blocks of programs: who may enter one, and what stops its body."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Optional, Type
+from types import TracebackType
+from typing import Any, Generator, Iterable, Optional, Type, TypeVar
 
 from ._errors import PawlError
 
@@ -63,3 +64,72 @@ class BodyGuard:
                 raise asyncio.CancelledError
             return None
         return cause if canceled or kind is None else None
+
+
+H = TypeVar("H", bound="Holding")
+
+
+class Holding:
+    """What can be acquired, and be the subject of an `async with`: a lock or a set of them. `_has_it`, `_get`, `_causes` and `release` are
+    theirs."""
+
+    def __init__(self, what: str) -> None:
+        self._guard = BodyGuard()
+        self._turnstile = Turnstile(what)
+
+    def _has_it(self) -> bool:
+        raise NotImplementedError
+
+    async def _get(self) -> None:
+        raise NotImplementedError
+
+    def _causes(self) -> Iterable[Optional[PawlError]]:
+        """Of each part: why it is lost."""
+        raise NotImplementedError
+
+    async def _let_go(self) -> None:
+        """What the end of a block does."""
+        raise NotImplementedError
+
+    async def acquire(self: H) -> H:
+        """Acquires it, all of it, as the options say. HeldError or WaitTimeoutError: somebody else holds it; of a set, the error names the
+        key that it is about in `details["key"]`. RuntimeError: this object has it already; each acquisition needs its own."""
+        self._turnstile.begin(self._has_it())
+        try:
+            await self._get()
+        finally:
+            self._turnstile.end()
+        return self
+
+    def __await__(self: H) -> Generator[Any, None, H]:
+        return self.acquire().__await__()
+
+    async def _enter(self) -> None:
+        """The beginning of a block, where it may be held already."""
+        self._turnstile.enter()
+        try:
+            if not self._has_it():
+                await self.acquire()
+        except BaseException:
+            self._turnstile.leave()
+            raise
+
+    async def _part(self) -> None:
+        """The end of a block: what cannot be released now runs out by itself."""
+        self._turnstile.leave()
+        with contextlib.suppress(PawlError):
+            await self._let_go()
+
+    async def __aenter__(self: H) -> H:
+        await self._enter()
+        self._guard.enter()
+        for cause in self._causes():
+            if cause is not None:
+                self._guard.stop(cause)
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        cause = await self._guard.leave(kind)
+        await self._part()
+        if cause is not None:
+            raise cause

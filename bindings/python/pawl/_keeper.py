@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Coroutine, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from . import _clock
+from ._bond import Bonds
 from ._call import Answer, Call
 from ._errors import (
     DeniedError,
@@ -16,9 +17,12 @@ from ._errors import (
     PawlError,
     ProtocolError,
     RecoveringError,
+    UnreachableError,
+    UnsureError,
     WaitTimeoutError,
     from_wire,
 )
+from ._link import Link
 from ._reach import Reach
 
 BATCH_MAX = 1000
@@ -28,7 +32,7 @@ NAP_LONGEST = 1.0
 
 
 class Kept:
-    """A lock as the keeper sees it. Locks derive from it; `_changed` and `_gone` are theirs."""
+    """A lock as the keeper sees it. Locks derive from it; `_gone`, `_claim` and `_granted` are theirs."""
 
     def __init__(self, key: bytes, lease_ms: int, warn_ms: int, renew: bool) -> None:
         self._key = key
@@ -43,10 +47,23 @@ class Kept:
         self._failures = 0
         self._renew_at: Optional[int] = None  # on CLOCK_BOOTTIME
         self._suspended = False  # being handed over: not trusted, not extended
-        self._bound = False  # lost with the connection
+        self._bond = 0  # the connection that it is known to end with; 0: with none
+        self._first_line = 0  # over which it was got
+        self._claiming = False  # it is being acquired again
 
-    def _prolonged(self) -> None:
-        """An extension succeeded."""
+    def _left(self) -> int:
+        """Nanoseconds for which it may still be trusted."""
+        if self._suspended or isinstance(self._cause, LostError):
+            return 0
+        return _clock.left(self._deadline, _clock.now())
+
+    def _claim(self) -> Dict[str, Any]:
+        """An acquire of the same lock, as it is now."""
+        raise NotImplementedError
+
+    def _granted(self, said: Mapping[str, Any]) -> None:
+        """What a grant says of it."""
+        raise NotImplementedError
 
     def _gone(self) -> None:
         """It is lost; `_cause` says why."""
@@ -58,11 +75,20 @@ class Kept:
             self._gone()
 
 
+class _How(NamedTuple):
+    """An extension may go over any connection (0), or over one only: that of a lock that ends with it, or one that it is to be bound
+    to, which is not asked for the sake of the deadline that is kept (docs/protocol.md, Release on disconnect)."""
+
+    line: int
+    binds: bool
+
+
 class Keeper:
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._loop = asyncio.get_running_loop()
         self._locks: Dict[Kept, None] = {}
+        self._bonds = Bonds(self._lose)
         self._timer: Optional[asyncio.TimerHandle] = None
         self._shortest = 0
         self._tasks: Set[asyncio.Task[None]] = set()
@@ -73,13 +99,18 @@ class Keeper:
         return self._shortest / 6 / _clock.SECOND if self._shortest else float("inf")
 
     def bound(self) -> bool:
-        return any(lock._bound for lock in self._locks)
+        """Some lock has to have a connection that it ends with."""
+        return any(lock._bond and lock._renew for lock in self._locks)
 
     def locks(self) -> List[Kept]:
         return list(self._locks)
 
-    def add(self, lock: Kept, at_once: bool) -> None:
+    def add(self, lock: Kept, at_once: bool, line: int) -> None:
+        """line: the connection that it ends with; 0: with none."""
         self._locks[lock] = None
+        lock._bond = 0
+        if line:
+            self._bonds.begin(lock, line)
         self._measure()
         self._schedule(lock, at_once)
         self._arm()
@@ -89,12 +120,24 @@ class Keeper:
             del self._locks[lock]
             lock._renew_at = None
             self._measure()
+        self._bonds.settle()
 
-    def broken(self) -> None:
-        """The connection is gone."""
+    def line_lost(self, link: Link) -> None:
+        """It is about to be closed, or is."""
         for lock in self.locks():
-            if lock._bound:
+            if lock._bond and lock._suspended:  # it must not be trusted again if nothing comes of the transfer
                 self._lose(lock, LostError("the connection that the lock ends with is gone"))
+        self._bonds.line_lost(link)
+        self._arm()
+
+    def line_up(self) -> None:
+        """Until locks are bound to it the death of this process would not be noticed."""
+        now = _clock.now()
+        for lock in self._locks:
+            if lock._bond and lock._renew:
+                lock._renew_at = now.boot
+        self._renew_due(now)
+        self._arm()
 
     def resume(self, lock: Kept) -> None:
         """It was not handed over after all."""
@@ -107,13 +150,14 @@ class Keeper:
             self._timer.cancel()
         for task in self._tasks:
             task.cancel()
+        self._bonds.close()
 
     def _measure(self) -> None:
         self._shortest = min((lock._lease for lock in self._locks), default=0)
 
     def _lose(self, lock: Kept, cause: PawlError) -> None:
-        self.remove(lock)
         lock._lose(cause)
+        self.remove(lock)
 
     # ---- when ----
 
@@ -138,7 +182,7 @@ class Keeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._locks:
+        if not self._locks and not self._bonds.keeping:
             return
         now = _clock.now()
         nap = int(NAP_LONGEST * _clock.SECOND)
@@ -146,8 +190,9 @@ class Keeper:
             if lock._suspended:
                 continue
             nap = min(nap, _clock.left(lock._deadline, now) - lock._warn)
-            if lock._renew_at is not None:
-                nap = min(nap, lock._renew_at - now.boot)
+            asks_at = self._asks_at(lock)
+            if asks_at is not None:
+                nap = min(nap, asks_at - now.boot)
         self._timer = self._loop.call_later(max(0.001, nap / _clock.SECOND), self._tick)
 
     def _tick(self) -> None:
@@ -156,39 +201,53 @@ class Keeper:
         for lock in self.locks():
             if _clock.left(lock._deadline, now) <= lock._warn and not lock._suspended:
                 self._lose(lock, self._cause_of(lock, now))
+        self._bonds.settle()
         self._renew_due(now)
         self._arm()
 
-    @staticmethod
-    def _cause_of(lock: Kept, now: _clock.Instant) -> PawlError:
+    def _cause_of(self, lock: Kept, now: _clock.Instant) -> PawlError:
         if _clock.distrusted(lock._deadline, now):
             return LostError("the lease was over before it could be extended")
         if lock._last_error is not None:
             return lock._last_error
+        if lock._bond and self._reach.trouble is not None:
+            return self._reach.trouble
         return WaitTimeoutError("the lease could not be extended in time" if lock._renew else "the lease is nearly over")
 
+    def _asks_at(self, lock: Kept) -> Optional[int]:
+        """What is to go over one connection waits until there is one."""
+        return None if lock._suspended or (lock._bond and not self._reach.line) else lock._renew_at
+
     def _renew_due(self, now: _clock.Instant) -> None:
-        waiting = [lock for lock in self._locks if lock._renew_at is not None and not lock._suspended]
-        if not any(lock._renew_at is not None and lock._renew_at <= now.boot for lock in waiting):
+        waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)] if asks_at is not None]
+        if not any(asks_at <= now.boot for _, asks_at in waiting):
             return
         # Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together.
-        due = []
-        for lock in waiting:
-            slack = 0 if lock._failures else lock._lease // 8
-            if lock._renew_at is not None and lock._renew_at - slack <= now.boot:
+        due: Dict[_How, List[Kept]] = {}
+        for lock, asks_at in waiting:
+            if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
-                due.append(lock)
-        for begin in range(0, len(due), BATCH_MAX):
-            task = self._loop.create_task(self._extend(due[begin : begin + BATCH_MAX]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+                line = self._reach.line if lock._bond else 0
+                due.setdefault(_How(line, line != lock._bond), []).append(lock)
+        for how, locks in due.items():
+            for begin in range(0, len(locks), BATCH_MAX):
+                self._begin(self._extend(locks[begin : begin + BATCH_MAX], how))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     # ---- extending ----
 
-    async def _extend(self, batch: List[Kept]) -> None:
-        items = [{"key": k._key, "lock_id": k._lock_id, "lease_ms": k._lease // _clock.MS, "token": k._token} for k in batch]
-        call = Call("extend", {"locks": items, "deadline_kept": True})
-        call.internal = True
+    async def _extend(self, batch: List[Kept], how: _How) -> None:
+        items: List[Dict[str, Any]] = []
+        for lock in batch:
+            items.append({"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // _clock.MS, "token": lock._token})
+            if how.binds:
+                items[-1]["bond"] = how.line
+        call = Call("extend", {"locks": items, "deadline_kept": not how.binds})
+        call.internal, call.line = True, how.line
         now = _clock.now()
         longest = max(_clock.left(lock._deadline, now) for lock in batch) / _clock.SECOND
         outcomes: List[Any] = []
@@ -200,38 +259,66 @@ class Keeper:
             outcomes = found if isinstance(found, list) else []
         except PawlError as error:
             failure = error
-        useless = [self._judge(outcome, failure) for outcome in outcomes] or [failure]
+        useless = [self._judge(outcome) for outcome in outcomes] or [failure]
         for i, lock in enumerate(batch):
-            if lock in self._locks and lock._lock_id == items[i]["lock_id"] and not lock._suspended:
-                self._extended(lock, outcomes[i] if i < len(outcomes) else None, failure, answer.sent_at)
+            if self._is_still(lock, items[i]["lock_id"]):
+                self._extended(lock, outcomes[i] if i < len(outcomes) else failure, answer.sent_at, how)
         if all(isinstance(error, (NoQuorumError, RecoveringError)) for error in useless):
             self._reach.move_on(NoQuorumError())
         self._arm()
 
+    def _is_still(self, lock: Kept, lock_id: str) -> bool:
+        return lock in self._locks and lock._lock_id == lock_id and not lock._suspended
+
     @staticmethod
-    def _judge(outcome: Any, failure: PawlError) -> Optional[PawlError]:
+    def _judge(outcome: Any) -> Optional[PawlError]:
         """Why it was not extended; None: it was."""
         if not isinstance(outcome, dict):
-            return failure
+            return outcome if isinstance(outcome, PawlError) else ProtocolError("no outcome for the lock")
         if outcome.get("error") is not None:
             return from_wire(outcome["error"])
         return None if isinstance(outcome.get("valid_ms"), int) else ProtocolError("an extension without valid_ms")
 
-    def _extended(self, lock: Kept, outcome: Any, failure: PawlError, sent_at: _clock.Instant) -> None:
-        error = self._judge(outcome, failure)
+    def _extended(self, lock: Kept, outcome: Any, sent_at: _clock.Instant, how: _How) -> None:
+        error = self._judge(outcome)
         if _clock.distrusted(lock._deadline, _clock.now()):
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
             self._lose(lock, error or LostError("the answer came when the lease was over"))
         elif error is None:
-            self._prolong(lock, outcome, sent_at)
+            self._prolong(lock, outcome, sent_at, how.line)
         elif isinstance(error, (LostError, NotFoundError)):
             self._lose(lock, LostError(error.message, error.details))
         elif isinstance(error, DeniedError):
             self._lose(lock, error)
+        elif isinstance(error, UnsureError) and how.binds and how.line == self._reach.line and not lock._claiming:
+            lock._claiming = True
+            self._begin(self._claim(lock, how))
         else:
             self._retry(lock, error)
 
-    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant) -> None:
+    async def _claim(self, lock: Kept, how: _How) -> None:
+        """It is to be bound to another connection, and too few masters *had* it: some have learned it anew, after a restart or a pause, so
+        that somebody else's may have come between (docs/protocol.md, Extend). It is acquired again under its lock_id, and bound by
+        that; it may have a higher token then."""
+        lock_id = lock._lock_id
+        call = Call("acquire", lock._claim())
+        call.internal, call.line = True, how.line
+        outcome: Any
+        try:
+            answer = await self._reach.run(call)
+            outcome = answer.result
+        except (NoQuorumError, DeniedError, RecoveringError, UnreachableError) as error:
+            outcome, answer = error, Answer({}, _clock.now())
+        except PawlError as error:  # leaves it open whether the lock is held
+            outcome, answer = UnsureError(error.message), Answer({}, _clock.now())
+        if self._is_still(lock, lock_id):
+            if answer.result:
+                lock._granted(answer.result)
+            self._extended(lock, outcome, answer.sent_at, how)
+            self._arm()
+        lock._claiming = False
+
+    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant, line: int) -> None:
         now = _clock.now()
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
         if _clock.left(deadline, now) > _clock.left(lock._deadline, now):
@@ -241,5 +328,5 @@ class Keeper:
             lock._token = token
         lock._last_error = None
         lock._failures = 0
-        self._schedule(lock, False)
-        lock._prolonged()
+        self._bonds.made(lock, line)
+        self._schedule(lock, lock._bond != (self._reach.line if lock._bond else 0))

@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Optional
+import os
+import ssl
+from typing import Any, Callable, Optional, Set
 
 from ._errors import PawlError, ProtocolError, TlsError, UnreachableError
 from ._msgpack import Decoder, FormatError
 
+_ENDS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+_ours: Set[int] = set()  # descriptors of connections
+
+
+def _part_in_child() -> None:
+    """A child that kept connections open would hide from the nodes that its parent has died. The numbers stay taken: objects that the
+    child has inherited close them some day."""
+    if _ours:
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for number in _ours:
+            os.dup2(nothing, number, inheritable=False)
+        os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_part_in_child)
+
+
+class Descriptor:
+    """Keeps a connection open that nothing is read from or written to any more."""
+
+    def __init__(self, number: int) -> None:
+        self._number = os.dup(number)
+        _ours.add(self._number)
+
+    def close(self) -> None:
+        _ours.discard(self._number)
+        os.close(self._number)
+
 
 def is_tls_problem(error: BaseException) -> bool:
-    import ssl
-
     return isinstance(error, ssl.SSLError)
 
 
@@ -27,13 +55,17 @@ def as_pawl_error(error: Optional[BaseException]) -> PawlError:
 
 
 class Link(asyncio.Protocol):
-    """Messages in both directions until it goes down, which it does once."""
+    """Messages in both directions until it goes down, which it does once: ended by the other side (in order, or by a reset), broken by
+    the network, or given up by this side."""
 
     def __init__(self, on_message: Callable[[Any], None], on_room: Callable[[], None], on_down: Callable[[Link], None]) -> None:
+        self.number = 0  # of the connections of one client that came up, from 1
+        self.ended = self.broken = False
         self._loop = asyncio.get_running_loop()
         self._on_message, self._on_room, self._on_down = on_message, on_room, on_down
         self._decoder = Decoder()
         self._transport: Optional[asyncio.Transport] = None
+        self._number = -1  # of its descriptor
         self.down: asyncio.Future[PawlError] = self._loop.create_future()
         self.talked = False  # a message has come: a node that only accepts connections does not count as one
         self.writable = True
@@ -60,8 +92,15 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def leave_open(self) -> Optional[Descriptor]:
+        """For the other side the connection goes on when this object has ended it. None: that is too late."""
+        try:
+            return Descriptor(self._number) if self._number in _ours else None
+        except OSError:
+            return None
+
     def _end(self, error: PawlError) -> None:
-        """Locks that end with the connection are not trusted any more before the node can hear of its end."""
+        """What depends on the connection is told before the node can hear of its end."""
         if not self.down.done():
             self.down.set_result(error)
             self._on_down(self)
@@ -71,6 +110,8 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._number = transport.get_extra_info("socket").fileno()
+        _ours.add(self._number)
         if self.down.done():
             transport.abort()
 
@@ -85,8 +126,18 @@ class Link(asyncio.Protocol):
         except FormatError as error:
             self.fail(ProtocolError("what the node says is not Pawl's protocol: %s" % error))
 
+    def eof_received(self) -> None:
+        self._ended_by(None)
+
     def connection_lost(self, exc: Optional[Exception]) -> None:
-        self._end(as_pawl_error(exc))
+        self._ended_by(exc)
+        _ours.discard(self._number)
+
+    def _ended_by(self, error: Optional[Exception]) -> None:
+        if not self.down.done():
+            self.ended = error is None or isinstance(error, _ENDS)
+            self.broken = not self.ended
+            self._end(as_pawl_error(error))
 
     def pause_writing(self) -> None:
         self.writable = False

@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Iterator, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _clock
 from ._acquire import Grant, Options, acquire
 from ._call import new_lock_id
-from ._errors import BadRequestError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
-from ._guard import BodyGuard, Turnstile
+from ._errors import BadRequestError, BusyError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
+from ._guard import Holding
 from ._keeper import Kept
 from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes
 from ._watch import Watch
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 
 LostFn = Callable[[Any, PawlError], None]
 AskedFn = Callable[[Any, Asked], None]
-L = TypeVar("L", bound="Lock")
 
 
-class Lock(Kept):
+class Lock(Kept, Holding):
     """A lock: acquired by `await lock`, `await lock.acquire()` or `async with lock`, renewed in the background at a third of its
     lease, and released by `release()` or at the end of the `async with`.
 
@@ -37,16 +35,15 @@ class Lock(Kept):
     def __init__(
         self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None
     ) -> None:
-        super().__init__(to_bytes(key), options.lease_ms, options.warn_ms, options.renew)
+        Kept.__init__(self, to_bytes(key), options.lease_ms, options.warn_ms, options.renew)
+        Holding.__init__(self, "lock")
         self._mode_params = mode_params(options.mode, options.permits, options.of)
         self._client, self._options = client, options
         self._on_lost, self._on_asked = on_lost, on_asked
         self._acquired = False
-        self._mode = EXCLUSIVE
+        self._mode, self._value = EXCLUSIVE, b""
         self._slots: Tuple[int, ...] = ()
         self._process = os.getpid()
-        self._guard = BodyGuard()
-        self._turnstile = Turnstile("lock")
         self._lost_event: asyncio.Future[PawlError] = asyncio.get_running_loop().create_future()
         self._listener: Optional[asyncio.Task[None]] = None
 
@@ -80,9 +77,7 @@ class Lock(Kept):
     def valid(self) -> float:
         """How many seconds the lock may still be trusted: 0.0 once the deadline has passed, for ever. Reads two clocks and nothing else,
         and may be asked from any thread. It counts from the sending of the last request that was granted."""
-        if not self._acquired or self._suspended or isinstance(self._cause, LostError) or self._process != os.getpid():
-            return 0.0
-        return _clock.left(self._deadline, _clock.now()) / _clock.SECOND
+        return self._left() / _clock.SECOND if self._acquired and self._process == os.getpid() else 0.0
 
     @property
     def held(self) -> bool:
@@ -103,18 +98,11 @@ class Lock(Kept):
 
     # ---- getting it ----
 
-    async def acquire(self: L) -> L:
-        """Acquires it as the options say. HeldError or WaitTimeoutError: somebody else holds it. RuntimeError: this object has it already;
-        each acquisition needs its own."""
-        self._turnstile.begin(self._has_it())
-        try:
-            await self._get()
-        finally:
-            self._turnstile.end()
-        return self
-
     def _has_it(self) -> bool:
         return self._acquired and self._cause is None
+
+    def _causes(self) -> Iterable[Optional[PawlError]]:
+        return [self._cause]
 
     async def _get(self) -> None:
         self._forget_lost()
@@ -128,51 +116,29 @@ class Lock(Kept):
     def _begin(self, grant: Grant, said: Optional[Mapping[str, Any]] = None) -> None:
         """said: about this lock, where the grant is for several."""
         said = grant.result if said is None else said
-        token, slots = said.get("token"), said.get("slots")
+        token = said.get("token")
         self._lock_id, self._deadline = grant.ids[self._key], grant.deadline
         self._token = token if isinstance(token, int) else 0
         self._mode = str(said.get("mode") or ("permits" if self._options.permits else self._options.mode))
-        self._slots = tuple(slots) if isinstance(slots, list) else ()
+        self._value = to_bytes(self._options.value)
+        self._granted(said)
         self._cause = self._last_error = None
-        self._failures, self._suspended, self._bound = 0, False, self._options.release_on_disconnect
+        self._failures, self._suspended, self._claiming = 0, False, False
         if self._lost_event.done():
             self._lost_event = asyncio.get_running_loop().create_future()
         self._acquired = True
         # docs/protocol.md, What the holder may count on: a client that waited long extends at once.
-        self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease)
+        line = grant.line if self._options.release_on_disconnect else 0
+        self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease, line)
         self._start_listening()
 
-    def __await__(self: L) -> Generator[Any, None, L]:
-        return self.acquire().__await__()
+    def _granted(self, said: Mapping[str, Any]) -> None:
+        slots = said.get("slots")
+        self._slots = tuple(slots) if isinstance(slots, list) else ()
 
-    async def _enter(self) -> None:
-        """The beginning of a block, where it may be held already."""
-        self._turnstile.enter()
-        try:
-            if not self._has_it():
-                await self.acquire()
-        except BaseException:
-            self._turnstile.leave()
-            raise
-
-    async def __aenter__(self: L) -> L:
-        await self._enter()
-        self._guard.enter()
-        if self._cause is not None:
-            self._guard.stop(self._cause)
-        return self
-
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        cause = await self._guard.leave(kind)
-        await self._part()
-        if cause is not None:
-            raise cause
-
-    async def _part(self) -> None:
-        """The end of a block: what cannot be released now runs out by itself."""
-        self._turnstile.leave()
-        with contextlib.suppress(PawlError):
-            await self.release()
+    def _claim(self) -> Dict[str, Any]:
+        which = {"mode": SHARED} if self._mode == SHARED else self._mode_params
+        return {**self._options.params(self._client), **which, "key": self._key, "lock_id": self._lock_id, "value": self._value}
 
     # ---- what comes ----
 
@@ -221,6 +187,7 @@ class Lock(Kept):
         if expect is not None:
             params["expect"] = to_bytes(expect)
         result = await self._client.call("update", **params)
+        self._value = to_bytes(value)
         seq = result.get("value_seq")
         return seq if isinstance(seq, bytes) else b""
 
@@ -228,10 +195,13 @@ class Lock(Kept):
         """From now on it is not trusted. Returns the lock_id that it had, empty where it was not held."""
         lock_id = self._lock_id if self._acquired else ""
         self._acquired = False
-        self._deadline = _clock.NEVER
+        self._deadline, self._suspended = _clock.NEVER, False
         self._client._keeper.remove(self)
         self._stop_listening()
         return lock_id
+
+    async def _let_go(self) -> None:
+        await self.release()
 
     async def release(self) -> bool:
         """Stops trusting the lock at once, then releases it. False: it was not held any more."""
@@ -253,6 +223,8 @@ class Lock(Kept):
         trusted. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as before. After any other error
         it is released without a successor."""
         self.check()
+        if self._claiming:
+            raise BusyError("it is being acquired again over another connection, which must not be overtaken")
         self._suspended = True
         try:
             result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id, to=to_bytes(to))
@@ -272,14 +244,13 @@ class Lock(Kept):
             raise LostError()
 
 
-class LockSet:
+class LockSet(Holding):
     """Several locks, all of them or none. Acquired by `await locks`, `await locks.acquire()` or `async with locks`; the body is canceled
     when one of them is lost. `locks[key]` and iteration give the locks in the order in which they were named."""
 
     def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options, on_lost: Optional[LostFn] = None) -> None:
+        super().__init__("set of locks")
         self._client, self._options, self._on_lost = client, options, on_lost
-        self._guard = BodyGuard()
-        self._turnstile = Turnstile("set of locks")
         self._wants = [want if isinstance(want, Want) else Want(want) for want in wants]
         self._locks: Dict[bytes, Lock] = {}
         for want in self._wants:
@@ -316,15 +287,6 @@ class LockSet:
         if self._on_lost is not None:
             self._client._callback(self._on_lost, lock, cause)
 
-    async def acquire(self) -> LockSet:
-        """Acquires all of them. Errors name the key that they are about in `details["key"]`. RuntimeError: this object has them already."""
-        self._turnstile.begin(self._has_it())
-        try:
-            await self._get()
-        finally:
-            self._turnstile.end()
-        return self
-
     def _has_it(self) -> bool:
         return all(lock._has_it() for lock in self)
 
@@ -342,40 +304,15 @@ class LockSet:
         for key, lock in self._locks.items():
             lock._begin(grant, said[key])
 
+    def _causes(self) -> Iterable[Optional[PawlError]]:
+        return [lock.error for lock in self]
+
+    async def _let_go(self) -> None:
+        await self.release()
+
     async def release(self) -> None:
         """Releases all of them."""
         outcomes = await asyncio.gather(*[lock.release() for lock in self], return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-
-    def __await__(self) -> Generator[Any, None, LockSet]:
-        return self.acquire().__await__()
-
-    async def _enter(self) -> None:
-        self._turnstile.enter()
-        try:
-            if not self._has_it():
-                await self.acquire()
-        except BaseException:
-            self._turnstile.leave()
-            raise
-
-    async def _part(self) -> None:
-        self._turnstile.leave()
-        with contextlib.suppress(PawlError):
-            await self.release()
-
-    async def __aenter__(self) -> LockSet:
-        await self._enter()
-        self._guard.enter()
-        for lock in self:
-            if lock.error is not None:
-                self._guard.stop(lock.error)
-        return self
-
-    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        cause = await self._guard.leave(kind)
-        await self._part()
-        if cause is not None:
-            raise cause

@@ -34,9 +34,9 @@ def _is_address(host: str) -> bool:
 
 
 class Reach:
-    """What the client sets: on_event: what a notification says. on_break: the connection is gone. lease_share: with locks held
-    nothing may take longer than so many seconds. bound: something is lost with the connection. listening: something is told over it
-    without being asked for."""
+    """What the client sets: on_event: what a notification says. on_up, on_break: the connection is there, or about to be closed.
+    lease_share: with locks held nothing may take longer than so many seconds. bound: there has to be a connection. listening: something
+    is told over it without being asked for."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Reach:
         self._rounds, self._tls, self._server_name = Rounds(endpoints), tls, server_name
         self.timeout, self._connect_timeout, self._silence = timeout, connect_timeout, silence
         self.on_event: Callable[[Dict[str, Any]], None] = lambda event: None
-        self.on_break: Callable[[], None] = lambda: None
+        self.on_up: Callable[[], None] = lambda: None
+        self.on_break: Callable[[Link], None] = lambda link: None
         self.lease_share: Callable[[], float] = lambda: float("inf")
         self.bound: Callable[[], bool] = lambda: False
         self.listening: Callable[[], bool] = lambda: False
@@ -59,6 +60,7 @@ class Reach:
         self._flight: Dict[int, Call] = {}
         self._msgid = PING_MSGID
         self._link: Optional[Link] = None
+        self._lines = 0  # that came up so far
         self._wanted = asyncio.Event()
         self._runner: Optional[asyncio.Task[None]] = None
         self._pulse_timer: Optional[asyncio.TimerHandle] = None
@@ -153,7 +155,11 @@ class Reach:
             return
         idle = not self._flight
         while self._queue and link.up and link.writable:
-            self._send(link, self._queue.popleft())
+            call = self._queue.popleft()
+            if call.line not in (0, link.number):
+                self._end(call, None, self._last_error or UnreachableError())
+            else:
+                self._send(link, call)
         if idle:
             link.heard = max(link.heard, self._loop.time())  # silence counts from the first that waits
         self._pulse()
@@ -164,7 +170,7 @@ class Reach:
             self._msgid = self._msgid % 0xFFFFFFFF + 1
         sent_at = _clock.now()
         try:
-            data = pack([0, self._msgid, call.method, [call.body(sent_at)]])
+            data = pack([0, self._msgid, call.method, [call.body(sent_at, link.number)]])
         except FormatError as error:
             call.finish(None, ProtocolError("the request cannot be sent: %s" % error))
             return
@@ -215,12 +221,12 @@ class Reach:
             except PawlError as problem:
                 self._end(call, None, problem, True)
             else:
-                self._end(call, Answer(found, call.sent_at), None)
+                self._end(call, Answer(found, call.sent_at, link.number), None)
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
         """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better."""
         useless = isinstance(error, (RecoveringError, NoQuorumError))
-        if not useless or call.internal or not call.repeatable or call.moves + 1 >= self._rounds.count or self.bound():
+        if not useless or call.internal or not call.repeatable or call.moves + 1 >= self._rounds.count:
             self._end(call, None, error, True)
             return
         if call.method == "acquire" and isinstance(error, NoQuorumError):
@@ -234,20 +240,25 @@ class Reach:
         link.fail(error)
 
     @property
-    def link(self) -> Optional[Link]:
-        """The present connection, while it is up."""
-        return self._link if self._link is not None and self._link.up else None
+    def line(self) -> int:
+        """The number of the present connection; 0: there is none."""
+        return self._link.number if self._link is not None and self._link.up else 0
+
+    @property
+    def trouble(self) -> Optional[PawlError]:
+        """Why there is no connection."""
+        return None if self.line else self._last_error
 
     def move_on(self, error: PawlError) -> None:
         """The present node is of no use."""
-        if self._link is not None and not self.bound():
+        if self._link is not None and self._rounds.count > 1:
             self._link.fail(error)
 
     # ---- connections ----
 
     async def _main(self) -> None:
         while not self.closed:
-            if not self._queue:
+            if not self._queue and not self.bound():
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
@@ -309,7 +320,10 @@ class Reach:
         if self.closed:
             link.close()
             return ClosedError(), False
-        self._link = link
+        self._lines += 1
+        self._link, link.number = link, self._lines
+        if link.up:
+            self.on_up()
         self._flush()
         try:
             reason = self._named(endpoint, await asyncio.shield(link.down))
@@ -321,7 +335,7 @@ class Reach:
 
     def _on_down(self, link: Link) -> None:
         if link is self._link:
-            self.on_break()
+            self.on_break(link)
 
     def _named(self, endpoint: Endpoint, error: PawlError) -> PawlError:
         return type(error)("%s: %s" % (endpoint.text, error.message), error.details)
@@ -330,24 +344,12 @@ class Reach:
         """What was under way is sent again at the next node, in the order in which it was sent, before what was not sent yet."""
         calls = list(self._flight.values())
         self._flight.clear()
-        again = [call for call in calls if call.repeatable and self._may_repeat(call)]
-        self._queue.extendleft(reversed(again))
+        self._queue.extendleft(reversed([call for call in calls if call.repeatable]))
         for call in calls:
-            if not call.repeatable:
-                unsure = call.method in UNSURE_AFTERWARDS
-                text = "%s: it may have taken effect" % error.message
-                self._end(call, None, UnsureError(text) if unsure else ClosedError(error.message))
-            elif call not in again:
-                self._end(call, None, error)
-
-    def _may_repeat(self, call: Call) -> bool:
-        """A lock that ends with its connection cannot be asked for again under its lock_id: the node releases it."""
-        if call.method == "acquire" and call.bound:
-            if not call.drawn:
-                return False
-            self.release_all(call)
-            call.draw_anew()
-        return True
+            if call.method in UNSURE_AFTERWARDS:
+                self._end(call, None, UnsureError("%s: it may have taken effect" % error.message))
+            elif not call.repeatable:
+                self._end(call, None, error if call.line else ClosedError(error.message))
 
     # ---- silence ----
 

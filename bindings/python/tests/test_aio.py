@@ -136,17 +136,6 @@ class Locks(AioCase):
         self.assertEqual([type(error) for error in reported], [ZeroDivisionError])
         await self.client.ping()
 
-    async def test_a_lock_that_ends_with_the_connection_is_not_trusted_before_the_node_can_hear_of_its_end(self):
-        lock = await self.client.lock(self.key, release_on_disconnect=True)
-        self.client._reach.link.fail(pawl.UnreachableError("cut by the test"))
-        self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))  # at once, without a turn of the loop
-
-    async def test_a_request_that_finds_no_quorum_does_not_give_up_the_connection_that_a_lock_ends_with(self):
-        lock = await self.client.lock(self.key, release_on_disconnect=True)
-        self.client._reach.move_on(pawl.NoQuorumError())
-        await self.client.ping()
-        self.assertTrue(lock.held)
-
     async def test_who_waits_for_a_lock_of_a_client_that_is_closed_does_not_get_it(self):
         other = self.connect()
         await self.client.lock(self.key)

@@ -4,75 +4,11 @@ import asyncio
 import unittest
 
 import pawl
-import pawl.aio
-from pawl._msgpack import Decoder, pack
-
-GRANT = {"lock_id": "0" * 32, "token": 5, "valid_ms": 9900, "waited_ms": 0, "mode": "exclusive"}
+from pawl._msgpack import pack
+from scripted import GRANT, Refuse, Script, ScriptedCase
 
 
-class Script:
-    """A node: `answers` maps methods to a function of the parameters, which returns the result, raises Refuse, or returns one of the
-    constants. What it was asked is kept in `asked`."""
-
-    SILENT, HANG_UP, GARBAGE = "silent", "hang up", "garbage"
-
-    def __init__(self, **answers):
-        self.answers = dict({"ping": lambda p: {"node": "script", "version": "0"}, "release": lambda p: {"released": True}}, **answers)
-        self.asked, self.writers = [], []
-
-    async def start(self, case):
-        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
-        case.addAsyncCleanup(self.stop, server)
-        self.endpoint = "127.0.0.1:%d" % server.sockets[0].getsockname()[1]
-        return self.endpoint
-
-    async def stop(self, server):
-        server.close()
-        for writer in self.writers:
-            writer.close()
-
-    async def serve(self, reader, writer):
-        self.writers.append(writer)
-        decoder = Decoder()
-        while data := await reader.read(65536):
-            for _, msgid, method, params in decoder.feed(data):
-                params = params[0] if params else {}
-                self.asked.append((method, params))
-                self.answer(writer, msgid, self.answers[method](params))
-
-    def answer(self, writer, msgid, said):
-        if said == self.HANG_UP:
-            writer.close()
-        elif said == self.GARBAGE:
-            writer.write(b"HTTP/1.1 400 Bad Request\r\n")
-        elif isinstance(said, Refuse):
-            writer.write(pack([1, 0 if said.last_word else msgid, dict(said.more, code=said.code, message="no"), None]))
-        elif said != self.SILENT:
-            writer.write(pack([1, msgid, None, said]))
-
-    def of(self, method):
-        return [params for asked, params in self.asked if asked == method]
-
-
-class Refuse:
-    def __init__(self, code, last_word=False, **more):
-        self.code, self.last_word, self.more = code, last_word, more
-
-
-class Misbehaving(unittest.IsolatedAsyncioTestCase):
-    async def client(self, *scripts, **options):
-        endpoints = [await script.start(self) for script in scripts]
-        client = pawl.aio.connect(endpoints, **dict({"timeout": 5}, **options))
-        self.addAsyncCleanup(client.close)
-        return client
-
-    async def until(self, condition):
-        async def turn():
-            while not condition():
-                await asyncio.sleep(0.002)
-
-        await asyncio.wait_for(turn(), 10)
-
+class Misbehaving(ScriptedCase):
     async def test_garbage_is_not_understood_as_an_answer(self):
         bad, good = Script(ping=lambda p: Script.GARBAGE), Script()
         self.assertEqual((await (await self.client(bad, good)).ping())["node"], "script")
@@ -99,14 +35,6 @@ class Misbehaving(unittest.IsolatedAsyncioTestCase):
         first, second = bad.of("acquire")[0], good.of("acquire")[0]
         self.assertEqual((first["lock_id"], second["lock_id"]), (lock.lock_id, lock.lock_id))
         self.assertLess(second["wait_ms"], first["wait_ms"])
-
-    async def test_an_acquire_that_ends_with_its_connection_is_repeated_as_another_one(self):
-        bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
-        lock = await (await self.client(bad, good)).lock("k", release_on_disconnect=True)
-        spent = bad.of("acquire")[0]["lock_id"]
-        self.assertNotEqual(lock.lock_id, spent)
-        await self.until(lambda: good.of("release"))
-        self.assertEqual(good.of("release")[0]["lock_id"], spent)
 
     async def test_a_node_without_a_quorum_is_left_and_its_attempt_is_released(self):
         bad, good = Script(acquire=lambda p: Refuse("no_quorum")), Script(acquire=lambda p: GRANT)

@@ -1,0 +1,50 @@
+"""leader.py ENDPOINTS ELECTION LEASE FORM [CA CERT KEY]: leads, until it is killed, and writes down each change of what it believes:
+"TOKEN" while it leads, "0" when it does not. FORM: `blocking` or `asyncio`; `forks` is blocking with a child that lives on."""
+
+import asyncio
+import os
+import sys
+import time
+
+import pawl
+import pawl.aio
+
+
+def files(names):
+    return dict(zip(("ca_file", "cert_file", "key_file"), names))
+
+
+class Diary:
+    def __init__(self):
+        self.last = None
+
+    def note(self, leadership):
+        now = leadership.token if leadership.leading else 0
+        if now != self.last:
+            print(now, flush=True)
+            self.last = now
+
+
+def lead(endpoints, name, lease, form, *names):
+    election = pawl.connect(endpoints, **files(names)).election(name, candidate=form, lease=float(lease), release_on_disconnect=True)
+    leadership = election.campaign()
+    if form == "forks" and os.fork() == 0:
+        sys.stdin.read()  # until the test ends it
+        os._exit(0)
+    diary = Diary()
+    while True:
+        diary.note(leadership)
+        time.sleep(0.002)
+
+
+async def lead_async(endpoints, name, lease, form, *names):
+    client = pawl.aio.connect(endpoints, **files(names))
+    diary = Diary()
+    leadership = await client.election(name, candidate=form, lease=float(lease), release_on_disconnect=True).campaign()
+    while True:
+        diary.note(leadership)
+        await asyncio.sleep(0.002)
+
+
+if __name__ == "__main__":
+    asyncio.run(lead_async(*sys.argv[1:])) if sys.argv[4] == "asyncio" else lead(*sys.argv[1:])

@@ -1,0 +1,182 @@
+"""Locks that end with the death of the process, and with nothing else: which connection they are bound to, against scripts."""
+
+import asyncio
+import os
+import socket
+import unittest
+
+import pawl
+from pawl import _clock
+from scripted import GRANT, Refuse, Script, ScriptedCase
+
+EXTENDED = {"locks": [{"valid_ms": 9900, "token": 5}]}
+
+
+class Bound(ScriptedCase):
+    async def lock(self, *scripts, lease=10, **options):
+        self.it = await self.client(*scripts, silence=0.2)
+        return await self.it.lock("k", lease=lease, release_on_disconnect=True, **options)
+
+    def cut(self, error=pawl.NoQuorumError()):
+        """Gives the connection up."""
+        self.it._reach._link.fail(error)
+
+    async def test_an_acquire_is_repeated_with_the_same_lock_id_and_a_greater_bond(self):
+        bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
+        lock = await self.lock(bad, good)
+        asked = [(p["lock_id"], p["bond"]) for p in bad.of("acquire") + good.of("acquire")]
+        self.assertEqual(asked, [(lock.lock_id, 1), (lock.lock_id, 2)])
+
+    async def test_when_the_node_hangs_up_the_lock_is_bound_to_the_next_connection_at_once(self):
+        one = Script(acquire=lambda p: GRANT)
+        two = Script(extend=lambda p: EXTENDED)
+        lock = await self.lock(one, two)
+        one.writers[0].close()
+        await self.until(lambda: two.of("extend"))
+        said = two.of("extend")[0]
+        self.assertEqual((said["locks"][0]["bond"], said["deadline_kept"]), (2, False))
+        await self.until(lambda: lock._bond == 2)
+        self.assertTrue(lock.held and lock.error is None)
+
+    async def test_extensions_over_the_connection_that_it_is_bound_to_name_no_bond(self):
+        one = Script(acquire=lambda p: dict(GRANT, valid_ms=500), extend=lambda p: {"locks": [{"valid_ms": 500, "token": 5}]})
+        await self.lock(one, lease=0.5)
+        await self.until(lambda: len(one.of("extend")) == 2)
+        self.assertEqual([("bond" in p["locks"][0], p["deadline_kept"]) for p in one.of("extend")], [(False, True)] * 2)
+
+    async def test_a_connection_that_is_given_up_stays_open_until_the_lock_is_bound_to_another_one(self):
+        answer = []
+
+        def extend(params):
+            return answer[0] if answer else Refuse("no_quorum")
+
+        one, two = Script(acquire=lambda p: GRANT, extend=extend), Script(extend=extend)
+        lock = await self.lock(one, two)
+        self.cut()
+        await self.until(lambda: len(two.of("extend")) > 1)
+        self.assertEqual((one.ended, lock.held), (0, True))
+        answer.append(EXTENDED)
+        await self.until(lambda: one.ended)
+        self.assertEqual((lock._bond > 1, lock.held), (True, True))
+
+    async def test_every_connection_that_it_may_be_bound_to_stays_open_until_it_is_known(self):
+        one, two = Script(acquire=lambda p: GRANT), Script(extend=lambda p: Script.SILENT)
+        three = Script(extend=lambda p: Script.SILENT)
+        lock = await self.lock(one, two, three)
+        self.cut()
+        await self.until(lambda: two.of("extend"))
+        self.cut()
+        await self.until(lambda: three.of("extend"))
+        self.assertEqual((one.ended, two.ended, lock.held), (0, 0, True))
+        one.answers["extend"] = lambda p: EXTENDED
+        self.cut()
+        await self.until(lambda: one.ended and two.ended and three.ended)
+        self.assertEqual((lock._bond, lock.held), (4, True))
+
+    async def test_where_it_cannot_be_bound_anew_the_lock_is_not_trusted_any_more_when_its_connection_is_closed(self):
+        one = Script(acquire=lambda p: dict(GRANT, valid_ms=600))
+        lock = await self.lock(one, lease=0.6)
+        one.answers["extend"] = lambda p: Script.SILENT
+        self.cut()
+        held = []
+        while not one.ended:
+            held.append(lock.held)
+            await asyncio.sleep(0.002)
+        self.assertFalse(lock.held)
+        self.assertTrue(held[0])
+
+    async def test_too_many_connections_are_not_kept_and_their_locks_are_lost_before_they_are_closed(self):
+        one, two = Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT), Script(extend=lambda p: Script.SILENT)
+        lock = await self.lock(one, two)
+        while lock.held:
+            number = self.it._reach.line
+            self.cut()
+            self.assertEqual(one.ended if lock.held else 0, 0)
+            await self.until(lambda: self.it._reach.line > number or not lock.held)
+        self.assertIsInstance(lock.error, pawl.LostError)
+        await self.until(lambda: one.ended)
+
+    async def test_what_the_network_has_broken_cannot_be_kept_and_the_lock_is_lost_at_once(self):
+        lock = await self.lock(Script(acquire=lambda p: GRANT), Script())
+        self.it._reach._link.connection_lost(OSError(110, "Connection timed out"))
+        self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))  # without a turn of the loop
+
+    async def test_a_reset_is_the_end_of_the_node_and_not_of_the_lock(self):
+        one, two = Script(acquire=lambda p: GRANT), Script(extend=lambda p: EXTENDED)
+        lock = await self.lock(one, two)
+        sock = one.writers[0].get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        one.writers[0].transport.abort()
+        await self.until(lambda: lock._bond == 2)
+        self.assertTrue(lock.held)
+
+    async def test_where_nobody_can_vouch_for_it_it_is_acquired_again_under_its_lock_id_as_it_is_now(self):
+        unsure = {"locks": [{"error": {"code": "unsure"}}]}
+        one = Script(acquire=lambda p: GRANT, update=lambda p: {}, downgrade=lambda p: {})
+        two = Script(extend=lambda p: unsure, acquire=lambda p: dict(GRANT, token=9))
+        lock = await self.lock(one, two, value="old", owner="me")
+        await lock.update("new")
+        await lock.downgrade()
+        one.writers[0].close()
+        await self.until(lambda: lock.token == 9)
+        first, again = one.of("acquire")[0], two.of("acquire")[0]
+        wanted = dict(first, value=b"new", mode="shared", bond=2, release_on_disconnect=True)
+        wanted.pop("wait_ms")
+        self.assertEqual((again, lock._bond, lock.held), (wanted, 2, True))
+        self.assertEqual(two.of("release"), [])
+
+    async def test_an_acquire_again_that_fails_takes_nothing_away_and_is_tried_again(self):
+        unsure = {"locks": [{"error": {"code": "unsure"}}]}
+        tries = iter([Refuse("held"), Refuse("unsure")])
+        one = Script(acquire=lambda p: GRANT)
+        two = Script(extend=lambda p: unsure, acquire=lambda p: next(tries, dict(GRANT, token=9)))
+        lock = await self.lock(one, two)
+        one.writers[0].close()
+        await self.until(lambda: lock.token == 9)
+        self.assertEqual((two.of("release"), len(two.of("acquire")), lock.held), ([], 3, True))
+
+    async def test_a_transfer_that_the_connection_was_lost_in_does_not_bring_the_lock_back(self):
+        one = Script(acquire=lambda p: GRANT, transfer=lambda p: Script.SILENT)
+        two = Script(extend=lambda p: EXTENDED)
+        lock = await self.lock(one, two)
+        handing = asyncio.ensure_future(lock.transfer("x"))
+        await self.until(lambda: one.of("transfer"))
+        one.writers[0].close()
+        with self.assertRaises(pawl.UnsureError):
+            await handing
+        self.assertEqual((lock.valid, two.of("extend")), (0.0, []))
+
+    async def test_a_lock_that_is_given_up_in_time_keeps_its_connection_while_it_is_trusted(self):
+        one = Script(acquire=lambda p: dict(GRANT, valid_ms=800), extend=lambda p: Script.SILENT)
+        lock = await self.lock(one, lease=0.8, warn=0.4)
+        one.answers["ping"] = lambda p: Script.SILENT
+        await asyncio.wait_for(lock.wait_lost(), 5)
+        left = _clock.left(lock._deadline, _clock.now())
+        self.assertGreater(left, 0)
+        self.assertEqual(one.ended, 0)
+        await self.until(lambda: one.ended)
+        self.assertFalse(lock.held)
+
+    async def test_a_forked_child_has_no_connections(self):
+        one = Script(acquire=lambda p: GRANT)
+        lock = await self.lock(one, Script(extend=lambda p: Script.SILENT))
+        self.cut()
+        await self.until(lambda: self.it._reach.line == 2)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            names = [os.readlink("/proc/self/fd/%s" % n) for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/%s" % n)]
+            inherited = [n for n in names if n.startswith("socket:")]
+            os.write(writer, str(len(inherited)).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        in_child = int(os.read(reader, 100))
+        here = len([1 for n in os.listdir("/proc/self/fd") if os.path.realpath("/proc/self/fd/%s" % n).find("socket:") >= 0])
+        self.assertEqual(here - in_child, 2)  # the present one, and the one that is kept
+        self.assertTrue(lock.held)
+        os.close(reader)
+        os.close(writer)
+
+
+if __name__ == "__main__":
+    unittest.main()

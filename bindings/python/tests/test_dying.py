@@ -1,0 +1,149 @@
+"""Leaders that ask for release on disconnect: they are followed when their process dies, and not when their node does."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import nodes
+import pawl
+import pawltest
+from nodes import Case, InBackground
+from test_tls import Certificates
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LEASE = 2
+TRIES = 5
+AT_ONCE_MS = 20
+
+
+class Leader:
+    def __init__(self, case, endpoints, election, form, files=()):
+        path = os.pathsep.join([os.path.dirname(HERE), HERE])
+        command = [sys.executable, os.path.join(HERE, "leader.py"), ",".join(endpoints), election, str(LEASE), form, *files]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=path))
+        case.addCleanup(self.end)
+        self.lines = []
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(int(line))
+
+    def kill(self):
+        began = time.monotonic()
+        self.process.kill()
+        return began
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()  # ends its children
+        self.reader.join()
+        self.process.stdout.close()
+
+
+class Dying(Case):
+    """A leader whose nodes are a, b, c in this order, and a rival that waits at the last one first."""
+
+    prefix, files, names = "", {}, ()
+    forms = ("blocking", "asyncio")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = nodes.start().__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def setUp(self):
+        self.key = self.id()
+        self.endpoints = [self.prefix + self.cluster.clients[name] for name in self.cluster.names]
+        self.observer = pawl.connect(self.endpoints[::-1], **self.files)
+        self.addCleanup(self.observer.close)
+        self.rounds = 0
+
+    def field(self, form):
+        self.rounds += 1
+        self.election = "%s/%d" % (self.key, self.rounds)
+        leader = Leader(self, self.endpoints, self.election, form, self.names)
+        self.until(lambda: leader.lines, "a leader")
+        client = pawl.connect(self.endpoints[::-1], **self.files)
+        self.addCleanup(client.close)
+        rival = InBackground(lambda: (client.election(self.election, candidate="rival").campaign(30), time.monotonic())[1])
+        self.until_waiting(self.observer, self.election)
+        return leader, rival
+
+    def leads_on(self, leader, rival, node, harm, heal):
+        """Through what is done to its node it leads, its token does not fall, and nobody else is elected."""
+        before = self.observer.get(self.election, quorum=True)
+        began = time.monotonic()
+        harm(node)
+        while time.monotonic() - began < 1.5 * LEASE:
+            self.assertFalse(rival.over())
+            self.assertEqual(list(leader.lines), sorted(set(leader.lines)))
+            self.assertNotIn(0, leader.lines)
+            time.sleep(0.01)
+        heal(node)
+        self.until(lambda: self.observer.status()["node"] and self.observer.get(self.election, quorum=True).remaining > LEASE / 2)
+        time.sleep(0.3)  # what the node could still do when it is back
+        after = self.observer.get(self.election, quorum=True)
+        self.assertEqual((after.lock_id, after.owner, after.token), (before.lock_id, before.owner, leader.lines[-1]))
+        self.assertFalse(rival.over() or 0 in leader.lines)
+
+    def revive(self, node):
+        self.cluster.start(node.name).wait_log(" voting ")
+
+    def test_a_leader_whose_node_dies_leads_on(self):
+        for form in self.forms:
+            with self.subTest(form=form):
+                leader, rival = self.field(form)
+                self.leads_on(leader, rival, self.cluster.nodes["a"], lambda node: node.kill(), self.revive)
+                leader.kill()
+                rival.result()
+
+    def test_a_leader_whose_node_hangs_leads_on_also_when_the_node_wakes(self):
+        leader, rival = self.field("blocking")
+        hang, wake = (lambda node: node.signal(signal.SIGSTOP)), (lambda node: node.signal(signal.SIGCONT))
+        self.addCleanup(wake, self.cluster.nodes["a"])
+        self.leads_on(leader, rival, self.cluster.nodes["a"], hang, wake)
+        leader.kill()  # bound to its new connection it is followed at once, too
+        rival.result()
+
+    def test_a_leader_whose_process_is_killed_is_followed_at_once(self):
+        for form in ("forks", *self.forms):
+            with self.subTest(form=form):
+                took = []
+                while len(took) < TRIES and (not took or min(took) > AT_ONCE_MS):
+                    leader, rival = self.field(form)
+                    killed = leader.kill()
+                    took.append((rival.result() - killed) * 1000)
+                self.assertLessEqual(min(took), AT_ONCE_MS, took)
+
+
+class DyingOverTls(Dying):
+    prefix = "tls://"
+    forms = ("asyncio",)
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="pawl-python-dying-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        made = Certificates(folder)
+        for name in "abc":
+            made.make(name, "pawl:node:" + name)
+        made.make("alice", "pawl:client:alice")
+        cls.names = [made.path(name) for name in ("ca.crt", "alice.crt", "alice.key")]
+        cls.files = dict(zip(("ca_file", "cert_file", "key_file"), cls.names))
+        settings = "ca = {0}/ca.crt\ncert = {0}/{1}.crt\nkey = {0}/{1}.key\nclient_auth = required\n"
+        cls.cluster = pawltest.Cluster(os.environ["PAWLD"], tls=lambda _, name: settings.format(os.path.dirname(cls.names[0]), name))
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.cluster.start_all()
+
+
+if __name__ == "__main__":
+    unittest.main()
