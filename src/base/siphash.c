@@ -39,6 +39,18 @@ static inline uint64_t load_le64(const uint8_t *p) {
 	return x;
 }
 
+/* The last 0 .. 7 bytes; of longer data read together with what is before them. */
+static inline uint64_t load_rest(const uint8_t *p, size_t left, size_t size) {
+	if (left > 0 && size >= 8) {
+		return load_le64(p + left - 8) >> (64 - 8 * left);
+	}
+	uint64_t rest = 0;
+	for (size_t i = 0; i < left; i++) {
+		rest |= (uint64_t)p[i] << (8 * i);
+	}
+	return rest;
+}
+
 uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
 	struct sip s = {
 		.v0 = key.k0 ^ UINT64_C(0x736f6d6570736575),
@@ -51,11 +63,7 @@ uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
 	for (; left >= 8; left -= 8, p += 8) {
 		sip_word(&s, load_le64(p));
 	}
-	uint64_t last = (uint64_t)size << 56;
-	for (size_t i = 0; i < left; i++) {
-		last |= (uint64_t)p[i] << (8 * i);
-	}
-	sip_word(&s, last);
+	sip_word(&s, (uint64_t)size << 56 | load_rest(p, left, size));
 	s.v2 ^= 0xff;
 	for (int i = 0; i < 4; i++) {
 		sip_round(&s);
