@@ -39,7 +39,7 @@ static void *libc_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
 	if (new_size == 0) {
 		free(p);
 	} else {
-		out = realloc(p, new_size);
+		out = p ? realloc(p, new_size) : malloc(new_size);
 		if (!out) {
 			return NULL;
 		}
