@@ -78,7 +78,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->expect_value = r->expect_value;
 	op->expect_seq = r->expect_seq;
 	op->expected_seq = r->expected_seq;
-	op->limit = r->limit;
+	op->limit = r->limit ? r->limit : 100;
 	op->prefix = r->prefix;
 	op->terms = r->terms;
 	op->terms.bond = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->bond;

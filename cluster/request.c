@@ -186,19 +186,7 @@ static bool join(struct core *core, const struct core_request *r) {
 	return true;
 }
 
-static struct core_request normal(const struct core_request *r) {
-	struct core_request n = *r;
-	n.limit = r->limit ? r->limit : 100;
-	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
-		n.key = r->locks[0].key; /* under which a repeat finds it */
-		n.lock_id = r->locks[0].lock_id;
-	}
-	return n;
-}
-
-void request_handle(struct core *core, const struct core_request *asked) {
-	struct core_request request = normal(asked);
-	const struct core_request *r = &request;
+static void handle(struct core *core, const struct core_request *r) {
 	if (!out_reserve_reply(core)) {
 		COUNT(core, no_memory);
 		return; /* not even an answer could be stored; the connection's own limits end it */
@@ -229,4 +217,15 @@ void request_handle(struct core *core, const struct core_request *asked) {
 	}
 	op->kept = r->op == CORE_EXTEND && r->deadline_kept;
 	begin(core, op);
+}
+
+void request_handle(struct core *core, const struct core_request *r) {
+	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
+		struct core_request named = *r;
+		named.key = r->locks[0].key; /* under which a repeat finds it */
+		named.lock_id = r->locks[0].lock_id;
+		handle(core, &named);
+	} else {
+		handle(core, r);
+	}
 }
