@@ -11,25 +11,28 @@ static uint64_t hash_number(uint64_t n) {
 
 /* ---- birth and end of an operation ---- */
 
+static uint8_t *copy(uint8_t *at, struct slice from, struct slice *to) {
+	if (from.size) {
+		memcpy(at, from.data, from.size);
+		*to = slice_of(at, from.size);
+	}
+	return at + from.size;
+}
+
 static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
-	const struct { struct slice from, *to; } parts[] = { { r->key, &op->key }, { r->owner, &op->owner }, { r->identity, &op->identity },
-		{ r->value, &op->value }, { r->op == CORE_LIST ? r->after : r->expected, &op->expected }, { r->label, &op->label }, { r->to, &op->to } };
-	const size_t count = sizeof parts / sizeof *parts;
-	for (size_t i = 0; i < count; i++) {
-		op->block_size += parts[i].from.size;
-	}
+	struct slice expected = r->op == CORE_LIST ? r->after : r->expected;
+	op->block_size = r->key.size + r->owner.size + r->identity.size + r->value.size + expected.size + r->label.size + r->to.size;
 	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
-	if (op->block_size && op->block == NULL) {
-		return false;
+	if (op->block == NULL) {
+		return op->block_size == 0;
 	}
-	uint8_t *at = op->block;
-	for (size_t i = 0; i < count; i++) {
-		if (parts[i].from.size) {
-			memcpy(at, parts[i].from.data, parts[i].from.size);
-			*parts[i].to = slice_of(at, parts[i].from.size);
-			at += parts[i].from.size;
-		}
-	}
+	uint8_t *at = copy(op->block, r->key, &op->key);
+	at = copy(at, r->owner, &op->owner);
+	at = copy(at, r->identity, &op->identity);
+	at = copy(at, r->value, &op->value);
+	at = copy(at, expected, &op->expected);
+	at = copy(at, r->label, &op->label);
+	copy(at, r->to, &op->to);
 	return true;
 }
 
