@@ -276,6 +276,13 @@ size_t record_size(const struct record *r) {
 	return sizeof *r + before_value(r) + r->value_size;
 }
 
+static uint8_t *put(uint8_t *to, struct slice bytes) {
+	if (bytes.size) {
+		memcpy(to, bytes.data, bytes.size);
+	}
+	return to + bytes.size;
+}
+
 struct record *record_new(struct core *core, const struct message *m) {
 	struct record *r = alloc_new(&core->alloc, sizeof *r + m->owner.size + m->identity.size + m->label.size + m->value.size);
 	if (r == NULL) {
@@ -292,14 +299,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->identity_size = (uint8_t)m->identity.size;
 	r->label_size = (uint16_t)m->label.size;
 	r->value_size = (uint32_t)m->value.size;
-	uint8_t *to = r->bytes;
-	const struct slice parts[] = { m->owner, m->identity, m->label, m->value };
-	for (int i = 0; i < 4; i++) {
-		if (parts[i].size) {
-			memcpy(to, parts[i].data, parts[i].size);
-		}
-		to += parts[i].size;
-	}
+	put(put(put(put(r->bytes, m->owner), m->identity), m->label), m->value);
 	return r;
 }
 
