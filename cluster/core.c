@@ -262,7 +262,6 @@ static void say_to_self(struct core *core) {
 		while (out_take_local(core, &m)) {
 			step_message(core, core->self, &m);
 		}
-		out_local_done(core);
 	} while (group_run(core));
 }
 

@@ -160,7 +160,6 @@ void queue_free_all(struct core *core, struct key *key); /* at the end of the no
 /* ---- outbox.c ---- */
 void out_send(struct core *core, uint32_t peer, const struct message *m); /* copies the bytes; to itself: later in the step */
 bool out_take_local(struct core *core, struct message *m);
-void out_local_done(struct core *core);
 bool out_reserve_reply(struct core *core);
 struct core_reply *out_reply(struct core *core); /* zeroed; space was reserved */
 bool out_copy(struct core *core, struct slice from, struct slice *to);

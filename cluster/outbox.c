@@ -113,15 +113,15 @@ void out_send(struct core *core, uint32_t peer, const struct message *m) {
 
 bool out_take_local(struct core *core, struct message *m) {
 	struct queue *q = &core->out->peers[core->self];
+	if (q->count == 0) {
+		return false;
+	}
 	if (q->sent == q->count) {
+		queue_clear(q);
 		return false;
 	}
 	*m = q->messages[q->sent++];
 	return true;
-}
-
-void out_local_done(struct core *core) {
-	queue_clear(&core->out->peers[core->self]);
 }
 
 void out_drop_peer(struct core *core, uint32_t peer) {
