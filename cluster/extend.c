@@ -196,18 +196,20 @@ static void fail(struct core *core, struct op *op, int error) {
 
 void extend_judge(struct core *core, struct op *op, bool over) {
 	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
-	uint32_t accepted = op_votes(core, op, ACCEPTED), asked = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later */
 		fail(core, op, PAWL_ELOST);
 		return;
 	}
-	uint32_t counted = op->blind ? op_votes(core, op, VOTE_BIT(VOTE_HAD)) : accepted;
-	bool source = any_has_record(core, op) || asked || op->record;
-	uint32_t possible = counted + (op->blind ? asked : source ? op_votes(core, op, hopeful) : 0);
+	uint32_t counted = op_votes(core, op, op->blind ? VOTE_BIT(VOTE_HAD) : ACCEPTED);
 	if (counted >= core->quorum) {
 		extended(core, op);
-	} else if (over || possible < core->quorum) {
+		return;
+	}
+	uint32_t asked = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	bool source = asked || any_has_record(core, op) || op->record;
+	uint32_t possible = counted + (op->blind ? asked : source ? op_votes(core, op, hopeful) : 0);
+	if (over || possible < core->quorum) {
 		int error = extend_error(core, op);
 		if (over || !op->blind || !asked || error != PAWL_ENOQUORUM) { /* else who answers yet decides whether it is only unsure */
 			fail(core, op, error);

@@ -18,9 +18,9 @@ void release_start(struct core *core, struct op *op) {
 
 /* Of a release, and of the second round of a transfer. */
 void release_judge(struct core *core, struct op *op, bool over) {
-	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	bool done = acks >= core->quorum;
-	if (!done && !over && acks + open >= core->quorum) {
+	if (!done && !over && acks + op_votes(core, op, VOTE_BIT(VOTE_ASKED)) >= core->quorum) {
 		return;
 	}
 	struct list *n;
