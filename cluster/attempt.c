@@ -101,20 +101,23 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* ---- asking for promises ---- */
 
-static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) {
+static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = op->attempt;
-	m.flags = (turn ? FLAG_TURN : 0) | (op->home == (int)slot ? FLAG_HOME : 0);
-	op_ask(core, op, slot, &m);
+	for (; slots; slots &= slots - 1) {
+		int slot = __builtin_ctz(slots);
+		m.flags = (turn ? FLAG_TURN : 0) | (op->home == slot ? FLAG_HOME : 0);
+		op_ask(core, op, (uint32_t)slot, &m);
+	}
 }
+
+static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) { ask_some(core, op, 1u << slot, turn); }
 
 static void ask_all(struct core *core, struct op *op, bool turn) {
 	op->attempt = op_next_round(core, op);
 	op->state = turn ? OP_TURN : OP_ASKING;
 	op->wavering = false;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		ask_one(core, op, i, turn);
-	}
+	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	attempt_judge(core, op); /* nobody may be linked */
@@ -168,11 +171,7 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	op->state = OP_TURN;
 	op->sent = core->now;
 	take_vote(core, op, from, m);
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (i != from) {
-			ask_one(core, op, i, true);
-		}
-	}
+	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	attempt_judge(core, op);
