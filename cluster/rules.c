@@ -47,9 +47,9 @@ bool rule_token_bound(const struct core *core, uint64_t token) {
  * not vote takes the clock of its sources, and EXTEND, whose token is the caller's and raises nothing. */
 bool rule_message_bound(const struct core *core, const struct message *m) {
 	const uint32_t fields = message_fields(m->kind);
-	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN || m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE ||
-		m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_SNAPSHOT_RECORD || m->kind == MESSAGE_SNAPSHOT_END ||
-		m->kind == MESSAGE_FEED_RECORD) {
+	if (!(fields & (F_TOKEN | F_NOTED | F_BALLOT | F_PREPARED | F_TICKET)) || m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN ||
+		m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE || m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_SNAPSHOT_RECORD ||
+		m->kind == MESSAGE_SNAPSHOT_END || m->kind == MESSAGE_FEED_RECORD) {
 		return true;
 	}
 	return (!(fields & F_TOKEN) || rule_token_bound(core, m->token)) && (!(fields & F_NOTED) || rule_token_bound(core, m->noted)) &&
