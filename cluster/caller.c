@@ -39,21 +39,37 @@ static bool waits(const struct op *op) {
 	return (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
 }
 
+/* Most operations have only one. */
+static struct caller *caller_new(struct core *core, struct op *op) {
+	struct caller *c = op->first.op ? alloc_new(&core->alloc, sizeof *c) : &op->first;
+	if (c) {
+		*c = (struct caller){ .op = op, .arrived = core->now };
+		list_append(&op->callers, &c->link);
+	}
+	return c;
+}
+
+static void caller_free(struct core *core, struct caller *c) {
+	list_remove(&c->link);
+	if (c == &c->op->first) {
+		c->op = NULL;
+	} else {
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
+}
+
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
 	struct client *client = client_make(core, r->client);
-	struct caller *c = client ? alloc_new(&core->alloc, sizeof *c) : NULL;
+	struct caller *c = client ? caller_new(core, op) : NULL;
 	if (c == NULL) {
 		if (client) {
 			client_settle(core, client);
 		}
 		return NULL;
 	}
-	c->op = op;
 	c->id = r->id;
-	c->client = r->client;
-	c->arrived = core->now;
+	c->client = client;
 	c->admin = r->admin;
-	list_append(&op->callers, &c->link);
 	list_append(&client->callers, &c->by_client);
 	client->waiters += waits(op);
 	core->caller_count++;
@@ -61,30 +77,23 @@ struct caller *op_join(struct core *core, struct op *op, const struct core_reque
 }
 
 struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member) {
-	struct caller *c = alloc_new(&core->alloc, sizeof *c);
+	struct caller *c = caller_new(core, op);
 	if (c) {
-		c->op = op;
 		c->group = group;
 		c->member = member;
-		c->arrived = core->now;
-		list_append(&op->callers, &c->link);
 	}
 	return c;
 }
 
 void op_leave(struct core *core, struct caller *c) {
-	if (c->group) {
-		list_remove(&c->link);
-		alloc_free(&core->alloc, c, sizeof *c);
-		return;
+	struct client *client = c->client;
+	if (client) {
+		list_remove(&c->by_client);
+		client->waiters -= waits(c->op);
+		core->caller_count--;
+		client_settle(core, client);
 	}
-	struct client *client = client_find(core, c->client);
-	list_remove(&c->link);
-	list_remove(&c->by_client);
-	client->waiters -= waits(c->op);
-	core->caller_count--;
-	alloc_free(&core->alloc, c, sizeof *c);
-	client_settle(core, client);
+	caller_free(core, c);
 }
 
 uint32_t op_client_waiters(struct core *core, uint64_t client) {
@@ -98,7 +107,7 @@ struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
 	struct core_reply *r = c->group ? group_reply(core, c->group, c->member) : out_reply(core);
 	r->id = c->id;
-	r->client = c->client;
+	r->client = c->client ? c->client->id : 0;
 	r->op = op->kind;
 	r->error = error;
 	r->lock_id = op->lock_id;

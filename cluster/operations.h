@@ -57,7 +57,8 @@ struct op;
 struct caller { /* who gets the answer; a repeated request joins the attempt */
 	struct list link, by_client;
 	struct op *op;
-	uint64_t id, client;
+	struct client *client;
+	uint64_t id;
 	struct instant arrived;
 	bool admin;
 	struct op *group; /* not a client: the request for several keys that this is a part of, and for which of them */
@@ -82,6 +83,7 @@ struct op {
 	struct map_node by_id, by_lock;
 	struct timer timer;
 	struct list callers;
+	struct caller first;      /* of them, or a later one in its room; `op` is NULL while it is free */
 	enum core_op kind;
 	enum op_state state;
 	uint64_t id, round;       /* round = id << 16 | count: names the present round and attempt */
