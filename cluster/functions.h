@@ -103,6 +103,8 @@ int released_init(struct core *core);
 void released_done(struct core *core);
 void released_add(struct core *core, struct id128 lock_id, bool barred_only);
 bool released_has(const struct core *core, struct id128 lock_id);
+void given_back_add(struct core *core, struct id128 lock_id, uint64_t token);
+bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token); /* what has this token, or an older one */
 struct released *released_find(const struct core *core, struct id128 lock_id); /* released, or only barred; NULL: neither */
 
 /* ---- rules.c: R1 to R5 as pure decisions ---- */
@@ -269,7 +271,6 @@ void attempt_rehome_beat(struct core *core); /* those that found no home */
 void commit_start(struct core *core, struct op *op);
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void commit_judge(struct core *core, struct op *op, bool over);
-bool commit_give_back(struct core *core, struct op *op);
 void attempt_fail(struct core *core, struct op *op, int error);
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 void linger_begin(struct core *core, struct op *op);  /* may free it */

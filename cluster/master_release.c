@@ -45,15 +45,19 @@ static void drop_record(struct core *core, struct key *key, struct record *r, en
 }
 
 /* A request for several keys has failed (section 11): a record that rests on it alone is dropped. The same lock_id may have been asked
- * for again through another node, so it is not remembered among the released. */
+ * for again through another node, so it is not remembered among the released; but it is not learned again from those that have not
+ * heard yet (section 7). */
 static bool give_back(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r == NULL || r->attempt != m->attempt) {
+	if (r && r->attempt != m->attempt) {
 		return false;
 	}
-	drop_record(core, key, r, NEWS_RELEASED);
-	return true;
+	given_back_add(core, m->lock_id, r ? r->token : core->clock);
+	if (r) {
+		drop_record(core, key, r, NEWS_RELEASED);
+	}
+	return r != NULL;
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May

@@ -49,3 +49,20 @@ bool released_has(const struct core *core, struct id128 lock_id) {
 	const struct released *r = released_find(core, lock_id);
 	return r && !r->barred_only;
 }
+
+/* ---- what was given back of late (section 11): not among the released, because the lock_id may be asked for again ---- */
+
+void given_back_add(struct core *core, struct id128 lock_id, uint64_t token) {
+	core->given_back[core->given_back_next] = (struct given_back){ lock_id, token };
+	core->given_back_next = (core->given_back_next + 1) % GIVEN_BACK_MAX;
+}
+
+bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token) {
+	for (uint32_t i = 0; i < GIVEN_BACK_MAX; i++) {
+		const struct given_back *g = &core->given_back[i];
+		if (id128_equal(g->lock_id, lock_id) && token <= g->token) {
+			return true;
+		}
+	}
+	return false;
+}

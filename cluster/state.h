@@ -122,6 +122,12 @@ struct released {
 	bool used;
 };
 
+#define GIVEN_BACK_MAX 64
+struct given_back { /* by a request that failed (section 11) */
+	struct id128 lock_id;
+	uint64_t token; /* up to this one */
+};
+
 #include "operations.h"
 
 /* ---- peers ---- */
@@ -222,6 +228,8 @@ struct core {
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;
+	struct given_back given_back[GIVEN_BACK_MAX]; /* of late; the oldest gives way */
+	uint32_t given_back_next;
 
 	/* replication */
 	struct log log;

@@ -261,14 +261,15 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	}
 }
 
-/* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 /* Somebody else is about to get the key: at some masters the record has run out, and is about to at the others. Nothing rests on
- * learning it, and it would only displace the promise. */
+ * learning it, and it would only displace the promise. Or a request that failed has given it back here, and the others have not heard yet. */
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
-	return key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
+	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
+	return promised || given_back_has(core, m->lock_id, m->token);
 }
 
+/* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED) {

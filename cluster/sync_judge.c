@@ -87,7 +87,7 @@ static void judge_lock(struct core *core, const struct sync_seen *reports, uint3
 			best = r;
 		}
 	}
-	if (best && !released_has(core, best->lock_id)) {
+	if (best && !released_has(core, best->lock_id) && !given_back_has(core, best->lock_id, best->token)) {
 		fetch(core, best->from, best->key, best->lock_id, false);
 	} else if (best == NULL && lacking) {
 		COUNT(core, sync_not_enough);

@@ -230,6 +230,10 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 	for (uint32_t i = 0; i < core->ring_size; i++) {
 		mix_id(h, core->ring[i].lock_id);
 	}
+	for (uint32_t i = 0; i < core->given_back_next; i++) {
+		mix_id(h, core->given_back[i].lock_id);
+		mix(h, core->given_back[i].token);
+	}
 }
 
 static void hash_sync(uint64_t *h, const struct core *core) {

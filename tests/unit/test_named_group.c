@@ -144,6 +144,25 @@ static void what_a_repeat_was_granted_elsewhere_is_not_given_back(void **state) 
 	assert_int_equal(extend(s, 2, "a", stage_lock(1), LEASE, true), PAWL_OK);
 }
 
+/* The other masters have not heard of it yet, and report what is given back here as had by a quorum. */
+static void what_was_given_back_is_not_learned_again(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	uint64_t token, noted;
+	take(s, 1, "b", stage_lock(9));
+	stage_ask(s, 0, group(locks, 2, WAIT));
+	stage_wait(s, 100 * SPAN_MS);
+	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	stage_client_gone(s, 0, 1);
+	stage_wait(s, SPAN_S);
+	assert_true(holds(s, 1, "a", stage_lock(1)));
+	assert_false(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token, &noted));
+	assert_int_equal(extend(s, 1, "a", stage_lock(1), LEASE, true), PAWL_OK); /* who was granted it elsewhere goes on */
+	stage_settle(s);
+	assert_true(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token, &noted));
+}
+
 /* The same, where only an extension has reached the master that gives back. */
 static void what_was_extended_for_a_repeat_is_not_given_back(void **state) {
 	struct stage *s = *state;
@@ -361,6 +380,7 @@ int main(void) {
 		NAMED(a_client_that_is_gone_leaves_nothing_behind),
 		NAMED(a_client_that_is_gone_during_a_commit_leaves_nothing_behind),
 		NAMED(what_a_repeat_was_granted_elsewhere_is_not_given_back),
+		NAMED(what_was_given_back_is_not_learned_again),
 		NAMED(what_was_extended_for_a_repeat_is_not_given_back),
 		NAMED(a_repeat_at_the_same_node_joins),
 		NAMED(a_repeat_elsewhere_after_a_lost_answer_has_them_again),
