@@ -14,7 +14,7 @@
  * (PAWL_EIO), never repaired by guessing. Losing the file forgets everything: do not put it into a temporary directory.
  *
  * Several processes of one machine may use the same file: each check locks it (flock) and reads what the others have added. Do
- * not share it between machines over a network file system.
+ * not share it between machines over a network file system. `pawl fence` and the Python package keep the same file.
  *
  * Independent of struct pawl: no client, no loop, no network. A store belongs to one thread at a time. After fork() the child
  * must open the store again.

@@ -33,7 +33,8 @@ from ._errors import (
     UnsureError,
     WaitTimeoutError,
 )
-from ._fence import FenceError, FenceStore, fence_check
+from ._fence import FenceStore, fence_check
+from ._fence_file import FenceError
 from ._types import EXCLUSIVE, SHARED, Asked, Entry, Event, Explanation, Leader, Page, Testimony, Waiter, Want
 
 __version__ = "0.1.0"

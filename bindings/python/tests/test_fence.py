@@ -6,12 +6,20 @@ import tempfile
 import unittest
 from unittest import mock
 
-from pawl import FenceError, FenceStore, _fence, fence_check
+from pawl import FenceError, FenceStore, _fence, _fence_file, _siphash, fence_check
 
 
 def race(path, own, out):
     with FenceStore(path) as store:
         out.put([token for token in range(own, 400, 2) if store.check("k", token)])
+
+
+class Checksum(unittest.TestCase):
+    def test_it_is_siphash(self):
+        """The vectors of its authors: key 00 to 0f, bytes 00, 01, ..."""
+        key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
+        for size, wanted in ((0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137), (8, 0x93F5F5799A932462), (15, 0xA129CA6149BE45E5)):
+            self.assertEqual(_siphash.siphash(key, bytes(range(size))), wanted)
 
 
 class Rule(unittest.TestCase):
@@ -76,7 +84,7 @@ class Stores(unittest.TestCase):
             store.check("a", 5)
             store.check("a", 6)
         whole = open(self.path, "rb").read()
-        for cut in range(1, 8):
+        for cut in range(1, len(whole) - len(_fence_file.HEADER) - 29):
             with open(self.path, "wb") as f:
                 f.write(whole[:-cut])
             with FenceStore(self.path) as store:
@@ -84,9 +92,9 @@ class Stores(unittest.TestCase):
                 self.assertTrue(store.check("a", 7))
 
     def test_a_half_written_beginning_is_an_empty_store(self):
-        for size in range(len(_fence.HEADER)):
+        for size in range(len(_fence_file.HEADER)):
             with open(self.path, "wb") as f:
-                f.write(_fence.HEADER[:size])
+                f.write(_fence_file.HEADER[:size])
             with FenceStore(self.path) as store:
                 self.assertTrue(store.check("a", 1))
 
@@ -95,19 +103,20 @@ class Stores(unittest.TestCase):
             for token in (5, 6, 7):
                 store.check("a", token)
         whole = bytearray(open(self.path, "rb").read())
-        at = len(_fence.HEADER) + 2
-        whole[at] ^= 1
-        with open(self.path, "wb") as f:
-            f.write(whole)
-        with self.assertRaises(FenceError):
-            FenceStore(self.path)
+        for at in range(len(_fence_file.HEADER) + 2 * 29):  # of the last record any end may be missing
+            whole[at] ^= 1
+            with open(self.path, "wb") as f:
+                f.write(whole)
+            with self.assertRaises(FenceError, msg=at):
+                FenceStore(self.path)
+            whole[at] ^= 1
         with open(self.path, "w") as f:
             f.write("something else\n")
         with self.assertRaises(FenceError):
             FenceStore(self.path)
 
     def test_a_file_that_grows_is_written_anew_and_knows_the_same(self):
-        with mock.patch.object(_fence, "COMPACT_LEAST", 20), FenceStore(self.path) as one, FenceStore(self.path) as two:
+        with mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 20), FenceStore(self.path) as one, FenceStore(self.path) as two:
             for token in range(1, 101):
                 self.assertTrue((one if token % 3 else two).check("a", token))
                 self.assertFalse((two if token % 3 else one).check("a", token - 1) if token > 1 else False)
@@ -116,12 +125,50 @@ class Stores(unittest.TestCase):
         with FenceStore(self.path) as store:
             self.assertEqual((store.highest("a"), store.highest("b")), (100, 3))
 
-    def test_a_file_that_was_removed_is_no_empty_one(self):
+    def test_a_store_whose_file_was_removed_goes_on_to_know_what_it_knew(self):
         with FenceStore(self.path) as store:
             store.check("a", 5)
             os.remove(self.path)
-            with self.assertRaises(FenceError):
+            self.assertFalse(store.check("a", 4))
+            self.assertTrue(store.check("a", 6))
+        with FenceStore(self.path) as store:
+            self.assertEqual(store.highest("a"), 6)
+
+    def test_what_is_no_file_is_no_store(self):
+        os.mkfifo(self.path)
+        for path in (self.path, os.path.dirname(self.path), self.path + "/x", self.path + ".missing/x"):
+            with self.assertRaises(FenceError, msg=path):
+                FenceStore(path)
+
+    def test_a_disk_that_did_not_confirm_a_token_is_not_believed_any_more(self):
+        with FenceStore(self.path) as store:
+            store.check("a", 5)
+            with mock.patch("os.fdatasync", side_effect=OSError(5, "Input/output error")), self.assertRaises(FenceError):
                 store.check("a", 6)
+            for token in (5, 7):
+                with self.assertRaises(FenceError):
+                    store.check("a", token)
+        with FenceStore(self.path) as store:
+            self.assertTrue(store.check("a", 5))
+
+    def test_a_write_that_failed_leaves_the_store_as_it_was(self):
+        with FenceStore(self.path) as store:
+            store.check("a", 5)
+            with mock.patch("os.pwrite", side_effect=OSError(28, "No space left on device")), self.assertRaises(FenceError):
+                store.check("a", 6)
+            self.assertEqual(store.highest("a"), 5)
+            self.assertTrue(store.check("a", 5) and store.check("a", 6))
+
+    def test_a_forked_child_waits_for_its_parent(self):
+        with FenceStore(self.path) as store:
+            with store._file.locked():
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if store.check("a", 5) else 1)
+                self.assertEqual(os.waitpid(child, os.WNOHANG), (0, 0))
+                self.assertEqual(open(self.path, "rb").read(), _fence_file.HEADER)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(store.highest("a"), 5)
 
     def test_a_store_that_is_closed_allows_nothing(self):
         for path in (None, self.path):
