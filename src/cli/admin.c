@@ -8,6 +8,7 @@
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
+#define NO_TOKEN UINT64_MAX /* none was named */
 
 /* ---- break ---- */
 
@@ -29,10 +30,17 @@ static const char break_help[] =
 /* A person sees whom it would hit, and says yes. */
 static bool confirmed(const char *key, const struct pawl_entry *e, bool now) {
 	char answer[16] = "";
-	fprintf(stderr, "'%s' is held by ", key);
+	fprintf(stderr, e->closing ? "'%s' was held by " : "'%s' is held by ", key);
 	output_bytes(stderr, e->owner, 0);
-	fprintf(stderr, ", token %" PRIu64 ", for another %s at most.\n%s\nBreak it? (yes/no) ", e->token, output_duration(e->remaining_ms),
-		now ? "Its holder may go on believing that it holds it until then." : "It will not be able to extend its lease.");
+	fprintf(stderr, ", token %" PRIu64, e->token);
+	if (e->closing) {
+		fprintf(stderr, ", whose lease is over; it stays closed for another %s.\nWhat that holder began may still be under way.\n",
+			output_duration(e->closing_ms));
+	} else {
+		fprintf(stderr, ", for another %s at most.\n%s\n", output_duration(e->remaining_ms),
+			now ? "Its holder may go on believing that it holds it until then." : "It will not be able to extend its lease.");
+	}
+	fprintf(stderr, "Break it? (yes/no) ");
 	fflush(stderr);
 	return fgets(answer, sizeof answer, stdin) && (strcmp(answer, "yes\n") == 0 || strcmp(answer, "y\n") == 0);
 }
@@ -43,7 +51,7 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 	const struct pawl_request get = { .method = PAWL_GET, .key = request->key, .quorum = true };
 	struct pawl_result *result = cli_call(client, &get);
 	*out_status = CLI_REFUSED;
-	bool found = !result->error && result->entry.held;
+	bool found = !result->error && (result->entry.held || (result->entry.closing && request->now)); /* a lock delay can be ended */
 	if (result->error) {
 		*out_status = cli_fail(line, result, "break", key);
 	} else if (!found) {
@@ -67,8 +75,13 @@ static int break_run(struct cli_command_line *line) {
 	bool yes = false;
 	const struct cli_option options[] = { { "token", CLI_NUMBER, &request.token }, { "now", CLI_FLAG, &request.now },
 		{ "yes", CLI_FLAG, &yes } };
+	request.token = NO_TOKEN;
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
+	if (request.token == 0) {
+		cli_misuse(line, "--token 0: tokens are whole numbers above 0; leave it out for whoever holds the key");
+	}
+	request.token = request.token == NO_TOKEN ? 0 : request.token;
 	struct pawl *client = cli_connect(line);
 	int status;
 	yes = yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO);

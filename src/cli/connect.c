@@ -160,6 +160,21 @@ static void print_what_failed(const struct pawl_result *result, const char *what
 	}
 }
 
+static void print_in_the_way(const struct pawl_result *result) {
+	const struct pawl_entry *e = &result->entry;
+	if (result->error != PAWL_EHELD || !(e->held || e->closing)) {
+		return;
+	}
+	fputs(e->held ? "; holder " : "; held last by ", stderr);
+	output_bytes(stderr, e->owner, 0);
+	fprintf(stderr, ", token %llu, ", (unsigned long long)e->token);
+	if (e->held) {
+		fprintf(stderr, "%s left", output_duration(e->remaining_ms));
+	} else {
+		fprintf(stderr, "closed for another %s", output_duration(e->closing_ms));
+	}
+}
+
 static void print_limit(const struct pawl_result *result) {
 	const struct pawl_value *limit = pawl_value_get(result->tree, "limit_ms");
 	if (limit && limit->kind == PAWL_INT) {
@@ -183,12 +198,7 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 		return status;
 	}
 	print_what_failed(result, what, subject);
-	if (result->error == PAWL_EHELD && result->entry.held) {
-		fputs("; holder ", stderr);
-		output_bytes(stderr, result->entry.owner, 0);
-		fprintf(stderr, ", token %llu, %s left", (unsigned long long)result->entry.token,
-			output_duration(result->entry.remaining_ms));
-	}
+	print_in_the_way(result);
 	print_limit(result);
 	print_silent(result);
 	if (result->error == PAWL_EMISMATCH && result->method == PAWL_UPDATE) {

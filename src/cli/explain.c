@@ -99,25 +99,30 @@ static const char *record_terms(const struct pawl_value *record) {
 	return terms_text(mode, (uint32_t)fact_int(record, "permits", 0), (uint32_t)of, slots, n);
 }
 
+/* Nobody holds the key by this record any more: its lock delay keeps it closed. */
+static bool closes(const struct seen *s) {
+	return pawl_value_get(s->record, "closing_ms") != NULL;
+}
+
 /* ---- the holders ---- */
 
 static void print_holder(const struct explained *x, const struct seen *s) {
 	char owner[600];
 	const struct pawl_value *r = s->record;
 	const char *who = terms_who(pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""), fact_text(r, "host"), fact_int(r, "pid", 0), fact_text(r, "label"), fact_text(r, "identity"));
-	bool held = s->masters >= x->quorum, closing = pawl_value_get(r, "closing_ms") != NULL;
+	bool held = s->masters >= x->quorum, barred = fact_bool(r, "barred");
 	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner), *who ? " (" : "", who, *who ? ")" : "",
 		record_terms(r), s->token);
 	int64_t since = fact_int(r, "held_ms", -1);
 	if (since >= 0) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
-	if (closing) {
+	if (closes(s)) {
 		printf("    lost         its lease is over; it asked that the key stay closed for another %s\n", output_duration(s->left_ms));
 	} else {
-		printf("    at most      %s more, unless it extends its lease before\n", output_duration(s->left_ms));
+		printf("    at most      %s more%s\n", output_duration(s->left_ms), barred ? "" : ", unless it extends its lease before");
 	}
-	if (fact_bool(r, "barred")) {
+	if (barred) {
 		printf("    broken       an administrator barred it from extending\n");
 	}
 	if (!held) {
@@ -180,6 +185,50 @@ static void print_waiters(const struct explained *x) {
 
 /* ---- why, and what would help ---- */
 
+/* How many of the records that are told apart are so. */
+static size_t count_seen(const struct explained *x, bool (*is)(const struct seen *s)) {
+	size_t count = 0;
+	for (size_t i = 0; i < x->count; i++) {
+		count += is(&x->seen[i]);
+	}
+	return count;
+}
+
+static bool is_barred(const struct seen *s) {
+	return fact_bool(s->record, "barred");
+}
+
+static bool is_shared(const struct seen *s) {
+	return !closes(s) && strcmp(fact_text(s->record, "mode"), "shared") == 0;
+}
+
+static bool has_it(const struct explained *x) {
+	for (size_t i = 0; x->owner && i < x->count; i++) {
+		const struct pawl_value *owner = pawl_value_get(x->seen[i].record, "owner");
+		if (owner && same_owner(owner->bytes, x->owner) && !closes(&x->seen[i]) && x->seen[i].masters >= x->quorum) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Nobody waits, and somebody holds it: who would get it all the same? */
+static void print_why_held(const struct explained *x) {
+	int64_t of = fact_int(x->seen[0].record, "of", 0), left = of;
+	for (size_t i = 0; i < x->count; i++) {
+		left -= fact_int(x->seen[i].record, "permits", 0);
+	}
+	if (count_seen(x, closes) == x->count) {
+		printf("  Nobody holds it, but who held it last was lost, and it stays closed for a while (--lock-delay).\n");
+	} else if (count_seen(x, is_shared) == x->count) {
+		printf("  It is held by readers: take it --shared, or wait for them (--wait, pawl run --wait 1m).\n");
+	} else if (left > 0) {
+		printf("  %" PRId64 " of %" PRId64 " permits are free: take them; for more, wait (--wait, pawl run --wait 1m).\n", left, of);
+	} else {
+		printf("  It is held, and you do not wait for it (--wait, pawl run --wait 1m).\n");
+	}
+}
+
 static void print_why(const struct explained *x) {
 	size_t waiting = x->waiters ? x->waiters->waiter_count : 0, mine = place(x);
 	printf("Why you do not have it:\n");
@@ -187,14 +236,14 @@ static void print_why(const struct explained *x) {
 		printf("  Only %zu of %zu masters vote, and a grant takes %zu: nobody gets any key until then (pawl status).\n", x->voting,
 			x->masters, x->quorum);
 	}
-	if (x->owner && x->count && same_owner(x->answer->entry.owner, x->owner) && x->answer->entry.held) {
+	if (has_it(x)) {
 		printf("  You have it.\n");
 	} else if (mine) {
 		printf("  You wait in place %zu%s.\n", mine, mine == 1 && x->count ? ": it is yours when it is free" : "");
 	} else if (waiting) {
-		printf("  %zu wait ahead of whoever comes now.\n", waiting);
+		printf("  %zu wait%s ahead of whoever comes now.\n", waiting, waiting == 1 ? "s" : "");
 	} else if (x->count) {
-		printf("  It is held, and you do not wait for it (--wait, pawl run --wait 1m).\n");
+		print_why_held(x);
 	} else if (x->promises) {
 		printf("  Somebody is about to take it: promised at %zu masters, for %s at most.\n", x->promises, output_duration(x->promised_ms));
 	} else if (x->voting >= x->quorum) {
@@ -210,10 +259,18 @@ static void print_remedy(const struct explained *x) {
 	for (size_t i = 0; i < x->count; i++) {
 		longest = x->seen[i].left_ms > longest ? x->seen[i].left_ms : longest;
 	}
-	printf("What would free it:\n"
-		"  its holder: by releasing it; pawl ask-release %s asks for that\n"
-		"  time:       in %s at most, if the lease is not extended\n"
-		"  you:        pawl break %s bars its holder from extending (administrators)\n", x->key, output_duration(longest), x->key);
+	bool waited = x->waiters && x->waiters->waiter_count;
+	size_t closing = count_seen(x, closes), barred = count_seen(x, is_barred);
+	printf("What would free it:\n");
+	if (closing < x->count) {
+		printf("  its holder: by releasing it; pawl ask-release %s%s asks for that\n", x->key, waited ? " --to WAITER" : "");
+	}
+	printf("  time:       in %s at most%s\n", output_duration(longest), closing + barred >= x->count ? "" : ", if the lease is not extended");
+	if (closing == x->count) {
+		printf("  you:        pawl break %s --now opens it, when nothing of the last holder is under way any more (administrators)\n", x->key);
+	} else if (barred < x->count) {
+		printf("  you:        pawl break %s bars its holder from extending (administrators)\n", x->key);
+	}
 }
 
 static void print_masters(const struct explained *x) {
@@ -225,8 +282,10 @@ static void print_masters(const struct explained *x) {
 		printf("  %-10s %-*s", fact_text(m, "node"), records ? 11 : 0, fact_text(m, "state"));
 		for (size_t k = 0; records && k < records->count; k++) {
 			const struct pawl_value *r = &records->items[k];
-			printf("%sheld by %s, token %" PRId64 ", %s left", k ? "; " : "", record_owner(r, owner, sizeof owner),
-				fact_int(r, "token", 0), output_duration(fact_int(r, "remaining_ms", fact_int(r, "closing_ms", 0))));
+			int64_t closing_ms = fact_int(r, "closing_ms", -1);
+			printf("%s%s %s, token %" PRId64 ", %s left", k ? "; " : "", closing_ms < 0 ? "held by" : "closed after",
+				record_owner(r, owner, sizeof owner), fact_int(r, "token", 0),
+				output_duration(closing_ms < 0 ? fact_int(r, "remaining_ms", 0) : closing_ms));
 		}
 		if (records && records->count == 0) {
 			printf("free");

@@ -80,12 +80,13 @@ static const char ask_help[] =
 	"usage: pawl ask-release KEY [--to OWNER] [--priority N] [--owner NAME]\n"
 	"\n"
 	"Asks the holder of KEY to let go: an event for its program, which decides. A leader (pawl elect, election.h) hands over to\n"
-	"the candidate --to, or yields to whoever asks with a greater priority than its own; pawl run does as its --on-ask says.\n"
-	"Nothing is taken from anybody: pawl break does that. Exit status 1 when nobody who holds KEY listens.\n"
+	"the candidate --to, or yields to a candidate that asks with a greater priority than its own; without either it stays.\n"
+	"pawl run does as its --on-ask says. Nothing is taken from anybody: pawl break does that. Exit status 0 when somebody was\n"
+	"told (who else watches KEY is told, too); 1 when nobody listens, the holder neither.\n"
 	"\n"
 	"  --to OWNER           in whose favour: a waiter, as pawl waiters shows it\n"
-	"  --priority N         of whoever asks (default 0)\n"
 	"  --owner NAME         who asks, for people and for the holder (default: host and process)\n"
+	"  --priority N         of whoever asks (default 0)\n"
 	"\n"
 	"Example:\n"
 	"  pawl waiters scheduler && pawl ask-release scheduler --to host-b:4711\n";
@@ -108,7 +109,7 @@ static int ask_run(struct cli_command_line *line) {
 	if (line->json) {
 		output_json(output_json_tree(result->tree));
 	} else if (result->reached) {
-		output_field("told", "%" PRIu32 " who watch it", result->reached);
+		output_field("told", "%" PRIu32 " who watch%s it; what comes of it is for the holder to decide", result->reached, result->reached == 1 ? "es" : "");
 	} else {
 		fprintf(stderr, "pawl ask-release: nobody listens at '%s': its holder does not watch it, or nobody holds it\n", operands[0]);
 	}

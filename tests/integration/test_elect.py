@@ -269,6 +269,39 @@ class Explaining(ElectCase):
         self.assertIn("Nothing is in the way", self.pawl("explain", "free").out)
         waiter.terminate()
 
+    def test_explain_does_not_promise_what_a_broken_lock_cannot_do(self):
+        self.succeeds(self.pawl("acquire", "k"))
+        self.succeeds(self.pawl("break", "k"))
+        text = self.succeeds(self.pawl("explain", "k")).out
+        self.assertIn("barred it from extending", text)
+        for words in ("unless it extends", "if the lease is not extended", "you:"):
+            self.assertNotIn(words, text)
+
+    def test_explain_tells_of_a_lock_delay_and_break_now_ends_it(self):
+        self.succeeds(self.pawl("acquire", "k", "--lease", "300ms", "--lock-delay", "50s", "--owner", "anna"))
+        self.succeeds(self.pawl("wait", "k", "--for", "held"))
+        while not self.pawl("get", "k", "--json").json.get("closing"):
+            pass
+        self.assertIn("closed for another", self.pawl("acquire", "k").err)
+        text = self.succeeds(self.pawl("explain", "k", "--owner", "anna")).out
+        for words in ("stays closed for a while", "closed after anna", "pawl break k --now"):
+            self.assertIn(words, text)
+        for words in ("You have it", "held by anna", "ask-release"):
+            self.assertNotIn(words, text)
+        self.succeeds(self.pawl("break", "k", "--now"))
+        self.succeeds(self.pawl("acquire", "k"))
+
+    def test_explain_says_what_would_be_granted_beside_those_who_hold(self):
+        self.succeeds(self.pawl("acquire", "read", "--shared", "--owner", "anna"))
+        self.succeeds(self.pawl("acquire", "read", "--shared", "--owner", "bert"))
+        self.assertIn("--shared", self.pawl("explain", "read").out)
+        for reader in ("anna", "bert"):
+            self.assertIn("You have it", self.pawl("explain", "read", "--owner", reader).out)
+        self.succeeds(self.pawl("acquire", "some", "--permits", "2", "--of", "3"))
+        self.assertIn("1 of 3 permits are free", self.pawl("explain", "some").out)
+        self.succeeds(self.pawl("acquire", "some", "--permits", "1", "--of", "3"))
+        self.assertIn("you do not wait for it", self.pawl("explain", "some").out)
+
     def ask(self, answer):
         """pawl break on a terminal, with this answer; what it said."""
         near, far = pty.openpty()
