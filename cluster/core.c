@@ -233,13 +233,13 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_FOLLOW:
 		feed_asked(core, from, m);
 		break;
-	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
+	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_WATCH:
 		feed_message(core, from, m);
 		break;
 	case MESSAGE_FEED_END:
 		feed_ended(core, from, m);
 		break;
-	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH:
+	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH: case MESSAGE_FEED_NEWS:
 		follow_message(core, from, m);
 		break;
 	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
@@ -367,12 +367,13 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	background(core);
 	say_to_self(core);
 	feed_step(core);
+	follow_step(core);
 	core->out = NULL;
 }
 
 int64_t core_deadline(const struct core *core) {
 	int64_t timers = wheel_deadline(&core->wheel), due = background_due(core).boot;
-	if (!list_empty(&core->lists)) {
+	if (!list_empty(&core->lists) || follow_step_due(core)) {
 		return core->now.boot;
 	}
 	return background_waits(core) && due < timers ? due : timers;

@@ -26,7 +26,8 @@ void feed_stop(struct core *core, uint32_t peer) {
 		f->log = core->log.id;
 		f->shrinks = core->live->keys.shrinks;
 	}
-	f->active = f->walking = false;
+	core->news_feeds -= f->news;
+	f->active = f->walking = f->news = f->gap = false;
 	core->feeds--;
 	if (core->feeds == 0) {
 		timer_stop(core, &core->feed_timer);
@@ -82,24 +83,48 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 	return record_size(r) + key->size;
 }
 
-/* The record may have been there when the entry was made, and gone since. */
-static uint32_t how_gone(const struct core *core, const struct log_entry *e) {
-	if (e->how == NEWS_LOST) {
-		return FLAG_NOW;
+/* Who does not want it, or still builds a table that nobody looks into, hears only that there is something with this number. */
+static size_t send_news(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+	const struct feed *f = &core->peers[peer].feed;
+	const struct core_news *n = &e->news;
+	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .number = number };
+	if (f->news && !f->gap && !f->walking) {
+		m.part = (uint32_t)n->kind;
+		m.parts = (uint32_t)NEWS_GAP + 1;
+		m.key = n->key;
+		m.lock_id = n->lock_id;
+		m.token = n->token;
+		m.owner = n->owner;
+		m.identity = n->identity;
+		m.value = n->value;
+		m.label = n->label;
+		m.ballot = n->value_seq;
+		m.terms = n->terms;
 	}
-	bool released = e->how == NEWS_RELEASED || (e->how != NEWS_EXPIRED && released_has(core, e->lock_id));
-	return released ? FLAG_RELEASED : 0;
+	out_send(core, peer, &m);
+	return m.key.size + m.owner.size + m.identity.size + m.value.size + m.label.size;
 }
 
-/* What has become of the record by now: as it is, or gone. */
+/* Of the time before its watchers were known of nothing was kept. It has no number, for it is this follower's alone. */
+static void send_gap(struct core *core, uint32_t peer, struct feed *f) {
+	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .part = (uint32_t)NEWS_GAP, .parts = (uint32_t)NEWS_GAP + 1 };
+	f->gap = false;
+	COUNT(core, feed_news_gap);
+	out_send(core, peer, &m);
+}
+
+/* What has become of the record by now: as it is, or gone; or a piece of news, as it was. */
 static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+	if (e->is_news) {
+		return send_news(core, peer, e, number);
+	}
 	struct key *key = table_find(core, e->key);
 	const struct record *r = key ? key_record(key, e->lock_id) : NULL;
 	if (r) {
 		return send_record(core, peer, key, r, number);
 	}
 	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round, .key = e->key, .lock_id = e->lock_id,
-		.flags = how_gone(core, e), .number = number };
+		.number = number };
 	out_send(core, peer, &gone);
 	return e->key.size;
 }
@@ -110,6 +135,10 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 	struct log_entry e;
 	while (*sent < BATCH_ENTRIES && bytes < BATCH_BYTES) {
 		uint64_t number = f->place.number;
+		if (f->gap && number >= f->news_from) {
+			send_gap(core, peer, f);
+			++*sent;
+		}
 		if (!log_take(core, &f->place, &e)) {
 			break;
 		}
@@ -129,7 +158,10 @@ static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
 			return false;
 		}
 		for (struct map_node *n = map_bucket(keys, f->bucket); n; n = map_next_in_bucket(n)) {
-			const struct key *key = CONTAINER_OF(n, struct key, node);
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			if (core->finish.active) {
+				merge_finish_key(core, key); /* nobody has seen what that drops, and so nobody is told of its end */
+			}
 			for (const struct record *r = key->held; r; r = r->next, records++) {
 				bytes += send_record(core, peer, key, r, 0);
 			}
@@ -174,7 +206,7 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 		if (f->place.number < core->log.oldest) {
 			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
 			end(core, peer, STATUS_STALE);
-		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
+		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0 || f->gap))) {
 			send_batch(core, peer);
 		} else {
 			if (waiting > 0) {
@@ -257,9 +289,26 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	go_on(core, from, true);
 }
 
+/* Its watchers began at a place of this log. Where that is still the end of it nothing has happened since, and from here on everything is
+ * kept for them. */
+static void hear_watch(struct core *core, struct feed *f, const struct message *m) {
+	bool news = m->flags & FLAG_NEWS;
+	core->news_feeds += (uint32_t)news - (uint32_t)f->news;
+	f->news = news;
+	f->news_from = core->log.next;
+	f->gap = news && m->number != core->log.next;
+	if (f->gap) {
+		feed_logged(core);
+	}
+}
+
 void feed_message(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
 	if (!f->active || f->round != m->round) {
+		return;
+	}
+	if (m->kind == MESSAGE_FEED_WATCH) {
+		hear_watch(core, f, m);
 		return;
 	}
 	hear_echo(core, f, m->echo);

@@ -53,6 +53,30 @@ void follow_timer(struct core *core) {
 	}
 }
 
+/* ---- who watches here ---- */
+
+bool follow_tells(const struct core *core) {
+	return core->follow.state == FOLLOW_ON && !core->follow.building;
+}
+
+void follow_watched(struct core *core) {
+	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
+}
+
+bool follow_step_due(const struct core *core) {
+	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
+}
+
+void follow_step(struct core *core) {
+	struct follow *f = &core->follow;
+	if (!follow_step_due(core)) {
+		return;
+	}
+	f->news = core->news_wanted;
+	struct message m = { .kind = MESSAGE_FEED_WATCH, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched };
+	out_send(core, f->peer, &m);
+}
+
 /* ---- whom to follow ---- */
 
 static bool usable(const struct core *core, uint32_t peer) {
@@ -156,6 +180,9 @@ void follow_room(struct core *core) {
 
 static void left(struct core *core) {
 	struct follow *f = &core->follow;
+	if (follow_tells(core)) {
+		news_gap(core); /* what the master had still to tell, and whatever ends here from now on, is told without what led to it */
+	}
 	f->state = FOLLOW_NONE;
 	f->applied = 0;
 	timer_stop(core, &core->follow_timer);
@@ -276,10 +303,10 @@ static void begun(struct core *core, const struct message *m) {
 	} else if (m->log != place(f)->log || m->number != place(f)->number) {
 		start_over(core, false);
 		return;
-	} else if (!f->building) {
-		news_gap(core); /* what came and went meanwhile is not in what follows */
 	}
 	f->state = FOLLOW_ON;
+	f->news = false;
+	f->watched = 0; /* what came and went meanwhile is not in what follows */
 	f->applied = 0;
 	f->progress = core->now;
 	arm(core);
@@ -328,13 +355,15 @@ static void batch_ended(struct core *core, const struct message *m) {
 
 static void entry_came(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
-	if (m->number ? m->number != place(f)->number : !f->building) {
+	if (m->number ? m->number != place(f)->number : !f->building && m->kind != MESSAGE_FEED_NEWS) {
 		COUNT(core, feed_gap); /* what lies between is not known */
 		start_over(core, false);
 		return;
 	}
 	struct table *t = f->building ? core->beside : core->live;
-	if (m->kind == MESSAGE_FEED_GONE) {
+	if (m->kind == MESSAGE_FEED_NEWS) {
+		follow_news(core, m);
+	} else if (m->kind == MESSAGE_FEED_GONE) {
 		follow_gone(core, t, m);
 	} else if (!follow_record(core, t, m)) {
 		start_over(core, true);
@@ -343,7 +372,7 @@ static void entry_came(struct core *core, const struct message *m) {
 	f->applied++;
 	if (m->number) {
 		place(f)->number++;
-	} else {
+	} else if (m->kind == MESSAGE_FEED_RECORD) {
 		f->records++;
 	}
 }

@@ -23,9 +23,6 @@ static struct record *make_record(struct core *core, struct key *key, const stru
 
 bool follow_record(struct core *core, struct table *t, const struct message *m) {
 	struct key *key = table_make_in(core, t, m->key);
-	const struct record *old = key ? *key_link(key, m->lock_id) : NULL;
-	const bool fresh = old == NULL, written = old && ballot_compare(old->wrote, m->ballot) != 0;
-	const bool loosened = old && old->terms.of != m->terms.of;
 	struct record *r = key ? make_record(core, key, m) : NULL;
 	if (r) {
 		r->token = m->token;
@@ -41,12 +38,6 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
 		digest_record(core, key, r);
-		if (fresh || written) {
-			news_record(core, fresh ? NEWS_ACQUIRED : NEWS_UPDATED, key, r);
-		}
-		if (loosened) {
-			news_record(core, NEWS_DOWNGRADED, key, r);
-		}
 	}
 	if (key) {
 		if (t == core->live) {
@@ -64,10 +55,21 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 		return;
 	}
 	COUNT(core, follow_gone);
-	news_record(core, m->flags & FLAG_RELEASED ? NEWS_RELEASED : m->flags & FLAG_NOW ? NEWS_LOST : NEWS_EXPIRED, key, r);
 	key_drop_record(core, key, r);
 	if (t == core->live) {
 		local_wait_check(core, key);
 	}
 	table_settle(core, key);
+}
+
+/* What the master tells those who watch there, this node tells as well: what its own table shows are states that the master had, and not
+ * all of them. A snapshot that is being built is seen by nobody; when it replaces the table, a gap is told. */
+void follow_news(struct core *core, const struct message *m) {
+	if (m->parts == 0 || !follow_tells(core)) {
+		return;
+	}
+	const struct core_news n = { .kind = m->part < (uint32_t)NEWS_GAP ? (enum core_news_kind)m->part : NEWS_GAP, .key = m->key, .owner = m->owner,
+		.identity = m->identity, .value = m->value, .label = m->label, .lock_id = m->lock_id, .token = m->token, .value_seq = m->ballot,
+		.terms = m->terms };
+	news_tell(core, &n);
 }

@@ -4,7 +4,7 @@
 
 /* ---- log.c: the transaction log (section 7) ---- */
 void log_append(struct core *core, struct slice key, struct id128 lock_id); /* something has become of this record */
-void log_append_gone(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how); /* RELEASED, EXPIRED or LOST */
+void log_append_news(struct core *core, const struct core_news *news); /* for followers that want them */
 void log_new_id(struct core *core); /* a start, or the live table has been replaced: nobody can go on from before */
 void log_seek(const struct core *core, struct log_place *p, uint64_t number); /* number: oldest .. next */
 bool log_take(const struct core *core, struct log_place *p, struct log_entry *e); /* false at the end */
@@ -13,7 +13,7 @@ void log_done(struct core *core);
 
 /* ---- feed.c: a master and those who follow it ---- */
 void feed_asked(struct core *core, uint32_t from, const struct message *m);
-void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO */
+void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO, FEED_WATCH */
 void feed_ended(struct core *core, uint32_t from, const struct message *m);   /* FEED_END of either side */
 void feed_logged(struct core *core);
 void feed_timer(struct core *core);
@@ -32,9 +32,14 @@ void follow_timer(struct core *core);
 void follow_message(struct core *core, uint32_t from, const struct message *m);
 void follow_peer_lost(struct core *core, uint32_t peer);
 void follow_peer_changed(struct core *core);
+bool follow_tells(const struct core *core); /* the master's news are this node's */
+void follow_watched(struct core *core);           /* somebody watches from now on */
+void follow_step(struct core *core);              /* at the end of a step: tells the master whether somebody watches */
+bool follow_step_due(const struct core *core);
 /* follow_apply.c; a record: false: no memory */
 bool follow_record(struct core *core, struct table *t, const struct message *m);
 void follow_gone(struct core *core, struct table *t, const struct message *m);
+void follow_news(struct core *core, const struct message *m);
 span_ns follow_age(const struct core *core, struct instant now); /* SPAN_MAX: unknown */
 
 #endif

@@ -98,16 +98,19 @@ static void check_beside(const struct core *core) {
 static void check_replication(const struct core *core) {
 	const struct log *log = &core->log;
 	const struct follow *f = &core->follow;
-	uint32_t feeds = 0;
+	uint32_t feeds = 0, news = 0;
 	CHECK(log->oldest <= log->next && log->count <= log->slots);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct feed *feed = &core->peers[i].feed;
 		CHECK(!feed->walking || feed->active);
 		CHECK(!feed->active || (core_votes(core) && core->peers[i].up && feed->place.number <= log->next));
 		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES && feed->acked <= feed->place.number);
+		CHECK(!feed->news || feed->active);
+		CHECK(!feed->gap || feed->news);
 		feeds += feed->active;
+		news += feed->news;
 	}
-	CHECK(feeds == core->feeds);
+	CHECK(feeds == core->feeds && news == core->news_feeds);
 	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
 	CHECK(!f->building || core->beside_use == BESIDE_BUILDING);
 	CHECK(core->state != CORE_FOLLOWING || (core->promise_count == 0 && core->waiter_count == 0)); /* a replica's state never votes */

@@ -1,12 +1,21 @@
 /* log.c: the transaction log (section 7): numbers whatever this master accepted, in bounded memory. An entry only names what has
- * changed (and, of a record that is gone, how); whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is
- * kept twice. The oldest entries give way; who would have needed them takes a snapshot. */
+ * changed; whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is kept twice. News
+ * are the exception: each stands in the log as it was, between the entries of what it is about, while followers want news. The oldest
+ * entries give way; who would have needed them takes a snapshot. */
 #include "state.h"
 
 #define CHUNK_MIN 1024u
-#define CHUNK_MAX 65536u
+#define CHUNK_MAX 262144u /* a piece of news has to fit, with its value */
 #define ENTRY_FIXED (sizeof(uint16_t) + sizeof(struct id128))
-#define SIZE_BITS 12 /* of the first number of an entry: the size of its key; above them what became of the record */
+#define ENTRY_NEWS 0x8000u /* in the first number of an entry, beside the size of its key: struct log_news follows the key */
+
+struct log_news { /* owner, identity, label and value follow it */
+	enum core_news_kind kind;
+	uint64_t token;
+	struct ballot value_seq;
+	struct terms terms;
+	uint32_t owner, identity, label, value;
+};
 
 static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
 	return log->chunks[(log->head + i) % log->slots];
@@ -57,37 +66,81 @@ static struct log_chunk *next_chunk(struct core *core) {
 	return c;
 }
 
-static bool store(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
+static size_t news_size(const struct core_news *n) {
+	return sizeof(struct log_news) + n->owner.size + n->identity.size + n->label.size + n->value.size;
+}
+
+static uint8_t *put(uint8_t *to, const void *from, size_t size) {
+	if (size) {
+		memcpy(to, from, size);
+	}
+	return to + size;
+}
+
+static void put_news(uint8_t *to, const struct core_news *n) {
+	const struct log_news head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
+		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size, .label = (uint32_t)n->label.size,
+		.value = (uint32_t)n->value.size };
+	to = put(to, &head, sizeof head);
+	to = put(to, n->owner.data, n->owner.size);
+	to = put(to, n->identity.data, n->identity.size);
+	to = put(to, n->label.data, n->label.size);
+	(void)put(to, n->value.data, n->value.size);
+}
+
+static struct slice take(const uint8_t **from, uint32_t size) {
+	struct slice s = slice_of(*from, size);
+	*from += size;
+	return s;
+}
+
+static void take_news(const uint8_t *from, struct log_entry *e) {
+	struct log_news head;
+	memcpy(&head, from, sizeof head);
+	from += sizeof head;
+	e->news = (struct core_news){ .kind = head.kind, .key = e->key, .lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
+		.terms = head.terms };
+	e->news.owner = take(&from, head.owner);
+	e->news.identity = take(&from, head.identity);
+	e->news.label = take(&from, head.label);
+	e->news.value = take(&from, head.value);
+}
+
+/* `news`: NULL: the entry is none. */
+static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
 	struct log *log = &core->log;
 	if (!make_ring(core)) {
 		return false;
 	}
-	uint16_t size = (uint16_t)key.size;
+	uint16_t size = (uint16_t)key.size, head = (uint16_t)(size | (news ? ENTRY_NEWS : 0));
+	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size + (news ? news_size(news) : 0));
 	struct log_chunk *c = log->count ? chunk_at(log, log->count - 1) : NULL;
-	if (c == NULL || c->used + ENTRY_FIXED + size > log->chunk_bytes) {
+	if (c == NULL || c->used + bytes > log->chunk_bytes) {
 		c = next_chunk(core);
 	}
 	if (c == NULL) {
 		return false;
 	}
 	uint8_t *to = c->bytes + c->used;
-	uint16_t head = (uint16_t)(size | (unsigned)how << SIZE_BITS);
-	memcpy(to, &head, sizeof head);
-	memcpy(to + sizeof head, &lock_id, sizeof lock_id);
-	memcpy(to + ENTRY_FIXED, key.data, size);
-	c->used += (uint32_t)ENTRY_FIXED + size;
+	to = put(to, &head, sizeof head);
+	to = put(to, &lock_id, sizeof lock_id);
+	to = put(to, key.data, size);
+	if (news) {
+		put_news(to, news);
+	}
+	c->used += bytes;
 	c->count++;
 	return true;
 }
 
 /* While there is nobody to follow, only the number goes up. */
-static void append(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
+static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
 	struct log *log = &core->log;
 	if (core->self >= core->masters) {
 		return; /* nobody follows a replica */
 	}
 	bool wanted = core->config.node_count > core->masters;
-	bool stored = wanted && store(core, key, lock_id, how);
+	bool stored = wanted && store(core, key, lock_id, news);
 	core->counts[COUNT_log_lost] += wanted && !stored;
 	log->next++;
 	if (!stored) {
@@ -98,11 +151,15 @@ static void append(struct core *core, struct slice key, struct id128 lock_id, en
 }
 
 void log_append(struct core *core, struct slice key, struct id128 lock_id) {
-	append(core, key, lock_id, NEWS_ACQUIRED);
+	append(core, key, lock_id, NULL);
 }
 
-void log_append_gone(struct core *core, struct slice key, struct id128 lock_id, enum core_news_kind how) {
-	append(core, key, lock_id, how);
+/* What does not fit is a gap of its key. */
+void log_append_news(struct core *core, const struct core_news *news) {
+	const struct core_news gap = { .kind = NEWS_GAP, .key = news->key };
+	bool fits = make_ring(core) && ENTRY_FIXED + news->key.size + news_size(news) <= core->log.chunk_bytes;
+	const struct core_news *kept = fits ? news : &gap;
+	append(core, kept->key, kept->lock_id, kept);
 }
 
 void log_new_id(struct core *core) {
@@ -132,10 +189,23 @@ static const struct log_chunk *chunk_of(const struct log *log, uint64_t number) 
 	return NULL;
 }
 
-static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
+static uint32_t key_size(const uint8_t *entry, bool *is_news) {
 	uint16_t head;
-	memcpy(&head, c->bytes + offset, sizeof head);
-	return (uint32_t)ENTRY_FIXED + (head & ((1u << SIZE_BITS) - 1));
+	memcpy(&head, entry, sizeof head);
+	*is_news = head & ENTRY_NEWS;
+	return head & ~ENTRY_NEWS;
+}
+
+static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
+	bool is_news;
+	const uint8_t *from = c->bytes + offset;
+	uint32_t size = (uint32_t)ENTRY_FIXED + key_size(from, &is_news);
+	if (is_news) {
+		struct log_news n;
+		memcpy(&n, from + size, sizeof n);
+		size += (uint32_t)sizeof n + n.owner + n.identity + n.label + n.value;
+	}
+	return size;
 }
 
 void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
@@ -157,16 +227,16 @@ bool log_take(const struct core *core, struct log_place *p, struct log_entry *e)
 		return false;
 	}
 	p->offset = p->number == c->first ? 0 : p->offset;
-	uint32_t size = entry_size(c, p->offset) - (uint32_t)ENTRY_FIXED;
 	const uint8_t *from = c->bytes + p->offset;
-	uint16_t head;
-	memcpy(&head, from, sizeof head);
-	e->how = (enum core_news_kind)(head >> SIZE_BITS);
+	uint32_t size = key_size(from, &e->is_news);
 	memcpy(&e->lock_id, from + sizeof(uint16_t), sizeof e->lock_id);
 	memcpy(e->bytes, from + ENTRY_FIXED, size);
 	e->key = slice_of(e->bytes, size);
+	if (e->is_news) {
+		take_news(from + ENTRY_FIXED + size, e);
+	}
 	p->number++;
-	p->offset += (uint32_t)ENTRY_FIXED + size;
+	p->offset += entry_size(c, p->offset);
 	return true;
 }
 

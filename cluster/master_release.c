@@ -14,9 +14,9 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	}
 	struct record *r = key_record(key, lock_id);
 	if (r) {
+		log_append(core, name, lock_id);
 		news_record(core, how, key, r);
 		key_drop_record(core, key, r);
-		log_append_gone(core, name, lock_id, how);
 	}
 	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
 		key_drop_promise(core, key);
@@ -35,10 +35,9 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 
 /* Gone, and the key's queue goes on; nothing is remembered of it. May free the key. */
 static void drop_record(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
-	const struct id128 lock_id = r->lock_id;
+	log_append(core, key_name(key), r->lock_id);
 	news_record(core, how, key, r);
 	key_drop_record(core, key, r);
-	log_append_gone(core, key_name(key), lock_id, how);
 	queue_record_ended(core, key);
 	local_wait_check(core, key);
 	table_settle(core, key);
@@ -65,10 +64,10 @@ static bool give_back(struct core *core, const struct message *m) {
 void record_lose(struct core *core, struct key *key, struct record *r) {
 	if (r->terms.delay > 0) {
 		struct instant closed = instant_add(core->now, r->terms.delay);
+		log_append(core, key_name(key), r->lock_id);
 		news_record(core, NEWS_LOST, key, r);
 		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
 		r->end.raw = closed.raw < r->end.raw ? closed.raw : r->end.raw;
-		log_append(core, key_name(key), r->lock_id);
 		timer_stop(core, &key->timer); /* its end is an earlier one */
 		table_settle(core, key);
 	} else {

@@ -78,10 +78,10 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			r = *at;
 			r->wrote = r->prepared = m->ballot;
 			digest_record(core, key, r);
+			log_append(core, key_name(key), r->lock_id);
 			news_record(core, NEWS_UPDATED, key, r);
 			master_raise_clock(core, m->ballot.clock);
 			snapshot_changed(core, key, r);
-			log_append(core, key_name(key), r->lock_id);
 		}
 	}
 	out_send(core, from, &answer);

@@ -107,7 +107,7 @@ void merge_finish_key(struct core *core, struct key *key) {
 		}
 		note_sources(core, r);
 		if (released_has(core, r->lock_id)) {
-			log_append_gone(core, key_name(key), r->lock_id, NEWS_RELEASED);
+			log_append(core, key_name(key), r->lock_id);
 			key_drop_record(core, key, r);
 			local_wait_check(core, key);
 		}

@@ -10,7 +10,7 @@
 
 /* X(field bit, member, type on the wire) */
 #define F_ROUND (1u << 0)     /* u64: request number of the asker, echoed by the answer */
-#define F_KEY (1u << 1)       /* bytes, 1 .. KEY_MAX; a prefix (WAITERS, and its answer) may be empty */
+#define F_KEY (1u << 1)       /* bytes, 1 .. KEY_MAX; a prefix (WAITERS, and its answer) and that of FEED_NEWS may be empty */
 #define F_LOCK_ID (1u << 2)      /* 16 bytes */
 #define F_ATTEMPT (1u << 3)   /* u64: with the sender and its boot it names the attempt; 0: none */
 #define F_TICKET (1u << 4)    /* two u64 */
@@ -90,7 +90,7 @@
 	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
 	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
 	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
-	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
+	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
 	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
 	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
 	X(FEED_ECHO, 54, F_ROUND | F_ECHO) \
@@ -108,14 +108,16 @@
 	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BY) \
 	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BLOB) \
 	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
-	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER)
+	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
+	X(FEED_WATCH, 70, F_ROUND | F_FLAGS | F_NUMBER) \
+	X(FEED_NEWS, 71, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 69
+#define MESSAGE_KIND_MAX 71
 
 /* A set of kinds, for those who stop, lose or count some of them. */
 __extension__ typedef unsigned __int128 message_set;
@@ -126,12 +128,12 @@ enum message_flag {
 	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept behind a held record */
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
-	FLAG_NOW = 16,      /* BREAK: a release by force; FEED_GONE: taken away */
+	FLAG_NOW = 16,      /* BREAK: a release by force */
 	FLAG_BARRED = 32,   /* the record may not be extended any more */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
-	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more; FEED_GONE: by its holder */
+	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
 	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling,
@@ -145,9 +147,10 @@ enum message_flag {
 	FLAG_PROMISE = 524288, /* ... a promise */
 	FLAG_KEPT = 1048576,   /* ... a request that is kept behind a held record */
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
-	FLAG_IS_HOME = 4194304 /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
+	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
+	FLAG_NEWS = 8388608     /* FEED_WATCH: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
 };
-#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_IS_HOME - 1) /* all of them */
+#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_NEWS - 1) /* all of them */
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {

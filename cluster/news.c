@@ -41,7 +41,7 @@ static bool copy(struct news_box *box, struct slice *bytes) {
 	return from.size == 0 || arena_copy(&box->bytes, from, bytes) == 0;
 }
 
-void news_tell(struct core *core, const struct core_news *news) {
+static void keep(struct core *core, const struct core_news *news) {
 	struct news_box *box = core->news_wanted ? out_news_box(core) : NULL;
 	if (box == NULL || box->lost) {
 		return; /* a gap is told of in its place */
@@ -56,6 +56,19 @@ void news_tell(struct core *core, const struct core_news *news) {
 	box->count += !box->lost;
 }
 
+/* Who asks for a key goes to all nodes by itself. */
+void news_tell(struct core *core, const struct core_news *news) {
+	if (core->news_feeds && news->kind != NEWS_ASKED) {
+		log_append_news(core, news);
+	}
+	keep(core, news);
+}
+
+/* Here, or at a replica. */
+static bool wanted(const struct core *core) {
+	return core->news_wanted || core->news_feeds;
+}
+
 /* The value is only told where it is new: whoever hears of an end knows it, or has no use for it. */
 static bool has_value(enum core_news_kind kind) {
 	switch (kind) {
@@ -68,9 +81,10 @@ static bool has_value(enum core_news_kind kind) {
 }
 
 /* What snapshots bring to a node that recovers is not told one by one, and so neither is its end; nor what ends at a node that is in the
- * cluster no more. Whoever votes, or follows, again tells a gap first. */
+ * cluster no more. Whoever votes, or follows, again tells a gap first. A replica repeats what its master tells; while it follows nobody it
+ * tells what ends in its own table. */
 static bool tells(const struct core *core) {
-	return core_votes(core) || core->state == CORE_FOLLOWING;
+	return core_votes(core) || (core->state == CORE_FOLLOWING && !follow_tells(core));
 }
 
 static bool is_end(enum core_news_kind kind) {
@@ -95,14 +109,14 @@ static void gap_of(struct core *core, struct slice name) {
  * tokens, is of what has come and gone unseen already. */
 void news_commit_refused(struct core *core, struct slice name, struct key *key, enum status status) {
 	if (status == STATUS_HELD && key) {
-		key->missed = key->missed || (core->news_wanted && key->held);
+		key->missed = key->missed || (wanted(core) && key->held);
 	} else if (status == STATUS_RELEASED || status == STATUS_STALE) {
 		gap_of(core, name);
 	}
 }
 
 void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
-	if (!core->news_wanted || !tells(core) || key_table(core, key) != core->live) {
+	if (!wanted(core) || !tells(core) || key_table(core, key) != core->live) {
 		return;
 	}
 	const struct core_news n = { .kind = kind, .key = key_name(key), .owner = record_owner(r), .identity = record_identity(r),
@@ -120,18 +134,22 @@ void news_gap(struct core *core) {
 	news_tell(core, &n);
 }
 
-/* The link broke, and the node lived on: what it coordinated meanwhile may have come and gone without this one. */
+/* The link broke, and the node lived on: what it coordinated meanwhile may have come and gone without this one. What a
+ * replica may have missed its master says. */
 void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	const struct peer *p = &core->peers[peer];
-	if (p->boot == boot && id128_equal(p->link_id, id)) {
+	if (core->state != CORE_FOLLOWING && p->boot == boot && id128_equal(p->link_id, id)) {
 		news_gap(core);
 	}
 }
 
 /* ---- the driver's side ---- */
 
-void core_want_news(struct core *core, bool wanted) {
-	core->news_wanted = wanted;
+void core_want_news(struct core *core, bool wants) {
+	if (wants && !core->news_wanted) {
+		follow_watched(core);
+	}
+	core->news_wanted = wants;
 }
 
 const struct core_news *core_out_news(struct core_out *out) {

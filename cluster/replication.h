@@ -11,7 +11,8 @@ struct log_chunk {
 	uint8_t bytes[];
 };
 
-struct log { /* names what has changed; what has become of it is looked up when it is sent */
+struct log { /* names what has changed; what has become of it is looked up when it is sent. News, which are only kept for followers that
+              * want them, are told as they were */
 	uint64_t id;           /* one for each start, and for each table that replaced another */
 	uint64_t next, oldest; /* numbers, from 1: of the entry to come, and of the oldest one still here */
 	uint32_t generation;
@@ -28,7 +29,8 @@ struct log_place { /* of the next entry to be read */
 struct log_entry {
 	struct slice key;
 	struct id128 lock_id;
-	enum core_news_kind how; /* RELEASED, EXPIRED, LOST: it is gone; else it has changed */
+	bool is_news;
+	struct core_news news; /* whose bytes last as long as the log is left alone; but for `key` and `lock_id` */
 	uint8_t bytes[KEY_MAX];
 };
 
@@ -44,6 +46,9 @@ struct feed { /* what a follower is being sent */
 	uint64_t log, shrinks;  /* of the one that broke off */
 	struct { uint64_t echo, at; } echoes[FEED_ECHOES]; /* at: the log's next number when it was heard */
 	uint32_t echo_count;
+	bool news;          /* somebody watches there */
+	bool gap;           /* ... who is told first, with this number, that something may have been missed */
+	uint64_t news_from;
 };
 
 struct follow_place { /* in a master's log */
@@ -74,6 +79,8 @@ struct follow { /* a replica's feed */
 	uint64_t echo;            /* the newest one sent */
 	struct instant echoes[FOLLOW_ECHOES];
 	struct id128 noted;       /* the master that the operator was told of */
+	bool news;                /* this feed's master has been asked for news */
+	uint64_t watched;         /* the place at which whoever watches began to; 0: earlier than this feed */
 };
 
 #endif

@@ -269,6 +269,7 @@ struct core {
 
 	/* news (news.c) */
 	bool news_wanted;
+	uint32_t news_feeds; /* active ones whose followers want news */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);
 	void *count_watchers_ctx;
 

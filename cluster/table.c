@@ -123,7 +123,7 @@ bool table_expire(struct core *core, struct key *key) {
 			COUNT(core, expired);
 			core->counts[COUNT_delay_closed] += r->terms.delay > 0;
 			if (key_table(core, key) == core->live) {
-				log_append_gone(core, key_name(key), r->lock_id, NEWS_EXPIRED);
+				log_append(core, key_name(key), r->lock_id);
 			}
 			news_record(core, NEWS_EXPIRED, key, r);
 			key_drop_record(core, key, r);

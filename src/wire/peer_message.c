@@ -151,8 +151,8 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 
 /* Everything in the range that cluster/message.h gives it; fields that the kind lacks do not count. */
 static bool peer_message_valid(uint32_t fields, const struct message *m) {
-	bool prefix = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER;
-	return (!(fields & F_KEY) || (m->key.size >= (prefix ? 0 : 1) && m->key.size <= KEY_MAX)) &&
+	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_NEWS;
+	return (!(fields & F_KEY) || (m->key.size >= (empty ? 0 : 1) && m->key.size <= KEY_MAX)) &&
 		(!(fields & F_TOKEN) || m->token <= TOKEN_MAX) && (!(fields & F_NOTED) || m->noted <= TOKEN_MAX) &&
 		(!(fields & F_CLOCK) || m->clock <= TOKEN_MAX) && (!(fields & F_OWNER) || m->owner.size <= OWNER_MAX) &&
 		(!(fields & F_IDENTITY) || m->identity.size <= IDENTITY_MAX) &&

@@ -49,7 +49,7 @@ static struct message likely_message(struct world *w, uint8_t b) {
 /* What is said about the set itself, and to followers: as a node would that has none of it, or more. */
 static void answer_of_the_set(struct world *w, const struct message *asked, uint32_t how, struct message *m, uint8_t *bytes) {
 	static const enum message_kind feed[] = { MESSAGE_FEED_BEGIN, MESSAGE_FEED_RECORD, MESSAGE_FEED_GONE, MESSAGE_FEED_BATCH, MESSAGE_FEED_ECHO,
-		MESSAGE_FEED_END };
+		MESSAGE_FEED_END, MESSAGE_FEED_NEWS };
 	m->ballot = asked->ballot;
 	m->prepared = (struct ballot){ 0, 0, 0 };
 	m->number = asked->number + how % 4;
@@ -58,7 +58,7 @@ static void answer_of_the_set(struct world *w, const struct message *asked, uint
 	m->part = how & 1;
 	m->parts = 2;
 	if (asked->kind == MESSAGE_FOLLOW) {
-		m->kind = feed[how % 6];
+		m->kind = feed[how % 7];
 		m->flags = how & 8 ? FLAG_WHOLE | FLAG_BESIDE : 0;
 	} else if (asked->kind >= MESSAGE_FEED_BEGIN && asked->kind <= MESSAGE_FEED_END) {
 		m->kind = MESSAGE_FEED_ACK;

@@ -282,6 +282,7 @@ void checker_free(struct checker *c) {
 	}
 	check_hook_set(NULL);
 	reporting = NULL;
+	checker_told_free(c);
 	free(c->configs);
 	free(c->keys);
 	free(c->locks);

@@ -125,6 +125,23 @@ struct seen_config {
 	uint32_t by; /* the node that had it first */
 };
 
+struct told { /* a piece of news, as a digest */
+	uint64_t digest; /* 0: a gap */
+	int64_t at;
+};
+
+struct told_key {
+	struct told *told; /* as a master */
+	uint32_t count, capacity;
+	bool unsure;         /* as a replica: a gap was told, and nothing since */
+	uint32_t master, from, at; /* what it told since is that master's from..at-1, or the same elsewhere among them: what comes next is `at` */
+};
+
+struct told_by { /* a node's news, by key */
+	struct told_key *keys;
+	uint32_t count;
+};
+
 struct node_view {
 	uint64_t incarnation, epoch;
 	uint64_t tenure; /* changes when it starts, and when it is no master any more: what it must not forget before */
@@ -150,6 +167,7 @@ struct checker {
 	size_t config_count;
 	struct node_view views[SIM_NODES_MAX];
 	uint64_t told_by[SIM_NODES_MAX]; /* whose news: the node's incarnation */
+	struct told_by told[SIM_NODES_MAX];
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -179,6 +197,11 @@ bool checker_quorum_accepted(const struct checker *c, uint32_t node, const struc
 
 /* checker_replicas.c */
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
+
+/* checker_told.c */
+void checker_told(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_told_settled(struct checker *c);
+void checker_told_free(struct checker *c);
 
 /* history.c */
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value);

@@ -37,6 +37,7 @@ void checker_news(struct checker *c, uint32_t node, const struct core_news *news
 		c->told_by[node] = incarnation;
 		look_again(c, node); /* it may have begun with what a side file brought */
 	}
+	checker_told(c, node, news);
 	switch (news->kind) {
 	case NEWS_ACQUIRED:
 		tell(c, node, news, true);
@@ -72,6 +73,7 @@ static bool speaks(const struct checker *c, uint32_t node) {
 
 /* When all leases of before are over: all of what a node has, and nothing else, has been told. */
 void checker_news_settled(struct checker *c) {
+	checker_told_settled(c);
 	for (uint32_t node = 0; node < sim_nodes(c->sim); node++) {
 		bool tells = speaks(c, node);
 		for (uint32_t i = 0; tells && i < c->lock_count; i++) {

@@ -1,0 +1,277 @@
+/* What a replica tells those who watch there: all that its master tells, in that order, or a gap (docs/protocol.md, section 7). */
+#include "replicas.h"
+
+#define REPEATED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define BORDER(n) assert_null(stage_next_news(s, n))
+
+static void watch_at(struct stage *s, uint32_t node) {
+	stage_want_news(s, node);
+	stage_wait(s, SHORT);
+}
+
+static int setup_watched(void **state) {
+	assert_int_equal(setup_with(state, 1, 0), 0);
+	watch_at(*state, REPLICA);
+	return 0;
+}
+
+static const struct stage_news *news_is(struct stage *s, uint32_t node, enum core_news_kind kind, struct id128 lock) {
+	const struct stage_news *n = stage_next_news(s, node);
+	assert_non_null(n);
+	assert_int_equal(n->n.kind, kind);
+	assert_true(id128_equal(n->n.lock_id, lock));
+	return n;
+}
+
+static bool text_is(const struct stage_text *t, const char *text) {
+	return t->size == strlen(text) && memcmp(t->bytes, text, t->size) == 0;
+}
+
+static uint64_t news_sent(const struct stage *s, uint32_t node) {
+	return s->sent[master_of(s, node)][node][MESSAGE_FEED_NEWS];
+}
+
+static void forget_news(struct stage *s) {
+	while (stage_next_news(s, STAGE_NOBODY)) {
+	}
+}
+
+static void update(struct stage *s, const char *key, uint8_t lock, const char *value) {
+	struct core_request r = stage_request(CORE_UPDATE, key, stage_lock(lock));
+	r.value = slice_str(value);
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+static void take_value(struct stage *s, const char *key, uint8_t lock, struct slice value) {
+	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
+	r.owner = slice_str("me");
+	r.value = value;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+/* ---- everything, as it was ---- */
+
+static void what_comes_and_goes_within_a_batch_is_told(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	release(s, 0, "k", stage_lock(1));
+	take_value(s, "k", 2, slice_str("w"));
+	release(s, 0, "k", stage_lock(2));
+	stage_wait(s, SHORT);
+	for (uint8_t lock = 1; lock <= 2; lock++) {
+		const struct stage_news *n = news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(lock));
+		assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, lock == 1 ? "v" : "w"));
+		assert_true(n->n.token > 0 && n->n.value_seq.clock == n->n.token);
+		news_is(s, REPLICA, NEWS_RELEASED, stage_lock(lock));
+	}
+	BORDER(REPLICA);
+}
+
+static void every_write_within_a_batch_is_told_in_order(void **state) {
+	struct stage *s = *state;
+	static const char *const values[] = { "v", "w", "w", "x" };
+	struct ballot before = { 0, 0, 0 };
+	take_value(s, "k", 1, slice_str("v"));
+	for (int i = 1; i < 4; i++) {
+		update(s, "k", 1, values[i]);
+	}
+	stage_wait(s, SHORT);
+	for (int i = 0; i < 4; i++) {
+		const struct stage_news *n = news_is(s, REPLICA, i ? NEWS_UPDATED : NEWS_ACQUIRED, stage_lock(1));
+		assert_true(text_is(&n->value, values[i]));
+		assert_true(ballot_compare(n->n.value_seq, before) > 0);
+		before = n->n.value_seq;
+	}
+	BORDER(REPLICA);
+}
+
+static void a_downgrade_and_who_shares_it_then_are_told_in_order(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	assert_int_equal(stage_do(s, 0, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))), PAWL_OK);
+	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
+	r.terms.of = SHARE_SHARED;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	assert_int_equal(news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(news_is(s, REPLICA, NEWS_DOWNGRADED, stage_lock(1))->n.terms.of, SHARE_SHARED);
+	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(2));
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	BORDER(REPLICA);
+}
+
+static void a_lease_that_is_over_is_told_of_once(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	stage_wait(s, LEASE + 100 * SPAN_MS);
+	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
+	news_is(s, REPLICA, NEWS_EXPIRED, stage_lock(1));
+	BORDER(REPLICA);
+}
+
+/* ---- or a gap ---- */
+
+static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	watch_at(s, REPLICA); /* the entry has not been sent */
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	BORDER(REPLICA);
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+}
+
+/* Nothing has changed since, and so nothing was missed. */
+static void who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	stage_wait(s, SHORT);
+	watch_at(s, REPLICA);
+	BORDER(REPLICA);
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	BORDER(REPLICA);
+}
+
+/* The replica has heard of both by the time that its master hears that somebody watches. */
+static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	s->held[REPLICA][master] = true;
+	watch_at(s, REPLICA);
+	take_value(s, "k", 1, slice_str("v"));
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	s->held[REPLICA][master] = false;
+	stage_wait(s, SHORT);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	BORDER(REPLICA);
+}
+
+/* The replica takes both in, and then says so. */
+static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	s->held[master][REPLICA] = true;
+	take_value(s, "k", 1, slice_str("v"));
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	stage_want_news(s, REPLICA);
+	while (stage_deliver(s, master, REPLICA)) {
+	}
+	s->held[master][REPLICA] = false;
+	stage_wait(s, SHORT);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	BORDER(REPLICA);
+}
+
+static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA), other = (master + 1) % 3;
+	stage_cut(s, master, other, true);
+	stage_wait(s, SHORT);
+	BORDER(REPLICA);
+	stage_cut(s, master, other, false);
+	stage_wait(s, 200 * SPAN_MS);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+}
+
+static int setup_small_log(void **state) {
+	assert_int_equal(setup_with(state, 1, 16384), 0);
+	watch_at(*state, REPLICA);
+	return 0;
+}
+
+static void news_too_large_for_the_log_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	static uint8_t large[2000];
+	take_value(s, "k", 1, slice_of(large, sizeof large));
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	assert_true(text_is(&news_is(s, REPLICA, NEWS_GAP, no_lock)->key, "k"));
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	BORDER(REPLICA);
+}
+
+/* It is told before what ends meanwhile, the beginning of which may have been lost with the master. */
+static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void **state) {
+	struct stage *s = *state;
+	take_value(s, "k", 1, slice_str("v"));
+	stage_wait(s, SHORT);
+	forget_news(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_cut(s, REPLICA, i, true);
+	}
+	stage_wait(s, LEASE + 100 * SPAN_MS);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	news_is(s, REPLICA, NEWS_EXPIRED, stage_lock(1));
+	BORDER(REPLICA);
+}
+
+/* ---- what it costs ---- */
+
+static int setup_two(void **state) {
+	return setup_with(state, 2, 0);
+}
+
+static void nothing_is_kept_for_those_who_do_not_watch(void **state) {
+	struct stage *s = *state;
+	uint64_t before = stage_status(s, master_of(s, REPLICA)).log_next;
+	take_value(s, "k", 1, slice_str("v"));
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	assert_int_equal(stage_status(s, master_of(s, REPLICA)).log_next, before + 2);
+	assert_int_equal(news_sent(s, REPLICA), 0);
+	watch_at(s, REPLICA);
+	core_want_news(s->nodes[REPLICA].core, false);
+	stage_wait(s, SHORT);
+	before = stage_status(s, master_of(s, REPLICA)).log_next;
+	take_value(s, "k", 2, slice_str("v"));
+	assert_int_equal(stage_status(s, master_of(s, REPLICA)).log_next, before + 1);
+}
+
+static void who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing(void **state) {
+	struct stage *s = *state;
+	uint32_t second = REPLICA + 1;
+	watch_at(s, REPLICA);
+	take_value(s, "k", 1, slice_str("v"));
+	update(s, "k", 1, "w");
+	stage_wait(s, SHORT);
+	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
+	assert_int_equal(stage_count(s, COUNT_feed_gap), 0);
+	assert_true(has(s, second, "k", stage_lock(1)));
+	watch_at(s, second);
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SHORT);
+	forget_news(s);
+	take_value(s, "j", 2, slice_str("v"));
+	stage_wait(s, SHORT);
+	uint64_t seen = s->news_read;
+	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(2));
+	s->news_read = seen;
+	news_is(s, second, NEWS_ACQUIRED, stage_lock(2));
+}
+
+#define WITH(test, with) cmocka_unit_test_setup_teardown(test, with, named_teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		REPEATED(what_comes_and_goes_within_a_batch_is_told),
+		REPEATED(every_write_within_a_batch_is_told_in_order),
+		REPEATED(a_downgrade_and_who_shares_it_then_are_told_in_order),
+		WITH(what_came_before_the_replica_said_that_somebody_watches_is_a_gap, setup),
+		REPEATED(a_lease_that_is_over_is_told_of_once),
+		WITH(who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap, setup),
+		WITH(who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap, setup),
+		WITH(what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap, setup),
+		REPEATED(a_gap_of_the_master_is_one_at_its_replica),
+		WITH(news_too_large_for_the_log_is_a_gap_of_the_key, setup_small_log),
+		REPEATED(a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends),
+		WITH(nothing_is_kept_for_those_who_do_not_watch, setup),
+		WITH(who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing, setup_two),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
