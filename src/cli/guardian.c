@@ -130,13 +130,24 @@ void guardian_terminal(const struct guardian *g, bool give) {
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Nobody hears any more that it was stopped: so it would never end, and neither would this. */
+static void await_end(pid_t guardian) {
+	int status;
+	pid_t ended;
+	do {
+		ended = waitpid(guardian, &status, WUNTRACED);
+		if (ended > 0 && WIFSTOPPED(status)) {
+			kill(guardian, SIGCONT);
+		}
+	} while (ended > 0 ? WIFSTOPPED(status) : errno == EINTR);
+}
+
 void guardian_done(struct guardian *g) {
 	if (g->fd >= 0) {
 		close(g->fd);
 	}
 	if (g->pid > 0) {
-		while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) {
-		}
+		await_end(g->pid);
 	}
 	if (g->terminal >= 0) {
 		close(g->terminal);

@@ -304,8 +304,10 @@ static bool set_up(struct run *r) {
 	r->guardian_event = event_new(r->base, r->guardian.fd, EV_READ | EV_PERSIST, on_guardian, r);
 	r->guardian_stopped = evsignal_new(r->base, SIGCHLD, on_guardian_stopped, r);
 	r->backup = evtimer_new(r->base, on_backup, r);
-	return r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
+	bool ready = r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
 		evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
+	guardian_continue(&r->guardian); /* it may have been stopped before its stops are heard of */
+	return ready;
 }
 
 static void tear_down(struct run *r) {

@@ -273,6 +273,11 @@ class KeepsItsWord(RunCase):
         with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as children:
             return int(children.read().split()[0])
 
+    @staticmethod
+    def state(pid):
+        with open("/proc/%d/stat" % pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
+
     def test_when_the_guardian_is_killed(self):
         process, alive = self.run_pawl(SPREAD, "--lease", "1s")
         following = self.next_holder()
@@ -297,6 +302,20 @@ class KeepsItsWord(RunCase):
         self.addCleanup(self.node.signal, signal.SIGCONT)
         self.assertEqual(finish(process).status, 4)
         self.assertTrue(alive.has_ended())
+
+    def test_a_guardian_that_is_stopped_at_the_end_does_not_keep_pawl_from_ending(self):
+        holder, _ = self.run_pawl(STUBBORN)
+        waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
+        while not self.pawl("waiters", "k", "--json").json["waiters"]:
+            pass
+        for stopped in (self.guardian(waiting), waiting.pid):
+            os.kill(stopped, signal.SIGSTOP)
+            while self.state(stopped) != "T":
+                pass
+        waiting.send_signal(signal.SIGTERM)  # met first, once it goes on: it never looks after its guardian again
+        waiting.send_signal(signal.SIGCONT)
+        self.assertEqual(finish(waiting).status, 128 + signal.SIGTERM)
+        holder.kill()
 
     def test_the_guardian_does_not_bear_pawls_name(self):
         process, _ = self.run_pawl(STUBBORN)
