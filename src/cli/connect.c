@@ -113,7 +113,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_ERECOVERING, "try again, or another node; pawl status says what it waits for", 0 },
 		{ PAWL_ELOST, "acquire it again, with a new lock id", 0 },
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
-		{ PAWL_ETOOLONG, "ask for a shorter --lease", 0 },
+		{ PAWL_ETOOLONG, "ask for a shorter --lease, or --lock-delay", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", 0 },
 		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names", 0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },

@@ -128,7 +128,8 @@ static void on_backup(evutil_socket_t fd, short what, void *arg) {
 
 /* Of an extension a timeout is no wait that was asked for. */
 static const char *cause_text(int cause) {
-	return cause == PAWL_ETIMEOUT ? "no node answers" : pawl_error_message(cause);
+	return cause == PAWL_ETIMEOUT ? "no node answers" : cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more" :
+		pawl_error_message(cause);
 }
 
 /* It cannot be kept: CMD has the time that is left. */
@@ -208,7 +209,9 @@ static void announce(const struct run *r) {
 		output_json_set(object, "leading", json_true());
 		output_json(object);
 	} else {
-		printf("leads %s, token %" PRIu64 "\n", r->wanted.key, r->token);
+		printf("leads ");
+		output_bytes(stdout, pawl_str(r->wanted.key), 0);
+		printf(", token %" PRIu64 "\n", r->token);
 	}
 	fflush(stdout);
 }

@@ -38,6 +38,7 @@ struct run_held {
 	struct pawl_lock *locks[PAWL_KEYS_MAX];
 	size_t count, releasing;
 	struct pawl_election *election;
+	bool failed; /* the election cannot go on, and somebody was told */
 	char *yield_to; /* a candidate that gets the leadership at the end; NULL: whoever is next */
 };
 

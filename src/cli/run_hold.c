@@ -83,6 +83,10 @@ static void on_stepped_down(struct pawl_election *election, int cause, void *arg
 static void on_failed(struct pawl_election *election, int error, const char *message, bool observing, void *arg) {
 	struct run *r = arg;
 	(void)election, (void)observing;
+	if (r->held.failed) {
+		return; /* as a candidate and as an observer: once is enough */
+	}
+	r->held.failed = true;
 	struct pawl_result failed = { .method = PAWL_ACQUIRE, .error = error, .message = message, .endpoint = "", .field = "" };
 	run_end(r, cli_fail(r->line, &failed, "elect", r->wanted.key));
 }

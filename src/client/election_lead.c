@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "election.h"
+#include "result.h"
 
 #define REST_FIRST (100 * SPAN_MS)
 #define REST_LAST (5 * SPAN_S)
@@ -122,8 +123,9 @@ static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_res
 	} else if (!error) {
 		begin_to_lead(e, take_lock);
 	} else if (final(error)) {
+		char room[256];
 		e->state = ELECTION_OBSERVING;
-		(void)election_tell_failed(e, error, take_result->message);
+		(void)election_tell_failed(e, error, result_sentence(take_result, room, sizeof room));
 	} else {
 		election_rest(e);
 	}

@@ -1,5 +1,6 @@
 #include "result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -168,4 +169,13 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	order_position_write(r->position, box->position);
 	/* An instant that is over stays over: no later answer makes this result valid again. */
 	box->valid_until = instant_add(sent_at, r->valid);
+}
+
+const char *result_sentence(const struct pawl_result *result, char *room, size_t size) {
+	if (!*result->field) {
+		return result->message;
+	}
+	bool first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE; /* it is what the sentence is about */
+	snprintf(room, size, first ? "%s %s" : "%s (%s)", first ? result->field : result->message, first ? result->message : result->field);
+	return room;
 }

@@ -24,6 +24,8 @@ static inline struct result_box *result_box(struct pawl_result *result) {
 
 /* An outcome without an answer. `why` is copied, where there is memory for it; NULL: the error's own text. */
 void result_fail(struct result_box *box, int error, const char *why);
+/* What there is to say where the message travels alone: with the parameter that it is about. In `room`, or the message itself. */
+const char *result_sentence(const struct pawl_result *result, char *room, size_t size);
 /* The outcome that the node's answer tells. `message` is the whole response that was decoded into `r`. */
 void result_answer(struct result_box *box, const struct client_response *r, struct slice message, const char *endpoint,
 	struct instant sent_at);

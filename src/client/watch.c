@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "result.h"
 
 #define PAUSE_FIRST (100 * SPAN_MS)
 #define PAUSE_LAST (5 * SPAN_S)
@@ -112,7 +113,8 @@ static bool final(int error) {
 static void watch_refused(struct pawl_watch *watch, const struct pawl_result *result) {
 	int error = result->error;
 	if (final(error)) {
-		watch_end(watch, error, result->message);
+		char room[256];
+		watch_end(watch, error, result_sentence(result, room, sizeof room));
 	} else if (error == PAWL_ECLOSED) {
 		watch_want(watch);
 	} else {

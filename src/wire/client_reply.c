@@ -124,6 +124,9 @@ static const char *reply_sentence(const struct core_reply *reply) {
 	if (reply_is_about(reply, PAWL_EBADREQUEST, "lease_ms")) {
 		return "is shorter than this cluster allows ([limits] lease_min of its nodes)";
 	}
+	if (reply_is_about(reply, PAWL_ETOOLONG, "lock_delay_ms")) {
+		return "the lock delay is longer than the cluster allows a lease to be";
+	}
 	if (reply_is_about(reply, PAWL_ETOOLARGE, "value")) {
 		return "is larger than [limits] value_bytes of this node: keep larger data elsewhere and its name here";
 	}

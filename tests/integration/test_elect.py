@@ -134,6 +134,14 @@ class Elections(ElectCase):
         second.line()
         self.assertEqual(finish(process).status, 0)
 
+    def test_what_cannot_be_is_told_once_and_says_what_is_wrong(self):
+        rows = ((["k" * 600], "key must be at most 512"), (["e", "--as", "a" * 300], "owner must be at most 256"),
+                (["e", "--label", "l" * 300], "label must be at most 128"), (["e", "--lock-delay", "9h"], "lock delay"))
+        for arguments, words in rows:
+            run = self.pawl("elect", *arguments, "--once", "--", "true")
+            self.assertEqual((run.status, run.err.count(words)), (1, 1), run.err)
+        self.assertIn("prefix must be at most 512", self.pawl("watch", "k" * 600).err)
+
     def test_a_leader_that_is_cut_off_ends_its_command_with_status_4(self):
         process, alive = self.candidate("anna", "--once", "--lease", "1s", script=STUBBORN)
         alive.line()
