@@ -307,10 +307,8 @@ static bool set_up(struct run *r) {
 	r->guardian_event = event_new(r->base, r->guardian.fd, EV_READ | EV_PERSIST, on_guardian, r);
 	r->guardian_stopped = evsignal_new(r->base, SIGCHLD, on_guardian_stopped, r);
 	r->backup = evtimer_new(r->base, on_backup, r);
-	bool ready = r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
+	return r->guardian_event && r->guardian_stopped && r->backup && event_add(r->guardian_event, NULL) == 0 &&
 		evsignal_add(r->guardian_stopped, NULL) == 0 && watch_signals(r);
-	guardian_continue(&r->guardian); /* it may have been stopped before its stops are heard of */
-	return ready;
 }
 
 static void tear_down(struct run *r) {
@@ -343,8 +341,8 @@ static int run_wanted(struct run *r) {
 		tear_down(r);
 		return CLI_REFUSED;
 	}
+	guardian_continue(&r->guardian); /* it may have been stopped before its stops were heard of */
 	r->client = cli_connect_on(r->line, r->base);
-	r->connection = -1;
 	if (r->wanted.lock.terms.release_on_disconnect) {
 		pawl_on_connected(r->client, on_connected, r);
 	}
@@ -367,7 +365,7 @@ const char *run_name(const struct run *r) {
 }
 
 static int run_run(struct cli_command_line *line) {
-	struct run r = { .line = line, .exit_status = CLI_REFUSED };
+	struct run r = { .line = line, .exit_status = CLI_REFUSED, .connection = -1 };
 	run_read_line(line, &r.wanted);
 	return run_wanted(&r);
 }
@@ -396,7 +394,7 @@ static int begin_anew(void) {
 }
 
 static int elect_run(struct cli_command_line *line) {
-	struct run r = { .line = line, .exit_status = CLI_REFUSED };
+	struct run r = { .line = line, .exit_status = CLI_REFUSED, .connection = -1 };
 	elect_read_line(line, &r.wanted);
 	int status = run_wanted(&r);
 	return r.again && !r.ends ? begin_anew() : status;
