@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "output.h"
@@ -30,7 +31,7 @@ static int fail_file(const struct cli_command_line *line, const char *path, int 
 	char text[512];
 	snprintf(text, sizeof text, "%s: %s", path, why);
 	struct pawl_result failed = { .error = error, .message = text, .endpoint = "", .field = "" };
-	return cli_fail(line, &failed, "fence", path);
+	return cli_fail(line, &failed, "fence", NULL);
 }
 
 static void print(const struct cli_command_line *line, const char *name, uint64_t highest, const bool *allowed) {
@@ -72,6 +73,16 @@ static int show(const struct cli_command_line *line, struct pawl_fence *fence, c
 	return CLI_DONE;
 }
 
+/* What would otherwise be found under another name than the one that was meant: an empty one comes of a variable that is not set. */
+static void check_names(const struct cli_command_line *line, const char *path, const char *name) {
+	if (!*path || !*name) {
+		cli_misuse(line, "the %s is empty", *path ? "NAME" : "FILE");
+	}
+	if (strlen(name) > PAWL_FENCE_NAME_MAX) {
+		cli_misuse(line, "a NAME has at most %d bytes", PAWL_FENCE_NAME_MAX);
+	}
+}
+
 static int fence_run(struct cli_command_line *line) {
 	bool shared = false;
 	int count;
@@ -85,11 +96,15 @@ static int fence_run(struct cli_command_line *line) {
 	if (checks != (count == 4)) {
 		cli_misuse(line, checks ? "which token?" : "show takes no token");
 	}
-	if (checks && (!cli_number_parse(operands[3], &token) || token == 0)) {
+	if (checks && (!cli_number_parse(operands[3], &token) || token == 0 || token > INT64_MAX)) {
 		cli_misuse(line, "'%s' is no token: those are whole numbers above 0, as in PAWL_TOKEN", operands[3]);
 	}
+	check_names(line, operands[1], operands[2]);
 	struct pawl_fence *fence;
 	errno = 0;
+	if (!checks && access(operands[1], F_OK) != 0) {
+		return fail_file(line, operands[1], PAWL_EIO); /* looking makes nothing */
+	}
 	int error = pawl_fence_open(operands[1], &fence);
 	if (error) {
 		return fail_file(line, operands[1], error);

@@ -126,12 +126,6 @@ static void on_backup(evutil_socket_t fd, short what, void *arg) {
 	replace_guardian(r, "is late");
 }
 
-/* Of an extension a timeout is no wait that was asked for. */
-static const char *cause_text(int cause) {
-	return cause == PAWL_ETIMEOUT ? "no node answers" : cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more" :
-		pawl_error_message(cause);
-}
-
 /* It cannot be kept: CMD has the time that is left. */
 void run_lost(struct run *r, int cause) {
 	if (r->gone) {
@@ -146,7 +140,7 @@ void run_lost(struct run *r, int cause) {
 	}
 	if (!r->cause) {
 		r->cause = cause;
-		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r), r->wanted.key, cause_text(cause),
+		fprintf(stderr, "pawl %s: cannot keep '%s' any more (%s): ending %s\n", run_name(r), r->wanted.key, hold_cause(cause),
 			r->wanted.guarding.command[0]);
 	}
 	guardian_send(&r->guardian, GUARDIAN_END, cause == PAWL_ELOST); /* then somebody else may have it already */

@@ -74,6 +74,7 @@ const char *run_name(const struct run *r);       /* "run", "elect" */
 /* ---- run_hold.c ---- */
 int hold_begin(struct run *r); /* 0 or a PAWL_E... */
 bool hold_any(const struct run *r); /* something is held, as far as this side knows */
+const char *hold_cause(int cause); /* why it was lost, for people */
 int64_t hold_valid_ms(const struct run *r);
 void hold_deadline(const struct run *r, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns);
 uint64_t hold_token(const struct run *r);

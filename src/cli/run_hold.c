@@ -161,6 +161,12 @@ static const struct pawl_lock *first_to_end(const struct run *r) {
 	return first;
 }
 
+/* Of an extension a timeout is no wait that was asked for. */
+const char *hold_cause(int cause) {
+	return cause == PAWL_ETIMEOUT ? "no node answers" : cause == PAWL_EDENIED ? "it was broken, or this identity may not hold it any more" :
+		pawl_error_message(cause);
+}
+
 int64_t hold_valid_ms(const struct run *r) {
 	return hold_any(r) ? pawl_lock_valid_ms(first_to_end(r)) : 0;
 }

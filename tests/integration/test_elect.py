@@ -346,6 +346,13 @@ class Fences(cli_fixture.Case):
         self.assertEqual(pawl("fence", "show", path, "k").out, "7\n")
         self.assertEqual(pawl("fence", "check", path, "k", "4", "--json").json["allowed"], False)
 
+    def test_looking_makes_no_file(self):
+        path = os.path.join(self.folder, "fence")
+        run = pawl("fence", "show", path, "k")
+        self.assertEqual(run.status, 1)
+        self.assertIn("No such file", run.err)
+        self.assertFalse(os.path.exists(path))
+
     def test_a_damaged_file_is_refused_with_its_name(self):
         path = os.path.join(self.folder, "fence")
         with open(path, "w", encoding="ascii") as out:
@@ -353,7 +360,8 @@ class Fences(cli_fixture.Case):
         run = pawl("fence", "check", path, "k", "5")
         self.assertEqual(run.status, 1)
         self.assertIn(path, run.err)
-        for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"], ["show", path, "k", "1"]):
+        for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"], ["show", path, "k", "1"], ["check", path, "", "1"],
+                          ["check", "", "k", "1"], ["check", path, "k" * 2000, "1"], ["check", path, "k", str(2**63)]):
             self.assertEqual(pawl("fence", *arguments).status, 2, arguments)
 
 
