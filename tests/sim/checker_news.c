@@ -72,16 +72,29 @@ static bool speaks(const struct checker *c, uint32_t node) {
 }
 
 /* When all leases of before are over: all of what a node has, and nothing else, has been told. */
-void checker_news_settled(struct checker *c) {
-	checker_told_settled(c);
-	for (uint32_t node = 0; node < sim_nodes(c->sim); node++) {
-		bool tells = speaks(c, node);
-		for (uint32_t i = 0; tells && i < c->lock_count; i++) {
-			const struct lock_state *lock = &c->locks[i];
-			bool told = lock->told >> node & 1, there = here(c, node, lock);
-			if (there != told && !(lock->unsure >> node & 1)) {
-				checker_violation(c, "news", lock->key, "n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1, there ? "has" : "does not have", i);
+static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock) {
+	for (*node = 0; *node < sim_nodes(c->sim); ++*node) {
+		bool tells = speaks(c, *node);
+		for (*lock = 0; tells && *lock < c->lock_count; ++*lock) {
+			const struct lock_state *l = &c->locks[*lock];
+			if (here(c, *node, l) != (l->told >> *node & 1) && !(l->unsure >> *node & 1)) {
+				return false;
 			}
 		}
+	}
+	return true;
+}
+
+bool checker_news_agree(void *checker) {
+	uint32_t node, lock;
+	return agrees(checker, &node, &lock);
+}
+
+void checker_news_settled(struct checker *c) {
+	uint32_t node, lock;
+	checker_told_settled(c);
+	if (!agrees(c, &node, &lock)) {
+		checker_violation(c, "news", c->locks[lock].key, "n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1,
+			here(c, node, &c->locks[lock]) ? "has" : "does not have", lock);
 	}
 }
