@@ -266,24 +266,52 @@ class Replica(unittest.TestCase):
         event = watcher.event()
         self.assertEqual((event["type"], event["token"]), (kind, got["token"]))
 
+    def follow(self, cluster):
+        """A replica r with a table, a client of a master, and one of the replica that watches."""
+        cluster.join("r")
+        holder, watcher = cluster.client("a"), cluster.client("r")
+        self.addCleanup(holder.close)
+        self.addCleanup(watcher.close)
+        holder.call("cluster_add_replica", name="r", address=cluster.peers["r"])
+        cluster.nodes["r"].wait_log(" following ")
+        while watcher.call("status")["state"] != "following" or watcher.call("get", key="k").get("age_ms") is None:
+            pass
+        watcher.call("watch", prefix="")
+        # What comes before the master knows that somebody watches is told as an overflow.
+        probe = holder.call("acquire", key="probe", lease_ms=30000)
+        while watcher.event()["type"] == "overflow" and not watcher.call("get", key="probe")["held"]:
+            pass
+        holder.call("release", key="probe", lock_id=probe["lock_id"])
+        while watcher.event()["type"] != "released":
+            pass
+        return holder, watcher
+
     def test_a_replica_tells_what_the_masters_decide(self):
         with Cluster(PAWLD) as cluster:
-            cluster.join("r")
-            with cluster.client("a") as holder, cluster.client("r") as watcher:
-                holder.call("cluster_add_replica", name="r", address=cluster.peers["r"])
-                cluster.nodes["r"].wait_log(" following ")
-                while watcher.call("status")["state"] != "following" or watcher.call("get", key="k").get("age_ms") is None:
-                    pass
-                watcher.call("watch", prefix="")
-                got = holder.call("acquire", key="k", lease_ms=30000, value=b"v")
-                self.told(watcher, "acquired", got)
-                holder.call("update", key="k", lock_id=got["lock_id"], value=b"w")
-                self.told(watcher, "updated", got)
+            holder, watcher = self.follow(cluster)
+            got = holder.call("acquire", key="k", lease_ms=30000, value=b"v")
+            self.told(watcher, "acquired", got)
+            holder.call("update", key="k", lock_id=got["lock_id"], value=b"w")
+            self.told(watcher, "updated", got)
+            holder.call("release", key="k", lock_id=got["lock_id"])
+            self.told(watcher, "released", got)
+            short = holder.call("acquire", key="k", lease_ms=300)
+            self.told(watcher, "acquired", short)
+            self.told(watcher, "expired", short)
+
+    def test_a_replica_tells_every_one_of_many_quick_changes_in_order(self):
+        with Cluster(PAWLD) as cluster:
+            holder, watcher = self.follow(cluster)
+            wanted = []
+            for i in range(1000):  # several within the interval of replication
+                got = holder.call("acquire", key="k", lease_ms=30000, value=b"v%d" % i)
+                holder.call("update", key="k", lock_id=got["lock_id"], value=b"w%d" % i)
                 holder.call("release", key="k", lock_id=got["lock_id"])
-                self.told(watcher, "released", got)
-                short = holder.call("acquire", key="k", lease_ms=300)
-                self.told(watcher, "acquired", short)
-                self.told(watcher, "expired", short)
+                wanted += [("acquired", got["token"], b"v%d" % i), ("updated", got["token"], b"w%d" % i), ("released", got["token"], None)]
+            for one in wanted:
+                event = watcher.event()
+                self.assertEqual((event["type"], event.get("token"), event.get("value")), one)
+            self.assertFalse(watcher.notes)
 
 
 if __name__ == "__main__":
