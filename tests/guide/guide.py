@@ -17,6 +17,7 @@ import pawltest  # noqa: E402
 
 GUIDE = os.path.normpath(os.path.join(HERE, "..", "..", "docs", "guide"))
 EXAMPLES = os.path.join(GUIDE, "examples")
+BINDINGS = os.path.normpath(os.path.join(GUIDE, "..", "..", "bindings"))
 PATIENCE = pawltest.PATIENCE
 
 
@@ -81,7 +82,7 @@ class Recipe(unittest.TestCase):
 
     def env(self, **more):
         path = os.pathsep.join([EXAMPLES, os.path.dirname(Paths.pawl), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "PAWL_ENDPOINTS": self.endpoints, **more}
+        return {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PAWL_ENDPOINTS": self.endpoints, **more}
 
     def path(self, name):
         return os.path.join(self.dir, name)

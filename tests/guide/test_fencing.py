@@ -40,9 +40,15 @@ class File(Recipe):
             self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", token, line, status=status)
         self.check_guard(append, 1)
 
-    def test_both_keep_one_store(self):
+    def test_in_python_likewise(self):
+        def append(token, line, status=0):
+            self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal", "ledger", token, line, status=status)
+        self.check_guard(append, 1)
+
+    def test_all_keep_one_store(self):
         self.finish(os.path.join(guide.Paths.programs, "append"), "journal", "ledger", "9", "nine")
         self.finish("append.sh", "journal", "ledger", "8", "stale", status=1)
+        self.finish("env", "PYTHONPATH=" + guide.BINDINGS + "/python", "append.py", "journal", "ledger", "8", "stale", status=1)
         self.assertEqual(self.finish("pawl", "fence", "show", "journal.fence", "ledger"), ["9"])
 
     def test_a_holder_that_was_stalled_writes_nothing_after_its_successor(self):

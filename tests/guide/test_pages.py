@@ -71,6 +71,7 @@ class Commands(Recipe):
 
     def type_page(self, name):
         os.symlink(os.path.dirname(GUIDE), self.path("docs"))
+        os.symlink(guide.BINDINGS, self.path("bindings"))
         for program in os.listdir(guide.Paths.programs):
             path = os.path.join(guide.Paths.programs, program)
             if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -126,8 +127,8 @@ class Commands(Recipe):
         self.assertEqual((self.read("accounts/anna"), self.read("accounts/ben")), ("97\n", "103\n"))
 
     def test_fencing(self):
-        self.assertEqual(self.type_page("fencing.md").count("refused\n"), 2)
-        self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\nfrom C\n")
+        self.assertEqual(self.type_page("fencing.md").count("refused\n"), 3)
+        self.assertEqual(self.read("journal"), "from a holder with token 5\nfrom the next one\nfrom C\nfrom Python\n")
         self.assertEqual(self.read("other"), "a line\n")
 
     def test_fencing_in_sqlite(self):
