@@ -98,6 +98,7 @@ void bond_free(struct core *core, struct op *op) {
 	if (op->bond) {
 		alloc_free(&core->alloc, op->bond, sizeof *op->bond);
 		op->bond = NULL;
+		core->bond_count--;
 	}
 }
 
@@ -178,6 +179,7 @@ void bond_start(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
+	core->bond_count++;
 	op->bond->masters = core->masters;
 	op->bond->quorum = core->quorum;
 	op->bond->self = core->self;
@@ -217,7 +219,7 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 
 /* A master has accepted an extension. */
 void bond_extended(struct core *core, const struct op *extend, uint32_t slot) {
-	struct op *op = op_find_bond(core, extend->key, extend->lock_id);
+	struct op *op = core->bond_count > 0 ? op_find_bond(core, extend->key, extend->lock_id) : NULL;
 	if (op && slot < op->bond->masters && op->bond->master[slot].has) {
 		struct bond_master *m = &op->bond->master[slot];
 		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));

@@ -247,7 +247,7 @@ struct core {
 	struct list holders; /* nodes that have bound records of this one to themselves */
 	uint32_t holder_count;
 	uint64_t op_next, ticket_next;
-	uint32_t op_count, linger_count, waiting_count, pool_count;
+	uint32_t op_count, linger_count, waiting_count, pool_count, bond_count;
 	uint64_t caller_count;
 	uint64_t belief_count;
 	struct peer peers[NODES_MAX];
