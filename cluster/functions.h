@@ -13,7 +13,6 @@ struct key *table_find(struct core *core, struct slice name);
 struct key *table_make(struct core *core, struct slice name); /* NULL: limit or memory */
 struct key *table_find_in(struct core *core, struct table *t, struct slice name);
 struct key *table_make_in(struct core *core, struct table *t, struct slice name);
-struct table *key_table(struct core *core, const struct key *key);
 void table_free_key(struct core *core, struct key *key); /* with all that stands on it */
 void table_clear(struct core *core, struct table *t);
 /* The table beside the live one belongs to one builder at a time. False: it is another's, or still being emptied. */

@@ -73,7 +73,9 @@ void queue_record_ended(struct core *core, struct key *key) {
 	if (key->promise) {
 		master_promise_again(core, key);
 	}
-	queue_kept_again(core, key);
+	if (key->more) {
+		queue_kept_again(core, key);
+	}
 }
 
 /* The first kept request is promised to as soon as nothing excludes it, which may be because it has become the first; the others learn

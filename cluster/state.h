@@ -302,6 +302,10 @@ static inline bool core_born(const struct core *core) {
 	return core->config_hash != 0;
 }
 
+static inline struct table *key_table(struct core *core, const struct key *key) {
+	return &core->tables[key->table];
+}
+
 static inline bool core_votes(const struct core *core) {
 	return core->state == CORE_VOTING;
 }

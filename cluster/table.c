@@ -10,10 +10,6 @@ static uint64_t hash_of(const struct core *core, struct slice name) {
 	return siphash(core->hash_key, name.data, name.size);
 }
 
-struct table *key_table(struct core *core, const struct key *key) {
-	return &core->tables[key->table];
-}
-
 static struct key *find_raw(const struct table *t, struct slice name, uint64_t hash) {
 	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
 		struct key *key = CONTAINER_OF(n, struct key, node);
