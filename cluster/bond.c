@@ -40,7 +40,7 @@ static bool gone(const struct core *core, const struct op *op, const struct bond
 
 /* How long the record lasts in this node's own table. */
 static struct instant own_end(const struct core *core, const struct op *op) {
-	uint64_t hash = siphash(core->hash_key, op->key.data, op->key.size);
+	uint64_t hash = table_hash(core, op->key);
 	for (struct map_node *n = core_votes(core) ? map_first(&core->live->keys, hash) : NULL; n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		const struct record *r = slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;

@@ -2,7 +2,7 @@
 #include "state.h"
 
 static const struct key *look_key(const struct core *core, struct slice name) {
-	uint64_t hash = siphash(core->hash_key, name.data, name.size);
+	uint64_t hash = table_hash(core, name);
 	for (const struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		if (slice_equal(key_name(key), name)) {

@@ -105,10 +105,11 @@ void master_held_self(const struct record *own, struct message *answer) {
 
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
-	struct key *key = table_find(core, m->key);
+	const uint64_t hash = table_hash(core, m->key);
+	struct key *key = table_find_hashed(core, m->key, hash);
 	answer.status = rule_promise(core, key, m, from);
 	if (answer.status == STATUS_OK) {
-		key = key ? key : table_make(core, m->key);
+		key = key ? key : table_add(core, core->live, m->key, hash);
 		if (key) {
 			master_grant(core, key, m, from, &answer);
 		} else {

@@ -72,7 +72,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 }
 
 bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {
-	uint64_t hash = siphash(core->hash_key, name.data, name.size);
+	uint64_t hash = table_hash(core, name);
 	for (struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		const struct record *r = slice_equal(key_name(key), name) ? key_record(key, lock_id) : NULL;

@@ -6,7 +6,7 @@ struct slice key_name(const struct key *key) {
 	return slice_of(key->name, key->size);
 }
 
-static uint64_t hash_of(const struct core *core, struct slice name) {
+uint64_t table_hash(const struct core *core, struct slice name) {
 	return siphash(core->hash_key, name.data, name.size);
 }
 
@@ -20,36 +20,32 @@ static struct key *find_raw(const struct table *t, struct slice name, uint64_t h
 	return NULL;
 }
 
-struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
-	struct key *key = find_raw(t, name, hash_of(core, name));
+static inline struct key *find(struct core *core, struct table *t, struct slice name, uint64_t hash) {
+	struct key *key = find_raw(t, name, hash);
 	if (key && core->finish.active && t == core->live) {
 		merge_finish_key(core, key);
 	}
 	return key && table_expire(core, key) ? key : NULL;
 }
 
+struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
+	return find(core, t, name, table_hash(core, name));
+}
+
 struct key *table_find(struct core *core, struct slice name) {
 	return table_find_in(core, core->live, name);
 }
 
-struct key *table_make(struct core *core, struct slice name) {
-	return table_make_in(core, core->live, name);
+struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash) {
+	return find(core, core->live, name, hash);
 }
 
-struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
-	uint64_t hash = hash_of(core, name);
-	struct key *key = find_raw(t, name, hash);
-	if (key && core->finish.active && t == core->live) {
-		merge_finish_key(core, key);
-	}
-	if (key && table_expire(core, key)) {
-		return key;
-	}
+struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
 	if (t->keys.count >= core->limits.keys) {
 		COUNT(core, full);
 		return NULL;
 	}
-	key = alloc_new(&core->alloc, sizeof *key + name.size);
+	struct key *key = alloc_new(&core->alloc, sizeof *key + name.size);
 	if (key == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
@@ -63,6 +59,16 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
 	}
 	map_insert(&t->keys, &key->node, hash);
 	return key;
+}
+
+struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
+	uint64_t hash = table_hash(core, name);
+	struct key *key = find(core, t, name, hash);
+	return key ? key : table_add(core, t, name, hash);
+}
+
+struct key *table_make(struct core *core, struct slice name) {
+	return table_make_in(core, core->live, name);
 }
 
 struct key_more *table_more(struct core *core, struct key *key) {
