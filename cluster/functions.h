@@ -335,7 +335,12 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 void waiters_judge(struct core *core, struct op *op, bool over);
 void local_get(struct core *core, struct op *op);
 void local_wait(struct core *core, struct op *op);
-void local_wait_check(struct core *core, struct key *key); /* the key has changed */
+void local_check_waits(struct core *core, struct key *key);
+static inline void local_wait_check(struct core *core, struct key *key) { /* the key has changed */
+	if (key->more) {
+		local_check_waits(core, key);
+	}
+}
 void local_forget(struct core *core, struct op *op); /* its last caller is gone */
 void local_end(struct core *core, struct op *op, int error); /* of a wait, without its change */
 void local_timer(struct core *core, struct op *op);

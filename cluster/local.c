@@ -61,19 +61,13 @@ void local_wait(struct core *core, struct op *op) {
 	wait_on(core, op);
 }
 
-static void check_waits(struct core *core, struct key *key) {
+void local_check_waits(struct core *core, struct key *key) {
 	for (struct list *n = list_first(&key->more->waits), *next; n; n = next) {
 		next = list_after(&key->more->waits, n);
 		struct op *op = CONTAINER_OF(n, struct op, waiting);
 		if (fulfilled(core, op, key)) {
 			answer(core, op, key, PAWL_OK);
 		}
-	}
-}
-
-void local_wait_check(struct core *core, struct key *key) {
-	if (key->more) {
-		check_waits(core, key);
 	}
 }
 
