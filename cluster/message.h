@@ -37,6 +37,7 @@
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
 #define BLOB_MAX 65536
+#define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
 
 /* X(name, number on the wire, fields) */
 #define MESSAGE_TABLE(X) \

@@ -89,7 +89,7 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 	struct message *copy = &q->messages[q->count];
 	const uint32_t fields = message_fields(m->kind);
 	*copy = *m;
-	if (!(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
+	if ((fields & MESSAGE_BYTES) && !(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
 		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob) && keep(q, fields & F_LABEL, &copy->label))) {
 		return false;
 	}
