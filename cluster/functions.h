@@ -64,18 +64,6 @@ bool terms_alike(const struct terms *a, const struct terms *b);        /* they m
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms);
 bool permits_choose(const struct core *core, const struct op *op, struct permits *set);
 
-/* ---- digest.c: what a table holds, in numbers that masters compare ---- */
-bool digest_add_key(struct core *core, struct table *t, struct key *key); /* false: no memory */
-void digest_drop_key(struct key *key);
-/* To be called whenever a record's token, ballot of the value, or bar has changed, and after it was added and filled in. */
-void digest_record(struct core *core, const struct key *key, struct record *r);
-void digest_drop_record(struct core *core, const struct key *key, struct record *r);
-uint64_t digest_root(const struct table *t);
-uint64_t digest_leaf(const struct table *t, uint32_t leaf);
-struct key *digest_first(const struct table *t, uint32_t leaf); /* of the leaf's keys; then key->leaf_next */
-void digest_done(struct core *core, struct table *t);
-void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
-
 /* ---- sync.c: background anti-entropy among masters ---- */
 void sync_beat(struct core *core);
 void sync_message(struct core *core, uint32_t from, const struct message *m);

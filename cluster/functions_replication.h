@@ -2,6 +2,18 @@
 #ifndef PAWL_CLUSTER_FUNCTIONS_REPLICATION_H
 #define PAWL_CLUSTER_FUNCTIONS_REPLICATION_H
 
+/* ---- digest.c: what a table holds, in numbers that masters compare ---- */
+bool digest_add_key(struct core *core, struct table *t, struct key *key); /* false: no memory */
+void digest_drop_key(struct key *key);
+/* To be called whenever a record's token, ballot of the value, or bar has changed, and after it was added and filled in. */
+void digest_record(struct core *core, const struct key *key, struct record *r);
+void digest_drop_record(struct core *core, const struct key *key, struct record *r);
+uint64_t digest_root(const struct table *t);
+uint64_t digest_leaf(const struct table *t, uint32_t leaf);
+struct key *digest_first(const struct table *t, uint32_t leaf); /* of the leaf's keys; then key->leaf_next */
+void digest_done(struct core *core, struct table *t);
+void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]);
+
 /* ---- log.c: the transaction log (section 7) ---- */
 void log_append(struct core *core, struct slice key, struct id128 lock_id); /* something has become of this record */
 void log_append_news(struct core *core, const struct core_news *news); /* for followers that want them */
