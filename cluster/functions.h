@@ -13,8 +13,7 @@ struct key *table_find(struct core *core, struct slice name);
 struct key *table_make(struct core *core, struct slice name); /* NULL: limit or memory */
 struct key *table_find_in(struct core *core, struct table *t, struct slice name);
 struct key *table_make_in(struct core *core, struct table *t, struct slice name);
-/* The same in two steps, for whoever looks in between: the name is hashed once. */
-uint64_t table_hash(const struct core *core, struct slice name);
+/* The same in two steps, for whoever looks in between: the name is hashed once (table_hash). */
 struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash);
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash); /* that was not found; NULL: limit or memory */
 void table_free_key(struct core *core, struct key *key); /* with all that stands on it */

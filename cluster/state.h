@@ -297,6 +297,10 @@ static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_i
 	return hash_fold(hash_fold(w[0] ^ core->hash_key.k0, w[1] ^ core->hash_key.k1) ^ core->hash_key.k1, UINT64_C(0x9e3779b97f4a7c15));
 }
 
+static inline uint64_t table_hash(const struct core *core, struct slice name) {
+	return siphash(core->hash_key, name.data, name.size);
+}
+
 /* It is part of a cluster: epoch 1 or a later one has been written. Not before, whatever became of it since. */
 static inline bool core_born(const struct core *core) {
 	return core->config_hash != 0;

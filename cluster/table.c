@@ -6,10 +6,6 @@ struct slice key_name(const struct key *key) {
 	return slice_of(key->name, key->size);
 }
 
-uint64_t table_hash(const struct core *core, struct slice name) {
-	return siphash(core->hash_key, name.data, name.size);
-}
-
 static struct key *find_raw(const struct table *t, struct slice name, uint64_t hash) {
 	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
 		struct key *key = CONTAINER_OF(n, struct key, node);
