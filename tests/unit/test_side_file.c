@@ -151,7 +151,9 @@ static void one_that_was_given_up_leaves_nothing(void **state) {
 static void a_disk_that_fails_is_an_error(void **state) {
 	(void)state;
 	struct side_writer *w = NULL;
-	assert_int_equal(side_writer_open("/nonexistent", me, 5, &w), PAWL_EIO);
+	char missing[128];
+	snprintf(missing, sizeof missing, "%s/missing", dir);
+	assert_int_equal(side_writer_open(missing, me, 5, &w), PAWL_EIO);
 	assert_null(w);
 }
 
@@ -190,7 +192,7 @@ int main(void) {
 		WITH_DIR(bytes_behind_the_end_are_damage),
 		WITH_DIR(one_that_was_given_up_leaves_nothing),
 		WITH_DIR(a_full_disk_leaves_no_side_file),
-		cmocka_unit_test(a_disk_that_fails_is_an_error),
+		cmocka_unit_test_setup_teardown(a_disk_that_fails_is_an_error, make_dir, remove_dir),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

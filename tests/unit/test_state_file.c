@@ -222,8 +222,11 @@ static void a_directory_that_cannot_be_made_is_named(void **state) {
 	struct state_file *f = NULL;
 	struct durable d;
 	struct problem problem = { "" };
-	assert_int_equal(state_file_open("/nonexistent/x", "c", "a", &f, &d, &problem), PAWL_EIO);
-	assert_non_null(strstr(problem.text, "state_dir /nonexistent/x: cannot be made: No such file"));
+	char missing[128];
+	snprintf(missing, sizeof missing, "%s/x", dir);
+	assert_int_equal(state_file_open(missing, "c", "a", &f, &d, &problem), PAWL_EIO);
+	assert_non_null(strstr(problem.text, missing));
+	assert_non_null(strstr(problem.text, "cannot be made: No such file"));
 }
 
 /* A real full disk: the room was taken when the file was made, so later writes go through. */
