@@ -152,15 +152,18 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
 	struct app *app = arg;
 	char line[64];
 	(void)what;
-	ssize_t size = read(fd, line, sizeof(line) - 1); /* a terminal or a pipe brings whole lines */
+	ssize_t size = read(fd, line, sizeof(line) - 1); /* a terminal or a pipe brings whole lines, a pipe several at once */
 	if (size <= 0) {
 		event_del(app->input);
 		stop(app);
 		return;
 	}
 	line[size] = '\0';
-	if (strcmp(line, "take\n") == 0 || strcmp(line, "give\n") == 0) {
-		ask(app, line[0] == 't' ? PAWL_ACQUIRE : PAWL_RELEASE);
+	char *rest = NULL;
+	for (char *word = strtok_r(line, "\n", &rest); word; word = strtok_r(NULL, "\n", &rest)) {
+		if (strcmp(word, "take") == 0 || strcmp(word, "give") == 0) {
+			ask(app, word[0] == 't' ? PAWL_ACQUIRE : PAWL_RELEASE);
+		}
 	}
 }
 
