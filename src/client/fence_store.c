@@ -145,7 +145,7 @@ static void store_unlock(struct pawl_fence *f) {
 
 int pawl_fence_store_check(struct pawl_fence *fence, struct pawl_bytes name, uint64_t token, enum pawl_mode mode,
 	uint64_t *out_highest) {
-	if (token == 0 || name.size > PAWL_FENCE_NAME_MAX || (!name.data && name.size)) {
+	if (token == 0 || name.size > PAWL_FENCE_NAME_MAX || (!name.data && name.size) || (unsigned)mode > PAWL_PERMITS) {
 		return PAWL_EINVAL;
 	}
 	int error = store_lock(fence);

@@ -24,8 +24,11 @@ static int check_locks(const struct pawl_request *r, size_t *bytes) {
 	return error;
 }
 
-static bool permits_valid(uint32_t permits, uint32_t of) {
-	return permits <= PAWL_PERMITS_MAX && of <= PAWL_PERMITS_MAX;
+/* A semaphore's mode without its permits would otherwise become an exclusive lock. */
+static bool mode_valid(enum pawl_mode mode, uint32_t permits, uint32_t of) {
+	bool semaphore = permits || of;
+	return permits <= PAWL_PERMITS_MAX && of <= PAWL_PERMITS_MAX && (unsigned)mode <= PAWL_PERMITS &&
+		(mode != PAWL_PERMITS || semaphore);
 }
 
 /* Several keys: all lock_ids are named, or none is. */
@@ -34,7 +37,7 @@ static int check_keys(const struct pawl_request *r, size_t *bytes) {
 	for (size_t i = 0; !error && i < r->key_count; i++) {
 		const struct pawl_key_item *item = &r->keys[i];
 		bool alike = pawl_id_none(&item->lock_id) == pawl_id_none(&r->keys[0].lock_id);
-		error = alike && permits_valid(item->permits, item->of) ? count_bytes(item->key, bytes) : PAWL_EINVAL;
+		error = alike && mode_valid(item->mode, item->permits, item->of) ? count_bytes(item->key, bytes) : PAWL_EINVAL;
 	}
 	return error;
 }
@@ -49,7 +52,7 @@ static bool ids_valid(const struct pawl_request *r) {
 	case PAWL_EXTEND:
 		return r->locks || !pawl_id_none(&r->lock_id);
 	case PAWL_ACQUIRE:
-		return permits_valid(r->terms.permits, r->terms.of);
+		return mode_valid(r->terms.mode, r->terms.permits, r->terms.of);
 	case PAWL_WATCH:
 		return r->after.size == 0 || r->after.size == ORDER_POSITION_BYTES;
 	case PAWL_GET:

@@ -326,6 +326,8 @@ static void requests_that_make_no_sense_are_refused_at_once(void **state) {
 		{ .method = PAWL_UPDATE, .key = key },
 		{ .method = PAWL_EXTEND, .key = key },
 		{ .method = PAWL_GET, .key = { NULL, 4 } },
+		{ .method = PAWL_ACQUIRE, .key = key, .terms = { .mode = PAWL_PERMITS } },
+		{ .method = PAWL_ACQUIRE, .key = key, .terms = { .mode = (enum pawl_mode)9 } },
 		{ .method = PAWL_UPDATE, .key = key, .lock_id = { { 1 } }, .expect_seq = { "short", 5 } },
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

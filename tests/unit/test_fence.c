@@ -60,6 +60,7 @@ static void an_older_token_is_refused_and_the_same_one_passes_again(void **state
 		assert_int_equal(show(f, "b", 1, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(f, "a", 6, PAWL_EXCLUSIVE), 0);
 		assert_int_equal(show(f, "a", 0, PAWL_EXCLUSIVE), PAWL_EINVAL);
+		assert_int_equal(show(f, "a", 1, (enum pawl_mode)3), PAWL_EINVAL);
 		assert_int_equal(pawl_fence_highest(f, pawl_str("a"), &highest), 0);
 		assert_int_equal(highest, 6);
 		pawl_fence_close(f);
