@@ -87,6 +87,10 @@ struct pawl *cli_connect(const struct cli_command_line *line);
 /* The same on the caller's loop. */
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base);
 
+/* Says once, on standard error, that no node has answered within --timeout; `answered` is asked then. The command goes on. */
+void cli_tell_silence(const struct cli_command_line *line, struct event_base *base, struct pawl *client, bool (*answered)(void *ctx),
+	void *ctx);
+
 /* Exit status for an outcome: the node refused, or none could be reached. */
 int cli_exit_status(const struct pawl_result *result);
 const char *cli_remedy(enum pawl_method method, int error); /* what to do about it, or NULL */

@@ -319,11 +319,11 @@ static int explain_run(struct cli_command_line *line) {
 	const struct pawl_bytes key = cli_key(line, operands[0]);
 	const struct pawl_request explain = { .method = PAWL_EXPLAIN, .key = key }, wait = { .method = PAWL_WAITERS, .key = key };
 	struct pawl *client = cli_connect(line);
-	struct pawl_result *answer = cli_call(client, &explain), *waiters = cli_call(client, &wait);
+	struct pawl_result *answer = cli_call(client, &explain), *waiters = answer->error ? NULL : cli_call(client, &wait);
 	int status = CLI_DONE;
 	x.key = operands[0];
 	x.answer = answer;
-	x.waiters = waiters->error ? NULL : waiters;
+	x.waiters = waiters && waiters->error ? NULL : waiters;
 	if (answer->error) {
 		status = cli_fail(line, answer, "explain", x.key);
 	} else {

@@ -73,6 +73,10 @@ static void on_failed(struct pawl_election *election, int error, const char *mes
 	event_base_loopbreak(l->base);
 }
 
+static bool answered(void *ctx) {
+	return pawl_election_current(ctx);
+}
+
 static int watch_leader(struct leader *l) {
 	const struct pawl_election_options options = { .name = pawl_str(l->name), .observe_only = true, .on_leader = on_leader,
 		.on_failed = on_failed, .arg = l };
@@ -86,6 +90,7 @@ static int watch_leader(struct leader *l) {
 	if (error) {
 		on_failed(NULL, error, pawl_error_message(error), false, l);
 	} else {
+		cli_tell_silence(l->line, l->base, client, answered, election);
 		event_base_dispatch(l->base);
 	}
 	pawl_free(client);

@@ -144,7 +144,13 @@ static int begin_election(struct run *r) {
 
 /* ---- both ---- */
 
+static bool answered(void *ctx) {
+	const struct run *r = ctx;
+	return r->held.election ? pawl_election_current(r->held.election) || hold_any(r) : hold_any(r) || *pawl_endpoint(r->client);
+}
+
 int hold_begin(struct run *r) {
+	cli_tell_silence(r->line, r->base, r->client, answered, r);
 	return r->wanted.elect ? begin_election(r) : begin_locks(r);
 }
 

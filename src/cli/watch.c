@@ -19,7 +19,7 @@ static const char watch_help[] =
 	"asked. It lasts over lost connections; where changes may have been missed it says overflow, and the present state follows.\n"
 	"What is shown is one node's view, a moment after the masters decide: it tells when to look, not that it is safe to act.\n"
 	"\n"
-	"  --key KEY            this key alone\n"
+	"  --key KEY            this key alone (a client's private key is then named by PAWL_CERT_KEY, or by --key before `watch`)\n"
 	"  --from POSITION      go on after an earlier event: its `resume`, as --json prints it\n"
 	"  --count N            end after N events (those of the present state count)\n"
 	"\n"
@@ -145,6 +145,10 @@ static void on_ended(struct pawl_watch *watch, int error, const char *message, v
 	event_base_loopbreak(w->base);
 }
 
+static bool answered(void *ctx) {
+	return pawl_watch_current(ctx);
+}
+
 static void read_position(const struct cli_command_line *line, const char *text, unsigned char *room, size_t size,
 	struct pawl_bytes *out) {
 	size_t bytes;
@@ -185,6 +189,7 @@ static int watch_run(struct cli_command_line *line) {
 			.field = "" };
 		w.status = cli_fail(line, &failed, "watch", "");
 	} else {
+		cli_tell_silence(line, w.base, client, answered, watch);
 		event_base_dispatch(w.base);
 	}
 	pawl_free(client);

@@ -142,6 +142,14 @@ class Elections(ElectCase):
             self.assertEqual((run.status, run.err.count(words)), (1, 1), run.err)
         self.assertIn("prefix must be at most 512", self.pawl("watch", "k" * 600).err)
 
+    def test_who_waits_for_ever_says_that_no_node_answers(self):
+        nowhere = "unix:" + os.path.join(self.folder, "nobody")
+        for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"], ["run", "e", "--wait", "1h", "--", "true"]):
+            process = cli_fixture.start(*arguments[:1], "--timeout", "50ms", *arguments[1:], endpoints=nowhere)
+            self.assertIn("no node answers", process.stderr.readline(), arguments)
+            process.terminate()
+            finish(process)
+
     def test_a_leader_that_is_cut_off_ends_its_command_with_status_4(self):
         process, alive = self.candidate("anna", "--once", "--lease", "1s", script=STUBBORN)
         alive.line()
