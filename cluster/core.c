@@ -233,7 +233,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_FOLLOW:
 		feed_asked(core, from, m);
 		break;
-	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_WATCH:
+	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
 		feed_message(core, from, m);
 		break;
 	case MESSAGE_FEED_END:

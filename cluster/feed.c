@@ -27,7 +27,7 @@ void feed_stop(struct core *core, uint32_t peer) {
 		f->shrinks = core->live->keys.shrinks;
 	}
 	core->news_feeds -= f->news;
-	f->active = f->walking = f->news = f->gap = false;
+	f->active = f->walking = f->news = false;
 	core->feeds--;
 	if (core->feeds == 0) {
 		timer_stop(core, &core->feed_timer);
@@ -87,12 +87,13 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 static size_t send_news(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
 	const struct feed *f = &core->peers[peer].feed;
 	const struct core_news *n = &e->news;
+	const bool for_another = n->kind == NEWS_GAP && !id128_zero(n->lock_id) && !id128_equal(n->lock_id, core->peers[peer].node.id);
 	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .number = number };
-	if (f->news && !f->gap && !f->walking) {
+	if (f->news && number >= f->news_from && !f->walking && !for_another) {
 		m.part = (uint32_t)n->kind;
 		m.parts = (uint32_t)NEWS_GAP + 1;
 		m.key = n->key;
-		m.lock_id = n->lock_id;
+		m.lock_id = n->kind == NEWS_GAP ? (struct id128){ { 0 } } : n->lock_id;
 		m.token = n->token;
 		m.owner = n->owner;
 		m.identity = n->identity;
@@ -103,14 +104,6 @@ static size_t send_news(struct core *core, uint32_t peer, const struct log_entry
 	}
 	out_send(core, peer, &m);
 	return m.key.size + m.owner.size + m.identity.size + m.value.size + m.label.size;
-}
-
-/* Of the time before its watchers were known of nothing was kept. It has no number, for it is this follower's alone. */
-static void send_gap(struct core *core, uint32_t peer, struct feed *f) {
-	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .part = (uint32_t)NEWS_GAP, .parts = (uint32_t)NEWS_GAP + 1 };
-	f->gap = false;
-	COUNT(core, feed_news_gap);
-	out_send(core, peer, &m);
 }
 
 /* What has become of the record by now: as it is, or gone; or a piece of news, as it was. */
@@ -135,10 +128,6 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 	struct log_entry e;
 	while (*sent < BATCH_ENTRIES && bytes < BATCH_BYTES) {
 		uint64_t number = f->place.number;
-		if (f->gap && number >= f->news_from) {
-			send_gap(core, peer, f);
-			++*sent;
-		}
 		if (!log_take(core, &f->place, &e)) {
 			break;
 		}
@@ -206,7 +195,7 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 		if (f->place.number < core->log.oldest) {
 			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
 			end(core, peer, STATUS_STALE);
-		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0 || f->gap))) {
+		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
 			send_batch(core, peer);
 		} else {
 			if (waiting > 0) {
@@ -290,15 +279,20 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 }
 
 /* Its watchers began at a place of this log. Where that is still the end of it nothing has happened since, and from here on everything is
- * kept for them. */
-static void hear_watch(struct core *core, struct feed *f, const struct message *m) {
+ * kept for them. Else a gap is told first, in an entry of this follower's own: one that has a number is not lost unnoticed. */
+static void hear_watch(struct core *core, uint32_t from, const struct message *m) {
+	struct feed *f = &core->peers[from].feed;
 	bool news = m->flags & FLAG_NEWS;
+	if (news == f->news) {
+		return;
+	}
 	core->news_feeds += (uint32_t)news - (uint32_t)f->news;
 	f->news = news;
 	f->news_from = core->log.next;
-	f->gap = news && m->number != core->log.next;
-	if (f->gap) {
-		feed_logged(core);
+	if (news && m->number != core->log.next) {
+		const struct core_news gap = { .kind = NEWS_GAP, .lock_id = core->peers[from].node.id };
+		COUNT(core, feed_news_gap);
+		log_append_news(core, &gap);
 	}
 }
 
@@ -307,9 +301,8 @@ void feed_message(struct core *core, uint32_t from, const struct message *m) {
 	if (!f->active || f->round != m->round) {
 		return;
 	}
-	if (m->kind == MESSAGE_FEED_WATCH) {
-		hear_watch(core, f, m);
-		return;
+	if (m->kind == MESSAGE_FEED_ECHO) {
+		hear_watch(core, from, m);
 	}
 	hear_echo(core, f, m->echo);
 	if (m->kind == MESSAGE_FEED_ACK && f->in_flight > 0 && m->number <= f->place.number) {

@@ -44,37 +44,28 @@ static void arm(struct core *core) {
 	timer_at(core, &core->follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
 }
 
+/* With it, again and again: whether somebody watches here. */
+static void send_echo(struct core *core) {
+	struct follow *f = &core->follow;
+	f->news = core->news_wanted;
+	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched, .echo = new_echo(core) };
+	out_send(core, f->peer, &m);
+}
+
 void follow_timer(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state == FOLLOW_ON) {
-		struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .echo = new_echo(core) };
-		out_send(core, f->peer, &m);
+		send_echo(core);
 		arm(core);
 	}
 }
 
 /* ---- who watches here ---- */
 
-bool follow_tells(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && !core->follow.building;
-}
-
-void follow_watched(struct core *core) {
-	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
-}
-
-bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
-}
-
 void follow_step(struct core *core) {
-	struct follow *f = &core->follow;
-	if (!follow_step_due(core)) {
-		return;
+	if (follow_step_due(core)) {
+		send_echo(core);
 	}
-	f->news = core->news_wanted;
-	struct message m = { .kind = MESSAGE_FEED_WATCH, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched };
-	out_send(core, f->peer, &m);
 }
 
 /* ---- whom to follow ---- */
@@ -355,7 +346,7 @@ static void batch_ended(struct core *core, const struct message *m) {
 
 static void entry_came(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
-	if (m->number ? m->number != place(f)->number : !f->building && m->kind != MESSAGE_FEED_NEWS) {
+	if (m->number ? m->number != place(f)->number : !f->building) {
 		COUNT(core, feed_gap); /* what lies between is not known */
 		start_over(core, false);
 		return;

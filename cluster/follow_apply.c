@@ -1,5 +1,5 @@
 /* follow_apply.c: what a feed's entries do to a replica's table (section 7): they replace, and never merge: the table is to be
- * that of the master. */
+ * that of the master; and what those who watch there are told. */
 #include "state.h"
 
 /* NULL: no memory. */
@@ -60,6 +60,18 @@ void follow_gone(struct core *core, struct table *t, const struct message *m) {
 		local_wait_check(core, key);
 	}
 	table_settle(core, key);
+}
+
+bool follow_tells(const struct core *core) {
+	return core->follow.state == FOLLOW_ON && !core->follow.building;
+}
+
+void follow_watched(struct core *core) {
+	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
+}
+
+bool follow_step_due(const struct core *core) {
+	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
 }
 
 /* What the master tells those who watch there, this node tells as well: what its own table shows are states that the master had, and not

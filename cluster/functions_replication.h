@@ -25,7 +25,7 @@ void log_done(struct core *core);
 
 /* ---- feed.c: a master and those who follow it ---- */
 void feed_asked(struct core *core, uint32_t from, const struct message *m);
-void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO, FEED_WATCH */
+void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO */
 void feed_ended(struct core *core, uint32_t from, const struct message *m);   /* FEED_END of either side */
 void feed_logged(struct core *core);
 void feed_timer(struct core *core);
@@ -46,7 +46,7 @@ void follow_peer_lost(struct core *core, uint32_t peer);
 void follow_peer_changed(struct core *core);
 bool follow_tells(const struct core *core); /* the master's news are this node's */
 void follow_watched(struct core *core);           /* somebody watches from now on */
-void follow_step(struct core *core);              /* at the end of a step: tells the master whether somebody watches */
+void follow_step(struct core *core);              /* at the end of a step: tells the master at once whether somebody watches */
 bool follow_step_due(const struct core *core);
 /* follow_apply.c; a record: false: no memory */
 bool follow_record(struct core *core, struct table *t, const struct message *m);

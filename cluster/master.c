@@ -387,7 +387,7 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
 	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
 	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
-	case MESSAGE_FEED_WATCH: case MESSAGE_FEED_NEWS:
+	case MESSAGE_FEED_NEWS:
 	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

@@ -94,7 +94,7 @@
 	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
 	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
 	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
-	X(FEED_ECHO, 54, F_ROUND | F_ECHO) \
+	X(FEED_ECHO, 54, F_ROUND | F_FLAGS | F_NUMBER | F_ECHO) \
 	X(FEED_END, 55, F_ROUND | F_STATUS) \
 	X(SYNC_ROOT, 56, F_ROUND | F_NUMBER) \
 	X(SYNC_GROUPS, 57, F_ROUND | F_BLOB) \
@@ -110,15 +110,14 @@
 	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BLOB) \
 	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
 	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
-	X(FEED_WATCH, 70, F_ROUND | F_FLAGS | F_NUMBER) \
-	X(FEED_NEWS, 71, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL)
+	X(FEED_NEWS, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 71
+#define MESSAGE_KIND_MAX 70
 
 /* A set of kinds, for those who stop, lose or count some of them. */
 __extension__ typedef unsigned __int128 message_set;
@@ -149,7 +148,7 @@ enum message_flag {
 	FLAG_KEPT = 1048576,   /* ... a request that is kept behind a held record */
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
-	FLAG_NEWS = 8388608     /* FEED_WATCH: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
+	FLAG_NEWS = 8388608     /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
 };
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_NEWS - 1) /* all of them */
 

@@ -46,9 +46,8 @@ struct feed { /* what a follower is being sent */
 	uint64_t log, shrinks;  /* of the one that broke off */
 	struct { uint64_t echo, at; } echoes[FEED_ECHOES]; /* at: the log's next number when it was heard */
 	uint32_t echo_count;
-	bool news;          /* somebody watches there */
-	bool gap;           /* ... who is told first, with this number, that something may have been missed */
-	uint64_t news_from;
+	bool news;          /* somebody watches there, ... */
+	uint64_t news_from; /* ... and is told what the log has from this number on */
 };
 
 struct follow_place { /* in a master's log */
@@ -79,7 +78,7 @@ struct follow { /* a replica's feed */
 	uint64_t echo;            /* the newest one sent */
 	struct instant echoes[FOLLOW_ECHOES];
 	struct id128 noted;       /* the master that the operator was told of */
-	bool news;                /* this feed's master has been asked for news */
+	bool news;                /* this feed's master was told that somebody watches */
 	uint64_t watched;         /* the place at which whoever watches began to; 0: earlier than this feed */
 };
 

@@ -50,6 +50,10 @@ static void scenario(struct stage *s) {
 		take(s, i);
 	}
 	stage_wait(s, 20 * SPAN_MS);
+	if (s->nodes[REPLICA].core) {
+		stage_want_news(s, REPLICA);
+	}
+	stage_wait(s, 20 * SPAN_MS);
 	ask_wait(s, "ka", true);
 	ask_wait(s, "none", false);
 	cut(s, true);
@@ -73,7 +77,7 @@ static void scenario(struct stage *s) {
 
 /* Without a failure all of it happens. */
 static void assert_whole(const struct stage *s) {
-	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole, COUNT_table_swapped, COUNT_feed_batch };
+	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole, COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_news_gap };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));

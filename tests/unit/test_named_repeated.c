@@ -168,6 +168,35 @@ static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(voi
 	BORDER(REPLICA);
 }
 
+static void a_replica_says_again_and_again_that_somebody_watches(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, true);
+	watch_at(s, REPLICA);
+	take_value(s, "k", 1, slice_str("v"));
+	stage_wait(s, SHORT);
+	BORDER(REPLICA);
+	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, true); /* what has been said so far is lost */
+	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
+	stage_settle(s);
+	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
+	stage_wait(s, 200 * SPAN_MS);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	BORDER(REPLICA);
+}
+
+static void a_gap_that_is_lost_on_its_way_is_noticed(void **state) {
+	struct stage *s = *state;
+	uint32_t master = master_of(s, REPLICA);
+	take_value(s, "k", 1, slice_str("v"));
+	stage_lose(s, master, REPLICA, MESSAGE_FEED_NEWS, true);
+	watch_at(s, REPLICA);
+	stage_lose(s, master, REPLICA, MESSAGE_FEED_NEWS, false);
+	stage_wait(s, SHORT);
+	assert_true(stage_count(s, COUNT_feed_gap) > 0);
+	news_is(s, REPLICA, NEWS_GAP, no_lock);
+}
+
 static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA), other = (master + 1) % 3;
@@ -267,6 +296,8 @@ int main(void) {
 		WITH(who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap, setup),
 		WITH(who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap, setup),
 		WITH(what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap, setup),
+		WITH(a_replica_says_again_and_again_that_somebody_watches, setup),
+		WITH(a_gap_that_is_lost_on_its_way_is_noticed, setup),
 		REPEATED(a_gap_of_the_master_is_one_at_its_replica),
 		WITH(news_too_large_for_the_log_is_a_gap_of_the_key, setup_small_log),
 		REPEATED(a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends),
