@@ -258,8 +258,10 @@ static void options_that_do_not_fit_are_refused_with_a_sentence(void **state) {
 	struct embed_rig r;
 	(void)state;
 	embed_rig_open(&r, 1);
-	struct pawl_node_options o = { .name = "a", .cluster = "t", .state_dir = "/nonexistent/x/y", .masters = r.masters, .master_count = 1 };
-	refused(&r, o, PAWL_EIO, "/nonexistent/x/y");
+	char missing[sizeof r.nodes[0].dir + sizeof "/x/y"];
+	snprintf(missing, sizeof missing, "%s/x/y", r.nodes[0].dir);
+	struct pawl_node_options o = { .name = "a", .cluster = "t", .state_dir = missing, .masters = r.masters, .master_count = 1 };
+	refused(&r, o, PAWL_EIO, missing);
 	o.state_dir = "relative";
 	refused(&r, o, PAWL_EINVAL, "absolute path");
 	o.state_dir = NULL;
