@@ -192,7 +192,7 @@ int main(void) {
 		WITH_DIR(bytes_behind_the_end_are_damage),
 		WITH_DIR(one_that_was_given_up_leaves_nothing),
 		WITH_DIR(a_full_disk_leaves_no_side_file),
-		cmocka_unit_test_setup_teardown(a_disk_that_fails_is_an_error, make_dir, remove_dir),
+		WITH_DIR(a_disk_that_fails_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
