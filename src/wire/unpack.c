@@ -1,11 +1,15 @@
 #include "unpack.h"
 
+static uint32_t unpack_be4(const uint8_t *p) {
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Of 0, 1, 2, 4 or 8 bytes. */
 static uint64_t unpack_be(const uint8_t *p, unsigned bytes) {
-	uint64_t value = 0;
-	for (unsigned i = 0; i < bytes; i++) {
-		value = value << 8 | p[i];
+	if (bytes >= 4) {
+		return bytes == 4 ? unpack_be4(p) : (uint64_t)unpack_be4(p) << 32 | unpack_be4(p + 4);
 	}
-	return value;
+	return bytes == 0 ? 0 : bytes == 1 ? p[0] : (uint64_t)p[0] << 8 | p[1];
 }
 
 /* What the first byte says: the type, the bytes of number or size behind it, and for EXT the byte of its kind. */
