@@ -25,6 +25,7 @@ int client_take_choice(struct unpack *u, const char *zero, const char *one);
 
 struct client_param_rule {
 	const char *name;
+	size_t size;             /* of the name */
 	uint64_t bit;            /* CLIENT_HAS_... */
 	uint32_t methods;        /* those that take it, a bit each */
 	client_param_take *take; /* NULL: a list, of locks or nodes */
