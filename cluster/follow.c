@@ -63,9 +63,7 @@ void follow_timer(struct core *core) {
 /* ---- who watches here ---- */
 
 void follow_step(struct core *core) {
-	if (follow_step_due(core)) {
-		send_echo(core);
-	}
+	send_echo(core);
 }
 
 /* ---- whom to follow ---- */

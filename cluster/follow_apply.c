@@ -70,10 +70,6 @@ void follow_watched(struct core *core) {
 	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
 }
 
-bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
-}
-
 /* What the master tells those who watch there, this node tells as well: what its own table shows are states that the master had, and not
  * all of them. A snapshot that is being built is seen by nobody; when it replaces the table, a gap is told. */
 void follow_news(struct core *core, const struct message *m) {

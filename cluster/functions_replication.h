@@ -45,9 +45,11 @@ void follow_message(struct core *core, uint32_t from, const struct message *m);
 void follow_peer_lost(struct core *core, uint32_t peer);
 void follow_peer_changed(struct core *core);
 bool follow_tells(const struct core *core); /* the master's news are this node's */
-void follow_watched(struct core *core);           /* somebody watches from now on */
-void follow_step(struct core *core);              /* at the end of a step: tells the master at once whether somebody watches */
-bool follow_step_due(const struct core *core);
+void follow_watched(struct core *core);     /* somebody watches from now on */
+void follow_step(struct core *core);        /* at the end of a step in which it is due: the master hears at once whether somebody watches */
+static inline bool follow_step_due(const struct core *core) {
+	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
+}
 /* follow_apply.c; a record: false: no memory */
 bool follow_record(struct core *core, struct table *t, const struct message *m);
 void follow_gone(struct core *core, struct table *t, const struct message *m);
