@@ -367,9 +367,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	background(core);
 	say_to_self(core);
 	feed_step(core);
-	if (follow_step_due(core)) {
-		follow_step(core);
-	}
+	follow_step(core);
 	core->out = NULL;
 }
 

@@ -62,7 +62,7 @@ void follow_timer(struct core *core) {
 
 /* ---- who watches here ---- */
 
-void follow_step(struct core *core) {
+void follow_say(struct core *core) {
 	send_echo(core);
 }
 

@@ -46,9 +46,14 @@ void follow_peer_lost(struct core *core, uint32_t peer);
 void follow_peer_changed(struct core *core);
 bool follow_tells(const struct core *core); /* the master's news are this node's */
 void follow_watched(struct core *core);     /* somebody watches from now on */
-void follow_step(struct core *core);        /* at the end of a step in which it is due: the master hears at once whether somebody watches */
+void follow_say(struct core *core);         /* to the master: whether somebody watches */
 static inline bool follow_step_due(const struct core *core) {
 	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
+}
+static inline void follow_step(struct core *core) { /* at the end of a step */
+	if (follow_step_due(core)) {
+		follow_say(core);
+	}
 }
 /* follow_apply.c; a record: false: no memory */
 bool follow_record(struct core *core, struct table *t, const struct message *m);
