@@ -308,7 +308,7 @@ class KeepsItsWord(RunCase):
         waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
         while not self.pawl("waiters", "k", "--json").json["waiters"]:
             pass
-        for stopped in (self.guardian(waiting), waiting.pid):
+        for stopped in (waiting.pid, self.guardian(waiting)):  # else it would be continued before it is seen to stand
             os.kill(stopped, signal.SIGSTOP)
             while self.state(stopped) != "T":
                 pass
