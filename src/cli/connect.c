@@ -115,7 +115,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_EUNSURE, "acquire it again with the same lock id (--lock-id)", 0 },
 		{ PAWL_ETOOLONG, "ask for a shorter --lease, or --lock-delay", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
-		{ PAWL_EMISMATCH, "it is not held any more: acquire it anew, with a new lock id", PAWL_ACQUIRE },
+		{ PAWL_EMISMATCH, "it is still held in its other mode: release it first, or leave --lock-id away to acquire another", PAWL_ACQUIRE },
 		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names", 0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
 		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },

@@ -27,9 +27,10 @@ static void call_free(struct pawl_call *call) {
 }
 
 /* Could the key be held, although the caller was not given it? Not when one node alone was asked and said no for a reason
- * that comes before any commit. (docs/protocol.md, Release: after a failed commit the client library releases.) */
+ * that comes before any commit, and not where it is held in another mode under this very lock_id: a release would take that from
+ * its holder. (docs/protocol.md, Release: after a failed commit the client library releases.) */
 static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answered) {
-	if (call->order->method != PAWL_ACQUIRE || call->sends == 0 || error == 0) {
+	if (call->order->method != PAWL_ACQUIRE || call->sends == 0 || error == 0 || (answered && error == PAWL_EMISMATCH)) {
 		return false;
 	}
 	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST || error == PAWL_EDENIED

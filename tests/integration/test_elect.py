@@ -247,6 +247,15 @@ class Sharing(ElectCase):
         self.acquire("k", "--shared")
         self.assertEqual(len(self.pawl("get", "k", "--json").json["holders"]), 2)
 
+    def test_asking_again_for_a_lock_that_was_downgraded_does_not_cost_it(self):
+        lock = self.acquire("k")
+        self.succeeds(self.pawl("downgrade", "k", lock["lock_id"]))
+        run = self.pawl("acquire", "k", "--lock-id", lock["lock_id"])
+        self.assertEqual(run.status, 1)
+        self.assertIn("still held in its other mode", run.err)
+        self.succeeds(self.pawl("extend", "k", lock["lock_id"]))
+        self.assertEqual(self.acquire("k", "--shared", "--lock-id", lock["lock_id"])["lock_id"], lock["lock_id"])
+
     def test_a_lock_is_handed_to_the_waiter_that_is_named(self):
         lock = self.acquire("k")
         waiters = {}

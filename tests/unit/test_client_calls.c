@@ -91,6 +91,23 @@ static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
 	rig_close(&r);
 }
 
+static void what_is_held_in_another_mode_under_the_lock_id_is_not_released(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_HANGS_UP;
+	r.nodes[1].error = PAWL_EMISMATCH;
+	const struct pawl_id named = { { 7 } };
+	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
+	assert_non_null(result);
+	assert_int_equal(result->error, PAWL_EMISMATCH);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE] + r.nodes[1].asked[CLIENT_ACQUIRE], 2);
+	assert_int_equal(r.nodes[1].asked[CLIENT_RELEASE], 0);
+	pawl_result_free(result);
+	rig_close(&r);
+}
+
 static void a_node_without_the_others_is_left_with_a_new_lock_id(void **state) {
 	(void)state;
 	struct rig r;
@@ -344,6 +361,7 @@ int main(void) {
 		cmocka_unit_test(a_refusal_names_the_holder),
 		cmocka_unit_test(reads_give_the_entry),
 		cmocka_unit_test(an_acquire_that_failed_in_the_commit_is_released),
+		cmocka_unit_test(what_is_held_in_another_mode_under_the_lock_id_is_not_released),
 		cmocka_unit_test(a_node_without_the_others_is_left_with_a_new_lock_id),
 		cmocka_unit_test(a_node_that_recovers_is_left_with_the_same_lock_id),
 		cmocka_unit_test(when_no_node_does_better_the_last_answer_is_given),

@@ -7,7 +7,9 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
-from ._errors import BadRequestError, DeniedError, HeldError, PawlError, TooLargeError, TooLongError, WaitTimeoutError
+from ._errors import (
+    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, TooLargeError, TooLongError, WaitTimeoutError,
+)
 
 # What a repeat could undo (an update) or misread (a transfer), or would do to the next node as well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "cluster_force"))
@@ -72,6 +74,8 @@ class Call:
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
         """Whether an acquire that failed could have taken the key all the same."""
         if self.method != "acquire" or self.sends == 0 or self.line:  # of a line: for a lock that is held
+            return False
+        if answered and isinstance(error, MismatchError):  # it is held under this lock_id in another mode: not to be taken from its holder
             return False
         return not (answered and self.sends == 1 and isinstance(error, REFUSALS))
 

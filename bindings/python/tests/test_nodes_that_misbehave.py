@@ -56,6 +56,14 @@ class Misbehaving(ScriptedCase):
                 await (await self.client(late)).lock("k")
             await self.until(lambda: late.of("release"))
 
+    async def test_what_is_held_in_another_mode_under_the_lock_id_is_not_released(self):
+        node = Script(acquire=lambda p: Refuse("mismatch", field="mode"))
+        client = await self.client(node)
+        with self.assertRaises(pawl.MismatchError):
+            await client.call("acquire", key=b"k", lock_id="1" * 32, lease_ms=1000)
+        await client.ping()  # would come after it
+        self.assertEqual(node.of("release"), [])
+
     async def test_an_error_that_leaves_it_open_whether_the_key_is_held_is_followed_by_a_release(self):
         broken = Script(acquire=lambda p: Refuse("unsure"))
         with self.assertRaises(pawl.UnsureError):
