@@ -109,7 +109,9 @@ int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, voi
 int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done, void *arg);
 
 /* Another value: at once where this leads, otherwise with the next election. PAWL_ELOST through `done`, and those of
- * PAWL_UPDATE. done may be NULL; it is not called where this does not lead. */
+ * PAWL_UPDATE; one that is refused there (PAWL_ETOOLARGE, PAWL_EDENIED, ...) changes nothing, also not the value of the next
+ * election. done may be NULL; it is not called where this does not lead. Where this does not lead nobody has looked at the
+ * value yet: what is refused then is the candidate (on_failed). PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY, PAWL_ENOMEM. */
 int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value, pawl_done_fn *done, void *arg);
 
 /* Takes effect with the next campaign; a candidate that waits keeps its place unless it campaigns anew (resign, campaign). */

@@ -6,14 +6,14 @@
 
 /* ---- its options ---- */
 
-static void bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
+void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
 	if (b.data) {
 		union { const void *from; void *to; } owned = { .from = b.data };
 		alloc_free(alloc, owned.to, b.size);
 	}
 }
 
-static int bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
+int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
 	*out = (struct pawl_bytes){ NULL, 0 };
 	if (from.size == 0) {
 		return 0;
@@ -29,10 +29,10 @@ static int bytes_keep(const struct allocator *alloc, struct pawl_bytes from, str
 
 static void options_free(struct pawl_election *e) {
 	const struct allocator *alloc = e->hub->env.alloc;
-	bytes_free(alloc, e->options.name);
-	bytes_free(alloc, e->options.owner);
-	bytes_free(alloc, e->options.value);
-	bytes_free(alloc, e->options.label);
+	election_bytes_free(alloc, e->options.name);
+	election_bytes_free(alloc, e->options.owner);
+	election_bytes_free(alloc, e->options.value);
+	election_bytes_free(alloc, e->options.label);
 }
 
 static int options_keep(struct pawl_election *e, const struct pawl_election_options *from) {
@@ -40,10 +40,10 @@ static int options_keep(struct pawl_election *e, const struct pawl_election_opti
 	struct pawl_election_options *to = &e->options;
 	*to = *from;
 	to->owner = to->value = to->label = (struct pawl_bytes){ NULL, 0 };
-	int error = bytes_keep(alloc, from->name, &to->name);
-	error = error ? error : bytes_keep(alloc, from->owner.size ? from->owner : e->hub->self.owner, &to->owner);
-	error = error ? error : bytes_keep(alloc, from->value, &to->value);
-	return error ? error : bytes_keep(alloc, from->label, &to->label);
+	int error = election_bytes_keep(alloc, from->name, &to->name);
+	error = error ? error : election_bytes_keep(alloc, from->owner.size ? from->owner : e->hub->self.owner, &to->owner);
+	error = error ? error : election_bytes_keep(alloc, from->value, &to->value);
+	return error ? error : election_bytes_keep(alloc, from->label, &to->label);
 }
 
 static bool bytes_valid(struct pawl_bytes b) {
@@ -74,6 +74,7 @@ static void election_destroy(struct pawl_election *e) {
 	pawl_lock_free(e->lock);
 	pawl_lock_free(e->past);
 	pawl_watch_free(e->watch);
+	election_part_with_proclamations(e);
 	election_leader_free(e);
 	options_free(e);
 	list_remove(&e->link);
@@ -93,6 +94,7 @@ int pawl_election_new(struct pawl *client, const struct pawl_election_options *o
 	}
 	e->hub = client;
 	election_alarms(e);
+	list_init(&e->proclaimed);
 	list_append(&client->elections, &e->link);
 	int error = options_keep(e, options);
 	error = error ? error : election_observe(e);
@@ -173,30 +175,6 @@ int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, voi
 
 int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
 	return bytes_valid(to) ? election_hand_over(election, to, false, done, arg) : PAWL_EINVAL;
-}
-
-int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value, pawl_done_fn *done, void *arg) {
-	const struct allocator *alloc = election->hub->env.alloc;
-	struct pawl_bytes kept;
-	if (!bytes_valid(value)) {
-		return PAWL_EINVAL;
-	}
-	int error = bytes_keep(alloc, value, &kept);
-	if (error) {
-		return error;
-	}
-	if (election_leads(election)) {
-		error = pawl_lock_update_start(election->lock, value, NULL, done, arg, NULL);
-	} else {
-		election->value_changed = true;
-	}
-	if (error) {
-		bytes_free(alloc, kept);
-		return error;
-	}
-	bytes_free(alloc, election->options.value);
-	election->options.value = kept;
-	return 0;
 }
 
 void pawl_election_set_priority(struct pawl_election *election, int32_t priority) {

@@ -38,6 +38,8 @@ struct pawl_election {
 	struct pawl_lock *past; /* that it led by: on_stepped_down was called, and its time is perhaps not over */
 	struct pawl_call *call; /* CANDIDATE: the acquire; LOOKING: the look-up */
 	bool value_changed;     /* since the request was made */
+	struct list proclaimed; /* election_proclaim.c: what no node has answered yet; how many there were, and which of them is the value */
+	uint64_t proclamations, adopted;
 	unsigned failures;
 	struct alarm rest;
 
@@ -61,6 +63,10 @@ struct pawl_election {
 void elections_part(struct pawl *hub);
 void elections_free_all(struct pawl *hub);
 
+/* A copy of the election's own: 0 or PAWL_ENOMEM. */
+int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out);
+void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b);
+
 /* election_lead.c */
 int election_campaign(struct pawl_election *e);
 void election_stop(struct pawl_election *e); /* candidate or leader no more, without a word; what is held stays so */
@@ -77,6 +83,9 @@ void election_leader_free(struct pawl_election *e);
 struct pawl_leader election_leader(const struct pawl_election *e);
 /* A candidate that takes over asks whoever leads. */
 void election_ask(struct pawl_election *e);
+
+/* election_proclaim.c */
+void election_part_with_proclamations(struct pawl_election *e);
 
 /* Before and after a callback; after: false as election_tell_failed. */
 static inline void election_enter(struct pawl_election *e, bool *gone) {

@@ -227,6 +227,79 @@ static void what_is_proclaimed_is_in_the_next_election_or_written_at_once(void *
 	rig_close(&r);
 }
 
+static void a_value_that_was_refused_is_not_in_the_next_election(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	struct pawl_election_options o = options_of(&p);
+	o.again = true;
+	lead(&r, &p, &o);
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("good"), on_result, &p), 0);
+	rig_settle(&r);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	r.nodes[0].error = PAWL_ETOOLARGE;
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("too large"), on_result, &p), 0);
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("larger"), NULL, NULL), 0);
+	rig_settle(&r);
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_int_equal(p.results, 2);
+	assert_int_equal(p.result, PAWL_ETOOLARGE);
+	r.nodes[0].error = 0;
+	r.nodes[0].mood = FAKE_ANSWERS;
+	assert_int_equal(pawl_election_resign(p.election, NULL, NULL), 0);
+	rig_settle(&r);
+	assert_int_equal(pawl_election_campaign(p.election), 0);
+	rig_settle(&r);
+	assert_int_equal(p.led, 2);
+	assert_int_equal(p.failed, 0);
+	assert_string_equal(r.nodes[0].last_value, "good");
+	rig_close(&r);
+}
+
+static void what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	struct pawl_election_options o = options_of(&p);
+	o.again = true;
+	lead(&r, &p, &o);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("late"), on_result, &p), 0);
+	rig_pass(&r, 10 * SPAN_S);
+	assert_int_equal(p.stepped_down, 1);
+	assert_int_equal(p.results, 1);
+	assert_int_not_equal(p.result, 0);
+	r.nodes[0].mood = r.nodes[1].mood = FAKE_ANSWERS;
+	fake_hang_up(&r.nodes[0]); /* what they have not answered comes again */
+	fake_hang_up(&r.nodes[1]);
+	rig_pass(&r, 10 * SPAN_S);
+	assert_int_equal(p.led, 2);
+	assert_int_equal(pawl_election_resign(p.election, NULL, NULL), 0);
+	rig_settle(&r);
+	assert_int_equal(pawl_election_campaign(p.election), 0);
+	rig_settle(&r);
+	assert_true(strcmp(r.nodes[0].last_value, "late") == 0 || strcmp(r.nodes[1].last_value, "late") == 0);
+	rig_close(&r);
+}
+
+static void an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told(void **state) {
+	(void)state;
+	struct rig r;
+	struct part p = { 0 };
+	struct pawl_election_options o = options_of(&p);
+	lead(&r, &p, &o);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	assert_int_equal(pawl_election_proclaim(p.election, pawl_str("last"), on_result, &p), 0);
+	rig_settle(&r);
+	pawl_election_free(p.election);
+	fake_let_go(&r.nodes[0]);
+	r.nodes[0].mood = FAKE_ANSWERS;
+	rig_settle(&r);
+	assert_int_equal(p.results, 1);
+	rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_candidate_that_is_granted_the_lock_leads),
@@ -239,6 +312,9 @@ int main(void) {
 		cmocka_unit_test(a_candidate_that_takes_over_asks_each_leader_until_it_leads),
 		cmocka_unit_test(a_refusal_that_may_pass_is_tried_again_and_one_for_good_is_told),
 		cmocka_unit_test(what_is_proclaimed_is_in_the_next_election_or_written_at_once),
+		cmocka_unit_test(a_value_that_was_refused_is_not_in_the_next_election),
+		cmocka_unit_test(what_is_proclaimed_while_the_leader_is_lost_is_in_the_next_election),
+		cmocka_unit_test(an_election_that_ends_before_its_proclamation_is_answered_leaves_the_answer_to_be_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

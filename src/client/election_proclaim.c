@@ -1,0 +1,100 @@
+/* election_proclaim.c: what a candidate says of itself. A value that a node has refused is not the election's: the next election would be
+ * refused for its sake, and the candidate be none any more. */
+#include "election.h"
+
+struct proclamation { /* under way */
+	struct list link;               /* in election->proclaimed */
+	struct pawl_election *election; /* NULL: it is gone */
+	struct pawl *hub;
+	uint64_t number;
+	struct pawl_bytes value; /* owned, until it is the election's */
+	pawl_done_fn *done;
+	void *arg;
+};
+
+static void proclamation_free(struct proclamation *p) {
+	const struct allocator *alloc = p->hub->env.alloc;
+	list_remove(&p->link);
+	election_bytes_free(alloc, p->value);
+	alloc_free(alloc, p, sizeof(*p));
+}
+
+static int proclamation_new(struct pawl_election *e, struct pawl_bytes value, struct proclamation **out) {
+	const struct allocator *alloc = e->hub->env.alloc;
+	struct proclamation *p = alloc_new(alloc, sizeof(*p));
+	if (!p) {
+		return PAWL_ENOMEM;
+	}
+	*p = (struct proclamation){ .election = e, .hub = e->hub, .number = ++e->proclamations };
+	list_append(&e->proclaimed, &p->link);
+	int error = election_bytes_keep(alloc, value, &p->value);
+	if (error) {
+		proclamation_free(p);
+		return error;
+	}
+	*out = p;
+	return 0;
+}
+
+/* Unless a later one has come before it. to_tell: a leader that is elected on a request of before says it then. */
+static void adopt(struct proclamation *p, bool to_tell) {
+	struct pawl_election *e = p->election;
+	if (p->number > e->adopted) {
+		e->value_changed = e->value_changed || to_tell;
+		election_bytes_free(p->hub->env.alloc, e->options.value);
+		e->options.value = p->value;
+		e->adopted = p->number;
+		p->value = (struct pawl_bytes){ NULL, 0 };
+	}
+}
+
+static bool refused(int error) {
+	return error == PAWL_ETOOLARGE || error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_EFULL;
+}
+
+static void on_answer(struct pawl_result *take_result, void *arg) {
+	struct proclamation *p = arg;
+	pawl_done_fn *done = p->done;
+	void *done_arg = p->arg;
+	if (p->election && !p->hub->dying && !refused(take_result->error)) {
+		adopt(p, take_result->error || !election_leads(p->election));
+	}
+	proclamation_free(p);
+	if (done) {
+		done(take_result, done_arg);
+	} else {
+		pawl_result_free(take_result);
+	}
+}
+
+int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value, pawl_done_fn *done, void *arg) {
+	if (!value.data && value.size) {
+		return PAWL_EINVAL;
+	}
+	struct proclamation *p;
+	int error = value.size > ORDER_BYTES_MAX ? PAWL_ETOOLARGE : proclamation_new(election, value, &p);
+	if (error) {
+		return error;
+	}
+	if (election_leads(election)) {
+		p->done = done;
+		p->arg = arg;
+		error = pawl_lock_update_start(election->lock, value, NULL, on_answer, p, NULL);
+		if (error) {
+			proclamation_free(p);
+		}
+		return error;
+	}
+	adopt(p, true);
+	proclamation_free(p);
+	return 0;
+}
+
+/* What is under way goes on, and its `done` is called. */
+void election_part_with_proclamations(struct pawl_election *e) {
+	struct list *at;
+	while ((at = list_first(&e->proclaimed)) != NULL) {
+		CONTAINER_OF(at, struct proclamation, link)->election = NULL;
+		list_remove(at);
+	}
+}
