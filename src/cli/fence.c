@@ -15,8 +15,9 @@ static const char fence_help[] =
 	"       pawl fence show FILE NAME\n"
 	"\n"
 	"For a script that guards what a lock protects. check: exit status 0 when nobody with a higher token was here before, and\n"
-	"TOKEN is then recorded in FILE, on disk, before this returns; 1 when somebody newer was here: refuse what is asked. FILE\n"
-	"is made if it is missing; losing it forgets everything. Several processes of one machine may use it at once. A check\n"
+	"TOKEN is then recorded in FILE, on disk, before this returns; 1 when somebody newer was here: refuse what is asked; 2 when\n"
+	"that cannot be told, because FILE cannot be used or the command line is wrong: refuse, and call somebody. FILE is made if\n"
+	"it is missing; losing it forgets everything. Several processes of one machine may use it at once. A check\n"
 	"and what it allows are two steps: do them under a lock of the machine (flock), or let a database do both at once\n"
 	"(docs/guide).\n"
 	"\n"
@@ -25,13 +26,15 @@ static const char fence_help[] =
 	"Example:\n"
 	"  flock out.lock sh -c 'pawl fence check /var/lib/out.fence out \"$PAWL_TOKEN\" && mv new out'\n";
 
+/* Status 1 is for a token that is refused; here nobody has compared anything. */
 static int fail_file(const struct cli_command_line *line, const char *path, int error) {
 	const char *why = error == PAWL_EIO && errno ? strerror(errno) : error == PAWL_EIO ? "it is damaged, or no such store"
 		: pawl_error_message(error);
 	char text[512];
 	snprintf(text, sizeof text, "%s: %s", path, why);
 	struct pawl_result failed = { .error = error, .message = text, .endpoint = "", .field = "" };
-	return cli_fail(line, &failed, "fence", NULL);
+	(void)cli_fail(line, &failed, "fence", NULL);
+	return CLI_USAGE;
 }
 
 static void print(const struct cli_command_line *line, const char *name, uint64_t highest, const bool *allowed) {
