@@ -1,9 +1,10 @@
-/* pawl get, ls, wait, waiters: looking without taking. */
+/* pawl get, ls, waiters: looking without taking. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli.h"
 #include "output.h"
+#include "read.h"
 #include "terms.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -52,7 +53,7 @@ static void print_entry(const struct pawl_result *result, struct pawl_bytes key)
 	}
 }
 
-static void print_read(const struct cli_command_line *line, const struct pawl_result *result, struct pawl_bytes key) {
+void read_print(const struct cli_command_line *line, const struct pawl_result *result, struct pawl_bytes key) {
 	if (line->json) {
 		json_t *object = output_json_tree(result->tree);
 		output_json_bytes(object, "key", key);
@@ -85,7 +86,7 @@ static int get_run(struct cli_command_line *line) {
 	if (result->error) {
 		return cli_finish(client, result, cli_fail(line, result, "get", operands[0]));
 	}
-	print_read(line, result, request.key);
+	read_print(line, result, request.key);
 	return cli_finish(client, result, CLI_DONE);
 }
 
@@ -236,51 +237,6 @@ static int ls_run(struct cli_command_line *line) {
 }
 
 const struct cli_command cli_ls = { "ls", "the held keys that begin with a prefix", ls_help, ls_run };
-
-/* ---- wait ---- */
-
-static const char wait_help[] =
-	"usage: pawl wait KEY --for held|free [--timeout DURATION]\n"
-	"\n"
-	"Waits until KEY is held, or free, without taking it; returns at once if it is so already. Exit status 1 when the\n"
-	"time is over.\n"
-	"\n"
-	"  --for held|free      what to wait for\n"
-	"  --timeout DURATION   how long (default: for ever)\n"
-	"\n"
-	"Example:\n"
-	"  pawl wait deploy --for free --timeout 10m && echo done\n";
-
-#define WAIT_AT_ONCE_MS 600000 /* without --timeout: so long a time, then again */
-
-static int wait_run(struct cli_command_line *line) {
-	struct pawl_request request = { .method = PAWL_WAIT };
-	const char *what = NULL, *timeout = NULL;
-	const struct cli_option options[] = { { "for", CLI_TEXT, &what }, { "timeout", CLI_TEXT, &timeout } };
-	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
-	request.key = cli_key(line, operands[0]);
-	if (!what || (strcmp(what, "held") != 0 && strcmp(what, "free") != 0)) {
-		cli_misuse(line, "say what to wait for: --for held or --for free");
-	}
-	request.for_free = strcmp(what, "free") == 0;
-	request.wait_ms = WAIT_AT_ONCE_MS;
-	if (timeout && !cli_duration_parse(timeout, &request.wait_ms)) {
-		cli_misuse(line, "--timeout: '%s' is not a duration: write 300ms, 5s or 2m", timeout);
-	}
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	while (!timeout && result->error == PAWL_ETIMEOUT && result->tree) {
-		pawl_result_free(result);
-		result = cli_call(client, &request);
-	}
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "wait", operands[0]));
-	}
-	print_read(line, result, request.key);
-	return cli_finish(client, result, CLI_DONE);
-}
-
-const struct cli_command cli_wait = { "wait", "wait until a key is held, or free, without taking it", wait_help, wait_run };
 
 /* ---- waiters ---- */
 

@@ -144,8 +144,9 @@ class Elections(ElectCase):
 
     def test_who_waits_for_ever_says_that_no_node_answers(self):
         nowhere = "unix:" + os.path.join(self.folder, "nobody")
-        for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"], ["run", "e", "--wait", "1h", "--", "true"]):
-            process = cli_fixture.start(*arguments[:1], "--timeout", "50ms", *arguments[1:], endpoints=nowhere)
+        for arguments in (["elect", "e"], ["leader", "e", "--watch"], ["watch"], ["run", "e", "--wait", "1h", "--", "true"],
+                          ["wait", "e", "--for", "free"], ["wait", "e", "--for", "held", "--timeout", "1h"]):
+            process = cli_fixture.start("--timeout", "50ms", *arguments, endpoints=nowhere)
             self.assertIn("no node answers", process.stderr.readline(), arguments)
             process.terminate()
             finish(process)
@@ -366,16 +367,24 @@ class Fences(cli_fixture.Case):
     def test_looking_makes_no_file(self):
         path = os.path.join(self.folder, "fence")
         run = pawl("fence", "show", path, "k")
-        self.assertEqual(run.status, 1)
+        self.assertEqual(run.status, 2)
         self.assertIn("No such file", run.err)
         self.assertFalse(os.path.exists(path))
+
+    def test_a_file_that_cannot_be_used_is_another_status_than_a_token_that_is_refused(self):
+        for path, why in ((self.folder, "directory"), (os.path.join(self.folder, "missing", "fence"), "No such file")):
+            run = pawl("fence", "check", path, "k", "5")
+            self.assertEqual(run.status, 2, run.err)
+            self.assertIn(path, run.err)
+            self.assertIn(why, run.err)
+            self.assertEqual(pawl("fence", "check", path, "k", "5", "--json").status, 2)
 
     def test_a_damaged_file_is_refused_with_its_name(self):
         path = os.path.join(self.folder, "fence")
         with open(path, "w", encoding="ascii") as out:
             out.write("nonsense " * 100)
         run = pawl("fence", "check", path, "k", "5")
-        self.assertEqual(run.status, 1)
+        self.assertEqual(run.status, 2)
         self.assertIn(path, run.err)
         for arguments in (["check", path, "k"], ["check", path, "k", "0"], ["nonsense", path, "k"], ["show", path, "k", "1"], ["check", path, "", "1"],
                           ["check", "", "k", "1"], ["check", path, "k" * 2000, "1"], ["check", path, "k", str(2**63)]):
