@@ -8,7 +8,8 @@
  *
  * It waits until an operator adds it (pawl cluster add-replica mine 127.0.0.1:7200), follows a master from then on, and
  * prints each change of KEY as it sees it. It may be promoted to a master as any other node. A line "take" on its standard
- * input makes it acquire KEY, until it is given back by a line "give" or by the death of this process. Ends on SIGINT, SIGTERM, or the end of its input, after a drain.
+ * input makes it acquire KEY, until it is given back by a line "give" or by the death of this process. Ends on SIGINT or SIGTERM, and where
+ * its input is a terminal or a pipe at the end of that, after a drain. Other input (/dev/null under systemd, a file) is not read.
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MASTERS_MAX 9
@@ -184,23 +186,30 @@ static size_t read_masters(char *text, struct pawl_node_master masters[MASTERS_M
 	return count;
 }
 
+/* Of a file or /dev/null there is nothing to await, and epoll refuses them. */
+static bool input_is_a_conversation(void) {
+	struct stat input;
+	return fstat(STDIN_FILENO, &input) == 0 && (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode) || isatty(STDIN_FILENO));
+}
+
 static bool set_up(struct app *app, const struct pawl_node_options *options) {
 	static const struct timeval often = { .tv_usec = 10000 };
 	char why[PAWL_NODE_WHY];
+	bool reads = input_is_a_conversation();
 	if (pawl_node_new(options, &app->node, why) != 0 || pawl_node_start(app->node, why) != 0) {
 		fprintf(stderr, "%s\n", why);
 		return false;
 	}
 	app->look = event_new(app->base, -1, EV_PERSIST, on_look, app);
-	app->input = event_new(app->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, app);
+	app->input = reads ? event_new(app->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, app) : NULL;
 	app->interrupt = evsignal_new(app->base, SIGINT, on_signal, app);
 	app->terminate = evsignal_new(app->base, SIGTERM, on_signal, app);
-	if (!app->look || !app->input || !app->interrupt || !app->terminate) {
+	if (!app->look || (reads && !app->input) || !app->interrupt || !app->terminate) {
 		return false;
 	}
 	printf("listening on %s\n", pawl_node_address(app->node));
 	fflush(stdout);
-	return event_add(app->look, &often) == 0 && event_add(app->input, NULL) == 0 && event_add(app->interrupt, NULL) == 0
+	return event_add(app->look, &often) == 0 && (!reads || event_add(app->input, NULL) == 0) && event_add(app->interrupt, NULL) == 0
 		&& event_add(app->terminate, NULL) == 0;
 }
 

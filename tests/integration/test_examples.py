@@ -159,10 +159,10 @@ class Embedded(unittest.TestCase):
         self.addCleanup(self.cluster.__exit__)
         self.cluster.start_all()
 
-    def start(self, name="x"):
+    def start(self, name="x", stdin=subprocess.PIPE):
         state = os.path.join(self.cluster.dir, "state-" + name)
         masters = ",".join("%s=%s" % pair for pair in self.cluster.peers.items())
-        program = Program(EMBEDDED, name, "test", state, "127.0.0.1:0", masters, "key", stdin=subprocess.PIPE)
+        program = Program(EMBEDDED, name, "test", state, "127.0.0.1:0", masters, "key", stdin=stdin)
         self.addCleanup(program.kill)
         return program, program.await_line("listening on ").split()[-1]
 
@@ -191,6 +191,19 @@ class Embedded(unittest.TestCase):
         program.await_line("given")
         self.assertEqual(program.end(signal.SIGTERM), 0)
         self.assertIn("stopped", program.lines)
+
+    def test_it_runs_as_a_service_whose_input_is_nothing_or_a_file(self):
+        with open(os.path.join(self.cluster.dir, "input"), "w+", encoding="ascii") as file:
+            file.write("take\n")
+            file.flush()
+            for name, stdin in (("x", subprocess.DEVNULL), ("y", file)):
+                program, address = self.start(name, stdin)
+                program.await_line("outside")
+                self.change("cluster_add_replica", name=name, address=address)
+                program.await_line("following")
+                self.assertEqual(program.end(signal.SIGTERM), 0)
+                self.assertIn("stopped", program.lines)
+                self.assertEqual([line for line in program.lines if "epoll" in line.lower()], [])
 
     def test_what_it_holds_is_free_soon_after_it_died(self):
         program, address = self.start()
