@@ -53,8 +53,8 @@ class Shared(unittest.TestCase):
             self.assertFalse(self.passes("a", 6))
             self.assertTrue(self.passes("a", 2**63 - 1) and self.passes("é/ ü" * 100, 3))
             self.assertEqual((store.check("a", 8), store.highest("a"), store.highest("é/ ü" * 100)), (False, 2**63 - 1, 3))
-            self.assertTrue(store.check("", 2) and store.check("n" * 1024, 9))
-        self.assertEqual((self.highest(""), self.highest("n" * 1024)), (2, 9))
+            self.assertTrue(store.check("b", 2) and store.check("n" * 1024, 9))
+        self.assertEqual((self.highest("b"), self.highest("n" * 1024)), (2, 9))
 
     def test_readers_of_either_stop_older_writers_of_the_other(self):
         with FenceStore(self.path) as store:
