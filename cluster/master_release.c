@@ -49,14 +49,12 @@ static void drop_record(struct core *core, struct key *key, struct record *r, en
 static bool give_back(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r && r->attempt != m->attempt) {
+	if (r == NULL || r->attempt != m->attempt) {
 		return false;
 	}
-	given_back_add(core, m->lock_id, r ? r->token : core->clock);
-	if (r) {
-		drop_record(core, key, r, NEWS_RELEASED);
-	}
-	return r != NULL;
+	given_back_add(core, m->lock_id, r->token);
+	drop_record(core, key, r, NEWS_RELEASED);
+	return true;
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
