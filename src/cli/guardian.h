@@ -9,8 +9,9 @@
  *   - pawl run is gone (the socket closes), at whatever time and by whatever signal;
  *   - CMD itself has ended: what it left running does not outlive the lock.
  * The other way round, pawl run ends all of them when the guardian is gone (guardian_replace), or late; and when only the
- * guardian dies, the kernel kills CMD (PR_SET_PDEATHSIG). The limits: see reaper.h; and where both are stopped at once (a
- * frozen container or machine) nobody is there to act: only fencing tokens help then.
+ * guardian dies, the kernel kills CMD (PR_SET_PDEATHSIG). The limits: see reaper.h; where both are stopped at once (a
+ * frozen container or machine) nobody is there to act; and where both are killed at once the kernel kills CMD, and nobody
+ * what CMD started. Only fencing tokens help then.
  */
 #ifndef PAWL_CLI_GUARDIAN_H
 #define PAWL_CLI_GUARDIAN_H

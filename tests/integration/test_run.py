@@ -285,6 +285,15 @@ class KeepsItsWord(RunCase):
         self.gone_before_the_next(alive, following)
         self.assertEqual(finish(process).status, 128 + signal.SIGKILL)
 
+    def test_when_both_are_killed_at_once_the_command_itself_dies_with_them(self):
+        process, alive = self.run_pawl('exec >"$0"; echo ready; exec sleep 1000')
+        for victim in (process.pid, self.guardian(process)):
+            os.kill(victim, signal.SIGSTOP)  # neither is to see the other's end
+        for victim in (self.guardian(process), process.pid):
+            os.kill(victim, signal.SIGKILL)
+        alive.wait_end()
+        finish(process)
+
     def test_when_the_guardian_is_killed_before_the_command_runs(self):
         holder, _ = self.run_pawl(STUBBORN)
         waiting = self.begin("run", "k", "--wait", "20s", "--", "true")
