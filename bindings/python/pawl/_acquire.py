@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 from . import _clock
 from ._call import Call
 from ._errors import BusyError, IndeterminateError, LostError, NoQuorumError, RecoveringError, UnreachableError, WaitTimeoutError
-from ._types import EXCLUSIVE, Bytes, to_bytes, to_ms
+from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -42,6 +42,19 @@ class Options:
     warn: Optional[float] = None
     renew: bool = True
     patient: bool = False  # goes on waiting while no node can be reached, or too few vote
+
+    def __post_init__(self) -> None:
+        """What cannot be is refused before anybody is asked."""
+        _ = self.lease_ms, self.warn_ms, to_bytes(self.value, "value")
+        to_ms(self.lock_delay, "lock_delay")
+        check_whole(self.priority, "priority")
+        mode_params(self.mode, self.permits, self.of)
+        if self.wait is not None:
+            to_ms(self.wait, "wait")
+        if self.owner is not None:
+            to_bytes(self.owner, "owner")
+        if self.label is not None:
+            check_text(self.label, "label")
 
     @property
     def lease_ms(self) -> int:

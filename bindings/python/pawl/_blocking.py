@@ -12,7 +12,7 @@ from ._blocking_watch import Election, Watch
 from ._endpoint import Endpoints
 from ._errors import ClosedError, PawlError
 from ._runner import Runner
-from ._types import EXCLUSIVE, Asked, Bytes, Entry, Explanation, Page, Waiter, Want
+from ._types import EXCLUSIVE, Asked, Bytes, Entry, Explanation, Page, Waiter, Want, check_callback
 
 AskedFn = Callable[[Any, Asked], None]
 ElectionAskedFn = Callable[[Any, Asked], Optional[bool]]
@@ -186,7 +186,8 @@ class Client:
         """
         options = Options(lease, wait, owner, value, mode, permits, of, priority, lock_delay, release_on_disconnect, label, warn, renew)
         box: List[Lock] = []
-        inner = self._runner.do(lambda: _lock.Lock(self._client, key, options, for_box(box, on_lost), for_box(box, on_asked)))
+        lost, asked = for_box(box, on_lost, "on_lost"), for_box(box, on_asked, "on_asked")
+        inner = self._runner.do(lambda: _lock.Lock(self._client, key, options, lost, asked))
         box.append(Lock(self._runner, inner))
         return box[0]
 
@@ -209,6 +210,7 @@ class Client:
         for other modes than exclusive. The other parameters are those of `lock`; on_lost is handed the lock that is lost."""
         options = Options(lease, wait, owner, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn)
         box: List[LockSet] = []
+        check_callback(on_lost, "on_lost")
         wanted = on_lost
 
         def lost(inner: _lock.Lock, error: PawlError) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Coroutine, Iterator, List, Optional, Tuple, Ty
 from . import _lock
 from ._errors import PawlError
 from ._runner import Runner
-from ._types import Bytes
+from ._types import Bytes, check_callback
 
 _Target = Union[_lock.Lock, _lock.LockSet]
 LostFn = Callable[[Any, PawlError], None]
@@ -199,8 +199,9 @@ class LockSet(_Held):
 R = TypeVar("R")
 
 
-def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]]) -> Optional[Callable[[Any, Any], R]]:
+def for_box(box: List[Any], function: Optional[Callable[[Any, Any], R]], what: str) -> Optional[Callable[[Any, Any], R]]:
     """A callback that is handed the blocking object and not the one underneath."""
+    check_callback(function, what)
     if function is None:
         return None
     wanted = function

@@ -139,7 +139,7 @@ class Election:
     def campaign(self, wait: Optional[float] = None, *, value: Optional[Bytes] = None, on_lost: Optional[LostFn] = None) -> Leadership:
         """Waits to be elected, for ever or so many seconds (WaitTimeoutError; with 0, HeldError)."""
         box: List[Leadership] = []
-        inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=for_box(box, on_lost)))
+        inner = self._runner.do(lambda: self._election.campaign(wait, value=value, on_lost=for_box(box, on_lost, "on_lost")))
         box.append(Leadership(self._runner, inner))
         return box[0].acquire()
 

@@ -18,7 +18,10 @@ from ._keeper import Keeper
 from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
 from ._reach import Reach
-from ._types import EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, entry_of, explanation_of, to_bytes, to_ms, waiter_of
+from ._types import (
+    EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_whole, entry_of, explanation_of, to_bytes, to_ms,
+    waiter_of,
+)
 from ._watch import Watch, Watches
 
 # Which parameter says how long the node itself may wait before it answers.
@@ -74,8 +77,10 @@ class Client:
     ) -> None:
         found = _endpoint.parse(endpoints)
         tls = _tls_context(ca_file, cert_file, key_file) if any(e.tls for e in found) else None
-        self.owner: bytes = to_bytes(owner) if owner is not None else ("%s:%d" % (socket.gethostname(), os.getpid())).encode()
-        self.label = label
+        self.owner: bytes = to_bytes(owner, "owner") if owner is not None else ("%s:%d" % (socket.gethostname(), os.getpid())).encode()
+        self.label = check_text(label, "label")
+        for seconds, what in ((timeout, "timeout"), (connect_timeout, "connect_timeout"), (silence, "silence")):
+            to_ms(seconds, what)
         self._loop = asyncio.get_running_loop()
         self._reach = Reach(found, tls, server_name, timeout, connect_timeout, silence)
         self._keeper = Keeper(self._reach)
@@ -129,8 +134,8 @@ class Client:
     async def call(self, method: str, /, **params: Any) -> Dict[str, Any]:
         """Any method of the client protocol, with its parameters as there (durations in ms); returns the result map. What waits says
         so in its wait_ms or timeout_ms."""
-        wait_name = WAITS.get(method, "")
-        wait_ms = params.pop(wait_name, 0) if wait_name else 0
+        wait_name = WAITS.get(check_text(method, "method"), "")
+        wait_ms = check_whole(params.pop(wait_name, 0), wait_name) if wait_name else 0
         timeout = CHANGES_TAKE if method.startswith("cluster_") else None
         answer = await self._reach.run(Call(method, params, wait_name, wait_ms), timeout)
         return answer.result
@@ -146,13 +151,13 @@ class Client:
     async def get(self, key: Bytes, *, quorum: bool = False) -> Entry:
         """Reads the key, from the node's memory, or from a quorum of the masters."""
         params = {"consistency": "quorum"} if quorum else {}
-        return entry_of(await self.call("get", key=to_bytes(key), **params), to_bytes(key))
+        return entry_of(await self.call("get", key=to_bytes(key, "key"), **params), to_bytes(key, "key"))
 
     async def list(self, prefix: Bytes = b"", *, limit: int = 100, after: Bytes = b"") -> Page:
         """Held keys that begin with the prefix, in order, `limit` (at most 1000) at a time."""
-        params: Dict[str, Any] = {"prefix": to_bytes(prefix), "limit": limit}
+        params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"), "limit": check_whole(limit, "limit")}
         if after:
-            params["after"] = to_bytes(after)
+            params["after"] = to_bytes(after, "after")
         said = await self.call("list", **params)
         found = said.get("keys")
         entries = tuple(entry_of(item, held=True) for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
@@ -173,43 +178,43 @@ class Client:
         """Waits until the key is `free` or `held` at the node that is asked. WaitTimeoutError."""
         if until not in ("free", "held"):
             raise ValueError("until: free or held")
-        params = {"key": to_bytes(key), "for": until}
+        params = {"key": to_bytes(key, "key"), "for": until}
         if timeout is None:
             answer = await self._reach.run(Call("wait", params), WAIT_LONGEST)
         else:
             answer = await self._reach.run(Call("wait", params, "timeout_ms", to_ms(timeout, "timeout")))
-        return entry_of(answer.result, to_bytes(key))
+        return entry_of(answer.result, to_bytes(key, "key"))
 
     async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:
         """Who waits for the key, in order; or for all keys with a prefix, in their order."""
         if (key is None) == (prefix is None):
             raise ValueError("waiters: of a key or of a prefix")
-        params: Dict[str, Any] = {"prefix": to_bytes(prefix), "limit": limit} if prefix is not None else {"key": to_bytes(key or b"")}
+        params: Dict[str, Any] = {"prefix": to_bytes(prefix, "prefix"), "limit": check_whole(limit, "limit")} if prefix is not None else {"key": to_bytes(b"" if key is None else key, "key")}
         found = (await self.call("waiters", **params)).get("waiters")
-        return [waiter_of(item, to_bytes(key or b"")) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        return [waiter_of(item, to_bytes(b"" if key is None else key, "key")) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
     async def explain(self, key: Bytes) -> Explanation:
         """Why the key is as it is: the holder, and what each master says."""
-        return explanation_of(await self.call("explain", key=to_bytes(key)), to_bytes(key))
+        return explanation_of(await self.call("explain", key=to_bytes(key, "key")), to_bytes(key, "key"))
 
     async def ask_release(self, key: Bytes, *, to: Bytes = b"", priority: int = 0, owner: Optional[Bytes] = None) -> int:
         """Asks the holder to let go, in favour of the waiter `to` if one is named. It decides. Returns how many watchers were told."""
-        params: Dict[str, Any] = {"key": to_bytes(key), "owner": to_bytes(self.owner if owner is None else owner)}
+        params: Dict[str, Any] = {"key": to_bytes(key, "key"), "owner": to_bytes(self.owner if owner is None else owner, "owner")}
         if to:
-            params["to"] = to_bytes(to)
+            params["to"] = to_bytes(to, "to")
         if priority:
-            params["priority"] = priority
+            params["priority"] = check_whole(priority, "priority")
         reached = (await self.call("ask_release", **params)).get("reached")
         return reached if isinstance(reached, int) else 0
 
     async def release(self, key: Bytes, lock_id: str) -> bool:
         """Gives up a lock by its lock_id, from wherever it was acquired. False: it was not held any more. For a Lock use its own."""
-        return bool((await self.call("release", key=to_bytes(key), lock_id=lock_id)).get("released"))
+        return bool((await self.call("release", key=to_bytes(key, "key"), lock_id=check_text(lock_id, "lock_id"))).get("released"))
 
     async def break_lock(self, key: Bytes, token: int, *, now: bool = False) -> bool:
         """For administrators: bars the holder with this token from extending, so that the key is free when its lease ends; with `now`
         at once, although the holder may still believe to hold it."""
-        return bool((await self.call("break", key=to_bytes(key), token=token, **({"now": True} if now else {}))).get("broken"))
+        return bool((await self.call("break", key=to_bytes(key, "key"), token=check_whole(token, "token"), **({"now": True} if now else {}))).get("broken"))
 
     # ---- locks, watches, elections ----
 
@@ -294,6 +299,8 @@ class Client:
         lower priority does. on_asked(leadership, asked): decides what happens when somebody asks this leader to let go: True yields,
         False stays, None is the usual: to the named successor, or to whoever asks with a greater priority. The others: see `lock`.
         """
+        if candidate is not None:
+            to_bytes(candidate, "candidate")
         options = Options(
             lease, None, candidate, value, EXCLUSIVE, 0, 0, priority, lock_delay, release_on_disconnect, label, warn
         )

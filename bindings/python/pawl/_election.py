@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Optional, 
 from ._acquire import Options
 from ._errors import BusyError, ClosedError, LostError, NotFoundError, PawlError, WaitTimeoutError
 from ._lock import Lock, LostFn
-from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, leader_of, to_bytes, to_text
+from ._types import CURRENT, ENDS, OVERFLOW, PRESENT, Asked, Bytes, Entry, Leader, check_callback, leader_of, to_bytes, to_text
 from ._watch import Watch
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ class Election:
 
     def __init__(self, client: Client, name: Bytes, options: Options, takeover: bool, on_asked: Optional[ElectionAskedFn]) -> None:
         self._client, self._options = client, options
-        self.name = to_bytes(name)
+        self.name = to_bytes(name, "name")
+        check_callback(on_asked, "on_asked")
         self.takeover, self.on_asked = takeover, on_asked
 
     @property

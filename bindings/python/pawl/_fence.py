@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import ContextManager, Dict, Optional, Type
 
 from ._fence_file import NAME_MAX, FenceError, FenceFile, Record
-from ._types import EXCLUSIVE, PERMITS, SHARED, Bytes, to_bytes
+from ._types import EXCLUSIVE, PERMITS, SHARED, Bytes, check_whole, to_bytes
 
 NAMES_MAX = 1_000_000
 TOKEN_MAX = 2**64 - 1
@@ -57,7 +57,8 @@ class FenceStore:
         token seen; exclusive ones must from now on not be below it. Where each permit guards a thing of its own put its number into
         the name, and use exclusive. FenceError: not known, refuse it.
         """
-        key = to_bytes(name)
+        key = to_bytes(name, "name")
+        check_whole(token, "token")
         if mode not in (EXCLUSIVE, SHARED, PERMITS):
             raise ValueError("mode: %r is neither exclusive, shared nor permits" % mode)
         if not 1 <= token <= TOKEN_MAX or len(key) > NAME_MAX:
@@ -73,7 +74,7 @@ class FenceStore:
     def highest(self, name: Bytes) -> int:
         """The highest token seen under the name, 0: none."""
         with self._guard, self._locked():
-            mark = self._marks.get(to_bytes(name))
+            mark = self._marks.get(to_bytes(name, "name"))
             return mark.highest if mark else 0
 
     def close(self) -> None:

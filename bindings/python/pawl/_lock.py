@@ -14,7 +14,7 @@ from ._call import new_lock_id
 from ._errors import BadRequestError, BusyError, DeniedError, LostError, NotFoundError, PawlError, ProtocolError
 from ._guard import Holding
 from ._keeper import Kept
-from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, mode_params, to_bytes
+from ._types import EXCLUSIVE, SHARED, Asked, Bytes, Want, check_callback, mode_params, to_bytes
 from ._watch import Watch
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ class Lock(Kept, Holding):
     def __init__(
         self, client: Client, key: Bytes, options: Options, on_lost: Optional[LostFn] = None, on_asked: Optional[AskedFn] = None
     ) -> None:
-        Kept.__init__(self, to_bytes(key), options.lease_ms, options.warn_ms, options.renew)
+        Kept.__init__(self, to_bytes(key, "key"), options.lease_ms, options.warn_ms, options.renew)
         Holding.__init__(self, "lock")
+        check_callback(on_lost, "on_lost")
+        check_callback(on_asked, "on_asked")
         self._mode_params = mode_params(options.mode, options.permits, options.of)
         self._client, self._options = client, options
         self._on_lost, self._on_asked = on_lost, on_asked
@@ -183,9 +185,9 @@ class Lock(Kept, Holding):
     async def update(self, value: Bytes, expect: Optional[Bytes] = None) -> bytes:
         """Writes the value; with `expect` only if that is the present one (or its value_seq), else MismatchError. Returns the value_seq.
         UnsureError: it may still take effect."""
-        params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id, "value": to_bytes(value)}
+        params: Dict[str, Any] = {"key": self._key, "lock_id": self._lock_id, "value": to_bytes(value, "value")}
         if expect is not None:
-            params["expect"] = to_bytes(expect)
+            params["expect"] = to_bytes(expect, "expect")
         result = await self._client.call("update", **params)
         self._value = to_bytes(value)
         seq = result.get("value_seq")
@@ -222,12 +224,13 @@ class Lock(Kept, Holding):
         """Releases in favour of the waiter whose owner is `to`, who is next whoever waits ahead of it. From the call on the lock is not
         trusted. NotFoundError: nobody of this name waits, nothing was released, and the lock is kept as before. After any other error
         it is released without a successor."""
+        successor = to_bytes(to, "to")
         self.check()
         if self._claiming:
             raise BusyError("it is being acquired again over another connection, which must not be overtaken")
         self._suspended = True
         try:
-            result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id, to=to_bytes(to))
+            result = await self._client.call("transfer", key=self._key, lock_id=self._lock_id, to=successor)
         except (NotFoundError, DeniedError, BadRequestError) as error:
             if error.details.get("transferred") or error.details.get("released"):
                 self._forget()
@@ -250,6 +253,9 @@ class LockSet(Holding):
 
     def __init__(self, client: Client, wants: Sequence[Union[Bytes, Want]], options: Options, on_lost: Optional[LostFn] = None) -> None:
         super().__init__("set of locks")
+        check_callback(on_lost, "on_lost")
+        if isinstance(wants, (str, bytes, bytearray)):  # its letters would be the keys
+            raise TypeError("keys: a list of keys, not one %s" % type(wants).__name__)
         self._client, self._options, self._on_lost = client, options, on_lost
         self._wants = [want if isinstance(want, Want) else Want(want) for want in wants]
         self._locks: Dict[bytes, Lock] = {}
@@ -296,7 +302,7 @@ class LockSet(Holding):
         items = [dict(lock._mode_params, key=lock.key, lock_id=new_lock_id()) for lock in self]
         grant = await acquire(self._client, self._options, {"locks": items})
         found = grant.result.get("locks")
-        said = {to_bytes(item["key"]): item for item in found or [] if isinstance(item, dict) and "key" in item}
+        said = {item["key"]: item for item in found or [] if isinstance(item, dict) and isinstance(item.get("key"), bytes)}
         if set(said) != set(self._locks):
             for key, lock_id in grant.ids.items():
                 self._client._reach.release_quietly(key, lock_id)

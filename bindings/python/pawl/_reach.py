@@ -33,6 +33,13 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def _unheard(endpoint: Endpoint) -> str:
+    """Of a node that has not said a word."""
+    if endpoint.path or endpoint.tls:
+        return ""
+    return ", which has said nothing at all; a port that wants TLS is named tls://%s" % endpoint.text
+
+
 class Reach:
     """What the client sets: on_event: what a notification says. on_up, on_break: the connection is there, or about to be closed.
     lease_share: with locks held nothing may take longer than so many seconds. bound: there has to be a connection. listening: something
@@ -142,10 +149,16 @@ class Reach:
         elif call.before is not None:  # says more than the silence of the others
             error = call.before
         elif self._link is not None or self._last_error is None:
-            error = WaitTimeoutError("no answer came in time")
+            error = WaitTimeoutError("no answer came in time%s" % self._hint())
         else:
             error = self._last_error
         self._end(call, None, error)
+
+    def _hint(self) -> str:
+        """What may be the matter with a node that is connected with and has not said a word."""
+        if self._link is None or self._link.talked:
+            return ""
+        return " from %s%s" % (self._rounds.present.text, _unheard(self._rounds.present))
 
     # ---- sending ----
 
@@ -326,7 +339,7 @@ class Reach:
             self.on_up()
         self._flush()
         try:
-            reason = self._named(endpoint, await asyncio.shield(link.down))
+            reason = self._named(endpoint, await asyncio.shield(link.down), "" if link.talked else _unheard(endpoint))
         finally:
             self._link = None
             link.close()
@@ -337,8 +350,8 @@ class Reach:
         if link is self._link:
             self.on_break(link)
 
-    def _named(self, endpoint: Endpoint, error: PawlError) -> PawlError:
-        return type(error)("%s: %s" % (endpoint.text, error.message), error.details)
+    def _named(self, endpoint: Endpoint, error: PawlError, hint: str = "") -> PawlError:
+        return type(error)("%s: %s%s" % (endpoint.text, error.message, hint), error.details)
 
     def _line_lost(self, error: PawlError) -> None:
         """What was under way is sent again at the next node, in the order in which it was sent, before what was not sent yet."""

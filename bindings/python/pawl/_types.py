@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 Bytes = Union[str, bytes]
@@ -10,9 +11,13 @@ Bytes = Union[str, bytes]
 EXCLUSIVE, SHARED, PERMITS = "exclusive", "shared", "permits"
 
 
-def to_bytes(data: Bytes) -> bytes:
+def to_bytes(data: Bytes, what: str = "a name or value") -> bytes:
     """Text as UTF-8. Names that came from bytes which are not UTF-8 get their old bytes again."""
-    return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else bytes(data)
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogateescape")
+    if not isinstance(data, (bytes, bytearray, memoryview)):  # of a number bytes() makes so many NULs
+        raise TypeError("%s: str or bytes, not %s" % (what, type(data).__name__))
+    return bytes(data)
 
 
 def to_text(data: Bytes) -> str:
@@ -20,10 +25,28 @@ def to_text(data: Bytes) -> str:
 
 
 def to_ms(seconds: float, what: str) -> int:
-    ms = round(seconds * 1000)
-    if not 0 <= ms <= 10**12:
+    if not isinstance(seconds, numbers.Number) or isinstance(seconds, (bool, complex)):
+        raise TypeError("%s: seconds, not %s" % (what, type(seconds).__name__))
+    if not 0 <= seconds <= 10**9:  # nor what is no number at all
         raise ValueError("%s: %r is no duration in seconds" % (what, seconds))
-    return ms
+    return round(seconds * 1000)
+
+
+def check_whole(number: int, what: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError("%s: a whole number, not %r" % (what, number))
+    return number
+
+
+def check_text(text: str, what: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError("%s: str, not %s" % (what, type(text).__name__))
+    return text
+
+
+def check_callback(function: Any, what: str) -> None:
+    if function is not None and not callable(function):
+        raise TypeError("%s: a function, not %s" % (what, type(function).__name__))
 
 
 # ---- reading maps that nodes have sent: what is not there, or of another kind, has its default ----
@@ -287,6 +310,8 @@ class Want:
 
 def mode_params(mode: str, permits: int, of: int) -> Dict[str, Any]:
     """How an acquire names what it wants."""
+    check_whole(permits, "permits")
+    check_whole(of, "of")
     if permits or of:
         if mode == SHARED or not 1 <= permits <= of:
             raise ValueError("permits: 1 to `of` of a semaphore, without another mode")

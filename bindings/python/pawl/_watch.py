@@ -87,9 +87,9 @@ class Watch:
         if (key is None) == (prefix is None):
             raise ValueError("a watch is for a key or for a prefix")
         self._client = client
-        self._key = None if key is None else to_bytes(key)
-        self._prefix = b"" if prefix is None else to_bytes(prefix)
-        self._position = since or b""
+        self._key = None if key is None else to_bytes(key, "key")
+        self._prefix = b"" if prefix is None else to_bytes(prefix, "prefix")
+        self._position = to_bytes(since or b"", "since")
         self._number: Optional[int] = None
         self._queue: Deque[Event] = collections.deque()
         self._held_back: Optional[List[Event]] = None  # while the present state is being read

@@ -151,8 +151,9 @@ class Tls(Case):
 
     def test_a_client_that_does_not_speak_tls_gets_no_answer(self):
         with pawl.connect(list(self.cluster.clients.values()), timeout=0.5) as client:
-            with self.assertRaises(pawl.PawlError):
+            with self.assertRaises(pawl.PawlError) as caught:
                 client.ping()
+            self.assertIn("a port that wants TLS is named tls://", str(caught.exception))
 
 
 if __name__ == "__main__":

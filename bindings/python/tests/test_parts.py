@@ -54,9 +54,9 @@ class Wishes(unittest.TestCase):
         for wrong in (dict(mode="write"), dict(permits=1), dict(of=3), dict(permits=4, of=3), dict(mode="shared", permits=1, of=2)):
             with self.assertRaises(ValueError, msg=wrong):
                 _types.mode_params(wrong.get("mode", "exclusive"), wrong.get("permits", 0), wrong.get("of", 0))
-        for wrong in (Options(lease=0), Options(lease=-1), Options(lease=10, warn=6)):
-            with self.assertRaises(ValueError):
-                wrong.warn_ms, wrong.lease_ms
+        for options in (dict(lease=0), dict(lease=-1), dict(lease=10, warn=6)):
+            with self.assertRaises(ValueError, msg=options):
+                Options(**options)
 
     def test_the_process_and_its_host_are_shown(self):
         client = mock.Mock(owner=b"me", label="build 7")
