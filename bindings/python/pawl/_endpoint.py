@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 from typing import List, Sequence, Union
 
 ENDPOINTS_MAX = 32
@@ -16,6 +17,22 @@ class Endpoint:
     port: int = 0
     path: str = ""  # of a Unix socket; then host and port mean nothing
     tls: bool = False
+
+    @property
+    def is_address(self) -> bool:
+        """The host is no name that is to be looked up."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
+
+    @property
+    def unheard(self) -> str:
+        """To be said of a node that is connected with and has not said a word."""
+        if self.path or self.tls:
+            return ""
+        return ", which has said nothing at all; a port that wants TLS is named tls://%s" % self.text
 
 
 def _parse_one(text: str) -> Endpoint:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import ipaddress
 import socket
 import ssl
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
@@ -23,21 +22,6 @@ from ._rounds import Rounds
 SILENCE_LEAST = 0.1
 CALLS_MAX = 65536
 PING_MSGID = 0
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _unheard(endpoint: Endpoint) -> str:
-    """Of a node that has not said a word."""
-    if endpoint.path or endpoint.tls:
-        return ""
-    return ", which has said nothing at all; a port that wants TLS is named tls://%s" % endpoint.text
 
 
 class Reach:
@@ -158,7 +142,7 @@ class Reach:
         """What may be the matter with a node that is connected with and has not said a word."""
         if self._link is None or self._link.talked:
             return ""
-        return " from %s%s" % (self._rounds.present.text, _unheard(self._rounds.present))
+        return " from %s%s" % (self._rounds.present.text, self._rounds.present.unheard)
 
     # ---- sending ----
 
@@ -297,7 +281,7 @@ class Reach:
     async def _addresses(self, endpoint: Endpoint) -> List[Tuple[str, int]]:
         if endpoint.path:
             return [("", 0)]
-        if _is_address(endpoint.host):
+        if endpoint.is_address:
             return [(endpoint.host, endpoint.port)]
         looking = self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
         try:
@@ -339,7 +323,7 @@ class Reach:
             self.on_up()
         self._flush()
         try:
-            reason = self._named(endpoint, await asyncio.shield(link.down), "" if link.talked else _unheard(endpoint))
+            reason = self._named(endpoint, await asyncio.shield(link.down), "" if link.talked else endpoint.unheard)
         finally:
             self._link = None
             link.close()
