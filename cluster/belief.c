@@ -1,6 +1,12 @@
 /* belief.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so (Time), and
- * for good (section 2, Extend). */
+ * for good (section 2, Extend). One that has ended is as good as gone, so that no timer is needed: its memory comes back when a sweep
+ * meets it. */
 #include "state.h"
+
+#define BUCKETS_A_BELIEF 2 /* the table has about as many buckets as beliefs: the sweep is faster than what it follows */
+#define BUCKETS_A_BEAT 4096
+
+_Static_assert(sizeof(struct belief) <= 56, "one for each lease");
 
 static struct belief *find(struct core *core, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->beliefs, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
@@ -17,10 +23,35 @@ struct belief *belief_find(struct core *core, struct id128 lock_id) {
 	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
 }
 
+static void belief_free(struct core *core, struct belief *b) {
+	map_remove(&core->beliefs, &b->node);
+	core->belief_count--;
+	alloc_free(&core->alloc, b, sizeof *b);
+}
+
+/* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
+static void sweep(struct core *core, size_t buckets) {
+	for (size_t i = 0; i < buckets && core->belief_count > 0; i++) {
+		core->belief_bucket = core->belief_bucket + 1 < core->beliefs.bucket_count ? core->belief_bucket + 1 : 0;
+		for (struct map_node *n = map_bucket(&core->beliefs, core->belief_bucket), *next; n; n = next) {
+			struct belief *b = CONTAINER_OF(n, struct belief, node);
+			next = map_next_in_bucket(n);
+			if (instant_distrusted(core->now, b->deadline)) {
+				belief_free(core, b);
+			}
+		}
+	}
+}
+
+void belief_beat(struct core *core) {
+	sweep(core, core->beliefs.bucket_count < BUCKETS_A_BEAT ? core->beliefs.bucket_count : BUCKETS_A_BEAT);
+}
+
 /* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
 void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t token) {
 	struct belief *b = find(core, lock_id);
 	if (b == NULL) {
+		sweep(core, BUCKETS_A_BELIEF);
 		b = core->belief_count < core->limits.keys ? alloc_new(&core->alloc, sizeof *b) : NULL;
 		if (b == NULL) {
 			COUNT(core, no_memory);
@@ -32,30 +63,12 @@ void belief_set(struct core *core, struct id128 lock_id, struct instant deadline
 	}
 	b->deadline = deadline;
 	b->token = token > b->token ? token : b->token;
-	if (!wheel_armed(&b->timer.wheel)) {
-		timer_at(core, &b->timer, TIMER_BELIEF, deadline);
-	}
-}
-
-static void belief_free(struct core *core, struct belief *b) {
-	timer_stop(core, &b->timer);
-	map_remove(&core->beliefs, &b->node);
-	core->belief_count--;
-	alloc_free(&core->alloc, b, sizeof *b);
 }
 
 void belief_drop(struct core *core, struct id128 lock_id) {
 	struct belief *b = find(core, lock_id);
 	if (b) {
 		belief_free(core, b);
-	}
-}
-
-void belief_timer(struct core *core, struct belief *b) {
-	if (instant_distrusted(core->now, b->deadline)) {
-		belief_free(core, b);
-	} else {
-		timer_at(core, &b->timer, TIMER_BELIEF, b->deadline);
 	}
 }
 

@@ -148,9 +148,6 @@ static void timer_fired(struct core *core, struct timer *t) {
 	case TIMER_OP:
 		op_timer(core, CONTAINER_OF(t, struct op, timer));
 		break;
-	case TIMER_BELIEF:
-		belief_timer(core, CONTAINER_OF(t, struct belief, timer));
-		break;
 	case TIMER_NODE:
 		peers_beat(core);
 		slots_beat(core);
@@ -161,6 +158,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		attempt_rehome_beat(core);
 		follow_beat(core);
 		sync_beat(core);
+		belief_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:

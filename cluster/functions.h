@@ -355,7 +355,7 @@ void entry_reply(struct core_reply *reply, const struct shown *shown);
 void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t token);
 struct belief *belief_find(struct core *core, struct id128 lock_id); /* only while it is believed */
 void belief_drop(struct core *core, struct id128 lock_id);
-void belief_timer(struct core *core, struct belief *b);
+void belief_beat(struct core *core);
 void belief_done(struct core *core);
 
 /* ---- snapshot.c, merge.c, recovery.c, birth.c ---- */

@@ -142,7 +142,6 @@ struct op {
 
 struct belief { /* a lock this node has answered, believed until the deadline */
 	struct map_node node;
-	struct timer timer;
 	struct id128 lock_id;
 	struct instant deadline;
 	uint64_t token;

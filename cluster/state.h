@@ -13,7 +13,7 @@
 #include "wheel.h"
 
 /* ---- timers: all on one wheel over CLOCK_BOOTTIME; they wake, the two clocks decide ---- */
-enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_BELIEF, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
+enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
 struct timer {
 	struct wheel_timer wheel;
 	enum timer_kind kind;
@@ -250,6 +250,7 @@ struct core {
 	uint32_t op_count, linger_count, waiting_count, pool_count, bond_count;
 	uint64_t caller_count;
 	uint64_t belief_count;
+	size_t belief_bucket; /* where the sweep is */
 	struct peer peers[NODES_MAX];
 
 	/* drain */
