@@ -137,7 +137,7 @@ void core_free(struct core *core) {
 /* ---- one step ---- */
 
 static void timer_fired(struct core *core, struct timer *t) {
-	switch (t->kind) {
+	switch ((enum timer_kind)t->wheel.kind) {
 	case TIMER_KEY: {
 		struct key *key = CONTAINER_OF(t, struct key, timer);
 		if (table_expire(core, key)) {

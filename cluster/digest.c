@@ -37,8 +37,9 @@ static uint16_t leaf_of(struct slice name) {
 
 static uint64_t hash_of(const struct record *r) {
 	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb), word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
-	if (r->terms.of != SHARE_EXCLUSIVE) {
-		h = hash_fold(h ^ r->terms.of ^ r->terms.set.w[0] << 16 ^ r->terms.set.w[0] >> 48, UINT64_C(0xbf58476d1ce4e5b9) ^ r->terms.set.w[1]);
+	if (r->of != SHARE_EXCLUSIVE) {
+		const struct permits set = record_set(r);
+		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48, UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
 	}
 	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
 	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);

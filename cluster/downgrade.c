@@ -62,8 +62,8 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round, .status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r && r->terms.of == SHARE_EXCLUSIVE) {
-		struct terms shared = r->terms;
+	if (r && r->of == SHARE_EXCLUSIVE) {
+		struct terms shared = record_terms(r);
 		shared.of = SHARE_SHARED;
 		COUNT(core, downgraded);
 		record_set_terms(core, key, r, &shared);
@@ -74,7 +74,7 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 		queue_record_ended(core, key); /* those who may hold together with it go on */
 	}
 	if (answer.status == STATUS_OK) {
-		answer.status = r == NULL ? STATUS_ABSENT : r->terms.of == SHARE_SHARED ? STATUS_OK : STATUS_TERMS;
+		answer.status = r == NULL ? STATUS_ABSENT : r->of == SHARE_SHARED ? STATUS_OK : STATUS_TERMS;
 		answer.token = r ? r->token : 0;
 	}
 	out_send(core, from, &answer);

@@ -2,18 +2,18 @@
 #include "state.h"
 
 static struct instant lease_end(const struct record *r) {
-	return instant_add(r->end, -r->terms.delay);
+	return instant_add(r->end, -record_delay(r));
 }
 
 bool entry_closing(const struct record *r, struct instant now) {
-	return r->terms.delay > 0 && instant_expired(now, lease_end(r));
+	return record_delay(r) > 0 && instant_expired(now, lease_end(r));
 }
 
 /* The bytes are the record's own. */
 struct core_entry entry_of(const struct record *r, struct instant now) {
 	struct core_entry e = { .owner = record_owner(r), .value = record_value(r), .identity = record_identity(r), .label = record_label(r),
-		.token = r->token, .lock_id = r->lock_id, .value_seq = r->wrote, .terms = r->terms, .remaining = instant_left_long(now, lease_end(r)),
-		.age = instant_elapsed_long(now, r->since), .closing = entry_closing(r, now) };
+		.token = r->token, .lock_id = r->lock_id, .value_seq = r->wrote, .terms = record_terms(r), .remaining = instant_left_long(now, lease_end(r)),
+		.age = record_age(r, now), .closing = entry_closing(r, now) };
 	e.closed_for = e.closing ? instant_left_long(now, r->end) : 0;
 	return e;
 }

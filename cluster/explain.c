@@ -109,7 +109,7 @@ static bool saying_of(struct core *core, const struct op *op, const struct calle
 		s->barred = (f->flags & FLAG_BARRED) != 0;
 		return local_entry(core, c, op->identity, op->key, r, &s->entry);
 	}
-	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin, .terms = r->terms };
+	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin, .terms = record_terms(r) };
 	s->entry.remaining = s->kind == SAYING_PROMISE ? instant_left_long(core->now, r->end) : 0;
 	return true;
 }

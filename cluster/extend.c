@@ -27,7 +27,7 @@ static void learn(struct core *core, struct op *op, uint32_t slot, const struct 
 	record_describe(core, r, &m);
 	m.attempt = op->part_of;
 	m.terms.set = permits_or(m.terms.set, op->terms.set);
-	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, r->terms.delay) / SPAN_US);
+	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
 	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
 	op_ask(core, op, slot, &m);
 	if (op->votes[slot].state == VOTE_ASKED) {

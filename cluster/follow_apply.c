@@ -6,7 +6,7 @@
 static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
 	struct record **at = key_link(key, m->lock_id), *r = *at;
 	if (r && slice_equal(record_owner(r), m->owner) && slice_equal(record_identity(r), m->identity) &&
-		slice_equal(record_label(r), m->label)) {
+		slice_equal(record_label(r), m->label) && r->terms_size == terms_rest(&m->terms)) {
 		bool same = ballot_compare(r->wrote, m->ballot) == 0;
 		return same || record_set_value(core, at, m->value) ? *at : NULL;
 	}
@@ -30,10 +30,6 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->wrote = m->ballot;
 		r->prepared = m->prepared;
 		r->barred = (m->flags & FLAG_BARRED) != 0;
-		r->terms.count = m->terms.count;
-		r->terms.priority = m->terms.priority;
-		r->terms.delay = m->terms.delay;
-		r->terms.bond = m->terms.bond;
 		record_set_terms(core, key, r, &m->terms);
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */

@@ -32,6 +32,15 @@ struct key_more *table_more(struct core *core, struct key *key); /* NULL: no mem
 bool table_expire(struct core *core, struct key *key);
 struct record *key_record(const struct key *key, struct id128 lock_id);
 struct record **key_link(struct key *key, struct id128 lock_id); /* what points at the record, or at nothing */
+/* Adds to the key, drops a promise of the same lock_id; the caller settles. */
+void key_add_record(struct core *core, struct key *key, struct record *r);
+void key_drop_record(struct core *core, struct key *key, struct record *r);
+void key_note_contested(struct core *core, const struct key *key, bool before); /* its records have changed */
+void key_drop_promise(struct core *core, struct key *key);
+
+/* ---- record.c ---- */
+uint8_t terms_rest(const struct terms *terms); /* bytes that a record has for them */
+void record_put_terms(struct record *r, const struct terms *terms); /* what it has no room for is left out */
 struct slice record_owner(const struct record *r);
 struct slice record_identity(const struct record *r);
 struct slice record_label(const struct record *r);
@@ -43,11 +52,6 @@ struct record *record_with_value(struct core *core, struct slice value); /* to k
 void record_free(struct core *core, struct record *r);
 /* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
-/* Adds to the key, drops a promise of the same lock_id; the caller settles. */
-void key_add_record(struct core *core, struct key *key, struct record *r);
-void key_drop_record(struct core *core, struct key *key, struct record *r);
-void key_note_contested(struct core *core, const struct key *key, bool before); /* its records have changed */
-void key_drop_promise(struct core *core, struct key *key);
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 
 /* ---- terms.c: what excludes what (section 10) ---- */
@@ -58,8 +62,9 @@ struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
 bool key_contested(const struct key *key);
 struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room);
 struct terms terms_both(const struct terms *a, const struct terms *b); /* of two copies of one record, alike */
-bool terms_again(const struct terms *own, const struct terms *asked);
+bool terms_again(uint16_t own, uint16_t asked); /* terms.of */
 bool terms_alike(const struct terms *a, const struct terms *b);        /* they may be those of one lock_id */
+bool record_excludes(const struct record *r, const struct terms *terms);
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms);
 bool permits_choose(const struct core *core, const struct op *op, struct permits *set);
 

@@ -7,7 +7,9 @@ struct sums {
 };
 
 static void check_record(const struct core *core, const struct record *r) {
-	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&r->terms));
+	const struct terms terms = record_terms(r);
+	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&terms));
+	CHECK(r->terms_size >= terms_rest(&terms));
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
 	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
 	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
@@ -52,7 +54,8 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 		s->held++;
 		for (const struct record *other = r->next; other; other = other->next) {
 			CHECK(!id128_equal(r->lock_id, other->lock_id));
-			exclude = exclude || terms_exclude(&r->terms, &other->terms);
+			const struct terms terms = record_terms(other);
+			exclude = exclude || record_excludes(r, &terms);
 		}
 	}
 	CHECK(exclude == key_contested(key)); /* the one pass and the definition */

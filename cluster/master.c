@@ -17,7 +17,7 @@ void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, stru
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer) {
 	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
 	if (r) {
-		answer->terms = r->terms;
+		answer->terms = record_terms(r);
 		answer->by = r->lock_id;
 		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
 		answer->owner = record_owner(r);
@@ -100,7 +100,7 @@ void master_held_self(const struct record *own, struct message *answer) {
 	answer->status = STATUS_HELD_SELF;
 	answer->token = own->token;
 	answer->noted = own->noted;
-	answer->terms = own->terms;
+	answer->terms = record_terms(own);
 }
 
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
@@ -149,7 +149,7 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 
 /* What a record that is here already takes from another copy of itself: its bar, and its terms (section 10). */
 static void accept_again(struct core *core, struct key *key, struct record *r, const struct message *m) {
-	const bool widened = !permits_within(m->terms.set, r->terms.set), loosened = m->terms.of == SHARE_SHARED && r->terms.of == SHARE_EXCLUSIVE;
+	const bool widened = !permits_within(m->terms.set, record_set(r)), loosened = m->terms.of == SHARE_SHARED && r->of == SHARE_EXCLUSIVE;
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	if (m->token > r->token || widened) {
 		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
@@ -158,8 +158,8 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}
-	if (widened || loosened || m->terms.bond > r->terms.bond) {
-		const struct terms both = terms_both(&r->terms, &m->terms);
+	if (widened || loosened || m->terms.bond > r->bond) {
+		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		record_set_terms(core, key, r, &both);
 	}
 	if (loosened) {
@@ -296,12 +296,12 @@ static void master_extend(struct core *core, uint32_t from, const struct message
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
-		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), r->terms.delay);
+		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
-		r->terms.bond = m->number > r->terms.bond ? (uint32_t)m->number : r->terms.bond;
+		r->bond = m->number > r->bond ? (uint32_t)m->number : r->bond;
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		answer.token = r->token;
-		answer.terms = r->terms; /* which numbers have been extended here */
+		answer.terms = record_terms(r); /* which numbers have been extended here */
 		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);

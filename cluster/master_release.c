@@ -60,8 +60,8 @@ static bool give_back(struct core *core, const struct message *m) {
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
  * free the key. */
 void record_lose(struct core *core, struct key *key, struct record *r) {
-	if (r->terms.delay > 0) {
-		struct instant closed = instant_add(core->now, r->terms.delay);
+	if (record_delay(r) > 0) {
+		struct instant closed = instant_add(core->now, record_delay(r));
 		log_append(core, key_name(key), r->lock_id);
 		news_record(core, NEWS_LOST, key, r);
 		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
@@ -78,7 +78,7 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 static bool end_bond(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r == NULL || r->terms.bond == 0 || r->terms.bond > m->number) {
+	if (r == NULL || r->bond == 0 || r->bond > m->number) {
 		return false;
 	}
 	COUNT(core, bond_ended);

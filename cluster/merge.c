@@ -12,8 +12,8 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 			key_add_record(core, key, r);
 		}
 	} else {
-		struct terms both = terms_both(&r->terms, &m->terms);
-		r->uneven = r->uneven || !permits_within(both.set, r->terms.set) || !permits_within(both.set, m->terms.set);
+		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
+		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
 		record_set_terms(core, key, r, &both);
 	}
 	return r;

@@ -121,7 +121,7 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, c
 	}
 	const struct core_news n = { .kind = kind, .key = key_name(key), .owner = record_owner(r), .identity = record_identity(r),
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
-		.value_seq = r->wrote, .terms = r->terms };
+		.value_seq = r->wrote, .terms = record_terms(r) };
 	news_tell(core, &n);
 	if (key->missed && is_end(kind)) {
 		key->missed = false;

@@ -25,13 +25,14 @@ struct verdict {
 static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent, struct verdict *v) {
 	uint32_t all = 0, counting = 0, i = first;
 	struct record *best = NULL;
-	struct terms terms = op->found[first].record->terms;
+	struct terms terms = record_terms(op->found[first].record);
 	struct instant end = instant_add(core->now, 1); /* alive where it was reported */
 	for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
 		const struct found *f = &op->found[i];
 		all |= 1u << f->from;
 		counting |= f->counts ? 1u << f->from : 0;
-		terms = terms_both(&terms, &f->record->terms);
+		const struct terms reported = record_terms(f->record);
+		terms = terms_both(&terms, &reported);
 		end = instant_later(end, f->record->end); /* some may have missed an extension */
 		best = f->counts && (!best || ballot_compare(f->record->wrote, best->wrote) > 0) ? f->record : best;
 	}
@@ -41,7 +42,7 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 	if (n >= core->quorum && (uint32_t)__builtin_popcount(counting) < core->quorum) {
 		v->undetermined = true;
 	} else if (n >= core->quorum) {
-		best->terms = terms;
+		record_put_terms(best, &terms);
 		best->end = end;
 		best->next = v->holders;
 		v->holders = best;

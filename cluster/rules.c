@@ -71,7 +71,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	if (own && !slice_equal(record_identity(own), m->identity)) {
 		return STATUS_DENIED; /* section 9: a repeat under another identity */
 	}
-	if (own && !terms_again(&own->terms, &m->terms)) {
+	if (own && !terms_again(own->of, m->terms.of)) {
 		return STATUS_TERMS; /* section 10: it keeps its kind */
 	}
 	s = rule_held(key, m->lock_id, &m->terms);
@@ -100,7 +100,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
  * noted. */
 static enum status rule_order(const struct core *core, const struct key *key, const struct record *own, const struct message *m) {
 	const struct promise *promise = key && key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise : NULL;
-	bool known = own && permits_within(m->terms.set, own->terms.set);
+	bool known = own && permits_within(m->terms.set, record_set(own));
 	uint64_t floor = known ? own->noted : promise && !own ? promise->noted : core->clock;
 	for (const struct record *r = own && m->token > own->token ? key->held : NULL; r; r = r->next) {
 		floor = r != own && r->token > floor ? r->token : floor;
@@ -129,7 +129,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	if (own && !slice_equal(m->identity, record_identity(own))) {
 		return STATUS_DENIED; /* two identities that try for one lock_id at once: the first one's it is */
 	}
-	if (own && !terms_again(&own->terms, &m->terms)) {
+	if (own && !terms_again(own->of, m->terms.of)) {
 		return STATUS_TERMS;
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
@@ -164,7 +164,7 @@ enum status rule_extend(const struct core *core, const struct key *key, struct i
 	const struct record *own = key ? key_record(key, lock_id) : NULL;
 	enum status s = rule_longer(core, key, own, lock_id, lease_us);
 	if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
-		s = own->terms.delay ? rule_duration(core, lease_us + (uint64_t)(own->terms.delay / SPAN_US)) : STATUS_OK;
+		s = record_delay(own) ? rule_duration(core, lease_us + (uint64_t)(record_delay(own) / SPAN_US)) : STATUS_OK;
 	} else if (s == STATUS_OK && key && key_contested(key)) {
 		s = STATUS_CONTESTED;
 	} else if (s == STATUS_OK) {
@@ -185,11 +185,11 @@ enum status rule_learn(const struct core *core, const struct key *key, const str
 		s = s == STATUS_OK ? rule_room(core, key) : s;
 		return s == STATUS_OK ? STATUS_NEED : s;
 	}
-	if (!terms_alike(&own->terms, &m->terms)) {
+	const struct terms had = record_terms(own), both = terms_both(&had, &m->terms);
+	if (!terms_alike(&had, &m->terms)) {
 		return STATUS_TERMS;
 	}
-	struct terms both = terms_both(&own->terms, &m->terms);
-	bool wider = !permits_within(m->terms.set, own->terms.set); /* permits that it has not had here so far */
+	bool wider = !permits_within(m->terms.set, had.set); /* permits that it has not had here so far */
 	if (wider && key_contested(key)) {
 		return STATUS_CONTESTED; /* section 4: what it has, and no more */
 	}

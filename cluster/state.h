@@ -15,30 +15,54 @@
 /* ---- timers: all on one wheel over CLOCK_BOOTTIME; they wake, the two clocks decide ---- */
 enum timer_kind { TIMER_KEY, TIMER_OP, TIMER_NODE, TIMER_FEED, TIMER_FOLLOW, TIMER_HOLDER };
 struct timer {
-	struct wheel_timer wheel;
-	enum timer_kind kind;
+	struct wheel_timer wheel; /* its kind: enum timer_kind */
 };
 
 /* ---- the key table (section 1) ---- */
-struct record { /* a held record; its bytes (owner, identity, label, value) follow it */
+struct record { /* a held record; its bytes (its terms where they say more than of and bond; owner, identity, label, value) follow it */
 	struct record *next; /* several that exclude one another: the key is contested (section 4) */
 	struct id128 lock_id;
 	uint64_t token, noted;
 	struct ballot wrote;    /* of the write that made the value */
 	struct ballot prepared; /* the highest one noted; never below `wrote` */
 	struct instant end;  /* with the lock delay */
-	struct instant since; /* when it was acquired, as far as known here */
-	struct terms terms;
+	int64_t since; /* when it was acquired, as far as known here; only shown, so that one clock (boot) is enough */
 	uint64_t attempt; /* all that was accepted for it was of this one (section 11); 0: of several, or it is not known */
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint32_t sources; /* merging: bit set of the sources that had it; 0: nothing is left to be done about them */
+	uint32_t bond; /* of its terms */
+	uint16_t of;   /* the same */
 	uint16_t owner_size, label_size;
 	uint8_t identity_size;
+	uint8_t terms_size; /* 0: nothing but of and bond is in its terms */
 	bool barred; /* by a break: no more extensions */
 	bool uneven; /* merging: not all sources had the same permits */
 	uint8_t bytes[];
 };
+_Static_assert(sizeof(struct record) <= 144, "one for each lease");
+
+static inline struct terms record_terms(const struct record *r) {
+	struct terms t = { .of = SHARE_EXCLUSIVE };
+	if (r->terms_size) {
+		memcpy(&t, r->bytes, sizeof t);
+	}
+	t.of = r->of;
+	t.bond = r->bond;
+	return t;
+}
+
+static inline struct permits record_set(const struct record *r) {
+	return record_terms(r).set;
+}
+
+static inline span_ns record_delay(const struct record *r) {
+	return record_terms(r).delay;
+}
+
+static inline span_ns record_age(const struct record *r, struct instant now) {
+	return now.boot > r->since ? clock_saturating_add(now.boot, -r->since) : 0;
+}
 
 struct promise { /* an exclusive, short lease against other promises */
 	struct list by_peer; /* promises end with the link to their coordinator */
@@ -113,6 +137,7 @@ struct key {
 	bool missed;   /* a commit was refused for what is held here: more may have come and gone than those who watch were told */
 	uint8_t name[];
 };
+_Static_assert(sizeof(struct key) <= 88, "one for each lease");
 
 /* ---- the released lock_ids of late (R3), and those barred by a break ---- */
 struct released {

@@ -68,7 +68,7 @@ static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
 static void judge_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
-	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->terms.of, .set = own->terms.set }
+	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of, .set = record_set(own) }
 		: (struct sync_seen){ .token = 0 };
 	const struct sync_seen *best = NULL;
 	bool lacking = own == NULL;

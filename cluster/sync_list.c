@@ -12,9 +12,10 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 	put_u32(p + 40, r->wrote.boot);
 	p[44] = r->barred;
 	put_u16(p + 45, key->size);
-	put_u16(p + 47, r->terms.of);
-	put_u64(p + 49, r->terms.set.w[0]);
-	put_u64(p + 57, r->terms.set.w[1]);
+	const struct permits set = record_set(r);
+	put_u16(p + 47, r->of);
+	put_u64(p + 49, set.w[0]);
+	put_u64(p + 57, set.w[1]);
 	memcpy(p + FIXED, key->name, key->size);
 	return FIXED + (size_t)key->size;
 }

@@ -119,7 +119,7 @@ bool table_expire(struct core *core, struct key *key) {
 		next = r->next;
 		if (instant_expired(core->now, r->end)) {
 			COUNT(core, expired);
-			core->counts[COUNT_delay_closed] += r->terms.delay > 0;
+			core->counts[COUNT_delay_closed] += record_delay(r) > 0;
 			if (key_table(core, key) == core->live) {
 				log_append(core, key_name(key), r->lock_id);
 			}
@@ -250,86 +250,6 @@ struct record **key_link(struct key *key, struct id128 lock_id) {
 	return at;
 }
 
-struct slice record_owner(const struct record *r) {
-	return slice_of(r->bytes, r->owner_size);
-}
-
-struct slice record_identity(const struct record *r) {
-	return slice_of(r->bytes + r->owner_size, r->identity_size);
-}
-
-struct slice record_label(const struct record *r) {
-	return slice_of(r->bytes + r->owner_size + r->identity_size, r->label_size);
-}
-
-static size_t before_value(const struct record *r) {
-	return (size_t)r->owner_size + r->identity_size + r->label_size;
-}
-
-struct slice record_value(const struct record *r) {
-	return slice_of(r->bytes + before_value(r), r->value_size);
-}
-
-size_t record_size(const struct record *r) {
-	return sizeof *r + before_value(r) + r->value_size;
-}
-
-static uint8_t *put(uint8_t *to, struct slice bytes) {
-	if (bytes.size) {
-		memcpy(to, bytes.data, bytes.size);
-	}
-	return to + bytes.size;
-}
-
-struct record *record_new(struct core *core, const struct message *m) {
-	struct record *r = alloc_new(&core->alloc, sizeof *r + m->owner.size + m->identity.size + m->label.size + m->value.size);
-	if (r == NULL) {
-		COUNT(core, no_memory);
-		return NULL;
-	}
-	r->lock_id = m->lock_id;
-	r->token = m->token;
-	r->wrote = r->prepared = m->ballot;
-	r->since = m->age_us ? instant_add(core->now, -span_from_us(m->age_us)) : core->now;
-	r->terms = m->terms;
-	r->barred = (m->flags & FLAG_BARRED) != 0;
-	r->owner_size = (uint16_t)m->owner.size;
-	r->identity_size = (uint8_t)m->identity.size;
-	r->label_size = (uint16_t)m->label.size;
-	r->value_size = (uint32_t)m->value.size;
-	put(put(put(put(r->bytes, m->owner), m->identity), m->label), m->value);
-	return r;
-}
-
-struct record *record_with_value(struct core *core, struct slice value) {
-	struct message m = { .value = value };
-	return record_new(core, &m);
-}
-
-void record_free(struct core *core, struct record *r) {
-	if (r) {
-		alloc_free(&core->alloc, r, record_size(r));
-	}
-}
-
-bool record_set_value(struct core *core, struct record **at, struct slice value) {
-	struct record *r = *at;
-	size_t fixed = sizeof *r + before_value(r);
-	if (value.size != r->value_size) {
-		struct record *moved = alloc_resize(&core->alloc, r, fixed + r->value_size, fixed + value.size);
-		if (moved == NULL) {
-			COUNT(core, no_memory);
-			return false;
-		}
-		*at = r = moved;
-		r->value_size = (uint32_t)value.size;
-	}
-	if (value.size) {
-		memcpy(r->bytes + before_value(r), value.data, value.size); /* `bytes` begins before the padding's end */
-	}
-	return true;
-}
-
 /* `before`: whether it was contested before its records changed. */
 void key_note_contested(struct core *core, const struct key *key, bool before) {
 	bool after = key_contested(key);
@@ -376,23 +296,4 @@ void key_drop_promise(struct core *core, struct key *key) {
 	alloc_free(&core->alloc, key->promise, sizeof *key->promise);
 	key->promise = NULL;
 	core->promise_count--;
-}
-
-static uint64_t span_to_us(span_ns d) {
-	return ((uint64_t)d + 999) / 1000;
-}
-
-void record_describe(const struct core *core, const struct record *r, struct message *m) {
-	m->lock_id = r->lock_id;
-	m->token = r->token;
-	m->left_us = span_to_us(instant_left_long(core->now, r->end));
-	m->owner = record_owner(r);
-	m->identity = record_identity(r);
-	m->label = record_label(r);
-	m->value = record_value(r);
-	m->terms = r->terms;
-	m->age_us = (uint64_t)(instant_elapsed_long(core->now, r->since) / SPAN_US);
-	m->ballot = r->wrote;
-	m->prepared = r->prepared;
-	m->flags |= r->barred ? FLAG_BARRED : 0;
 }

@@ -8,8 +8,8 @@ struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t o
 	*room = true;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
 		if (!id128_equal(r->lock_id, lock_id)) {
-			*room = *room && r->terms.of == of;
-			taken = permits_or(taken, r->terms.set);
+			*room = *room && r->of == of;
+			taken = permits_or(taken, record_set(r));
 		}
 	}
 	return taken;
@@ -26,9 +26,14 @@ static struct record *first_end(const struct key *key, struct id128 lock_id) {
 	return first;
 }
 
+bool record_excludes(const struct record *r, const struct terms *terms) {
+	const struct terms own = record_terms(r);
+	return terms_exclude(&own, terms);
+}
+
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms) {
 	for (struct record *r = key->held; r; r = r->next) {
-		if (terms_exclude(&r->terms, terms) && !id128_equal(r->lock_id, lock_id)) {
+		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
 	}
@@ -42,7 +47,7 @@ struct record *key_other(const struct key *key, struct id128 lock_id, const stru
 
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) {
 	for (struct record *r = key->held; r; r = r->next) {
-		if (r->terms.of == SHARE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
+		if (r->of == SHARE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
 			return r;
 		}
 	}
@@ -54,16 +59,16 @@ bool key_contested(const struct key *key) {
 	if (key->held == NULL || key->held->next == NULL) {
 		return false;
 	}
-	const struct terms first = key->held->terms;
+	const uint16_t first = key->held->of;
 	struct permits met = { { 0, 0 } };
-	if (first.of == SHARE_EXCLUSIVE) {
+	if (first == SHARE_EXCLUSIVE) {
 		return true;
 	}
 	for (const struct record *r = key->held; r; r = r->next) {
-		if (r->terms.of != first.of || permits_meet(met, r->terms.set)) {
+		if (r->of != first || permits_meet(met, record_set(r))) {
 			return true;
 		}
-		met = permits_or(met, r->terms.set);
+		met = permits_or(met, record_set(r));
 	}
 	return false;
 }
@@ -86,20 +91,19 @@ bool terms_alike(const struct terms *a, const struct terms *b) {
 
 /* Whether a record may be asked for again with these terms: under its kind, or shared what is exclusive here: a master that
  * missed the downgrade. */
-bool terms_again(const struct terms *own, const struct terms *asked) {
-	return own->of == asked->of || (own->of == SHARE_EXCLUSIVE && asked->of == SHARE_SHARED);
+bool terms_again(uint16_t own, uint16_t asked) {
+	return own == asked || (own == SHARE_EXCLUSIVE && asked == SHARE_SHARED);
 }
 
 /* The caller says so to the digest. */
 void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms) {
-	r->terms.bond = terms->bond;
-	if (r->terms.of == terms->of && memcmp(&r->terms.set, &terms->set, sizeof terms->set) == 0) {
-		return;
+	CHECK(r->terms_size >= terms_rest(terms));
+	const struct permits set = record_set(r);
+	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0, contested = other && key_contested(key);
+	record_put_terms(r, terms);
+	if (other) {
+		key_note_contested(core, key, contested);
 	}
-	bool contested = key_contested(key);
-	r->terms.of = terms->of;
-	r->terms.set = terms->set;
-	key_note_contested(core, key, contested);
 }
 
 /* ---- the coordinator's choice ---- */

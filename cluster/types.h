@@ -35,7 +35,7 @@ struct ballot {
 	uint64_t clock;
 	uint64_t node; /* id128_word of the node that drew it */
 	uint32_t boot;
-};
+} __attribute__((packed, aligned(4))); /* no padding: each record has two */
 
 static inline int ballot_compare(struct ballot a, struct ballot b) {
 	if (a.clock != b.clock) {

@@ -130,7 +130,7 @@ void waiters_start(struct core *core, struct op *op) {
 static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_waiter *w) {
 	struct slice identity = record_identity(f->record);
 	*w = (struct core_waiter){ .lock_id = f->record->lock_id, .node = f->node, .since = instant_left_long(core->now, f->record->end),
-		.terms = f->record->terms };
+		.terms = record_terms(f->record) };
 	w->show_lock_id = c->admin || slice_equal(identity, op->identity);
 	return out_copy(core, record_owner(f->record), &w->owner) && out_copy(core, identity, &w->identity) &&
 		out_copy(core, record_label(f->record), &w->label) && (!op->prefix || out_copy(core, record_value(f->record), &w->key));

@@ -14,7 +14,10 @@
 #define TOP (WHEEL_LEVELS - 1)
 #define NO_TICK UINT64_MAX
 
-_Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 64, "a tick has the bits of all levels");
+#define TICK_MASK ((UINT64_C(1) << 56) - 1)
+
+_Static_assert(WHEEL_SLOT_BITS * WHEEL_LEVELS < 56, "a tick has the bits of all levels");
+_Static_assert(64 - WHEEL_TICK_BITS < 56, "it has the bits of all times");
 
 static inline unsigned wheel_shift(unsigned level) {
 	return level * WHEEL_SLOT_BITS;
@@ -64,7 +67,7 @@ static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
 
 void wheel_arm(struct wheel *w, struct wheel_timer *t, int64_t at_ns) {
 	wheel_disarm(w, t);
-	t->tick = at_ns <= w->now_ns ? w->now_tick : wheel_tick_above(at_ns);
+	t->tick = (at_ns <= w->now_ns ? w->now_tick : wheel_tick_above(at_ns)) & TICK_MASK;
 	wheel_place(w, t);
 	w->count++;
 }

@@ -15,7 +15,8 @@
 
 struct wheel_timer {
 	struct list link;
-	uint64_t tick; /* when it fires */
+	uint64_t tick : 56; /* when it fires */
+	uint64_t kind : 8;  /* the owner's, who may have several kinds */
 };
 
 struct wheel {

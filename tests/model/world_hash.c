@@ -48,8 +48,9 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
 	mix(h, r->uneven);
-	mix_terms(h, &r->terms);
-	mix_bytes(h, r->bytes, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
+	const struct terms terms = record_terms(r);
+	mix_terms(h, &terms);
+	mix_bytes(h, r->bytes + r->terms_size, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
 static void hash_more(uint64_t *h, const struct key_more *more) {
