@@ -3,8 +3,8 @@
  * meets it. */
 #include "state.h"
 
-#define BUCKETS_A_BELIEF 2 /* the table has about as many buckets as beliefs: the sweep is faster than what it follows */
-#define BUCKETS_A_BEAT 4096
+#define BUCKETS_A_BELIEF 1 /* the table has about as many buckets as beliefs: those that have ended are as many as the others at most */
+#define BUCKETS_A_BEAT 1024
 
 _Static_assert(sizeof(struct belief) <= 56, "one for each lease");
 
