@@ -3,6 +3,7 @@
 #define PAWL_TESTS_REPLICAS_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "named.h"
 
@@ -71,6 +72,19 @@ static inline void take_many(struct stage *s, uint32_t from, uint32_t to) {
 static inline bool equals_master(const struct stage *s, uint32_t node) {
 	struct core_status replica = stage_status(s, node);
 	return replica.following >= 0 && !replica.catching_up && replica.held == stage_status(s, (uint32_t)replica.following).held;
+}
+
+/* The next news that this node tells. */
+static inline const struct stage_news *news_is(struct stage *s, uint32_t node, enum core_news_kind kind, struct id128 lock) {
+	const struct stage_news *n = stage_next_news(s, node);
+	assert_non_null(n);
+	assert_int_equal(n->n.kind, kind);
+	assert_true(id128_equal(n->n.lock_id, lock));
+	return n;
+}
+
+static inline bool text_is(const struct stage_text *t, const char *text) {
+	return t->size == strlen(text) && memcmp(t->bytes, text, t->size) == 0;
 }
 
 #endif

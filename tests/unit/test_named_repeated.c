@@ -15,18 +15,6 @@ static int setup_watched(void **state) {
 	return 0;
 }
 
-static const struct stage_news *news_is(struct stage *s, uint32_t node, enum core_news_kind kind, struct id128 lock) {
-	const struct stage_news *n = stage_next_news(s, node);
-	assert_non_null(n);
-	assert_int_equal(n->n.kind, kind);
-	assert_true(id128_equal(n->n.lock_id, lock));
-	return n;
-}
-
-static bool text_is(const struct stage_text *t, const char *text) {
-	return t->size == strlen(text) && memcmp(t->bytes, text, t->size) == 0;
-}
-
 static uint64_t news_sent(const struct stage *s, uint32_t node) {
 	return s->sent[master_of(s, node)][node][MESSAGE_FEED_NEWS];
 }
