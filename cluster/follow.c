@@ -45,7 +45,7 @@ static void arm(struct core *core) {
 }
 
 /* With it, again and again: whether somebody watches here. */
-static void send_echo(struct core *core) {
+void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
 	f->news = core->news_wanted;
 	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched, .echo = new_echo(core) };
@@ -55,15 +55,9 @@ static void send_echo(struct core *core) {
 void follow_timer(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->state == FOLLOW_ON) {
-		send_echo(core);
+		follow_say(core);
 		arm(core);
 	}
-}
-
-/* ---- who watches here ---- */
-
-void follow_say(struct core *core) {
-	send_echo(core);
 }
 
 /* ---- whom to follow ---- */

@@ -46,7 +46,7 @@ void follow_peer_lost(struct core *core, uint32_t peer);
 void follow_peer_changed(struct core *core);
 bool follow_tells(const struct core *core); /* the master's news are this node's */
 void follow_watched(struct core *core);     /* somebody watches from now on */
-void follow_say(struct core *core);         /* to the master: whether somebody watches */
+void follow_say(struct core *core);         /* to the master: an echo, and whether somebody watches */
 static inline bool follow_step_due(const struct core *core) {
 	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
 }

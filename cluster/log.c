@@ -70,22 +70,15 @@ static size_t news_size(const struct core_news *n) {
 	return sizeof(struct log_news) + n->owner.size + n->identity.size + n->label.size + n->value.size;
 }
 
-static uint8_t *put(uint8_t *to, const void *from, size_t size) {
-	if (size) {
-		memcpy(to, from, size);
-	}
-	return to + size;
-}
-
 static void put_news(uint8_t *to, const struct core_news *n) {
 	const struct log_news head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
 		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size, .label = (uint32_t)n->label.size,
 		.value = (uint32_t)n->value.size };
-	to = put(to, &head, sizeof head);
-	to = put(to, n->owner.data, n->owner.size);
-	to = put(to, n->identity.data, n->identity.size);
-	to = put(to, n->label.data, n->label.size);
-	(void)put(to, n->value.data, n->value.size);
+	to = slice_put(to, slice_of(&head, sizeof head));
+	to = slice_put(to, n->owner);
+	to = slice_put(to, n->identity);
+	to = slice_put(to, n->label);
+	slice_put(to, n->value);
 }
 
 static struct slice take(const uint8_t **from, uint32_t size) {
@@ -122,9 +115,9 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id, con
 		return false;
 	}
 	uint8_t *to = c->bytes + c->used;
-	to = put(to, &head, sizeof head);
-	to = put(to, &lock_id, sizeof lock_id);
-	to = put(to, key.data, size);
+	to = slice_put(to, slice_of(&head, sizeof head));
+	to = slice_put(to, slice_of(&lock_id, sizeof lock_id));
+	to = slice_put(to, key);
 	if (news) {
 		put_news(to, news);
 	}

@@ -13,10 +13,9 @@ static uint64_t hash_number(uint64_t n) {
 
 static uint8_t *copy(uint8_t *at, struct slice from, struct slice *to) {
 	if (from.size) {
-		memcpy(at, from.data, from.size);
 		*to = slice_of(at, from.size);
 	}
-	return at + from.size;
+	return slice_put(at, from);
 }
 
 static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {

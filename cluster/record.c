@@ -37,13 +37,6 @@ size_t record_size(const struct record *r) {
 	return sizeof *r + before_value(r) + r->value_size;
 }
 
-static uint8_t *put(uint8_t *to, struct slice bytes) {
-	if (bytes.size) {
-		memcpy(to, bytes.data, bytes.size);
-	}
-	return to + bytes.size;
-}
-
 struct record *record_new(struct core *core, const struct message *m) {
 	const uint8_t rest = terms_rest(&m->terms);
 	struct record *r = alloc_new(&core->alloc, sizeof *r + rest + m->owner.size + m->identity.size + m->label.size + m->value.size);
@@ -62,7 +55,7 @@ struct record *record_new(struct core *core, const struct message *m) {
 	r->identity_size = (uint8_t)m->identity.size;
 	r->label_size = (uint16_t)m->label.size;
 	r->value_size = (uint32_t)m->value.size;
-	put(put(put(put(r->bytes + rest, m->owner), m->identity), m->label), m->value);
+	slice_put(slice_put(slice_put(slice_put(r->bytes + rest, m->owner), m->identity), m->label), m->value);
 	return r;
 }
 

@@ -35,4 +35,12 @@ static inline bool slice_has_prefix(struct slice s, struct slice prefix) {
 	return s.size >= prefix.size && (prefix.size == 0 || memcmp(s.data, prefix.data, prefix.size) == 0);
 }
 
+/* Copies the bytes to where there is room for them. Returns the place behind them. */
+static inline uint8_t *slice_put(uint8_t *to, struct slice from) {
+	if (from.size) {
+		memcpy(to, from.data, from.size);
+	}
+	return to + from.size;
+}
+
 #endif
