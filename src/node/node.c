@@ -31,7 +31,7 @@ struct node {
 	struct driver driver;
 	struct drain drain;
 	struct doors doors;
-	bool restored;
+	struct side_file *side; /* while the node starts: what a drain left behind */
 	void (*on_voting)(void *ctx, bool voting);
 	void *ctx;
 	void (*drained)(void *ctx, int error);
@@ -125,35 +125,6 @@ static int node_make_core(struct node *node, struct core **out, char why[NODE_WH
 	return 0;
 }
 
-/* The side file of a drain, if there is one. Half of one is none: the core then recovers as after a crash. */
-static void node_restore(struct node *node) {
-	struct side_file *side = NULL;
-	struct problem problem = { "" };
-	struct slice bytes;
-	struct frame frame;
-	int more = 0;
-	enum side_found found = side_file_take(node->config->state_dir, node->durable.node_id, node->durable.boot, &side, &problem);
-	if (found == SIDE_BAD) {
-		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
-	}
-	if (found != SIDE_TAKEN) {
-		return;
-	}
-	while ((more = side_file_next(side, &bytes)) == 1) {
-		if (peer_frame_decode(&node->driver.decoder, bytes, &frame) != 0) {
-			more = PAWL_EPROTOCOL;
-			break;
-		}
-		const struct core_event event = { .kind = CORE_RESTORE, .frame = &frame };
-		driver_step_now(&node->driver, &event);
-	}
-	side_file_free(side);
-	node->restored = more == 0;
-	if (more < 0) {
-		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
-	}
-}
-
 static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct core *core;
 	int error = node_make_core(node, &core, why);
@@ -170,7 +141,6 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	d->on_note = node_on_note;
 	d->on_drain_request = node_on_drain_request;
 	d->ctx = node;
-	node_restore(node);
 	return 0;
 }
 
@@ -208,20 +178,66 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 
 /* ---- starting ---- */
 
-/* Every start has a boot of its own. It is on disk before anybody can hear of it: two starts under one number would have
- * their rounds mistaken for each other's. */
+/* The side file of a drain, if there is one. Half of one is none: the core then recovers as after a crash. */
+static int node_restore(struct node *node, bool *out_restored, char why[NODE_WHY_BYTES]) {
+	struct problem problem = { "" };
+	struct slice bytes;
+	struct frame frame;
+	int more = 0;
+	enum side_found found = side_file_open(node->config->state_dir, node->durable.node_id, node->durable.boot, &node->side, &problem);
+	if (found == SIDE_FAILED) {
+		return node_fail(PAWL_EIO, why, "%s", problem.text);
+	}
+	if (found == SIDE_BAD) {
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", problem.text));
+	}
+	if (found != SIDE_OPEN) {
+		return 0;
+	}
+	while ((more = side_file_next(node->side, &bytes)) == 1) {
+		if (peer_frame_decode(&node->driver.decoder, bytes, &frame) != 0) {
+			more = PAWL_EPROTOCOL;
+			break;
+		}
+		const struct core_event event = { .kind = CORE_RESTORE, .frame = &frame };
+		driver_step_now(&node->driver, &event);
+	}
+	*out_restored = more == 0;
+	if (more < 0) {
+		log_to(node->driver.log, LEVEL_WARNING, "side_file_ignored", LOG_TEXT("why", pawl_error_message(more)));
+	}
+	return 0;
+}
+
+/* In memory alone: nothing is on disk yet, and nobody has heard of this start. */
 static int node_start_core(struct node *node, char why[NODE_WHY_BYTES]) {
-	const struct core_event start = { .kind = CORE_START, .restored = node->restored };
+	struct core_event start = { .kind = CORE_START };
+	int error = node_restore(node, &start.restored, why);
+	if (!error) {
+		driver_step_now(&node->driver, &start);
+	}
+	return error;
+}
+
+/* Every start has a boot of its own. It is on disk before anybody can hear of it: two starts under one number would have
+ * their rounds mistaken for each other's. For the same reason the side file is renamed away first: no other start may count on it. */
+static int node_begin(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct core_event persisted = { .kind = CORE_PERSISTED, .persist_ok = true };
 	struct durable state;
-	driver_step_now(&node->driver, &start);
+	const char *dir = node->config->state_dir;
+	if (node->side && side_file_use(node->side) != 0) {
+		return node_fail(PAWL_EIO, why, "cannot rename the file \"drained\" in %s: may it be written?", dir);
+	}
 	if (driver_take_persist(&node->driver, &state, &persisted.persist_seq)) {
 		int error = state_file_write(node->state_file, &state);
 		if (error) {
-			return node_fail(error, why, "cannot write the state file in %s: is the disk full?", node->config->state_dir);
+			side_file_put_back(node->side);
+			return node_fail(error, why, "cannot write the state file in %s: is the disk full?", dir);
 		}
 		driver_step_now(&node->driver, &persisted);
 	}
+	side_file_free(node->side);
+	node->side = NULL;
 	return 0;
 }
 
@@ -255,7 +271,9 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	if (node_make_peers(node) != 0 || sessions_new(&sessions, &d->sessions) != 0) {
 		return node_no_memory(why);
 	}
+	/* All that can fail comes before the first trace of this start on the disk: a start that fails leaves what a drain wrote. */
 	error = doors_open(&node->doors, &node->client_loop, d, node->config, why);
+	error = error ? error : node_begin(node, why);
 	if (error) {
 		return error;
 	}
@@ -291,6 +309,7 @@ void node_free(struct node *node) {
 	sessions_free(d->sessions);
 	peers_free(d->peers);
 	driver_done(d);
+	side_file_free(node->side);
 	state_file_close(node->state_file);
 	net_loop_done(&node->client_loop);
 	net_loop_done(&node->loop);

@@ -120,7 +120,8 @@ int side_writer_finish(struct side_writer *w) {
 
 /* ---- reading ---- */
 struct side_file {
-	char used[SYNCED_PATH_MAX];
+	char dir[SYNCED_PATH_MAX];
+	bool used; /* renamed away: free removes it */
 	FILE *file;
 	uint8_t *frame;
 	uint64_t left; /* frames not handed out yet */
@@ -133,8 +134,10 @@ void side_file_free(struct side_file *f) {
 	if (f->file) {
 		fclose(f->file);
 	}
-	if (f->used[0]) {
-		unlink(f->used);
+	if (f->used) {
+		char used[SYNCED_PATH_MAX];
+		synced_path(used, f->dir, SIDE_NAME_USED);
+		unlink(used);
 	}
 	free(f->frame);
 	free(f);
@@ -188,6 +191,7 @@ static const char *side_check(struct side_file *f, struct id128 node_id, uint64_
 	return fseek(f->file, SIDE_HEADER_BYTES, SEEK_SET) == 0 ? NULL : "it cannot be read";
 }
 
+/* The file will never be of use: it is removed. */
 static enum side_found side_bad(struct side_file *f, const char *path, const char *why, struct problem *problem) {
 	problem_set(problem, "%s is not used: %s", path, why);
 	side_file_free(f);
@@ -195,13 +199,21 @@ static enum side_found side_bad(struct side_file *f, const char *path, const cha
 	return SIDE_BAD;
 }
 
-enum side_found side_file_take(const char *dir, struct id128 node_id, uint64_t boot, struct side_file **out, struct problem *problem) {
+/* The file may be good: it stays where it is for a later start. */
+static enum side_found side_failed(struct side_file *f, const char *path, const char *why, struct problem *problem) {
+	problem_set(problem, "%s cannot be read: %s; mend that and start again, or remove the file to recover as after a crash", path, why);
+	side_file_free(f);
+	return SIDE_FAILED;
+}
+
+enum side_found side_file_open(const char *dir, struct id128 node_id, uint64_t boot, struct side_file **out, struct problem *problem) {
 	char path[SYNCED_PATH_MAX];
 	synced_path(path, dir, SIDE_NAME);
 	struct side_file *f = calloc(1, sizeof *f);
 	if (!f || !(f->frame = malloc(SIDE_FRAME_BYTES_MAX))) {
-		return side_bad(f, path, "out of memory", problem);
+		return side_failed(f, path, "out of memory", problem);
 	}
+	text_copy(f->dir, sizeof f->dir, dir);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno == ENOENT) {
 		side_file_free(f);
@@ -209,21 +221,45 @@ enum side_found side_file_take(const char *dir, struct id128 node_id, uint64_t b
 	}
 	f->file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f->file) {
-		return side_bad(f, path, strerror(errno), problem);
+		return side_failed(f, path, strerror(errno), problem);
 	}
 	const char *wrong = side_check(f, node_id, boot);
+	if (ferror(f->file)) {
+		return side_failed(f, path, "an input/output error", problem);
+	}
 	if (wrong) {
 		return side_bad(f, path, wrong, problem);
 	}
-	/* A crash from here on is a restart like any other: the file must be gone for good before a byte of it is used. */
-	char used[SYNCED_PATH_MAX];
-	synced_path(used, dir, SIDE_NAME_USED);
-	if (rename(path, used) != 0 || synced_dir(dir) != 0) {
-		return side_bad(f, path, "it cannot be renamed away", problem);
-	}
-	text_copy(f->used, sizeof f->used, used);
 	*out = f;
-	return SIDE_TAKEN;
+	return SIDE_OPEN;
+}
+
+int side_file_use(struct side_file *f) {
+	char path[SYNCED_PATH_MAX], used[SYNCED_PATH_MAX];
+	synced_path(path, f->dir, SIDE_NAME);
+	synced_path(used, f->dir, SIDE_NAME_USED);
+	if (rename(path, used) != 0) {
+		return PAWL_EIO;
+	}
+	f->used = true;
+	if (synced_dir(f->dir) != 0) {
+		side_file_put_back(f);
+		return PAWL_EIO;
+	}
+	return 0;
+}
+
+void side_file_put_back(struct side_file *f) {
+	char path[SYNCED_PATH_MAX], used[SYNCED_PATH_MAX];
+	if (!f || !f->used) {
+		return;
+	}
+	synced_path(path, f->dir, SIDE_NAME);
+	synced_path(used, f->dir, SIDE_NAME_USED);
+	if (rename(used, path) == 0) {
+		f->used = false;
+		(void)synced_dir(f->dir); /* if this fails and the power too, the next start recovers as after a crash */
+	}
 }
 
 int side_file_next(struct side_file *f, struct slice *frame) {

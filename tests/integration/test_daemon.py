@@ -116,6 +116,41 @@ class OneMaster(unittest.TestCase):
                 self.assertEqual(refused.exception.code, "held")
                 client.call("extend", key="k", lock_id=held, lease_ms=1000)
 
+    def test_a_start_that_fails_leaves_the_planned_stop_for_the_next_one(self):
+        with self.cluster() as cluster:
+            held = lock_id()
+            with cluster.client("a") as client:
+                client.call("acquire", key="k", lease_ms=30000, lock_id=held)
+            self.assertEqual(cluster.nodes["a"].terminate(), 0)
+            drained = os.path.join(cluster.dir, "state-a", "drained")
+            with open(cluster.config("a")) as f:
+                good = f.read()
+            state = os.path.join(cluster.dir, "state-a")
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))
+                taken.listen()
+                port = "127.0.0.1:%d" % taken.getsockname()[1]
+                bad = {
+                    "a client's port in use": (good.replace(cluster.clients["a"], port), "in use"),
+                    "the peers' port in use": (good.replace(cluster.peers["a"] + "\nlisten_client", port + "\nlisten_client"), "in use"),
+                    "a certificate that is not there": (good + "[tls]\nca = %s/x\ncert = %s/x\nkey = %s/x\n" % (state, state, state), "/x"),
+                }
+                for story, (text, expected) in bad.items():
+                    with self.subTest(story):
+                        self.assertNotEqual(text, good)
+                        with open(cluster.config("a"), "w") as f:
+                            f.write(text)
+                        status, _, err = run("--config", cluster.config("a"))
+                        self.assertEqual(status, 1)
+                        self.assertIn(expected, err)
+                        self.assertTrue(os.path.exists(drained))
+            with open(cluster.config("a"), "w") as f:
+                f.write(good)
+            cluster.start("a").wait_log(" voting ", "drain")
+            self.assertFalse(os.path.exists(drained))
+            with cluster.client("a") as client:
+                client.call("extend", key="k", lock_id=held, lease_ms=1000)
+
     def test_a_damaged_side_file_is_ignored_and_the_node_waits(self):
         with self.cluster(cluster="max_lease = 1s\nrequest_timeout = 200ms\npromise_timeout = 400ms") as cluster:
             with cluster.client("a") as client:

@@ -57,8 +57,7 @@ static void frames_come_back_in_order_once(void **state) {
 	struct problem problem;
 	struct slice frame;
 	write_frames(100);
-	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_TAKEN);
-	assert_false(exists("drained")); /* gone before a byte is used */
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
 	for (size_t i = 0; i < 100; i++) {
 		char wanted[32];
 		snprintf(wanted, sizeof wanted, "frame %zu", i);
@@ -67,8 +66,42 @@ static void frames_come_back_in_order_once(void **state) {
 	}
 	assert_int_equal(side_file_next(f, &frame), 0);
 	assert_int_equal(side_file_next(f, &frame), 0);
+	assert_int_equal(side_file_use(f), 0);
+	assert_false(exists("drained"));
 	side_file_free(f);
-	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_NONE);
+}
+
+/* The file's fate is decided by side_file_use: what is only read is there for the next start. */
+static void one_that_was_not_used_stays(void **state) {
+	(void)state;
+	struct side_file *f = NULL;
+	struct problem problem;
+	struct slice frame;
+	write_frames(2);
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
+	assert_int_equal(side_file_next(f, &frame), 1);
+	side_file_free(f);
+	assert_true(exists("drained"));
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
+	assert_int_equal(side_file_use(f), 0);
+	assert_false(exists("drained"));
+	side_file_put_back(f); /* the start failed after all */
+	side_file_free(f);
+	assert_true(exists("drained"));
+	assert_false(exists("drained.used"));
+	assert_int_equal(unlink(path), 0);
+}
+
+static void one_that_cannot_be_read_stays(void **state) {
+	(void)state;
+	struct side_file *f = NULL;
+	struct problem problem;
+	assert_int_equal(mkdir(path, 0700), 0); /* opens, and does not read; root may read everything else */
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_FAILED);
+	assert_null(f);
+	assert_non_null(strstr(problem.text, "cannot be read"));
+	assert_int_equal(rmdir(path), 0);
 }
 
 static void a_node_that_knew_nothing_leaves_an_empty_one(void **state) {
@@ -77,15 +110,16 @@ static void a_node_that_knew_nothing_leaves_an_empty_one(void **state) {
 	struct problem problem;
 	struct slice frame;
 	write_frames(0);
-	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_TAKEN);
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_OPEN);
 	assert_int_equal(side_file_next(f, &frame), 0);
+	assert_int_equal(side_file_use(f), 0);
 	side_file_free(f);
 }
 
 static void assert_ignored(struct id128 id, uint64_t boot, const char *why) {
 	struct side_file *f = NULL;
 	struct problem problem = { "" };
-	assert_int_equal(side_file_take(dir, id, boot, &f, &problem), SIDE_BAD);
+	assert_int_equal(side_file_open(dir, id, boot, &f, &problem), SIDE_BAD);
 	assert_null(f);
 	assert_non_null(strstr(problem.text, why));
 	assert_false(exists("drained"));
@@ -145,7 +179,7 @@ static void one_that_was_given_up_leaves_nothing(void **state) {
 	assert_int_equal(side_writer_open(dir, me, 5, &w), 0);
 	assert_int_equal(side_writer_add(w, slice_str("x")), 0);
 	side_writer_abort(w);
-	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_NONE);
 }
 
 static void a_disk_that_fails_is_an_error(void **state) {
@@ -176,7 +210,7 @@ static void a_full_disk_leaves_no_side_file(void **state) {
 		}
 	}
 	assert_int_equal(side_writer_finish(w), PAWL_EIO);
-	assert_int_equal(side_file_take(dir, me, 5, &f, &problem), SIDE_NONE);
+	assert_int_equal(side_file_open(dir, me, 5, &f, &problem), SIDE_NONE);
 	assert_int_equal(umount(dir), 0);
 }
 
@@ -186,6 +220,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_DIR(frames_come_back_in_order_once),
 		WITH_DIR(a_node_that_knew_nothing_leaves_an_empty_one),
+		WITH_DIR(one_that_was_not_used_stays),
+		WITH_DIR(one_that_cannot_be_read_stays),
 		WITH_DIR(one_of_another_node_or_boot_is_ignored),
 		WITH_DIR(one_cut_at_any_byte_is_ignored),
 		WITH_DIR(a_changed_byte_anywhere_is_noticed),
