@@ -247,7 +247,7 @@ def too_little(args, counts):
 
 
 def attempt(args, folder):
-    with nodes.Cluster(os.path.join(args.build, "src", "node", "pawld"), folder, args.seed) as cluster:
+    with nodes.Cluster(os.path.abspath(args.build), folder, args.seed) as cluster:
         counts = Run(args, cluster).run()
     print("happened: " + soak.line_of(counts), flush=True)
     rare = too_little(args, counts)
@@ -262,7 +262,7 @@ def arguments(text):
     parser.add_argument("--candidates", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", required=True, help="the build directory")
-    parser.add_argument("--true-clocks", action="store_true", help="no libfaketime: for builds with a sanitizer")
+    parser.add_argument("--true-clocks", action="store_true", help="no rates of their own: for builds with a sanitizer")
     parser.add_argument("--keep", action="store_true", help="keep histories and logs also after a good run")
     parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
     return parser.parse_args()

@@ -16,7 +16,6 @@ import netns  # noqa: E402
 import pawltest  # noqa: E402
 
 CLIENT_PORT, PEER_PORT, REAL_PEER_PORT = 7117, 7118, 7119
-FAKETIME = "/usr/lib/%s/faketime/libfaketime.so.1"
 DISK_BYTES = 256 * 1024
 DRIFT_PPM = 20000
 PR_SET_PDEATHSIG = 1
@@ -35,11 +34,6 @@ def die_with_parent():
 def spawn(net, host, arguments, **options):
     """In the host's namespace; gone at the latest when this process is."""
     return net.popen(host, arguments, preexec_fn=die_with_parent, **options)
-
-
-def faketime_library():
-    found = FAKETIME % (os.uname().machine + "-linux-gnu")
-    return found if os.path.exists(found) else None
 
 
 def mounted(path):
@@ -84,9 +78,9 @@ class Node:
 
     def start(self, rate=1.0):
         """rate: of its clocks, against true time."""
-        command, library = [self.cluster.pawld, "--config", self.config], faketime_library()
-        if rate != 1.0 and library:
-            command = ["env", "LD_PRELOAD=" + library, "FAKETIME=+0 x%.4f" % rate, *command]
+        command = [self.cluster.pawld, "--config", self.config]
+        if rate != 1.0:
+            command = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % rate, *command]
         with open(self.log, "a") as log:
             log.write("---- started %.3f, clocks x%.4f\n" % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
             log.flush()
@@ -94,11 +88,8 @@ class Node:
         self.stopped = False
 
     def ended(self):
-        """Its status, once it has; faketime leaves its shared memory behind when it is killed."""
+        """Its status, once it has."""
         status = self.process.wait(pawltest.PATIENCE)
-        for name in ("sem.faketime_sem_%d", "faketime_shm_%d"):
-            if os.path.exists("/dev/shm/" + name % self.process.pid):
-                os.unlink("/dev/shm/" + name % self.process.pid)
         self.process, self.stopped = None, False
         return status
 
@@ -178,8 +169,9 @@ class Node:
 class Cluster:
     """The network, the nodes, and a host for the clients. Use in a with statement: nothing is left behind."""
 
-    def __init__(self, pawld, folder, seed):
-        self.pawld, self.dir, self.seed, self.nodes = pawld, folder, seed, {}
+    def __init__(self, build, folder, seed):
+        self.pawld, self.rates = os.path.join(build, "src", "node", "pawld"), os.path.join(build, "tests", "rates", "librate.so")
+        self.dir, self.seed, self.nodes = folder, seed, {}
         self.crashes = []  # what a node died of that nobody killed
         self.net = None
 
