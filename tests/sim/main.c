@@ -22,6 +22,8 @@ static const char usage[] =
 	"  --counts           prints what happened how often\n"
 	"  --coverage         demands that everything on the list happened at least once\n"
 	"  --wanted           prints that list\n"
+	"  --list-themes      prints the themes' names\n"
+	"  --each             prints each seed before it is run, so that one that ends the program, or never ends, is known\n"
 	"  --until-violation  goes on until one is found, at most --seeds N (without it: no limit)\n"
 	"  --progress         a line every few seconds\n";
 
@@ -29,7 +31,7 @@ struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
 	enum profile_theme theme;
-	bool trace, coverage, counts, until_violation, progress, wanted, seeds_given;
+	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, seeds_given;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -47,7 +49,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
 		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'h' }, { "counts", 0, NULL, 'c' },
 		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
-		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { NULL, 0, NULL, 0 } };
+		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
 	bool good = true;
 	for (int o; good && (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -91,6 +93,12 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		case 'w':
 			a->wanted = true;
 			break;
+		case 'l':
+			a->themes = true;
+			break;
+		case 'E':
+			a->each = true;
+			break;
 		default:
 			good = false;
 			break;
@@ -119,6 +127,12 @@ static void print_counts(const struct run_totals *t) {
 	}
 }
 
+static void print_themes(void) {
+	for (size_t i = 0; i < THEMES; i++) {
+		puts(profile_theme_name((enum profile_theme)i));
+	}
+}
+
 int main(int argc, char **argv) {
 	struct arguments a;
 	if (!parse(argc, argv, &a)) {
@@ -127,6 +141,10 @@ int main(int argc, char **argv) {
 	}
 	if (a.wanted) {
 		coverage_print();
+		return 0;
+	}
+	if (a.themes) {
+		print_themes();
 		return 0;
 	}
 	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme, .live = a.trace ? stdout : NULL, .program = argv[0] };
@@ -139,6 +157,10 @@ int main(int argc, char **argv) {
 	bool endless = a.until_violation && !a.seeds_given;
 	for (uint64_t i = 0; endless || i < a.seeds; i++) {
 		options.seed = a.start + i;
+		if (a.each) {
+			printf("seed %" PRIu64 "\n", options.seed);
+			fflush(stdout);
+		}
 		run_seed(&options, &totals);
 		if (a.progress && seconds() - told > 5) {
 			told = seconds();
