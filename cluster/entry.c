@@ -9,6 +9,11 @@ bool entry_closing(const struct record *r, struct instant now) {
 	return record_delay(r) > 0 && instant_expired(now, lease_end(r));
 }
 
+/* Its lease runs. Who counts holders and who copies them ask this and nothing else. */
+static bool holds(const struct record *r, struct instant now) {
+	return !instant_expired(now, r->end) && !entry_closing(r, now);
+}
+
 /* The bytes are the record's own. */
 struct core_entry entry_of(const struct record *r, struct instant now) {
 	struct core_entry e = { .owner = record_owner(r), .value = record_value(r), .identity = record_identity(r), .label = record_label(r),
@@ -24,7 +29,7 @@ const struct record *entry_shown(const struct key *key, struct instant now, uint
 	bool best_closing = true;
 	*holders = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		bool closing = entry_closing(r, now);
+		bool closing = !holds(r, now);
 		if (instant_expired(now, r->end)) {
 			continue;
 		}
@@ -55,7 +60,8 @@ static bool show_holders(struct core *core, const struct caller *c, const struct
 		list[n++] = s->entry;
 	}
 	for (const struct record *r = key->held; copied && r; r = r->next) {
-		if (r != first && !entry_closing(r, core->now)) {
+		if (r != first && holds(r, core->now)) {
+			CHECK(n < s->holder_count);
 			copied = local_entry(core, c, op->identity, op->key, r, &list[n++]);
 		}
 	}

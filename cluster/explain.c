@@ -140,7 +140,7 @@ static bool is_record(const struct found *f) {
 	return !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
 }
 
-/* Those that q masters report, in a list: as a quorum read would show them. */
+/* Those that q masters report and that have not ended since, in a list: as a quorum read would show them. */
 static struct record *holders(const struct core *core, const struct op *op) {
 	struct record *list = NULL;
 	for (uint32_t i = 0; i < op->found_count; i++) {
@@ -155,7 +155,7 @@ static struct record *holders(const struct core *core, const struct op *op) {
 				best = f->record->end.boot > best->end.boot ? f->record : best;
 			}
 		}
-		if (first && (uint32_t)__builtin_popcount(masters) >= core->quorum) {
+		if (first && (uint32_t)__builtin_popcount(masters) >= core->quorum && !instant_expired(core->now, best->end)) {
 			best->next = list;
 			list = best;
 		}

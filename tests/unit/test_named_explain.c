@@ -114,6 +114,23 @@ static void readers_are_all_named(void **state) {
 	}
 }
 
+/* An explanation waits for a silent master while leases end: those whose lease is over by then hold nothing. */
+static void readers_that_end_while_a_master_is_silent_are_not_named(void **state) {
+	struct stage *s = *state;
+	for (uint8_t i = 0; i < 60; i++) {
+		struct core_request r = stage_acquire("k", stage_lock(i), i % 6 ? 300 * SPAN_MS : LEASE, 0);
+		r.terms.of = SHARE_SHARED;
+		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
+	}
+	stage_wait(s, 250 * SPAN_MS);
+	s->held[2][0] = true;
+	const struct stage_reply *r = explain(s, 0, "k", true);
+	assert_true(r->r.held);
+	assert_false(r->r.contested);
+	assert_int_equal(r->r.holder_count, 10);
+	assert_int_equal(r->witnesses[0].count, 60); /* as it was when the master said it */
+}
+
 /* ---- who waits, for many keys ---- */
 
 static struct core_request waiting(const char *prefix, uint32_t limit) {
@@ -191,6 +208,7 @@ int main(void) {
 		NAMED(a_barred_record_is_told),
 		NAMED(a_free_key_is_explained_too),
 		NAMED(readers_are_all_named),
+		NAMED(readers_that_end_while_a_master_is_silent_are_not_named),
 		NAMED(those_who_wait_are_listed_in_the_order_of_keys_and_queues),
 		NAMED(a_long_list_is_cut_and_says_so),
 		NAMED(a_list_needs_a_quorum),
