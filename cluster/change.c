@@ -1,8 +1,8 @@
 /* change.c: coordinating one change of the configuration, from the request to the new masters' votes (section 6).
  *
- *   IDENTIFY --linked--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT --they vote--> answered
- *                                              ^  a rival    |
- *                                              +-- PAUSE <---+
+ *   WAIT --linked, complete--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT --they vote--> answered
+ *                                                        ^  a rival    |
+ *                                                        +-- PAUSE <---+
  * Any node may do it, and any node may finish a decree whose proposer died. What was copied beforehand only shortens the gap.
  */
 #include "plan.h"
@@ -24,7 +24,7 @@ static struct slice say(struct core *core, const char *what, struct slice who) {
 	uint8_t *to = what ? out_room(core, WHY_BYTES) : NULL;
 	if (to) {
 		size_t n = 0, size = strlen(what);
-		if (who.size && who.size <= NODE_NAME_MAX) {
+		if (who.size && who.size <= CHANGE_STEP_BYTES) {
 			memcpy(to, who.data, who.size);
 			memcpy(to + who.size, ": ", 2);
 			n = who.size + 2;
@@ -85,7 +85,7 @@ void change_step(struct core *core, enum change_state state, const char *text) {
 const char *change_step_name(const struct core *core) {
 	switch (core->change.state) {
 	case CHANGE_IDLE: return NULL;
-	case CHANGE_IDENTIFY: return "waiting for the node to say who it is";
+	case CHANGE_WAIT: return core->change.waits_for;
 	case CHANGE_PREPARE: return "copying leases to the new masters";
 	case CHANGE_PROMISE: case CHANGE_PAUSE: return "asking the masters to decide";
 	case CHANGE_ACCEPT: return "having the decision written down";
@@ -152,11 +152,13 @@ void change_peer_changed(struct core *core) {
 		adopted_judge(core, false);
 	} else if (core->change.state == CHANGE_PREPARE) {
 		change_ahead_judge(core);
+	} else if (core->change.state == CHANGE_WAIT) {
+		change_check(core);
 	}
 }
 
 void change_peer_up(struct core *core) {
-	if (core->change.state == CHANGE_IDENTIFY) {
+	if (core->change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
 }
@@ -168,7 +170,7 @@ static void go_on(struct core *core) {
 	bool due = instant_expired(core->now, g->at);
 	switch (g->state) {
 	case CHANGE_IDLE: break;
-	case CHANGE_IDENTIFY: change_check(core); break;
+	case CHANGE_WAIT: change_check(core); break;
 	case CHANGE_PREPARE:
 		if (instant_elapsed_short(core->now, g->progress) > 10 * core->config.request_timeout) {
 			change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));

@@ -59,20 +59,104 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	return slot >= 0;
 }
 
-static void unknown(struct core *core, const struct plan *p) {
-	struct change *g = &core->change;
-	if (g->state != CHANGE_IDENTIFY) {
-		g->until = instant_add(core->now, 3 * core->config.request_timeout);
-		change_step(core, CHANGE_IDENTIFY, "identify");
+/* ---- nodes that are not there yet: a change waits for them, and says so, before it is refused ---- */
+
+struct names { /* "n1, n3 and 2 more" */
+	char text[CHANGE_STEP_BYTES / 2 + NODE_NAME_MAX];
+	size_t size;
+	uint32_t more; /* that found no room */
+};
+
+static void names_text(struct names *n, const char *text) {
+	size_t size = strlen(text);
+	size = size < sizeof n->text - n->size ? size : sizeof n->text - n->size;
+	slice_put((uint8_t *)n->text + n->size, slice_of(text, size));
+	n->size += size;
+}
+
+static void names_add(struct names *n, const char *name) {
+	if (n->more || n->size + 2 + strlen(name) > CHANGE_STEP_BYTES / 2) {
+		n->more++;
+		return;
 	}
-	if (!ask_who(core, &g->wanted, p->who)) {
-		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
-	} else if (instant_expired(core->now, g->until)) {
-		change_finish(core, PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?", p->who);
+	names_text(n, n->size ? ", " : "");
+	names_text(n, name);
+}
+
+static struct slice names_slice(struct names *n) {
+	if (n->more && n->more < 10) {
+		char more[] = " and 0 more";
+		more[5] = (char)('0' + n->more);
+		names_text(n, more);
+	} else if (n->more) {
+		names_text(n, " and others");
+	}
+	return slice_of(n->text, n->size);
+}
+
+struct obstacle {
+	int error;
+	const char *why;
+	const char *until; /* what is waited for: "to answer" */
+	struct slice who;
+};
+
+static void wait_or_refuse(struct core *core, const struct obstacle *o) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_WAIT) {
+		g->until = instant_add(core->now, CHANGE_WAIT_TIMEOUTS * core->config.request_timeout);
+	}
+	if (instant_expired(core->now, g->until)) {
+		change_finish(core, o->error, o->why, o->who);
+		return;
+	}
+	uint8_t *at = (uint8_t *)g->waits_for;
+	struct slice who = slice_of(o->who.data, o->who.size < CHANGE_STEP_BYTES - 64 ? o->who.size : CHANGE_STEP_BYTES - 64);
+	at = slice_put(slice_put(at, slice_str("waiting for ")), who);
+	at = slice_put(slice_put(at, slice_str(" ")), slice_str(o->until));
+	*at = '\0';
+	if (g->state != CHANGE_WAIT) {
+		change_step(core, CHANGE_WAIT, g->waits_for);
 	}
 }
 
-/* Everything that can be said against it is said before anybody is asked. */
+static void unknown(struct core *core, const struct plan *p) {
+	if (!ask_who(core, &core->change.wanted, p->who)) {
+		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
+		return;
+	}
+	const struct obstacle o = { PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?",
+		"to answer", p->who };
+	wait_or_refuse(core, &o);
+}
+
+/* The change before this one is not complete, and this one keeps masters that are missing. */
+static void incomplete(struct core *core) {
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (!peer_votes(core, i)) {
+			names_add(&names, core->config.nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_EUNSETTLED, "the change before this one is not complete: wait for the masters that do not vote yet, or replace them",
+		"to vote in the present configuration", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
+static void unreached(struct core *core) {
+	const struct config *c = &core->change.target;
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		if (!reached(core, &c->nodes[i])) {
+			names_add(&names, c->nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)",
+		"to answer", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
+/* Everything that can be said against it is said before anybody is asked. Called again while it waits. */
 void change_check(struct core *core) {
 	struct change *g = &core->change;
 	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
@@ -85,9 +169,9 @@ void change_check(struct core *core) {
 		COUNT(core, change_nothing);
 		change_finish(core, PAWL_OK, NULL, p.who);
 	} else if (!core->complete && leaves_missing(core, &g->target)) {
-		change_finish(core, PAWL_EUNSETTLED, "the change before this one is not complete: wait for the missing masters, or replace them", slice_of(NULL, 0));
+		incomplete(core);
 	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
-		change_finish(core, PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)", slice_of(NULL, 0));
+		unreached(core);
 	} else {
 		g->value = g->target;
 		change_prepare(core);

@@ -279,7 +279,7 @@ struct core_peer_status {
 };
 
 struct core_change_status { /* of the change that is coordinated here; step NULL: none */
-	const char *step;     /* static text: "asking n4 who it is", ... */
+	const char *step;     /* "waiting for n4 to answer", ...; valid until the core's next step */
 	uint64_t done, total; /* of records to be copied beforehand; 0: unknown */
 	uint64_t epoch;       /* that it is to have */
 };

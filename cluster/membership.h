@@ -90,7 +90,7 @@ struct finishing {
 /* ---- a change of the configuration that this node coordinates (section 6) ---- */
 enum change_state {
 	CHANGE_IDLE,
-	CHANGE_IDENTIFY, /* waits for a node's link, to know its identity */
+	CHANGE_WAIT,     /* for nodes whose links or votes it needs: they may be a moment from being back */
 	CHANGE_PREPARE,  /* the masters of the next epoch copy what the present ones know */
 	CHANGE_PROMISE,  /* the decree: first phase */
 	CHANGE_ACCEPT,   /* the decree: second phase */
@@ -99,6 +99,8 @@ enum change_state {
 };
 
 #define ADOPT_WAIT (10 * SPAN_S) /* how long the answer waits for masters that do not vote yet */
+#define CHANGE_WAIT_TIMEOUTS 4   /* how many request_timeouts a change waits for nodes before it is refused */
+#define CHANGE_STEP_BYTES 160
 
 struct ahead { /* how far a master of the next epoch is */
 	bool asked, ready;
@@ -115,6 +117,8 @@ struct change {
 	struct core_change_node wanted_nodes[CONFIG_NODES_MAX];
 	uint8_t *text;
 	size_t text_size;
+	/* CHANGE_WAIT: "waiting for n1, n3 to answer". */
+	char waits_for[CHANGE_STEP_BYTES];
 	uint64_t round;
 	struct instant until, progress, at;
 	struct config target, value; /* what was asked for; what is being proposed */

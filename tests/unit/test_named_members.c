@@ -200,6 +200,24 @@ static void a_change_that_would_lose_the_quorum_is_refused_unless_told_to(void *
 	take(s, 2, "k", stage_lock(2));
 }
 
+static bool waits_for(struct stage *s, uint32_t node, const char *text) {
+	struct core_status status = stage_status(s, node);
+	return status.change.step && strcmp(status.change.step, text) == 0;
+}
+
+/* As right after a partition has healed: the links are a moment from being back. */
+static void a_change_waits_for_masters_that_are_about_to_answer(void **state) {
+	struct stage *s = *state;
+	stage_kill(s, 1);
+	uint64_t id = ask_change(s, 2, change_of(CHANGE_DEMOTE, "n1"));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_false(answered(s, id));
+	assert_true(waits_for(s, 2, "waiting for n2 to answer"));
+	assert_true(stage_start(s, 1));
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	assert_int_equal(epoch_of(s, 2), 2);
+}
+
 /* n4 is the fourth master of epoch 3, and dies before it votes. */
 static void lose_the_fourth(struct stage *s) {
 	add_replica(s, 0, "n4", "n4:7118");
@@ -223,6 +241,18 @@ static void a_change_before_which_one_is_not_complete_is_unsettled(void **state)
 	assert_true(stage_start(s, 3));
 	assert_true(stage_until_voting(s, 3, 2 * SPAN_S));
 	must(s, 1, max_lease_of(9 * SPAN_S));
+}
+
+static void a_change_waits_for_the_one_before_it_to_be_complete(void **state) {
+	struct stage *s = *state;
+	lose_the_fourth(s);
+	uint64_t id = ask_change(s, 1, max_lease_of(9 * SPAN_S));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_false(answered(s, id));
+	assert_true(waits_for(s, 1, "waiting for n4 to vote in the present configuration"));
+	assert_true(stage_start(s, 3));
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	assert_int_equal(epoch_of(s, 1), 4);
 }
 
 static void who_is_missing_may_be_replaced_before_the_change_is_complete(void **state) {
@@ -338,6 +368,8 @@ int main(void) {
 		MEMBERS(who_adds_a_master_as_a_replica_elsewhere_does_not_move_it),
 		MEMBERS(what_is_so_already_is_answered_without_a_new_epoch),
 		MEMBERS(a_change_that_would_lose_the_quorum_is_refused_unless_told_to),
+		MEMBERS(a_change_waits_for_masters_that_are_about_to_answer),
+		MEMBERS(a_change_waits_for_the_one_before_it_to_be_complete),
 		MEMBERS(a_change_before_which_one_is_not_complete_is_unsettled),
 		MEMBERS(who_is_missing_may_be_replaced_before_the_change_is_complete),
 		MEMBERS(a_node_coordinates_one_change_at_a_time),
