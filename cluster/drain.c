@@ -75,8 +75,7 @@ static size_t fill_ring(struct core *core, size_t n) {
 	for (; core->drain_ring < core->ring_size && n < DRAIN_MESSAGES; core->drain_ring++) {
 		const struct released *r = &core->ring[core->drain_ring];
 		if (r->used) {
-			core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = slice_str("?"), .lock_id = r->lock_id,
-				.flags = r->barred_only ? 0 : FLAG_RELEASED };
+			released_describe(r, slice_str("?"), &core->drain_messages[n++]);
 		}
 	}
 	return n;
@@ -131,7 +130,7 @@ void drain_restore(struct core *core, const struct frame *frame) {
 		if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 			core->drain_failed = !restore_record(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
-			released_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
+			released_take(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
 			core->drain_whole = true;
 			core->drain_clock = m->clock;

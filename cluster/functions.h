@@ -93,20 +93,11 @@ void bond_master_peer_up(struct core *core, uint32_t peer);
 void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed);
 void bond_master_timer(struct core *core, struct timer *t);
 
-/* ---- released.c ---- */
-int released_init(struct core *core);
-void released_done(struct core *core);
-void released_add(struct core *core, struct id128 lock_id, bool barred_only);
-bool released_has(const struct core *core, struct id128 lock_id);
-void given_back_add(struct core *core, struct id128 lock_id, uint64_t token);
-bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token); /* what has this token, or an older one */
-struct released *released_find(const struct core *core, struct id128 lock_id); /* released, or only barred; NULL: neither */
-
 /* ---- rules.c: R1 to R5 as pure decisions ---- */
 enum status rule_votes(const struct core *core);
 enum status rule_promise(const struct core *core, const struct key *key, const struct message *m, uint32_t peer);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
-enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us);
+enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);
 bool rule_had(const struct record *r, uint64_t caller_token);
 bool rule_token_bound(const struct core *core, uint64_t token);
@@ -120,6 +111,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m);
 void master_read(struct core *core, uint32_t from, const struct message *m);
 void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
+bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond); /* true: a record ended */
 /* Whose record or promise stands in the way of this lock_id under these terms, and for how long still. */
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer);
 void master_raise_clock(struct core *core, uint64_t clock);
@@ -367,7 +359,7 @@ void belief_done(struct core *core);
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m);
 void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
 void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
-void snapshot_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only);
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id); /* what is remembered of it */
 void snapshot_stop(struct core *core, uint32_t peer);
 void snapshot_tables_swapped(struct core *core, struct table *old); /* walks begin again in the live table */
 void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m);

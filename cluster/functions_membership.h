@@ -17,7 +17,7 @@ void gather_pause_over(struct core *core);
 void gather_go_on(struct core *core);
 void gather_message(struct core *core, uint32_t from, const struct message *m);
 void gather_changed(struct core *core, const struct key *key, const struct record *r);
-void gather_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only);
+void gather_released(struct core *core, const struct message *m);
 void gather_peer_lost(struct core *core, uint32_t peer);
 void gather_persisted(struct core *core);
 void premerge_asked(struct core *core, uint32_t from, const struct message *m);

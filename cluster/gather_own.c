@@ -89,10 +89,9 @@ void gather_changed(struct core *core, const struct key *key, const struct recor
 	}
 }
 
-void gather_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only) {
+void gather_released(struct core *core, const struct message *m) {
 	struct source *s = gather_own(core);
 	if (s && s->asked && !s->done) {
-		struct message m = { .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = lock_id, .flags = barred_only ? 0 : FLAG_RELEASED };
-		merge_released(core, core->beside, &m);
+		merge_released(core, core->beside, m);
 	}
 }

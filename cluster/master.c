@@ -292,7 +292,7 @@ static void count_extend(struct core *core, const struct key *key, enum status s
 static void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
-	answer.status = rule_extend(core, key, m->lock_id, m->lease_us);
+	answer.status = rule_extend(core, key, m);
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);

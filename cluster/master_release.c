@@ -7,7 +7,7 @@
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir) {
 	released_add(core, lock_id, false);
 	bond_master_released(core, lock_id);
-	snapshot_released(core, name, lock_id, false);
+	snapshot_released(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	if (key == NULL) {
 		return false;
@@ -74,11 +74,13 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 }
 
 /* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
- * goes on; and may yet do so, so that the lock_id is not remembered among the released. */
-static bool end_bond(struct core *core, const struct message *m) {
-	struct key *key = table_find(core, m->key);
-	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r == NULL || r->bond == 0 || r->bond > m->number) {
+ * goes on; and may yet do so, so that the lock_id is not remembered among the released, but what is bound to this connection is. */
+bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	released_end_bond(core, lock_id, bond);
+	snapshot_released(core, name, lock_id);
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	if (r == NULL || r->bond == 0 || r->bond > bond) {
 		return false;
 	}
 	COUNT(core, bond_ended);
@@ -87,7 +89,7 @@ static bool end_bond(struct core *core, const struct message *m) {
 }
 
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->number ? end_bond(core, m) : m->attempt ? give_back(core, m) :
+	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, m) :
 		master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
@@ -99,7 +101,7 @@ void master_bar_here(struct core *core, struct slice name, struct id128 lock_id)
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
 	released_add(core, lock_id, true);
-	snapshot_released(core, name, lock_id, true);
+	snapshot_released(core, name, lock_id);
 	if (r) {
 		r->barred = true;
 		digest_record(core, key, r);

@@ -50,7 +50,8 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
-		r->barred = r->barred || (m->flags & FLAG_BARRED) || released_find(core, m->lock_id);
+		const struct released *gone = released_find(core, m->lock_id);
+		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
 		master_raise_clock(core, r->token);
 		master_raise_clock(core, r->noted);
@@ -66,15 +67,16 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	return merged;
 }
 
+/* Of what ended with a connection nothing is dropped before all sources have been heard: another one may bring a later bond. */
 void merge_released(struct core *core, struct table *t, const struct message *m) {
-	bool barred_only = !(m->flags & FLAG_RELEASED);
-	released_add(core, m->lock_id, barred_only);
+	released_take(core, m);
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r && barred_only) {
+	if (r && (m->flags & FLAG_BARRED)) {
 		r->barred = true;
 		digest_record(core, key, r);
-	} else if (r) {
+	}
+	if (r && (m->flags & FLAG_RELEASED)) {
 		key_drop_record(core, key, r);
 		local_wait_check(core, key);
 		table_settle(core, key);
@@ -106,7 +108,7 @@ void merge_finish_key(struct core *core, struct key *key) {
 			continue;
 		}
 		note_sources(core, r);
-		if (released_has(core, r->lock_id)) {
+		if (released_has(core, r->lock_id) || released_ended(core, r->lock_id, r->bond)) {
 			log_append(core, key_name(key), r->lock_id);
 			key_drop_record(core, key, r);
 			local_wait_check(core, key);

@@ -70,7 +70,7 @@
 	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
 	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
 	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
+	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_FLAGS | F_NUMBER) \
 	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
 	X(SNAPSHOT_END, 33, F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
@@ -129,11 +129,11 @@ enum message_flag {
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
 	FLAG_NOW = 16,      /* BREAK: a release by force */
-	FLAG_BARRED = 32,   /* the record may not be extended any more */
+	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
-	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released (else only barred); BOND: bound no more */
+	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released; BOND: bound no more */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
 	FLAG_REMEMBERS = 2048, /* SNAPSHOT_END: the source voted in the epoch before when it adopted this one, and kept its memory */
 	FLAG_FORGOT = 4096,  /* SNAPSHOT_END: it had voted in the epoch before, and has restarted since; the clock is its ceiling,

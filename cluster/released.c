@@ -1,5 +1,6 @@
-/* released.c: the lock_ids that were released of late (R3), or barred from extension by a break. A ring of bounded size that
- * loses its oldest: a lease that was released and comes back is believed by nobody, so forgetting costs time, not safety. */
+/* released.c: what has ended of late and is not to come back: lock_ids that were released (R3) or barred from extension by a break, locks
+ * that ended with a connection of their holder (section 2), and what failed requests gave back (section 11). A ring of bounded size that
+ * loses its oldest: what has ended and comes back is believed by nobody, so forgetting costs time, not safety. */
 #include "state.h"
 
 int released_init(struct core *core) {
@@ -28,41 +29,69 @@ struct released *released_find(const struct core *core, struct id128 lock_id) {
 	return NULL;
 }
 
-void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
+static struct released *find_or_add(struct core *core, struct id128 lock_id) {
 	struct released *r = released_find(core, lock_id);
 	if (r) {
-		r->barred_only = r->barred_only && barred_only;
-		return;
+		return r;
 	}
 	r = &core->ring[core->ring_next];
 	core->ring_next = (core->ring_next + 1) % core->ring_size;
 	if (r->used) {
 		map_remove(&core->ring_map, &r->node);
 	}
-	r->used = true;
-	r->lock_id = lock_id;
-	r->barred_only = barred_only;
+	*r = (struct released){ .used = true, .lock_id = lock_id };
 	map_insert(&core->ring_map, &r->node, hash_lock_id(core, lock_id));
+	return r;
+}
+
+void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
+	struct released *r = find_or_add(core, lock_id);
+	r->released = r->released || !barred_only;
+	r->barred = r->barred || barred_only;
 }
 
 bool released_has(const struct core *core, struct id128 lock_id) {
 	const struct released *r = released_find(core, lock_id);
-	return r && !r->barred_only;
+	return r && r->released;
 }
 
-/* ---- what was given back of late (section 11): not among the released, because the lock_id may be asked for again ---- */
+/* The connection `bond` of its holder was closed: what is bound to that one or to an earlier one does not come back. */
+void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond) {
+	struct released *r = find_or_add(core, lock_id);
+	r->bond = bond > r->bond ? bond : r->bond;
+}
 
+bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond) {
+	const struct released *r = bond ? released_find(core, lock_id) : NULL;
+	return r && bond <= r->bond;
+}
+
+/* By a failed request for several keys. The same lock_id may be granted through another node, so this counts for nothing but learning. */
 void given_back_add(struct core *core, struct id128 lock_id, uint64_t token) {
-	core->given_back[core->given_back_next] = (struct given_back){ lock_id, token };
-	core->given_back_next = (core->given_back_next + 1) % GIVEN_BACK_MAX;
+	struct released *r = find_or_add(core, lock_id);
+	r->given_back = token > r->given_back ? token : r->given_back;
 }
 
 bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token) {
-	for (uint32_t i = 0; i < GIVEN_BACK_MAX; i++) {
-		const struct given_back *g = &core->given_back[i];
-		if (id128_equal(g->lock_id, lock_id) && token <= g->token) {
-			return true;
-		}
+	const struct released *r = released_find(core, lock_id);
+	return r && token <= r->given_back;
+}
+
+/* ---- in snapshots and side files ---- */
+
+void released_describe(const struct released *r, struct slice key, struct message *m) {
+	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .token = r->given_back, .number = r->bond,
+		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
+}
+
+void released_take(struct core *core, const struct message *m) {
+	if (m->flags & (FLAG_RELEASED | FLAG_BARRED)) {
+		released_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
 	}
-	return false;
+	if (m->number) {
+		released_end_bond(core, m->lock_id, m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);
+	}
+	if (m->token) {
+		given_back_add(core, m->lock_id, m->token);
+	}
 }

@@ -6,10 +6,19 @@ enum status rule_votes(const struct core *core) {
 	return core_votes(core) ? STATUS_OK : STATUS_RECOVERING;
 }
 
-/* R3: the lock_id must not be among the released. A broken one may not be lengthened by a repeat either. */
-static enum status rule_released(const struct core *core, struct id128 lock_id) {
+/* R3: the lock_id must not be among the released, nor what is bound to this connection among what ended with it (bond 0: not bound, or
+ * not known yet). A broken one may not be lengthened by a repeat either. */
+static enum status rule_released(const struct core *core, struct id128 lock_id, uint32_t bond) {
 	const struct released *r = released_find(core, lock_id);
-	return r == NULL ? STATUS_OK : r->barred_only ? STATUS_BARRED : STATUS_RELEASED;
+	if (r == NULL) {
+		return STATUS_OK;
+	}
+	return r->released || (bond && bond <= r->bond) ? STATUS_RELEASED : r->barred ? STATUS_BARRED : STATUS_OK;
+}
+
+/* Where copies of a record meet, the greater bond counts. */
+static uint32_t later_bond(const struct record *own, uint32_t bond) {
+	return own && own->bond > bond ? own->bond : bond;
 }
 
 /* R5: the duration must not exceed max_lease. */
@@ -49,7 +58,7 @@ bool rule_message_bound(const struct core *core, const struct message *m) {
 	const uint32_t fields = message_fields(m->kind);
 	if (!(fields & (F_TOKEN | F_NOTED | F_BALLOT | F_PREPARED | F_TICKET)) || m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN ||
 		m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE || m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_SNAPSHOT_RECORD ||
-		m->kind == MESSAGE_SNAPSHOT_END || m->kind == MESSAGE_FEED_RECORD) {
+		m->kind == MESSAGE_SNAPSHOT_RELEASED || m->kind == MESSAGE_SNAPSHOT_END || m->kind == MESSAGE_FEED_RECORD) {
 		return true;
 	}
 	return (!(fields & F_TOKEN) || rule_token_bound(core, m->token)) && (!(fields & F_NOTED) || rule_token_bound(core, m->noted)) &&
@@ -62,7 +71,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 	(void)peer;
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id);
+		s = rule_released(core, m->lock_id, 0);
 	}
 	if (s != STATUS_OK || key == NULL) {
 		return s;
@@ -109,6 +118,7 @@ static enum status rule_order(const struct core *core, const struct key *key, co
 }
 
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m) {
+	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
 		s = STATUS_CLOCK;
@@ -117,7 +127,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id);
+		s = rule_released(core, m->lock_id, later_bond(own, m->terms.bond));
 	}
 	if (s == STATUS_OK) {
 		s = rule_held(key, m->lock_id, &m->terms);
@@ -125,7 +135,6 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	if (s != STATUS_OK) {
 		return s;
 	}
-	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	if (own && !slice_equal(m->identity, record_identity(own))) {
 		return STATUS_DENIED; /* two identities that try for one lock_id at once: the first one's it is */
 	}
@@ -137,13 +146,13 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 }
 
 /* What an extension and a record that is learned have in common. */
-static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, struct id128 lock_id, uint64_t lease_us) {
+static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, const struct message *m, uint32_t bond) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
-		s = rule_duration(core, lease_us);
+		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, lock_id);
+		s = rule_released(core, m->lock_id, bond);
 	}
 	if (s != STATUS_OK) {
 		return s;
@@ -160,15 +169,16 @@ static enum status rule_longer(const struct core *core, const struct key *key, c
 }
 
 /* STATUS_NEED: nothing stands in the way, as far as can be said without its terms, but the record is not here. */
-enum status rule_extend(const struct core *core, const struct key *key, struct id128 lock_id, uint64_t lease_us) {
-	const struct record *own = key ? key_record(key, lock_id) : NULL;
-	enum status s = rule_longer(core, key, own, lock_id, lease_us);
+enum status rule_extend(const struct core *core, const struct key *key, const struct message *m) {
+	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
+	const uint32_t named = (uint32_t)m->number; /* by this extension; what is not here may have a later bond */
+	enum status s = rule_longer(core, key, own, m, own ? later_bond(own, named) : 0);
 	if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
-		s = record_delay(own) ? rule_duration(core, lease_us + (uint64_t)(record_delay(own) / SPAN_US)) : STATUS_OK;
+		s = record_delay(own) ? rule_duration(core, m->lease_us + (uint64_t)(record_delay(own) / SPAN_US)) : STATUS_OK;
 	} else if (s == STATUS_OK && key && key_contested(key)) {
 		s = STATUS_CONTESTED;
 	} else if (s == STATUS_OK) {
-		s = key && key_other_exclusive(key, lock_id) ? STATUS_HELD : STATUS_NEED;
+		s = key && key_other_exclusive(key, m->lock_id) ? STATUS_HELD : STATUS_NEED;
 	}
 	return s;
 }
@@ -176,7 +186,7 @@ enum status rule_extend(const struct core *core, const struct key *key, struct i
 /* A record that arrives, with the delay in its lease. STATUS_NEED: it is new here. */
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m) {
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
-	enum status s = rule_longer(core, key, own, m->lock_id, m->lease_us);
+	enum status s = rule_longer(core, key, own, m, later_bond(own, m->terms.bond));
 	if (s != STATUS_OK) {
 		return s;
 	}

@@ -92,8 +92,9 @@ static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) 
 			return false;
 		}
 		if (r->used) {
-			struct message m = { .kind = MESSAGE_SNAPSHOT_RELEASED, .round = s->round, .key = slice_str("?"), .lock_id = r->lock_id,
-				.flags = r->barred_only ? 0 : FLAG_RELEASED };
+			struct message m;
+			released_describe(r, slice_str("?"), &m);
+			m.round = s->round;
 			out_send(core, peer, &m);
 			sent++;
 		}
@@ -183,14 +184,18 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 	gather_changed(core, key, r);
 }
 
-void snapshot_released(struct core *core, struct slice key, struct id128 lock_id, bool barred_only) {
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
+	if (core->snapshots == 0 && core->gather.kind == GATHER_NONE) {
+		return;
+	}
+	struct message m;
+	released_describe(released_find(core, lock_id), key, &m);
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
-			struct message m = { .kind = MESSAGE_SNAPSHOT_RELEASED, .round = core->peers[i].send.round, .key = key, .lock_id = lock_id,
-				.flags = barred_only ? 0 : FLAG_RELEASED };
+			m.round = core->peers[i].send.round;
 			COUNT(core, snapshot_forwarded);
 			out_send(core, i, &m);
 		}
 	}
-	gather_released(core, key, lock_id, barred_only);
+	gather_released(core, &m);
 }

@@ -9,6 +9,7 @@
 #include "map.h"
 #include "membership.h"
 #include "prng.h"
+#include "released.h"
 #include "replication.h"
 #include "wheel.h"
 
@@ -139,20 +140,6 @@ struct key {
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");
 
-/* ---- the released lock_ids of late (R3), and those barred by a break ---- */
-struct released {
-	struct map_node node;
-	struct id128 lock_id;
-	bool barred_only;
-	bool used;
-};
-
-#define GIVEN_BACK_MAX 64
-struct given_back { /* by a request that failed (section 11) */
-	struct id128 lock_id;
-	uint64_t token; /* up to this one */
-};
-
 #include "operations.h"
 
 /* ---- peers ---- */
@@ -253,8 +240,6 @@ struct core {
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;
-	struct given_back given_back[GIVEN_BACK_MAX]; /* of late; the oldest gives way */
-	uint32_t given_back_next;
 
 	/* replication */
 	struct log log;

@@ -152,9 +152,11 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	const struct released *gone = released_find(core, m->lock_id);
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (gone && !gone->barred_only) {
+	const bool ended = gone && gone->bond && !r && (m->flags & FLAG_HAD);
+	if (gone && (gone->released || ended)) {
 		answer.status = STATUS_RELEASED;
-	} else if ((gone || (r && r->barred)) && (m->flags & FLAG_HAD)) {
+		answer.terms.bond = gone->released ? 0 : gone->bond; /* only what is bound to this connection or to an earlier one has ended */
+	} else if (((gone && gone->barred) || (r && r->barred)) && (m->flags & FLAG_HAD)) {
 		answer.status = STATUS_BARRED;
 	} else if (r && !(m->flags & FLAG_HAD)) {
 		answer.status = STATUS_OK;
@@ -272,7 +274,9 @@ static bool in_the_way(struct core *core, const struct message *m) {
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
-	if (m->status == STATUS_RELEASED) {
+	if (m->status == STATUS_RELEASED && m->terms.bond) {
+		core->counts[COUNT_sync_released] += master_end_bond(core, m->key, m->lock_id, m->terms.bond);
+	} else if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);

@@ -17,7 +17,8 @@ struct sync_seen { /* a record as another master listed it */
 	struct id128 lock_id;
 	uint64_t token;
 	struct ballot wrote;
-	uint16_t of; /* of its terms, with the set */
+	uint16_t of; /* of its terms, with the set and the bond */
+	uint32_t bond;
 	struct permits set;
 	struct slice key;
 	uint8_t from;

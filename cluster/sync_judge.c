@@ -83,11 +83,12 @@ static void judge_lock(struct core *core, const struct sync_seen *reports, uint3
 		}
 		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		if (more && having >= core->quorum && (best == NULL || reaches(r, best))) {
+		bool ended = released_ended(core, r->lock_id, r->bond) || given_back_has(core, r->lock_id, r->token);
+		if (more && !ended && having >= core->quorum && (best == NULL || reaches(r, best))) {
 			best = r;
 		}
 	}
-	if (best && !released_has(core, best->lock_id) && !given_back_has(core, best->lock_id, best->token)) {
+	if (best && !released_has(core, best->lock_id)) {
 		fetch(core, best->from, best->key, best->lock_id, false);
 	} else if (best == NULL && lacking) {
 		COUNT(core, sync_not_enough);

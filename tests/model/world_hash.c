@@ -232,10 +232,8 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 	}
 	for (uint32_t i = 0; i < core->ring_size; i++) {
 		mix_id(h, core->ring[i].lock_id);
-	}
-	for (uint32_t i = 0; i < core->given_back_next; i++) {
-		mix_id(h, core->given_back[i].lock_id);
-		mix(h, core->given_back[i].token);
+		mix(h, core->ring[i].given_back);
+		mix(h, (uint64_t)core->ring[i].bond << 2 | (uint64_t)core->ring[i].released << 1 | core->ring[i].barred);
 	}
 }
 

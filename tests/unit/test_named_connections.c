@@ -1,4 +1,6 @@
 /* Locks that end with a connection of their holder (docs/protocol.md, section 2, Release on disconnect). */
+#include <stdio.h>
+
 #include "named.h"
 
 static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond, span_ns delay) {
@@ -66,6 +68,111 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(has(s, i));
 	}
+}
+
+/* What ended with its connection at one master is not learned again from those that have not heard yet; nor are these mended by each other. */
+static void a_lock_that_ended_with_its_connection_is_not_learned_again(void **state) {
+	struct stage *s = *state;
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	take_bound(s, 0, 1, 1, 0);
+	stage_wait(s, SPAN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_inject(s, (i + 1) % 3, i, &release);
+		stage_wait(s, 500 * SPAN_MS);
+		for (uint32_t j = 0; j <= i; j++) {
+			assert_false(has(s, j));
+		}
+	}
+}
+
+/* A late copy of what has ended is refused as well, and one with a later connection is not. */
+static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 2, 0);
+	assert_int_equal(closed(s, 0, 1, 2), PAWL_OK);
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
+		.lease_us = 1000000, .ballot = { 1, 1, 1 }, .terms = { .bond = 1 } };
+	struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 100,
+		.lease_us = 1000000, .ballot = { 100, 1, 1 }, .terms = { .bond = 2 } };
+	stage_inject(s, 0, 1, &m);
+	stage_inject(s, 0, 1, &commit);
+	m.terms.bond = 2;
+	stage_inject(s, 0, 1, &m);
+	assert_false(has(s, 1));
+	m.terms.bond = 3;
+	stage_inject(s, 0, 1, &m);
+	assert_true(has(s, 1));
+	stage_inject(s, 0, 1, &commit); /* to what is here with a later bond it is one of its attempts */
+	assert_true(has(s, 1));
+}
+
+/* The coordinator dies before all have heard: the others tell it to each other. */
+static void the_end_with_a_connection_is_learned_from_those_who_have_heard(void **state) {
+	struct stage *s = *state;
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	take_bound(s, 0, 1, 1, 0);
+	stage_wait(s, SPAN_MS);
+	stage_inject(s, 1, 0, &release);
+	stage_inject(s, 0, 1, &release);
+	stage_wait(s, 800 * SPAN_MS);
+	assert_false(has(s, 2));
+}
+
+/* n1 starts anew: n2 has heard of the closed connection, n3 has not. */
+static void what_ended_with_its_connection_is_not_merged(void **state) {
+	struct stage *s = *state;
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 1, 2, MESSAGE_RELEASE, true);
+	stage_lose(s, 1, 0, MESSAGE_RELEASE, true);
+	stage_kill(s, 0);
+	(void)closed(s, 1, 1, 1);
+	assert_true(has(s, 2));
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	assert_false(has(s, 0));
+}
+
+/* ... unless it goes on under a later bond: n2 has that one, and n3, which has missed it, has heard of the end of the earlier one. */
+static void what_goes_on_with_a_later_connection_is_merged(void **state) {
+	struct stage *s = *state;
+	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
+	take_bound(s, 0, 1, 1, 0);
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	assert_int_equal(rebind(s, 1, 1, 2), PAWL_OK);
+	stage_kill(s, 0);
+	stage_inject(s, 1, 2, &release);
+	assert_false(has(s, 2));
+	assert_true(stage_start(s, 0));
+	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, true); /* what n3 remembers comes first */
+	stage_wait(s, 150 * SPAN_MS);
+	stage_stop(s, 1, 0, MESSAGE_SNAPSHOT_RECORD, false);
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	assert_true(has(s, 0));
+}
+
+static int setup_whole_ring(void **state) {
+	struct stage_options o = named_options();
+	o.limits.released = 0; /* as many as without a configuration */
+	*state = stage_born(&o);
+	return 0;
+}
+
+static void hundreds_of_locks_of_a_closed_connection_are_remembered(void **state) {
+	struct stage *s = *state;
+	char key[16];
+	for (uint32_t i = 1; i <= 200; i++) {
+		snprintf(key, sizeof key, "k%u", i);
+		struct core_request r = stage_acquire(key, stage_lock((uint8_t)i), LEASE, 0);
+		r.terms.bond = 1;
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	}
+	for (uint32_t i = 1; i <= 200; i++) { /* n1 alone hears of it */
+		snprintf(key, sizeof key, "k%u", i);
+		const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str(key), .lock_id = stage_lock((uint8_t)i), .number = 1 };
+		stage_inject(s, 1, 0, &release);
+	}
+	stage_wait(s, 1200 * SPAN_MS);
+	assert_int_equal(stage_status(s, 0).held, 0);
 }
 
 static void where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost(void **state) {
@@ -156,6 +263,12 @@ int main(void) {
 		NAMED(a_closed_connection_frees_the_key_at_once),
 		NAMED(a_holder_that_has_named_a_later_connection_keeps_the_lock),
 		NAMED(a_closed_connection_is_no_release_that_is_remembered),
+		NAMED(a_lock_that_ended_with_its_connection_is_not_learned_again),
+		NAMED(what_ended_with_its_connection_comes_back_with_a_later_one_alone),
+		NAMED(the_end_with_a_connection_is_learned_from_those_who_have_heard),
+		NAMED(what_ended_with_its_connection_is_not_merged),
+		NAMED(what_goes_on_with_a_later_connection_is_merged),
+		cmocka_unit_test_setup_teardown(hundreds_of_locks_of_a_closed_connection_are_remembered, setup_whole_ring, named_teardown),
 		NAMED(where_too_few_had_the_lock_the_next_connection_learns_that_it_is_lost),
 		NAMED(a_lock_without_a_connection_is_not_ended_by_one),
 		NAMED(the_later_connection_goes_with_a_record_that_is_learned),
