@@ -149,6 +149,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		op_timer(core, CONTAINER_OF(t, struct op, timer));
 		break;
 	case TIMER_NODE:
+		peers_self_again(core);
 		peers_beat(core);
 		slots_beat(core);
 		persist_beat(core);
@@ -263,6 +264,14 @@ static void say_to_self(struct core *core) {
 	} while (group_run(core));
 }
 
+/* What the node says to itself is said; then the links that have failed meanwhile are lost, one after the other, while nothing else is
+ * under way; and what that made the node say. Each link fails once at most, so this ends. */
+static void settle(struct core *core) {
+	do {
+		say_to_self(core);
+	} while (peers_lose_failed(core));
+}
+
 static void start_state(struct core *core, bool restored) {
 	switch (core->state) {
 	case CORE_UNBORN: birth_go_on(core); break;
@@ -357,15 +366,16 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 		peers_reset_all(core);
 	}
 	expire(core);
-	say_to_self(core);
+	settle(core);
 	if (!(stale && event->kind == CORE_FRAME)) {
 		handle(core, event);
 	}
-	say_to_self(core);
+	settle(core);
 	background(core);
-	say_to_self(core);
+	settle(core);
 	feed_step(core);
 	follow_step(core);
+	settle(core);
 	core->out = NULL;
 }
 
@@ -381,17 +391,4 @@ int64_t core_deadline(const struct core *core) {
 
 const struct config *core_config(const struct core *core) {
 	return &core->config;
-}
-
-const uint64_t *core_counts(const struct core *core) {
-	return core->counts;
-}
-
-const char *core_count_name(enum core_count count) {
-	static const char *const names[] = {
-#define CORE_COUNT_NAME(name) #name,
-		CORE_COUNT_TABLE(CORE_COUNT_NAME)
-#undef CORE_COUNT_NAME
-	};
-	return (unsigned)count < COUNT_TOTAL ? names[count] : "?";
 }

@@ -149,6 +149,7 @@ void queue_free_all(struct core *core, struct key *key); /* at the end of the no
 /* ---- outbox.c ---- */
 void out_send(struct core *core, uint32_t peer, const struct message *m); /* copies the bytes; to itself: later in the step */
 bool out_take_local(struct core *core, struct message *m);
+bool out_take_failed(struct core *core, uint32_t *peer); /* one for which a message could not be queued; it may be the node itself */
 bool out_reserve_reply(struct core *core);
 struct core_reply *out_reply(struct core *core); /* zeroed; space was reserved */
 bool out_copy(struct core *core, struct slice from, struct slice *to);
@@ -184,6 +185,8 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
 void peers_beat(struct core *core);
 void peers_reset_all(struct core *core);
+bool peers_lose_failed(struct core *core); /* handles the loss of one link over which something could not be sent; false: there is none */
+void peers_self_again(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
 bool peer_reachable(const struct core *core, uint32_t slot); /* linked, or this node itself */
 bool peer_votes(const struct core *core, uint32_t slot);

@@ -24,6 +24,7 @@ struct core_out {
 	struct arena bytes; /* of replies and notes */
 	struct news_box news;
 	uint64_t resets;
+	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
 	bool persist;
 };
 
@@ -97,18 +98,28 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
 	return true;
 }
 
-/* A message that cannot be queued is a message that the network lost, and that happens only together with the link. */
+/* A message that cannot be queued is a message that the network lost, and that happens only together with the link: nothing
+ * more is sent over it, and its loss is handled at the end of the step (section 1, Frames). */
 void out_send(struct core *core, uint32_t peer, const struct message *m) {
-	if (peer != core->self && !core->peers[peer].up) {
+	struct core_out *out = core->out;
+	if ((peer == core->self ? core->self_lost : !core->peers[peer].up) || (out->failed >> peer & 1)) {
 		return;
 	}
-	struct queue *q = &core->out->peers[peer];
+	struct queue *q = &out->peers[peer];
 	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
 		COUNT(core, no_memory);
-		if (peer != core->self) {
-			out_reset(core, peer);
-		}
+		out->failed |= (uint64_t)1 << peer;
 	}
+}
+
+bool out_take_failed(struct core *core, uint32_t *peer) {
+	uint64_t failed = core->out->failed;
+	if (failed == 0) {
+		return false;
+	}
+	*peer = (uint32_t)__builtin_ctzll(failed);
+	core->out->failed = failed & (failed - 1);
+	return true;
 }
 
 bool out_take_local(struct core *core, struct message *m) {
@@ -126,6 +137,7 @@ bool out_take_local(struct core *core, struct message *m) {
 
 void out_drop_peer(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
+	core->out->failed &= ~((uint64_t)1 << peer);
 }
 
 void out_reset(struct core *core, uint32_t peer) {
@@ -137,6 +149,7 @@ void out_reset(struct core *core, uint32_t peer) {
 void out_peer_gone(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
 	core->out->resets &= ~((uint64_t)1 << peer);
+	core->out->failed &= ~((uint64_t)1 << peer);
 }
 
 bool out_reserve_reply(struct core *core) {
@@ -221,13 +234,12 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 	struct core_out *out = core->out;
 	struct queue old[NODES_MAX];
 	bool used[NODES_MAX] = { false };
-	uint64_t resets = 0;
+	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(out->failed, from);
 	memcpy(old, out->peers, sizeof old);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		if (from[i] >= 0) {
 			out->peers[i] = old[from[i]];
 			used[from[i]] = true;
-			resets |= (out->resets >> from[i] & 1) << i;
 		}
 	}
 	for (uint32_t i = 0, spare = 0; i < NODES_MAX; i++) {
@@ -240,6 +252,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 		}
 	}
 	out->resets = resets;
+	out->failed = failed;
 	permute_told(out, from);
 }
 

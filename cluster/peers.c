@@ -2,11 +2,11 @@
 #include "state.h"
 
 bool peer_reachable(const struct core *core, uint32_t slot) {
-	return slot == core->self || core->peers[slot].linked;
+	return slot == core->self ? !core->self_lost : core->peers[slot].linked;
 }
 
 bool peer_votes(const struct core *core, uint32_t slot) {
-	return slot == core->self ? core_votes(core) : core->peers[slot].linked && core->peers[slot].voting;
+	return slot == core->self ? core_votes(core) && !core->self_lost : core->peers[slot].linked && core->peers[slot].voting;
 }
 
 /* The longest round trip among the masters that answer: what a pause between rivals is measured by. */
@@ -104,6 +104,38 @@ static void reset(struct core *core, uint32_t peer) {
 	out_note(core, NOTE_LINK_RESET, peer, 0, NULL, slice_of(NULL, 0));
 	peer_down(core, peer);
 	out_reset(core, peer);
+}
+
+/* A message to itself could not be queued: as if there were a link to itself and it were lost. Promises, kept requests and entries of queues
+ * that it made here are dropped, and what it had asked itself has no answer. The link is back with the next beat: not at once,
+ * because what is entered again needs memory, too. */
+static void lose_self(struct core *core) {
+	COUNT(core, self_lost);
+	core->self_lost = true;
+	queue_peer_lost(core, core->self);
+	op_peer_lost(core, core->self);
+	attempt_rehome_all(core);
+}
+
+void peers_self_again(struct core *core) {
+	if (core->self_lost) {
+		core->self_lost = false;
+		op_peer_changed(core, core->self);
+		epoch_peer_changed(core);
+	}
+}
+
+bool peers_lose_failed(struct core *core) {
+	uint32_t peer;
+	if (!out_take_failed(core, &peer)) {
+		return false;
+	}
+	if (peer == core->self) {
+		lose_self(core);
+	} else if (core->peers[peer].up) {
+		reset(core, peer);
+	}
+	return true;
 }
 
 void peer_pong(struct core *core, uint32_t peer, const struct message *m) {

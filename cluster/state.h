@@ -226,6 +226,7 @@ struct core {
 	/* recovery */
 	struct instant rejoin_at, vote_at, vote_began;
 	bool birth_stopped, homes_stale;
+	bool self_lost; /* a message to itself could not be queued; until the next beat */
 
 	/* timers */
 	struct wheel wheel;

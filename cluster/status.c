@@ -84,3 +84,16 @@ bool core_peek(const struct core *core, struct slice name, struct id128 lock_id,
 	}
 	return false;
 }
+
+const uint64_t *core_counts(const struct core *core) {
+	return core->counts;
+}
+
+const char *core_count_name(enum core_count count) {
+	static const char *const names[] = {
+#define CORE_COUNT_NAME(name) #name,
+		CORE_COUNT_TABLE(CORE_COUNT_NAME)
+#undef CORE_COUNT_NAME
+	};
+	return (unsigned)count < COUNT_TOTAL ? names[count] : "?";
+}

@@ -208,7 +208,7 @@ static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	return filled;
 }
 
-static void driver_flush_peers(struct driver *d) {
+static void driver_write_peers(struct driver *d) {
 	uint32_t count = core_peer_count(d->core);
 	for (uint32_t peer = 0; peer < count; peer++) {
 		int error = driver_fill_peer(d, peer) ? peers_flush(d->peers, peer) : 0;
@@ -217,6 +217,27 @@ static void driver_flush_peers(struct driver *d) {
 			d->closed_links |= (uint64_t)(error == PAWL_ECLOSED) << peer;
 		}
 	}
+}
+
+/* Links that were lost in writing. True: there was one. */
+static bool driver_tell_lost_links(struct driver *d) {
+	bool any = d->lost_links != 0;
+	while (d->lost_links) {
+		uint32_t peer = (uint32_t)__builtin_ctzll(d->lost_links);
+		bool closed = d->closed_links >> peer & 1;
+		d->lost_links &= d->lost_links - 1;
+		d->closed_links &= ~((uint64_t)1 << peer);
+		driver_on_peer_down(d, peer, closed ? "it closed the connection" : "it does not read, or the connection broke", closed);
+	}
+	return any;
+}
+
+/* The core hears of a lost link before anything else steps it: it counts the time from its last step, which must not be later than the
+ * end of the link (docs/protocol.md, section 2, Release on disconnect). What it says to the others then leaves at once, too. */
+static void driver_flush_peers(struct driver *d) {
+	do {
+		driver_write_peers(d);
+	} while (driver_tell_lost_links(d));
 }
 
 static void driver_flush_replies(struct driver *d) {
@@ -242,16 +263,6 @@ static void driver_flush_persist(struct driver *d) {
 	}
 }
 
-static void driver_tell_lost_links(struct driver *d) {
-	while (d->lost_links) {
-		uint32_t peer = (uint32_t)__builtin_ctzll(d->lost_links);
-		bool closed = d->closed_links >> peer & 1;
-		d->lost_links &= d->lost_links - 1;
-		d->closed_links &= ~((uint64_t)1 << peer);
-		driver_on_peer_down(d, peer, closed ? "it closed the connection" : "it does not read, or the connection broke", closed);
-	}
-}
-
 void driver_flush(struct driver *d) {
 	driver_flush_peers(d); /* first: others wait for these */
 	driver_flush_replies(d);
@@ -259,12 +270,11 @@ void driver_flush(struct driver *d) {
 	driver_log_notes(d);
 	driver_flush_persist(d);
 	core_out_clear(d->out);
-	/* From here on connections may turn out to be broken, which is an event of the core again. */
+	/* From here on connections of clients may turn out to be broken, which is an event of the core again. */
 	if (d->sessions) {
 		sessions_flush(d->sessions);
 		driver_serve_watches(d);
 	}
-	driver_tell_lost_links(d);
 	driver_arm(d);
 	if (d->changed && d->on_changed) {
 		d->changed = false;

@@ -46,7 +46,7 @@ struct driver {
 	struct client_facts facts;
 	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
 	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
-	/* What happened to connections while the core's output was being written: told to it afterwards. */
+	/* What happened to links while the core's output was being written: told to it before anything else steps it. */
 	uint64_t lost_links, closed_links; /* closed: of those that were lost, by the other side */
 	uint64_t log_tokens_at; /* ns; see driver_may_log */
 	uint32_t log_tokens;

@@ -1,0 +1,165 @@
+/* What a node cannot send, for want of memory or because too much waits already, is lost together with its link (docs/protocol.md, section 1,
+ * Frames): the node handles that like any other loss, in the same step. */
+#include <stdio.h>
+
+#include "named.h"
+
+#include "failing.h"
+
+#define HOLDER 3
+#define GRACE (50 * SPAN_MS)
+
+static struct failing memory;
+static struct allocator failing_allocator;
+
+static struct stage *stage_short_of(uint32_t masters, uint32_t replicas) {
+	struct stage_options o = named_options();
+	memory = (struct failing){ .calls = 0 };
+	failing_allocator = (struct allocator){ failing_resize, &memory };
+	o.core = &failing_allocator;
+	o.masters = masters;
+	o.replicas = replicas;
+	o.replies = 1024;
+	return stage_born(&o);
+}
+
+static void end(struct stage *s) {
+	stage_free(s);
+	assert_int_equal(memory.used, 0);
+	assert_int_equal(named_memory.used, 0);
+}
+
+/* From the nth allocation on so many fail. */
+static void fail_from(uint64_t nth, uint64_t count) {
+	memory.fail_first = memory.calls + nth;
+	memory.fail_count = count;
+}
+
+static void fail_none(void) {
+	memory.fail_first = 0;
+}
+
+/* The core believes in a link exactly where there is one. */
+static void assert_links_known(const struct stage *s) {
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->nodes[i].core == NULL) {
+			continue;
+		}
+		const struct core_status status = stage_status(s, i);
+		for (uint32_t k = 0; k < s->count; k++) {
+			if (k != i && status.peers[stage_slot(s, i, k)].linked && !s->up[i][k]) {
+				fail_msg("n%u believes in a link to n%u that it has closed", i + 1, k + 1);
+			}
+		}
+	}
+}
+
+/* ---- links ---- */
+
+/* X is bound to its node. Two of the three masters lose their links to it because the node could not send: they drop X after the grace
+ * time, and somebody else gets the key. */
+static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory(void **state) {
+	(void)state;
+	static uint8_t bytes[VALUE_MAX_DEFAULT];
+	uint32_t resets = 0;
+	for (uint64_t nth = 1; nth <= 20; nth++) {
+		struct stage *s = stage_short_of(3, 1);
+		take(s, HOLDER, "k", stage_lock(1));
+		struct core_request bind = stage_request(CORE_BOND, "k", stage_lock(1));
+		bind.wait = GRACE;
+		uint64_t bond = stage_ask(s, HOLDER, bind);
+		stage_settle(s);
+		uint64_t waiter = wait_for(s, 0, "k", stage_lock(2));
+		struct core_request large = stage_acquire("large", stage_lock(3), LEASE, 0);
+		large.value = slice_of(bytes, sizeof bytes);
+		for (uint32_t i = 0; i < 3; i++) {
+			s->cut[HOLDER][i] = s->cut[i][HOLDER] = true; /* no link is made again */
+		}
+		fail_from(nth, 2); /* two of three links */
+		stage_ask(s, HOLDER, large);
+		stage_settle(s);
+		fail_none();
+		assert_links_known(s);
+		resets += (uint32_t)core_counts(s->nodes[HOLDER].core)[COUNT_link_reset];
+		stage_wait(s, 3 * GRACE);
+		assert_false(answered(s, waiter) && !answered(s, bond)); /* two holders */
+		end(s);
+	}
+	assert_true(resets > 0);
+}
+
+/* More in one turn than a peer's backlog may hold, without any other shortage. */
+static void a_backlog_that_is_full_is_a_lost_link(void **state) {
+	(void)state;
+	const uint32_t count = 140000;
+	struct stage *s = stage_short_of(3, 0);
+	struct message *pings = calloc(count, sizeof *pings);
+	assert_non_null(pings);
+	for (uint32_t i = 0; i < count; i++) {
+		pings[i].kind = MESSAGE_PING;
+	}
+	const struct core_status status = stage_status(s, 1), sender = stage_status(s, 0);
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[0].disk.node_id,
+		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = pings, .count = count };
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0), .frame = &frame });
+	free(pings);
+	assert_int_equal(core_counts(s->nodes[1].core)[COUNT_link_reset], 1);
+	assert_links_known(s);
+	assert_false(s->up[1][0]);
+	end(s);
+}
+
+/* ---- what a node says to itself ---- */
+
+#define KEYS 80
+#define DYING 3
+
+/* Every key is free, the turns are all of the node that dies before it can use them, and behind each waits somebody at node 0. */
+static void fill_queues(struct stage *s, char keys[KEYS][8], uint64_t waiters[KEYS]) {
+	for (uint8_t i = 0; i < KEYS; i++) {
+		snprintf(keys[i], 8, "k%u", i);
+		take(s, 1, keys[i], stage_lock(i));
+		wait_for(s, DYING, keys[i], stage_lock((uint8_t)(KEYS + i)));
+		waiters[i] = wait_for(s, 0, keys[i], stage_lock((uint8_t)(2 * KEYS + i)));
+	}
+	s->nodes[DYING].paused = true;
+	for (uint8_t i = 0; i < KEYS; i++) {
+		release(s, 1, keys[i], stage_lock(i));
+		assert_false(answered(s, waiters[i]));
+	}
+}
+
+/* However much of what the homes say to themselves is lost, whoever waits gets the key once there is memory again. */
+static void who_waits_gets_the_key_although_a_turn_could_not_be_told(void **state) {
+	(void)state;
+	uint64_t lost = 0;
+	for (uint64_t nth = 1; nth <= 40; nth++) {
+		struct stage *s = stage_short_of(3, 1);
+		char keys[KEYS][8];
+		uint64_t waiters[KEYS];
+		fill_queues(s, keys, waiters);
+		fail_from(nth, 1000);
+		stage_kill(s, DYING);
+		fail_none();
+		assert_links_known(s);
+		stage_mend(s);
+		stage_wait(s, SPAN_S);
+		for (uint8_t i = 0; i < KEYS; i++) {
+			if (!answered(s, waiters[i])) {
+				fail_msg("nobody has %s, and its waiter waits (allocations failed from %d on)", keys[i], (int)nth);
+			}
+		}
+		lost += stage_count(s, COUNT_self_lost);
+		end(s);
+	}
+	assert_true(lost > 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
+		cmocka_unit_test(a_backlog_that_is_full_is_a_lost_link),
+		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
