@@ -23,6 +23,13 @@ struct belief *belief_find(struct core *core, struct id128 lock_id) {
 	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
 }
 
+/* Whoever comes over another connection may have bound the lock to that node or to another one meanwhile, and it may have ended with that,
+ * while this node had no link and heard of nothing (section 2, Extend). */
+struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker) {
+	struct belief *b = belief_find(core, lock_id);
+	return b && asker && b->asker == asker ? b : NULL;
+}
+
 static void belief_free(struct core *core, struct belief *b) {
 	map_remove(&core->beliefs, &b->node);
 	core->belief_count--;
@@ -48,7 +55,7 @@ void belief_beat(struct core *core) {
 }
 
 /* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t token) {
+void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker) {
 	struct belief *b = find(core, lock_id);
 	if (b == NULL) {
 		sweep(core, BUCKETS_A_BELIEF);
@@ -62,7 +69,7 @@ void belief_set(struct core *core, struct id128 lock_id, struct instant deadline
 		core->belief_count++;
 	}
 	b->deadline = deadline;
-	b->token = token > b->token ? token : b->token;
+	b->asker = asker;
 }
 
 void belief_drop(struct core *core, struct id128 lock_id) {

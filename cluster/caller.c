@@ -85,6 +85,12 @@ struct caller *op_join_inside(struct core *core, struct op *op, struct op *group
 	return c;
 }
 
+/* The connection that asked last, or the request for several keys: whom a belief is about. 0: nobody asks any more. */
+uint64_t op_asker(const struct op *op) {
+	const struct caller *last = list_empty(&op->callers) ? NULL : CONTAINER_OF(op->callers.prev, struct caller, link);
+	return op->part_of ? op->part_of : last && last->client ? last->client->id : 0;
+}
+
 void op_leave(struct core *core, struct caller *c) {
 	struct client *client = c->client;
 	if (client) {

@@ -69,6 +69,7 @@ static void held(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
 		return;
 	}
+	belief_set(core, op->lock_id, deadline, op_asker(op));
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
@@ -81,7 +82,6 @@ static void held(struct core *core, struct op *op) {
 		r->votes = core->quorum;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}
-	belief_set(core, op->lock_id, deadline, op->token);
 	op->name = 0;
 	op->until = deadline;
 	linger_begin(core, op);

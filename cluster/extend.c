@@ -4,9 +4,9 @@
 #define ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
 
 void extend_start(struct core *core, struct op *op) {
-	const struct belief *b = belief_find(core, op->lock_id);
+	const struct belief *b = op->kept ? belief_find(core, op->lock_id) : belief_of(core, op->lock_id, op_asker(op));
 	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
-		op->backed = !op->kept && b;  /* this node answered it, and its deadline is not past */
+		op->backed = !op->kept && b;  /* this node answered it to this caller, and its deadline is not past */
 		op->blind = !op->kept && !b;  /* nobody keeps the deadline: only masters that had it count */
 		op->until = b ? b->deadline : INSTANT_FOREVER;
 	}
@@ -145,7 +145,7 @@ static void extended(struct core *core, struct op *op) {
 	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
 	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
 	if (!op->kept || belief_find(core, op->lock_id)) {
-		belief_set(core, op->lock_id, deadline, op->best_token);
+		belief_set(core, op->lock_id, deadline, op_asker(op));
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {

@@ -203,6 +203,7 @@ struct op *op_find(struct core *core, uint64_t round);
 struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id);
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r);
 struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member);
+uint64_t op_asker(const struct op *op);
 void op_leave(struct core *core, struct caller *c); /* frees the caller */
 /* A copy of what a master reported, in op->found; false: no memory or too many. */
 struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m);
@@ -352,8 +353,9 @@ bool entry_show(struct core *core, const struct caller *c, const struct op *op, 
 void entry_reply(struct core_reply *reply, const struct shown *shown);
 
 /* ---- belief.c ---- */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t token);
+void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker);
 struct belief *belief_find(struct core *core, struct id128 lock_id); /* only while it is believed */
+struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
 void belief_drop(struct core *core, struct id128 lock_id);
 void belief_beat(struct core *core);
 void belief_done(struct core *core);

@@ -48,6 +48,12 @@ bool group_answer_held(struct core *core, struct op *op) {
 		return false;
 	}
 	COUNT(core, group_held);
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct belief *b = belief_of(core, g->members[i].lock_id, g->name);
+		if (b) { /* from now on each is a lock of its own */
+			b->asker = op_asker(op);
+		}
+	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);

@@ -144,7 +144,7 @@ struct belief { /* a lock this node has answered, believed until the deadline */
 	struct map_node node;
 	struct id128 lock_id;
 	struct instant deadline;
-	uint64_t token;
+	uint64_t asker; /* who was answered last (op_asker); 0: somebody who had left by then */
 };
 
 #endif

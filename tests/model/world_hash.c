@@ -226,7 +226,7 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			if (!instant_distrusted(core->now, belief->deadline)) { /* otherwise it is only memory */
 				mix_id(h, belief->lock_id);
 				mix_time(h, belief->deadline);
-				mix(h, belief->token);
+				mix(h, belief->asker);
 			}
 		}
 	}

@@ -38,7 +38,7 @@ static uint32_t any_node(struct run *run) {
 
 void caller_start(struct run *run, uint32_t number) {
 	struct caller *c = &run->callers[number];
-	*c = (struct caller){ .run = run, .number = number, .lock = TRACE_NONE };
+	*c = (struct caller){ .run = run, .number = number, .lock = TRACE_NONE, .died_with = TRACE_NONE };
 	sim_actor_init(run->sim, &c->actor, number);
 	c->identity = run->profile.identities ? (uint32_t)prng_below(&run->prng, 2) : 0;
 	c->node = any_node(run);

@@ -230,7 +230,11 @@ void caller_habit(struct caller *c, enum client_habit habit) {
 	case HABIT_ABANDON: /* lets it run out, and goes on believing until then */
 		give_up_quietly(c, false);
 		break;
-	case HABIT_VANISH: give_up_quietly(c, true); break;
+	case HABIT_VANISH:
+		if (!caller_dies(c)) {
+			give_up_quietly(c, true);
+		}
+		break;
 	case HABIT_MOVE: caller_move(c, prng_chance(&c->run->prng, 1, 2)); break;
 	case HABIT_IDLE:
 	case HABITS:

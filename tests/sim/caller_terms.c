@@ -49,6 +49,42 @@ void caller_move(struct caller *c, bool leave_open) {
 	}
 }
 
+/* Started again it knows key and lock_id, and no deadline; the connection that it asks over is the one that the lock ends with. */
+static void lives_again(void *ctx, uint64_t lock) {
+	struct caller *c = ctx;
+	if (c->died_with != lock) {
+		return;
+	}
+	c->died_with = TRACE_NONE;
+	if (c->run->healing || c->state != CALLER_IDLE || sim_actor_paused(c->run->sim, &c->actor) || !caller_pending(c, 0) ||
+		checker_lock_ended(c->run->checker, (uint32_t)lock)) {
+		return;
+	}
+	c->run->counts[RUN_BOND_REVIVED]++;
+	c->lock = (uint32_t)lock;
+	c->state = CALLER_HOLDING;
+	c->deadline = (struct instant){ 0, 0 };
+	c->token = 0;
+	caller_extend(c, c->lock, false);
+}
+
+/* The process of who holds a bound lock dies. True: it will ask for it again, perhaps after somebody else has had the key. */
+bool caller_dies(struct caller *c) {
+	struct prng own; /* what the other choices of the run are does not depend on this */
+	prng_init(&own, c->run->profile.sim.seed ^ (uint64_t)sim_now(c->run->sim));
+	if (!caller_bonded(c) || caller_info(c->run, c->lock)->terms.delay || prng_chance(&own, 1, 4)) {
+		return false; /* a lock delay counts from the moment at which a master hears of it, which nobody here knows */
+	}
+	uint32_t lock = c->lock;
+	checker_forget(c->run->checker, &c->actor, lock);
+	c->lock = TRACE_NONE;
+	c->state = CALLER_IDLE;
+	caller_connect(c, false);
+	c->died_with = lock;
+	sim_at(c->run->sim, sim_now(c->run->sim) + prng_between(&own, SPAN_MS, c->lease), lives_again, c, lock);
+	return true;
+}
+
 /* Whoever names a successor stops believing first: it may be released. */
 void caller_transfer(struct caller *c) {
 	struct run *run = c->run;

@@ -8,7 +8,7 @@
 const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
 		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together", "transferred", "not_transferred", "downgrade_answered",
-		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped",
+		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost" };
 	return names[count];

@@ -8,7 +8,7 @@
 /* What happened at the clients; the core cannot count it. */
 enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
-	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
+	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -51,6 +51,7 @@ struct caller {
 	uint64_t patience;   /* number of the timer that counts */
 	uint32_t connections, named; /* how many there were; the one that the lock ends with, as far as was answered */
 	uint32_t second_number;      /* which of them `second` is */
+	uint32_t died_with;          /* the lock that its process had, and knows of when it starts again; TRACE_NONE */
 	struct pending pending[CALLER_PENDING];
 };
 
@@ -160,6 +161,7 @@ bool grouper_done(const struct grouper *g);
 bool caller_bonded(const struct caller *c); /* what it holds ends with its connection */
 void caller_before_closing(struct caller *c, bool leave_open);
 void caller_move(struct caller *c, bool leave_open);
+bool caller_dies(struct caller *c);
 void caller_draw_terms(struct run *run, struct terms *terms);
 void caller_transfer(struct caller *c);
 void caller_transferred(struct caller *c, const struct pending *p, int error);

@@ -82,6 +82,26 @@ static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
 	token_of(s, waiter);
 }
 
+/* Granted at n1 and bound to another node, which dies while n1 has no link with it: Y comes and goes, and then its holder asks n1. */
+static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	bond(s);
+	stage_isolate(s, 0, true);
+	stage_cut(s, 0, 2, false);
+	stage_mend(s);
+	stage_lose(s, 2, 0, MESSAGE_SYNC_ROOT, true);
+	stage_kill(s, P);
+	stage_wait(s, GRACE + 5 * SPAN_MS);
+	take(s, 2, "k", stage_lock(2));
+	assert_int_equal(release(s, 2, "k", stage_lock(2)), PAWL_OK);
+	assert_true(has(s, 0));
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	r.client = 99;
+	assert_int_equal(stage_do(s, 0, r), PAWL_EUNSURE);
+}
+
 static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
@@ -319,6 +339,7 @@ static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		BONDED(a_node_does_not_vouch_for_a_lock_that_was_bound_to_another),
 		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
 		BONDED(a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node),
 		BONDED(a_lock_that_is_not_bound_lasts_as_long_as_its_lease),

@@ -258,6 +258,47 @@ static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **s
 	token_of(s, next);
 }
 
+/* Its process, started anew, with nothing but key and lock_id. */
+static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
+	r.lease = LEASE;
+	r.client = 99;
+	r.bond = bond;
+	return stage_do(s, node, r);
+}
+
+/* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and goes. */
+static void move_and_die(struct stage *s, uint32_t bond) {
+	take_bound(s, 0, 1, bond, 0);
+	assert_int_equal(rebind(s, 1, 1, bond + 1), PAWL_OK);
+	stage_cut(s, 0, 1, true);
+	stage_lose(s, 2, 0, MESSAGE_SYNC_ROOT, true);
+	assert_int_equal(closed(s, 1, 1, bond + 1), PAWL_OK);
+	assert_int_equal(take(s, 2, "k", stage_lock(2)), 2);
+	assert_int_equal(release(s, 2, "k", stage_lock(2)), PAWL_OK);
+	assert_true(has(s, 0));
+	assert_false(has(s, 1) || has(s, 2));
+}
+
+static void a_node_that_the_holder_has_left_does_not_vouch_for_its_lock(void **state) {
+	struct stage *s = *state;
+	move_and_die(s, 1);
+	assert_int_equal(extend_anew(s, 0, 1, 0), PAWL_EUNSURE);
+}
+
+static void nor_when_it_is_bound_there_again(void **state) {
+	struct stage *s = *state;
+	move_and_die(s, 1);
+	assert_int_equal(extend_anew(s, 0, 1, 3), PAWL_EUNSURE);
+}
+
+/* Nor did n1 know of any connection. */
+static void nor_for_a_lock_that_was_bound_later(void **state) {
+	struct stage *s = *state;
+	move_and_die(s, 0);
+	assert_int_equal(extend_anew(s, 0, 1, 0), PAWL_EUNSURE);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_closed_connection_frees_the_key_at_once),
@@ -276,6 +317,9 @@ int main(void) {
 		NAMED(of_two_copies_that_are_merged_the_later_connection_counts_in_whatever_order),
 		NAMED(a_copy_that_is_learned_brings_a_later_connection),
 		NAMED(a_downgraded_lock_still_ends_with_its_connection),
+		NAMED(a_node_that_the_holder_has_left_does_not_vouch_for_its_lock),
+		NAMED(nor_when_it_is_bound_there_again),
+		NAMED(nor_for_a_lock_that_was_bound_later),
 		NAMED(a_lock_delay_keeps_the_key_closed_after_a_closed_connection),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
