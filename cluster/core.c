@@ -208,8 +208,8 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_GO_ON:
 		snapshot_go_on(core, from, m);
 		break;
-	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_READY:
-	case MESSAGE_SNAPSHOT_END:
+	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_SNAPSHOT_CHUNK:
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_END:
 		gather_message(core, from, m);
 		break;
 	case MESSAGE_PING: {

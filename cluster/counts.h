@@ -17,12 +17,12 @@
 	X(waiter_dropped) X(wait_ended) X(try_tie) X(repeat_joined) X(token_reused) \
 	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) X(update_unsure) X(update_taught) \
 	X(read_quorum) X(read_indeterminate) X(read_again) \
-	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) \
+	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) X(snapshot_lost) \
 	X(contested) X(contested_ended) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
 	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_not_voted) X(decree_value_adopted) \
 	X(decree_chosen) X(decree_finished_for_other) X(decree_rival) X(config_adopted) X(config_skipped) X(config_conflict) X(config_told) \
 	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
-	X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) \
+	X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) X(merge_dropped) \
 	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
 	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(feed_news_gap) X(log_lost) \

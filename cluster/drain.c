@@ -108,6 +108,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
 	if (r) {
 		r->noted = m->noted;
+		r->attempt = m->attempt;
 		r->prepared = m->prepared;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
 		key_add_record(core, key, r);

@@ -35,6 +35,7 @@ struct record **key_link(struct key *key, struct id128 lock_id); /* what points 
 /* Adds to the key, drops a promise of the same lock_id; the caller settles. */
 void key_add_record(struct core *core, struct key *key, struct record *r);
 void key_drop_record(struct core *core, struct key *key, struct record *r);
+void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left); /* it ends by then; the caller settles */
 void key_note_contested(struct core *core, const struct key *key, bool before); /* its records have changed */
 void key_drop_promise(struct core *core, struct key *key);
 
@@ -360,23 +361,7 @@ void belief_drop(struct core *core, struct id128 lock_id);
 void belief_beat(struct core *core);
 void belief_done(struct core *core);
 
-/* ---- snapshot.c, merge.c, recovery.c, birth.c ---- */
-void snapshot_asked(struct core *core, uint32_t from, const struct message *m);
-void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
-void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
-void snapshot_released(struct core *core, struct slice key, struct id128 lock_id); /* what is remembered of it */
-void snapshot_stop(struct core *core, uint32_t peer);
-void snapshot_tables_swapped(struct core *core, struct table *old); /* walks begin again in the live table */
-void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m);
-void snapshot_epoch(struct core *core); /* another epoch: sessions end, or are over */
-bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m); /* false: no memory; the snapshot is not whole then */
-void merge_released(struct core *core, struct table *t, const struct message *m);
-void merge_forget_sources(struct core *core, struct table *t);
-void merge_note_clock(struct core *core); /* in every record: voting by waiting */
-void merge_finish_begin(struct core *core);                      /* the live table is what was merged */
-void merge_finish_key(struct core *core, struct key *key);       /* before anybody looks at it */
-void merge_finish_end(struct core *core, struct table *t);       /* the table is live no more */
-void merge_sweep(struct core *core);
+/* ---- recovery.c, birth.c ---- */
 void recovery_start(struct core *core, bool restored);
 void recovery_again(struct core *core); /* stops voting and rejoins */
 void recovery_beat(struct core *core);

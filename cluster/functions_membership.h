@@ -18,11 +18,32 @@ void gather_go_on(struct core *core);
 void gather_message(struct core *core, uint32_t from, const struct message *m);
 void gather_changed(struct core *core, const struct key *key, const struct record *r);
 void gather_released(struct core *core, const struct message *m);
+void gather_lost(struct core *core, const struct message *m);
 void gather_peer_lost(struct core *core, uint32_t peer);
 void gather_persisted(struct core *core);
 void premerge_asked(struct core *core, uint32_t from, const struct message *m);
 void premerge_ended(struct core *core, uint32_t from, const struct message *m);
 void premerge_tell(struct core *core);
+
+/* ---- snapshot.c, merge.c: what is copied, and what becomes of it (section 4) ---- */
+void snapshot_asked(struct core *core, uint32_t from, const struct message *m);
+void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
+void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id); /* what is remembered of it */
+void snapshot_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed);
+void snapshot_stop(struct core *core, uint32_t peer);
+void snapshot_tables_swapped(struct core *core, struct table *old); /* those who are being sent it ask anew */
+void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m);
+void snapshot_epoch(struct core *core); /* another epoch: sessions end, or are over */
+bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m); /* false: no memory; the snapshot is not whole then */
+void merge_released(struct core *core, struct table *t, const struct message *m);
+void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m);
+void merge_forget_sources(struct core *core); /* no source that was asked so far counts */
+void merge_note_clock(struct core *core); /* in every record that was merged: voting by waiting */
+void merge_finish_begin(struct core *core);                      /* the live table is what was merged */
+void merge_finish_key(struct core *core, struct key *key);       /* before anybody looks at it */
+void merge_finish_end(struct core *core, struct table *t);       /* the table is live no more */
+void merge_sweep(struct core *core);
 
 /* ---- slots.c: the table of peers ---- */
 int slots_init(struct core *core); /* 0 or PAWL_ENOMEM */

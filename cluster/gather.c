@@ -86,9 +86,6 @@ void gather_stop(struct core *core) {
 	if (g->taken) {
 		table_beside_drop(core);
 	}
-	if (g->kind == GATHER_REJOIN) {
-		merge_forget_sources(core, core->live);
-	}
 	*g = (struct gather){ .kind = GATHER_NONE, .rounds = g->rounds };
 }
 
@@ -101,19 +98,20 @@ void gather_break_off(struct core *core, struct source *s) {
 	core->gather.told_ready = false;
 }
 
-/* A bit of its own for each try. When they are used up all begins anew, which takes 32 links that broke. */
-bool gather_take_bit(struct gather *g, struct source *s) {
-	if (g->bits == 32) {
-		g->worn = true;
+/* A bit of its own for each try, in the table that is merged into. When they are used up all begins anew, which takes 31 links that broke. */
+bool gather_take_bit(struct core *core, struct source *s) {
+	struct table *t = gather_into(core);
+	if (t->tries == MERGE_TRIES) {
+		core->gather.worn = true;
 		return false;
 	}
-	s->bit = g->bits++;
+	s->bit = t->tries++;
 	return true;
 }
 
 void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 	struct gather *g = &core->gather;
-	if (!gather_take_bit(g, s)) {
+	if (!gather_take_bit(core, s)) {
 		return;
 	}
 	s->asked = true;
@@ -293,6 +291,9 @@ void gather_handover(struct core *core) {
 void gather_again(struct core *core) {
 	enum gather_kind kind = core->gather.kind;
 	gather_stop(core);
+	if (kind == GATHER_REJOIN) {
+		merge_forget_sources(core);
+	}
 	if (kind == GATHER_HANDOVER || kind == GATHER_REJOIN) {
 		gather_begin(core, kind, &core->config);
 	}

@@ -9,7 +9,7 @@ struct table *gather_into(struct core *core);
 struct source *gather_source(struct gather *g, struct id128 id); /* NULL: none */
 void gather_begin(struct core *core, enum gather_kind kind, const struct config *c);
 void gather_break_off(struct core *core, struct source *s);
-bool gather_take_bit(struct gather *g, struct source *s); /* false: used up */
+bool gather_take_bit(struct core *core, struct source *s); /* false: used up */
 void gather_tell_stop(struct core *core, const struct source *s);
 void gather_ask(struct core *core, struct source *s, uint32_t slot);
 bool gather_counts_before(const struct core *core, const struct source *s); /* as a source of the epoch before, by now */

@@ -194,6 +194,8 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 		}
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
 		merge_released(core, gather_into(core), m);
+	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {
+		merge_lost(core, gather_into(core), s->bit, m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_CHUNK) {
 		chunk_came(core, from, s, m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_READY) {

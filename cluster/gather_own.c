@@ -59,7 +59,7 @@ void gather_ask_own(struct core *core, struct source *s) {
 	struct gather *g = &core->gather;
 	bool voted_before = g->kind == GATHER_HANDOVER ? core->durable.voted_before : core->durable.voted;
 	bool remembers = g->kind == GATHER_HANDOVER ? core->remembers : core_votes(core);
-	if (!gather_take_bit(g, s)) {
+	if (!gather_take_bit(core, s)) {
 		return;
 	}
 	s->asked = true;
@@ -93,5 +93,12 @@ void gather_released(struct core *core, const struct message *m) {
 	struct source *s = gather_own(core);
 	if (s && s->asked && !s->done) {
 		merge_released(core, core->beside, m);
+	}
+}
+
+void gather_lost(struct core *core, const struct message *m) {
+	struct source *s = gather_own(core);
+	if (s && s->asked && !s->done) {
+		merge_lost(core, core->beside, s->bit, m);
 	}
 }

@@ -53,6 +53,7 @@ static bool give_back(struct core *core, const struct message *m) {
 		return false;
 	}
 	given_back_add(core, m->lock_id, r->token);
+	snapshot_released(core, m->key, m->lock_id);
 	drop_record(core, key, r, NEWS_RELEASED);
 	return true;
 }
@@ -61,12 +62,10 @@ static bool give_back(struct core *core, const struct message *m) {
  * free the key. */
 void record_lose(struct core *core, struct key *key, struct record *r) {
 	if (record_delay(r) > 0) {
-		struct instant closed = instant_add(core->now, record_delay(r));
 		log_append(core, key_name(key), r->lock_id);
 		news_record(core, NEWS_LOST, key, r);
-		r->end.boot = closed.boot < r->end.boot ? closed.boot : r->end.boot;
-		r->end.raw = closed.raw < r->end.raw ? closed.raw : r->end.raw;
-		timer_stop(core, &key->timer); /* its end is an earlier one */
+		record_shorten(core, key, r, record_delay(r));
+		snapshot_lost(core, key, r, record_delay(r));
 		table_settle(core, key);
 	} else {
 		drop_record(core, key, r, NEWS_LOST);

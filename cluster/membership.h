@@ -64,8 +64,7 @@ struct gather {
 	uint64_t merged;      /* records, so far */
 	span_ns longest;      /* what is left of any of them */
 	uint64_t rounds;
-	uint8_t bits;         /* handed out */
-	bool worn;            /* ... all of them */
+	bool worn;            /* the bits of the table that is merged into are used up */
 	bool taken;           /* the table beside is this one's */
 	bool own_walking;     /* the node's own table is being copied, in pieces */
 	size_t self_bucket;
@@ -79,9 +78,15 @@ struct gather {
 	struct instant keep_until; /* when it is given up unless somebody asks again */
 };
 
+/* In the records' `sources`: a bit for each try to copy from a source, and one that stands for none: whatever the sources say, it stays. */
+enum { MERGE_TRIES = 31 };
+#define MERGE_STAYS (UINT32_C(1) << MERGE_TRIES)
+
 /* Records of the live table whose `sources` are not 0 are finished when they are met, or by a sweep: see merge.c. */
 struct finishing {
 	bool active;
+	bool unknown;   /* what came between is not known: every one of them counts as noted at `floor`, and none is dropped */
+	uint64_t floor;
 	size_t bucket;
 	uint32_t done; /* bit set of the sources that count */
 	uint64_t clock_end[32];

@@ -8,6 +8,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 	if (r == NULL) {
 		r = record_new(core, m);
 		if (r) {
+			r->attempt = m->attempt;
 			r->end = instant_add(core->now, 0);
 			key_add_record(core, key, r);
 		}
@@ -15,6 +16,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
 		record_set_terms(core, key, r, &both);
+		r->sources = r->sources ? r->sources : MERGE_STAYS; /* this master's own, from before it recovered */
 	}
 	return r;
 }
@@ -46,7 +48,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	if (merged) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
-		r->attempt = 0; /* what it rests on elsewhere is not known */
+		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
@@ -83,6 +85,30 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	}
 }
 
+/* Nobody believes it. With a lock delay its key stays closed (section 10). */
+static void end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
+	if (closed > 0) {
+		record_shorten(core, key, r, closed);
+	} else {
+		key_drop_record(core, key, r);
+	}
+	local_wait_check(core, key);
+}
+
+/* The source lacks it from now on, whatever was the reason, as if it had never sent it: for what it noted its clock at the end counts. */
+void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m) {
+	struct key *key = table_find_in(core, t, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && r->sources >> source & 1) {
+		r->sources &= ~(UINT32_C(1) << source);
+		if (r->sources == 0) {
+			r->sources = MERGE_STAYS;
+			end_record(core, key, r, span_from_us(m->left_us));
+		}
+		table_settle(core, key);
+	}
+}
+
 /* ---- finishing: once it votes, each record is looked at once more ----
  *
  * A million records cannot be looked at between two messages. So a record keeps the bits of its sources until it is met, by
@@ -96,22 +122,27 @@ static void note_sources(struct core *core, struct record *r) {
 		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 	}
-	r->sources = 0;
+	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
+	r->sources = core_votes(core) ? 0 : MERGE_STAYS; /* what it does not vote with is finished again when it does */
 	r->uneven = false;
 }
 
-/* "Every release": a release may have come from one source after another one's record of the lock_id. */
+/* "Every release": a release may have come from one source after another one's record of the lock_id. And a record that none of those who
+ * count has came by a try that broke off, and has ended since. */
 void merge_finish_key(struct core *core, struct key *key) {
+	const struct finishing *f = &core->finish;
 	for (struct record *r = key->held, *after; r; r = after) {
 		after = r->next;
 		if (r->sources == 0) {
 			continue;
 		}
+		bool none = !f->unknown && !(r->sources & (f->done | MERGE_STAYS)), released = released_has(core, r->lock_id);
 		note_sources(core, r);
-		if (released_has(core, r->lock_id) || released_ended(core, r->lock_id, r->bond)) {
+		bool ended = released_ended(core, r->lock_id, r->bond);
+		if (none || released || ended) {
+			core->counts[COUNT_merge_dropped] += none;
 			log_append(core, key_name(key), r->lock_id);
-			key_drop_record(core, key, r);
-			local_wait_check(core, key);
+			end_record(core, key, r, released ? 0 : record_delay(r));
 		}
 	}
 }
@@ -136,9 +167,15 @@ void merge_sweep(struct core *core) {
 		}
 	}
 	if (f->bucket >= core->live->keys.bucket_count) {
+		core->live->tries = 0;
 		merge_finish_end(core, core->live);
 		COUNT(core, merge_swept);
 	}
+}
+
+static void begin(struct core *core) {
+	core->finish = (struct finishing){ .active = true };
+	map_walk_begin(&core->live->keys);
 }
 
 /* The table that was merged is the live one from now on. */
@@ -146,8 +183,7 @@ void merge_finish_begin(struct core *core) {
 	const struct gather *g = &core->gather;
 	struct finishing *f = &core->finish;
 	CHECK(!f->active);
-	*f = (struct finishing){ .active = true };
-	map_walk_begin(&core->live->keys);
+	begin(core);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
 		if (s->done && !s->never) {
@@ -160,36 +196,22 @@ void merge_finish_begin(struct core *core) {
 	}
 }
 
-static void each_record(struct table *t, void (*visit)(struct core *core, struct record *r), struct core *core) {
-	for (size_t b = 0; b < t->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
-			for (struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
-				visit(core, r);
-			}
-		}
+/* Of what came between nothing is known: all that was merged counts as noted now. */
+static void finish_unknown(struct core *core) {
+	if (!core->finish.active) {
+		begin(core);
 	}
+	core->finish.unknown = true;
+	core->finish.floor = core->clock;
+	core->finish.bucket = 0;
 }
 
-static void forget_sources(struct core *core, struct record *r) {
-	if (r->sources) {
-		r->noted = core->clock > r->noted ? core->clock : r->noted; /* what came between is not known */
-		r->sources = 0;
-		r->uneven = false;
-	}
+/* The bits of all tries are used up. What was merged stays, but stands for no source any more; it is finished before anything else is merged. */
+void merge_forget_sources(struct core *core) {
+	finish_unknown(core);
 }
 
-/* What was merged stays, but stands for no source any more. */
-void merge_forget_sources(struct core *core, struct table *t) {
-	each_record(t, forget_sources, core);
-}
-
-static void note_clock(struct core *core, struct record *r) {
-	r->noted = core->clock;
-	r->sources = 0;
-	r->uneven = false;
-}
-
-/* A master that votes by waiting notes its clock in every record that it has. */
+/* A master that votes by waiting notes its clock in every record that it has. (What it accepted itself, before it recovered, is over.) */
 void merge_note_clock(struct core *core) {
-	each_record(core->live, note_clock, core);
+	finish_unknown(core);
 }

@@ -6,7 +6,7 @@
 #define CHUNK_BYTES ((size_t)256 << 10)
 
 void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m) {
-	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .key = key_name(key), .noted = r->noted };
+	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .key = key_name(key), .noted = r->noted, .attempt = r->attempt };
 	record_describe(core, r, m);
 }
 
@@ -19,18 +19,6 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	}
 }
 
-/* The new table has at least what the old one had. */
-void snapshot_tables_swapped(struct core *core, struct table *old) {
-	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
-		struct snapshot_out *s = &core->peers[i].send;
-		if (s->active) {
-			s->bucket = s->walked ? s->bucket : 0;
-			map_walk_end(&old->keys);
-			map_walk_begin(&core->live->keys);
-		}
-	}
-}
-
 static void say_end(struct core *core, uint32_t peer, const struct message *end) {
 	snapshot_stop(core, peer);
 	out_send(core, peer, end);
@@ -40,6 +28,19 @@ static void refuse(struct core *core, uint32_t peer, uint64_t round, enum status
 	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
 	COUNT(core, snapshot_refused);
 	say_end(core, peer, &m);
+}
+
+/* What was sent is of a table that nobody votes from any more, and what that one had and this one lacks would never be told: they ask anew. */
+void snapshot_tables_swapped(struct core *core, struct table *old) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		struct snapshot_out *s = &core->peers[i].send;
+		if (s->active) {
+			s->active = false;
+			core->snapshots--;
+			map_walk_end(&old->keys);
+			refuse(core, i, s->round, STATUS_RECOVERING);
+		}
+	}
 }
 
 /* What this node is to the masters of its present epoch, as a source (section 6). */
@@ -123,7 +124,10 @@ static bool may_serve(const struct core *core, const struct snapshot_out *s) {
 	if (!s->handover) {
 		return core_votes(core) && s->epoch == core->config.epoch;
 	}
-	return s->epoch == core->config.epoch ? true : core_votes(core) && s->epoch == core->config.epoch + 1;
+	if (s->epoch == core->config.epoch) { /* what it merges to rejoin is what others had */
+		return !(core->remembers && core->state == CORE_RECOVERING);
+	}
+	return core_votes(core) && s->epoch == core->config.epoch + 1;
 }
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
@@ -198,4 +202,18 @@ void snapshot_released(struct core *core, struct slice key, struct id128 lock_id
 		}
 	}
 	gather_released(core, &m);
+}
+
+/* A record is here no more, for whatever reason: from now on this node is a source that lacks the lock_id. `closed`: its key stays closed for
+ * so long all the same (section 10, lock delay). */
+void snapshot_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_LOST, .key = key_name(key), .lock_id = r->lock_id, .left_us = (uint64_t)(closed / SPAN_US) };
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		if (core->peers[i].send.active) {
+			m.round = core->peers[i].send.round;
+			COUNT(core, snapshot_lost);
+			out_send(core, i, &m);
+		}
+	}
+	gather_lost(core, &m);
 }

@@ -31,7 +31,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	uint64_t attempt; /* all that was accepted for it was of this one (section 11); 0: of several, or it is not known */
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
-	uint32_t sources; /* merging: bit set of the sources that had it; 0: nothing is left to be done about them */
+	uint32_t sources; /* merging: bit set of the tries that brought it; 0: nothing is left to be done about them */
 	uint32_t bond; /* of its terms */
 	uint16_t of;   /* the same */
 	uint16_t owner_size, label_size;
@@ -115,6 +115,7 @@ struct leaf { /* of the digests that masters compare (digest.c) */
 
 struct table {
 	struct map keys;
+	uint8_t tries; /* bits of `sources` that were handed out for its records */
 	uint64_t group_digests[DIGEST_GROUPS];
 	struct leaf *leaves[DIGEST_GROUPS]; /* DIGEST_GROUP each, made with the first key */
 	uint64_t held_count;

@@ -213,6 +213,7 @@ void table_empty_go_on(struct core *core) {
 	}
 	if (t->keys.count == 0) {
 		digest_done(core, t);
+		t->tries = 0;
 		core->beside_use = BESIDE_FREE;
 		follow_room(core);
 	}
@@ -275,6 +276,11 @@ void key_add_record(struct core *core, struct key *key, struct record *r) {
 	timer_stop(core, &key->timer); /* the caller settles, which finds the first end */
 }
 
+/* Somebody copies the live table, who is to hear of every end. */
+static bool copied(const struct core *core) {
+	return core->snapshots > 0 || core->gather.kind != GATHER_NONE;
+}
+
 void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	struct record **at = &key->held;
 	bool contested = key_contested(key);
@@ -282,6 +288,9 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 		at = &(*at)->next;
 	}
 	*at = r->next;
+	if (copied(core) && key_table(core, key) == core->live) {
+		snapshot_lost(core, key, r, instant_expired(core->now, r->end) ? record_delay(r) : 0);
+	}
 	digest_drop_record(core, key, r);
 	record_free(core, r);
 	key_table(core, key)->held_count--;
@@ -289,6 +298,13 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	if (contested) {
 		key_note_contested(core, key, true);
 	}
+}
+
+void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left) {
+	const struct instant end = instant_add(core->now, left);
+	r->end.boot = end.boot < r->end.boot ? end.boot : r->end.boot;
+	r->end.raw = end.raw < r->end.raw ? end.raw : r->end.raw;
+	timer_stop(core, &key->timer); /* its end is an earlier one; the caller settles */
 }
 
 void key_drop_promise(struct core *core, struct key *key) {

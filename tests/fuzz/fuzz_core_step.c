@@ -79,7 +79,7 @@ static void answer(struct world *w) {
 	uint8_t b = next(w), c = next(w);
 	static uint8_t bytes[CONFIG_BYTES_MAX];
 	static const enum message_kind snapshot[] = { MESSAGE_SNAPSHOT_RECORD, MESSAGE_SNAPSHOT_RELEASED, MESSAGE_SNAPSHOT_CHUNK, MESSAGE_SNAPSHOT_END,
-		MESSAGE_SNAPSHOT_READY };
+		MESSAGE_SNAPSHOT_READY, MESSAGE_SNAPSHOT_LOST };
 	const uint32_t back = 1 + b % 8;
 	if (w->said_count < back) {
 		return;

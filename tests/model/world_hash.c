@@ -154,7 +154,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 }
 
 static void hash_gather(uint64_t *h, const struct gather *g) {
-	mix(h, (uint64_t)g->kind | (uint64_t)g->marking << 8 | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10 | (uint64_t)g->bits << 16);
+	mix(h, (uint64_t)g->kind | (uint64_t)g->marking << 8 | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10);
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
@@ -209,6 +209,7 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 }
 
 static void hash_keys(uint64_t *h, const struct table *t) {
+	mix(h, t->tries);
 	for (size_t b = 0; b < t->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
 			hash_key(h, CONTAINER_OF(n, struct key, node));

@@ -38,8 +38,9 @@ static struct sim_fate chance_fate(struct sim *sim) {
 
 /* A snapshot is a stream: what it consists of relies on the link, which is TCP and loses and overtakes nothing but by breaking. */
 static struct sim_fate as_tcp(struct sim_fate fate, message_set kinds) {
-	static const uint64_t stream = UINT64_C(1) << MESSAGE_SNAPSHOT_RECORD | UINT64_C(1) << MESSAGE_SNAPSHOT_RELEASED |
-		UINT64_C(1) << MESSAGE_SNAPSHOT_CHUNK | UINT64_C(1) << MESSAGE_SNAPSHOT_END | UINT64_C(1) << MESSAGE_SNAPSHOT_READY;
+	static const message_set stream = MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED) |
+		MESSAGE_BIT(MESSAGE_SNAPSHOT_LOST) | MESSAGE_BIT(MESSAGE_SNAPSHOT_CHUNK) | MESSAGE_BIT(MESSAGE_SNAPSHOT_END) |
+		MESSAGE_BIT(MESSAGE_SNAPSHOT_READY);
 	if (kinds & stream) {
 		fate.closes = fate.closes || fate.lost;
 		fate.lost = fate.twice = fate.overtaken = false;

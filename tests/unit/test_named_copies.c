@@ -1,0 +1,323 @@
+/* Sections 4 and 6: what ends at a source while it is being copied has ended for those who copy. Three masters, n1 to n3; a holder with a
+ * node of its own, n4; and three that copy beforehand, n5 to n7. */
+#include <stdio.h>
+
+#include "members.h"
+
+#define HOLDER 3
+#define GRACE (20 * SPAN_MS)
+#define DELAY (SPAN_S / 2)
+#define SHORT (100 * SPAN_MS)
+
+static int setup(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	o.outside = 3;
+	*state = stage_born(&o);
+	return 0;
+}
+
+#define COPIES(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
+
+/* The copies are there, and the decree waits. */
+static uint64_t window(struct stage *s, const char *set, uint32_t copies) {
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
+	uint64_t id = ask_change(s, 0, set_of(set));
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_premerge_ready), copies);
+	assert_int_equal(epoch_of(s, 0), 1);
+	return id;
+}
+
+/* The change is done, by what was copied before, and commit rounds of before are over (section 4, contested keys). */
+static void decide(struct stage *s, uint64_t id, uint32_t copies) {
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_premerge_used), copies);
+	assert_int_equal(stage_count(s, COUNT_premerge_broken), 0);
+	stage_wait(s, 250 * SPAN_MS);
+}
+
+static void nobody_has(const struct stage *s, const char *key, struct id128 lock) {
+	for (uint32_t i = 4; i < 7; i++) {
+		assert_false(knows(s, i, key, lock));
+	}
+}
+
+static void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t bond, span_ns delay) {
+	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
+	r.terms.bond = bond;
+	r.terms.delay = delay;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+/* What a node does when the other side has closed the connection. */
+static void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
+	r.bond = bond;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+static struct core_lock of(const char *key, uint8_t lock) {
+	return (struct core_lock){ .key = slice_str(key), .lock_id = stage_lock(lock) };
+}
+
+static uint64_t ask_both(struct stage *s, uint32_t node, uint8_t a, uint8_t b, span_ns wait) {
+	const struct core_lock locks[] = { of("a", a), of("b", b) };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE, .wait = wait };
+	return stage_ask(s, node, r);
+}
+
+/* ---- while masters copy beforehand ---- */
+
+static void a_lock_that_ended_with_its_connection_is_not_extended_after_the_change(void **state) {
+	struct stage *s = *state;
+	uint64_t id = window(s, "567", 3);
+	take_bound(s, "k", 1, 1, 0);
+	close_connection(s, "k", 1, 1);
+	take(s, 1, "k", stage_lock(2));
+	decide(s, id, 3);
+	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK); /* the process is started again */
+	assert_int_equal(extend(s, 6, "k", stage_lock(2), LEASE, false), PAWL_OK);
+	assert_true(holds(s, 4, "k", stage_lock(2)));
+}
+
+static void a_lock_that_ended_with_its_node_is_not_extended_after_the_change(void **state) {
+	struct stage *s = *state;
+	take(s, HOLDER, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	stage_ask(s, HOLDER, r);
+	stage_settle(s);
+	uint64_t id = window(s, "567", 3);
+	stage_kill(s, HOLDER);
+	stage_wait(s, GRACE + 5 * SPAN_MS);
+	take(s, 1, "k", stage_lock(2));
+	decide(s, id, 3);
+	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	assert_true(holds(s, 4, "k", stage_lock(2)));
+}
+
+static void what_was_given_back_has_no_token_of_before_after_the_change(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = window(s, "567", 3);
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	assert_true(knows(s, 1, "a", stage_lock(1)));
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	uint64_t token = take(s, 2, "a", stage_lock(3));
+	assert_int_equal(release(s, 2, "a", stage_lock(3)), PAWL_OK);
+	decide(s, id, 3);
+	assert_true(take(s, 4, "a", stage_lock(1)) > token); /* the request is repeated */
+}
+
+/* n4's copy of X's lease has the travel time left when it is over at the sources. */
+static void expire_under_way(struct stage *s, uint64_t *id, uint64_t *token) {
+	*id = window(s, "567", 3);
+	for (uint32_t from = 0; from < 3; from++) {
+		for (uint32_t to = 4; to < 7; to++) {
+			s->held[from][to] = true;
+		}
+	}
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), SHORT, 0)), PAWL_OK);
+	stage_wait(s, SHORT - 5 * SPAN_MS);
+	memset(s->held, 0, sizeof s->held);
+	stage_settle(s);
+	stage_wait(s, 10 * SPAN_MS); /* over, but not there */
+	*token = take(s, 1, "k", stage_lock(2));
+	assert_int_equal(release(s, 1, "k", stage_lock(2)), PAWL_OK);
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
+	int64_t end = s->now + SHORT - 15 * SPAN_MS;
+	while (stage_count(s, COUNT_handover) < 3 && s->now < end) {
+		stage_wait(s, SPAN_MS);
+	}
+	assert_int_equal(stage_count(s, COUNT_handover), 3);
+	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+}
+
+static void a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change(void **state) {
+	struct stage *s = *state;
+	uint64_t id, token;
+	expire_under_way(s, &id, &token);
+	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+}
+
+static void a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change(void **state) {
+	struct stage *s = *state;
+	uint64_t id, token;
+	expire_under_way(s, &id, &token);
+	assert_true(take(s, 4, "k", stage_lock(1)) > token);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+}
+
+/* X's extension reaches n2 alone, a source as n1 is, where X's lease is over. X is copied, and counts as what n1 lacks. */
+static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) {
+	struct stage *s = *state;
+	uint64_t id = window(s, "567", 3), token, noted;
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), SHORT, 0)), PAWL_OK);
+	lose_to(s, 0, MESSAGE_EXTEND, true);
+	lose_to(s, 2, MESSAGE_EXTEND, true);
+	assert_int_not_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	stage_wait(s, SHORT + 5 * SPAN_MS);
+	lose_to(s, 0, MESSAGE_EXTEND, false);
+	lose_to(s, 2, MESSAGE_EXTEND, false);
+	uint64_t next = take(s, 0, "k", stage_lock(2));
+	assert_int_equal(release(s, 2, "k", stage_lock(2)), PAWL_OK);
+	decide(s, id, 3);
+	assert_true(core_peek(s->nodes[4].core, slice_str("k"), stage_lock(1), &token, &noted));
+	assert_true(noted >= next);
+	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
+}
+
+/* ---- the key is free ---- */
+
+/* X has ended before its sources are linked again, and the new ones do not know it. */
+static void what_only_a_try_that_broke_off_has_brought_is_dropped(void **state) {
+	struct stage *s = *state;
+	take_bound(s, "k", 1, 1, 0);
+	uint64_t id = window(s, "567", 3);
+	for (uint32_t from = 0; from < 3; from++) {
+		for (uint32_t to = 4; to < 7; to++) {
+			stage_break(s, from, to);
+		}
+	}
+	close_connection(s, "k", 1, 1);
+	stage_mend(s);
+	stage_wait(s, 100 * SPAN_MS);
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	assert_true(stage_count(s, COUNT_premerge_broken) > 0);
+	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+	take(s, 4, "k", stage_lock(2));
+	assert_int_equal(stage_count(s, COUNT_merge_dropped), 3);
+}
+
+static void what_was_given_back_before_the_decree_is_free_after_it(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = window(s, "567", 3);
+	uint64_t request = ask_both(s, 0, 1, 2, 20 * SPAN_MS);
+	stage_wait(s, 30 * SPAN_MS);
+	assert_int_equal(stage_answer(s, request)->r.error, PAWL_ETIMEOUT);
+	decide(s, id, 3);
+	nobody_has(s, "a", stage_lock(1));
+	take(s, 4, "a", stage_lock(3));
+}
+
+static void what_ended_with_a_connection_before_the_decree_is_free_after_it(void **state) {
+	struct stage *s = *state;
+	uint64_t id = window(s, "567", 3);
+	take_bound(s, "k", 1, 1, 0);
+	close_connection(s, "k", 1, 1);
+	decide(s, id, 3);
+	take(s, 4, "k", stage_lock(2));
+}
+
+static void what_ended_with_a_connection_keeps_its_delay_and_no_more(void **state) {
+	struct stage *s = *state;
+	uint64_t id = window(s, "567", 3);
+	take_bound(s, "k", 1, 1, DELAY);
+	close_connection(s, "k", 1, 1);
+	decide(s, id, 3);
+	assert_int_equal(stage_do(s, 4, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
+	stage_wait(s, DELAY);
+	take(s, 4, "k", stage_lock(3));
+}
+
+/* n1 goes on as a master, and is the one that asks. */
+static void a_group_that_began_before_the_change_gives_back_after_it(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "b", stage_lock(9));
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	assert_true(knows(s, 1, "a", stage_lock(1)));
+	uint64_t id = window(s, "156", 3);
+	decide(s, id, 3);
+	assert_true(knows(s, 4, "a", stage_lock(1)) && knows(s, 5, "a", stage_lock(1)));
+	stage_client_gone(s, 0, 1);
+	stage_wait(s, 20 * SPAN_MS);
+	assert_false(knows(s, 0, "a", stage_lock(1)) || knows(s, 4, "a", stage_lock(1)) || knows(s, 5, "a", stage_lock(1)));
+	take(s, 4, "a", stage_lock(3));
+}
+
+/* The same request was granted through another node meanwhile: the copies know that it rests on both. */
+static void what_a_repeat_was_granted_is_not_given_back_after_the_change(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "b", stage_lock(9));
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	uint64_t id = window(s, "156", 3);
+	take(s, 2, "a", stage_lock(1)); /* repeated, as if alone */
+	decide(s, id, 3);
+	stage_client_gone(s, 0, 1);
+	stage_wait(s, 20 * SPAN_MS);
+	assert_true(holds(s, 4, "a", stage_lock(1)));
+}
+
+/* ---- while a master rejoins ---- */
+
+#define MANY 300 /* more than a piece of a snapshot */
+
+static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
+	struct stage *s = *state;
+	char name[16];
+	s->options.unchecked = true;
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		struct core_request r = stage_acquire(name, stage_lock((uint8_t)i), LEASE, 0);
+		r.lock_id.b[15] = (uint8_t)(i >> 8);
+		r.terms.bond = 1;
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	}
+	stage_kill(s, 2);
+	assert_true(stage_start(s, 2));
+	stage_stop(s, 2, 0, MESSAGE_SNAPSHOT_GO_ON, true);
+	stage_stop(s, 2, 1, MESSAGE_SNAPSHOT_GO_ON, true);
+	stage_mend(s);
+	stage_wait(s, 140 * SPAN_MS); /* the first pieces are there */
+	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
+	uint32_t there = 0;
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		struct core_request r = stage_request(CORE_RELEASE, name, stage_lock((uint8_t)i));
+		r.lock_id.b[15] = (uint8_t)(i >> 8);
+		r.bond = 1;
+		there += knows(s, 2, name, r.lock_id);
+		stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	}
+	assert_true(there > 200);
+	stage_stop(s, 2, 0, MESSAGE_SNAPSHOT_GO_ON, false);
+	stage_stop(s, 2, 1, MESSAGE_SNAPSHOT_GO_ON, false);
+	stage_settle(s);
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+	stage_wait(s, 5 * SPAN_MS);
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		struct id128 lock = stage_lock((uint8_t)i);
+		lock.b[15] = (uint8_t)(i >> 8);
+		assert_false(knows(s, 2, name, lock));
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		COPIES(a_lock_that_ended_with_its_connection_is_not_extended_after_the_change),
+		COPIES(a_lock_that_ended_with_its_node_is_not_extended_after_the_change),
+		COPIES(what_was_given_back_has_no_token_of_before_after_the_change),
+		COPIES(a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change),
+		COPIES(a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change),
+		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),
+		COPIES(what_only_a_try_that_broke_off_has_brought_is_dropped),
+		COPIES(what_was_given_back_before_the_decree_is_free_after_it),
+		COPIES(what_ended_with_a_connection_before_the_decree_is_free_after_it),
+		COPIES(what_ended_with_a_connection_keeps_its_delay_and_no_more),
+		COPIES(a_group_that_began_before_the_change_gives_back_after_it),
+		COPIES(what_a_repeat_was_granted_is_not_given_back_after_the_change),
+		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
