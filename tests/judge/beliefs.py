@@ -1,0 +1,173 @@
+"""From the lines of one run to what clients believed: docs/testing.md, Histories. Knows nothing of how Pawl works."""
+
+import collections
+
+NEVER = 2**63
+MS = 1000000
+ENDED = ("lost", "not_found")
+
+
+class Piece:
+    """From begin to end a client believes in a lock as it is named here. Pieces of one belief follow each other without a break."""
+
+    def __init__(self, lock, begin, end, mode, permits, token, op):
+        self.lock, self.begin, self.end, self.mode, self.permits, self.token, self.op = lock, begin, end, mode, permits, token, op
+
+    def __repr__(self):
+        return "%s %s (token %s) from %.6f to %.6f" % (self.mode, self.lock.name(), self.token, self.begin / 1e9, self.end / 1e9)
+
+
+class Lock:
+    """One lock_id of a key, and all that was asked about it."""
+
+    def __init__(self, key, lock_id):
+        self.key, self.lock_id, self.ops, self.pieces = key, lock_id, [], []
+        self.asked = None  # the first acquire
+        self.tokens = set()
+
+    def name(self):
+        return "%s/%s" % (self.key, self.lock_id[:8])
+
+    def mode(self, at=NEVER):
+        """A lock is shared from the moment at which its downgrade is asked for."""
+        lowered = any(op["op"] == "downgrade" and op["invoke"] <= at for op in self.ops)
+        return "shared" if lowered else (self.asked or {}).get("mode", "exclusive")
+
+    def of(self):
+        return (self.asked or {}).get("of")
+
+    def ends(self):
+        """What takes it away for good, whoever asks: (invoke, op)."""
+        for op in self.ops:
+            forced = op["op"] == "break" and op.get("now")
+            if op["op"] in ("release", "transfer") and op["result"] != "not_found" or forced or op["op"] == "ended":
+                yield op["invoke"], op
+
+    def deadline(self, before=NEVER):
+        """Until when somebody was told that it lasts, by answers that came before this time."""
+        return max([until(op) for op in self.ops if op.get("believed") and op["return"] < before], default=0)
+
+
+def until(op):
+    return op["invoke"] + int(op["valid_ms"] * MS / op.get("rate", 1.0))
+
+
+def excludes(one_mode, one_of, one_permits, mode, of, permits):
+    """docs/protocol.md, section 10."""
+    if one_mode == "shared" and mode == "shared":
+        return False
+    if one_mode == "permits" and mode == "permits" and one_of == of:
+        return bool(one_permits & permits)
+    return True
+
+
+def conflict(one, other):
+    return one.lock is not other.lock and excludes(one.mode, one.lock.of(), one.permits, other.mode, other.lock.of(), other.permits)
+
+
+# ---- the lines ----
+
+def flatten(lines):
+    """Requests for several keys as one line a key."""
+    for line in lines:
+        for member in line.get("members", ()):
+            yield {**{k: v for k, v in line.items() if k != "members"}, "op": "acquire", "together": True, **member}
+        if "members" not in line:
+            yield line
+
+
+class Run:
+    def __init__(self, first, lines):
+        self.first, self.lines = first, sorted(flatten(lines), key=lambda e: e["invoke"])
+        self.locks, self.by_op = {}, collections.defaultdict(list)
+        for line in self.lines:
+            self.by_op[line["op"]].append(line)
+            if "lock_id" in line and line["op"] not in ("get", "event"):
+                self.lock(line["key"], line["lock_id"]).ops.append(line)
+        for lock in self.locks.values():
+            lock.asked = next((op for op in lock.ops if op["op"] == "acquire"), None)
+        self.hang_up()
+        for lock in self.locks.values():
+            lock.tokens = {op["token"] for op in lock.ops if op.get("token") and op["result"] == "ok"}
+            for process in {op.get("process") for op in lock.ops}:
+                lock.pieces += pieces(lock, process)
+            lock.pieces.sort(key=lambda p: p.begin)
+        self.calms = list(self.calm_times())
+        self.keys = collections.defaultdict(list)
+        for lock in self.locks.values():
+            self.keys[lock.key].append(lock)
+
+    def lock(self, key, lock_id):
+        return self.locks.setdefault((key, lock_id), Lock(key, lock_id))
+
+    def hang_up(self):
+        """A closed connection ends the locks that are bound to it, or to none above it."""
+        bound = collections.defaultdict(list)
+        for lock in self.locks.values():
+            for process in {op["process"] for op in lock.ops if op.get("binding")}:
+                bound[process].append(lock)
+        for close in self.by_op["close"]:
+            for lock in bound[close["process"]]:
+                answered = [op["binding"] for op in lock.ops if op.get("binding") and op["result"] == "ok" and op["return"] <= close["invoke"]]
+                asked = [op["binding"] for op in lock.ops if op.get("binding") and op["invoke"] <= close["invoke"]]
+                if asked and max(answered, default=0) <= close["connection"] and min(asked) <= close["connection"]:
+                    lock.ops.append({**close, "op": "ended", "result": "ok"})
+        for lock in self.locks.values():
+            lock.ops.sort(key=lambda op: op["invoke"])
+
+    def calm(self, op):
+        """Whether the whole of it lies in a time without faults."""
+        return any(begin <= op["invoke"] and (op["return"] or NEVER) <= end for begin, end in self.calms)
+
+    def calm_times(self):
+        begin = None
+        for phase in self.by_op["phase"]:
+            if phase["what"] == "calm":
+                begin = phase["invoke"]
+            elif begin is not None:
+                yield begin, phase["invoke"]
+                begin = None
+        if begin is not None:
+            yield begin, NEVER
+
+
+# ---- beliefs ----
+
+def turns(lock, process):
+    """(time, rank, op): what begins, prolongs or ends what this process believes. What ends comes first."""
+    for op in lock.ops:
+        mine = op.get("process") == process
+        if op["op"] in ("acquire", "extend") and mine and op.get("believed") and op["result"] == "ok":
+            yield op["return"], 1, op
+        if op["op"] in ("release", "transfer", "ended") or op["op"] == "break" and op.get("now"):
+            yield op["invoke"], 0, op
+        if mine and op["op"] in ("extend", "downgrade") and op["result"] in ENDED:
+            yield op["return"], 0, op
+        if mine and op["op"] == "forget":
+            yield op["invoke"], 0, op
+        if op["op"] == "downgrade":
+            yield op["invoke"], 1, op
+        if op["op"] == "transfer" and op["result"] == "not_found":
+            yield op["return"], 1, op
+
+
+def pieces(lock, process):
+    out, end, token, permits, taken = [], 0, 0, frozenset(), None
+    at_of = sorted(turns(lock, process), key=lambda t: t[:2])
+    for at, rank, op in at_of:
+        if out and out[-1].end > at:
+            out[-1].end = at
+        if rank == 0:
+            taken = end if op["op"] == "transfer" else None
+            end = min(end, at)
+            continue
+        if op["op"] == "transfer":
+            end = max(end, taken or 0)
+        elif op["op"] != "downgrade":
+            if at >= end:
+                permits = frozenset()
+            end, token = max(end, until(op)), max(token, op["token"])
+            permits |= frozenset(op.get("permits", ()))
+        if at < end:
+            out.append(Piece(lock, at, end, lock.mode(at), permits, token, op))
+    return [p for p in out if p.begin < p.end]

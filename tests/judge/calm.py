@@ -1,0 +1,243 @@
+"""What is tried while nothing is wrong, on keys of its own: who waits is served in order, who lets go is followed at once, who stops as planned
+forgets nothing. What must be answered stands in the line of the history ("must", "within_ms"); the checker judges it."""
+
+import asyncio
+import contextvars
+
+import clients
+import cluster as clusters
+import history
+import locks
+import rpc
+
+SOON_MS = 2000
+LONG_MS = clusters.MAX_LEASE_MS - 200
+QUICK_NS = 10 * 1000000
+SETTLE_S = 0.02
+MUST = contextvars.ContextVar("must", default={})  # each task has its own
+
+
+class Calm(clients.Client):
+    """Several processes in one: each waiter has a connection of its own."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.round = 0
+        self.episodes = [self.in_order, self.in_order_at_once, self.important_first, self.named_first, self.hang_up_frees, self.release_wakes,
+                         self.updates_at_once, self.permits_for_all, self.both_orders]
+
+    def write(self, op, answer, **fields):
+        super().write(op, answer, **{**MUST.get(), **fields})
+
+    def key(self, name):
+        self.round += 1
+        return "calm%d-%s" % (self.round, name)
+
+    async def at(self, node=None):
+        connection = await self.connect(node)
+        while connection is None:
+            connection = await self.connect()
+        return connection
+
+    async def must_be(self, coroutine, results=("ok",), within_ms=None):
+        """The lines that this coroutine writes say what was to be answered."""
+        token = MUST.set({"must": list(results), **({"within_ms": within_ms} if within_ms else {})})
+        try:
+            return await coroutine
+        finally:
+            MUST.reset(token)
+
+    def lock(self, key, kind=None, lease_ms=LONG_MS, **options):
+        return locks.Lock(self, key, kind or locks.Kind("exclusive"), lease_ms, **options)
+
+    async def held(self, key, **options):
+        """A lock on a key that is free: (lock, its connection)."""
+        connection = await self.at()
+        lock = self.lock(key, **options)
+        await self.must_be(lock.acquire(connection), within_ms=SOON_MS)
+        return lock, connection
+
+    async def waiter(self, key, **options):
+        """One that has asked and waits: (lock, connection, the task that ends when it is served and has let go)."""
+        connection = await self.at()
+        lock = self.lock(key, **options)
+
+        async def wait_and_release():
+            answer = await lock.acquire(connection, 15000)
+            if answer.ok:
+                await lock.release(connection)
+            return answer
+        return lock, connection, asyncio.ensure_future(wait_and_release())
+
+    async def queue(self, key, *expected):
+        """Asks for the queue until all of these are in it. The history has the answer in which they are."""
+        for _ in range(200):
+            connection = await self.at()
+            answer = await connection.call("waiters", locks.PATIENCE_S, key=key)
+            queue = [history.text(w.get("lock_id", "")) for w in answer.data.get("waiters", ())] if answer.ok else []
+            if all(lock.lock_id in queue for lock in expected):
+                super().write("waiters", answer, key=key, queue=queue, node=connection.node)
+                return
+            await asyncio.sleep(0.01)
+        self.complain("who waits for %s is not in the queue after %d looks" % (key, 200))
+
+    # ---- the order of waiting ----
+
+    async def in_order(self):
+        """Each asks when the one before is seen in the queue."""
+        key = self.key("order")
+        holder, connection = await self.held(key)
+        waiters = []
+        for _ in range(5):
+            waiters.append(await self.waiter(key))
+            await self.queue(key, waiters[-1][0])
+        await holder.release(connection)
+        await asyncio.gather(*[task for _, _, task in waiters])
+
+    async def in_order_at_once(self):
+        """Nobody asks for the queue, which would let the nodes hear of each other. Whoever was sent some time ago, while nodes answered quickly, is in it."""
+        key = self.key("quickly")
+        probes = {name: await self.at(name) for name in self.cluster.masters}
+        holder, connection = await self.held(key)
+        waiters = []
+        for _ in range(8):
+            lock, where, task = await self.waiter(key)
+            waiters.append(task)
+            await asyncio.sleep(0)
+            slowest = 0
+            for probe in [where, *probes.values()]:
+                answer = await probe.call("ping", locks.PATIENCE_S)
+                slowest = max(slowest, (answer.returned or 2**62) - answer.invoke)
+            await asyncio.sleep(self.random.choice([SETTLE_S, 3 * SETTLE_S]))
+            if slowest < QUICK_NS:
+                self.history.moment("queued", rpc.now(), process=self.number, key=key, waiter=lock.lock_id)
+        await holder.release(connection)
+        await asyncio.gather(*waiters)
+
+    async def important_first(self):
+        key = self.key("priority")
+        holder, connection = await self.held(key)
+        first = [await self.waiter(key, priority=p) for p in self.random.sample([5, 3, 1, -2], 4)]
+        await self.queue(key, *[lock for lock, _, _ in first])
+        ranked = sorted(first, key=lambda w: -w[0].options["priority"])
+        await holder.release(connection)
+        answers = await asyncio.gather(*[task for _, _, task in ranked])
+        tokens = [a.data["token"] for a in answers if a.ok]
+        if tokens != sorted(tokens):
+            self.complain("waiters for %s of falling priority are served with tokens %s" % (key, tokens))
+
+    async def named_first(self):
+        """The holder names the one that asked last."""
+        key = self.key("named")
+        holder, connection = await self.held(key)
+        waiters = [await self.waiter(key) for _ in range(2)]
+        await self.queue(key, *[lock for lock, _, _ in waiters])
+        heir = await self.waiter(key, owner="heir")
+        await self.queue(key, heir[0])
+        await self.must_be(holder.transfer(connection, "heir"))
+        answers = await asyncio.gather(heir[2], *[task for _, _, task in waiters])
+        tokens = [a.data["token"] for a in answers if a.ok]
+        if len(tokens) == 3 and tokens[0] != min(tokens):
+            self.complain("%s was handed over to one who is not served first: %s" % (key, tokens))
+
+    # ---- letting go ----
+
+    async def followed(self, key, end):
+        """One waits at another node; from the end of the holder's lock on it is served soon."""
+        lock, connection, task = await self.waiter(key)
+        await self.queue(key, lock)
+        began = rpc.now()
+        await end()
+        answer = await task
+        if not answer.ok or answer.returned - began > SOON_MS * 1000000:
+            self.complain("who waited for %s is answered %s %d ms after its holder had let go" % (
+                key, answer.result, ((answer.returned or rpc.now()) - began) / 1000000))
+
+    async def release_wakes(self):
+        key = self.key("release")
+        holder, connection = await self.held(key)
+        await self.followed(key, lambda: self.must_be(holder.release(connection)))
+
+    async def hang_up_frees(self):
+        key = self.key("hangup")
+        holder, connection = await self.held(key, release_on_disconnect=True)
+
+        async def end():
+            self.forget(holder)
+            self.close(connection)
+        await self.followed(key, end)
+
+    async def both_orders(self):
+        """Two keys in either order, by several at once: all are served."""
+        keys = [self.key("both"), self.key("both")]
+
+        async def one(names):
+            connection = await self.at()
+            group = [self.lock(k, lease_ms=2000) for k in names]
+            answer = await locks.acquire_all(connection, group, 15000)
+            for lock in group if answer.ok else ():
+                await lock.release(connection)
+            return answer.result
+        results = await asyncio.gather(*[one(keys if i % 2 else keys[::-1]) for i in range(4)])
+        if set(results) != {"ok"}:
+            self.complain("two keys, asked for in either order: %s" % results)
+
+    async def permits_for_all(self):
+        """As many as there are permits have one at once."""
+        key, of = self.key("permits"), self.random.choice([3, 10])
+        everybody = [(self.lock(key, locks.Kind("permits", of, 1)), await self.at()) for _ in range(of)]
+        answers = await asyncio.gather(*[lock.acquire(where, 5000) for lock, where in everybody])
+        slots = [s for a in answers if a.ok for s in a.data["slots"]]
+        if sorted(slots) != list(range(of)):
+            self.complain("%d permits of %s for %d: %s" % (of, key, of, [a.result for a in answers]))
+        await asyncio.gather(*[lock.extend(where) for lock, where in everybody])
+        await asyncio.gather(*[lock.release(where) for lock, where in everybody])
+
+    async def updates_at_once(self):
+        lock, connection = await self.held(self.key("updates"))
+        others = [await self.at() for _ in range(2)]
+        await self.must_be(asyncio.gather(*[lock.update(c) for c in (connection, *others)]), ("ok", "mismatch"))
+        await self.get(lock.key)
+        await lock.release(connection)
+
+    # ---- a planned stop of everything ----
+
+    async def planned(self, faults):
+        """Some locks are held, one was released; all nodes stop, one's first start fails, and all start. What after_planned wants to know."""
+        kept = [await self.held(self.key("kept")) for _ in range(3)]
+        gone, connection = await self.held(self.key("gone"))
+        await gone.release(connection)
+        for lock, connection in kept:
+            await lock.extend(connection)
+        left_ms = [lock.left_ms() for lock, _ in kept]
+        began = rpc.now()
+        faults.tell("planned_stop_of_all")
+        for node in self.cluster.nodes.values():
+            await faults.do(node.end)
+        left_ms = min(left_ms) - (rpc.now() - began) // 1000000
+        unlucky = self.random.choice(sorted(self.cluster.nodes.values(), key=lambda n: n.name))
+        if await faults.do(unlucky.start_in_vain) == 0:
+            self.complain("%s starts although its port is taken" % unlucky.name)
+        until = rpc.now() + left_ms * 1000000  # its time goes on with the start
+        for node in self.cluster.nodes.values():
+            await faults.do(node.start, faults.rate(node))
+        return [lock for lock, _ in kept], gone, until
+
+    async def after_planned(self, kept, gone, until):
+        """What was held before is held, and what was released is not."""
+        for lock in kept:
+            self.forget(lock)
+            sure = rpc.now() + 500 * 1000000 < until
+            await self.must_be(lock.extend(await self.at(), kept=False, name_token=False), ("ok",) if sure else ("ok", "lost", "unsure"))
+        for lock in kept:
+            await lock.release(await self.at())
+        await self.must_be(self.lock(gone.key).acquire(await self.at()))
+        self.close_all()
+
+    # ---- the run ----
+
+    async def some(self, count):
+        """So many episodes, each with connections of its own."""
+        for episode in self.random.sample(self.episodes, min(count, len(self.episodes))):
+            await episode()
+            self.close_all()

@@ -1,0 +1,147 @@
+"""Real nodes, each a pawld in a network namespace of its own; and hosts for clients. What is done to them is done here, by whom else."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import netns  # noqa: E402
+import rpc  # noqa: E402
+
+PEER_PORT = 7118
+MAX_LEASE_MS, REQUEST_TIMEOUT_MS, DRIFT_PPM = 5000, 800, 20000
+TIMING = "max_lease = %dms\nrequest_timeout = %dms\npromise_timeout = %dms\nclock_drift = %d %%\n" % (
+    MAX_LEASE_MS, REQUEST_TIMEOUT_MS, 2 * REQUEST_TIMEOUT_MS, DRIFT_PPM // 10000)
+CLIENT_HOSTS = ["k1", "k2", "k3"]
+END_S = 20
+
+
+class Broken(Exception):
+    """A node did what no node may do: it ended by itself."""
+
+
+class Node:
+    def __init__(self, cluster, name):
+        self.cluster, self.name, self.process, self.stopped, self.rate = cluster, name, None, False, 1.0
+        self.state = os.path.join(cluster.folder, "state-" + name)
+        self.config, self.log, self.unix = (os.path.join(cluster.folder, name + end) for end in (".conf", ".log", ".sock"))
+        self.host = cluster.net.add(name)
+        self.address = "%s:%d" % (self.host, PEER_PORT)
+
+    def write_config(self, masters):
+        with open(self.config, "w") as f:
+            f.write("[node]\nname = %s\nstate_dir = %s\ninsecure = yes\nlisten_peer = %s\nlisten_client = %s:%d, unix:%s\n" % (
+                self.name, self.state, self.address, self.host, rpc.PORT, self.unix))
+            f.write("[cluster]\nname = judged\n%s[cluster.masters]\n" % TIMING)
+            f.write("".join("%s = %s\n" % (m.name, m.address) for m in masters))
+
+    def command(self):
+        clocks = ["env", "LD_PRELOAD=" + self.cluster.rates, "PAWL_TEST_RATE=%.4f" % self.rate] if self.rate != 1.0 else []
+        return ["setpriv", "--pdeathsig", "KILL", "--", *clocks, self.cluster.pawld, "--config", self.config]
+
+    def start(self, rate=1.0):
+        """rate: of its clocks, against true time. (A node ends at the latest with the thread that started it.)"""
+        self.rate, self.stopped = rate, False
+        with open(self.log, "a") as log:
+            log.write("---- started %.3f, clocks x%.4f\n" % (rpc.now() / 1e9, rate))
+            log.flush()
+            self.process = self.cluster.net.popen(self.name, self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                                start_new_session=True)
+
+    def running(self):
+        return self.process is not None
+
+    def look(self):
+        """Raises Broken where its process has ended although nobody ended it."""
+        if self.process and self.process.poll() is not None:
+            raise Broken("%s ended by itself with status %d: see %s" % (self.name, self.process.returncode, self.log))
+
+    def kill(self):
+        self.look()
+        if self.process:
+            self.process.kill()
+            self.process.wait(END_S)
+        self.process, self.stopped = None, False
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.stopped = True
+
+    def go_on(self):
+        if self.process and self.stopped:
+            self.process.send_signal(signal.SIGCONT)
+        self.stopped = False
+
+    def end(self):
+        """A planned stop, as its operator does it: it writes what it knows."""
+        self.go_on()
+        self.look()
+        self.process.terminate()
+        try:
+            status = self.process.wait(END_S)
+        except subprocess.TimeoutExpired as e:
+            raise Broken("%s does not stop when it is asked to" % self.name) from e
+        self.process = None
+        if status:
+            raise Broken("%s ended with status %d when it was asked to stop: see %s" % (self.name, status, self.log))
+
+    def start_in_vain(self):
+        """Somebody else listens at its port, so it cannot start. Its status."""
+        with self.cluster.net.inside(self.name):
+            rival = socket.socket()
+        with rival:
+            rival.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            rival.bind((self.host, rpc.PORT))
+            rival.listen()
+            self.start()
+            status = self.process.wait(END_S)
+            self.process = None
+            return status
+
+
+class Cluster:
+    """Use in a with statement: nothing is left behind."""
+
+    def __init__(self, build, folder, masters, spares, pawld=None):
+        self.pawld = pawld or os.path.join(build, "src", "node", "pawld")
+        self.rates, self.folder, self.nodes, self.net = os.path.join(build, "tests", "rates", "librate.so"), folder, {}, None
+        names = [chr(ord("a") + i) for i in range(masters + spares)]
+        self.masters, self.spares = names[:masters], names[masters:]
+
+    def __enter__(self):
+        self.net = netns.Net()
+        try:
+            for host in CLIENT_HOSTS:
+                self.net.add(host)
+            for name in self.masters + self.spares:
+                self.nodes[name] = Node(self, name)
+            for node in self.nodes.values():
+                node.write_config([self.nodes[m] for m in self.masters])
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def running(self):
+        """Those that are there and do not stand still."""
+        return [n for n in self.nodes.values() if n.running() and not n.stopped]
+
+    def keep_logs(self, where):
+        for node in self.nodes.values():
+            if os.path.exists(node.log):
+                shutil.copy(node.log, where)
+
+    def __exit__(self, *_):
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        for node in self.nodes.values():  # whoever asks twice waits until nothing is left behind
+            if node.process and node.process.poll() is None:
+                node.process.kill()
+                node.process.wait(END_S)
+        self.net.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,247 @@
+"""An outside judge of real nodes: see scripts/judge."""
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+
+import calm
+import checker
+import clients
+import cluster as clusters
+import faults
+import history
+import netns
+import operators
+import rpc
+import watchers
+
+WORKERS = 14
+PLAN = {"faults_s": 12.0, "episodes": 3}  # a round; then all is calm
+CALM_BEFORE_S = 0.5
+TELL_S = 30.0
+
+
+def arguments(text):
+    parser = argparse.ArgumentParser(prog="judge", description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--masters", type=int, choices=[3, 5], default=None, help="default: drawn from the seed")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--build", required=True, help="the build directory")
+    parser.add_argument("--pawld", help="another pawld than the build's")
+    parser.add_argument("--true-clocks", action="store_true", help="no rates of their own: for builds with a sanitizer")
+    parser.add_argument("--no-changes", action="store_true", help="the set of nodes stays as it is")
+    parser.add_argument("--keep", action="store_true", help="keep history and logs also after a good run")
+    parser.add_argument("--count", action="store_true", help='end with the line "passed=N failed=M skipped=K"')
+    parser.add_argument("--prove", action="store_true", help="clusters that are broken on purpose must be found")
+    parser.add_argument("--only", default="", metavar="TEXT", help="of --prove those whose names contain this")
+    parser.set_defaults(node_rates={}, client_rates={})
+    return parser.parse_args()
+
+
+class Failed(Exception):
+    """Something that must not be, beside what the checker finds."""
+
+
+class Judge:
+    """Rounds of faults and calm, until the time is over."""
+
+    def __init__(self, options, cluster, log):
+        self.options, self.cluster, self.history, seed = options, cluster, log, options.seed
+        self.faults = faults.Faults(cluster, log, seed, not options.true_clocks, options.node_rates)
+        self.random = random.Random("judge %d" % seed)
+        self.workers = [clients.Worker(cluster, log, n, seed, options.client_rates.get(n, 1.0)) for n in range(1, WORKERS + 1)]
+        self.operator, self.calm = operators.Operator(cluster, log, 50, seed), calm.Calm(cluster, log, 60, seed)
+        self.watchers = [watchers.Watcher(cluster, log, 70 + i, seed, n) for i, n in enumerate(cluster.nodes)]
+        self.rounds = 0
+
+    async def birth(self):
+        for node in self.cluster.nodes.values():
+            await self.faults.do(node.start, self.faults.rate(node))
+        end = rpc.now() + 20e9
+        while not any([await self.votes(name) for name in self.cluster.masters]):
+            if rpc.now() > end:
+                raise Failed("the cluster is not born within 20 s")
+            await asyncio.sleep(0.1)
+        await self.well("after the birth")
+
+    async def votes(self, name):
+        answer = await self.operator.ask(name, "status")
+        return answer.ok and answer.data["state"] == "voting"
+
+    async def well(self, when):
+        trouble = await self.operator.all_well(operators.RECOVERY_S)
+        if trouble:
+            raise Failed("%s, not all is well within %.0f s: %s" % (when, operators.RECOVERY_S, trouble))
+
+    async def attack(self, seconds):
+        """Faults, with all clients at work; afterwards none is, and nothing is wrong."""
+        stop = asyncio.Event()
+        tasks = [asyncio.ensure_future(w.run(stop)) for w in self.workers]
+        if not self.options.no_changes:
+            tasks.append(asyncio.ensure_future(self.operator.run(stop, self.random.choice([0.5, 2.0, 6.0]))))
+        await self.faults.run(seconds)
+        await asyncio.sleep(CALM_BEFORE_S)
+        stop.set()
+        done, late = await asyncio.wait(tasks, timeout=60)
+        if late:
+            raise Failed("%d clients are not done after a minute: %s" % (len(late), [str(t) for t in late]))
+        for task in done:
+            task.result()
+
+    async def be_calm(self):
+        refused = await self.operator.restore(30)
+        if refused:
+            raise Failed("the set cannot be restored: %s" % refused)
+        await self.well("after the healing")
+        await asyncio.sleep(CALM_BEFORE_S)
+        self.history.moment("phase", rpc.now(), what="calm")
+        await self.probe()
+        await self.calm.some(PLAN["episodes"])
+        kept = await self.calm.planned(self.faults) if self.random.random() < 0.4 else None
+        self.history.moment("phase", rpc.now(), what="end of calm")
+        if kept:
+            await self.well("after a planned stop")
+            self.history.moment("phase", rpc.now(), what="calm")
+            await self.calm.after_planned(*kept)
+            self.history.moment("phase", rpc.now(), what="end of calm")
+
+    async def probe(self):
+        """Every key can be had: at once where all that held it was released, and after the longest lease in any case."""
+        for key in clients.EVERY_KEY:
+            rest = max([w.rests.get(key, 0) for w in self.workers]) - rpc.now()
+            wait_ms = calm.SOON_MS if rest < 0 else rest // 1000000 + calm.SOON_MS
+            lock, connection = self.calm.lock(key), await self.calm.at(self.random.choice(sorted(self.cluster.nodes)))
+            await self.calm.must_be(lock.acquire(connection, wait_ms))
+            await lock.release(connection)
+        self.calm.close_all()
+
+    async def run(self):
+        await self.birth()
+        watched, stop = [], asyncio.Event()
+        watched = [asyncio.ensure_future(w.run(stop)) for w in self.watchers]
+        end, told = rpc.now() + self.options.seconds * 1e9, rpc.now()
+        while rpc.now() < end or not self.rounds:
+            self.rounds += 1
+            await self.attack(PLAN["faults_s"])
+            await self.be_calm()
+            if rpc.now() > told + TELL_S * 1e9:
+                told = rpc.now()
+                print("round %d: %s" % (self.rounds, line_of(self.faults.counts)), flush=True)
+        await asyncio.sleep(1.0)  # what is under way to those who watch
+        stop.set()
+        await asyncio.gather(*watched)
+        for client in [*self.workers, self.calm]:
+            client.close_all()
+        for node in self.cluster.nodes.values():
+            await self.faults.do(node.end)
+
+
+def line_of(counts):
+    return ", ".join("%s %d" % item for item in sorted(counts.items()))
+
+
+def too_little(options, counts):
+    """What has to have happened at least so often, else the run shows nothing."""
+    minutes = options.seconds / 60
+    least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60, "get_ok": 15, "event": 500,
+             "kill": 3, "stop": 1, "start": 3, **({} if options.no_changes else {"change_ok": 2})}
+    return ["%s only %d times, not %d" % (name, counts.get(name, 0), number * minutes) for name, number in least.items()
+            if counts.get(name, 0) < int(number * minutes)]
+
+
+def attempt(options, folder):
+    """One run, judged: (violations, counts, why it failed besides)."""
+    path, failure, strikes = os.path.join(folder, "history.jsonl"), None, {}
+    log = history.History(path, seed=options.seed, masters=options.masters, client_drift_ppm=0, drift_ppm=clusters.DRIFT_PPM,
+                          max_lease_ms=clusters.MAX_LEASE_MS)
+    judge = None
+    try:
+        with clusters.Cluster(os.path.abspath(options.build), folder, options.masters, 2, options.pawld) as cluster:
+            judge = Judge(options, cluster, log)
+            asyncio.run(judge.run())
+    except (Failed, clusters.Broken) as e:
+        failure = str(e)
+    finally:
+        if judge:
+            judge.faults.close()
+            strikes = judge.faults.counts
+        log.close()
+    violations, counts = [], {}
+    for first, lines in history.load(path):
+        violations, counts = checker.judge(first, lines)
+    return violations, {**counts, **strikes, "rounds": judge.rounds if judge else 0}, failure
+
+
+def quiet_run(options):
+    """A run of which only violations and failure are wanted."""
+    folder = tempfile.mkdtemp(prefix="pawl-judge-")
+    try:
+        violations, _, failure = attempt(options, folder)
+    finally:
+        if options.keep:
+            print("history and logs: " + folder, flush=True)
+        else:
+            shutil.rmtree(folder)
+    return violations, failure
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def one_run(options):
+    """Status, and what is said about it."""
+    folder = tempfile.mkdtemp(prefix="pawl-judge-")
+    print("seed %d: %d masters and 2 more nodes, %.0f s. Again: scripts/judge --seed %d --masters %d --seconds %.0f" % (
+        options.seed, options.masters, options.seconds, options.seed, options.masters, options.seconds), flush=True)
+    good = False
+    try:
+        violations, counts, failure = attempt(options, folder)
+        checker.say(violations)
+        print("happened: " + line_of(counts), flush=True)
+        rare = too_little(options, counts)
+        if rare and not failure:
+            failure = "too little happened: " + ", ".join(rare)
+        good = not violations and not failure
+        if failure:
+            print("FAILED with seed %d: %s" % (options.seed, failure), flush=True)
+        elif violations:
+            print("FAILED with seed %d: %d violations" % (options.seed, len(violations)), flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    finally:
+        if good and not options.keep:
+            shutil.rmtree(folder)
+        else:
+            print("history and logs: " + folder, flush=True)
+    return good
+
+
+def main(text):
+    options = arguments(text)
+    unable = netns.why_not()
+    if unable:
+        print("skipped: judge: " + unable)
+        print("passed=0 failed=0 skipped=1")
+        return 0
+    signal.signal(signal.SIGTERM, interrupted)
+    options.seed = random.randrange(1 << 31) if options.seed is None else options.seed
+    options.masters = options.masters or random.Random("masters %d" % options.seed).choice([3, 3, 5])
+    if options.prove:
+        import prove  # it needs this module
+        passed, failed = prove.everything(options)
+    else:
+        good = one_run(options)
+        passed, failed = int(good), int(not good)
+    if options.count:
+        print("passed=%d failed=%d skipped=0" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__))

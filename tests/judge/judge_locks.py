@@ -1,0 +1,149 @@
+"""Exclusion, tokens, lock delays: what no two locks may do to each other."""
+
+import collections
+
+import beliefs
+from beliefs import MS, conflict, excludes
+
+
+def story(run, *locks, most=40):
+    """The lines about these locks, and the faults among them, in order of time."""
+    ops = [op for lock in locks for op in lock.ops]
+    begin, end = min(op["invoke"] for op in ops), max(op.get("return") or op["invoke"] for op in ops)
+    faults = [f for f in run.by_op["fault"] + run.by_op["phase"] if begin - 3000 * MS <= f["invoke"] <= end]
+    return [told(op) for op in sorted(ops[:most] + faults[-most:], key=lambda op: op["invoke"])]
+
+
+def told(op):
+    rest = {k: v for k, v in op.items() if k not in ("invoke", "return", "op", "result", "id", "process")}
+    answered = " .. %.6f" % (op["return"] / 1e9) if op.get("return") and op["return"] != op["invoke"] else "" if op.get("return") else " .. never"
+    return "  %.6f%s  %s %s%s  %s" % (op["invoke"] / 1e9, answered, "client %s" % op["process"] if "process" in op else "-", op["op"],
+                                      " = " + op["result"] if "result" in op else "", " ".join("%s=%s" % item for item in sorted(rest.items())))
+
+
+# ---- exclusion ----
+
+def exclusion(run):
+    for locks in run.keys.values():
+        active = []
+        for piece in sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin):
+            active = [a for a in active if a.end > piece.begin]
+            for other in active:
+                if conflict(piece, other):
+                    yield "exclusion", "two hold %s at once: %r, and %r" % (piece.lock.key, other, piece), story(run, other.lock, piece.lock)
+            active.append(piece)
+
+
+def continuity(run):
+    """Whoever is told the token that it had is told that nobody came in between."""
+    for locks in run.keys.values():
+        every = sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin)
+        for lock in locks:
+            for at, piece in enumerate(lock.pieces):
+                before = [p for p in lock.pieces[:at] if p.token == piece.token and p.end < piece.begin]
+                if not before:
+                    continue
+                gap = beliefs.Piece(lock, before[-1].end, piece.begin, before[-1].mode, before[-1].permits, piece.token, piece.op)
+                for other in every:
+                    if other.begin >= gap.end:
+                        break
+                    if other.begin >= gap.begin and conflict(gap, other):
+                        yield ("honest extension", "%s is answered with the token it had, but in between came %r" % (lock.name(), other),
+                               story(run, lock, other.lock))
+                        break
+
+
+# ---- tokens ----
+
+def classes(mode, of, permits):
+    return [("permit", of, n) for n in permits] if mode == "permits" else [(mode,)]
+
+
+class Highest:
+    """By class: the highest token, and the highest one of another lock than that."""
+
+    def __init__(self):
+        self.of_class = {}
+
+    def add(self, token, lock, mode, of, permits):
+        for name in classes(mode, of, permits):
+            two = [t for t in self.of_class.get(name, []) if t[1] is not lock or t[0] > token]
+            if not any(t[1] is lock for t in two):
+                two.append((token, lock))
+            self.of_class[name] = sorted(two, key=lambda t: -t[0])[:2]
+
+    def above(self, token, lock, mode, of, permits):
+        """Another lock, excluded by this one, that has a token which is not below this one."""
+        for name, two in self.of_class.items():
+            other = ("permits", name[1], frozenset([name[2]])) if name[0] == "permit" else (name[0], None, frozenset())
+            for highest, owner in two:
+                if owner is not lock and highest >= token and excludes(mode, of, permits, *other):
+                    return owner, highest
+        return None
+
+
+def acquired(lock):
+    for op in lock.ops:
+        if op["op"] == "acquire" and op["result"] == "ok":
+            yield op, lock.mode(op["return"]), lock.of(), frozenset(op.get("permits", ()))
+
+
+def order_of_answers(run):
+    """One that is answered before another is asked for has the smaller token, also where that other is asked for again."""
+    for locks in run.keys.values():
+        moments = []
+        for lock in locks:
+            for op, mode, of, permits in acquired(lock):
+                moments.append((op["invoke"], 0, op["id"], (op, lock, mode, of, permits)))
+                moments.append((op["return"], 1, op["id"], (op, lock, mode, of, permits)))
+        highest = Highest()
+        for _, kind, _, (op, lock, mode, of, permits) in sorted(moments, key=lambda m: m[:3]):
+            if kind == 1:
+                highest.add(op["token"], lock, mode, of, permits)
+                continue
+            found = highest.above(op["token"], lock, mode, of, permits)
+            if found:
+                yield ("tokens", "%s is asked for after %s was answered with token %d, and gets %d" % (lock.name(), found[0].name(), found[1], op["token"]),
+                       story(run, found[0], lock))
+
+
+def order_of_beliefs(run):
+    for locks in run.keys.values():
+        highest = Highest()
+        for piece in sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin):
+            of = piece.lock.of()
+            found = highest.above(piece.token, piece.lock, piece.mode, of, piece.permits)
+            if found:
+                yield ("tokens", "%r, after %s was believed with token %d" % (piece, found[0].name(), found[1]), story(run, found[0], piece.lock))
+            highest.add(piece.token, piece.lock, piece.mode, of, piece.permits)
+
+
+def twice(run):
+    for locks in run.keys.values():
+        seen = collections.defaultdict(list)
+        for lock in locks:
+            for op, mode, of, permits in acquired(lock):
+                for other, *terms in seen[op["token"]]:
+                    if other is not lock and excludes(mode, of, permits, *terms):
+                        yield "tokens", "%s and %s were both answered with token %d" % (other.name(), lock.name(), op["token"]), story(run, other, lock)
+                seen[op["token"]].append((lock, mode, of, permits))
+
+
+# ---- lock delay ----
+
+def lock_delay(run):
+    drift = run.first.get("drift_ppm", 20000) / 1e6
+    for locks in run.keys.values():
+        every = sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin)
+        for lock in locks:
+            delay = (lock.asked or {}).get("lock_delay_ms", 0)
+            ends = list(lock.ends())
+            if not delay or not lock.pieces or any(op["op"] != "ended" for _, op in ends):
+                continue
+            last, end = lock.pieces[-1], min([lock.deadline(), *[at for at, _ in ends]])
+            opened = end + delay * MS * (1 - drift)
+            for other in every:
+                if last.begin < other.begin < opened and conflict(last, other):
+                    yield "lock delay", "%r, %d ms after the end of %r, which asked for %d" % (
+                        other, (other.begin - end) / MS, last, delay), story(run, lock, other.lock)
+                    break

@@ -1,0 +1,93 @@
+"""Values: under one lock_id the acquire writes the first one, updates are compare-and-set. Some order of them that is one in time explains all
+answers (a search as Wing and Gong's). A quorum read shows a value that was there."""
+
+from beliefs import NEVER
+from judge_answers import whole
+from judge_locks import story, told
+
+STEPS_MAX = 200000
+
+
+class Undecided(Exception):
+    """There are too many orders to look at them all."""
+
+
+class Write:
+    """An operation on a value. surely: it took effect between invoke and done; else it did so at some time after invoke, or never."""
+
+    def __init__(self, op, surely):
+        self.op, self.surely = op, surely
+        self.invoke, self.done = op["invoke"], op["return"] if surely else NEVER
+
+    def apply(self, value):
+        """The value afterwards; None where the answer cannot come of this value."""
+        op = self.op
+        if op["op"] == "acquire":
+            return op["value"]
+        if op["result"] == "mismatch":
+            differs = op.get("by") == "value_seq" or value != op.get("expect")
+            return value if value == op.get("shown") and differs else None
+        return op["value"] if op.get("by") is None or value == op["expect"] else None
+
+
+def writes(lock):
+    """Those of one lock. To ask again for a lock that is held changes no value; once it was lost it begins anew, perhaps."""
+    for op in lock.ops:
+        if op["op"] == "update":
+            yield Write(op, op["result"] in ("ok", "mismatch"))
+        elif op["op"] == "acquire" and "value" in op:
+            if op is lock.asked:
+                yield Write(op, op["result"] == "ok")
+            elif not any(begin <= op["invoke"] and (op["return"] or NEVER) <= end for begin, end in whole(lock)):
+                yield Write(op, False)
+
+
+def explained(todo):
+    """Whether an order explains all: depth first, remembering what was tried."""
+    seen, steps = set(), 0
+    stack = [(frozenset(range(len(todo))), "")]
+    while stack:
+        left, value = stack.pop()
+        if not any(todo[i].surely for i in left):
+            return True
+        steps += 1
+        if steps > STEPS_MAX:
+            raise Undecided
+        first = min(todo[i].done for i in left)
+        for i in left:
+            after = todo[i].apply(value) if todo[i].invoke <= first else None
+            if after is not None and (left - {i}, after) not in seen:
+                seen.add((left - {i}, after))
+                stack.append((left - {i}, after))
+    return False
+
+
+def values(run):
+    for lock in run.locks.values():
+        todo = list(writes(lock))
+        if len([w for w in todo if w.op["op"] == "update"]) == 0:
+            continue
+        try:
+            if not explained(todo):
+                yield "values", "no order of the updates of %s explains what was answered" % lock.name(), story(run, lock)
+        except Undecided:
+            run.by_op["undecided"].append({"op": "undecided"})
+
+
+def shown(run):
+    """A read shows what somebody wrote under this lock_id, not before it was asked to be written, nor after another write was over."""
+    for read in run.by_op["get"]:
+        lock = run.locks.get((read["key"], read.get("lock_id")))
+        if read["result"] != "ok" or read.get("consistency") != "quorum" or not lock or read.get("shown") is None:
+            continue
+        todo = [w for w in writes(lock) if w.op["result"] != "mismatch"]
+        mine = [w for w in todo if w.op["value"] == read["shown"]]
+        if not any(w.invoke < read["return"] for w in mine):
+            yield "values", "a read of %s shows %s, which nobody had written" % (lock.name(), read["shown"]), [told(read)] + story(run, lock)
+        elif all(w.surely and over(w, todo, read) for w in mine):
+            yield "values", "a read of %s shows %s, which was overwritten before" % (lock.name(), read["shown"]), [told(read)] + story(run, lock)
+
+
+def over(write, todo, read):
+    """Another write began when this one was over, and was over when the read began."""
+    return any(w.surely and w.invoke > write.done and w.done < read["invoke"] for w in todo)

@@ -1,0 +1,96 @@
+"""Watches: in order for each key, and complete, or an overflow says that something may be missing."""
+
+import collections
+
+from beliefs import MS, excludes
+from judge_locks import story, told
+
+GONE = ("released", "expired", "lost")
+SOON = 10000 * MS  # a gap is told when a link is back or reset: no fault lasts so long
+
+
+class Chain:
+    """What was watched without a break."""
+
+    def __init__(self, run, name):
+        self.run, self.name = run, name
+        self.watch = next(w for w in run.by_op["watch"] if w["chain"] == name)
+        self.events = sorted((e for e in run.by_op["event"] if e["chain"] == name), key=lambda e: e["id"])
+        self.settled = next((w["invoke"] for w in run.by_op["watched"] if w["chain"] == name), None)
+        self.gaps = [at for at, e in enumerate(self.events) if e["type"] == "overflow"]
+        self.by_key = collections.defaultdict(list)  # key: [(place, event)]
+        for at, event in enumerate(self.events):
+            if "key" in event and event["type"] != "asked":
+                self.by_key[event["key"]].append((at, event))
+
+    def gap(self, low, high):
+        """Whether something may be missing between these places."""
+        return any(low < at < high for at in self.gaps)
+
+    def about(self, *places):
+        """The events around these places, as lines."""
+        low, high = max(0, min(places) - 3), min(len(self.events), max(places) + 4)
+        return [told(self.watch)] + [told(e) for e in self.events[low:high][:30]]
+
+
+def terms(event):
+    return event.get("mode", "exclusive"), event.get("of"), frozenset(event.get("permits", ()))
+
+
+def chains(run):
+    for name in sorted({w["chain"] for w in run.by_op["watch"] if w["result"] == "ok"}):
+        yield Chain(run, name)
+
+
+def in_order(run):
+    """One comes when those that it excludes have gone, and with a greater token."""
+    for chain in chains(run):
+        for key, events in chain.by_key.items():
+            present, highest, before = {}, None, -1
+            for at, event in events:
+                if chain.gap(before, at):
+                    present, highest = {}, None
+                before = at
+                if event["type"] in GONE:
+                    present.pop(event["lock_id"], None)
+                elif event["type"] == "acquired":
+                    for lock_id, (place, other) in present.items():
+                        if lock_id != event["lock_id"] and excludes(*terms(other), *terms(event)):
+                            yield ("watches", "%s comes at node %s before the watch has told of the end of %s" % (
+                                event["lock_id"][:8], chain.watch["node"], lock_id[:8]), chain.about(place, at))
+                    if highest and event["lock_id"] != highest[1]["lock_id"] and event["token"] <= highest[1]["token"] and \
+                            excludes(*terms(highest[1]), *terms(event)):
+                        yield ("watches", "%s with token %d is told of key %s after token %d" % (
+                            event["lock_id"][:8], event["token"], key, highest[1]["token"]), chain.about(highest[0], at))
+                    present[event["lock_id"]] = at, event
+                    if event.get("mode") == "exclusive" and (not highest or event["token"] > highest[1]["token"]):
+                        highest = at, event
+                elif event["type"] == "downgraded" and event["lock_id"] in present:
+                    present[event["lock_id"]] = at, event
+
+
+def complete(run):
+    """What somebody acquired while the watch was on is told, or soon that something may be missing."""
+    for chain in chains(run):
+        for lock in run.locks.values():
+            first = next((op for op in lock.ops if op["op"] == "acquire" and op["result"] == "ok"), None)
+            if not first or first is not lock.asked or lock.asked["invoke"] < chain.watch["return"] or not lock.pieces:
+                continue
+            events = chain.by_key.get(lock.key, [])
+            if any(e["lock_id"] == lock.lock_id and e["type"] == "acquired" for _, e in events):
+                continue
+            low, high = place(chain, lock, events, first)
+            if high is not None and not any(at > low and chain.events[at]["invoke"] < first["return"] + SOON for at in chain.gaps):
+                yield ("watches", "%s came and went with token %d, and the watch at node %s says nothing of it" % (
+                    lock.name(), first["token"], chain.watch["node"]), story(run, lock) + chain.about(max(low, 0), min(high, len(chain.events) - 1)))
+
+
+def place(chain, lock, events, acquired):
+    """Between which places it should have been told; high is None where that may still come."""
+    end = len(chain.events) if chain.settled and chain.settled > (acquired["return"] or 0) else None
+    low = max([at for at, e in enumerate(chain.events) if e["invoke"] < acquired["invoke"]], default=-1)
+    if lock.mode() != "exclusive":  # tokens of those who hold together have no order
+        return low, end
+    low = max([low, *[at for at, e in events if e["token"] < acquired["token"] and e["invoke"] < acquired["return"]]])
+    later = [at for at, e in events if e["token"] > max(lock.tokens) and e.get("mode") == "exclusive" and e["type"] == "acquired" and at > low]
+    return low, later[0] if later else end

@@ -1,0 +1,79 @@
+"""Clusters that are broken on purpose: the judge has to find each of them, by a violation that its checker sees."""
+
+import copy
+import importlib.machinery
+import importlib.util
+import os
+
+import checker
+import judge
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TRIES, SECONDS = 4, 20.0
+
+CLOCKS = [  # name, rates of nodes' clocks, rates of clients' clocks; what the judge has to say
+    ("two nodes whose clocks run twice as fast", {"a": 2.0, "b": 2.0}, {}, {"exclusion"}),
+    ("two clients whose clocks run at half speed", {}, {1: 0.5, 2: 0.5}, {"exclusion"}),
+]
+MUTANTS = [  # names of rows of tests/mutants, whose rule is taken out of every node; what the judge has to say, one of it
+    ("R1 dropped", {"exclusion"}),
+    ("acceptances of fewer than q suffice for a commit", {"exclusion", "protocol"}),
+    ("a repeat turns held into promised", {"exclusion", "forgotten"}),
+    ("a start takes up a clock below the ceiling", {"tokens"}),
+    ("R4 dropped: a recovering master votes", {"exclusion", "tokens"}),
+    ("shared locks do not exclude exclusive ones", {"exclusion"}),
+    ("permits are counted at each master, and not told apart", {"exclusion"}),
+    ("a record lasts for its lease alone", {"lock delay"}),
+    ("update without ballots", {"values"}),
+    ("home grants out of order", {"order of waiting"}),
+    ("a hand-over is a plain release", {"calm", "protocol"}),
+    ("no gap when a link is back", {"watches"}),
+]
+
+
+def load_mutants():
+    path = os.path.join(ROOT, "scripts", "mutants")
+    loader = importlib.machinery.SourceFileLoader("mutants", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutants", loader))
+    loader.exec_module(module)
+    return module
+
+
+def broken_nodes(build, name, mutants=None):
+    """A pawld without this rule."""
+    mutants = mutants or load_mutants()
+    program = "src/node/pawld"
+    builder = mutants.Builder(build, [program])
+    row = next(r for r in mutants.read_rows() if r["name"] == name)
+    folder = os.path.join(builder.build, "mutants", "judge-%d" % (sum(map(ord, name)) % 100000))
+    return builder.link(program, builder.objects(row, folder), folder)
+
+
+def everything(options):
+    """How many were found, and how many not."""
+    found = 0
+    proofs = [(name, {"node_rates": nodes, "client_rates": clients}, kinds) for name, nodes, clients, kinds in CLOCKS]
+    proofs += [(name, {"mutant": name}, kinds) for name, kinds in MUTANTS]
+    proofs = [proof for proof in proofs if options.only in proof[0]]
+    for name, broken, kinds in proofs:
+        if "mutant" in broken:
+            broken = {"pawld": broken_nodes(options.build, name)}
+        said = attempts(options, broken, kinds)
+        print("%s: %s" % ("found: " + name if said else "NOT FOUND: " + name, said), flush=True)
+        found += bool(said)
+    return found, len(proofs) - found
+
+
+def attempts(options, broken, wanted):
+    """What the judge says to it, within a few runs; None: nothing of what is wanted."""
+    for attempt in range(TRIES):
+        one = copy.copy(options)
+        vars(one).update(broken, seed=options.seed + attempt, seconds=SECONDS, keep=options.keep)
+        violations, failure = judge.quiet_run(one)
+        found = [v for v in violations if v[0] in wanted]
+        if found:
+            if options.keep:
+                checker.say(found, most=1)
+            return "run %d, seed %d: %d violations of %s: %s%s" % (attempt + 1, one.seed, len(found), ", ".join(sorted({k for k, _, _ in found})),
+                                                                   found[0][1], "; " + failure if failure else "")
+    return None
