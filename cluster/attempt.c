@@ -318,7 +318,7 @@ void attempt_timer(struct core *core, struct op *op) {
 	case OP_PAUSED:
 		ask_all(core, op, true);
 		break;
-	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_PARKED: case OP_BOND: case OP_LINGERING:
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_PARKED: case OP_BOND: case OP_LINGERING:
 		CHECK(false); /* no such state before the commit */
 	}
 }

@@ -3,10 +3,11 @@
 #include "state.h"
 
 void break_start(struct core *core, struct op *op) {
+	op_found_clear(core, op);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
-	struct message m = op_message(op, MESSAGE_READ);
-	op_ask_all(core, op, &m);
+	report_ask_all(core, op, true);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	break_judge(core, op, false);
 }
@@ -100,13 +101,7 @@ void break_judge(struct core *core, struct op *op, bool over) {
 void break_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_READ_ANSWER && op->state == OP_ROUND && v->state == VOTE_ASKED) {
-		if (m->status == STATUS_OK) {
-			op_found(core, op, from, m);
-		}
-		op->parts_seen[from]++;
-		if (op->parts_seen[from] >= m->parts || m->status != STATUS_OK) {
-			v->state = m->status == STATUS_OK || m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
-		}
+		report_part(core, op, from, m);
 	} else if (m->kind == MESSAGE_BREAK_ANSWER && op->state == OP_SECOND) {
 		op->had_any = op->had_any || (m->flags & FLAG_HAD);
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;

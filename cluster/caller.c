@@ -155,6 +155,8 @@ void op_client_gone(struct core *core, uint64_t id) {
 			bond_forget(core, op);
 		} else if (op->state == OP_LOCAL) {
 			local_forget(core, op);
+		} else if (op->state == OP_IN_LINE) {
+			op_free(core, op);
 		}
 	}
 }

@@ -99,6 +99,7 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->holders);
 	list_init(&core->parked);
 	list_init(&core->groups);
+	list_init(&core->in_line);
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
@@ -261,7 +262,7 @@ static void say_to_self(struct core *core) {
 		while (out_take_local(core, &m)) {
 			step_message(core, core->self, &m);
 		}
-	} while (group_run(core));
+	} while (group_run(core) || report_run(core));
 }
 
 /* What the node says to itself is said; then the links that have failed meanwhile are lost, one after the other, while nothing else is
@@ -354,6 +355,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	core->now = now;
 	core->out = out;
+	core->reports_begun = 0;
 	span_ns still = instant_elapsed_long(now, core->last_step);
 	bool stale = still > core->config.request_timeout;
 	core->last_step = now;
@@ -381,7 +383,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 
 int64_t core_deadline(const struct core *core) {
 	int64_t timers = wheel_deadline(&core->wheel), due = background_due(core).boot;
-	if (!list_empty(&core->lists) || follow_step_due(core)) {
+	if (!list_empty(&core->lists) || report_due(core) || follow_step_due(core)) {
 		return core->now.boot;
 	}
 	return background_waits(core) && due < timers ? due : timers;

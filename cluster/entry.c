@@ -50,22 +50,54 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 		out_copy(core, own.identity, &e->identity) && out_copy(core, own.label, &e->label);
 }
 
+#define SHOWN_BYTES ((size_t)1 << 20) /* of several holders, in one answer; two are always told */
+
+/* Of those behind the first: whether the next one is told, too. */
+static bool fits(uint32_t told, size_t *bytes, const struct record *r) {
+	*bytes += record_size(r);
+	return told < 2 || *bytes <= SHOWN_BYTES;
+}
+
+const struct record *entry_lacks(const struct key *key, struct instant now) {
+	uint32_t holders, told = 1;
+	size_t bytes = 0;
+	const struct record *first = entry_shown(key, now, &holders);
+	if (first == NULL || first->uneven) {
+		return first;
+	}
+	for (const struct record *r = key->held; r; r = r->next) {
+		if (r == first || !holds(r, now)) {
+			continue;
+		}
+		if (!fits(told++, &bytes, r)) {
+			return NULL;
+		}
+		if (r->uneven) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
 /* All that hold a key, the one that is shown first. False: no memory. */
 static bool show_holders(struct core *core, const struct caller *c, const struct op *op, const struct key *key, const struct record *first,
 	struct shown *s) {
 	struct core_entry *list = out_room(core, s->holder_count * sizeof *list);
 	uint32_t n = 0;
+	size_t bytes = 0;
 	bool copied = list != NULL;
 	if (copied) {
 		list[n++] = s->entry;
 	}
-	for (const struct record *r = key->held; copied && r; r = r->next) {
+	for (const struct record *r = key->held; copied && r && !s->more; r = r->next) {
 		if (r != first && holds(r, core->now)) {
 			CHECK(n < s->holder_count);
-			copied = local_entry(core, c, op->identity, op->key, r, &list[n++]);
+			s->more = !fits(n, &bytes, r);
+			copied = s->more || local_entry(core, c, op->identity, op->key, r, &list[n++]);
 		}
 	}
 	s->holders = list;
+	s->holder_count = n;
 	return copied;
 }
 
@@ -92,4 +124,5 @@ void entry_reply(struct core_reply *reply, const struct shown *s) {
 	reply->value_seq = s->entry.value_seq;
 	reply->holders = s->holders;
 	reply->holder_count = s->holder_count;
+	reply->more = s->more;
 }

@@ -34,6 +34,10 @@ static void say_all(struct core *core, uint32_t from, const struct key *key, str
 	for (const struct record *r = key->held; r; r = r->next) {
 		*answer = part(answer, common);
 		record_describe(core, r, answer);
+		if (report_value_left_out(r, key->held->next == NULL, BACKLOG_SMALL)) {
+			answer->value = slice_of(NULL, 0);
+			answer->flags |= FLAG_SAME;
+		}
 		say(core, from, answer, &room);
 	}
 	if (key->promise) {
@@ -71,6 +75,9 @@ void explain_report(struct core *core, uint32_t from, const struct message *m) {
 /* ---- the coordinator's ---- */
 
 void explain_start(struct core *core, struct op *op) {
+	if (!report_may_begin(core, op)) {
+		return;
+	}
 	COUNT(core, explained);
 	op_found_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
@@ -85,14 +92,22 @@ void explain_start(struct core *core, struct op *op) {
 
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind != MESSAGE_READ_ANSWER || v->state != VOTE_ASKED) {
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+		v->state = report_fetched(core, op, from, m) ? VOTE_OK : VOTE_GONE;
+		explain_judge(core, op, false);
+		return;
+	}
+	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
 		return;
 	}
 	v->status = m->status == STATUS_ABSENT ? STATUS_OK : m->status;
 	v->token = m->number;
 	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) { /* in order, each once */
 		op->parts_seen[from]++;
-		bool kept = op_found(core, op, from, m) != NULL;
+		struct record *kept = op_found(core, op, from, m);
+		if (kept) {
+			kept->uneven = (m->flags & FLAG_SAME) != 0;
+		}
 		v->state = !kept ? VOTE_GONE : m->part + 1 == m->parts ? VOTE_OK : VOTE_ASKED;
 	} else if (m->status != STATUS_OK) {
 		v->state = m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
@@ -152,7 +167,10 @@ static struct record *holders(const struct core *core, const struct op *op) {
 			if (is_record(f) && id128_equal(f->record->lock_id, best->lock_id)) {
 				first = j >= i;
 				masters |= 1u << f->from;
-				best = f->record->end.boot > best->end.boot ? f->record : best;
+				const struct instant end = instant_later(best->end, f->record->end);
+				int newer = ballot_compare(f->record->wrote, best->wrote);
+				best = newer > 0 || (newer == 0 && best->uneven && !f->record->uneven) ? f->record : best;
+				best->end = end;
 			}
 		}
 		if (first && (uint32_t)__builtin_popcount(masters) >= core->quorum && !instant_expired(core->now, best->end)) {
@@ -179,11 +197,23 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, const s
 }
 
 void explain_judge(struct core *core, struct op *op, bool over) {
-	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0) {
+	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0) {
 		return;
 	}
 	const struct key key = { .held = holders(core, op) };
+	const struct record *lacks = entry_lacks(&key, core->now);
+	if (lacks && !(over && op->state == OP_SECOND) && report_fetch(core, op, lacks)) {
+		return;
+	}
 	struct list *n;
+	if (lacks && !op->again) { /* it is not where it was reported any more */
+		op->again = true;
+		explain_start(core, op);
+		return;
+	}
+	if (lacks) {
+		op_reply_all(core, op, PAWL_EINDETERMINATE);
+	}
 	while ((n = list_first(&op->callers)) != NULL) {
 		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key);
 	}

@@ -109,7 +109,6 @@ bool rule_value_counts(const struct record *r);
 void master_handle(struct core *core, uint32_t from, const struct message *m);
 void master_prepare(struct core *core, uint32_t from, const struct message *m);
 void master_write(struct core *core, uint32_t from, const struct message *m);
-void master_read(struct core *core, uint32_t from, const struct message *m);
 void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
 bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond); /* true: a record ended */
@@ -345,9 +344,11 @@ struct shown { /* of a key to one caller */
 	const struct core_entry *holders; /* all of them, when there are several */
 	uint32_t holder_count;
 	bool held, contested;
+	bool more; /* holders: not all of them */
 };
 struct core_entry entry_of(const struct record *r, struct instant now); /* no key; the bytes are the record's own */
 bool entry_closing(const struct record *r, struct instant now);
+const struct record *entry_lacks(const struct key *key, struct instant now); /* one that would be shown and whose value was left out */
 const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders); /* NULL: nothing is alive */
 bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *entry);
 bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *shown); /* false: no memory */
@@ -377,5 +378,6 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m);
 
 #include "functions_membership.h"
 #include "functions_replication.h"
+#include "report.h"
 
 #endif

@@ -75,7 +75,7 @@ static void check_op(const struct core *core, const struct op *op) {
 	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
 	CHECK((op->state == OP_LINGERING) == (list_empty(&op->callers) && op->state == OP_LINGERING));
 	CHECK(!acquiring || !list_empty(&op->callers));
-	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL);
+	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL || op->state == OP_IN_LINE);
 	CHECK(op->state != OP_COMMITTING || op->token <= core->clock);
 	(void)core;
 }

@@ -1,4 +1,4 @@
-/* master_value.c: what a master does with the two phases of an update (section 2, Update) and with quorum reads (section 3). */
+/* master_value.c: what a master does with the two phases of an update (section 2, Update). */
 #include "state.h"
 
 /* An update touches a live record of the lock_id on a master that votes and where the key is not contested. */
@@ -85,27 +85,4 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 		}
 	}
 	out_send(core, from, &answer);
-}
-
-/* A contested master reports all its records. */
-void master_read(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core) };
-	struct key *key = table_find(core, m->key);
-	uint32_t parts = 0;
-	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
-		parts++;
-	}
-	if (answer.status != STATUS_OK || parts == 0) {
-		answer.status = answer.status == STATUS_OK ? STATUS_ABSENT : answer.status;
-		out_send(core, from, &answer);
-		return;
-	}
-	answer.parts = parts;
-	for (const struct record *r = key->held; r; r = r->next) {
-		answer.flags = 0;
-		record_describe(core, r, &answer);
-		answer.flags |= rule_value_counts(r) ? FLAG_COUNTS : 0;
-		out_send(core, from, &answer);
-		answer.part++;
-	}
 }

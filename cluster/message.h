@@ -60,7 +60,7 @@
 	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
 	X(WRITE, 18, F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
 	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
-	X(READ, 20, F_ROUND | F_KEY | F_FLAGS) \
+	X(READ, 20, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
 	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
 	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS | F_TERMS | F_LABEL) \
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
@@ -131,7 +131,7 @@ enum message_flag {
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
 	FLAG_NOW = 16,      /* BREAK: a release by force */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
-	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out */
+	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
 	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released; BOND: bound no more */
@@ -149,9 +149,11 @@ enum message_flag {
 	FLAG_KEPT = 1048576,   /* ... a request that is kept behind a held record */
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
-	FLAG_NEWS = 8388608     /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
+	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
+	FLAG_REST = 16777216    /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
+	                         * READ_ANSWER: the last of a piece, and there is more */
 };
-#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_NEWS - 1) /* all of them */
+#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_REST - 1) /* all of them */
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {

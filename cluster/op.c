@@ -149,6 +149,7 @@ void op_free(struct core *core, struct op *op) {
 		map_remove(&core->ops_by_lock, &op->by_lock);
 	}
 	op_found_clear(core, op);
+	report_over(core, op);
 	local_list_free(core, op);
 	bond_free(core, op);
 	group_free(core, op);

@@ -38,6 +38,7 @@ enum op_state {
 	OP_ROUND,      /* others: the one round, or update's and break's first */
 	OP_SECOND,     /* update: write; break: the break itself */
 	OP_LOCAL,      /* wait and list: no messages */
+	OP_IN_LINE,    /* until fewer reports are under way (report.c) */
 	OP_PARKED,     /* the epoch has changed, and fewer than q masters vote in it yet */
 	OP_BOND,       /* as long as the lock is bound to this node */
 	OP_LINGERING   /* answered; teaching, or sending a release again */
@@ -119,6 +120,8 @@ struct op {
 	struct found *found;
 	uint32_t found_count, found_capacity;
 	uint64_t parts_seen[MASTERS_MAX];
+	bool reporting;           /* it is one of those that may ask for more than a little */
+	struct id128 fetching;    /* whose value is being asked for (OP_SECOND) */
 	/* wait: the key it waits on; list */
 	struct key *on;
 	uint32_t limit;

@@ -112,6 +112,16 @@ void out_send(struct core *core, uint32_t peer, const struct message *m) {
 	}
 }
 
+/* How much waits for that peer by now: for those who could say less, or nothing. */
+enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
+	const struct queue *q = &core->out->peers[peer];
+	const size_t messages = q->count - q->sent, bytes = q->bytes.used;
+	if (messages > OUT_PEER_MESSAGES_MAX / 2 || bytes > OUT_PEER_BYTES_MAX / 2) {
+		return BACKLOG_LARGE;
+	}
+	return messages > OUT_PEER_MESSAGES_MAX / 32 || bytes > OUT_PEER_BYTES_MAX / 32 ? BACKLOG_SOME : BACKLOG_SMALL;
+}
+
 bool out_take_failed(struct core *core, uint32_t *peer) {
 	uint64_t failed = core->out->failed;
 	if (failed == 0) {

@@ -9,10 +9,16 @@ void read_start(struct core *core, struct op *op) {
 	op->contested_seen = false;
 	op->state = OP_ROUND;
 	op_next_round(core, op);
-	struct message m = op_message(op, MESSAGE_READ);
-	op_ask_all(core, op, &m);
+	report_ask_all(core, op, op->reporting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	read_judge(core, op, false);
+}
+
+/* Again from the beginning, as one of those that may ask for more. */
+static void widen(struct core *core, struct op *op) {
+	if (report_may_begin(core, op)) {
+		read_start(core, op);
+	}
 }
 
 struct verdict {
@@ -34,7 +40,8 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 		const struct terms reported = record_terms(f->record);
 		terms = terms_both(&terms, &reported);
 		end = instant_later(end, f->record->end); /* some may have missed an extension */
-		best = f->counts && (!best || ballot_compare(f->record->wrote, best->wrote) > 0) ? f->record : best;
+		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
+		best = f->counts && (newer > 0 || (newer == 0 && best->uneven && !f->record->uneven)) ? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(all);
 	v->free = v->free && n + silent < core->quorum;
@@ -66,21 +73,6 @@ static struct verdict weigh(const struct core *core, struct op *op, uint32_t sil
 	return v;
 }
 
-static void answer_holders(struct core *core, struct op *op, struct record *holders) {
-	const struct key key = { .held = holders };
-	struct list *n;
-	while ((n = list_first(&op->callers)) != NULL) {
-		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		struct shown shown;
-		bool copied = entry_show(core, c, op, &key, &shown);
-		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-		if (copied) {
-			entry_reply(reply, &shown);
-		}
-	}
-	op_free(core, op);
-}
-
 static void undetermined(struct core *core, struct op *op, uint32_t silent) {
 	if (!op->again) {
 		COUNT(core, read_again);
@@ -93,18 +85,54 @@ static void undetermined(struct core *core, struct op *op, uint32_t silent) {
 	op_free(core, op);
 }
 
+static void answer_holders(struct core *core, struct op *op, struct record *holders, uint32_t silent) {
+	const struct key key = { .held = holders };
+	const struct record *lacks = entry_lacks(&key, core->now);
+	struct list *n;
+	if (lacks && !op->reporting) {
+		widen(core, op);
+		return;
+	}
+	if (lacks && report_fetch(core, op, lacks)) {
+		return;
+	}
+	if (lacks) {
+		undetermined(core, op, silent);
+		return;
+	}
+	COUNT(core, read_quorum);
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, &key, &shown);
+		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+		if (copied) {
+			entry_reply(reply, &shown);
+		}
+	}
+	op_free(core, op);
+}
+
 void read_judge(struct core *core, struct op *op, bool over) {
 	uint32_t answered = op_votes(core, op, ANSWERED), silent = core->masters - answered;
-	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
+	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0;
+	if (op->state == OP_SECOND && open) {
+		return;
+	}
+	if (op->state == OP_SECOND && over) { /* no answer to what was fetched */
+		undetermined(core, op, silent);
+		return;
+	}
 	struct verdict v = weigh(core, op, silent);
 	if (open && (op->contested_seen || v.undetermined)) {
 		return; /* whoever has not answered yet may decide it */
 	}
 	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
 	bool doubtful = v.free && op->found_count > 0 && !op->again;
-	if ((v.holders && !v.undetermined) || (v.free && !doubtful)) {
-		COUNT(core, read_quorum);
-		answer_holders(core, op, v.holders);
+	if (v.holders && !v.undetermined) {
+		answer_holders(core, op, v.holders, silent);
+	} else if (v.free && !doubtful) {
+		answer_holders(core, op, NULL, silent);
 	} else if (!open || doubtful) {
 		undetermined(core, op, silent);
 	}
@@ -112,22 +140,24 @@ void read_judge(struct core *core, struct op *op, bool over) {
 
 void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind != MESSAGE_READ_ANSWER || v->state != VOTE_ASKED) {
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+		if (!report_fetched(core, op, from, m)) {
+			undetermined(core, op, core->masters - op_votes(core, op, ANSWERED));
+			return;
+		}
+		v->state = VOTE_OK;
+		read_judge(core, op, false);
 		return;
 	}
-	if (m->status == STATUS_ABSENT) {
-		v->state = VOTE_OK;
-	} else if (m->status != STATUS_OK) {
-		v->state = VOTE_GONE; /* does not vote in this epoch: silent */
-	} else if (m->part == op->parts_seen[from]) { /* in order, each once */
-		op->contested_seen = op->contested_seen || m->parts > 1; /* or several holders: whoever has not answered yet may know more */
-		op->parts_seen[from]++;
-		if (op_found(core, op, from, m) == NULL) {
-			v->state = VOTE_GONE;
-		} else if (m->part + 1 == m->parts) {
-			v->state = VOTE_OK;
-		}
+	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
+		return;
 	}
+	op->contested_seen = op->contested_seen || m->parts > 1; /* or several holders: whoever has not answered yet may know more */
+	if ((m->flags & FLAG_REST) && !op->reporting) {
+		widen(core, op);
+		return;
+	}
+	report_part(core, op, from, m);
 	if (v->state != VOTE_ASKED) {
 		read_judge(core, op, false);
 	}

@@ -105,7 +105,7 @@ struct core_reply {
 	struct slice failed_key; /* ACQUIRE_ALL with an error: the key that it is about; empty: none */
 	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
 	uint32_t holder_count;
-	bool more;
+	bool more;            /* the list was cut short */
 	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
 	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
 	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */

@@ -96,7 +96,7 @@ static void restart(struct core *core, struct op *op) {
 		bond_epoch(core, op);
 		return;
 	}
-	if (op->kind == CORE_LIST || op->kind == CORE_WAIT || op->kind == CORE_ACQUIRE_ALL || op->state == OP_PARKED) {
+	if (op->kind == CORE_LIST || op->kind == CORE_WAIT || op->kind == CORE_ACQUIRE_ALL || op->state == OP_PARKED || op->state == OP_IN_LINE) {
 		return;
 	}
 	if (op->kind == CORE_ACQUIRE && list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */

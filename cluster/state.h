@@ -215,6 +215,8 @@ struct core {
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
 	struct list parked;
+	struct list in_line; /* operations that want more than a little of the masters' reports */
+	uint32_t reporting, reports_begun; /* those that may; of them, those that began in this step */
 	struct list groups; /* that something has been answered to: looked at within the same step */
 	struct instant background_at; /* when the next piece of long work may be done */
 	struct gather gather;

@@ -110,6 +110,9 @@ void waiters_list(struct core *core, uint32_t from, const struct message *m) {
 /* ---- the coordinator's ---- */
 
 void waiters_start(struct core *core, struct op *op) {
+	if (!report_may_begin(core, op)) {
+		return;
+	}
 	op_found_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->state = OP_ROUND;

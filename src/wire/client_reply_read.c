@@ -53,7 +53,7 @@ void client_reply_put_holders(struct pack *k, struct pack_open *map, const struc
 		room = reply_list_keep(k, &list, before, end);
 	}
 	pack_array_close(k, &list);
-	if (done < reply->holder_count) {
+	if (done < reply->holder_count || reply->more) {
 		client_reply_put_bool(k, map, "more", true);
 	}
 }

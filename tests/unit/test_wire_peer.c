@@ -255,8 +255,9 @@ static void fields_out_of_range_are_refused(void **state) {
 	assert_int_equal(decode_message(t, "\x91\x22", 2), PAWL_EPROTOCOL); /* one too few */
 	assert_int_equal(decode_message(t, "\x92\x22\xff", 3), PAWL_EPROTOCOL); /* negative */
 	assert_int_equal(decode_message(t, "\x92\x22\xa1y", 4), PAWL_EPROTOCOL); /* text for a number */
-	assert_int_equal(decode_message(t, "\x94\x14\x05\xc4\x00\x00", 6), PAWL_EPROTOCOL); /* READ of an empty key */
-	assert_int_equal(decode_message(t, "\x94\x14\x05\xc4\x01k\x00", 7), 0);
+#define LOCK_ID "\xc4\x10" "0123456789abcdef"
+	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x00" LOCK_ID "\x00\x00", 25), PAWL_EPROTOCOL); /* READ of an empty key */
+	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x01k" LOCK_ID "\x00\x00", 26), 0);
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x13", 5), 0); /* RELEASE_ANSWER, status 19 */
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x14", 5), PAWL_EPROTOCOL); /* 20 */
 	assert_int_equal(decode_message(t, "\x94\x0d\x05\xce\x80\x00\x00\x00\x00", 9), PAWL_EPROTOCOL); /* flag 2^31 */

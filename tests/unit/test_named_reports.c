@@ -1,0 +1,161 @@
+/* What masters report of a key (docs/protocol.md, section 3, Reports): exact however many hold it, and never more at once than a link and
+ * a coordinator can bear. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "modes.h"
+
+#define LARGE 60000
+#define MANY 200
+
+static const struct id128 no_lock;
+
+static struct id128 reader(uint32_t i) {
+	struct id128 id = stage_lock((uint8_t)(i % 251));
+	id.b[3] = (uint8_t)(i / 251 + 1);
+	return id;
+}
+
+static void share_among(struct stage *s, uint32_t readers, size_t value_size) {
+	static uint8_t value[LARGE];
+	for (uint32_t i = 0; i < readers; i++) {
+		struct core_request r = shared_request("k", reader(i), 0);
+		snprintf((char *)value, sizeof value, "of %u", i);
+		r.value = slice_of(value, value_size);
+		r.lease = i == 7 ? 2 * LEASE : LEASE; /* it ends last: it is shown first */
+		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
+	}
+}
+
+static const struct stage_reply *read_by_quorum(struct stage *s, uint32_t node) {
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = r.admin = true;
+	assert_int_equal(stage_do(s, node, r), PAWL_OK);
+	return stage_last(s);
+}
+
+static void a_quorum_read_names_every_one_of_many_holders(void **state) {
+	struct stage *s = *state;
+	share_among(s, MANY, 6);
+	for (uint32_t node = 0; node < 3; node++) {
+		const struct stage_reply *r = read_by_quorum(s, node);
+		assert_true(r->r.held);
+		assert_false(r->r.contested || r->r.more);
+		assert_int_equal(r->r.holder_count, MANY);
+		assert_memory_equal(r->value.bytes, "of 7", 5);
+	}
+	release(s, 1, "k", reader(100));
+	assert_int_equal(read_by_quorum(s, 0)->r.holder_count, MANY - 1);
+}
+
+static void values_that_were_left_out_are_asked_for_where_they_are_shown(void **state) {
+	struct stage *s = *state;
+	share_among(s, 40, LARGE);
+	const struct stage_reply *r = read_by_quorum(s, 0);
+	assert_true(r->r.held && r->r.more); /* a MiB of values and no more */
+	assert_in_range(r->r.holder_count, 10, 20);
+	assert_memory_equal(r->value.bytes, "of 7", 5);
+	struct core_request update = stage_request(CORE_UPDATE, "k", reader(7));
+	update.value = slice_str("newer");
+	stage_lose(s, 1, 2, MESSAGE_WRITE, true);
+	assert_int_equal(stage_do(s, 1, update), PAWL_OK);
+	r = read_by_quorum(s, 2);
+	assert_memory_equal(r->value.bytes, "newer", 5);
+}
+
+static void one_large_value_needs_no_second_question(void **state) {
+	struct stage *s = *state;
+	share_among(s, 1, LARGE);
+	uint64_t reads = stage_sent(s, MESSAGE_READ);
+	const struct stage_reply *r = read_by_quorum(s, 1);
+	assert_memory_equal(r->value.bytes, "of 0", 5);
+	assert_int_equal(stage_sent(s, MESSAGE_READ) - reads, 2);
+	assert_int_equal(stage_count(s, COUNT_report_waited), 0);
+}
+
+/* So many questions in one frame, from a node whose client asks without waiting for answers. */
+static void ask_at_once(struct stage *s, enum message_kind kind, uint32_t count) {
+	struct message *asked = calloc(count, sizeof *asked);
+	assert_non_null(asked);
+	for (uint32_t i = 0; i < count; i++) {
+		asked[i] = (struct message){ .kind = kind, .round = i, .key = slice_str("k") };
+	}
+	const struct core_status status = stage_status(s, 1), sender = stage_status(s, 0);
+	const struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[0].disk.node_id,
+		.boot = sender.boot, .clock = sender.clock, .flags = FRAME_VOTING, .messages = asked, .count = count };
+	stage_step(s, 1, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 1, 0), .frame = &frame });
+	free(asked);
+}
+
+static void any_number_of_reads_of_a_key_with_many_holders_is_borne_by_a_link(void **state) {
+	struct stage *s = *state;
+	share_among(s, MANY, 6);
+	uint64_t before = stage_sent(s, MESSAGE_READ_ANSWER);
+	ask_at_once(s, MESSAGE_READ, 20000);
+	assert_int_equal(stage_count(s, COUNT_link_reset), 0);
+	assert_in_range(stage_sent(s, MESSAGE_READ_ANSWER) - before, 20000, 30000);
+}
+
+static void any_number_of_reads_of_a_large_value_is_borne_by_a_link(void **state) {
+	struct stage *s = *state;
+	share_among(s, 1, LARGE);
+	ask_at_once(s, MESSAGE_READ, 5000);
+	assert_int_equal(stage_count(s, COUNT_link_reset), 0);
+	assert_true(s->up[0][1]);
+}
+
+/* And all of them are answered, exactly. */
+static void many_reads_at_once_are_all_answered(void **state) {
+	struct stage *s = *state;
+	uint64_t ids[140];
+	share_among(s, 60, 300);
+	size_t used = named_memory.used;
+	s->held[1][0] = s->held[2][0] = true; /* all are under way at once */
+	for (uint32_t i = 0; i < 140; i++) {
+		struct core_request r = stage_request(i % 7 == 3 ? CORE_EXPLAIN : i % 7 == 5 ? CORE_WAITERS : CORE_GET, "k", no_lock);
+		r.quorum = true;
+		ids[i] = stage_ask(s, 0, r);
+	}
+	s->held[1][0] = s->held[2][0] = false;
+	stage_settle(s);
+	for (int i = 0; i < 200; i++) {
+		stage_tick(s); /* a few begin in each step */
+		stage_settle(s);
+	}
+	assert_in_range(named_memory.used, used, used + ((size_t)8 << 20));
+	for (uint32_t i = 0; i < 140; i++) {
+		const struct stage_reply *r = stage_answer(s, ids[i]);
+		assert_non_null(r);
+		assert_int_equal(r->r.error, PAWL_OK);
+		if (i % 7 != 5) {
+			assert_int_equal(r->r.holder_count, 60);
+		}
+	}
+	assert_true(stage_count(s, COUNT_report_waited) > 100);
+}
+
+static void one_of_many_holders_is_broken_by_its_token(void **state) {
+	struct stage *s = *state;
+	share_among(s, MANY, 6);
+	uint64_t token, noted;
+	assert_true(core_peek(s->nodes[0].core, slice_str("k"), reader(150), &token, &noted));
+	struct core_request r = stage_request(CORE_BREAK, "k", no_lock);
+	r.now = true;
+	r.token = token;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	assert_false(core_peek(s->nodes[0].core, slice_str("k"), reader(150), &token, &noted));
+	assert_int_equal(read_by_quorum(s, 0)->r.holder_count, MANY - 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_quorum_read_names_every_one_of_many_holders),
+		NAMED(values_that_were_left_out_are_asked_for_where_they_are_shown),
+		NAMED(one_large_value_needs_no_second_question),
+		NAMED(any_number_of_reads_of_a_key_with_many_holders_is_borne_by_a_link),
+		NAMED(any_number_of_reads_of_a_large_value_is_borne_by_a_link),
+		NAMED(many_reads_at_once_are_all_answered),
+		NAMED(one_of_many_holders_is_broken_by_its_token),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
