@@ -8,7 +8,7 @@ from beliefs import MS, conflict, excludes
 
 def story(run, *locks, most=40):
     """The lines about these locks, and the faults among them, in order of time."""
-    ops = [op for lock in locks for op in lock.ops]
+    ops = [op for lock in locks for op in lock.ops if op["op"] != "ended" or op["invoke"] < lock.deadline()]
     begin, end = min(op["invoke"] for op in ops), max(op.get("return") or op["invoke"] for op in ops)
     faults = [f for f in run.by_op["fault"] + run.by_op["phase"] if begin - 3000 * MS <= f["invoke"] <= end]
     return [told(op) for op in sorted(ops[:most] + faults[-most:], key=lambda op: op["invoke"])]
@@ -40,10 +40,10 @@ def continuity(run):
         every = sorted((p for lock in locks for p in lock.pieces), key=lambda p: p.begin)
         for lock in locks:
             for at, piece in enumerate(lock.pieces):
-                before = [p for p in lock.pieces[:at] if p.token == piece.token and p.end < piece.begin]
-                if not before:
+                before = max((p for p in lock.pieces[:at] if p.token == piece.token), key=lambda p: p.end, default=piece)
+                if before.end >= piece.begin:
                     continue
-                gap = beliefs.Piece(lock, before[-1].end, piece.begin, before[-1].mode, before[-1].permits, piece.token, piece.op)
+                gap = beliefs.Piece(lock, before.end, piece.begin, before.mode, before.permits, piece.token, piece.op)
                 for other in every:
                     if other.begin >= gap.end:
                         break

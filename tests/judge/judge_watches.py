@@ -2,11 +2,10 @@
 
 import collections
 
-from beliefs import MS, excludes
+from beliefs import NEVER, excludes
 from judge_locks import story, told
 
 GONE = ("released", "expired", "lost")
-SOON = 10000 * MS  # a gap is told when a link is back or reset: no fault lasts so long
 
 
 class Chain:
@@ -80,9 +79,14 @@ def complete(run):
             if any(e["lock_id"] == lock.lock_id and e["type"] == "acquired" for _, e in events):
                 continue
             low, high = place(chain, lock, events, first)
-            if high is not None and not any(at > low and chain.events[at]["invoke"] < first["return"] + SOON for at in chain.gaps):
+            if high is not None and not any(at > low and chain.events[at]["invoke"] < healed(run, first["return"]) for at in chain.gaps):
                 yield ("watches", "%s came and went with token %d, and the watch at node %s says nothing of it" % (
                     lock.name(), first["token"], chain.watch["node"]), story(run, lock) + chain.about(max(low, 0), min(high, len(chain.events) - 1)))
+
+
+def healed(run, at):
+    """A gap is told at the latest when links are back that were cut: by the end of the calm that begins next."""
+    return min([end for begin, end in run.calms if begin > at], default=NEVER)
 
 
 def place(chain, lock, events, acquired):

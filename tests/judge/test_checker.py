@@ -153,6 +153,10 @@ class Tokens(Checker):
     def test_those_who_hold_together_have_no_order(self):
         self.good(Story().acquire(0, 5, "x", 2, mode="shared").acquire(10, 15, "y", 1, 2, mode="shared"))
 
+    def test_one_that_was_shared_meanwhile_had_readers_beside_it(self):
+        story = Story().acquire(0, 5, "x", 1).asked("downgrade", 10, 12, "x").acquire(9, 15, "y", 2, 2, mode="shared")
+        self.good(story.asked("extend", 20, 25, "x", token=1))
+
     def test_an_extension_without_a_deadline_says_that_nobody_came_in_between(self):
         story = Story().acquire(0, 5, "x", 1).acquire(110, 120, "y", 2, 2).asked("release", 130, 135, "y", 2, released=True)
         self.bad("honest extension", story.asked("extend", 140, 150, "x", token=1, deadline_kept=False))
@@ -262,7 +266,8 @@ class Watches(Checker):
         self.good(self.two().event(34, "overflow").event(35, "acquired", "y", 2))
         self.good(self.two().event(35, "acquired", "y", 2).event(36, "overflow"))
         self.bad("watches", self.two().event(9, "overflow").event(35, "acquired", "y", 2))
-        self.bad("watches", self.two().event(35, "acquired", "y", 2).event(20000, "overflow"))
+        calm = self.two().event(35, "acquired", "y", 2).moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")
+        self.bad("watches", calm.event(300, "overflow"))
 
     def test_in_the_end_all_is_told(self):
         self.good(self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1))

@@ -6,6 +6,7 @@ import clients
 import locks
 import rpc
 
+SILENCE_S, PAUSE_S = 2.0, 0.5
 TOLD = ("key", "owner", "token", "mode", "lock_id", "of")
 
 
@@ -51,15 +52,21 @@ class Watcher(clients.Client):
                 self.tell(at, event)
         return True
 
+    async def stay(self, stop, seconds):
+        """As long as the connection lives, it is not over, and no chance has ended it. A node that does not answer is left."""
+        end = rpc.now() + seconds * 1e9
+        while not stop.is_set() and rpc.now() < end and not self.current.closed():
+            answer = await self.current.call("ping", SILENCE_S)
+            if not answer.ok:
+                return
+            await asyncio.wait([self.current.broken], timeout=PAUSE_S)
+
     async def run(self, stop):
         while not stop.is_set():
             if not await self.begin():
                 await asyncio.sleep(0.1)
                 continue
-            stopped = asyncio.ensure_future(stop.wait())
-            await asyncio.wait([self.current.broken, stopped], return_when=asyncio.FIRST_COMPLETED,
-                               timeout=self.random.choice([3, 30, 600]))
-            stopped.cancel()
+            await self.stay(stop, self.random.choice([3, 30, 600]))
             if stop.is_set():  # all that was told has come: everything is calm
                 self.history.moment("watched", rpc.now(), process=self.number, chain=self.chain, node=self.node)
         if self.current:
