@@ -120,7 +120,7 @@ class Worker(Client):
         super().__init__(*arguments, **options)
         self.steps = [  # weight, what is done with a lock that is had
             (10, self.renew), (8, self.write_value), (3, self.write_at_once), (6, self.read), (2, self.load_with), (6, self.ask_again),
-            (6, self.die_and_come_back), (4, self.outlive), (2, self.make_shared), (4, self.move), (6, self.pause)]
+            (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move), (6, self.pause)]
         self.ends = [(10, self.let_go), (4, self.vanish), (3, self.hand_over), (4, self.hang_up), (3, self.expire)]
 
     def draw(self, table):
