@@ -234,6 +234,19 @@ class Calm(clients.Client):
         await self.must_be(self.lock(gone.key).acquire(await self.at()))
         self.close_all()
 
+    # ---- one node is gone ----
+
+    async def without(self, victim):
+        """One node is dead or hangs. Those who ask others do not notice."""
+        others = [name for name in self.cluster.nodes if name != victim]
+        for _ in range(4):
+            connection, lock = await self.at(self.random.choice(others)), self.lock(self.key("without"))
+            await self.must_be(lock.acquire(connection), within_ms=SOON_MS)
+            await self.must_be(lock.extend(connection), within_ms=SOON_MS)
+            await self.must_be(lock.update(connection, "value"), within_ms=SOON_MS)
+            await self.must_be(lock.release(connection), within_ms=SOON_MS)
+        self.close_all()
+
     # ---- the run ----
 
     async def some(self, count):

@@ -11,7 +11,7 @@ import shapes
 KEYS = {"exclusive": ["x1", "x2", "x3", "x4"], "shared": ["r1", "r2"], "permits": ["s1", "s2"]}
 PERMITS_OF = {"s1": 3, "s2": 5}
 EVERY_KEY = [k for keys in KEYS.values() for k in keys]
-MAX_LEASE_MS = clusters.MAX_LEASE_MS
+MAX_LEASE_MS, LATE_MS = clusters.MAX_LEASE_MS, 10000
 
 
 class Client:
@@ -148,8 +148,10 @@ class Worker(Client):
     # ---- one turn ----
 
     def leave(self, lock):
-        """Nobody has released it for sure: its record lasts, at the longest for the longest lease that was asked for."""
-        self.rests[lock.key] = max(self.rests.get(lock.key, 0), rpc.now() + MAX_LEASE_MS * 1000000)
+        """Nobody has released it for sure: its record lasts, at the longest for the longest lease that was asked for. A request that was not
+        answered may lie somewhere, and be heard when a fault is over."""
+        late = LATE_MS if lock.unanswered else 0
+        self.rests[lock.key] = max(self.rests.get(lock.key, 0), rpc.now() + (MAX_LEASE_MS + late) * 1000000)
 
     async def turn(self):
         if self.random.random() < 0.1:
@@ -174,7 +176,7 @@ class Worker(Client):
             await self.draw(self.ends)(lock)
         else:
             await self.given_up(lock, answer)
-        if not lock.released:
+        if not lock.released or lock.unanswered:
             self.leave(lock)
 
     async def given_up(self, lock, answer):

@@ -102,13 +102,27 @@ class Judge:
         self.history.moment("phase", rpc.now(), what="calm")
         await self.probe()
         await self.calm.some(PLAN["episodes"])
-        kept = await self.calm.planned(self.faults) if self.random.random() < 0.4 else None
+        dice = self.random.random()
+        kept = await self.calm.planned(self.faults) if dice < 0.4 else None
         self.history.moment("phase", rpc.now(), what="end of calm")
         if kept:
             await self.well("after a planned stop")
             self.history.moment("phase", rpc.now(), what="calm")
             await self.calm.after_planned(*kept)
             self.history.moment("phase", rpc.now(), what="end of calm")
+        elif dice < 0.8:
+            await self.lose_one()
+
+    async def lose_one(self):
+        """A master hangs or is killed while everybody else is well."""
+        victim = self.cluster.nodes[self.random.choice(self.cluster.masters)]
+        killed = self.random.random() < 0.5
+        self.faults.tell("kill" if killed else "stop", node=victim.name)
+        await self.faults.do(victim.kill if killed else victim.stop)
+        await self.calm.without(victim.name)
+        await self.faults.do(lambda: victim.start(self.faults.rate(victim)) if killed else victim.go_on())
+        self.faults.tell("start" if killed else "go_on", node=victim.name)
+        await self.well("after one was gone")
 
     async def probe(self):
         """Every key can be had: at once where all that held it was released, and after the longest lease in any case."""

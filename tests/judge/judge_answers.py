@@ -68,7 +68,7 @@ def released(lock, read):
 
 
 def calm(run):
-    for op in (op for op in run.lines if op["op"] in CALM and run.calm(op)):
+    for op in (op for op in run.lines if op["op"] in CALM and ("must" in op or run.calm(op))):
         allowed = CALM[op["op"]]
         if "must" in op:
             allowed = set(op["must"])

@@ -27,6 +27,7 @@ class Lock:
         self.bound = None                 # the number of the connection that ends it
         self.over = False                 # the client has let it go: no answer makes it believe again
         self.released = False             # it was told that it has
+        self.unanswered = False           # a request that may give it is still on its way, perhaps
         self.value = self.seq = None      # the last one that it knows
         self.first = client.another_value()
 
@@ -59,6 +60,7 @@ class Lock:
         answer = await connection.call("acquire", PATIENCE_S + wait_ms / 1000, key=self.key, lock_id=self.lock_id, lease_ms=self.lease_ms,
                                        wait_ms=wait_ms, owner=self.owner, value=self.first, bond=self.bound, **self.kind.asked(), **self.options)
         believes = answer.ok and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"])
+        self.unanswered |= answer.result == "unknown"
         self.client.examine(answer, "acquire", self)
         self.value = self.first if self.value is None else self.value
         self.write("acquire", answer, believes, **self.kind.told(), lease_ms=self.lease_ms, wait_ms=wait_ms, value=self.first, node=connection.node,
@@ -74,6 +76,7 @@ class Lock:
                                        token=self.token or None if name_token else None, deadline_kept=kept)
         self.client.examine(answer, "extend", self, lease_ms)
         late = kept and answer.ok and answer.returned >= before
+        self.unanswered |= answer.result == "unknown"
         believes = answer.ok and not late and self.counts_on(answer, answer.data["token"], answer.data["valid_ms"])
         if answer.ok and bond:
             self.bound = bond
@@ -142,7 +145,7 @@ async def acquire_all(connection, locks, wait_ms):
             if "slots" in g:
                 member["permits"] = g["slots"]
     for k in locks:
-        k.first = locks[0].first
+        k.first, k.unanswered = locks[0].first, k.unanswered or answer.result == "unknown"
     members = [{name: v for name, v in m.items() if v is not None} for m in members]
     client.write("acquire_all", answer, members=members, lease_ms=lease_ms, wait_ms=wait_ms, value=locks[0].first, node=connection.node,
                  believed=believes if answer.ok else None)

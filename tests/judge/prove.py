@@ -13,7 +13,7 @@ TRIES, SECONDS = 4, 20.0
 
 CLOCKS = [  # name, rates of nodes' clocks, rates of clients' clocks; what the judge has to say
     ("two nodes whose clocks run twice as fast", {"a": 2.0, "b": 2.0}, {}, {"exclusion"}),
-    ("two clients whose clocks run at half speed", {}, {1: 0.5, 2: 0.5}, {"exclusion"}),
+    ("four clients whose clocks run at half speed", {}, {n: 0.5 for n in range(1, 5)}, {"exclusion"}),
 ]
 MUTANTS = [  # names of rows of tests/mutants, whose rule is taken out of every node; what the judge has to say, one of it
     ("R1 dropped", {"exclusion"}),
