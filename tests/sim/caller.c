@@ -161,6 +161,13 @@ static void hold_on(struct caller *c) {
 	}
 }
 
+static void renew(struct caller *c) {
+	if (!caller_awaits(c, CORE_EXTEND, c->lock)) {
+		c->run->counts[RUN_CALM_RENEWED]++;
+		caller_extend(c, c->lock, true);
+	}
+}
+
 /* True when it has arranged for its next thought itself. */
 static bool act(struct caller *c, bool awaited) {
 	struct run *run = c->run;
@@ -173,7 +180,9 @@ static bool act(struct caller *c, bool awaited) {
 	case CALLER_ACQUIRING:
 		return false; /* its patience has a timer of its own */
 	case CALLER_HOLDING:
-		if (run->healing) {
+		if (run->renewing) {
+			renew(c);
+		} else if (run->healing) {
 			caller_release(c, c->lock);
 		} else if (awaited || prng_below(&run->prng, 100) < run->profile.hold_on_percent) {
 			hold_on(c);
@@ -193,7 +202,7 @@ static void think(void *ctx, uint64_t arg) {
 		sim_at(run->sim, c->actor.paused_until, think, c, arg);
 		return;
 	}
-	if (run->healing && caller_done(c)) {
+	if (run->healing && !run->renewing && caller_done(c)) {
 		return; /* has done its part */
 	}
 	if (!act(c, arg == 1)) {

@@ -73,7 +73,7 @@ void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 	c->run->counts[RUN_LOST_BEFORE_DEADLINE] += before_deadline;
 	checker_forget(c->run->checker, &c->actor, lock);
 	if (caller_info(c->run, lock)->bonded) {
-		checker_lock_end(c->run->checker, lock); /* from now on nobody cares for its connection */
+		checker_lock_gone(c->run->checker, lock); /* from now on nobody cares for its connection */
 	}
 	if (lock == c->lock && c->state == CALLER_HOLDING) {
 		idle(c);

@@ -28,6 +28,7 @@ void caller_acquire_send(struct caller *c) {
 		caller_connect(c, false);
 	}
 	r.terms.bond = info->bonded ? c->connections : 0;
+	info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
 		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority };
 	c->state = CALLER_ACQUIRING;
@@ -45,7 +46,7 @@ void caller_acquire_new(struct caller *c) {
 	uint32_t value = ++run->values;
 	c->lock = checker_lock_new(run->checker, (uint32_t)prng_below(&run->prng, p->keys), value);
 	*caller_info(run, c->lock) = (struct lock_info){ .seen_value = value, .seq_value = CHECKER_NO_VALUE,
-		.first_value = value, .identity = c->identity };
+		.first_value = value, .identity = c->identity, .known = true, .owner = c->number };
 	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
 	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
 	caller_info(run, c->lock)->bonded = prng_below(&run->prng, 100) < p->bond_percent;
@@ -102,9 +103,11 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 	}
 	if (lock == c->lock && caller_bonded(c)) { /* over another connection as a caller that does not keep the deadline */
 		r.bond = c->connections;
+		caller_info(run, lock)->bond_top = r.bond > caller_info(run, lock)->bond_top ? r.bond : caller_info(run, lock)->bond_top;
 		r.deadline_kept = kept = kept && c->named == c->connections;
 	}
-	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease };
+	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
+		.kept = kept };
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .bond = r.bond }, &op);
 }
 
@@ -192,7 +195,10 @@ static void shared(struct caller *c, bool update) {
 
 static void give_up_quietly(struct caller *c, bool dies) {
 	if (caller_bonded(c)) {
-		checker_lock_end(c->run->checker, c->lock); /* it ends when the connection does, whenever that is */
+		checker_lock_gone(c->run->checker, c->lock); /* it ends when the connection does, whenever that is */
+		if (dies && c->named == c->connections && c->session && sim_session_open(c->session)) {
+			checker_lock_ends_at(c->run->checker, c->lock, c->node);
+		}
 	}
 	if (dies) {
 		checker_forget(c->run->checker, &c->actor, c->lock);

@@ -10,7 +10,8 @@ void caller_draw_terms(struct run *run, struct terms *terms) {
 		terms->of = SHARE_SHARED;
 	} else if (kind < p->shared_percent + p->permits_percent) {
 		terms->of = (uint16_t)p->permits_of;
-		terms->count = (uint16_t)prng_between(&run->prng, 1, p->permits_of > 2 ? p->permits_of - 1 : p->permits_of);
+		uint32_t most = p->permits_most ? p->permits_most : p->permits_of > 2 ? p->permits_of - 1 : p->permits_of;
+		terms->count = (uint16_t)prng_between(&run->prng, 1, most);
 	}
 	if (prng_below(&run->prng, 100) < p->priority_percent) {
 		terms->priority = (int32_t)prng_between(&run->prng, -2, 2);
@@ -33,7 +34,10 @@ void caller_before_closing(struct caller *c, bool leave_open) {
 	bool closes_this = !leave_open && c->session && sim_session_open(c->session);
 	if (holds && (closes_second || closes_this)) {
 		c->run->counts[RUN_BOND_DROPPED]++;
-		checker_lock_end(c->run->checker, c->lock);
+		checker_lock_gone(c->run->checker, c->lock);
+		if (closes_this && c->named == c->connections) {
+			checker_lock_ends_at(c->run->checker, c->lock, c->node);
+		}
 		c->lock = TRACE_NONE;
 		c->state = CALLER_IDLE;
 	}
@@ -57,9 +61,12 @@ static void lives_again(void *ctx, uint64_t lock) {
 	}
 	c->died_with = TRACE_NONE;
 	if (c->run->healing || c->state != CALLER_IDLE || sim_actor_paused(c->run->sim, &c->actor) || !caller_pending(c, 0) ||
-		checker_lock_ended(c->run->checker, (uint32_t)lock)) {
+		!checker_lock_is_gone(c->run->checker, (uint32_t)lock)) {
 		return;
 	}
+	const struct lock_info *info = caller_info(c->run, (uint32_t)lock); /* others may have tried to use it meanwhile */
+	c->connections = info->bond_top >= c->connections ? info->bond_top + 1 : c->connections;
+	checker_lock_again(c->run->checker, (uint32_t)lock);
 	c->run->counts[RUN_BOND_REVIVED]++;
 	c->lock = (uint32_t)lock;
 	c->state = CALLER_HOLDING;
@@ -76,7 +83,10 @@ bool caller_dies(struct caller *c) {
 		return false; /* a lock delay counts from the moment at which a master hears of it, which nobody here knows */
 	}
 	uint32_t lock = c->lock;
-	checker_forget(c->run->checker, &c->actor, lock);
+	checker_lock_gone(c->run->checker, lock);
+	if (c->named == c->connections && c->session && sim_session_open(c->session)) {
+		checker_lock_ends_at(c->run->checker, lock, c->node);
+	}
 	c->lock = TRACE_NONE;
 	c->state = CALLER_IDLE;
 	caller_connect(c, false);

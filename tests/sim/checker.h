@@ -43,6 +43,13 @@ struct id128 checker_lock_id(const struct checker *c, uint32_t lock);
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock);
 /* Released, broken, or never to be believed again: all beliefs in it end. */
 void checker_lock_end(struct checker *c, uint32_t lock);
+/* Nobody believes in it any more, as it ends with a connection or is given back; but whoever has its lock_id may try to use it, and if that is
+ * answered as held, it was held all the time. */
+void checker_lock_gone(struct checker *c, uint32_t lock);
+bool checker_lock_is_gone(const struct checker *c, uint32_t lock);
+void checker_lock_again(struct checker *c, uint32_t lock); /* such a one is believed again */
+bool checker_lock_released(const struct checker *c, uint32_t lock); /* its release, or a break at once, was asked for; or it may have been handed over */
+uint32_t checker_locks(const struct checker *c); /* how many lock_ids there were */
 void checker_lock_bar(struct checker *c, uint32_t lock); /* broken without `now`: who lacks it does not get it any more */
 bool checker_lock_ended(const struct checker *c, uint32_t lock);
 uint64_t checker_lock_token(const struct checker *c, uint32_t lock); /* the highest it was answered with, 0: none */
@@ -59,6 +66,7 @@ struct checker_op {
 	uint32_t members[CHECKER_MEMBERS], member_count; /* ACQUIRE_ALL: in the order of the request */
 	int32_t priority;
 	bool for_free;
+	bool kept;                  /* EXTEND: the caller keeps the deadline */
 };
 /* Right after sim_send, which gave the id. */
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op);
@@ -68,6 +76,15 @@ bool checker_updates_left(const struct checker *c, uint32_t lock); /* more updat
 
 /* Whole network again: releases that were answered have to have reached everybody, and no clock may have jumped. */
 void checker_settled(struct checker *c);
+
+/* From now on nothing is wrong (until it is said again): renewals of those who believe are answered as held. */
+void checker_calm(struct checker *c, bool calm);
+/* The lock ends with a connection to this node, which is closed now. */
+void checker_lock_ends_at(struct checker *c, uint32_t lock, uint32_t node);
+/* Nobody believes in it, and nobody released it so that it is certain: something may be left of it. */
+bool checker_lock_left(const struct checker *c, uint32_t lock);
+/* Whether it is known who holds the key, and that there is room for more: what can be had beside them. */
+bool checker_key_free(const struct checker *c, uint32_t key, struct terms *out_terms);
 
 /* ---- configurations; nodes by their names and present identities ---- */
 const struct config *checker_newest(const struct checker *c); /* that anybody adopted; NULL: none yet */

@@ -76,6 +76,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		b->deadline = deadline; /* every answer may be trusted to its own end: the latest counts */
 	}
 	b->token = token > b->token ? token : b->token;
+	checker_begun(c, lock, b->token);
 }
 
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock) {
@@ -88,9 +89,30 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 
 void checker_lock_end(struct checker *c, uint32_t lock) {
 	c->locks[lock].ended = true;
+	c->locks[lock].gone = false;
 	for (struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
 		b->over = b->over || b->lock == lock;
 	}
+}
+
+void checker_lock_gone(struct checker *c, uint32_t lock) {
+	bool released = c->locks[lock].ended && !c->locks[lock].gone;
+	checker_lock_end(c, lock);
+	c->locks[lock].gone = !released;
+}
+
+bool checker_lock_is_gone(const struct checker *c, uint32_t lock) {
+	return c->locks[lock].ended && c->locks[lock].gone;
+}
+
+void checker_lock_again(struct checker *c, uint32_t lock) {
+	if (checker_lock_is_gone(c, lock)) {
+		c->locks[lock].ended = c->locks[lock].gone = false;
+	}
+}
+
+bool checker_lock_released(const struct checker *c, uint32_t lock) {
+	return (c->locks[lock].ended && !c->locks[lock].gone) || c->locks[lock].leaving;
 }
 
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key) {
@@ -134,6 +156,7 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	checker_key(c, op->key);
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
 	c->operations++;
+	checker_spent_invoked(c, state);
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
 		state->believed_lock = b->lock;
@@ -167,6 +190,7 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	struct op_state *op = checker_op_of(c, id);
 	CHECK(op->known && !op->returned);
 	op->returned = true;
+	checker_spent_returned(c, op, reply->r.error);
 	if (op->op.op == CORE_ACQUIRE && reply->r.error == 0) {
 		checker_terms_answered(c, op->op.lock, &reply->r.terms);
 	}

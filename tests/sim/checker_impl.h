@@ -64,6 +64,8 @@ struct key_state {
 	struct grant *grants; /* every answer of an acquire */
 	size_t grant_count, grant_capacity;
 	int64_t granted_at; /* the last time that an acquire was answered */
+	struct grant *begun;  /* every token that was believed; `at`: since when */
+	size_t begun_count, begun_capacity;
 };
 
 #define VALUE_OPS_MAX 24
@@ -78,7 +80,15 @@ struct value_op {
 struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
-	bool ended;
+	bool ended, gone; /* gone: ended without a release */
+	bool unjudged;    /* more operations on its value than the search can take */
+	bool spent;      /* its release was answered */
+	bool unclear;    /* an acquire failed so that it may have left something behind */
+	bool granted, asked;
+	uint32_t ended_by; /* the node that was to end it with its connection, + 1; 0: none; with its incarnation */
+	uint64_t ended_by_incarnation;
+	uint32_t asking, extending; /* acquires and extensions without an answer */
+	int64_t may_last; /* no record of it lasts longer */
 	bool leaving;    /* may have been handed over */
 	bool barred;     /* by a break: masters that lack it do not get it */
 	bool downgraded; /* its holder takes it only for a shared one */
@@ -108,7 +118,7 @@ struct op_state {
 	struct instant believed_until;
 	int64_t asked_at;                   /* when the node handled it, ... */
 	uint64_t asked_epoch;               /* ... and the epoch it was in */
-	uint64_t passed_by, passed_token;   /* acquire that waits: the id + 1 of one that asked later and was answered before, and its token */
+	int64_t overtakable;                /* acquire that waits: since when a grant has gone by, 0: none has */
 	bool known, answered, returned;     /* answered: the answer left the node */
 	bool clean; /* read of a value: no write was under way when it was asked */
 };
@@ -163,6 +173,7 @@ struct checker {
 	struct token_entry *tokens; /* open addressing */
 	size_t token_count, token_capacity;
 	uint64_t operations;
+	int64_t calm_since; /* 0: there may be faults */
 	struct seen_config *configs;
 	size_t config_count;
 	struct node_view views[SIM_NODES_MAX];
@@ -173,6 +184,9 @@ struct checker {
 struct key_state *checker_key(struct checker *c, uint32_t key);
 struct op_state *checker_op_of(struct checker *c, uint64_t id);
 /* The operation was answered, with this token if it is an acquire or an extension (section 8.2). */
+/* An extension that keeps no deadline was answered as held: nobody else had it since. */
+void checker_extended(struct checker *c, const struct op_state *op, const struct core_reply *reply);
+void checker_begun(struct checker *c, uint32_t lock, uint64_t token);
 void checker_answered(struct checker *c, const struct op_state *op, uint64_t token, const struct terms *terms);
 bool belief_live(const struct checker *c, const struct belief *b);
 const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
@@ -202,6 +216,13 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 void checker_told(struct checker *c, uint32_t node, const struct core_news *news);
 void checker_told_settled(struct checker *c);
 void checker_told_free(struct checker *c);
+
+/* What may be left of a lock_id at masters; checker_tables.c. */
+void checker_spent_invoked(struct checker *c, const struct op_state *op);
+void checker_spent_returned(struct checker *c, const struct op_state *op, int error);
+
+/* checker_calm.c */
+void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
 
 /* history.c */
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value);

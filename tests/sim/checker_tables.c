@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "checker_impl.h"
+#include "pawl/error.h"
 
 struct key_state *checker_key(struct checker *c, uint32_t key) {
 	if (key >= c->key_count) {
@@ -44,6 +45,10 @@ uint32_t checker_lock_new(struct checker *c, uint32_t key, uint32_t value) {
 
 struct id128 checker_lock_id(const struct checker *c, uint32_t lock) {
 	return c->locks[lock].id;
+}
+
+uint32_t checker_locks(const struct checker *c) {
+	return (uint32_t)c->lock_count;
 }
 
 uint32_t checker_lock_key(const struct checker *c, uint32_t lock) {
@@ -101,13 +106,39 @@ static void check_claimed(struct checker *c, const struct op_state *op, uint64_t
 	}
 }
 
-static void add_grant(struct key_state *key, const struct grant *grant) {
-	if (key->grant_count == key->grant_capacity) {
-		key->grant_capacity = key->grant_capacity ? 2 * key->grant_capacity : 64;
-		key->grants = realloc(key->grants, key->grant_capacity * sizeof *key->grants);
-		CHECK(key->grants != NULL);
+static void add_grant(struct grant **grants, size_t *count, size_t *capacity, const struct grant *grant) {
+	if (*count == *capacity) {
+		*capacity = *capacity ? 2 * *capacity : 64;
+		*grants = realloc(*grants, *capacity * sizeof **grants);
+		CHECK(*grants != NULL);
 	}
-	key->grants[key->grant_count++] = *grant;
+	(*grants)[(*count)++] = *grant;
+}
+
+/* ---- extensions ---- */
+
+void checker_begun(struct checker *c, uint32_t lock, uint64_t token) {
+	struct key_state *key = checker_key(c, c->locks[lock].key);
+	for (size_t i = key->begun_count; i-- > 0;) {
+		if (key->begun[i].lock == lock && key->begun[i].token == token) {
+			return;
+		}
+	}
+	add_grant(&key->begun, &key->begun_count, &key->begun_capacity, &(struct grant){ sim_now(c->sim), token, lock, c->locks[lock].terms });
+}
+
+void checker_extended(struct checker *c, const struct op_state *op, const struct core_reply *reply) {
+	const struct key_state *key = checker_key(c, op->op.key);
+	struct terms terms = c->locks[op->op.lock].terms;
+	terms.set = permits_or(terms.set, reply->terms.set);
+	for (size_t i = 0; i < key->begun_count; i++) {
+		const struct grant *g = &key->begun[i];
+		if (g->lock != op->op.lock && g->at < op->invoked && g->token > reply->token && terms_exclusive(&g->terms, &terms)) {
+			checker_violation(c, "honest extensions", op->op.key, "an extension that keeps no deadline says that L%" PRIu32 " is held, with token %" PRIu64
+				", but before it was asked for L%" PRIu32 " was believed (since %.6f, with token %" PRIu64 ")", op->op.lock, reply->token, g->lock,
+				(double)g->at / 1e9, g->token);
+		}
+	}
 }
 
 /* Of those that exclude it, all that had been answered when it was asked for have smaller tokens. (Of one lock_id's own several tokens the
@@ -129,7 +160,52 @@ void checker_answered(struct checker *c, const struct op_state *op, uint64_t tok
 				g->lock, g->token);
 		}
 	}
-	add_grant(key, &(struct grant){ sim_now(c->sim), token, op->op.lock, *terms });
+	add_grant(&key->grants, &key->grant_count, &key->grant_capacity, &(struct grant){ sim_now(c->sim), token, op->op.lock, *terms });
 	lock->answered = token > lock->answered ? token : lock->answered;
 	check_claimed(c, op, token);
+}
+
+/* ---- what may be left of a lock_id ---- */
+
+void checker_spent_invoked(struct checker *c, const struct op_state *op) {
+	bool all = op->op.op == CORE_ACQUIRE_ALL;
+	if (!all && op->op.op != CORE_ACQUIRE && op->op.op != CORE_EXTEND) {
+		return;
+	}
+	for (uint32_t i = 0; i < (all ? op->op.member_count : 1); i++) {
+		struct lock_state *lock = &c->locks[all ? op->op.members[i] : op->op.lock];
+		int64_t until = sim_now(c->sim) + 2 * (op->op.lease + op->op.wait + lock->terms.delay);
+		lock->may_last = until > lock->may_last ? until : lock->may_last;
+		lock->asking += op->op.op != CORE_EXTEND;
+		lock->extending += op->op.op == CORE_EXTEND;
+		lock->unclear = lock->unclear || (all && lock->asked); /* each of two attempts leaves what the other may have made (section 11) */
+		lock->asked = lock->asked || all;
+		lock->ended_by = 0;
+	}
+}
+
+void checker_spent_returned(struct checker *c, const struct op_state *op, int error) {
+	bool all = op->op.op == CORE_ACQUIRE_ALL;
+	if (op->op.op == CORE_RELEASE) {
+		c->locks[op->op.lock].spent = c->locks[op->op.lock].spent || error == 0;
+		return;
+	}
+	if (op->op.op == CORE_EXTEND) { /* where it was to be given back it may have stayed */
+		struct lock_state *lock = &c->locks[op->op.lock];
+		lock->extending--;
+		lock->granted = lock->granted || error == 0;
+		lock->unclear = lock->unclear || error == PAWL_EUNSURE || error == PAWL_ENOQUORUM || error == PAWL_ERECOVERING;
+	}
+	if (!all && op->op.op != CORE_ACQUIRE) {
+		return;
+	}
+	/* What else fails may be left at some masters, until it is released. */
+	bool nothing = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_EBADREQUEST ||
+		error == PAWL_EBUSY || error == PAWL_EFULL;
+	for (uint32_t i = 0; i < (all ? op->op.member_count : 1); i++) {
+		struct lock_state *lock = &c->locks[all ? op->op.members[i] : op->op.lock];
+		lock->asking--;
+		lock->granted = lock->granted || error == 0;
+		lock->unclear = lock->unclear || (error && !nothing);
+	}
 }

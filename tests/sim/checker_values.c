@@ -106,7 +106,7 @@ static void print_ops(const struct lock_state *lock, char *out, size_t size) {
 static void judge(struct checker *c, uint32_t number) {
 	static struct state seen[2 * STATES_MAX];
 	struct lock_state *lock = &c->locks[number];
-	if (lock->ended) {
+	if (lock->ended || lock->unjudged) {
 		return;
 	}
 	/* An easy search, tried first, saves wiping the big table. */
@@ -141,7 +141,7 @@ bool checker_value_quiet(const struct lock_state *lock) {
 
 static struct value_op *add_op(struct lock_state *lock, uint64_t id, int64_t invoked) {
 	if (lock->op_count == VALUE_OPS_MAX) {
-		lock->ended = true; /* more than the search can take: nothing more is judged */
+		lock->unjudged = true; /* more than the search can take: nothing more is judged */
 		return NULL;
 	}
 	struct value_op *op = &lock->ops[lock->op_count++];

@@ -41,7 +41,7 @@ static void forget(struct grouper *g, bool behind) {
 static void connect(struct grouper *g, bool leave_open) {
 	struct run *run = g->run;
 	for (uint32_t i = 0; i < g->count && g->bonded && g->state == GROUPER_HOLDING; i++) {
-		checker_lock_end(run->checker, g->locks[i]); /* it does not go through the trouble of naming the next connection first */
+		checker_lock_gone(run->checker, g->locks[i]); /* it does not go through the trouble of naming the next connection first */
 	}
 	g->connections++;
 	if (g->second) {
@@ -83,6 +83,10 @@ static void ask(struct grouper *g) {
 		r.terms.delay = terms->delay;
 	}
 	r.terms.bond = g->bonded ? g->connections : 0;
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct lock_info *info = caller_info(run, g->locks[i]);
+		info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
+	}
 	int slot = 0;
 	while (slot < 4 && g->pending[slot]) {
 		slot++;
@@ -117,10 +121,14 @@ static void ask_new(struct grouper *g) {
 		terms.priority = common.priority;
 		terms.delay = common.delay;
 		g->locks[i] = checker_lock_new(run->checker, (first + i * step) % p->keys, 0);
-		caller_info(run, g->locks[i])->terms = terms;
+		*caller_info(run, g->locks[i]) = (struct lock_info){ .seen_value = CHECKER_NO_VALUE, .seq_value = CHECKER_NO_VALUE, .terms = terms, .known = true,
+			.grouped = true };
 		checker_lock_terms(run->checker, g->locks[i], &terms);
 	}
 	g->bonded = prng_below(&run->prng, 100) < p->bond_percent;
+	for (uint32_t i = 0; i < g->count; i++) {
+		caller_info(run, g->locks[i])->bonded = g->bonded;
+	}
 	g->lease = run_scale(run, p->lease_min, p->lease_max - common.delay);
 	g->wait = prng_below(&run->prng, 100) < p->wait_percent ? run_scale(run, SPAN_MS, p->wait_max) : 0;
 	if (!g->session || !sim_session_open(g->session) || prng_chance(&run->prng, 1, 8)) {
@@ -132,7 +140,7 @@ static void ask_new(struct grouper *g) {
 static void end_all(struct grouper *g) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		checker_forget(g->run->checker, &g->actor, g->locks[i]);
-		checker_lock_end(g->run->checker, g->locks[i]);
+		checker_lock_gone(g->run->checker, g->locks[i]);
 	}
 	g->state = GROUPER_IDLE;
 	again(g, pause_of(g->run));

@@ -160,8 +160,8 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		SOME(light);
 		break;
 	case THEME_replicas: case THEME_membership: case THEME_operators: case THEME_restarts_in_change:
-	case THEME_whole_set: case THEME_forced:
-		break; /* profile_members */
+	case THEME_whole_set: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed:
+		break; /* profile_members, profile_later */
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 		for (size_t i = 0; i < FAULTS; i++) {
 			p->fault_weight[i] = i != FAULT_LOSE_FILES && prng_chance(r, 1, 4) ? 1 + weight(r, 9) : 0;
@@ -227,7 +227,8 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_targeted: case THEME_disks: case THEME_contested: case THEME_overlap: case THEME_moving:
 	case THEME_late: case THEME_repeats: case THEME_duel: case THEME_replicas: case THEME_membership:
 	case THEME_operators: case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced:
-	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
+	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays: case THEME_bound:
+	case THEME_prompt: case THEME_renewed:
 	case THEMES:
 		break;
 	}
@@ -265,8 +266,10 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	struct prng r;
 	prng_init(&r, seed);
 	/* Keys become contested too seldom to be left to an even draw. */
-	uint64_t drawn = prng_below(&r, THEMES + 4);
-	*p = (struct profile){ .theme = theme != THEMES ? theme : drawn < THEMES ? (enum profile_theme)drawn : THEME_contested };
+	uint64_t drawn = prng_below(&r, PROFILE_FIRST_LATER + 4);
+	enum profile_theme later = profile_later_theme(seed);
+	*p = (struct profile){ .theme = theme != THEMES ? theme : later != THEMES ? later :
+		drawn < PROFILE_FIRST_LATER ? (enum profile_theme)drawn : THEME_contested };
 	draw_sizes(p, &r);
 	draw_habits(p, &r);
 	theme_habits(p, &r);
@@ -287,6 +290,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	}
 	p->sim.seed = seed;
 	profile_terms(p);
+	profile_later(p);
 }
 
 static const char *const themes[] = {

@@ -36,7 +36,13 @@
 	X(operators) /* several at cross purposes, trouble around the messages of a change */ \
 	X(restarts_in_change) /* masters restart in the middle of changes, with and without their files */ \
 	X(whole_set) /* changes that replace everybody */ \
-	X(forced)    /* a majority is lost for good */
+	X(forced)    /* a majority is lost for good */ \
+	/* From here on drawn by a generator of their own, so that what a seed is does not change when one is added (profile_later.c). */ \
+	X(bound)     /* locks that end with their connections, several keys, permits: in every change of the set; and extensions long after */ \
+	X(prompt)    /* long leases: what nobody holds is free before they are over */ \
+	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */
+
+#define PROFILE_FIRST_LATER THEME_bound
 
 enum profile_theme {
 #define PROFILE_ENUM(name) THEME_##name,
@@ -100,10 +106,13 @@ struct profile {
 	uint32_t masters_least, masters_most; /* that operators ask for */
 	uint32_t shared_percent, permits_percent; /* of the acquires; the others are exclusive */
 	uint32_t permits_of;     /* that a semaphore has */
+	uint32_t permits_most;   /* that one asks for; 0: one less */
 	uint32_t priority_percent, delay_percent, bond_percent; /* bond: ends with the connection */
 	span_ns delay_max;
 	uint32_t groupers; /* clients that want several keys at once */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
+	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
+	uint32_t latecomers; /* clients that use lock_ids of others, long after */
 };
 
 /* theme: THEMES to have it drawn, too. */
@@ -114,6 +123,9 @@ void profile_dense(struct profile *p, struct prng *prng); /* everything close to
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
 void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so that the rest of a seed stays what it is */
+bool profile_theme_ready(enum profile_theme theme);
+enum profile_theme profile_later_theme(uint64_t seed); /* THEMES: it has one of the first */
+void profile_later(struct profile *p); /* the themes that came later, and habits of all */
 void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);
 

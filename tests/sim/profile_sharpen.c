@@ -206,8 +206,11 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_groups:
 	case THEME_succession:
 	case THEME_delays:
+	case THEME_bound:
+	case THEME_prompt:
+	case THEME_renewed:
 	case THEMES:
-		break; /* profile_terms */
+		break; /* profile_terms, profile_later */
 	case THEME_replicas:
 	case THEME_membership:
 	case THEME_operators:

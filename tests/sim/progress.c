@@ -175,6 +175,11 @@ static bool callers_done(void *ctx) {
 			return false;
 		}
 	}
+	for (uint32_t i = 0; i < run->profile.latecomers; i++) {
+		if (!latecomer_done(&run->latecomers[i])) {
+			return false;
+		}
+	}
 	return true;
 }
 
@@ -238,13 +243,17 @@ static void demand_queue(struct run *run) {
 
 void progress_demand(struct run *run) {
 	members_demand(run);
+	if (run->renewing) {
+		calm_demand(run);
+	}
 	sim_run_for(run->sim, run->profile.disk_slow); /* the last slow write */
 	demand_answers(run);
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
 	checker_settled(run->checker);
 	masters_demand(run);
 	sim_run_for(run->sim, run->profile.pause_max); /* requests in connections that were cut arrive */
-	sim_run_for(run->sim, span_grow(run->profile.sim.max_lease, 3 * run->profile.sim.drift_ppm)); /* old leases end */
+	span_ns longest = run->born.max_lease > run->profile.sim.max_lease ? run->born.max_lease : run->profile.sim.max_lease;
+	sim_run_for(run->sim, span_grow(longest, 3 * run->profile.sim.drift_ppm)); /* old leases end, also those from before a change of timing */
 	demand_single(run);
 	demand_queue(run);
 	terms_demand(run);

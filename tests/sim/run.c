@@ -10,7 +10,8 @@ const char *run_count_name(enum run_count count) {
 		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together", "transferred", "not_transferred", "downgrade_answered",
 		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
-		"change_repeated", "files_lost" };
+		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
+		"renewed_in_calm", "contended_in_calm", "contended_beside_holders" };
 	return names[count];
 }
 
@@ -42,6 +43,9 @@ static void live(struct run *run) {
 	for (uint32_t i = 0; i < run->profile.groupers; i++) {
 		grouper_start(run, i);
 	}
+	for (uint32_t i = 0; i < run->profile.latecomers; i++) {
+		latecomer_start(run, i);
+	}
 	for (uint32_t i = 0; i < run->profile.operators; i++) {
 		operator_start(run, i);
 	}
@@ -49,6 +53,7 @@ static void live(struct run *run) {
 	faults_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;
+	run->renewing = run->profile.calm;
 	faults_heal(run);
 	progress_demand(run);
 }
@@ -63,6 +68,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	snprintf(replay, sizeof replay, "%s --only-seed %" PRIu64 "%s%s --trace", options->program, options->seed,
 		options->theme == THEMES ? "" : " --theme ", options->theme == THEMES ? "" : profile_theme_name(options->theme));
 	prng_init(&run->prng, options->seed ^ UINT64_C(0xc11e7715));
+	prng_init(&run->late, options->seed ^ UINT64_C(0x1a7ec11e));
 	for (size_t i = 0; i < PUBLIC_LOCKS; i++) {
 		run->public_locks[i] = TRACE_NONE;
 	}

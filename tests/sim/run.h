@@ -8,7 +8,9 @@
 /* What happened at the clients; the core cannot count it. */
 enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE, RUN_REPEATED_SAME, RUN_REPEATED_OTHER, RUN_UNSURE_REPEATED,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
-	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED, RUN_FILES_LOST, RUN_COUNTS };
+	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED,
+	RUN_FILES_LOST, RUN_LATE_COMER_EXTENDS, RUN_LATE_COMER_REPEATS, RUN_LATE_COMER_HELD, RUN_CALM_RENEWED,
+	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -19,6 +21,9 @@ struct lock_info { /* what clients tell each other about a lock_id */
 	uint32_t identity;    /* whose it is */
 	struct terms terms;   /* that it is asked for under */
 	bool bonded;          /* it ends with the connection */
+	bool known, grouped;  /* asked for by a client that draws its habits; with others at once */
+	uint32_t owner;
+	uint32_t bond_top;    /* the greatest bond that anybody named */
 };
 
 #define CALLER_PENDING 6
@@ -99,17 +104,30 @@ struct grouper { /* a client that wants several keys at once */
 	struct instant sent[4];
 };
 
+#define LATECOMERS_MAX 4
+struct latecomer { /* a client that uses lock_ids of others */
+	struct run *run;
+	struct sim_actor actor;
+	struct sim_session *session;
+	uint32_t lock, bond;
+	uint64_t pending, turn; /* the request without an answer, 0: none; number of the timer that counts */
+	enum core_op op;
+	bool kept, holds;
+	struct instant sent, deadline;
+};
+
 #define PUBLIC_LOCKS 8
 #define CALLERS_MAX 16
 struct run {
 	struct sim *sim;
 	struct checker *checker;
 	struct profile profile;
-	struct prng prng;
-	bool healing;
+	struct prng prng, late; /* late: of what came later, so that the rest of a seed stays what it is */
+	bool healing, renewing; /* renewing: those who hold go on meanwhile */
 	struct caller callers[CALLERS_MAX];
 	struct operator operators[OPERATORS_MAX];
 	struct grouper groupers[GROUPERS_MAX];
+	struct latecomer latecomers[LATECOMERS_MAX];
 	struct sim_options born; /* profile.sim as it was drawn: the profile follows set-timing once all is quiet */
 	uint32_t destroyed; /* bit set of nodes that are gone for good */
 	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
@@ -157,6 +175,10 @@ span_ns run_scale(struct run *run, span_ns low, span_ns high);
 void grouper_start(struct run *run, uint32_t number);
 bool grouper_done(const struct grouper *g);
 
+/* latecomers.c */
+void latecomer_start(struct run *run, uint32_t number);
+bool latecomer_done(const struct latecomer *l);
+
 /* caller_terms.c: what comes with more than one holder, and with who is next */
 bool caller_bonded(const struct caller *c); /* what it holds ends with its connection */
 void caller_before_closing(struct caller *c, bool leave_open);
@@ -169,6 +191,9 @@ void caller_downgrade(struct caller *c);
 void caller_downgraded(struct caller *c, const struct pending *p, int error);
 void caller_ask(struct caller *c, uint32_t key);
 void caller_lost(struct caller *c, uint32_t lock, bool before_deadline); /* caller_answers.c */
+
+/* progress_calm.c */
+void calm_demand(struct run *run);
 
 /* progress_terms.c */
 void terms_demand(struct run *run);

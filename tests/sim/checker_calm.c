@@ -1,0 +1,86 @@
+/* What is judged while nothing is wrong any more: renewals of those who hold, and who holds what, so that the rest is free. */
+#include <inttypes.h>
+
+#include "checker_impl.h"
+#include "pawl/error.h"
+
+void checker_calm(struct checker *c, bool calm) {
+	c->calm_since = calm ? sim_now(c->sim) : 0;
+}
+
+/* The answer leaves the node. */
+void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error) {
+	const struct lock_state *lock = &c->locks[op->op.lock];
+	const struct config *newest = checker_newest(c);
+	bool member, master;
+	if (lock->ended || lock->leaving || lock->barred || error == PAWL_ETOOLONG || !newest) {
+		return;
+	}
+	bool calm = c->calm_since && op->invoked >= c->calm_since;
+	member = checker_in_config(c, newest, node, &master);
+	bool wrong = (op->op.kept && (error == PAWL_ELOST || error == PAWL_ENOTFOUND)) || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
+	for (const struct belief *b = checker_key(c, op->op.key)->beliefs; b && wrong; b = b->next) {
+		if (b->lock == op->op.lock && b->actor->number == op->op.client && b->since < op->invoked && belief_live(c, b)) {
+			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers a renewal of L%" PRIu32 " with %s, although client %" PRIu32
+				" believes in it for %.3f ms more", node + 1, op->op.lock, pawl_error_code(error), b->actor->number,
+				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);
+		}
+	}
+}
+
+/* ---- what is free ---- */
+
+void checker_lock_ends_at(struct checker *c, uint32_t lock, uint32_t node) {
+	c->locks[lock].ended_by = node + 1;
+	c->locks[lock].ended_by_incarnation = sim_node_incarnation(c->sim, node);
+}
+
+/* Its node heard that the connection was closed, and has lived on. */
+static bool ended_with_connection(const struct checker *c, const struct lock_state *lock) {
+	return lock->gone && lock->ended && lock->ended_by && sim_node_running(c->sim, lock->ended_by - 1) &&
+		sim_node_incarnation(c->sim, lock->ended_by - 1) == lock->ended_by_incarnation;
+}
+
+static bool nothing_left(const struct checker *c, const struct lock_state *lock) {
+	return lock->spent || lock->may_last < sim_now(c->sim) || (lock->asking + lock->extending == 0 && !lock->granted && !lock->unclear) ||
+		(lock->asking + lock->extending == 0 && !lock->unclear && ended_with_connection(c, lock));
+}
+
+static const struct belief *holder_of(const struct checker *c, uint32_t number) {
+	for (const struct belief *b = c->keys[c->locks[number].key].beliefs; b; b = b->next) {
+		if (b->lock == number && belief_live(c, b)) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+bool checker_lock_left(const struct checker *c, uint32_t lock) {
+	return !nothing_left(c, &c->locks[lock]) && !holder_of(c, lock);
+}
+
+bool checker_key_free(const struct checker *c, uint32_t key, struct terms *out_terms) {
+	struct terms terms = { .of = SHARE_EXCLUSIVE };
+	struct permits taken = { { 0, 0 } };
+	for (uint32_t i = 0; i < c->lock_count; i++) {
+		const struct lock_state *lock = &c->locks[i];
+		if (lock->key != key || nothing_left(c, lock)) {
+			continue;
+		}
+		if (!holder_of(c, i) || lock->ended || lock->leaving || lock->asking > 0 || lock->terms.of == SHARE_EXCLUSIVE || lock->downgraded ||
+				(terms.of != SHARE_EXCLUSIVE && terms.of != lock->terms.of)) {
+			return false; /* it is held, or nobody knows */
+		}
+		terms.of = lock->terms.of;
+		taken = permits_or(taken, lock->terms.set);
+	}
+	if (terms.of != SHARE_EXCLUSIVE && terms.of != SHARE_SHARED) {
+		uint32_t left = terms.of - permits_count(taken);
+		terms.count = (uint16_t)left;
+		if (left == 0) {
+			return false;
+		}
+	}
+	*out_terms = terms;
+	return true;
+}

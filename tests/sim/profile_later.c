@@ -1,0 +1,172 @@
+/* Themes that came later, and habits that every theme may have. All is drawn by generators of their own: what a seed was before, it still is. */
+#include "profile.h"
+
+#define KIND(name) MESSAGE_BIT(MESSAGE_##name)
+
+static uint32_t weight(struct prng *r, uint32_t max) {
+	return (uint32_t)prng_below(r, max + 1);
+}
+
+/* Themes that find what is not mended yet are run by their names alone. */
+bool profile_theme_ready(enum profile_theme theme) {
+	return theme != THEME_prompt;
+}
+
+enum profile_theme profile_later_theme(uint64_t seed) {
+	struct prng r;
+	prng_init(&r, seed ^ UINT64_C(0x1a7e57));
+	uint64_t later = THEMES - PROFILE_FIRST_LATER;
+	uint64_t drawn = prng_below(&r, later + 12); /* each as often as one of the first, and a little more */
+	enum profile_theme theme = drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
+	return profile_theme_ready(theme) ? theme : THEMES;
+}
+
+/* Holders whose connections end, requests for several keys that fail, and permits, while one change follows the other; and whoever has one of
+ * their lock_ids uses it again, before, during and after the change. */
+static void draw_bound(struct profile *p, struct prng *r) {
+	static const message_set kinds[] = { KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END), KIND(SNAPSHOT) | KIND(SNAPSHOT_END), KIND(RELEASE), KIND(PREMERGE),
+		KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(CONFIG), KIND(COMMIT), KIND(EXTEND) };
+	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER };
+	p->theme = THEME_membership;
+	profile_members(p, r);
+	p->theme = THEME_bound;
+	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 1 + weight(r, 4);
+	p->sim.further = 2 + weight(r, 2);
+	p->masters_least = p->sim.masters > 1 ? p->sim.masters - 1 : 1;
+	p->masters_most = p->sim.masters + 1;
+	p->change_weight[CHANGE_SET_NODES] += weight(r, 6);
+	p->change_weight[CHANGE_REPLACE] += weight(r, 6);
+	p->operators = 1 + weight(r, 1);
+	p->operate_every = prng_between(r, p->sim.request_timeout / 2, 4 * p->sim.request_timeout);
+	p->sim.max_lease = p->lease_max = prng_between(r, 10, 40) * p->sim.request_timeout;
+	p->lease_min = p->lease_max / 4;
+	p->delay_max = p->delay_percent = 0;
+	p->clients = 2 + weight(r, 3);
+	p->latecomers = 1 + weight(r, 2);
+	p->keys = 1 + weight(r, 2);
+	p->groupers = p->keys > 1 && prng_chance(r, 1, 2) ? 1 + weight(r, 1) : 0;
+	p->bond_percent = prng_chance(r, 3, 4) ? 40 + weight(r, 60) : 0;
+	p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 100) : 0;
+	p->shared_percent = prng_chance(r, 1, 5) ? weight(r, 60) : 0;
+	p->permits_of = 2 + weight(r, 6);
+	p->wait_percent = 60;
+	p->wait_max = prng_between(r, 1, 10) * p->sim.request_timeout;
+	p->think_max = prng_between(r, 2 * SPAN_MS, p->sim.request_timeout);
+	p->repeat_percent = weight(r, 30);
+	p->hold_on_percent = weight(r, 20);
+	p->hold_weight[HABIT_VANISH] = 8 + weight(r, 10);
+	p->hold_weight[HABIT_RELEASE] = 3 + weight(r, 10);
+	p->hold_weight[HABIT_EXTEND] = 5 + weight(r, 10);
+	p->hold_weight[HABIT_ABANDON] = weight(r, 3);
+	p->fault_weight[FAULT_SLOW_LINK] = weight(r, 6);
+	p->fault_every = prng_between(r, 1, 10) * p->sim.request_timeout;
+	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
+	p->adversary.target_ppm = p->adversary.action == SIM_TARGET_DELAY ? 100000 + weight(r, 600000) : 20000 + weight(r, 100000);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 8, p->sim.request_timeout);
+}
+
+/* Faults of all kinds, so long as everybody lets go in the end; then nothing may stand in anybody's way, however long the leases were. */
+static void draw_prompt(struct profile *p, struct prng *r) {
+	static const enum fault faults[] = { FAULT_KILL, FAULT_KILL_SOME, FAULT_ROLLING, FAULT_DRAIN, FAULT_PAUSE, FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT,
+		FAULT_CLOSE, FAULT_SLOW_LINK };
+	static const message_set kinds[] = { KIND(COMMIT), KIND(EXTEND), KIND(RELEASE), KIND(COMMIT_ANSWER), KIND(PROMISE_ANSWER), KIND(SNAPSHOT_RECORD) };
+	if (prng_chance(r, 1, 2)) {
+		p->theme = THEME_membership;
+		profile_members(p, r);
+		p->theme = THEME_prompt;
+	} else {
+		profile_dense(p, r);
+	}
+	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
+	p->masters_least = 2;
+	p->masters_most = p->sim.masters + 1;
+	p->sim.max_lease = p->lease_max = prng_between(r, 3 * SPAN_S, 8 * SPAN_S);
+	p->lease_min = p->lease_max / 2;
+	p->calm = true;
+	p->clients = 3 + weight(r, 4);
+	p->keys = 2 + weight(r, 5);
+	p->groupers = weight(r, 2);
+	p->latecomers = weight(r, 1);
+	p->wait_percent = 30 + weight(r, 60);
+	p->wait_max = prng_between(r, 1, 10) * p->sim.request_timeout;
+	p->think_max = prng_between(r, 2 * SPAN_MS, p->sim.request_timeout);
+	p->silent_percent = 0;
+	p->hold_on_percent = 0;
+	p->shared_percent = prng_chance(r, 1, 4) ? weight(r, 80) : 0;
+	p->permits_percent = prng_chance(r, 1, 3) ? weight(r, 100 - p->shared_percent) : 0;
+	p->permits_of = 2 + weight(r, 8);
+	p->permits_most = 1 + p->permits_of / 3;
+	p->hold_weight[HABIT_ABANDON] = p->hold_weight[HABIT_VANISH] = 0;
+	p->hold_weight[HABIT_RELEASE] = 5 + weight(r, 20);
+	p->hold_weight[HABIT_EXTEND] = 10 + weight(r, 20);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		p->fault_weight[faults[i]] = prng_chance(r, 1, 3) ? 1 + weight(r, 4) : 0;
+	}
+	p->fault_every = prng_between(r, 2, 20) * p->sim.request_timeout;
+	p->down_max = prng_between(r, SPAN_MS, 2 * p->sim.request_timeout);
+	p->cut_max = p->pause_max = prng_between(r, 10 * SPAN_MS, 6 * p->sim.request_timeout);
+	if (prng_chance(r, 1, 2)) {
+		p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+		p->adversary.action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
+		p->adversary.target_ppm = 5000 + weight(r, 60000);
+		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
+	}
+}
+
+/* A number that a coordinator left behind when it died stays with its holder, who renews; then one master after the other learns what is there. */
+static void draw_renewed(struct profile *p, struct prng *r) {
+	static const message_set kinds[] = { KIND(COMMIT), KIND(COMMIT), KIND(COMMIT_ANSWER), KIND(EXTEND), KIND(PROMISE_ANSWER) };
+	static const enum sim_target_action actions[] = { SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_LOSE, SIM_TARGET_CLOSE, SIM_TARGET_DELAY };
+	profile_dense(p, r);
+	p->sim.masters = prng_chance(r, 4, 5) ? 3 : 5;
+	p->sim.max_lease = p->lease_max = prng_between(r, SPAN_S, 4 * SPAN_S);
+	p->lease_min = p->lease_max / 2;
+	p->calm = true;
+	p->clients = 3 + weight(r, 5);
+	p->keys = 1 + weight(r, 1);
+	p->permits_percent = 100;
+	p->permits_most = 1 + weight(r, 1);
+	p->permits_of = p->permits_most * p->clients + 1 + weight(r, 4);
+	p->wait_percent = weight(r, 60);
+	p->wait_max = prng_between(r, 1, 10) * p->sim.request_timeout;
+	p->repeat_percent = weight(r, 60);
+	p->think_max = prng_between(r, 2 * SPAN_MS, p->sim.request_timeout);
+	p->silent_percent = weight(r, 20);
+	p->hold_on_percent = 0;
+	p->latecomers = weight(r, 1);
+	p->idle_weight[HABIT_BREAK] = 0;
+	p->hold_weight[HABIT_ABANDON] = p->hold_weight[HABIT_VANISH] = 0;
+	p->hold_weight[HABIT_RELEASE] = 1;
+	p->hold_weight[HABIT_EXTEND] = 40;
+	p->hold_weight[HABIT_BLIND_EXTEND] = weight(r, 10);
+	p->fault_weight[FAULT_KILL] = 1;
+	p->fault_weight[FAULT_ROLLING] = 1 + weight(r, 1);
+	p->fault_weight[FAULT_CLOSE] = weight(r, 3);
+	p->fault_weight[FAULT_CLIENT_CUT] = weight(r, 2);
+	p->fault_every = prng_between(r, 8, 30) * p->sim.request_timeout;
+	p->down_max = prng_between(r, SPAN_MS, p->sim.request_timeout / 2); /* one is back before the next one goes */
+	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
+	bool mild = p->adversary.action != SIM_TARGET_KILL_SENDER;
+	p->adversary.target_ppm = mild ? 5000 + weight(r, 100000) : 1000 + weight(r, 15000);
+	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
+}
+
+void profile_later(struct profile *p) {
+	struct prng r;
+	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
+	bool some = prng_chance(&r, 1, 4);
+	uint32_t count = 1 + weight(&r, 1);
+	bool calm = prng_chance(&r, 1, 6), plain = p->theme != THEME_quiet && p->theme != THEME_limits && p->theme != THEME_forced;
+	p->calm = calm && plain;
+	if (p->theme == THEME_bound) {
+		draw_bound(p, &r);
+	} else if (p->theme == THEME_prompt) {
+		draw_prompt(p, &r);
+	} else if (p->theme == THEME_renewed) {
+		draw_renewed(p, &r);
+	} else if (some && plain) {
+		p->latecomers = count;
+	}
+}
