@@ -146,12 +146,11 @@ static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
 		if (records >= BATCH_ENTRIES || bytes >= BATCH_BYTES || buckets >= BATCH_BUCKETS) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(keys, f->bucket); n; n = map_next_in_bucket(n)) {
+		for (struct map_node *n = map_bucket(keys, f->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
-			if (core->finish.active) {
-				merge_finish_key(core, key); /* nobody has seen what that drops, and so nobody is told of its end */
-			}
-			for (const struct record *r = key->held; r; r = r->next, records++) {
+			next = map_next_in_bucket(n);
+			/* nobody has seen what finishing drops, and so nobody is told of its end */
+			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next, records++) {
 				bytes += send_record(core, peer, key, r, 0);
 			}
 		}

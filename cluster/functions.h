@@ -26,7 +26,8 @@ void table_beside_drop(struct core *core);       /* what was built is of no use:
  * waits, lists and snapshots that are under way go on with the new table. */
 void table_swap(struct core *core);
 void table_empty_go_on(struct core *core);
-void table_settle(struct core *core, struct key *key);         /* re-arms the timer; frees the key if nothing is left */
+void table_wake(struct core *core, struct key *key);            /* re-arms the timer */
+bool table_settle(struct core *core, struct key *key);         /* the same; frees the key if nothing is left: false */
 struct key_more *table_more(struct core *core, struct key *key); /* NULL: no memory */
 /* Ends what is past; returns false when the key was freed. */
 bool table_expire(struct core *core, struct key *key);

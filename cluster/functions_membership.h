@@ -42,6 +42,7 @@ void merge_forget_sources(struct core *core); /* no source that was asked so far
 void merge_note_clock(struct core *core); /* in every record that was merged: voting by waiting */
 void merge_finish_begin(struct core *core);                      /* the live table is what was merged */
 void merge_finish_key(struct core *core, struct key *key);       /* before anybody looks at it */
+bool merge_finish_walked(struct core *core, struct key *key);    /* the same, for a walk over the live table; false: the key is freed */
 void merge_finish_end(struct core *core, struct table *t);       /* the table is live no more */
 void merge_sweep(struct core *core);
 

@@ -145,6 +145,16 @@ void merge_finish_key(struct core *core, struct key *key) {
 			end_record(core, key, r, released ? 0 : record_delay(r));
 		}
 	}
+	table_wake(core, key); /* whoever looked it up may only have looked */
+}
+
+/* For whoever walks the live table. False: nothing was left of the key, and it is freed. */
+bool merge_finish_walked(struct core *core, struct key *key) {
+	if (!core->finish.active) {
+		return true;
+	}
+	merge_finish_key(core, key);
+	return table_settle(core, key);
 }
 
 void merge_finish_end(struct core *core, struct table *t) {
@@ -162,8 +172,7 @@ void merge_sweep(struct core *core) {
 		for (struct map_node *n = map_bucket(&core->live->keys, f->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
-			merge_finish_key(core, key);
-			table_settle(core, key);
+			merge_finish_walked(core, key);
 		}
 	}
 	if (f->bucket >= core->live->keys.bucket_count) {

@@ -68,12 +68,10 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket); n; n = map_next_in_bucket(n)) {
+		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
-			if (core->finish.active) {
-				merge_finish_key(core, key); /* a key that nothing is left of stays until the sweep */
-			}
-			for (const struct record *r = key->held; r; r = r->next) {
+			next = map_next_in_bucket(n);
+			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next) {
 				struct message m;
 				snapshot_record_message(core, key, r, &m);
 				m.round = s->round;

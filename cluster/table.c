@@ -88,25 +88,31 @@ static void free_more(struct core *core, struct key *key) {
 	}
 }
 
-void table_settle(struct core *core, struct key *key) {
-	free_more(core, key);
-	if (key->held == NULL && key->promise == NULL) {
-		timer_stop(core, &key->timer);
-		if (key->more == NULL) {
-			map_remove(&key_table(core, key)->keys, &key->node);
-			digest_drop_key(key);
-			alloc_free(&core->alloc, key, sizeof *key + key->size);
-		}
-		return;
-	}
-	if (wheel_armed(&key->timer.wheel)) {
-		return; /* it fires at or before the first end: ends only become later */
+void table_wake(struct core *core, struct key *key) {
+	if ((key->held == NULL && key->promise == NULL) || wheel_armed(&key->timer.wheel)) {
+		return; /* nothing ends, or it fires at or before the first end: ends only become later */
 	}
 	struct instant first = key->promise ? key->promise->end : key->held->end;
 	for (const struct record *r = key->held; r; r = r->next) {
 		first = r->end.boot < first.boot ? r->end : first;
 	}
 	timer_at(core, &key->timer, TIMER_KEY, first);
+}
+
+bool table_settle(struct core *core, struct key *key) {
+	free_more(core, key);
+	if (key->held || key->promise) {
+		table_wake(core, key);
+		return true;
+	}
+	timer_stop(core, &key->timer);
+	if (key->more) {
+		return true;
+	}
+	map_remove(&key_table(core, key)->keys, &key->node);
+	digest_drop_key(key);
+	alloc_free(&core->alloc, key, sizeof *key + key->size);
+	return false;
 }
 
 bool table_expire(struct core *core, struct key *key) {
