@@ -27,13 +27,21 @@ struct belief *belief_find(struct core *core, struct id128 lock_id) {
  * while this node had no link and heard of nothing (section 2, Extend). */
 struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker) {
 	struct belief *b = belief_find(core, lock_id);
-	return b && asker && b->asker == asker ? b : NULL;
+	return b && asker && b->asker == (asker & BELIEF_ASKER) ? b : NULL;
+}
+
+static size_t belief_size(bool numbered) {
+	return sizeof(struct belief) + (numbered ? sizeof(struct permits) : 0);
+}
+
+struct permits belief_numbers(const struct belief *b) {
+	return b->numbered ? b->numbers[0] : (struct permits){ { 0, 0 } };
 }
 
 static void belief_free(struct core *core, struct belief *b) {
 	map_remove(&core->beliefs, &b->node);
 	core->belief_count--;
-	alloc_free(&core->alloc, b, sizeof *b);
+	alloc_free(&core->alloc, b, belief_size(b->numbered));
 }
 
 /* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
@@ -55,21 +63,30 @@ void belief_beat(struct core *core) {
 }
 
 /* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker) {
+void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
+	const bool numbered = !permits_none(numbers);
 	struct belief *b = find(core, lock_id);
+	if (b && !b->numbered && numbered) { /* a name that was another key's lock, too */
+		belief_free(core, b);
+		b = NULL;
+	}
 	if (b == NULL) {
 		sweep(core, BUCKETS_A_BELIEF);
-		b = core->belief_count < core->limits.keys ? alloc_new(&core->alloc, sizeof *b) : NULL;
+		b = core->belief_count < core->limits.keys ? alloc_new(&core->alloc, belief_size(numbered)) : NULL;
 		if (b == NULL) {
 			COUNT(core, no_memory);
 			return;
 		}
 		b->lock_id = lock_id;
+		b->numbered = numbered;
 		map_insert(&core->beliefs, &b->node, hash_lock_id(core, lock_id));
 		core->belief_count++;
 	}
 	b->deadline = deadline;
-	b->asker = asker;
+	b->asker = asker & BELIEF_ASKER;
+	if (b->numbered) {
+		b->numbers[0] = numbers;
+	}
 }
 
 void belief_drop(struct core *core, struct id128 lock_id) {

@@ -69,7 +69,7 @@ static void held(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
 		return;
 	}
-	belief_set(core, op->lock_id, deadline, op_asker(op));
+	belief_set(core, op->lock_id, deadline, op_asker(op), op->terms.set);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
@@ -157,6 +157,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
 		v->state = VOTE_REFUSED;
 		break;
 	}

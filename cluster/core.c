@@ -188,7 +188,7 @@ static void expire(struct core *core) {
 
 void step_message(struct core *core, uint32_t from, const struct message *m) {
 	switch (m->kind) {
-	case MESSAGE_PROMISE: case MESSAGE_COMMIT: case MESSAGE_WITHDRAW: case MESSAGE_EXTEND: case MESSAGE_FETCH: case MESSAGE_LEARN:
+	case MESSAGE_PROMISE: case MESSAGE_COMMIT: case MESSAGE_WITHDRAW: case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: case MESSAGE_FETCH: case MESSAGE_LEARN:
 	case MESSAGE_RELEASE: case MESSAGE_BREAK: case MESSAGE_PREPARE: case MESSAGE_WRITE: case MESSAGE_READ: case MESSAGE_ENQUEUE:
 	case MESSAGE_WAITERS: case MESSAGE_DOWNGRADE: case MESSAGE_NOMINATE: case MESSAGE_HAND_OVER:
 		master_handle(core, from, m);

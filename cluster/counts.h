@@ -10,7 +10,7 @@
 	X(commit_ok) X(commit_without_promise) X(commit_refused_held) X(commit_refused_stale_noted) X(commit_refused_stale_clock) \
 	X(commit_refused_released) X(commit_refused_too_long) X(commit_refused_recovering) X(commit_refused_contested) X(commit_refused_full) \
 	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
-	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_unsure) \
+	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_asked_again) X(extend_unsure) \
 	X(teach_sent) X(teach_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) X(release_resent) X(released_refused) \
 	X(wrong_epoch) X(clock_refused) X(clock_behind) X(answer_late) X(answer_stale_round) \
 	X(turn_given) X(turn_given_back) X(turn_rival) X(kept_promised) X(home_lost) X(home_changed) X(queue_refused_full) \
@@ -28,7 +28,7 @@
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(feed_news_gap) X(log_lost) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(auto_replaced) X(complete) \
 	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_not_enough) \
-	X(commit_overtaken) X(commit_given_back) X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) X(downgraded) \
+	X(commit_overtaken) X(commit_given_back) X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) X(downgraded) \
 	X(downgrade_learned) X(delay_closed) X(key_several) X(turn_overtaken) X(nominated) X(nominate_none) X(handed_over) \
 	X(hand_over_promised) X(asked) X(group_begun) X(group_held) X(group_failed) X(group_extended) X(explained) X(report_waited) \
 	X(link_reset) X(self_lost) X(stood_still) X(expired) X(busy) X(full) X(no_memory) X(lingering_lost) X(broken) X(bond_made) X(bond_ended) X(bond_lost)

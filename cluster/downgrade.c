@@ -50,7 +50,7 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 	case STATUS_TERMS: v->state = VOTE_REFUSED; break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_HELD: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE:
 	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_DENIED:
-	case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_CONTESTED: v->state = VOTE_GONE; break;
+	case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_CONTESTED: case STATUS_LATER: v->state = VOTE_GONE; break;
 	}
 	op->had_any = op->had_any || m->status == STATUS_OK;
 	op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;

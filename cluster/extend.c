@@ -3,19 +3,37 @@
 
 #define ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
 
-void extend_start(struct core *core, struct op *op) {
-	const struct belief *b = op->kept ? belief_find(core, op->lock_id) : belief_of(core, op->lock_id, op_asker(op));
-	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
-		op->backed = !op->kept && b;  /* this node answered it to this caller, and its deadline is not past */
-		op->blind = !op->kept && !b;  /* nobody keeps the deadline: only masters that had it count */
-		op->until = b ? b->deadline : INSTANT_FOREVER;
-	}
-	op->state = OP_ROUND;
-	op_next_round(core, op);
-	struct message m = op_message(op, MESSAGE_EXTEND);
+/* Whether what is asked for rests on an answer of this node whose deadline is not past. */
+static bool vouched(const struct op *op, const struct belief *b) {
+	return b && (permits_none(op->terms.set) || permits_within(op->terms.set, belief_numbers(b)));
+}
+
+/* The numbers are said only where somebody believes in them: what nobody believes in runs out (section 10). */
+static struct message question(const struct op *op) {
+	const bool named = !op->blind && !permits_none(op->terms.set);
+	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
 	m.attempt = op->part_of;
 	m.token = op->token;
 	m.number = op->terms.bond;
+	m.terms = (struct terms){ .of = PERMITS_MAX };
+	m.terms.set = named ? op->terms.set : m.terms.set;
+	return m;
+}
+
+void extend_start(struct core *core, struct op *op) {
+	const struct belief *b = op->kept ? belief_find(core, op->lock_id) : belief_of(core, op->lock_id, op_asker(op));
+	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
+		op->backed = !op->kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
+		op->blind = !op->kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
+		op->until = b ? b->deadline : INSTANT_FOREVER;
+	}
+	if (b && permits_none(op->terms.set)) {
+		op->terms.set = belief_numbers(b);
+	}
+	op->state = OP_ROUND;
+	op->later = INSTANT_FOREVER;
+	op_next_round(core, op);
+	struct message m = question(op);
 	op_ask_all(core, op, &m);
 	struct instant over = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, over);
@@ -26,19 +44,24 @@ static void learn(struct core *core, struct op *op, uint32_t slot, const struct 
 	struct message m = op_message(op, MESSAGE_LEARN);
 	record_describe(core, r, &m);
 	m.attempt = op->part_of;
-	m.terms.set = permits_or(m.terms.set, op->terms.set);
+	if (terms_semaphore(&m.terms)) {
+		op->terms.of = m.terms.of;
+		op->terms.count = m.terms.count;
+	}
+	if (terms_semaphore(&m.terms) && !op->blind && !permits_none(op->terms.set)) {
+		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of)); /* not what others have left behind */
+	}
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
 	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
 	op_ask(core, op, slot, &m);
 	if (op->votes[slot].state == VOTE_ASKED) {
 		op->votes[slot].state = VOTE_LEARNING;
-		op->votes[slot].set = m.terms.set;
 	}
 }
 
-/* It accepted the extension: as a whole, or of permits that are fewer than others say that the lock has. */
+/* It accepted the extension: as a whole, or of fewer numbers than are meant. */
 static bool has_record(const struct vote *v) {
-	return ((ACCEPTED >> v->state) & 1) || (v->state == VOTE_NEED && v->status == STATUS_OK);
+	return ((ACCEPTED >> v->state) & 1) || !permits_none(v->set);
 }
 
 static bool any_has_record(const struct core *core, const struct op *op) {
@@ -50,17 +73,34 @@ static bool any_has_record(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* Section 10: only masters count that have all the permits that any of them reports; the others learn them. */
-static void need_permits(struct core *core, struct op *op) {
-	for (uint32_t i = 0; i < core->masters; i++) {
-		op->terms.set = has_record(&op->votes[i]) ? permits_or(op->terms.set, op->votes[i].set) : op->terms.set;
+/* Section 10: a semaphore's lock. A master counts for the numbers that it has; those that are meant and that it lacks it learns. */
+static void take_numbers(struct op *op, struct vote *v, const struct message *m) {
+	op->terms.of = m->terms.of;
+	op->terms.count = m->terms.count;
+	v->set = m->terms.set;
+	v->more = (m->flags & FLAG_MORE) != 0;
+	if (!op->blind && !permits_within(op->terms.set, v->set)) {
+		v->state = VOTE_NEED;
 	}
+}
+
+/* Who keeps a deadline and names no numbers believes in as many as it asked for. Each of them is known to one at least of any q masters; so
+ * when q have answered, and know no others, it is these. */
+static void find_numbers(struct core *core, struct op *op) {
+	const uint32_t answers = ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING);
+	struct permits all = { { 0, 0 } };
+	bool more = op->blind || !terms_semaphore(&op->terms) || !permits_none(op->terms.set);
+	for (uint32_t i = 0; i < core->masters && !more; i++) {
+		all = permits_or(all, op->votes[i].set);
+		more = op->votes[i].more;
+	}
+	if (more || op_votes(core, op, answers) < core->quorum || permits_count(all) != op->terms.count) {
+		return;
+	}
+	op->terms.set = all;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
-		if (((ACCEPTED >> v->state) & 1) && !permits_within(op->terms.set, v->set)) {
-			COUNT(core, extend_permits_missing);
-			v->state = VOTE_NEED;
-		}
+		v->state = ((ACCEPTED >> v->state) & 1) && !permits_within(all, v->set) ? VOTE_NEED : v->state;
 	}
 }
 
@@ -84,6 +124,42 @@ static void feed(struct core *core, struct op *op) {
 	}
 }
 
+/* The end of the round, or before it the time at which somebody may be asked again. */
+static void arm(struct core *core, struct op *op) {
+	struct instant over = instant_add(op->sent, core->config.request_timeout);
+	if (op->state == OP_ROUND) {
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(over, op->later) ? op->later : over);
+	}
+}
+
+static void ask_again(struct core *core, struct op *op) {
+	struct message m = question(op);
+	op->later = INSTANT_FOREVER;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_LATER) {
+			COUNT(core, extend_asked_again);
+			op_ask(core, op, i, &m);
+		}
+	}
+}
+
+void extend_timer(struct core *core, struct op *op) {
+	if (op->state == OP_PAUSED) {
+		COUNT(core, extend_asked_again);
+		extend_start(core, op);
+		return;
+	}
+	if (op_late(core, op)) {
+		extend_judge(core, op, true);
+		return;
+	}
+	if (instant_expired(core->now, op->later)) {
+		ask_again(core, op);
+	}
+	arm(core, op);
+	extend_judge(core, op, false);
+}
+
 /* Whoever could not give it: another one that accepted is asked next. */
 static void fetched(struct core *core, struct op *op, const struct message *m) {
 	op->fetch_from = -1;
@@ -94,11 +170,21 @@ static void fetched(struct core *core, struct op *op, const struct message *m) {
 	}
 }
 
+/* Section 4: it has the record, and may lengthen it soon. Until then it has not refused. */
+static void come_back(struct core *core, struct op *op, const struct message *m) {
+	struct instant later = instant_add(core->now, span_grow(span_from_us(m->left_us), core->config.drift_ppm));
+	if (!instant_expired(later, op->later)) {
+		op->later = later;
+		arm(core, op);
+	}
+}
+
 static enum vote_state vote_of(const struct message *m) {
 	switch (m->status) {
 	case STATUS_OK: return m->flags & FLAG_HAD ? VOTE_HAD : VOTE_OK;
 	case STATUS_NEED: return VOTE_NEED;
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_LATER: return VOTE_LATER;
 	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
@@ -116,17 +202,20 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		feed(core, op);
 		return;
 	}
-	if (m->kind == MESSAGE_LEARN_ANSWER) {
-		v->state = m->status == STATUS_OK ? VOTE_OK : vote_of(m); /* learned: it did not have it */
-	} else if (m->kind == MESSAGE_EXTEND_ANSWER) {
-		v->state = vote_of(m);
-		op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
-		v->set = m->terms.set;
-	}
 	v->status = m->status;
-	if (!permits_none(v->set) || !permits_none(op->terms.set)) {
-		need_permits(core, op);
+	v->state = vote_of(m);
+	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
+		v->state = VOTE_OK; /* learned: it did not have it */
+		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
+	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
+		op->best_token = m->token > op->best_token ? m->token : op->best_token;
+		if (terms_semaphore(&m->terms)) {
+			take_numbers(op, v, m);
+		}
+	} else if (m->status == STATUS_LATER) {
+		come_back(core, op, m);
 	}
+	find_numbers(core, op);
 	if ((ACCEPTED >> v->state) & 1) {
 		bond_extended(core, op, from);
 	}
@@ -141,11 +230,31 @@ void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
 	}
 }
 
-static void extended(struct core *core, struct op *op) {
+/* Of a semaphore's lock that names no numbers nobody knows what its holder believes in: it is told those that q masters had. */
+static bool only_had(const struct op *op) {
+	return op->blind || (terms_semaphore(&op->terms) && permits_none(op->terms.set));
+}
+
+/* q masters have lengthened it, or may yet: with those in the states `perhaps`. */
+static bool enough(const struct core *core, const struct op *op, uint32_t perhaps, struct permits *numbers) {
+	const bool had = only_had(op);
+	*numbers = (struct permits){ { 0, 0 } };
+	if (!terms_semaphore(&op->terms)) {
+		return op_votes(core, op, (had ? VOTE_BIT(VOTE_HAD) : ACCEPTED) | perhaps) >= core->quorum;
+	}
+	*numbers = extend_numbers(core, op, had, perhaps);
+	if (!permits_none(op->terms.set)) {
+		return permits_within(op->terms.set, *numbers);
+	}
+	return permits_count(*numbers) >= (op->terms.count ? op->terms.count : 1);
+}
+
+static void extended(struct core *core, struct op *op, struct permits numbers) {
 	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
 	if (!op->kept || belief_find(core, op->lock_id)) {
-		belief_set(core, op->lock_id, deadline, op_asker(op));
+		belief_set(core, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -153,6 +262,9 @@ static void extended(struct core *core, struct op *op) {
 		r->valid = span_shrink(op->lease, core->config.drift_ppm);
 		r->token = op->best_token;
 		r->acks = op_votes(core, op, ACCEPTED);
+		if (terms_semaphore(&op->terms)) {
+			r->terms = op->terms;
+		}
 	}
 	op_finish(core, op);
 }
@@ -166,17 +278,32 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 	return false;
 }
 
+/* So many masters lack the lock that fewer than q have it, or one of its numbers. One that may not lengthen it yet has it. */
+static bool lost(const struct core *core, const struct op *op) {
+	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (any_has_record(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
+	if (!terms_semaphore(&op->terms) || permits_none(op->terms.set)) {
+		return op_votes(core, op, without) > core->masters - core->quorum;
+	}
+	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
+		uint32_t lack = 0;
+		for (uint32_t i = 0; i < core->masters && permits_has(op->terms.set, n); i++) {
+			lack += ((without >> op->votes[i].state) & 1) && !permits_has(op->votes[i].set, n);
+		}
+		if (lack > core->masters - core->quorum) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
-	uint32_t accepted = op_votes(core, op, ACCEPTED);
-	bool known = any_has_record(core, op);
-	uint32_t lost = op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (known ? 0 : VOTE_BIT(VOTE_NEED)));
-	if (lost > core->masters - core->quorum) {
+	if (lost(core, op)) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
 		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG : PAWL_ELOST;
 	}
-	if (op->blind && accepted + op_votes(core, op, learners) >= core->quorum) {
-		return PAWL_EUNSURE; /* fewer than q had it: somebody else's may have come between */
+	if (only_had(op) && op_votes(core, op, ACCEPTED | learners) >= core->quorum) {
+		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */
 	}
 	return PAWL_ENOQUORUM;
 }
@@ -194,30 +321,49 @@ static void fail(struct core *core, struct op *op, int error) {
 	op_finish(core, op);
 }
 
+/* The round is over, and with those that may lengthen it soon there are enough: a new one begins then. */
+static bool wait_for_later(struct core *core, struct op *op) {
+	struct permits numbers;
+	if (op_votes(core, op, VOTE_BIT(VOTE_LATER)) == 0 || !enough(core, op, VOTE_BIT(VOTE_LATER), &numbers)) {
+		return false;
+	}
+	op_next_round(core, op);
+	op->state = OP_PAUSED;
+	timer_at(core, &op->timer, TIMER_OP, op->later);
+	return true;
+}
+
 void extend_judge(struct core *core, struct op *op, bool over) {
-	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
+	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later */
 		fail(core, op, PAWL_ELOST);
 		return;
 	}
-	uint32_t counted = op_votes(core, op, op->blind ? VOTE_BIT(VOTE_HAD) : ACCEPTED);
-	if (counted >= core->quorum) {
-		extended(core, op);
+	struct permits numbers;
+	if (enough(core, op, 0, &numbers)) {
+		extended(core, op, numbers);
 		return;
 	}
-	uint32_t asked = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
-	bool source = asked || any_has_record(core, op) || op->record;
-	uint32_t possible = counted + (op->blind ? asked : source ? op_votes(core, op, hopeful) : 0);
-	if (over || possible < core->quorum) {
-		int error = extend_error(core, op);
-		if (over || !op->blind || !asked || error != PAWL_ENOQUORUM) { /* else who answers yet decides whether it is only unsure */
-			fail(core, op, error);
-		}
+	uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER);
+	bool any_asked = op_votes(core, op, asked) > 0, source = any_asked || any_has_record(core, op) || op->record;
+	uint32_t perhaps = only_had(op) ? asked : source ? hopeful : 0;
+	if (!over && enough(core, op, perhaps, &numbers)) {
+		return;
+	}
+	int error = extend_error(core, op);
+	if (over && wait_for_later(core, op)) {
+		return;
+	}
+	if (over || !only_had(op) || !any_asked || error != PAWL_ENOQUORUM) { /* else who answers yet decides whether it is only unsure */
+		fail(core, op, error);
 	}
 }
 
 void extend_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (op->state != OP_ROUND) {
+		return;
+	}
 	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
 		COUNT(core, answer_late);
 		extend_judge(core, op, true);

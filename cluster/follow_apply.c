@@ -31,6 +31,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->prepared = m->prepared;
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		record_set_terms(core, key, r, &m->terms);
+		record_name(r, m->terms.set);
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
 		digest_record(core, key, r);

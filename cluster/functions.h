@@ -101,13 +101,15 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);
-bool rule_had(const struct record *r, uint64_t caller_token);
+bool rule_had(const struct key *key, const struct record *r, uint64_t caller_token);
+span_ns rule_later(const struct core *core);
 bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);
 bool rule_value_counts(const struct record *r);
 
 /* ---- master.c, master_release.c, master_value.c: what a master does with messages ---- */
 void master_handle(struct core *core, uint32_t from, const struct message *m);
+void master_extend(struct core *core, uint32_t from, const struct message *m); /* master_extend.c */
 void master_prepare(struct core *core, uint32_t from, const struct message *m);
 void master_write(struct core *core, uint32_t from, const struct message *m);
 void master_release(struct core *core, uint32_t from, const struct message *m);
@@ -122,7 +124,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
-void master_held_self(const struct record *own, struct message *answer);
+void master_held_self(const struct key *key, const struct record *own, struct message *answer);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 
@@ -270,6 +272,7 @@ void linger_settle(struct core *core, struct op *op); /* may free it */
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void linger_peer_changed(struct core *core, struct op *op, uint32_t peer);
 void extend_start(struct core *core, struct op *op);
+void extend_timer(struct core *core, struct op *op);
 void extend_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer);
@@ -356,9 +359,10 @@ bool entry_show(struct core *core, const struct caller *c, const struct op *op, 
 void entry_reply(struct core_reply *reply, const struct shown *shown);
 
 /* ---- belief.c ---- */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker);
+void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
 struct belief *belief_find(struct core *core, struct id128 lock_id); /* only while it is believed */
 struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
+struct permits belief_numbers(const struct belief *b);
 void belief_drop(struct core *core, struct id128 lock_id);
 void belief_beat(struct core *core);
 void belief_done(struct core *core);
@@ -378,6 +382,7 @@ void birth_persisted(struct core *core);
 void birth_pledge(struct core *core, uint32_t from, const struct message *m);
 
 #include "functions_membership.h"
+#include "numbers.h"
 #include "functions_replication.h"
 #include "report.h"
 

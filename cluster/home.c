@@ -98,7 +98,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		break;
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
 	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
-	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		break;
 	}
 }

@@ -97,7 +97,7 @@ void queue_kept_again(struct core *core, struct key *key) {
 		}
 		queue_kept_free(core, k);
 		if (answer.status == STATUS_HELD_SELF) {
-			master_held_self(own, &answer);
+			master_held_self(key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
 			COUNT(core, kept_promised);
 			master_grant(core, key, &ask, peer, &answer);

@@ -9,7 +9,7 @@ static bool goes_on(const struct op *op, const struct vote *v) {
 		return true;
 	case VOTE_GONE: case VOTE_STALE:
 		return op->kind == CORE_ACQUIRE || op->kind == CORE_RELEASE || op->kind == CORE_BREAK || op->kind == CORE_DOWNGRADE;
-	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
+	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
 	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
 		return false;
 	}

@@ -42,7 +42,8 @@ static void count_promise(struct core *core, enum status s) {
 	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
 	case STATUS_FULL: COUNT(core, promise_refused_full); break;
 	case STATUS_TERMS: COUNT(core, terms_refused); break;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT:
+	case STATUS_LATER: break;
 	}
 }
 
@@ -96,11 +97,12 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	promise_say_taken(core, key, answer);
 }
 
-void master_held_self(const struct record *own, struct message *answer) {
+void master_held_self(const struct key *key, const struct record *own, struct message *answer) {
 	answer->status = STATUS_HELD_SELF;
 	answer->token = own->token;
 	answer->noted = own->noted;
 	answer->terms = record_terms(own);
+	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own)); /* no others are to be chosen */
 }
 
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
@@ -116,7 +118,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 			answer.status = STATUS_FULL;
 		}
 	} else if (answer.status == STATUS_HELD_SELF) {
-		master_held_self(key_record(key, m->lock_id), &answer);
+		master_held_self(key, key_record(key, m->lock_id), &answer);
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
@@ -162,6 +164,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		record_set_terms(core, key, r, &both);
 	}
+	record_name(r, m->terms.set);
 	if (loosened) {
 		COUNT(core, downgrade_learned);
 		log_append(core, key_name(key), r->lock_id);
@@ -239,7 +242,7 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
 	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: break;
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER: break;
 	case STATUS_TERMS: COUNT(core, terms_refused); break;
 	}
 }
@@ -270,48 +273,6 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	}
 }
 
-static void count_extend(struct core *core, const struct key *key, enum status s) {
-	switch (s) {
-	case STATUS_OK:
-		COUNT(core, extend_ok);
-		core->counts[COUNT_extend_contested_ok] += key_contested(key);
-		break;
-	case STATUS_NEED: COUNT(core, extend_learned); break;
-	case STATUS_HELD: COUNT(core, extend_refused_held); break;
-	case STATUS_RELEASED: COUNT(core, extend_refused_released); break;
-	case STATUS_BARRED: COUNT(core, extend_refused_barred); break;
-	case STATUS_TOO_LONG: COUNT(core, extend_refused_too_long); break;
-	case STATUS_RECOVERING: COUNT(core, extend_refused_recovering); break;
-	case STATUS_CONTESTED: COUNT(core, extend_refused_contested); break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
-	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
-	}
-}
-
-/* Extension: a master that has the lock_id live needs no more; one that lacks it asks for the record. */
-static void master_extend(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round };
-	struct key *key = table_find(core, m->key);
-	answer.status = rule_extend(core, key, m);
-	count_extend(core, key, answer.status);
-	if (answer.status == STATUS_OK) {
-		struct record *r = key_record(key, m->lock_id);
-		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
-		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
-		r->bond = m->number > r->bond ? (uint32_t)m->number : r->bond;
-		r->end = instant_later(r->end, instant_add(core->now, lasts));
-		answer.token = r->token;
-		answer.terms = record_terms(r); /* which numbers have been extended here */
-		answer.flags = rule_had(r, m->token) ? FLAG_HAD : 0;
-		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
-		snapshot_changed(core, key, r);
-		log_append(core, key_name(key), r->lock_id);
-	} else {
-		master_blocker(core, key, m->lock_id, &m->terms, &answer);
-	}
-	out_send(core, from, &answer);
-}
-
 /* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
  * the stamp are those of its arrival. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
@@ -337,6 +298,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		master_say_when(core, &answer);
 	}
 	out_send(core, from, &answer);
 	if (key) {
@@ -361,7 +323,7 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	switch (m->kind) {
 	case MESSAGE_PROMISE: master_promise(core, from, m); break;
 	case MESSAGE_COMMIT: master_commit(core, from, m); break;
-	case MESSAGE_EXTEND: master_extend(core, from, m); break;
+	case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: master_extend(core, from, m); break;
 	case MESSAGE_LEARN: master_learn(core, from, m); break;
 	case MESSAGE_FETCH: master_fetch(core, from, m); break;
 	case MESSAGE_RELEASE: master_release(core, from, m); break;

@@ -1,7 +1,7 @@
 /* master_value.c: what a master does with the two phases of an update (section 2, Update). */
 #include "state.h"
 
-/* An update touches a live record of the lock_id on a master that votes and where the key is not contested. */
+/* An update touches a live record of the lock_id on a master that votes. On a contested key, too: who holds it is not decided by values. */
 static enum status rule_update(const struct core *core, const struct key *key, const struct message *m) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK && !rule_token_bound(core, m->ballot.clock)) {
@@ -15,7 +15,7 @@ static enum status rule_update(const struct core *core, const struct key *key, c
 	}
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r) {
-		return key_contested(key) ? STATUS_CONTESTED : STATUS_OK;
+		return STATUS_OK;
 	}
 	return key && key_other_exclusive(key, m->lock_id) ? STATUS_HELD : STATUS_NEED;
 }

@@ -17,6 +17,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
 		record_set_terms(core, key, r, &both);
 		r->sources = r->sources ? r->sources : MERGE_STAYS; /* this master's own, from before it recovered */
+		record_name(r, both.set); /* when a number ends is not told by a source: all last as long as the record */
 	}
 	return r;
 }

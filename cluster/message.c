@@ -21,7 +21,7 @@ bool message_of_any_epoch(enum message_kind kind) {
 	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
 	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
 	case MESSAGE_PROMISE: case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT: case MESSAGE_COMMIT_ANSWER: case MESSAGE_WITHDRAW:
-	case MESSAGE_EXTEND: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH: case MESSAGE_FETCH_ANSWER: case MESSAGE_LEARN:
+	case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH: case MESSAGE_FETCH_ANSWER: case MESSAGE_LEARN:
 	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK: case MESSAGE_BREAK_ANSWER:
 	case MESSAGE_PREPARE: case MESSAGE_PREPARE_ANSWER: case MESSAGE_WRITE: case MESSAGE_WRITE_ANSWER: case MESSAGE_READ:
 	case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
@@ -50,6 +50,6 @@ const char *message_name(enum message_kind kind) {
 
 const char *status_name(enum status status) {
 	static const char *const names[STATUS_MAX + 1] = { "ok", "held_self", "kept", "need", "held", "promised", "queued", "stale",
-		"released", "too_long", "clock", "recovering", "epoch", "denied", "full", "barred", "ballot", "contested", "absent", "terms" };
+		"released", "too_long", "clock", "recovering", "epoch", "denied", "full", "barred", "ballot", "contested", "absent", "terms", "later" };
 	return (unsigned)status <= STATUS_MAX ? names[status] : "?";
 }

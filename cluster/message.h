@@ -111,14 +111,15 @@
 	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
 	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
 	X(FEED_NEWS, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
-	X(SNAPSHOT_LOST, 71, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT)
+	X(SNAPSHOT_LOST, 71, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
+	X(EXTEND_PERMITS, 72, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 71
+#define MESSAGE_KIND_MAX 72
 
 /* A set of kinds, for those who stop, lose or count some of them. */
 __extension__ typedef unsigned __int128 message_set;
@@ -150,10 +151,11 @@ enum message_flag {
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
 	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
-	FLAG_REST = 16777216    /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
+	FLAG_REST = 16777216,   /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
 	                         * READ_ANSWER: the last of a piece, and there is more */
+	FLAG_MORE = 33554432    /* EXTEND_ANSWER: the record has other numbers, too, that are in doubt or left to run out */
 };
-#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_REST - 1) /* all of them */
+#define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1) /* all of them */
 
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {
@@ -176,9 +178,10 @@ enum status {
 	STATUS_BALLOT = 16,     /* a higher ballot was noted, or this one is not above the record's noted clock */
 	STATUS_CONTESTED = 17,  /* several held records: nothing but releases and, later, extensions of what is here */
 	STATUS_ABSENT = 18,     /* the lock_id is not here */
-	STATUS_TERMS = 19       /* the lock_id is here, under other terms, which it keeps (section 10) */
+	STATUS_TERMS = 19,      /* the lock_id is here, under other terms, which it keeps (section 10) */
+	STATUS_LATER = 20       /* extension: the lock_id is here on a contested key, and may be lengthened when `left` has passed (section 4) */
 };
-#define STATUS_MAX 19
+#define STATUS_MAX 20
 
 struct message {
 	enum message_kind kind;

@@ -311,6 +311,8 @@ void op_timer(struct core *core, struct op *op) {
 		bond_timer(core, op);
 	} else if (op->state == OP_LOCAL) {
 		local_timer(core, op);
+	} else if (op->kind == CORE_EXTEND) {
+		extend_timer(core, op);
 	} else if (op->state == OP_PAUSED) {
 		update_start(core, op);
 	} else if (op_late(core, op)) {

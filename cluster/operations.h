@@ -12,6 +12,7 @@ enum vote_state {
 	VOTE_HAD,      /* extension: accepted, and it had it */
 	VOTE_NEED,     /* wants the record */
 	VOTE_LEARNING, /* was sent the record */
+	VOTE_LATER,    /* extension: has the record, and may not lengthen it yet */
 	VOTE_HELD,     /* refused: held by another, or contested */
 	VOTE_RIVAL,    /* refused: promised to another */
 	VOTE_QUEUED,   /* refused: somebody waits ahead */
@@ -25,6 +26,7 @@ struct vote {
 	enum vote_state state;
 	enum status status;
 	bool fresh; /* answered since the last renewal of a turn */
+	bool more;  /* extension: it has other numbers, too */
 	uint64_t token, noted;
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
 };
@@ -33,7 +35,7 @@ enum op_state {
 	OP_ASKING,     /* acquire: promises asked */
 	OP_QUEUED,     /* acquire: in the home's queue, or without a home */
 	OP_TURN,       /* acquire: has a turn, promises asked or kept */
-	OP_PAUSED,     /* acquire, update: refused by a rival, tries again when the timer fires */
+	OP_PAUSED,     /* acquire, update: refused by a rival; extend: masters may not lengthen it yet; tries again when the timer fires */
 	OP_COMMITTING, /* acquire: second phase */
 	OP_ROUND,      /* others: the one round, or update's and break's first */
 	OP_SECOND,     /* update: write; break: the break itself */
@@ -109,7 +111,8 @@ struct op {
 	uint64_t attempt;         /* round under which promises were asked */
 	int home;                 /* slot, or -1 */
 	uint32_t pauses;
-	/* extend */
+	/* extend; in `terms` what the answers said of them, and the set: the numbers that it is for (none: those that q masters had) */
+	struct instant later;     /* when the first of those that may not lengthen it yet may */
 	int fetch_from;           /* slot the record is being asked of, or -1 */
 	uint32_t fetch_tried;     /* bit set of those that were */
 	/* update */
@@ -143,11 +146,14 @@ struct op {
 
 #include "group.h"
 
+#define BELIEF_ASKER (UINT64_MAX >> 1)
 struct belief { /* a lock this node has answered, believed until the deadline */
 	struct map_node node;
 	struct id128 lock_id;
 	struct instant deadline;
-	uint64_t asker; /* who was answered last (op_asker); 0: somebody who had left by then */
+	uint64_t asker : 63; /* who was answered last (op_asker); 0: somebody who had left by then */
+	uint64_t numbered : 1;
+	struct permits numbers[]; /* one where it is `numbered`: those that were answered last */
 };
 
 #endif

@@ -59,7 +59,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, w->peer, &turn);
 	} else if (turn.status == STATUS_HELD_SELF) {
-		master_held_self(key_record(key, w->lock_id), &turn);
+		master_held_self(key, key_record(key, w->lock_id), &turn);
 	} else {
 		bool held = turn.status == STATUS_HELD || turn.status == STATUS_CONTESTED;
 		master_blocker(core, key, w->lock_id, &w->terms, &turn);

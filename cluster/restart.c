@@ -75,7 +75,9 @@ static void forget_round(struct core *core, struct op *op) {
 	op->fetch_tried = 0;
 	op->attempt = op->best_token = 0;
 	op->wavering = op->contested_seen = false;
-	op->terms.set = (struct permits){ { 0, 0 } };
+	if (op->kind != CORE_EXTEND) { /* that one is for these numbers under any epoch */
+		op->terms.set = (struct permits){ { 0, 0 } };
+	}
 	memset(op->votes, 0, sizeof op->votes);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 }

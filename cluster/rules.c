@@ -31,8 +31,8 @@ static enum status rule_held(const struct key *key, struct id128 lock_id, const 
 	if (key == NULL || key->held == NULL) {
 		return STATUS_OK;
 	}
-	if (key_contested(key)) {
-		return STATUS_CONTESTED;
+	if (key_contested(key) && !key_numbered(key, terms->of)) {
+		return STATUS_CONTESTED; /* section 4; where all have permits of one semaphore only the numbers are closed that two have */
 	}
 	return key_other(key, lock_id, terms) ? STATUS_HELD : STATUS_OK;
 }
@@ -57,7 +57,7 @@ bool rule_token_bound(const struct core *core, uint64_t token) {
 bool rule_message_bound(const struct core *core, const struct message *m) {
 	const uint32_t fields = message_fields(m->kind);
 	if (!(fields & (F_TOKEN | F_NOTED | F_BALLOT | F_PREPARED | F_TICKET)) || m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN ||
-		m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE || m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_SNAPSHOT_RECORD ||
+		m->kind == MESSAGE_PREPARE || m->kind == MESSAGE_WRITE || m->kind == MESSAGE_EXTEND || m->kind == MESSAGE_EXTEND_PERMITS || m->kind == MESSAGE_SNAPSHOT_RECORD ||
 		m->kind == MESSAGE_SNAPSHOT_RELEASED || m->kind == MESSAGE_SNAPSHOT_END || m->kind == MESSAGE_FEED_RECORD) {
 		return true;
 	}
@@ -145,6 +145,11 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	return s == STATUS_OK ? rule_order(core, key, own, m) : s;
 }
 
+/* For how long a record of a contested key may not be extended yet. */
+span_ns rule_later(const struct core *core) {
+	return instant_left_long(core->now, instant_add(core->vote_began, span_grow(core->config.request_timeout, core->config.drift_ppm)));
+}
+
 /* What an extension and a record that is learned have in common. */
 static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, const struct message *m, uint32_t bond) {
 	enum status s = rule_votes(core);
@@ -160,12 +165,8 @@ static enum status rule_longer(const struct core *core, const struct key *key, c
 	if (own && own->barred) {
 		return STATUS_BARRED;
 	}
-	if (own && key_contested(key)) {
-		/* section 4: once every commit round of before this master voted is over, what it already has may be extended */
-		struct instant over = instant_add(core->vote_began, span_grow(core->config.request_timeout, core->config.drift_ppm));
-		return instant_expired(core->now, over) ? STATUS_OK : STATUS_CONTESTED;
-	}
-	return STATUS_OK;
+	/* section 4: once every commit round of before this master voted is over, what it already has may be extended */
+	return own && record_doubted(key, own, m->terms.set) && rule_later(core) > 0 ? STATUS_LATER : STATUS_OK;
 }
 
 /* STATUS_NEED: nothing stands in the way, as far as can be said without its terms, but the record is not here. */
@@ -173,9 +174,11 @@ enum status rule_extend(const struct core *core, const struct key *key, const st
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	const uint32_t named = (uint32_t)m->number; /* by this extension; what is not here may have a later bond */
 	enum status s = rule_longer(core, key, own, m, own ? later_bond(own, named) : 0);
-	if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
+	if (s == STATUS_OK && own && terms_of_numbers(own->of) && !permits_none(m->terms.set) && !permits_meet(m->terms.set, record_set(own))) {
+		s = STATUS_NEED; /* the record is here, but none of these numbers */
+	} else if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
 		s = record_delay(own) ? rule_duration(core, m->lease_us + (uint64_t)(record_delay(own) / SPAN_US)) : STATUS_OK;
-	} else if (s == STATUS_OK && key && key_contested(key)) {
+	} else if (s == STATUS_OK && key && key_contested(key) && !key_numbered(key, key->held->of)) {
 		s = STATUS_CONTESTED;
 	} else if (s == STATUS_OK) {
 		s = key && key_other_exclusive(key, m->lock_id) ? STATUS_HELD : STATUS_NEED;
@@ -195,20 +198,19 @@ enum status rule_learn(const struct core *core, const struct key *key, const str
 		s = s == STATUS_OK ? rule_room(core, key) : s;
 		return s == STATUS_OK ? STATUS_NEED : s;
 	}
-	const struct terms had = record_terms(own), both = terms_both(&had, &m->terms);
-	if (!terms_alike(&had, &m->terms)) {
+	const struct terms had = record_terms(own);
+	struct terms more = m->terms;
+	if (!terms_alike(&had, &more)) {
 		return STATUS_TERMS;
 	}
-	bool wider = !permits_within(m->terms.set, had.set); /* permits that it has not had here so far */
-	if (wider && key_contested(key)) {
-		return STATUS_CONTESTED; /* section 4: what it has, and no more */
-	}
-	return wider && key_other(key, m->lock_id, &both) ? STATUS_HELD : STATUS_OK;
+	more.set = permits_but(more.set, had.set); /* permits that it has not had here so far */
+	return permits_none(more.set) ? STATUS_OK : rule_held(key, m->lock_id, &more);
 }
 
-/* "It had it": live with a token above what it noted, so that nobody else's came between. */
-bool rule_had(const struct record *r, uint64_t caller_token) {
-	return (caller_token ? caller_token : r->token) > r->noted;
+/* "It had it": live with a token above what it noted, so that nobody else's came between; nor can it be said of a lock that another
+ * excludes here (of a semaphore's numbers that has been seen to: record_lasting). */
+bool rule_had(const struct key *key, const struct record *r, uint64_t caller_token) {
+	return (caller_token ? caller_token : r->token) > r->noted && (key_numbered(key, r->of) || !record_doubted(key, r, record_set(r)));
 }
 
 /* Update, Prepare: who missed an extension and learned the record anew may have an old value. */

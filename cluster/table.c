@@ -94,7 +94,9 @@ void table_wake(struct core *core, struct key *key) {
 	}
 	struct instant first = key->promise ? key->promise->end : key->held->end;
 	for (const struct record *r = key->held; r; r = r->next) {
+		const struct lapsing l = record_lapsing(r);
 		first = r->end.boot < first.boot ? r->end : first;
+		first = !permits_none(l.set) && l.end.boot < first.boot ? l.end : first;
 	}
 	timer_at(core, &key->timer, TIMER_KEY, first);
 }
@@ -132,6 +134,8 @@ bool table_expire(struct core *core, struct key *key) {
 			news_record(core, NEWS_EXPIRED, key, r);
 			key_drop_record(core, key, r);
 			ended = true;
+		} else if (r->terms_size > sizeof(struct terms)) {
+			ended = record_run_out(core, key, r) || ended;
 		}
 	}
 	if (ended && key_table(core, key) == core->live) {

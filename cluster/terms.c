@@ -108,10 +108,6 @@ void record_set_terms(struct core *core, struct key *key, struct record *r, cons
 
 /* ---- the coordinator's choice ---- */
 
-static struct permits but(struct permits a, struct permits b) {
-	return (struct permits){ { a.w[0] & ~b.w[0], a.w[1] & ~b.w[1] } };
-}
-
 static uint32_t take_lowest(struct permits from, uint32_t wanted, struct permits *set) {
 	uint32_t taken = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
@@ -129,12 +125,12 @@ static bool choose_at(const struct op *op, uint32_t masters, struct permits own,
 	for (uint32_t left = masters; left; left &= left - 1) {
 		const struct vote *v = &op->votes[__builtin_ctz(left)];
 		/* where the own record stands only its numbers are known to be free */
-		free = v->state == VOTE_SELF ? but(free, but(permits_all(op->terms.of), v->set)) : but(free, v->set);
+		free = v->state == VOTE_SELF ? permits_but(free, permits_but(permits_all(op->terms.of), v->set)) : permits_but(free, v->set);
 	}
-	struct permits mine = but(free, but(free, own));
+	struct permits mine = permits_but(free, permits_but(free, own));
 	*set = (struct permits){ { 0, 0 } };
 	uint32_t taken = take_lowest(mine, op->terms.count, set);
-	return taken + take_lowest(but(free, mine), op->terms.count - taken, set) == op->terms.count;
+	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) == op->terms.count;
 }
 
 /* What q of the masters that promised have free in common: all of them, or else any q of them. */

@@ -78,6 +78,14 @@ static inline struct permits permits_or(struct permits a, struct permits b) {
 	return (struct permits){ { a.w[0] | b.w[0], a.w[1] | b.w[1] } };
 }
 
+static inline struct permits permits_and(struct permits a, struct permits b) {
+	return (struct permits){ { a.w[0] & b.w[0], a.w[1] & b.w[1] } };
+}
+
+static inline struct permits permits_but(struct permits a, struct permits b) {
+	return (struct permits){ { a.w[0] & ~b.w[0], a.w[1] & ~b.w[1] } };
+}
+
 static inline bool permits_meet(struct permits a, struct permits b) {
 	return (a.w[0] & b.w[0]) || (a.w[1] & b.w[1]);
 }
@@ -104,8 +112,12 @@ static inline struct permits permits_all(uint32_t of) {
 	return (struct permits){ { of >= 64 ? all : all >> 1 >> (63 - of), of >= 128 ? all : of > 64 ? all >> (128 - of) : 0 } };
 }
 
+static inline bool terms_of_numbers(uint16_t of) {
+	return of != SHARE_EXCLUSIVE && of != SHARE_SHARED;
+}
+
 static inline bool terms_semaphore(const struct terms *t) {
-	return t->of != SHARE_EXCLUSIVE && t->of != SHARE_SHARED;
+	return terms_of_numbers(t->of);
 }
 
 /* In the ranges given above. */

@@ -44,6 +44,10 @@ static const struct scope scopes[] = {
 	{ .name = "a permit back", .granted = true, .passes = 4, .slow = 1, .clients = { { .node = 0, ONCE, .of = 1, .releases = 1 }, { .node = 1, ONCE, .of = 1 } } },
 	{ .name = "permits repeat", .restarts = 1, .restarted = 1, .clients = { { .node = 0, ONCE, .of = 2, .repeats = 1 }, { .node = 1, ONCE, .of = 2 } } },
 	{ .name = "permits last", .granted = true, .passes = 5, .slow = 1, .clients = { { .node = 0, ONCE, .of = 2, .extends = 1 }, { .node = 1, ONCE, .of = 2 } } },
+	{ .name = "permits in doubt", .passes = 6, .slow = 1, .restarts = 2, .walks = true, .clients = {
+		{ .node = 0, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3, .repeats = 2 },
+		{ .node = 1, .of = 2, .keeps_deadline = true, .acquires = 1, .extends = 3, .repeats = 1 },
+		{ .node = 2, .of = 2, .acquires = 1, .extends = 2, .repeats = 1, .later = true } } },
 	{ .name = "a downgrade", .granted = true, .clients = { { .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED }, { .node = 2, ONCE } } },
 	{ .name = "downgraded", .granted = true, .passes = 4, .clients = { { .node = 0, ONCE, .downgrades = 1, .extends = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },
 	{ .name = "downgrade cut", .granted = true, .breaks = 1, .clients = { { .node = 0, ONCE, .downgrades = 1 }, { .node = 1, ONCE, .of = SHARE_SHARED } } },

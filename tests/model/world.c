@@ -103,6 +103,7 @@ static void client_extend(struct world *w, uint32_t i) {
 	r.lease = LEASE;
 	r.token = c->token;
 	r.deadline_kept = c->left.keeps_deadline;
+	r.terms.set = c->left.keeps_deadline ? c->terms.set : r.terms.set;
 	c->left.extends--;
 	c->extend_at = w->stage->now;
 	c->extending = w->stage->requests + 1;
@@ -208,6 +209,7 @@ static void hear(struct world *w, const struct stage_reply *reply) {
 			bool late = c->left.keeps_deadline && w->stage->now >= c->believed_until;
 			c->extending = 0;
 			if (r->error == PAWL_OK && !late) {
+				c->terms.set = r->terms.set; /* from now on it has those, and no others */
 				if (w->stage->now >= c->believed_until) { /* it believes again: as if it were a new acquisition */
 					judge_ended(w, i);
 					c->asked_event = w->events;

@@ -50,6 +50,11 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix(h, r->uneven);
 	const struct terms terms = record_terms(r);
 	mix_terms(h, &terms);
+	const struct lapsing lapsing = record_lapsing(r);
+	if (!permits_none(lapsing.set)) {
+		mix(h, lapsing.set.w[0]);
+		mix_time(h, lapsing.end);
+	}
 	mix_bytes(h, r->bytes + r->terms_size, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
@@ -120,6 +125,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	mix_time(h, op->sent);
 	mix_time(h, op->arrived);
 	mix_time(h, op->until);
+	mix_time(h, op->later);
 	hash_votes(h, core, op);
 	mix_ballot(h, op->ballot);
 	mix_ballot(h, op->seen);
@@ -228,6 +234,7 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 				mix_id(h, belief->lock_id);
 				mix_time(h, belief->deadline);
 				mix(h, belief->asker);
+				mix(h, belief_numbers(belief).w[0]);
 			}
 		}
 	}

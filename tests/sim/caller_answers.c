@@ -39,6 +39,7 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 	if (!held || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 		c->deadline = deadline;
 	}
+	c->numbers = held ? permits_or(c->numbers, r->terms.set) : r->terms.set;
 	c->state = CALLER_HOLDING;
 	c->named = p->bond > c->named || !held ? p->bond : c->named;
 	c->token = r->token > c->token ? r->token : c->token;
@@ -102,6 +103,7 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		}
 		c->token = r->token > c->token ? r->token : c->token;
 		c->named = p->bond > c->named ? p->bond : c->named;
+		c->numbers = r->terms.set;
 	}
 }
 

@@ -98,6 +98,9 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 	if (lock == c->lock && c->token && prng_chance(&run->prng, 1, 2)) {
 		r.token = c->token;
 	}
+	if (lock == c->lock && (c->number + lock) % 4) { /* some name no numbers */
+		r.terms.set = c->numbers;
+	}
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}

@@ -80,7 +80,7 @@ static void stepped(void *ctx, uint32_t node) {
 }
 
 static bool may_accept(enum message_kind kind) {
-	return kind == MESSAGE_COMMIT || kind == MESSAGE_LEARN || kind == MESSAGE_EXTEND;
+	return kind == MESSAGE_COMMIT || kind == MESSAGE_LEARN || kind == MESSAGE_EXTEND || kind == MESSAGE_EXTEND_PERMITS;
 }
 
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {

@@ -47,7 +47,8 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		return;
 	}
 	prune(c, key);
-	checker_terms_believed(c, lock);
+	struct permits set;
+	checker_terms_believed(c, actor, lock, &set);
 	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));
 	for (const struct belief *b = key->beliefs; b; b = b->next) {
 		if (b->lock != lock && terms_exclusive(&c->locks[b->lock].terms, &c->locks[lock].terms)) {
@@ -76,6 +77,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		b->deadline = deadline; /* every answer may be trusted to its own end: the latest counts */
 	}
 	b->token = token > b->token ? token : b->token;
+	b->set = permits_none(set) ? b->set : set;
 	checker_begun(c, lock, b->token);
 }
 
@@ -192,10 +194,13 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	op->returned = true;
 	checker_spent_returned(c, op, reply->r.error);
 	if (op->op.op == CORE_ACQUIRE && reply->r.error == 0) {
-		checker_terms_answered(c, op->op.lock, &reply->r.terms);
+		checker_terms_answered(c, op->op.lock, &reply->r.terms, false);
+	}
+	if (op->op.op == CORE_EXTEND && reply->r.error == 0 && op->op.lock != TRACE_NONE && terms_semaphore(checker_terms(c, op->op.lock))) {
+		checker_terms_answered(c, op->op.lock, &reply->r.terms, true);
 	}
 	for (uint32_t i = 0; op->op.op == CORE_ACQUIRE_ALL && reply->r.error == 0 && i < op->op.member_count; i++) {
-		checker_terms_answered(c, op->op.members[i], &reply->got[i].terms);
+		checker_terms_answered(c, op->op.members[i], &reply->got[i].terms, false);
 	}
 	if (op->op.op == CORE_GET && op->op.quorum) {
 		check_read(c, id, op, &reply->r, value);

@@ -33,6 +33,7 @@ struct belief {
 	int64_t since; /* true time */
 	uint64_t token;
 	bool over;     /* given up; else over when the actor's clocks say so */
+	struct permits set; /* of a semaphore: the numbers that it believes in */
 };
 
 struct best_class { /* of what was believed under the same terms */
@@ -95,6 +96,7 @@ struct lock_state {
 	struct terms terms;
 	struct permits given; /* by the answer at that time */
 	int64_t given_at;
+	bool given_only; /* by an extension: from then on these and no others */
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint64_t answered; /* highest token of an acquire's answer */
@@ -197,8 +199,8 @@ uint64_t checker_believed_before(const struct key_state *key, const struct terms
 void checker_believed_add(struct key_state *key, const struct terms *terms, uint32_t lock, uint64_t token);
 void checker_ghost(struct checker *c, struct key_state *key, const struct belief *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
-void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got);
-void checker_terms_believed(struct checker *c, uint32_t lock);
+void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only);
+void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct permits *set);
 
 /* checker_values.c */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);

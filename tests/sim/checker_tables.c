@@ -130,7 +130,7 @@ void checker_begun(struct checker *c, uint32_t lock, uint64_t token) {
 void checker_extended(struct checker *c, const struct op_state *op, const struct core_reply *reply) {
 	const struct key_state *key = checker_key(c, op->op.key);
 	struct terms terms = c->locks[op->op.lock].terms;
-	terms.set = permits_or(terms.set, reply->terms.set);
+	terms.set = permits_none(reply->terms.set) ? terms.set : reply->terms.set; /* it says which numbers it is for */
 	for (size_t i = 0; i < key->begun_count; i++) {
 		const struct grant *g = &key->begun[i];
 		if (g->lock != op->op.lock && g->at < op->invoked && g->token > reply->token && terms_exclusive(&g->terms, &terms)) {

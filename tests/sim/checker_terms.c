@@ -22,23 +22,28 @@ const struct terms *checker_terms(const struct checker *c, uint32_t lock) {
 	return &c->locks[lock].terms;
 }
 
-/* A holder has all the numbers that it was told while it believed to have some; after that it may be told others. What an answer told
- * counts when it makes somebody believe, which is at once or never. */
-void checker_terms_believed(struct checker *c, uint32_t lock) {
+/* Who acquires has all the numbers that it was told while it believed to have some; after that it may be told others. An extension says
+ * which ones it is for, and its holder has no others from then on. What an answer told counts when it makes somebody believe, which is at
+ * once or never. *set: what this one believes in. */
+void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct permits *set) {
 	struct lock_state *l = &c->locks[lock];
+	*set = (struct permits){ { 0, 0 } };
 	if (l->given_at != sim_now(c->sim) || permits_count(l->given) == 0) {
 		return;
 	}
+	struct permits all = l->given;
+	*set = l->given;
 	for (const struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
 		if (b->lock == lock && !b->over && !instant_distrusted(sim_actor_clock(c->sim, b->actor), b->deadline)) {
-			l->terms.set = permits_or(l->terms.set, l->given);
-			return;
+			bool stays = b->actor != actor || !l->given_only;
+			*set = b->actor == actor && stays ? permits_or(*set, b->set) : *set;
+			all = stays ? permits_or(all, b->set) : all;
 		}
 	}
-	l->terms.set = l->given;
+	l->terms.set = all;
 }
 
-void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got) {
+void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only) {
 	struct lock_state *l = &c->locks[lock];
 	if (l->ended) {
 		return;
@@ -50,6 +55,7 @@ void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms
 	bool semaphore = got->of != SHARE_EXCLUSIVE && got->of != SHARE_SHARED;
 	l->given = got->set;
 	l->given_at = sim_now(c->sim);
+	l->given_only = only;
 	struct permits all = semaphore ? permits_all(got->of) : (struct permits){ { 0, 0 } };
 	if ((got->set.w[0] & ~all.w[0]) || (got->set.w[1] & ~all.w[1]) || (semaphore && permits_count(got->set) < l->terms.count)) {
 		checker_violation(c, "permits", l->key, "L%" PRIu32 " asks for %u of %u permits, and is answered with the set %" PRIx64, lock,

@@ -51,6 +51,7 @@ struct caller {
 	uint32_t lock;
 	struct instant deadline;
 	uint64_t token;
+	struct permits numbers; /* of a semaphore: those that it believes in */
 	span_ns lease, wait;
 	bool refused_badly;  /* an acquire of this lock failed so that it has to be released */
 	uint64_t patience;   /* number of the timer that counts */

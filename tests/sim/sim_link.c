@@ -112,7 +112,7 @@ static struct message *stretch_leases(const struct frame *frame, span_ns lease) 
 	CHECK(messages != NULL);
 	memcpy(messages, frame->messages, frame->count * sizeof *messages);
 	for (size_t i = 0; i < frame->count; i++) {
-		if (messages[i].kind == MESSAGE_COMMIT || messages[i].kind == MESSAGE_EXTEND || messages[i].kind == MESSAGE_LEARN) {
+		if (messages[i].kind == MESSAGE_COMMIT || messages[i].kind == MESSAGE_EXTEND || messages[i].kind == MESSAGE_EXTEND_PERMITS || messages[i].kind == MESSAGE_LEARN) {
 			messages[i].lease_us = (uint64_t)lease / 1000;
 		}
 	}

@@ -1,0 +1,80 @@
+/* numbers.c: each number of a semaphore is a lock of its own (section 10): which numbers of a record are in doubt on a contested key, which
+ * ones run out while the record goes on, and which ones q masters have lengthened. */
+#include "state.h"
+
+bool key_numbered(const struct key *key, uint16_t of) {
+	for (const struct record *r = key->held; r; r = r->next) {
+		if (r->of != of) {
+			return false;
+		}
+	}
+	return terms_of_numbers(of);
+}
+
+struct permits record_doubtful(const struct key *key, const struct record *r) {
+	bool room;
+	return terms_of_numbers(r->of) ? permits_and(record_set(r), key_taken(key, r->lock_id, r->of, &room)) : (struct permits){ { 0, 0 } };
+}
+
+bool record_doubted(const struct key *key, const struct record *r, struct permits numbers) {
+	if (key->held->next == NULL || !key_contested(key)) {
+		return false;
+	}
+	if (key_numbered(key, r->of)) {
+		const struct permits doubtful = record_doubtful(key, r);
+		return permits_none(numbers) ? !permits_none(doubtful) : permits_meet(numbers, doubtful);
+	}
+	return true;
+}
+
+/* Where nothing is named, or nothing of what it has, all are meant. */
+void record_name(struct record *r, struct permits named) {
+	if (r->terms_size <= sizeof(struct terms)) {
+		return;
+	}
+	const struct permits set = record_set(r);
+	struct lapsing l = record_lapsing(r);
+	struct permits rest = permits_meet(named, set) ? permits_but(set, named) : (struct permits){ { 0, 0 } };
+	if (!permits_within(rest, l.set)) {
+		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end); /* one end for all of them, which is never too early */
+	}
+	l.set = rest;
+	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
+}
+
+bool record_run_out(struct core *core, struct key *key, struct record *r) {
+	const struct lapsing l = record_lapsing(r);
+	if (permits_none(l.set) || !instant_expired(core->now, l.end)) {
+		return false;
+	}
+	struct terms left = record_terms(r);
+	left.set = permits_but(left.set, l.set);
+	COUNT(core, permits_run_out);
+	record_set_terms(core, key, r, &left);
+	record_name(r, left.set);
+	digest_record(core, key, r);
+	if (key_table(core, key) == core->live) {
+		log_append(core, key_name(key), r->lock_id);
+	}
+	return true;
+}
+
+struct permits record_lasting(const struct key *key, const struct record *r) {
+	return permits_but(permits_but(record_set(r), record_lapsing(r).set), record_doubtful(key, r));
+}
+
+struct permits extend_numbers(const struct core *core, const struct op *op, bool had, uint32_t perhaps) {
+	struct permits enough = { { 0, 0 } };
+	for (uint32_t n = 0; n < op->terms.of; n++) {
+		uint32_t masters = 0;
+		for (uint32_t i = 0; i < core->masters; i++) {
+			const struct vote *v = &op->votes[i];
+			bool has = permits_has(v->set, n) && (!had || v->state == VOTE_HAD);
+			masters += has || ((perhaps >> v->state) & 1);
+		}
+		if (masters >= core->quorum) {
+			enough.w[n / 64] |= (uint64_t)1 << (n % 64);
+		}
+	}
+	return enough;
+}
