@@ -14,6 +14,10 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->waiters = (uint32_t)or_default(from->waiters, 100000);
 	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
 	to->holders_per_key = (uint32_t)or_default(from->holders_per_key, 1000);
+	to->report_first = (uint32_t)or_default(from->report_first, 8);
+	to->report_piece = (uint32_t)or_default(from->report_piece, 128);
+	to->report_value = (uint32_t)or_default(from->report_value, 256);
+	to->reports = (uint32_t)or_default(from->reports, 4);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
 	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
@@ -355,7 +359,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	}
 	core->now = now;
 	core->out = out;
-	core->reports_begun = 0;
+	out_begin(core);
 	span_ns still = instant_elapsed_long(now, core->last_step);
 	bool stale = still > core->config.request_timeout;
 	core->last_step = now;

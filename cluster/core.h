@@ -37,6 +37,7 @@ struct core_limits { /* 0 anywhere: the default */
 	uint64_t log_bytes; /* of the transaction log (section 7) */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
 	uint32_t holders_per_key; /* that may share it */
+	uint32_t report_first, report_piece, report_value, reports; /* section 3, Reports */
 	span_ns lease_min;
 };
 
@@ -224,6 +225,8 @@ bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame);
 void core_out_sent(struct core_out *out, uint32_t peer);
 /* The next reply that may leave now, or NULL; valid until core_out_clear. */
 const struct core_reply *core_out_reply(struct core_out *out);
+/* True: the request of the last step was not taken, because there is no memory even for an answer. The driver says so (PAWL_EBUSY). */
+bool core_out_unheard(const struct core_out *out);
 const struct core_note *core_out_note(struct core_out *out);
 /* The next piece of news; valid until core_out_clear. Nothing is collected before core_want_news. */
 const struct core_news *core_out_news(struct core_out *out);

@@ -34,7 +34,7 @@ static void say_all(struct core *core, uint32_t from, const struct key *key, str
 	for (const struct record *r = key->held; r; r = r->next) {
 		*answer = part(answer, common);
 		record_describe(core, r, answer);
-		if (report_value_left_out(r, key->held->next == NULL, BACKLOG_SMALL)) {
+		if (report_value_left_out(core, r, key->held->next == NULL, BACKLOG_SMALL)) {
 			answer->value = slice_of(NULL, 0);
 			answer->flags |= FLAG_SAME;
 		}

@@ -25,7 +25,7 @@ struct core_out {
 	struct news_box news;
 	uint64_t resets;
 	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
-	bool persist;
+	bool persist, unheard;
 };
 
 struct core_out *core_out_new(struct core *core) {
@@ -171,6 +171,19 @@ bool out_reserve_reply(struct core *core) {
 		}
 	}
 	return true;
+}
+
+void out_unheard(struct core *core) {
+	core->out->unheard = true;
+}
+
+bool core_out_unheard(const struct core_out *out) {
+	return out->unheard;
+}
+
+void out_begin(struct core *core) {
+	core->out->unheard = false;
+	core->reports_begun = 0;
 }
 
 struct core_reply *out_reply(struct core *core) {

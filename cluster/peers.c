@@ -65,6 +65,7 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	if (peer == core->self) {
 		return;
 	}
+	out_peer_gone(core, peer); /* what was to be reset is the link before this one */
 	news_peer_up(core, peer, id, boot);
 	p->up = true;
 	p->boot = boot;

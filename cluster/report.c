@@ -4,11 +4,8 @@
  * So what an ordinary client may ask for fills neither a link nor a coordinator's memory. */
 #include "state.h"
 
-#define REPORTS_MAX 4   /* operations that may ask for more than a little */
 #define REPORTS_A_STEP 4 /* of those in line, that begin in one step */
-#define LITTLE 8        /* records, without being asked for more */
-#define PIECE 128       /* records */
-#define VALUE_SMALL 256 /* bytes of a value that are never left out */
+#define PIECE_MAX 128
 
 /* ---- a master's side ---- */
 
@@ -17,7 +14,7 @@ static int by_lock_id(const struct record *a, struct id128 b) {
 }
 
 /* The first of the key's records in the order of their lock_ids, from the one after the cursor on. *left: how many there are from there. */
-static uint32_t pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[PIECE], uint32_t *left) {
+static uint32_t pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[PIECE_MAX], uint32_t *left) {
 	uint32_t count = 0;
 	*left = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
@@ -40,8 +37,8 @@ static uint32_t pick(const struct key *key, const struct message *m, uint32_t mo
 	return count;
 }
 
-bool report_value_left_out(const struct record *r, bool alone, enum out_backlog backlog) {
-	return r->value_size > VALUE_SMALL && (!alone || backlog != BACKLOG_SMALL);
+bool report_value_left_out(const struct core *core, const struct record *r, bool alone, enum out_backlog backlog) {
+	return r->value_size > core->limits.report_value && (!alone || backlog != BACKLOG_SMALL);
 }
 
 /* A contested master reports all its records. */
@@ -50,8 +47,8 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 	const bool rest = (m->flags & FLAG_REST) != 0;
 	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .number = m->number };
 	struct key *key = table_find(core, m->key);
-	const struct record *piece[PIECE];
-	uint32_t left, count = pick(key, m, rest ? PIECE : backlog == BACKLOG_SMALL ? LITTLE : 1, piece, &left);
+	const struct record *piece[PIECE_MAX]; /* limits.report_first and report_piece are not above it */
+	uint32_t left, count = pick(key, m, rest ? core->limits.report_piece : backlog == BACKLOG_SMALL ? core->limits.report_first : 1, piece, &left);
 	if (answer.status == STATUS_OK && backlog == BACKLOG_LARGE) {
 		answer.status = STATUS_FULL;
 	}
@@ -66,7 +63,7 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 		answer.parts = before + left;
 		answer.flags = rule_value_counts(piece[i]) ? FLAG_COUNTS : 0;
 		record_describe(core, piece[i], &answer);
-		if (report_value_left_out(piece[i], before + left == 1, rest ? BACKLOG_SMALL : backlog)) {
+		if (report_value_left_out(core, piece[i], before + left == 1, rest ? BACKLOG_SMALL : backlog)) {
 			answer.value = slice_of(NULL, 0);
 			answer.flags |= FLAG_SAME;
 		}
@@ -163,7 +160,7 @@ bool report_may_begin(struct core *core, struct op *op) {
 	if (op->reporting) {
 		return true;
 	}
-	if (core->reporting < REPORTS_MAX) {
+	if (core->reporting < core->limits.reports) {
 		core->reporting++;
 		op->reporting = true;
 		return true;
@@ -183,13 +180,13 @@ void report_over(struct core *core, struct op *op) {
 }
 
 bool report_due(const struct core *core) {
-	return !list_empty(&core->in_line) && core->reporting < REPORTS_MAX;
+	return !list_empty(&core->in_line) && core->reporting < core->limits.reports;
 }
 
 /* Begins one that stands in line; false: none may, or enough have in this step. */
 bool report_run(struct core *core) {
 	struct list *n = list_first(&core->in_line);
-	if (n == NULL || core->reporting >= REPORTS_MAX || core->reports_begun >= REPORTS_A_STEP) {
+	if (n == NULL || core->reporting >= core->limits.reports || core->reports_begun >= REPORTS_A_STEP) {
 		return false;
 	}
 	core->reports_begun++;

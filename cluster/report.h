@@ -6,7 +6,7 @@ enum out_backlog { BACKLOG_SMALL, BACKLOG_SOME, BACKLOG_LARGE };
 enum out_backlog out_backlog(const struct core *core, uint32_t peer); /* outbox.c */
 
 void master_read(struct core *core, uint32_t from, const struct message *m);
-bool report_value_left_out(const struct record *r, bool alone, enum out_backlog backlog);
+bool report_value_left_out(const struct core *core, const struct record *r, bool alone, enum out_backlog backlog);
 void report_ask_all(struct core *core, struct op *op, bool rest);
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m);
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);

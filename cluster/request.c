@@ -189,7 +189,8 @@ static bool join(struct core *core, const struct core_request *r) {
 static void handle(struct core *core, const struct core_request *r) {
 	if (!out_reserve_reply(core)) {
 		COUNT(core, no_memory);
-		return; /* not even an answer could be stored; the connection's own limits end it */
+		out_unheard(core);
+		return;
 	}
 	if (r->op == CORE_CHANGE) {
 		change_begin(core, r, true);

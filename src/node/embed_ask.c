@@ -32,12 +32,19 @@ static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
 	return 0;
 }
 
-static void call_begin(struct pawl_node_call *call, struct core_request *request) {
+/* An error: the call is gone. */
+static int call_begin(struct pawl_node_call *call, struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->id };
 	call->result = (struct pawl_node_result){ .message = "", .field = "", .why = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
 	call->asked = time_source_now();
 	request->id = request->client = call->id;
 	driver_step(node_driver(call->node->node), &event, call->asked);
+	if (core_out_unheard(node_driver(call->node->node)->out)) {
+		map_remove(&call->node->calls, &call->by_id);
+		call_free(call);
+		return PAWL_ENOMEM;
+	}
+	return 0;
 }
 
 /* What is needed of the request after the step. An error: the call is gone. */
@@ -71,7 +78,10 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 	if (error) {
 		return error;
 	}
-	call_begin(call, &core);
+	error = call_begin(call, &core);
+	if (error) {
+		return error;
+	}
 	call->result.method = request->method;
 	if (out_call) {
 		*out_call = call;
@@ -97,7 +107,10 @@ int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes ke
 	}
 	call->done = ended;
 	call->arg = arg;
-	call_begin(call, &request);
+	error = call_begin(call, &request);
+	if (error) {
+		return error;
+	}
 	if (out_call) {
 		*out_call = call;
 	}
@@ -238,7 +251,7 @@ static void cancel_release(struct pawl_node *node, struct slice key, struct id12
 	struct core_request request = { .op = CORE_RELEASE, .key = key, .lock_id = lock_id, .identity = slice_str(node->identity), .admin = true };
 	struct pawl_node_call *call;
 	if (call_new(node, &call) == 0) {
-		call_begin(call, &request);
+		(void)call_begin(call, &request);
 	} /* else the lease runs out by itself */
 }
 

@@ -133,6 +133,10 @@ struct core_request service_core_request(const struct service_call *call) {
 void service_step(const struct service_call *call, const struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->client };
 	driver_step(call->driver, &event, call->now);
+	if (core_out_unheard(call->driver->out)) {
+		const struct core_reply busy = { .id = request->id, .client = call->client, .op = request->op, .lock_id = request->lock_id, .error = PAWL_EBUSY, .field = "memory" };
+		driver_answer(call->driver, &busy);
+	}
 }
 
 static void service_draw(struct id128 *lock_id) {

@@ -114,6 +114,15 @@ struct sim_adversary {
 };
 void sim_adversary_set(struct sim *sim, const struct sim_adversary *adversary); /* NULL: none */
 
+struct sim_shortage { /* of every node: by chance */
+	uint32_t alloc_ppm; /* allocations of a core fail */
+	uint32_t full_ppm;  /* a frame does not fit into the backlog of its link, which is lost with it */
+};
+void sim_shortage_set(struct sim *sim, const struct sim_shortage *shortage); /* NULL: none, and none goes on */
+void sim_node_short(struct sim *sim, uint32_t node, span_ns span, uint32_t ppm); /* for so long so many of its allocations fail */
+void sim_link_full(struct sim *sim, uint32_t from, uint32_t to, span_ns span);
+uint64_t sim_shortages(const struct sim *sim); /* how often something fell short */
+
 /* ---- clients ---- */
 struct sim_actor { /* a client's machine */
 	struct sim_clock clock;

@@ -123,7 +123,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 	switch (p->theme) {
 	case THEME_quiet:
 		break;
-	case THEME_mixed: case THEME_duel:
+	case THEME_mixed: case THEME_duel: case THEME_shortage:
 		for (size_t i = 0; i < FAULTS; i++) {
 			p->fault_weight[i] = prng_chance(r, 1, 3) ? 1 + weight(r, 9) : 0;
 		}
@@ -228,7 +228,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_late: case THEME_repeats: case THEME_duel: case THEME_replicas: case THEME_membership:
 	case THEME_operators: case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced:
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays: case THEME_bound:
-	case THEME_prompt: case THEME_renewed:
+	case THEME_prompt: case THEME_renewed: case THEME_shortage:
 	case THEMES:
 		break;
 	}
@@ -291,6 +291,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	p->sim.seed = seed;
 	profile_terms(p);
 	profile_later(p);
+	profile_shortage(p);
 }
 
 static const char *const themes[] = {

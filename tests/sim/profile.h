@@ -40,7 +40,8 @@
 	/* From here on drawn by a generator of their own, so that what a seed is does not change when one is added (profile_later.c). */ \
 	X(bound)     /* locks that end with their connections, several keys, permits: in every change of the set; and extensions long after */ \
 	X(prompt)    /* long leases: what nobody holds is free before they are over */ \
-	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */
+	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */ \
+	X(shortage)  /* memory runs short, backlogs are full (shortage.c) */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -81,6 +82,12 @@ enum client_habit { /* weights of what a client does next */
 };
 #define HABIT_FIRST_HOLDING HABIT_EXTEND
 
+struct shortage { /* every: 0: none */
+	struct sim_shortage always; /* by chance */
+	uint32_t memory_weight, backlog_weight; /* for a while */
+	span_ns every, span_most;
+};
+
 struct profile {
 	enum profile_theme theme;
 	struct sim_options sim;
@@ -113,6 +120,7 @@ struct profile {
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
 	uint32_t latecomers; /* clients that use lock_ids of others, long after */
+	struct shortage shortage;
 };
 
 /* theme: THEMES to have it drawn, too. */
@@ -126,6 +134,7 @@ void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so th
 bool profile_theme_ready(enum profile_theme theme);
 enum profile_theme profile_later_theme(uint64_t seed); /* THEMES: it has one of the first */
 void profile_later(struct profile *p); /* the themes that came later, and habits of all */
+void profile_shortage(struct profile *p); /* shortage.c */
 void profile_some_members(struct profile *p, struct prng *prng);
 void profile_print(const struct profile *p, char *out, size_t size);
 

@@ -209,6 +209,7 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_bound:
 	case THEME_prompt:
 	case THEME_renewed:
+	case THEME_shortage:
 	case THEMES:
 		break; /* profile_terms, profile_later */
 	case THEME_replicas:

@@ -128,7 +128,7 @@ void profile_terms(struct profile *p) {
 	case THEME_mixed: case THEME_restarts: case THEME_drains: case THEME_partition: case THEME_clocks: case THEME_pauses: case THEME_unkind:
 	case THEME_targeted: case THEME_updates: case THEME_blind: case THEME_contested: case THEME_moving: case THEME_late: case THEME_repeats:
 	case THEME_overlap: case THEME_disks: case THEME_duel: case THEME_replicas: case THEME_membership: case THEME_operators:
-	case THEME_restarts_in_change: case THEME_whole_set:
+	case THEME_restarts_in_change: case THEME_whole_set: case THEME_shortage:
 		some(p, &r);
 		break;
 	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEMES:

@@ -164,7 +164,8 @@ static bool probes_done(void *ctx) {
 /* ---- demands ---- */
 
 static bool callers_done(void *ctx) {
-	const struct run *run = ctx;
+	struct run *run = ctx;
+	shortage_look(run);
 	for (uint32_t i = 0; i < run->profile.clients; i++) {
 		if (!caller_done(&run->callers[i])) {
 			return false;

@@ -51,9 +51,11 @@ static void live(struct run *run) {
 	}
 	disaster_start(run);
 	faults_start(run);
+	shortage_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;
 	run->renewing = run->profile.calm;
+	shortage_heal(run);
 	faults_heal(run);
 	progress_demand(run);
 }

@@ -119,6 +119,10 @@ struct latecomer { /* a client that uses lock_ids of others */
 
 #define PUBLIC_LOCKS 8
 #define CALLERS_MAX 16
+struct vain { /* who waits for what nobody has: the request, and since when */
+	uint64_t request[CALLERS_MAX];
+	int64_t since[CALLERS_MAX], next;
+};
 struct run {
 	struct sim *sim;
 	struct checker *checker;
@@ -141,6 +145,8 @@ struct run {
 	uint32_t values;
 	uint64_t counts[RUN_COUNTS];
 	uint32_t rolling; /* the node that comes next */
+	struct prng shortage_prng;
+	struct vain vain;
 };
 
 struct run_options {
@@ -220,6 +226,11 @@ void operator_ask(struct operator *op, uint32_t node); /* op->order of the node 
 /* faults.c */
 void faults_start(struct run *run);
 void faults_heal(struct run *run); /* everything goes on and is linked again */
+
+/* shortage.c */
+void shortage_start(struct run *run);
+void shortage_heal(struct run *run);
+void shortage_look(struct run *run); /* after the heal, as often as one likes */
 
 /* disaster.c */
 void disaster_start(struct run *run);

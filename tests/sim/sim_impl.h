@@ -89,6 +89,10 @@ struct sim_node {
 	int64_t tick_at;
 	uint64_t counts_seen[COUNT_TOTAL];
 	uint32_t unchecked; /* steps since the last core_check */
+	struct allocator libc;
+	int64_t short_until, full_until[SIM_NODES_MAX]; /* sim_shortage.c */
+	uint32_t short_ppm;
+	uint32_t lost; /* bit set of nodes: links that were lost in sending */
 };
 
 #define SIM_BONDS_MAX 64
@@ -147,6 +151,9 @@ struct sim {
 	struct sim_session **sessions;
 	size_t session_count, session_capacity;
 	struct sim_adversary adversary;
+	struct sim_shortage shortage;
+	struct prng shortage_prng;
+	uint64_t shortages;
 	struct sim_observer observer;
 	struct sim_trace trace;
 	struct sim_round rounds[SIM_ROUNDS];
@@ -203,6 +210,10 @@ struct sim_fate {
 };
 struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_set kinds);
 void sim_adversary_handled(struct sim_node *node, message_set kinds);
+
+/* sim_shortage.c */
+struct allocator sim_shortage_allocator(struct sim_node *node);
+bool sim_shortage_full(struct sim_node *node, uint32_t to); /* what is to leave for it now does not fit */
 
 /* sim_session.c */
 /* The node's side: a request that names a bond has come; the connection is closed. */

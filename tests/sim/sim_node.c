@@ -84,7 +84,7 @@ void sim_node_step(struct sim_node *node, const struct core_event *event) {
 static void create_core(struct sim_node *node) {
 	struct sim *sim = node->sim;
 	node->memory = (struct alloc_counter){ 0 };
-	node->alloc = alloc_libc(&node->memory);
+	node->alloc = sim_shortage_allocator(node);
 	uint64_t k0 = prng_next(&sim->prng), k1 = prng_next(&sim->prng), seed = prng_next(&sim->prng);
 	struct core_options options = {
 		.alloc = &node->alloc,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "pawl/error.h"
 #include "sim_impl.h"
 
 static void turn(void *ctx, uint64_t arg);
@@ -60,6 +61,14 @@ static void handle_end(struct sim_node *node, const struct sim_item *item) {
 	}
 }
 
+/* As the daemon does: with memory of its own. */
+static void refuse_unheard(struct sim_node *node, const struct core_request *request) {
+	if (core_out_unheard(node->out)) {
+		const struct core_reply busy = { .id = request->id, .client = request->client, .op = request->op, .error = PAWL_EBUSY, .field = "memory" };
+		sim_session_reply(node, &busy);
+	}
+}
+
 static void handle_request(struct sim_node *node, struct sim_item *item) {
 	struct core_request *request = &item->request;
 	struct sim_trace_record r = { .at = node->sim->now, .kind = TRACE_REQUEST, .node = node->index, .other = (uint32_t)request->client,
@@ -73,6 +82,7 @@ static void handle_request(struct sim_node *node, struct sim_item *item) {
 	}
 	sim_session_asked(node, request);
 	sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = request });
+	refuse_unheard(node, request);
 }
 
 static void handle(struct sim_node *node, struct sim_item *item) {
@@ -103,6 +113,13 @@ static void handle(struct sim_node *node, struct sim_item *item) {
 	}
 }
 
+/* A node never believes in a link that it has closed. */
+static void check_known(const struct sim_node *node, uint32_t slot) {
+	struct core_status status;
+	core_status(node->core, sim_clock_read(&node->clock, node->sim->now), &status);
+	CHECK(!status.peers[slot].linked);
+}
+
 /* Links that the core gives up take what is unread and unsent with them: also between two items of one turn. */
 static void reset_links(struct sim_node *node) {
 	uint64_t resets = core_out_resets(node->out);
@@ -111,6 +128,7 @@ static void reset_links(struct sim_node *node) {
 			struct sim_link *link = node->node_of[slot] == TRACE_NONE ? NULL : node->links[node->node_of[slot]];
 			if (link) {
 				sim_trace_fault(node->sim, "reset link to", node->index, node->node_of[slot], 0);
+				check_known(node, slot);
 				sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1], false);
 			}
 		}
@@ -145,16 +163,44 @@ static void arm_tick(struct sim_node *node) {
 	}
 }
 
-void sim_turn_flush(struct sim_node *node) {
-	reset_links(node);
-	sim_disk_begin(node);
+static void send_frames(struct sim_node *node) {
 	struct frame frame;
 	for (uint32_t i = 0; i < node->sim->n; i++) {
 		while (i != node->index && node->links[i] && core_out_frame(node->out, node->slot_of[i], &frame)) {
-			sim_link_send(node, i, &frame);
+			struct sim_link *link = node->links[i];
+			if (sim_shortage_full(node, i)) {
+				sim_trace_fault(node->sim, "no room for a frame: drops link to", node->index, i, 0);
+				sim_link_drop(&link->ends[link->ends[0].node == node->index ? 0 : 1], false);
+				node->lost |= 1u << i;
+			} else {
+				sim_link_send(node, i, &frame);
+			}
 			core_out_sent(node->out, node->slot_of[i]);
 		}
 	}
+}
+
+/* As the daemon does (src/node/driver.c): before anything else steps the core. */
+static bool tell_lost(struct sim_node *node) {
+	bool any = node->lost != 0;
+	for (uint32_t i = 0; node->lost; i++) {
+		if (node->lost >> i & 1) {
+			node->lost &= ~(1u << i);
+			if (node->slot_of[i] != TRACE_NONE) {
+				sim_node_step(node, &(struct core_event){ .kind = CORE_PEER_DOWN, .peer = node->slot_of[i] });
+				reset_links(node);
+			}
+		}
+	}
+	return any;
+}
+
+void sim_turn_flush(struct sim_node *node) {
+	reset_links(node);
+	sim_disk_begin(node);
+	do {
+		send_frames(node);
+	} while (tell_lost(node));
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(node->out))) {
 		sim_session_reply(node, reply);

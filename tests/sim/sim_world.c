@@ -47,6 +47,7 @@ struct sim *sim_new(const struct sim_options *options) {
 	sim->n = options->masters + options->further;
 	sim->now = SPAN_S; /* so that a clock that starts with the machine has a past */
 	prng_init(&sim->prng, options->seed ^ UINT64_C(0x51b0a7d));
+	prng_init(&sim->shortage_prng, options->seed ^ UINT64_C(0x5407));
 	sim->alloc = alloc_libc(NULL);
 	buffer_init(&sim->scratch, &sim->alloc, PEER_PREFIX_BYTES + PEER_BODY_BYTES_MAX);
 	peer_decoder_init(&sim->decoder, &sim->alloc);
