@@ -155,6 +155,7 @@ struct sim_session *sim_connect(struct sim *sim, struct sim_actor *actor, uint32
 void sim_session_close(struct sim_session *session);
 bool sim_session_open(const struct sim_session *session);
 void sim_session_cut(struct sim_session *session, span_ns span); /* what is sent piles up that long */
+bool sim_session_flows(const struct sim_session *session); /* it is open, and nothing piles up */
 /* request->id and ->client are filled in; everything it points to is copied. Returns the id. */
 uint64_t sim_send(struct sim_session *session, const struct core_request *request);
 

@@ -105,7 +105,7 @@ static bool held_anywhere(struct run *run, uint32_t key) {
 static uint64_t waits_for(struct run *run, const struct caller *c, uint32_t *key) {
 	for (int i = 0; i < CALLER_PENDING && c->wait > 0; i++) {
 		const struct pending *p = &c->pending[i];
-		if (p->id && p->op == CORE_ACQUIRE && p->lock == c->lock && !p->stolen && sim_session_open(c->session)) {
+		if (p->id && p->op == CORE_ACQUIRE && p->lock == c->lock && !p->stolen && !p->second && sim_session_flows(c->session) && !sim_actor_paused(run->sim, &c->actor)) {
 			*key = checker_lock_key(run->checker, p->lock);
 			return p->id;
 		}

@@ -103,6 +103,10 @@ void sim_session_cut(struct sim_session *s, span_ns span) {
 	s->cut_until = later(s->cut_until, s->sim->now + span);
 }
 
+bool sim_session_flows(const struct sim_session *s) {
+	return s->open && s->sim->now >= s->cut_until;
+}
+
 static void arrive_at_node(void *ctx, uint64_t arg) {
 	(void)arg;
 	struct sim_session *s = ctx;
