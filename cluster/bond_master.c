@@ -151,14 +151,17 @@ void bond_master_released(struct core *core, struct id128 lock_id) {
 
 /* ---- the node's link ---- */
 
-/* Its first record ends; or, while nobody says that it is gone, all of them are over by their leases. */
+/* Its first record ends; or, while nobody says that it is gone, all of them are over by their leases. Who does not vote just now looks again
+ * soon: what it will vote with is elsewhere yet. */
 static void arm(struct core *core, struct holder *h) {
 	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
 	for (struct list *n = h->closed ? list_first(&h->records) : NULL; n; n = list_after(&h->records, n)) {
 		const struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
 		first = b->grace < first ? b->grace : first;
 	}
-	timer_at(core, &h->timer, TIMER_HOLDER, instant_add(h->since, first));
+	struct instant at = instant_add(h->since, first);
+	bool waits = instant_expired(core->now, at);
+	timer_at(core, &h->timer, TIMER_HOLDER, waits ? instant_add(core->now, core->config.request_timeout / 4) : at);
 }
 
 static void close_holder(struct core *core, struct holder *h) {
@@ -219,8 +222,8 @@ void bond_master_timer(struct core *core, struct timer *t) {
 	for (struct list *n = list_first(&h->records), *next; n; n = next) {
 		next = list_after(&h->records, n);
 		struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
-		bool ends = h->closed && instant_expired(core->now, instant_add(h->since, b->grace));
-		if (ends && core_votes(core)) {
+		bool ends = h->closed && core_votes(core) && instant_expired(core->now, instant_add(h->since, b->grace));
+		if (ends) {
 			end_record(core, slice_of(b->key, b->size), b->lock_id);
 		}
 		if (ends || over) {

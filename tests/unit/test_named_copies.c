@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "members.h"
+#include "modes.h"
 
 #define HOLDER 3
 #define GRACE (20 * SPAN_MS)
@@ -216,6 +217,54 @@ static void what_ended_with_a_connection_before_the_decree_is_free_after_it(void
 	take(s, 4, "k", stage_lock(2));
 }
 
+/* The grace time is over while the masters, who go on as such, vote in no epoch. */
+static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
+	struct stage *s = *state;
+	take(s, HOLDER, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	stage_ask(s, HOLDER, r);
+	stage_settle(s);
+	uint64_t id = window(s, "125", 3);
+	for (uint32_t i = 0; i < 5; i++) {
+		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
+	}
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
+	assert_true(wait_until_epoch(s, 0, 2, SPAN_S) && wait_until_epoch(s, 1, 2, SPAN_S));
+	stage_kill(s, HOLDER);
+	stage_wait(s, GRACE + 20 * SPAN_MS);
+	for (uint32_t i = 0; i < 5; i++) {
+		lose_to(s, i, MESSAGE_SNAPSHOT_END, false);
+	}
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	stage_wait(s, 100 * SPAN_MS);
+	assert_false(knows(s, 0, "k", stage_lock(1)) || knows(s, 1, "k", stage_lock(1)));
+	take(s, 0, "k", stage_lock(2));
+}
+
+/* X's commit for a permit reaches n1 alone and is given back; Y is given the number, and X another one. The copies know the same. */
+static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it(void **state) {
+	struct stage *s = *state;
+	uint64_t id = window(s, "567", 3);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
+	stage_lose(s, 0, 2, MESSAGE_LEARN, true);
+	assert_int_not_equal(take_permits(s, 0, "s", stage_lock(1), 1, 10), PAWL_OK);
+	uint64_t failed = stage_ask(s, 0, permits_request("s", stage_lock(1), 1, 10, 0));
+	stage_wait(s, 150 * SPAN_MS); /* request_timeout */
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
+	assert_true(answered(s, failed));
+	assert_int_equal(take_permits(s, 1, "s", stage_lock(2), 1, 10), PAWL_OK);
+	assert_int_equal(take_permits(s, 0, "s", stage_lock(1), 1, 10), PAWL_OK);
+	decide(s, id, 3);
+	assert_int_equal(extend(s, 4, "s", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_int_equal(extend(s, 5, "s", stage_lock(2), LEASE, true), PAWL_OK);
+	assert_int_equal(take_permits(s, 6, "s", stage_lock(3), 1, 10), PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_contested), 0);
+}
+
 static void what_ended_with_a_connection_keeps_its_delay_and_no_more(void **state) {
 	struct stage *s = *state;
 	uint64_t id = window(s, "567", 3);
@@ -314,6 +363,8 @@ int main(void) {
 		COPIES(what_only_a_try_that_broke_off_has_brought_is_dropped),
 		COPIES(what_was_given_back_before_the_decree_is_free_after_it),
 		COPIES(what_ended_with_a_connection_before_the_decree_is_free_after_it),
+		COPIES(what_was_bound_ends_when_its_masters_vote_again),
+		COPIES(permits_that_were_given_back_before_the_decree_are_no_clash_after_it),
 		COPIES(what_ended_with_a_connection_keeps_its_delay_and_no_more),
 		COPIES(a_group_that_began_before_the_change_gives_back_after_it),
 		COPIES(what_a_repeat_was_granted_is_not_given_back_after_the_change),
