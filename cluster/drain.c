@@ -9,9 +9,6 @@ void drain_start(struct core *core) {
 		return;
 	}
 	bool voted = core_votes(core);
-	while (core->finish.active) {
-		merge_sweep(core); /* what is handed on is finished */
-	}
 	gather_stop(core);
 	core->state = CORE_DRAINED;
 	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
@@ -54,7 +51,10 @@ static size_t fill_records(struct core *core, size_t n) {
 	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++, core->drain_written = 0) {
 		uint32_t at = 0;
 		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
-			const struct key *key = CONTAINER_OF(m, struct key, node);
+			struct key *key = CONTAINER_OF(m, struct key, node);
+			if (core->finish.active) {
+				merge_finish_key(core, key); /* what is handed on is finished; once, so that it keeps its place */
+			}
 			for (const struct record *r = key->held; r; r = r->next, at++) {
 				if (at < core->drain_written) {
 					continue;

@@ -33,6 +33,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		record_set_terms(core, key, r, &m->terms);
 		record_name(r, m->terms.set);
 		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
+		t->latest = instant_later(t->latest, r->end);
 		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
 		digest_record(core, key, r);
 	}

@@ -14,18 +14,11 @@ bool force_done(const struct core *core) {
 	return core->config.node_count == 1 && core->self < core->masters && !core->adopting;
 }
 
-/* What this node knows of may have been granted when longer leases were allowed. */
+/* What others told this node of may have been granted when longer leases were allowed; what it accepted itself is in `max_lease_seen`. A
+ * million records are not looked at for that: what has ended since may count as well. */
 static span_ns longest_left(const struct core *core) {
-	span_ns longest = core->config.max_lease;
-	for (size_t b = 0; b < core->live->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
-			for (const struct record *r = CONTAINER_OF(n, struct key, node)->held; r; r = r->next) {
-				span_ns left = instant_left_long(core->now, r->end);
-				longest = left > longest ? left : longest;
-			}
-		}
-	}
-	return longest;
+	span_ns left = instant_left_long(core->now, core->live->latest);
+	return left > core->config.max_lease ? left : core->config.max_lease;
 }
 
 int force_begin(struct core *core, const struct core_change *w, const char **why) {

@@ -52,6 +52,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
+		t->latest = instant_later(t->latest, r->end);
 		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
 		const struct released *gone = released_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
@@ -124,7 +125,7 @@ static void note_sources(struct core *core, struct record *r) {
 		r->noted = clock > r->noted ? clock : r->noted;
 	}
 	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
-	r->sources = core_votes(core) ? 0 : MERGE_STAYS; /* what it does not vote with is finished again when it does */
+	r->sources = core->finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
 	r->uneven = false;
 }
 

@@ -131,6 +131,7 @@ struct leaf { /* of the digests that masters compare (digest.c) */
 struct table {
 	struct map keys;
 	uint8_t tries; /* bits of `sources` that were handed out for its records */
+	struct instant latest; /* no record that others told of here ends later */
 	uint64_t group_digests[DIGEST_GROUPS];
 	struct leaf *leaves[DIGEST_GROUPS]; /* DIGEST_GROUP each, made with the first key */
 	uint64_t held_count;

@@ -224,6 +224,7 @@ void table_empty_go_on(struct core *core) {
 	if (t->keys.count == 0) {
 		digest_done(core, t);
 		t->tries = 0;
+		t->latest = (struct instant){ 0, 0 };
 		core->beside_use = BESIDE_FREE;
 		follow_room(core);
 	}

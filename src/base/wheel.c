@@ -4,6 +4,9 @@
  *
  *     level 4 (ring) | level 3 | level 2 | level 1 | level 0      bytes of the tick, from the high end
  *     the present slots of levels 1 to 4 are always empty; the present slot of level 0 holds what is due
+ *
+ * What a slot of a higher level holds when it comes up goes to `moving` as a whole, and from there to the levels below one by one; meanwhile the
+ * present stands still.
  */
 #include "wheel.h"
 
@@ -38,6 +41,7 @@ void wheel_init(struct wheel *w, int64_t now_ns) {
 			list_init(&w->slots[level][slot]);
 		}
 	}
+	list_init(&w->moving);
 }
 
 /* Puts an unlinked timer where its tick belongs, seen from now_tick. */
@@ -58,7 +62,7 @@ static void wheel_place(struct wheel *w, struct wheel_timer *t) {
 }
 
 static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
-	if (t->link.next == t->link.prev) { /* alone: its only neighbour is the slot's head */
+	if (t->link.next == t->link.prev && t->link.next != &w->moving) { /* alone: its only neighbour is the slot's head */
 		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
 		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
 	}
@@ -105,6 +109,21 @@ static uint64_t wheel_next_tick(const struct wheel *w) {
 	return slot < SLOTS ? (now - (now & SLOT_MASK) + SLOTS + slot) << wheel_shift(TOP) : NO_TICK;
 }
 
+/* All timers of a slot are to be placed anew. */
+static void wheel_open(struct wheel *w, unsigned level, uint64_t slot) {
+	struct list *head = &w->slots[level][slot];
+	if (list_empty(head)) {
+		return;
+	}
+	struct list *last = w->moving.prev;
+	last->next = head->next;
+	head->next->prev = last;
+	head->prev->next = &w->moving;
+	w->moving.prev = head->prev;
+	list_init(head);
+	w->occupied[level][slot / 64] &= ~(UINT64_C(1) << (slot % 64));
+}
+
 /* Moves to a tick at which a slot comes up and empties the slots of the higher levels that the present has reached. */
 static void wheel_advance(struct wheel *w, uint64_t tick) {
 	w->now_tick = tick;
@@ -112,27 +131,28 @@ static void wheel_advance(struct wheel *w, uint64_t tick) {
 		if (tick & ((UINT64_C(1) << wheel_shift(level)) - 1)) {
 			continue; /* in the middle of this level's slot, which was emptied when it began */
 		}
-		struct list *head = &w->slots[level][(tick >> wheel_shift(level)) & SLOT_MASK];
-		for (struct list *node = list_first(head); node; node = list_first(head)) {
-			struct wheel_timer *t = CONTAINER_OF(node, struct wheel_timer, link);
-			wheel_unlink(w, t);
-			wheel_place(w, t);
-		}
+		wheel_open(w, level, (tick >> wheel_shift(level)) & SLOT_MASK);
 	}
 }
 
-struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns) {
+struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t *budget) {
 	if (now_ns > w->now_ns) {
 		w->now_ns = now_ns;
 	}
 	uint64_t target = wheel_tick_below(w->now_ns);
-	for (;;) {
-		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]);
-		if (due) {
-			struct wheel_timer *t = CONTAINER_OF(due, struct wheel_timer, link);
-			CHECK(t->tick <= w->now_tick);
-			wheel_disarm(w, t);
-			return t;
+	while (*budget > 0) {
+		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]), *moves = due ? NULL : list_first(&w->moving);
+		if (due || moves) {
+			struct wheel_timer *t = CONTAINER_OF(due ? due : moves, struct wheel_timer, link);
+			--*budget;
+			if (due) {
+				CHECK(t->tick <= w->now_tick);
+				wheel_disarm(w, t);
+				return t;
+			}
+			wheel_unlink(w, t);
+			wheel_place(w, t);
+			continue;
 		}
 		uint64_t next = w->count ? wheel_next_tick(w) : NO_TICK;
 		if (next > target) {
@@ -141,13 +161,24 @@ struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns) {
 		}
 		wheel_advance(w, next);
 	}
+	return NULL;
+}
+
+struct wheel_timer *wheel_expire(struct wheel *w, int64_t now_ns) {
+	for (;;) {
+		uint32_t budget = UINT32_MAX;
+		struct wheel_timer *t = wheel_expire_some(w, now_ns, &budget);
+		if (t || budget > 0) {
+			return t;
+		}
+	}
 }
 
 int64_t wheel_deadline(const struct wheel *w) {
 	if (w->count == 0) {
 		return INT64_MAX;
 	}
-	bool due = !list_empty(&w->slots[0][w->now_tick & SLOT_MASK]);
+	bool due = !list_empty(&w->slots[0][w->now_tick & SLOT_MASK]) || !list_empty(&w->moving);
 	uint64_t tick = due ? w->now_tick : wheel_next_tick(w);
 	return tick > (uint64_t)INT64_MAX >> WHEEL_TICK_BITS ? INT64_MAX : (int64_t)(tick << WHEEL_TICK_BITS);
 }

@@ -185,6 +185,47 @@ static void time_that_goes_backward_changes_nothing(void **state) {
 	assert_ptr_equal(wheel_expire(&f->wheel, 101 * TICK), &f->timers[0]);
 }
 
+/* No call does more than its budget, whatever a slot holds, and what is armed, moved and disarmed meanwhile is where it belongs. */
+static void a_slot_with_many_timers_is_emptied_in_pieces(void **state) {
+	struct fixture *f = *state;
+	for (size_t i = 0; i < TIMERS; i++) {
+		arm(f, i, 300 * TICK + (int64_t)i * TICK / 64);
+	}
+	uint32_t calls = 0, budget;
+	do {
+		budget = 16;
+		assert_null(wheel_expire_some(&f->wheel, 256 * TICK, &budget));
+		check_deadline(f);
+		assert_true(budget > 0 || wheel_deadline(&f->wheel) <= 256 * TICK);
+		if (calls == 3) { /* those at the end of the slot have not been placed yet */
+			wheel_disarm(&f->wheel, &f->timers[TIMERS - 1]);
+			f->armed[TIMERS - 1] = false;
+			arm(f, TIMERS - 2, 290 * TICK);
+			arm(f, TIMERS - 3, 400000 * TICK);
+		}
+		calls++;
+	} while (budget == 0);
+	assert_true(calls >= TIMERS / 16);
+	advance(f, 298 * TICK);
+	assert_int_equal(f->fired, 1);
+	advance(f, 310 * TICK);
+	assert_int_equal(f->fired, TIMERS - 2);
+	assert_int_equal(f->wheel.count, 1);
+}
+
+/* The last one of those that are to be placed anew is taken out. */
+static void a_timer_that_is_alone_among_those_to_be_placed_is_disarmed(void **state) {
+	struct fixture *f = *state;
+	arm(f, 0, 300 * TICK);
+	arm(f, 1, 300 * TICK);
+	uint32_t budget = 1;
+	assert_null(wheel_expire_some(&f->wheel, 256 * TICK, &budget));
+	wheel_disarm(&f->wheel, &f->timers[1]);
+	f->armed[1] = false;
+	advance(f, 400 * TICK);
+	assert_int_equal(f->fired, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -197,6 +238,8 @@ int main(void) {
 		TEST(a_timer_armed_while_others_fire_is_returned_too),
 		TEST(arming_again_moves_and_disarming_twice_is_harmless),
 		TEST(time_that_goes_backward_changes_nothing),
+		TEST(a_slot_with_many_timers_is_emptied_in_pieces),
+		TEST(a_timer_that_is_alone_among_those_to_be_placed_is_disarmed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

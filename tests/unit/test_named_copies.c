@@ -352,6 +352,47 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 	}
 }
 
+/* n3 never has the whole of n1's snapshot, and n2 is away: it asks so often that all bits of tries are used up, and votes by waiting. What it
+ * has by then it may have had from anybody, whatever came between. */
+static void what_was_merged_before_a_vote_by_waiting_counts_as_noted_then(void **state) {
+	struct stage *s = *state;
+	char name[16], known[16] = "";
+	s->options.unchecked = true;
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		struct core_request r = stage_acquire(name, stage_lock((uint8_t)i), 10 * SPAN_S, 0);
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	}
+	stage_kill(s, 1);
+	stage_kill(s, 2);
+	stage_lose(s, 2, 0, MESSAGE_SNAPSHOT_GO_ON, true);
+	assert_true(stage_start(s, 2));
+	stage_mend(s);
+	stage_wait(s, 200 * SPAN_MS);
+	uint8_t lock = 0;
+	for (uint32_t i = 0; i < 100; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		if (knows(s, 2, name, stage_lock((uint8_t)i))) {
+			memcpy(known, name, sizeof known);
+			lock = (uint8_t)i;
+		}
+	}
+	assert_true(known[0]);
+	for (int i = 0; i < 25; i++) { /* n1 alone lengthens it */
+		(void)extend(s, 0, known, stage_lock(lock), 10 * SPAN_S, true);
+		stage_wait(s, 400 * SPAN_MS);
+	}
+	assert_int_not_equal(state_of(s, 2), CORE_VOTING);
+	assert_true(stage_count(s, COUNT_merge_swept) > 0); /* the bits were used up */
+	stage_wait(s, SPAN_S);
+	assert_int_equal(state_of(s, 2), CORE_VOTING);
+	assert_int_equal(count_of(s, 2, COUNT_waited), 1);
+	uint64_t token, noted;
+	assert_true(core_peek(s->nodes[2].core, slice_str(known), stage_lock(lock), &token, &noted));
+	assert_true(noted >= token && noted >= CEILING_BLOCK); /* its clock, which began at the ceiling */
+	core_check(s->nodes[2].core);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		COPIES(a_lock_that_ended_with_its_connection_is_not_extended_after_the_change),
@@ -369,6 +410,7 @@ int main(void) {
 		COPIES(a_group_that_began_before_the_change_gives_back_after_it),
 		COPIES(what_a_repeat_was_granted_is_not_given_back_after_the_change),
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
+		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,6 +284,32 @@ static void a_break_of_another_token_finds_nothing(void **state) {
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
+/* ---- a step is bounded ---- */
+
+static void one_step_ends_some_thousand_leases_and_no_more(void **state) {
+	struct stage *s = *state;
+	char name[16];
+	s->options.unchecked = true;
+	for (uint32_t i = 0; i < 10000; i++) {
+		snprintf(name, sizeof name, "k%u", i);
+		struct message m = { .kind = MESSAGE_LEARN, .round = 1, .key = slice_str(name), .lock_id = stage_lock(1), .token = i + 1,
+			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { i + 1, 1, 1 } };
+		memcpy(m.lock_id.b + 8, &i, sizeof i);
+		stage_inject(s, 1, 0, &m);
+	}
+	stage_settle(s);
+	assert_int_equal(stage_status(s, 0).held, 10000);
+	stage_jump(s, LEASE + SPAN_S / 2);
+	uint64_t before = 10000, steps = 0;
+	for (; before > 0; steps++) {
+		stage_tick(s);
+		assert_true(before - stage_status(s, 0).held <= 4096);
+		before = stage_status(s, 0).held;
+		assert_true(steps < 100);
+	}
+	assert_true(steps >= 3);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(leases_below_the_least_and_above_the_longest_are_refused),
@@ -302,6 +328,7 @@ int main(void) {
 		NAMED(a_break_bars_the_holder_from_extending_and_leaves_it_its_lease),
 		NAMED(a_break_now_frees_the_key_at_once),
 		NAMED(a_break_of_another_token_finds_nothing),
+		NAMED(one_step_ends_some_thousand_leases_and_no_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
