@@ -1,0 +1,72 @@
+/* copies.h: what the tests of copies made before a change share: three masters, n1 to n3; a holder with a node of its own, n4; and three that
+ * copy beforehand, n5 to n7. */
+#ifndef PAWL_TESTS_COPIES_H
+#define PAWL_TESTS_COPIES_H
+
+#include "members.h"
+#include "modes.h"
+
+#define HOLDER 3
+#define GRACE (20 * SPAN_MS)
+#define SHORT (100 * SPAN_MS)
+
+static inline int copies_setup(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	o.outside = 3;
+	*state = stage_born(&o);
+	return 0;
+}
+
+#define COPIES(test) cmocka_unit_test_setup_teardown(test, copies_setup, named_teardown)
+
+/* The copies are there, and the decree waits. */
+static inline uint64_t window(struct stage *s, const char *set, uint32_t copies) {
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
+	uint64_t id = ask_change(s, 0, set_of(set));
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_premerge_ready), copies);
+	assert_int_equal(epoch_of(s, 0), 1);
+	return id;
+}
+
+/* The change is done, by what was copied before, and commit rounds of before are over (section 4, contested keys). */
+static inline void decide(struct stage *s, uint64_t id, uint32_t copies) {
+	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_premerge_used), copies);
+	assert_int_equal(stage_count(s, COUNT_premerge_broken), 0);
+	stage_wait(s, 250 * SPAN_MS);
+}
+
+static inline void nobody_has(const struct stage *s, const char *key, struct id128 lock) {
+	for (uint32_t i = 4; i < 7; i++) {
+		assert_false(knows(s, i, key, lock));
+	}
+}
+
+static inline void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t bond, span_ns delay) {
+	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
+	r.terms.bond = bond;
+	r.terms.delay = delay;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+/* What a node does when the other side has closed the connection. */
+static inline void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t bond) {
+	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
+	r.bond = bond;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+}
+
+static inline struct core_lock of(const char *key, uint8_t lock) {
+	return (struct core_lock){ .key = slice_str(key), .lock_id = stage_lock(lock) };
+}
+
+static inline uint64_t ask_both(struct stage *s, uint32_t node, uint8_t a, uint8_t b, span_ns wait) {
+	const struct core_lock locks[] = { of("a", a), of("b", b) };
+	struct core_request r = { .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE, .wait = wait };
+	return stage_ask(s, node, r);
+}
+
+#endif
