@@ -119,8 +119,8 @@ class Worker(Client):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.steps = [  # weight, what is done with a lock that is had
-            (10, self.renew), (8, self.write_value), (3, self.write_at_once), (6, self.read), (2, self.load_with), (6, self.ask_again),
-            (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move), (6, self.pause)]
+            (10, self.renew), (8, self.write_value), (3, self.write_at_once), (10, self.read), (2, self.load_with), (6, self.ask_again),
+            (6, self.die_and_come_back), (4, self.outlive), (5, self.make_shared), (4, self.move), (6, self.pause), (4, self.work)]
         self.ends = [(10, self.let_go), (4, self.vanish), (3, self.hand_over), (4, self.hang_up), (3, self.expire)]
 
     def draw(self, table):
@@ -268,6 +268,10 @@ class Worker(Client):
 
     async def pause(self, _lock):
         await asyncio.sleep(self.random.uniform(0, 0.3))
+
+    async def work(self, lock):
+        """For most of its lease, without renewing it."""
+        await asyncio.sleep(lock.left_ms() / 1000 * self.random.uniform(0.3, 0.95))
 
     # ---- the end of a lock ----
 

@@ -19,8 +19,8 @@ class Faults:
         self.wrong = wrong or {}  # rates beyond the bound, of nodes that are wrong on purpose
         self.odd_clocks, self.busy, self.ends, self.counts = odd_clocks, set(), set(), {}
         self.table = [  # weight, fault
-            (14, self.kill), (1.5, self.kill_all), (12, self.stop), (8, self.cut), (12, self.cut_one_way), (5, self.isolate),
-            (4, self.partition), (8, self.cut_clients), (4, self.lose), (6, self.planned_stop), (1, self.planned_stop_of_all)]
+            (14, self.kill), (2, self.kill_all), (12, self.stop), (8, self.cut), (12, self.cut_one_way), (5, self.isolate),
+            (4, self.partition), (8, self.cut_clients), (4, self.lose), (6, self.planned_stop), (1, self.planned_stop_of_all), (6, self.swap)]
 
     async def do(self, function, *arguments):
         return await asyncio.get_running_loop().run_in_executor(self.hands, function, *arguments)
@@ -48,17 +48,19 @@ class Faults:
 
     def later(self, low, high, end):
         """end is a coroutine function; it is called after a while, or when everything heals."""
-        healed = self.healed
         seconds = self.random.uniform(low, high)
 
         async def wait_and_end():
-            try:
-                await asyncio.wait_for(healed.wait(), seconds)
-            except asyncio.TimeoutError:
-                pass
+            await self.pause(seconds)
             await end()
-        task = asyncio.ensure_future(wait_and_end())
-        self.ends.add(task)
+        self.ends.add(asyncio.ensure_future(wait_and_end()))
+
+    async def pause(self, seconds):
+        """So long, or until everything heals."""
+        try:
+            await asyncio.wait_for(self.healed.wait(), seconds)
+        except asyncio.TimeoutError:
+            pass
 
     # ---- processes ----
 
@@ -161,6 +163,40 @@ class Faults:
                 for b in other:
                     net.mend(a, b)
         await self.network("partition", lambda: net.partition(one, other), undo, groups=[one, other])
+
+    async def swap(self):
+        """Some masters are out of reach, and when they are back others are; whoever was there all the time dies in between, and is started
+        again at once. A quorum of the first time and one of the second have nobody in common who remembers but those that voted by the rules."""
+        masters = self.random.sample(self.cluster.masters, len(self.cluster.masters))
+        some = (len(masters) - 1) // 2
+        first, second, node = masters[:some], masters[some:2 * some], self.cluster.nodes[masters[-1]]
+        if not node.running() or node.name in self.busy:
+            return
+        self.busy.add(node.name)
+        self.tell("swap", without=first, restarted=node.name, then_without=second)
+        await self.do(self.apart, first)
+
+        async def go_on():
+            await self.pause(self.random.uniform(0.5, 1.5))
+            await self.do(self.apart, second)
+            await self.do(node.kill)
+            await self.do(self.together, first)
+            await self.start(node)
+            await self.pause(self.random.uniform(1.0, 3.0))
+            await self.do(self.together, second)
+        self.ends.add(asyncio.ensure_future(go_on()))
+
+    def apart(self, names):
+        for name in names:
+            for other in self.names():
+                if other not in names:
+                    self.cluster.net.cut(name, other)
+
+    def together(self, names):
+        for name in names:
+            for other in self.names():
+                if other not in names:
+                    self.cluster.net.mend(name, other)
 
     async def cut_clients(self):
         host, name, net = self.random.choice(clusters.CLIENT_HOSTS), self.random.choice(self.names()), self.cluster.net

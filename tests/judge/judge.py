@@ -162,7 +162,7 @@ def line_of(counts):
 def too_little(options, counts):
     """What has to have happened at least so often, else the run shows nothing."""
     minutes = options.seconds / 60
-    least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60, "get_ok": 15, "event": 500,
+    least = {"beliefs": 100, "acquire_ok": 100, "extend_ok": 40, "update_ok": 20, "release_ok": 60, "get_ok": 8, "event": 500,
              "kill": 3, "stop": 1, "start": 3, **({} if options.no_changes else {"change_ok": 2})}
     return ["%s only %d times, not %d" % (name, counts.get(name, 0), number * minutes) for name, number in least.items()
             if counts.get(name, 0) < int(number * minutes)]
