@@ -24,7 +24,7 @@ class Calm(clients.Client):
         super().__init__(*arguments, **options)
         self.round = 0
         self.episodes = [self.in_order, self.in_order_at_once, self.important_first, self.named_first, self.hang_up_frees, self.release_wakes,
-                         self.updates_at_once, self.permits_for_all, self.both_orders]
+                         self.updates_at_once, self.ask_again, self.permits_for_all, self.both_orders]
 
     def write(self, op, answer, **fields):
         super().write(op, answer, **{**MUST.get(), **fields})
@@ -199,6 +199,17 @@ class Calm(clients.Client):
         await self.must_be(asyncio.gather(*[lock.update(c) for c in (connection, *others)]), ("ok", "mismatch"))
         await self.get(lock.key)
         await lock.release(connection)
+
+    async def ask_again(self):
+        """A repeat at another node, right after the value was changed, changes nothing."""
+        for _ in range(5):
+            lock, connection = await self.held(self.key("again"))
+            other = await self.at()
+            for _ in range(3):
+                await self.must_be(lock.update(connection, "value"))
+                await self.must_be(lock.acquire(other))
+            await self.get(lock.key)
+            await lock.release(connection)
 
     # ---- a planned stop of everything ----
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import calm
+import changing
 import checker
 import clients
 import cluster as clusters
@@ -24,6 +25,7 @@ WORKERS = 14
 PLAN = {"faults_s": 12.0, "episodes": 3}  # a round; then all is calm
 CALM_BEFORE_S = 0.5
 TELL_S = 30.0
+RESTORE_S = 30
 
 
 def arguments(text):
@@ -93,10 +95,13 @@ class Judge:
         for task in done:
             task.result()
 
-    async def be_calm(self):
-        refused = await self.operator.restore(30)
+    async def restored(self):
+        refused = await self.operator.restore(RESTORE_S)
         if refused:
             raise Failed("the set cannot be restored: %s" % refused)
+
+    async def be_calm(self):
+        await self.restored()
         await self.well("after the healing")
         await asyncio.sleep(CALM_BEFORE_S)
         self.history.moment("phase", rpc.now(), what="calm")
@@ -110,8 +115,12 @@ class Judge:
             self.history.moment("phase", rpc.now(), what="calm")
             await self.calm.after_planned(*kept)
             self.history.moment("phase", rpc.now(), what="end of calm")
-        elif dice < 0.8:
+        elif dice < 0.65:
             await self.lose_one()
+        else:
+            await changing.change(self.calm, self.operator)
+            await self.well("after a change")
+            await self.restored()
 
     async def lose_one(self):
         """A master hangs or is killed while everybody else is well."""
