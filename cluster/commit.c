@@ -39,7 +39,7 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	op->name = terms_semaphore(&op->terms) && !op->part_of ? prng_next(&core->prng) | 1 : 0;
+	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : prng_next(&core->prng) | 1;
 	m.attempt = op->part_of ? op->part_of : op->name ? op->name : op->attempt;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;

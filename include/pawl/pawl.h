@@ -213,8 +213,8 @@ struct pawl_extend_item {
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
 	uint32_t lease_ms; /* 0: 30000 */
-	uint64_t token;    /* 0: not named */
 	uint32_t bond;     /* docs/client-protocol.md, release_on_disconnect; 0: not named. For the library itself */
+	uint64_t token, slots[2]; /* 0: not named. slots: of permits, those that one has: number n is bit n % 64 of slots[n / 64] */
 };
 
 struct pawl_request { /* zero: not named, or the default; what a method does not know is ignored */
@@ -228,7 +228,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	struct pawl_bytes value;
 	struct pawl_bytes expect; /* named when data is not NULL (an empty value can be expected) */
 	struct pawl_bytes expect_seq;
-	uint64_t token;
+	uint64_t token, slots[2]; /* slots: PAWL_EXTEND, as in struct pawl_extend_item */
 	bool deadline_kept; /* the caller keeps the deadline itself and drops an answer that comes too late */
 	const struct pawl_extend_item *locks;
 	size_t lock_count; /* at most 1000 */
@@ -287,9 +287,9 @@ struct pawl_entry { /* a key as reads show it */
 
 struct pawl_extended { /* one of a batch */
 	int error;
-	uint64_t token;
 	uint32_t acks;
-	int64_t valid_ms; /* from the sending */
+	uint64_t token, slots[2]; /* slots: of permits: those that it is for; one has these and no others from now on */
+	int64_t valid_ms;         /* from the sending */
 };
 
 struct pawl_waiter {
@@ -331,7 +331,7 @@ struct pawl_result {
 	const struct pawl_extended *extended; /* in the order of request.locks */
 	size_t extended_count;
 	enum pawl_mode mode;       /* PAWL_ACQUIRE, PAWL_DOWNGRADE */
-	const uint32_t *slots;     /* PAWL_ACQUIRE of permits: their numbers, 0 to of - 1; no two holders have the same one */
+	const uint32_t *slots;     /* PAWL_ACQUIRE, PAWL_EXTEND of permits: their numbers, 0 to of - 1; no two holders have the same one */
 	size_t slot_count;
 	const struct pawl_got *got; /* PAWL_ACQUIRE with `keys` */
 	size_t got_count;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "fact.h"
 #include "output.h"
 #include "terms.h"
 
@@ -133,24 +134,41 @@ const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock
 /* ---- extend ---- */
 
 static const char extend_help[] =
-	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T]\n"
+	"usage: pawl extend KEY LOCK_ID [--lease DURATION] [--token T] [--slots N,...]\n"
 	"\n"
 	"Prolongs a lock to DURATION from now and prints the time that is left. A lock whose time is over is lost, whatever\n"
 	"this says later: keep an eye on the clock.\n"
 	"\n"
 	"  --lease DURATION     for how long from now (default 30s)\n"
 	"  --token T            the token that acquire printed: masters that saw another holder since do not count\n"
+	"  --slots N,...        of permits: those that acquire or the last extend printed; what it prints is what is held from now on\n"
 	"\n"
 	"Example:\n"
 	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
 
+/* "0,3" as bits. */
+static void read_slots(const struct cli_command_line *line, const char *text, uint64_t slots[2]) {
+	while (text && *text) {
+		char *end;
+		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : PAWL_PERMITS_MAX;
+		if (n >= PAWL_PERMITS_MAX || (*end && (*end != ',' || !end[1]))) {
+			cli_misuse(line, "--slots takes the numbers of the permits, 0 to 127, with commas between: 0,3");
+		}
+		slots[n / 64] |= UINT64_C(1) << (n % 64);
+		text = *end ? end + 1 : end;
+	}
+}
+
 static int extend_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = CLI_LEASE_DEFAULT_MS };
+	const char *slots = NULL;
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "token", CLI_NUMBER, &request.token },
+		{ "slots", CLI_TEXT, &slots },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
+	read_slots(line, slots, request.slots);
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
@@ -166,6 +184,10 @@ static int extend_run(struct cli_command_line *line) {
 	} else {
 		output_field_bytes("key", request.key);
 		output_field("token", "%" PRIu64, result->token);
+		if (result->slot_count) {
+			output_field("mode", "%s", terms_text(result->mode, (uint32_t)fact_int(result->tree, "permits", 0),
+				(uint32_t)fact_int(result->tree, "of", 0), result->slots, result->slot_count));
+		}
 		output_field_duration("time left", pawl_result_valid_ms(result));
 	}
 	return cli_finish(client, result, CLI_DONE);

@@ -154,7 +154,7 @@ static int copy_extended(struct arena *arena, const struct client_response *r, s
 	for (size_t i = 0; i < r->count; i++) {
 		const struct client_extended *from = &r->extended[i];
 		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token, .acks = from->acks,
-			.valid_ms = from->error ? 0 : from->valid / SPAN_MS };
+			.valid_ms = from->error ? 0 : from->valid / SPAN_MS, .slots = { from->mode.slots.w[0], from->mode.slots.w[1] } };
 	}
 	to->extended = items;
 	to->extended_count = r->count;

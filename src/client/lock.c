@@ -137,6 +137,8 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
 	}
+	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
+	lock->slots = permits_none(slots) ? lock->slots : slots; /* these and no others from now on (docs/protocol.md, section 10) */
 	lock->last_error = 0;
 	lock->failures = 0;
 	bind_made(lock, line_number);
@@ -376,11 +378,8 @@ enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock) {
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room) {
 	size_t count = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
-		if (permits_has(lock->slots, n)) {
-			if (count < room) {
-				out_slots[count] = n;
-			}
-			count++;
+		if (permits_has(lock->slots, n) && count++ < room) {
+			out_slots[count - 1] = n;
 		}
 	}
 	return count;

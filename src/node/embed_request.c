@@ -104,6 +104,9 @@ int embed_request_read(const struct pawl_node *node, const struct pawl_request *
 		.wait = (span_ns)r->wait_ms * SPAN_MS, .token = r->token, .deadline_kept = r->deadline_kept, .quorum = r->quorum, .now = r->now,
 		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
 		.after = ask_slice(r->after), .limit = r->limit, .terms = terms, .to = ask_slice(r->to), .prefix = op == CORE_WAITERS && r->prefix };
+	if (op == CORE_EXTEND) {
+		memcpy(out->terms.set.w, r->slots, sizeof out->terms.set.w);
+	}
 	if (op == CORE_CHANGE) {
 		out->change = &room->change.change;
 		return embed_change_read(r->change, &room->change);

@@ -185,6 +185,7 @@ static void service_call_batch(const struct service_call *call) {
 		request.lease = asked->locks[i].lease;
 		request.token = asked->locks[i].token;
 		request.bond = asked->locks[i].bond;
+		request.terms.set = asked->locks[i].slots;
 		(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 		service_step(call, &request);
 	}

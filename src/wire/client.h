@@ -126,6 +126,7 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 #define CLIENT_HAS_FROM (UINT64_C(1) << 39) /* watch */
 #define CLIENT_HAS_WATCH (UINT64_C(1) << 40) /* unwatch */
 #define CLIENT_HAS_BOND (UINT64_C(1) << 41) /* extend: core.bond */
+#define CLIENT_HAS_SLOTS (UINT64_C(1) << 42) /* extend: core.terms.set */
 
 struct client_lock { /* one of `locks` */
 	struct slice key;
@@ -133,6 +134,7 @@ struct client_lock { /* one of `locks` */
 	span_ns lease;
 	uint64_t token; /* 0: not named */
 	uint32_t bond;  /* 0: not named */
+	struct permits slots; /* none: not named */
 };
 
 struct client_request {
@@ -221,6 +223,7 @@ struct client_extended {
 	span_ns limit;   /* PAWL_ETOOLONG */
 	uint64_t silent; /* PAWL_ENOQUORUM: bit set; only for encoding */
 	const char *field; /* what is refused: static, or NULL; only for encoding */
+	struct client_mode_facts mode; /* of a semaphore's lock: which permits it was extended for */
 };
 struct client_extended client_extended_of(const struct core_reply *reply);
 /* In the order of the request's `locks`. */

@@ -14,7 +14,7 @@ static const struct client_fact batch_lock_id = { "lock_id", FACT_ID, offsetof(s
 struct client_extended client_extended_of(const struct core_reply *reply) {
 	return (struct client_extended){ .error = reply->error, .lock_id = reply->lock_id, .valid = reply->valid,
 		.token = reply->token, .quorum = reply->quorum, .acks = reply->acks, .votes = reply->votes,
-		.limit = reply->limit, .silent = reply->silent, .field = reply->field };
+		.limit = reply->limit, .silent = reply->silent, .field = reply->field, .mode = client_mode_of(&reply->terms) };
 }
 
 static void batch_put_item(struct pack *k, const struct client_extended *item, const struct client_facts *facts) {
@@ -30,6 +30,9 @@ static void batch_put_item(struct pack *k, const struct client_extended *item, c
 		client_reply_put_error(k, &reply, facts);
 	} else {
 		client_fact_put_all(k, &map, batch_facts, BATCH_FACTS, item, 0);
+		if (item->mode.mode == CLIENT_PERMITS) {
+			client_fact_put_all(k, &map, client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode, client_mode_present(&item->mode));
+		}
 	}
 	pack_map_close(k, &map);
 }

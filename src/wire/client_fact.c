@@ -221,7 +221,7 @@ static void fact_put_position(struct pack *k, struct client_position p) {
 	pack_bin(k, slice_of(bytes, sizeof bytes));
 }
 
-static void fact_put_slots(struct pack *k, struct permits set) {
+void client_slots_put(struct pack *k, struct permits set) {
 	pack_array(k, permits_count(set));
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
 		if (permits_has(set, n)) {
@@ -274,7 +274,7 @@ static void fact_put_value(struct pack *k, enum client_fact_type type, const voi
 		pack_text(k, fact_modes[*(const enum client_mode *)at]);
 		return;
 	case FACT_SLOTS:
-		fact_put_slots(k, *(const struct permits *)at);
+		client_slots_put(k, *(const struct permits *)at);
 		return;
 	case FACT_POSITION:
 		fact_put_position(k, *(const struct client_position *)at);

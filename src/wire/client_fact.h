@@ -58,6 +58,7 @@ extern const struct client_fact client_mode_facts[CLIENT_MODE_FACT_COUNT];
 extern const struct client_fact client_label_facts[CLIENT_LABEL_FACT_COUNT];
 /* Which of them there are to be told. */
 uint32_t client_mode_present(const struct client_mode_facts *mode);
+void client_slots_put(struct pack *k, struct permits set); /* numbers of permits, as a list */
 uint32_t client_label_present(const struct client_label *label);
 
 #endif

@@ -46,6 +46,7 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("host"), CLIENT_HAS_HOST, METHOD_BIT(CLIENT_ACQUIRE), client_take_host },
 	{ NAME("pid"), CLIENT_HAS_PID, METHOD_BIT(CLIENT_ACQUIRE), client_take_pid },
 	{ NAME("bond"), CLIENT_HAS_BOND, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK), client_take_bond },
+	{ NAME("slots"), CLIENT_HAS_SLOTS, METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK), client_take_slots },
 	{ NAME("from"), CLIENT_HAS_FROM, METHOD_BIT(CLIENT_WATCH), client_take_from },
 	{ NAME("expect"), CLIENT_HAS_EXPECT, METHOD_BIT(CLIENT_UPDATE), client_take_expect },
 	{ NAME("value_seq"), CLIENT_HAS_VALUE_SEQ, METHOD_BIT(CLIENT_UPDATE), client_take_value_seq },
@@ -81,7 +82,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 		"unknown parameter: acquire takes key, lease_ms, wait_ms, owner, value, lock_id, mode or permits and of, priority, "
 		"lock_delay_ms, release_on_disconnect, bond, label, host, pid; or locks instead of key, lock_id, mode, permits, of" },
 	[CLIENT_EXTEND] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
-		"unknown parameter: extend takes key, lock_id, lease_ms, token, bond, deadline_kept, or locks and deadline_kept" },
+		"unknown parameter: extend takes key, lock_id, lease_ms, token, slots, bond, deadline_kept, or locks and deadline_kept" },
 	[CLIENT_UPDATE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE,
 		"unknown parameter: update takes key, lock_id, value, and expect or value_seq" },
 	[CLIENT_RELEASE] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID, "unknown parameter: release takes key, lock_id" },
@@ -109,7 +110,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 		"unknown parameter: cluster_set_timing takes max_lease_ms, request_timeout_ms, promise_timeout_ms, clock_drift_ppm" },
 	[CLIENT_CLUSTER_FORCE] = { CLIENT_HAS_YES, "unknown parameter: cluster_force takes yes" },
 	[CLIENT_PARAM_LOCK] = { CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE,
-		"unknown parameter: each of locks takes key, lock_id, lease_ms, token, bond" },
+		"unknown parameter: each of locks takes key, lock_id, lease_ms, token, slots, bond" },
 	[CLIENT_PARAM_GROUP] = { CLIENT_HAS_KEY, "unknown parameter: each of locks takes key, lock_id, mode or permits and of" },
 };
 

@@ -249,6 +249,9 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 		client_reply_put_uint(k, &map, "quorum", reply->quorum);
 		client_reply_put_uint(k, &map, "acks", reply->acks);
 		client_reply_put_uint(k, &map, "token", reply->token);
+		if (terms_semaphore(&reply->terms)) {
+			reply_put_mode(k, &map, &reply->terms);
+		}
 		break;
 	case CORE_UPDATE:
 		reply_put_value_seq(k, &map, reply);

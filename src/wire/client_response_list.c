@@ -93,6 +93,7 @@ static void response_take_extended_map(struct unpack *u, struct client_extended 
 		{ "limit_ms", FACT_MS, offsetof(struct client_extended, limit), 0 },
 	};
 	struct client_fact_set set = { facts, COUNT(facts), item, got };
+	struct client_fact_set mode = { client_mode_facts, CLIENT_MODE_FACT_COUNT, &item->mode, NULL };
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
@@ -101,7 +102,7 @@ static void response_take_extended_map(struct unpack *u, struct client_extended 
 		} else if (slice_equal(name, slice_str("error")) && !item->error && unpack_peek(u) == UNPACK_MAP) {
 			item->error = PAWL_EPROTOCOL; /* until its code is known; also keeps errors from nesting */
 			response_take_extended_map(u, item, got);
-		} else if (!client_fact_take(&set, name, u)) {
+		} else if (!client_fact_take(&set, name, u) && !client_fact_take(&mode, name, u)) {
 			unpack_skip(u);
 		}
 	}

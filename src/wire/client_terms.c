@@ -1,4 +1,5 @@
 /* The parameters of what a lock excludes, in what order it is given, and what its holder says about itself. */
+#include "client_fact.h"
 #include "client_terms.h"
 
 #include "check.h"
@@ -77,6 +78,20 @@ const char *client_take_bond(struct unpack *u, struct client_request *r, int *er
 	return NULL;
 }
 
+const char *client_take_slots(struct unpack *u, struct client_request *r, int *error) {
+	static const char *const wrong = "must be a list of the permits that the lock has: different whole numbers from 0 to 127, as its answer named them";
+	(void)error;
+	uint32_t count = unpack_peek(u) == UNPACK_ARRAY ? unpack_array(u) : 0;
+	for (uint32_t i = 0; i < count && i < PERMITS_MAX; i++) {
+		uint64_t n = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : PERMITS_MAX;
+		if (n >= PERMITS_MAX || permits_has(r->core.terms.set, (uint32_t)n)) {
+			return wrong;
+		}
+		r->core.terms.set.w[n / 64] |= (uint64_t)1 << (n % 64);
+	}
+	return count < 1 || count > PERMITS_MAX ? wrong : NULL;
+}
+
 const char *client_take_label(struct unpack *u, struct client_request *r, int *error) {
 	_Static_assert(CLIENT_LABEL_MAX == 128, "the text below says it");
 	return client_take_bytes(u, CLIENT_LABEL_MAX, "must be at most 128 bytes", &r->label.text, error);
@@ -135,6 +150,8 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 		pack_uint(k, terms->count);
 	} else if (param == CLIENT_HAS_OF) {
 		pack_uint(k, terms->of);
+	} else if (param == CLIENT_HAS_SLOTS) {
+		client_slots_put(k, terms->set);
 	} else if (param == CLIENT_HAS_PRIORITY) {
 		pack_int(k, terms->priority);
 	} else if (param == CLIENT_HAS_LOCK_DELAY) {

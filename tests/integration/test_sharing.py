@@ -60,6 +60,14 @@ class Sharing(unittest.TestCase):
         two = self.client("a").call("acquire", key=key, lease_ms=30000, permits=2, of=3)
         one = self.client("b").call("acquire", key=key, lease_ms=30000, permits=1, of=3)
         self.assertEqual((two["slots"], one["slots"]), ([0, 1], [2]))
+        for named in ({}, {"slots": [0, 1]}):
+            longer = self.client("c").call("extend", key=key, lease_ms=30000, lock_id=two["lock_id"], **named)
+            self.assertEqual((longer["mode"], longer["permits"], longer["of"], longer["slots"]), ("permits", 2, 3, [0, 1]))
+        locks = [{"key": key, "lock_id": got["lock_id"], "lease_ms": 30000, "slots": got["slots"]} for got in (two, one)]
+        answered = self.client("c").call("extend", locks=locks, deadline_kept=True)["locks"]
+        self.assertEqual([lock["slots"] for lock in answered], [[0, 1], [2]])
+        error = self.refused("bad_request", self.client("c"), "extend", key=key, lease_ms=30000, lock_id=one["lock_id"], slots=[128])
+        self.assertEqual(error["field"], "slots")
         self.refused("held", self.client("c"), "acquire", key=key, lease_ms=30000, permits=1, of=3)
         self.client("a").call("release", key=key, lock_id=two["lock_id"])
         self.assertEqual(self.client("c").call("acquire", key=key, lease_ms=30000, permits=1, of=3)["slots"], [0])

@@ -128,11 +128,11 @@ static int setup_with_a_replica(void **state) {
 }
 
 /* X asks through a node of its own; its commit has reached n1 alone when Y's reaches all. */
-static uint64_t overtaken(struct stage *s) {
+static uint64_t overtaken(struct stage *s, struct core_request request) {
 	stage_lose(s, 3, 2, MESSAGE_PROMISE, true);
 	stage_stop(s, 3, 1, MESSAGE_COMMIT, true);
 	stage_stop(s, 3, 2, MESSAGE_COMMIT, true);
-	uint64_t x = stage_ask(s, 3, permits_request("k", stage_lock(1), 1, 3, 0));
+	uint64_t x = stage_ask(s, 3, request);
 	stage_settle(s);
 	assert_int_equal(take_permits(s, 2, "k", stage_lock(2), 1, 3), PAWL_OK);
 	assert_false(answered(s, x));
@@ -148,7 +148,7 @@ static void let_through(struct stage *s) {
 
 static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) {
 	struct stage *s = *state;
-	uint64_t x = overtaken(s);
+	uint64_t x = overtaken(s, permits_request("k", stage_lock(1), 1, 3, 0));
 	uint64_t others = stage_last(s)->r.token;
 	struct permits y = stage_last(s)->r.terms.set;
 	let_through(s);
@@ -159,6 +159,22 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 2);
 	}
+}
+
+static void permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { { .key = slice_str("z"), .lock_id = stage_lock(5) },
+		{ .key = slice_str("k"), .lock_id = stage_lock(1), .of = 3, .count = 1 } };
+	uint64_t x = overtaken(s, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LEASE });
+	let_through(s);
+	assert_int_equal(stage_answer(s, x)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	assert_int_equal(stage_count(s, COUNT_commit_given_back), 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(stage_status(s, i).held, 3);
+	}
+	stage_wait(s, 2 * LEASE);
+	assert_int_equal(stage_status(s, 0).held, 0);
 }
 
 static void permits_of_a_failed_attempt_are_given_back(void **state) {
@@ -197,6 +213,7 @@ int main(void) {
 		NAMED(numbers_that_are_learned_note_the_clock),
 		NAMED(sources_that_lack_numbers_count_with_their_clocks),
 		cmocka_unit_test_setup_teardown(permits_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
 		NAMED(permits_of_a_failed_attempt_are_given_back),
 		NAMED(permits_that_were_granted_elsewhere_are_not_given_back),
 	};

@@ -27,6 +27,19 @@ static void an_acquisition_tells_its_mode_and_the_numbers_of_its_permits(void **
 	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
 }
 
+static void an_extension_tells_the_numbers_that_it_is_for(void **state) {
+	struct response_test *t = *state;
+	struct core_reply r = { .op = CORE_EXTEND, .lock_id = wire_id(&t->prng), .token = 1, .valid = SPAN_S };
+	answer(t, CLIENT_EXTEND, &r);
+	assert_false(t->got.present & (CLIENT_GOT_SLOTS | CLIENT_GOT_MODE));
+	r.terms = three_of_ten;
+	answer(t, CLIENT_EXTEND, &r);
+	assert_true(t->got.mode.mode == CLIENT_PERMITS && t->got.mode.permits == 3 && t->got.mode.of == 10);
+	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
+	struct client_extended item = client_extended_of(&r);
+	assert_true(item.mode.mode == CLIENT_PERMITS && item.mode.slots.w[0] == three_of_ten.set.w[0]);
+}
+
 static void several_keys_come_back_each_with_its_own(void **state) {
 	struct response_test *t = *state;
 	const struct core_lock_got got[2] = {
@@ -224,6 +237,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(an_acquisition_tells_its_mode_and_the_numbers_of_its_permits),
+		TEST(an_extension_tells_the_numbers_that_it_is_for),
 		TEST(several_keys_come_back_each_with_its_own),
 		TEST(an_error_of_several_keys_names_the_key),
 		TEST(a_holder_says_who_it_is_and_what_it_excludes),

@@ -144,6 +144,10 @@ static void random_group(struct prng *p, struct client_request *r) {
 }
 
 /* How it is acquired, and who acquires. */
+static struct permits random_slots(struct prng *p) {
+	return (struct permits){ { prng_next(p) | 1, prng_next(p) } };
+}
+
 static void random_terms(struct prng *p, struct client_request *r, uint8_t label[LABEL_MAX]) {
 	struct terms *terms = &r->core.terms;
 	uint64_t has = r->present;
@@ -153,6 +157,7 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	terms->priority = has & CLIENT_HAS_PRIORITY ? wire_terms(p).priority : 0;
 	terms->delay = has & CLIENT_HAS_LOCK_DELAY ? random_ms(p) : 0;
 	r->release_on_disconnect = has & CLIENT_HAS_RELEASE_ON_DISCONNECT && prng_chance(p, 1, 2);
+	r->core.terms.set = has & CLIENT_HAS_SLOTS ? random_slots(p) : (struct permits){ { 0, 0 } };
 	r->core.bond = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
 	terms->bond = !r->release_on_disconnect ? 0 : r->core.bond ? r->core.bond : 1;
 	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
@@ -203,7 +208,7 @@ static struct client_request random_request(struct request_test *t, size_t row, 
 		r.lock_count = 1 + prng_below(p, 50);
 		for (size_t i = 0; i < r.lock_count; i++) {
 			locks[i] = (struct client_lock){ wire_bytes(p, 1, KEY_MAX), wire_id(p), random_ms(p), wire_number(p, TOKEN_MAX),
-				(uint32_t)wire_number(p, UINT32_MAX) };
+				(uint32_t)wire_number(p, UINT32_MAX), random_slots(p) };
 		}
 	}
 	return r;
@@ -242,6 +247,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	assert_true(x->op == y->op && slice_equal(x->key, y->key) && slice_equal(x->owner, y->owner));
 	assert_true(slice_equal(x->value, y->value) && id128_equal(x->lock_id, y->lock_id));
 	assert_true(x->lease == y->lease && x->wait == y->wait && x->token == y->token);
+	assert_memory_equal(&x->terms.set, &y->terms.set, sizeof x->terms.set);
 	assert_true(x->deadline_kept == y->deadline_kept && x->quorum == y->quorum && x->now == y->now);
 	assert_true(x->for_free == y->for_free && x->expect_value == y->expect_value && x->expect_seq == y->expect_seq);
 	assert_true(slice_equal(x->expected, y->expected) && ballot_compare(x->expected_seq, y->expected_seq) == 0);
@@ -255,6 +261,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	for (size_t i = 0; i < a->lock_count; i++) {
 		assert_true(slice_equal(a->locks[i].key, b->locks[i].key) && id128_equal(a->locks[i].lock_id, b->locks[i].lock_id));
 		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token && a->locks[i].bond == b->locks[i].bond);
+		assert_memory_equal(&a->locks[i].slots, &b->locks[i].slots, sizeof a->locks[i].slots);
 	}
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, Coroutine, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Coroutine, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from . import _clock
 from ._bond import Bonds
@@ -41,6 +41,7 @@ class Kept:
         self._renew = renew
         self._lock_id = ""
         self._token = 0
+        self._slots: Tuple[int, ...] = ()  # of a semaphore
         self._deadline = _clock.NEVER
         self._cause: Optional[PawlError] = None  # why it is lost
         self._last_error: Optional[PawlError] = None  # of the extensions since the last one that succeeded
@@ -244,6 +245,8 @@ class Keeper:
         items: List[Dict[str, Any]] = []
         for lock in batch:
             items.append({"key": lock._key, "lock_id": lock._lock_id, "lease_ms": lock._lease // _clock.MS, "token": lock._token})
+            if lock._slots:
+                items[-1]["slots"] = list(lock._slots)
             if how.binds:
                 items[-1]["bond"] = how.line
         call = Call("extend", {"locks": items, "deadline_kept": not how.binds})
@@ -326,6 +329,9 @@ class Keeper:
         token = outcome.get("token")
         if isinstance(token, int) and token > lock._token:
             lock._token = token
+        slots = outcome.get("slots")
+        if isinstance(slots, list) and slots:  # these and no others from now on (docs/protocol.md, section 10)
+            lock._slots = tuple(slots)
         lock._last_error = None
         lock._failures = 0
         self._bonds.made(lock, line)

@@ -44,7 +44,6 @@ class Lock(Kept, Holding):
         self._on_lost, self._on_asked = on_lost, on_asked
         self._acquired = False
         self._mode, self._value = EXCLUSIVE, b""
-        self._slots: Tuple[int, ...] = ()
         self._process = os.getpid()
         self._lost_event: asyncio.Future[PawlError] = asyncio.get_running_loop().create_future()
         self._listener: Optional[asyncio.Task[None]] = None
