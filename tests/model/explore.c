@@ -31,6 +31,8 @@ static const struct scope scopes[] = {
 	{ .name = "half updates", .granted = true, .breaks = 1, .passes = 2, .clients = { { .node = 0, ONCE, .updates = 1 }, { .node = 1, .updates = 1 } } },
 	{ .name = "one to three", .masters = 1, .outside = 2, .aims = { AIM_GROW }, .granted = true, .clients = { { .node = 0, ONCE, .releases = 1 }, { .node = 0, ONCE, .waits = true } } },
 	{ .name = "one to two", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 0, ONCE, .later = true } } },
+	{ .name = "a copy ahead", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true, .passes = 3, .slow = 1, .clients = {
+		{ .node = 0, .acquires = 1, .closes = true, .extends = 1 }, { .node = 0, ONCE } } },
 	{ .name = "two operators", .aims = { AIM_SHRINK, AIM_TIMING }, .clients = { { .node = 0 }, { .node = 1 } } },
 	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },

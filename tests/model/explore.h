@@ -32,6 +32,7 @@ struct plan { /* of a client */
 	uint16_t of;         /* what it asks for (terms.of): 0, SHARE_SHARED, or one permit of so many */
 	uint8_t downgrades;
 	uint8_t transfers;   /* to the client after it */
+	bool closes;         /* its lock ends with its connection, which is closed once; then it starts again with the lock_id that it had */
 	int8_t priority;
 	uint8_t updates;     /* each sets the value if it is still the one of the acquire; of the other client's lock if it has none */
 };
@@ -59,7 +60,8 @@ struct scope {
 	struct plan clients[CLIENTS];
 };
 
-enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_DOWNGRADE, CHOICE_TRANSFER, CHOICE_UPDATE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK, CHOICE_CHANGE };
+enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_DOWNGRADE, CHOICE_TRANSFER, CHOICE_UPDATE, CHOICE_CLOSE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK,
+	CHOICE_CHANGE };
 struct choice {
 	enum choice_kind kind;
 	uint8_t a, b;
@@ -76,6 +78,7 @@ struct contender {
 	int64_t believed_from, believed_until; /* true time: the clients' clocks are exact, the nodes' are fast */
 	uint64_t token;
 	struct terms terms; /* what it holds */
+	uint8_t closed;     /* connections, so far */
 };
 
 struct acquired { /* an acquisition that was answered */

@@ -30,6 +30,9 @@ static void client_choices(const struct world *w, uint32_t i, struct choice out[
 	if (c->state == CLIENT_HOLDS && c->left.releases) {
 		add(out, n, CHOICE_RELEASE, i, 0);
 	}
+	if (c->state == CLIENT_HOLDS && c->left.closes) {
+		add(out, n, CHOICE_CLOSE, i, 0);
+	}
 	if (c->state == CLIENT_HOLDS && c->left.downgrades) {
 		add(out, n, CHOICE_DOWNGRADE, i, 0);
 	}
@@ -92,6 +95,7 @@ static void client_ask(struct world *w, uint32_t i) {
 	r.terms.of = c->left.of;
 	r.terms.count = terms_semaphore(&r.terms);
 	r.terms.priority = c->left.priority;
+	r.terms.bond = c->left.closes ? 1 : 0;
 	c->terms = r.terms;
 	stage_ask(w->stage, c->node, r);
 }
@@ -104,6 +108,7 @@ static void client_extend(struct world *w, uint32_t i) {
 	r.token = c->token;
 	r.deadline_kept = c->left.keeps_deadline;
 	r.terms.set = c->left.keeps_deadline ? c->terms.set : r.terms.set;
+	r.bond = c->closed ? c->closed + 1u : 0;
 	c->left.extends--;
 	c->extend_at = w->stage->now;
 	c->extending = w->stage->requests + 1;
@@ -117,6 +122,18 @@ static void client_release(struct world *w, uint32_t i) {
 	r.client = i + 1;
 	c->left.releases--;
 	c->state = CLIENT_IDLE;
+	c->believed_until = 0;
+	c->extending = 0;
+	stage_ask(w->stage, c->node, r);
+}
+
+/* Its process ends, and with it the connection. It is started again, believes nothing, and knows its lock_id. */
+static void client_close(struct world *w, uint32_t i) {
+	struct contender *c = &w->clients[i];
+	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(c->lock));
+	judge_ended(w, i);
+	r.bond = ++c->closed;
+	c->left.closes = false;
 	c->believed_until = 0;
 	c->extending = 0;
 	stage_ask(w->stage, c->node, r);
@@ -310,6 +327,7 @@ void world_apply(struct world *w, struct choice choice) {
 	case CHOICE_DOWNGRADE: client_downgrade(w, choice.a); break;
 	case CHOICE_TRANSFER: client_transfer(w, choice.a); break;
 	case CHOICE_UPDATE: client_update(w, choice.a); break;
+	case CHOICE_CLOSE: client_close(w, choice.a); break;
 	case CHOICE_PASS:
 		w->left.passes--;
 		stage_jump(w->stage, PASS);
@@ -330,7 +348,7 @@ void world_apply(struct world *w, struct choice choice) {
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "time passes", "restart", "break", "change" };
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "close", "time passes", "restart", "break", "change" };
 	message_set kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
 	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {

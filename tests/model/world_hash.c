@@ -298,6 +298,7 @@ static void hash_contender(uint64_t *h, const struct contender *c) {
 	mix(h, (uint64_t)c->believed_until);
 	mix(h, c->token);
 	mix(h, (uint64_t)c->left.downgrades << 8 | c->left.transfers);
+	mix(h, (uint64_t)c->left.closes << 8 | c->closed);
 	mix_terms(h, &c->terms);
 }
 
