@@ -185,8 +185,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 
 static void expire(struct core *core) {
 	struct wheel_timer *t;
-	uint32_t budget = EXPIRE_A_STEP;
-	while ((t = wheel_expire_some(&core->wheel, core->now.boot, &budget)) != NULL) {
+	for (uint32_t budget = EXPIRE_A_STEP; (t = wheel_expire_some(&core->wheel, core->now.boot, &budget)) != NULL;) {
 		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
 }
