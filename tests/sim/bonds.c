@@ -1,5 +1,5 @@
 /* bonds FIRST COUNT: for each seed a cluster whose nodes hold locks that end with them (docs/protocol.md, section 2, Release on
- * disconnect), and faults. At no instant may two nodes trust in the same lock: a node does while its process lives, its lease
+ * disconnect), and faults; with even seeds the masters are exchanged all the time, and who starts again knows its lock_id. At no instant may two nodes trust in the same lock: a node does while its process lives, its lease
  * lasts, and core_bond_end is not past, by its own clocks.
  */
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "bonds_change.h"
 #include "cluster_sim.h"
 #include "pawl/error.h"
 
@@ -23,15 +24,20 @@ struct holder { /* one in each node's process */
 	uint64_t incarnation;
 	uint32_t key;
 	struct id128 lock;
-	uint64_t acquire, bond, extend; /* requests under way */
+	uint64_t acquire, bond, extend, revive; /* requests under way */
 	struct instant sent, extend_sent;
 	struct instant deadline;
+	struct id128 known; /* the lock_id of its life before, that it tries now and then, ... */
+	bool again;         /* ... if there is one */
 	bool held, bound, wants; /* bound: the node has heard of the bond; wants: a new lock_id is to be drawn */
 };
 
 struct world {
 	struct sim *sim;
-	struct prng prng;
+	struct prng prng, late; /* late: of what came later, so that the rest of a seed stays what it is */
+	bool changes;
+	struct bonds_change change;
+	uint64_t revived;
 	struct holder holders[NODES];
 	uint32_t locks;
 	bool cut[NODES][NODES];
@@ -76,8 +82,10 @@ static void look(struct world *w) {
 /* ---- what a holder does ---- */
 
 static void forget(struct holder *h) {
+	h->again = h->again || (h->world->changes && h->held);
+	h->known = h->held ? h->lock : h->known;
 	h->held = h->bound = false;
-	h->acquire = h->bond = h->extend = 0;
+	h->acquire = h->bond = h->extend = h->revive = 0;
 }
 
 static void on_reply(void *ctx, const struct sim_reply *reply);
@@ -115,6 +123,16 @@ static void acquire(struct holder *h) {
 static void release(struct holder *h) {
 	ask(h, (struct core_request){ .op = CORE_RELEASE });
 	forget(h);
+	h->again = false;
+}
+
+/* Started again with its lock_id: it keeps no deadline, and is answered as held only if nobody else had it since. */
+static void extend_again(struct holder *h) {
+	struct world *w = h->world;
+	h->again = prng_chance(&w->late, 3, 4);
+	h->lock = h->known;
+	h->extend_sent = sim_node_clock(w->sim, h->node);
+	h->revive = ask(h, (struct core_request){ .op = CORE_EXTEND, .lease = LEASE });
 }
 
 static void act(void *ctx, uint64_t arg) {
@@ -122,10 +140,12 @@ static void act(void *ctx, uint64_t arg) {
 	struct world *w = h->world;
 	(void)arg;
 	sim_at(w->sim, sim_now(w->sim) + prng_between(&w->prng, SPAN_MS, 300 * SPAN_MS), act, h, 0);
-	if (!ready(h) || h->acquire) {
+	if (!ready(h) || h->acquire || h->revive) {
 		return;
 	}
-	if (!h->held) {
+	if (!h->held && h->again && prng_chance(&w->late, 1, 2)) {
+		extend_again(h);
+	} else if (!h->held) {
 		acquire(h);
 	} else if (!trusts(h) || prng_chance(&w->prng, 1, 12)) {
 		release(h);
@@ -133,6 +153,11 @@ static void act(void *ctx, uint64_t arg) {
 		h->extend_sent = sim_node_clock(w->sim, h->node);
 		h->extend = ask(h, (struct core_request){ .op = CORE_EXTEND, .lease = LEASE, .deadline_kept = true });
 	}
+}
+
+static void bind_it(struct holder *h) {
+	span_ns grace = prng_between(&h->world->prng, 20 * SPAN_MS, 600 * SPAN_MS);
+	h->bond = ask(h, (struct core_request){ .op = CORE_BOND, .wait = grace });
 }
 
 static void on_acquired(struct holder *h, const struct core_reply *r) {
@@ -148,8 +173,20 @@ static void on_acquired(struct holder *h, const struct core_reply *r) {
 	h->held = true;
 	h->bound = false;
 	h->deadline = deadline;
-	span_ns grace = prng_between(&h->world->prng, 20 * SPAN_MS, 600 * SPAN_MS);
-	h->bond = ask(h, (struct core_request){ .op = CORE_BOND, .wait = grace });
+	bind_it(h);
+}
+
+static void on_revived(struct holder *h, const struct core_reply *r) {
+	struct instant deadline = instant_add(h->extend_sent, r->valid);
+	h->revive = 0;
+	if (r->error || instant_distrusted(sim_node_clock(h->world->sim, h->node), deadline)) {
+		return;
+	}
+	h->world->revived++;
+	h->held = true;
+	h->bound = false;
+	h->deadline = deadline;
+	bind_it(h);
 }
 
 static void on_extended(struct holder *h, const struct core_reply *r) {
@@ -168,9 +205,12 @@ static void on_reply(void *ctx, const struct sim_reply *reply) {
 		on_acquired(h, r);
 	} else if (r->id == h->extend) {
 		on_extended(h, r);
+	} else if (r->id == h->revive) {
+		on_revived(h, r);
 	} else if (r->id == h->bond) {
 		h->world->lost += r->error == PAWL_ELOST;
 		forget(h);
+		h->again = false; /* the node has released what was left */
 	}
 }
 
@@ -314,6 +354,8 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	o.check_every = 50;
 	w.sim = sim_new(&o);
 	prng_init(&w.prng, seed);
+	prng_init(&w.late, seed ^ UINT64_C(0x1a7eb0d));
+	w.changes = seed % 2 == 0;
 	sim_start_all(w.sim);
 	CHECK(sim_run_until(w.sim, all_vote, &w, 20 * SPAN_S));
 	add_replicas(&w);
@@ -325,6 +367,9 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 		sim_at(w.sim, sim_now(w.sim) + prng_between(&w.prng, 0, 100 * SPAN_MS), act, h, 0);
 	}
 	sim_at(w.sim, sim_now(w.sim) + SPAN_S, fault, &w, 0);
+	if (w.changes) {
+		bonds_change_start(&w.change, w.sim, &w.late, NODES);
+	}
 	for (int64_t end = sim_now(w.sim) + RUN; sim_now(w.sim) < end && w.bad == 0;) {
 		CHECK(sim_step(w.sim));
 		look(&w);
@@ -332,7 +377,7 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	for (int i = 0; i < COUNT_TOTAL; i++) {
 		totals[i] += sim_counts(w.sim)[i];
 	}
-	printf("seed %" PRIu64 ": %" PRIu64 " taken, %" PRIu64 " lost by their links%s\n", seed, w.taken, w.lost, w.bad ? ", BAD" : "");
+	printf("seed %" PRIu64 ": %" PRIu64 " taken, %" PRIu64 " lost by their links, %" PRIu64 " had again%s\n", seed, w.taken, w.lost, w.revived, w.bad ? ", BAD" : "");
 	sim_free(w.sim);
 	return w.bad == 0;
 }

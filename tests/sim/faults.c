@@ -307,13 +307,13 @@ void faults_start(struct run *run) {
 }
 
 /* What was lost or overtaken within a link is made good when links break, as after any failure of TCP. */
-static bool worse_than_tcp(const struct sim_adversary *a) {
+bool faults_worse_than_tcp(const struct sim_adversary *a) {
 	return a->lose_ppm || a->clock_ppm || a->duplicate_ppm || a->reorder_ppm || a->action == SIM_TARGET_LOSE || a->action == SIM_TARGET_LATE;
 }
 
 void faults_heal(struct run *run) {
 	struct sim *sim = run->sim;
-	bool links = worse_than_tcp(&run->profile.adversary);
+	bool links = faults_worse_than_tcp(&run->profile.adversary);
 	sim_trace_fault(sim, "HEAL", TRACE_NONE, TRACE_NONE, 0);
 	sim_adversary_set(sim, NULL);
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {

@@ -41,7 +41,8 @@
 	X(bound)     /* locks that end with their connections, several keys, permits: in every change of the set; and extensions long after */ \
 	X(prompt)    /* long leases: what nobody holds is free before they are over */ \
 	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */ \
-	X(shortage)  /* memory runs short, backlogs are full (shortage.c) */
+	X(shortage)  /* memory runs short, backlogs are full (shortage.c) */ \
+	X(crowd)     /* many who hold one key together, while it is read and explained and masters are silent */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -119,6 +120,7 @@ struct profile {
 	uint32_t groupers; /* clients that want several keys at once */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
 	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
+	uint32_t crowds;     /* of many who hold one key together, and read it */
 	uint32_t latecomers; /* clients that use lock_ids of others, long after */
 	struct shortage shortage;
 };

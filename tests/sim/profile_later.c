@@ -70,6 +70,8 @@ static void draw_bound(struct profile *p, struct prng *r) {
 static void draw_prompt(struct profile *p, struct prng *r) {
 	static const enum fault faults[] = { FAULT_KILL, FAULT_KILL_SOME, FAULT_ROLLING, FAULT_DRAIN, FAULT_PAUSE, FAULT_CUT, FAULT_ISOLATE, FAULT_SPLIT,
 		FAULT_CLOSE, FAULT_SLOW_LINK };
+	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_RECEIVER,
+		SIM_TARGET_PAUSE_SENDER, SIM_TARGET_PAUSE_RECEIVER };
 	static const message_set kinds[] = { KIND(COMMIT), KIND(EXTEND), KIND(RELEASE), KIND(COMMIT_ANSWER), KIND(PROMISE_ANSWER), KIND(SNAPSHOT_RECORD) };
 	if (prng_chance(r, 1, 2)) {
 		p->theme = THEME_membership;
@@ -106,9 +108,12 @@ static void draw_prompt(struct profile *p, struct prng *r) {
 	p->fault_every = prng_between(r, 2, 20) * p->sim.request_timeout;
 	p->down_max = prng_between(r, SPAN_MS, 2 * p->sim.request_timeout);
 	p->cut_max = p->pause_max = prng_between(r, 10 * SPAN_MS, 6 * p->sim.request_timeout);
+	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm = 0; /* no worse than TCP */
+	p->adversary.clock_ppm = p->adversary.lease_ppm = 0;
+	p->adversary.action = SIM_TARGET_NONE;
 	if (prng_chance(r, 1, 2)) {
 		p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
-		p->adversary.action = (enum sim_target_action)(1 + prng_below(r, SIM_TARGET_ACTIONS - 1));
+		p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
 		p->adversary.target_ppm = 5000 + weight(r, 60000);
 		p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
 	}
@@ -117,8 +122,9 @@ static void draw_prompt(struct profile *p, struct prng *r) {
 /* A number that a coordinator left behind when it died stays with its holder, who renews; then one master after the other learns what is there. */
 static void draw_renewed(struct profile *p, struct prng *r) {
 	static const message_set kinds[] = { KIND(COMMIT), KIND(COMMIT), KIND(COMMIT_ANSWER), KIND(EXTEND), KIND(PROMISE_ANSWER) };
-	static const enum sim_target_action actions[] = { SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_LOSE, SIM_TARGET_CLOSE, SIM_TARGET_DELAY };
+	static const enum sim_target_action actions[] = { SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_KILL_SENDER, SIM_TARGET_CLOSE, SIM_TARGET_DELAY };
 	profile_dense(p, r);
+	p->adversary.lose_ppm = p->adversary.duplicate_ppm = p->adversary.reorder_ppm = p->adversary.clock_ppm = 0;
 	p->sim.masters = prng_chance(r, 4, 5) ? 3 : 5;
 	p->sim.max_lease = p->lease_max = prng_between(r, SPAN_S, 4 * SPAN_S);
 	p->lease_min = p->lease_max / 2;
@@ -153,6 +159,28 @@ static void draw_renewed(struct profile *p, struct prng *r) {
 	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 4, 2 * p->sim.request_timeout);
 }
 
+static void draw_crowd(struct profile *p, struct prng *r) {
+	static const message_set kinds[] = { KIND(READ), KIND(READ_ANSWER), KIND(COMMIT), KIND(RELEASE) };
+	profile_dense(p, r);
+	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
+	p->sim.max_lease = p->lease_max = prng_between(r, 3, 20) * p->sim.request_timeout;
+	p->active = prng_between(r, SPAN_S / 4, 3 * SPAN_S / 4);
+	p->clients = 2;
+	p->crowds = prng_chance(r, 1, 4) ? 2 : 1;
+	p->fault_weight[FAULT_CUT] = 4;
+	p->fault_weight[FAULT_PAUSE] = 3;
+	p->fault_weight[FAULT_SLOW_LINK] = weight(r, 4);
+	p->fault_weight[FAULT_CLOSE] = weight(r, 2);
+	p->fault_weight[FAULT_KILL] = weight(r, 1);
+	p->fault_every = prng_between(r, 10 * SPAN_MS, 100 * SPAN_MS);
+	p->cut_max = p->pause_max = prng_between(r, p->sim.request_timeout / 2, 2 * p->sim.request_timeout);
+	p->down_max = prng_between(r, SPAN_MS, p->sim.request_timeout);
+	p->adversary.kinds = kinds[prng_below(r, sizeof kinds / sizeof *kinds)];
+	p->adversary.action = prng_chance(r, 1, 2) ? SIM_TARGET_DELAY : SIM_TARGET_NONE;
+	p->adversary.target_ppm = 50000 + weight(r, 400000);
+	p->adversary.target_max = p->sim.request_timeout;
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -166,6 +194,8 @@ void profile_later(struct profile *p) {
 		draw_prompt(p, &r);
 	} else if (p->theme == THEME_renewed) {
 		draw_renewed(p, &r);
+	} else if (p->theme == THEME_crowd) {
+		draw_crowd(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
 	}

@@ -210,6 +210,7 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_prompt:
 	case THEME_renewed:
 	case THEME_shortage:
+	case THEME_crowd:
 	case THEMES:
 		break; /* profile_terms, profile_later */
 	case THEME_replicas:

@@ -21,7 +21,7 @@ struct contender {
 };
 
 /* What stood in the way for good reasons is gone after that: promises, rounds that began before, and one renewal of everybody. */
-static span_ns settles(const struct run *run) {
+span_ns calm_settles(const struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	span_ns renewal = run->profile.think_max + 2 * o->session_delay_max;
 	return 4 * span_grow(o->request_timeout, o->drift_ppm) + o->promise_timeout + 2 * renewal + 2 * o->disk_max;
@@ -73,7 +73,7 @@ static void let_go(struct contender *c) {
 }
 
 /* Waits a moment, because others may be about to hear of a release; far less than a lease. */
-static void contend(struct run *run, uint32_t key, const struct terms *terms) {
+void calm_contend(struct run *run, uint32_t key, const struct terms *terms) {
 	struct contender c = { .run = run, .key = key, .terms = *terms, .op = CORE_ACQUIRE };
 	uint32_t node = TRACE_NONE, value = ++run->values;
 	const struct config *newest = checker_newest(run->checker);
@@ -82,7 +82,7 @@ static void contend(struct run *run, uint32_t key, const struct terms *terms) {
 	c.session = sim_connect(run->sim, &c.actor, node, (struct sim_handler){ replied, closed, &c });
 	c.lock = checker_lock_new(run->checker, key, value);
 	checker_lock_terms(run->checker, c.lock, terms);
-	span_ns wait = settles(run);
+	span_ns wait = calm_settles(run);
 	send(&c, &(struct core_request){ .lease = run->profile.sim.max_lease, .wait = wait, .terms = *terms },
 		&(struct checker_op){ .lease = run->profile.sim.max_lease, .wait = wait, .expect = CHECKER_NO_VALUE, .value = value });
 	if (c.error) {
@@ -132,26 +132,30 @@ static void sweep(struct run *run) {
 }
 
 static void free_keys(struct run *run) {
+	if (faults_worse_than_tcp(&run->profile.adversary)) {
+		return; /* what was lost within a link that lived on is said again by nobody: then a lease has to end */
+	}
 	for (uint32_t key = 0, asked = 0; key < run->profile.keys && asked < 4; key++) {
 		struct terms terms;
 		if (checker_key_free(run->checker, key, &terms)) {
-			contend(run, key, &terms);
+			calm_contend(run, key, &terms);
 			asked++;
 		}
 	}
 }
 
 void calm_demand(struct run *run) {
-	sim_run_for(run->sim, run->profile.disk_slow + settles(run));
+	sim_run_for(run->sim, run->profile.disk_slow + calm_settles(run));
 	checker_calm(run->checker, true);
 	sweep(run);
-	sim_run_for(run->sim, settles(run) + run->profile.pause_max);
+	sim_run_for(run->sim, calm_settles(run) + run->profile.pause_max);
 	free_keys(run);
 	if (run->profile.sim.masters < MASTERS_MAX && prng_chance(&run->late, 2, 3)) {
 		members_demand_change(run);
-		sim_run_for(run->sim, settles(run));
+		sim_run_for(run->sim, calm_settles(run));
 		free_keys(run);
 	}
+	episodes_demand(run);
 	checker_calm(run->checker, false);
 	run->renewing = false;
 }

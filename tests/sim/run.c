@@ -11,7 +11,7 @@ const char *run_count_name(enum run_count count) {
 		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
-		"renewed_in_calm", "contended_in_calm", "contended_beside_holders" };
+		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked" };
 	return names[count];
 }
 
@@ -42,6 +42,9 @@ static void live(struct run *run) {
 	}
 	for (uint32_t i = 0; i < run->profile.groupers; i++) {
 		grouper_start(run, i);
+	}
+	for (uint32_t i = 0; i < run->profile.crowds; i++) {
+		crowd_start(run, i);
 	}
 	for (uint32_t i = 0; i < run->profile.latecomers; i++) {
 		latecomer_start(run, i);

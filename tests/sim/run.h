@@ -10,7 +10,7 @@ enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
 	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED,
 	RUN_FILES_LOST, RUN_LATE_COMER_EXTENDS, RUN_LATE_COMER_REPEATS, RUN_LATE_COMER_HELD, RUN_CALM_RENEWED,
-	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_COUNTS };
+	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_EPISODES, RUN_CROWD_JOINED, RUN_CROWD_LOOKED, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -117,6 +117,15 @@ struct latecomer { /* a client that uses lock_ids of others */
 	struct instant sent, deadline;
 };
 
+#define CROWDS_MAX 2
+#define CROWD_MAX 64
+struct crowd { /* many who hold one key together, and who look at it */
+	struct run *run;
+	struct sim_actor actor;
+	struct sim_session *session;
+	uint32_t locks[CROWD_MAX], next; /* its locks in a ring */
+};
+
 #define PUBLIC_LOCKS 8
 #define CALLERS_MAX 16
 struct vain { /* who waits for what nobody has: the request, and since when */
@@ -133,6 +142,7 @@ struct run {
 	struct operator operators[OPERATORS_MAX];
 	struct grouper groupers[GROUPERS_MAX];
 	struct latecomer latecomers[LATECOMERS_MAX];
+	struct crowd crowds[CROWDS_MAX];
 	struct sim_options born; /* profile.sim as it was drawn: the profile follows set-timing once all is quiet */
 	uint32_t destroyed; /* bit set of nodes that are gone for good */
 	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
@@ -201,6 +211,14 @@ void caller_lost(struct caller *c, uint32_t lock, bool before_deadline); /* call
 
 /* progress_calm.c */
 void calm_demand(struct run *run);
+span_ns calm_settles(const struct run *run);
+void calm_contend(struct run *run, uint32_t key, const struct terms *terms);
+
+/* progress_episodes.c */
+void episodes_demand(struct run *run);
+
+/* crowd.c */
+void crowd_start(struct run *run, uint32_t number);
 
 /* progress_terms.c */
 void terms_demand(struct run *run);
@@ -225,6 +243,7 @@ void operator_ask(struct operator *op, uint32_t node); /* op->order of the node 
 
 /* faults.c */
 void faults_start(struct run *run);
+bool faults_worse_than_tcp(const struct sim_adversary *adversary);
 void faults_heal(struct run *run); /* everything goes on and is linked again */
 
 /* shortage.c */
