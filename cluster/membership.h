@@ -88,7 +88,8 @@ struct finishing {
 	bool unknown;   /* what came between is not known: every one of them counts as noted at `floor`, and none is dropped */
 	uint64_t floor;
 	size_t bucket;
-	uint32_t done; /* bit set of the sources that count */
+	uint32_t brought; /* bit set of the sources that were heard to their end */
+	uint32_t done;    /* those of them that count for what was noted: not who has never voted, neither before nor now */
 	uint64_t clock_end[32];
 };
 

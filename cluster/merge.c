@@ -138,7 +138,7 @@ void merge_finish_key(struct core *core, struct key *key) {
 		if (r->sources == 0) {
 			continue;
 		}
-		bool none = !f->unknown && !(r->sources & (f->done | MERGE_STAYS)), released = released_has(core, r->lock_id);
+		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = released_has(core, r->lock_id);
 		note_sources(core, r);
 		bool ended = released_ended(core, r->lock_id, r->bond);
 		if (none || released || ended) {
@@ -197,11 +197,10 @@ void merge_finish_begin(struct core *core) {
 	begin(core);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
-		if (s->done && !s->never) {
-			f->done |= 1u << s->bit;
-			f->clock_end[s->bit] = s->clock_end;
-		}
 		if (s->done) {
+			f->brought |= 1u << s->bit;
+			f->done |= s->never && !s->votes ? 0 : 1u << s->bit;
+			f->clock_end[s->bit] = s->clock_end;
 			master_raise_clock(core, s->clock_end);
 		}
 	}

@@ -279,6 +279,22 @@ static void who_recovers_by_waiting_does_not_begin_anew_with_an_epoch(void **sta
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
+/* n6 hears the end of no snapshot of the masters of before, and comes in by rejoining from n4 and n5, which vote for the first time. */
+static void what_those_bring_who_vote_for_the_first_time_stays(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_lose(s, i, 5, MESSAGE_SNAPSHOT_END, true);
+	}
+	(void)ask_change(s, 0, set_of("456"));
+	for (uint32_t i = 3; i < 6; i++) {
+		assert_true(stage_until_voting(s, i, SPAN_S));
+	}
+	assert_int_equal(count_of(s, 5, COUNT_handover_rejoined), 1);
+	assert_true(knows(s, 5, "k", stage_lock(1)));
+	assert_int_equal(stage_count(s, COUNT_merge_dropped), 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(nothing_is_accepted_under_the_epoch_of_before),
@@ -296,6 +312,7 @@ int main(void) {
 		NAMED(a_master_that_restarts_after_adopting_goes_on_in_the_new_epoch),
 		NAMED(a_break_goes_on_with_the_lock_that_it_has_found),
 		NAMED(who_recovers_by_waiting_does_not_begin_anew_with_an_epoch),
+		MEMBERS_3(what_those_bring_who_vote_for_the_first_time_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
