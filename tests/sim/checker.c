@@ -72,6 +72,16 @@ static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	}
 }
 
+/* A failed request takes it back there (section 11): as it was, the node does not learn it again. Or it ended with a connection. */
+static void saw_drop(struct checker *c, uint32_t node, const struct message *m) {
+	uint32_t number = sim_name_lock_number(m->lock_id);
+	if (m->kind == MESSAGE_RELEASE && (m->attempt || m->number) && number < c->lock_count) {
+		struct lock_state *lock = &c->locks[number];
+		lock->gone_at[node] = sim_now(c->sim);
+		lock->given_back[node] = m->attempt ? lock->accepted[node] : lock->given_back[node];
+	}
+}
+
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
 	checker_configs_look(c, node);
@@ -91,6 +101,7 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 		if (remembered) {
 			saw_release(ctx, node, m->lock_id);
 		}
+		saw_drop(ctx, node, m);
 		if (may_accept(m->kind)) {
 			/* an extension may have been refused: the record is there all the same */
 			bool sure = m->kind == MESSAGE_COMMIT && m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
@@ -111,9 +122,11 @@ static void asked(void *ctx, uint32_t node, const struct core_request *request) 
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
 	(void)to;
 	for (size_t i = 0; i < frame->count; i++) {
-		if (frame->messages[i].kind == MESSAGE_COMMIT) {
-			saw_record(ctx, node, frame->messages[i].key, frame->messages[i].lock_id, 0);
+		const struct message *m = &frame->messages[i];
+		if (m->kind == MESSAGE_COMMIT) {
+			saw_record(ctx, node, m->key, m->lock_id, 0);
 		}
+		saw_drop(ctx, node, m);
 	}
 }
 

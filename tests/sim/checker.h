@@ -111,8 +111,9 @@ bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id);
 
 /* checker_news.c: what the node tells those who watch has to be what becomes of its table. */
 void checker_news(struct checker *c, uint32_t node, const struct core_news *news);
-void checker_news_settled(struct checker *c);
+void checker_news_settled(struct checker *c, bool replicas);
 bool checker_news_agree(void *checker);
+bool checker_news_of_masters_agree(void *checker);
 
 uint64_t checker_operations(const struct checker *c);
 

@@ -108,6 +108,8 @@ struct lock_state {
 	uint64_t accepted_tenure[SIM_NODES_MAX];
 	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX]; /* since when; it lasts until then at least, ... */
 	int64_t lengthened_at[SIM_NODES_MAX]; /* ... as was accepted then */
+	uint64_t given_back[SIM_NODES_MAX];   /* highest token that it had when it gave it back, or heard of that */
+	int64_t gone_at[SIM_NODES_MAX];       /* when it was told last to drop it, but not for good: it may have learned it again */
 	struct value_op ops[VALUE_OPS_MAX];
 	uint32_t op_count;
 };

@@ -71,10 +71,16 @@ static bool speaks(const struct checker *c, uint32_t node) {
 	return status.state == CORE_VOTING || status.state == CORE_FOLLOWING;
 }
 
+static bool follows(const struct checker *c, uint32_t node) {
+	struct core_status status;
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	return status.state == CORE_FOLLOWING;
+}
+
 /* When all leases of before are over: all of what a node has, and nothing else, has been told. */
-static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock) {
+static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock, bool replicas) {
 	for (*node = 0; *node < sim_nodes(c->sim); ++*node) {
-		bool tells = speaks(c, *node);
+		bool tells = speaks(c, *node) && (replicas || !follows(c, *node));
 		for (*lock = 0; tells && *lock < c->lock_count; ++*lock) {
 			const struct lock_state *l = &c->locks[*lock];
 			if (here(c, *node, l) != (l->told >> *node & 1) && !(l->unsure >> *node & 1)) {
@@ -85,15 +91,20 @@ static bool agrees(const struct checker *c, uint32_t *node, uint32_t *lock) {
 	return true;
 }
 
-bool checker_news_agree(void *checker) {
+bool checker_news_of_masters_agree(void *checker) {
 	uint32_t node, lock;
-	return agrees(checker, &node, &lock);
+	return agrees(checker, &node, &lock, false);
 }
 
-void checker_news_settled(struct checker *c) {
+bool checker_news_agree(void *checker) {
+	uint32_t node, lock;
+	return agrees(checker, &node, &lock, true);
+}
+
+void checker_news_settled(struct checker *c, bool replicas) {
 	uint32_t node, lock;
 	checker_told_settled(c);
-	if (!agrees(c, &node, &lock)) {
+	if (!agrees(c, &node, &lock, replicas)) {
 		checker_violation(c, "news", c->locks[lock].key, "n%" PRIu32 " %s L%" PRIu32 ", and has not told so", node + 1,
 			here(c, node, &c->locks[lock]) ? "has" : "does not have", lock);
 	}

@@ -64,7 +64,7 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 				(double)(op->asked_at - lock->released_at[master]) / 1e6);
 		}
 		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of && lock->lengthened_at[master] < as_of &&
-			op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
+			lock->gone_at[master] < as_of && op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
 		bool closing = reply->entry.closing && reply->entry.token >= token; /* nobody holds it any more, and its delay runs */
 		if (stands && !closing && !(shown && shown->token >= token)) {
 			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " does not show L%" PRIu32 " with token %" PRIu64
@@ -85,25 +85,28 @@ bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t mas
 	return true;
 }
 
+/* Nothing that the rules know keeps this master from learning it: no other lock is live there, and nobody has given it back. */
+static bool may_learn(const struct checker *c, uint32_t node, uint32_t lock, uint64_t token) {
+	return live_on_key(c, node, c->locks[lock].key) == 0 && token > c->locks[lock].given_back[node];
+}
+
 bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lock) {
 	const struct config *newest = checker_newest(c);
 	uint32_t masters = config_masters(newest);
-	uint64_t token;
 	for (*lock = 0; *lock < c->lock_count; (*lock)++) {
 		uint32_t having = 0;
-		if (c->locks[*lock].barred) {
-			continue;
-		}
-		for (uint32_t i = 0; i < masters; i++) {
-			uint32_t master = sim_node_named(c->sim, newest->nodes[i].name);
-			if (has(c, master, *lock, &token)) {
+		uint64_t highest = 0, token;
+		for (uint32_t i = 0; i < masters && !c->locks[*lock].barred; i++) {
+			if (has(c, sim_node_named(c->sim, newest->nodes[i].name), *lock, &token)) {
 				having++;
-			} else {
-				*node = master;
+				highest = token > highest ? token : highest;
 			}
 		}
-		if (having >= config_quorum(newest) && having < masters && live_on_key(c, *node, c->locks[*lock].key) == 0) {
-			return false;
+		for (uint32_t i = 0; i < masters && having >= config_quorum(newest); i++) {
+			*node = sim_node_named(c->sim, newest->nodes[i].name);
+			if (!has(c, *node, *lock, &token) && may_learn(c, *node, *lock, highest)) {
+				return false;
+			}
 		}
 	}
 	return true;

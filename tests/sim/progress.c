@@ -258,8 +258,7 @@ void progress_demand(struct run *run) {
 	demand_single(run);
 	demand_queue(run);
 	terms_demand(run);
-	(void)sim_run_until(run->sim, checker_news_agree, run->checker, 20 * SPAN_MS); /* what has just run out is told with the next tick */
-	checker_news_settled(run->checker);
+	news_demand(run);
 	replicas_demand(run);
 	if (run->profile.operators && run->profile.theme != THEME_forced) {
 		members_demand_change(run);

@@ -54,6 +54,17 @@ static span_ns write_bound(const struct run *run) {
 		2 * run->profile.sim.disk_max + 3 * SPAN_MS;
 }
 
+/* What has just run out is told with the next tick. A replica tells it when its master has, by whose clocks a lease may last longer than by its
+ * own: it does not show the lock any more, and has not told its end yet (docs/protocol.md, section 7, News). */
+void news_demand(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	span_ns longest = run->born.max_lease > o->max_lease ? run->born.max_lease : o->max_lease;
+	(void)sim_run_until(run->sim, checker_news_of_masters_agree, run->checker, 20 * SPAN_MS);
+	checker_news_settled(run->checker, false);
+	(void)sim_run_until(run->sim, checker_news_agree, run->checker, span_grow(longest, 2 * o->drift_ppm) - longest + write_bound(run));
+	checker_news_settled(run->checker, true);
+}
+
 static void demand_shown(struct reader *r, bool held, const char *value) {
 	struct run *run = r->run;
 	sim_run_for(run->sim, write_bound(run));

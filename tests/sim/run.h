@@ -280,6 +280,7 @@ void pulse_end(struct pulse *p, span_ns most); /* at most so long may one have t
 
 /* progress_replicas.c */
 void replicas_demand(struct run *run);
+void news_demand(struct run *run);
 void masters_demand(struct run *run);
 
 #endif
