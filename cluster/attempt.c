@@ -104,6 +104,7 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = op->attempt;
+	m.ticket = op->ticket;
 	for (; slots; slots &= slots - 1) {
 		int slot = __builtin_ctz(slots);
 		m.flags = (turn ? FLAG_TURN : 0) | (op->home == slot ? FLAG_HOME : 0);
@@ -259,7 +260,7 @@ static void turn_check(struct core *core, struct op *op) {
 	if (answered < core->quorum) {
 		COUNT(core, turn_given_back);
 		attempt_withdraw(core, op, true);
-		op->ticket.seq = 0;
+		op->ticket = (struct ticket){ 0, 0 };
 		attempt_enqueue(core, op);
 		return;
 	}

@@ -128,27 +128,6 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
 
-/* ---- queue.c: the home's queue, turns, and kept requests ---- */
-void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
-void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m);
-void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
-void queue_kept_free(struct core *core, struct kept *k);
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq);
-void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
-void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
-void queue_record_ended(struct core *core, struct key *key);
-void queue_kept_again(struct core *core, struct key *key); /* one of them has gone */
-void queue_hand_over(struct core *core, struct key *key, const struct heir *heir); /* the record that was in its way is gone */
-const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
-bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
-void queue_give_turn(struct core *core, struct key *key);
-bool queue_kept_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
-bool queue_ahead(const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
-void queue_peer_lost(struct core *core, uint32_t peer);
-void queue_forget_all(struct core *core);
-void queue_free_all(struct core *core, struct key *key); /* at the end of the node */
-
 /* ---- outbox.c ---- */
 void out_send(struct core *core, uint32_t peer, const struct message *m); /* copies the bytes; to itself: later in the step */
 bool out_take_local(struct core *core, struct message *m);
@@ -385,6 +364,7 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m);
 
 #include "functions_membership.h"
 #include "numbers.h"
+#include "functions_queue.h"
 #include "functions_replication.h"
 #include "report.h"
 

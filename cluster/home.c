@@ -29,9 +29,8 @@ static void enqueue_at(struct core *core, struct op *op) {
 }
 
 void attempt_enqueue(struct core *core, struct op *op) {
-	if (op->ticket.seq == 0) { /* its place among all that are waiting anywhere */
-		master_raise_clock(core, core->clock + 1);
-		op->ticket = (struct ticket){ core->clock, ++core->ticket_next };
+	if (op->ticket.seq == 0) {
+		op->ticket = (struct ticket){ 0, ++core->ticket_next }; /* its home gives the stamp */
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
 	op->state = OP_QUEUED;
@@ -45,7 +44,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 }
 
-/* Whenever its home changes, a request is entered again, with the same ticket. */
+/* Whenever its home changes, a request is entered again, with the same ticket: the stamp is its place among all that are waiting anywhere. */
 static void rehome(struct core *core, struct op *op) {
 	int home = attempt_home(core, op->key);
 	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
@@ -84,6 +83,9 @@ void attempt_rehome_beat(struct core *core) {
 
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m) {
 	attempt_note_holder(core, op, m);
+	if (m->ticket.clock && m->ticket.seq == op->ticket.seq) {
+		op->ticket.clock = m->ticket.clock;
+	}
 	switch (m->status) {
 	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
 	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:

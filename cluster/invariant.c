@@ -19,20 +19,21 @@ static void check_record(const struct core *core, const struct record *r) {
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
 	const struct key_more *more = key->more;
 	uint32_t waiters = 0, turns = 0, kept = 0;
-	int32_t most = INT32_MAX;
-	const struct waiter *before = NULL;
+	struct place last = { .priority = INT32_MAX };
 	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
 		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
 		CHECK(w->key == key && list_linked(&w->by_peer));
-		CHECK(!before || before->terms.priority > w->terms.priority || (before->terms.priority == w->terms.priority && before->ticket.clock <= w->ticket.clock));
-		before = w;
+		const struct place place = queue_place(w);
+		CHECK(w->ticket.clock != 0 && (waiters == 0 || !queue_before(core, &place, &last))); /* stamped, and in their order */
+		last = place;
 		waiters++;
 		turns += w->turn;
 	}
 	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
 		const struct kept *k = CONTAINER_OF(n, struct kept, link);
-		CHECK(k->key == key && k->terms.priority <= most);
-		most = k->terms.priority;
+		const struct place place = queue_kept_place(k);
+		CHECK(k->key == key && (kept == 0 || !queue_before(core, &place, &last)));
+		last = place;
 		kept++;
 	}
 	CHECK(waiters == more->waiters && kept == more->kept_count);

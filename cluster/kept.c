@@ -9,6 +9,23 @@ void queue_kept_free(struct core *core, struct kept *k) {
 	alloc_free(&core->alloc, k, sizeof *k);
 }
 
+/* Section 10, Order: the one that comes first in the order that the home's queue has as well. */
+static void insert_sorted(const struct core *core, struct key_more *more, struct kept *k) {
+	const struct place place = queue_kept_place(k);
+	struct list *at = more->kept.prev;
+	for (; at != &more->kept; at = at->prev) {
+		const struct place other = queue_kept_place(CONTAINER_OF(at, struct kept, link));
+		if (!queue_before(core, &place, &other)) {
+			break;
+		}
+	}
+	list_insert_before(at->next, &k->link);
+}
+
+struct place queue_kept_place(const struct kept *k) {
+	return (struct place){ k->terms.priority, k->ticket, k->peer };
+}
+
 static struct kept *find_kept(const struct key *key, uint32_t peer, struct id128 lock_id) {
 	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
@@ -34,6 +51,12 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		k->attempt = m->attempt;
 		k->round = m->round;
 		k->terms = m->terms;
+		if (k->ticket.clock != m->ticket.clock || k->ticket.seq != m->ticket.seq) { /* stamped meanwhile, or its turn was given back */
+			k->ticket = m->ticket;
+			list_remove(&k->link);
+			insert_sorted(core, more, k);
+			queue_kept_again(core, key);
+		}
 		return true;
 	}
 	if (more->kept_count >= core->limits.waiters_per_key) {
@@ -49,12 +72,9 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	k->attempt = m->attempt;
 	k->round = m->round;
 	k->terms = m->terms;
+	k->ticket = m->ticket;
 	k->peer = from;
-	struct list *at = more->kept.prev; /* section 10, Order: the more important one first, and else in the order of arrival */
-	while (at != &more->kept && CONTAINER_OF(at, struct kept, link)->terms.priority < k->terms.priority) {
-		at = at->prev;
-	}
-	list_insert_before(at->next, &k->link);
+	insert_sorted(core, more, k);
 	list_append(&core->peers[from].kept, &k->by_peer);
 	more->kept_count++;
 	return true;

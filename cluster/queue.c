@@ -2,16 +2,29 @@
  * turn, and keeps the requests of those who have one behind a held record. */
 #include "state.h"
 
-/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket. */
-static int compare(const struct core *core, const struct waiter *a, const struct waiter *b) {
-	if (a->terms.priority != b->terms.priority) {
-		return a->terms.priority > b->terms.priority ? -1 : 1;
+/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket: by its stamp, and where two
+ * homes gave the same one, by the node that drew it and its number there. */
+bool queue_before(const struct core *core, const struct place *a, const struct place *b) {
+	if (a->priority != b->priority) {
+		return a->priority > b->priority;
 	}
 	if (a->ticket.clock != b->ticket.clock) {
-		return a->ticket.clock < b->ticket.clock ? -1 : 1;
+		return a->ticket.clock - 1 < b->ticket.clock - 1; /* without a stamp: behind those that have one */
 	}
-	int c = memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b);
-	return c ? c : a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
+	if (a->peer != b->peer) {
+		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b) < 0;
+	}
+	return a->ticket.seq < b->ticket.seq;
+}
+
+struct place queue_place(const struct waiter *w) {
+	return (struct place){ w->terms.priority, w->ticket, w->peer };
+}
+
+/* Section 5: the home stamps who arrives for the first time, above all stamps that it has seen; who comes from another home keeps its own. */
+static void stamp(struct core *core, struct waiter *w) {
+	master_raise_clock(core, w->ticket.clock ? w->ticket.clock : core->clock + 1);
+	w->ticket.clock = w->ticket.clock ? w->ticket.clock : core->clock;
 }
 
 static void waiter_free(struct core *core, struct waiter *w) {
@@ -51,7 +64,7 @@ static bool waits_ahead(const struct key_more *more, struct id128 lock_id) {
 static void turn_to(struct core *core, struct waiter *w) {
 	struct key *key = w->key;
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = w->round, .key = key_name(key), .lock_id = w->lock_id, .attempt = w->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = w->terms };
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = w->terms, .ticket = w->ticket };
 	struct message turn = { .kind = MESSAGE_TURN, .round = w->round };
 	w->turn = true;
 	COUNT(core, turn_given);
@@ -124,9 +137,13 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 }
 
 static void insert_sorted(struct core *core, struct key *key, struct waiter *w) {
+	const struct place place = queue_place(w);
 	struct list *at = key->more->queue.prev; /* mostly it belongs at the end */
-	while (at != &key->more->queue && compare(core, w, CONTAINER_OF(at, struct waiter, link)) < 0) {
-		at = at->prev;
+	for (; at != &key->more->queue; at = at->prev) {
+		const struct place other = queue_place(CONTAINER_OF(at, struct waiter, link));
+		if (!queue_before(core, &place, &other)) {
+			break;
+		}
 	}
 	list_insert_before(at->next, &w->link);
 	list_append(&core->peers[w->peer].waiters, &w->by_peer);
@@ -205,12 +222,14 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	} else {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
-	out_send(core, from, &answer);
 	if (w) {
+		stamp(core, w);
+		answer.ticket = w->ticket;
 		insert_sorted(core, key, w);
-		if (key_record(key, w->lock_id)) {
-			turn_to(core, w); /* its own lock_id is held: it has its turn at once */
-		}
+	}
+	out_send(core, from, &answer);
+	if (w && key_record(key, w->lock_id)) {
+		turn_to(core, w); /* its own lock_id is held: it has its turn at once */
 	}
 	if (key) {
 		queue_give_turn(core, key);

@@ -90,11 +90,18 @@ struct promise { /* an exclusive, short lease against other promises */
 	struct terms terms; /* what the request wants */
 };
 
+struct place { /* of an entry, or of a kept request, in the order in which they are served (section 10, Order) */
+	int32_t priority;
+	struct ticket ticket;
+	uint32_t peer; /* that drew it */
+};
+
 struct kept { /* a request that has a turn, kept behind a held record (section 5) */
 	struct list link, by_peer;
 	struct key *key;
 	struct id128 lock_id;
 	uint64_t attempt, round;
+	struct ticket ticket;
 	uint32_t peer;
 	struct terms terms;
 };
@@ -116,7 +123,7 @@ struct waiter { /* an entry of the queue of which this node is the home (section
 
 struct key_more { /* what few keys have */
 	struct list queue; /* struct waiter, by priority, then ticket */
-	struct list kept;  /* struct kept, by priority, then in order of arrival */
+	struct list kept;  /* struct kept, by priority, then ticket */
 	struct list waits; /* struct op: local waits for a change */
 	uint32_t waiters;
 	uint32_t kept_count;

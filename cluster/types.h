@@ -49,7 +49,7 @@ static inline int ballot_compare(struct ballot a, struct ballot b) {
 
 /* A place in a queue (section 5): ordered by clock, then node, then seq. On the wire the node is the sender. */
 struct ticket {
-	uint64_t clock;
+	uint64_t clock; /* the stamp of the home where it arrived first; 0: not stamped yet, or not known: behind all that are */
 	uint64_t seq; /* 0: no ticket */
 };
 

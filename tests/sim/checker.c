@@ -149,27 +149,31 @@ static void check_honest(struct checker *c, uint32_t node, const struct op_state
 	}
 }
 
-/* Section 5: who had entered the queue before some grant, which every clock has heard of since, has the earlier ticket. A
- * try-lock has none: it may find the key free at q masters while the release is still on its way to the home. */
-static void check_order(struct checker *c, const struct op_state *granted) {
+/* Its answer came after that of one who had asked later. That is right only if it was granted before, and merely heard of it later. */
+static void check_passed(struct checker *c, const struct op_state *w, const struct core_reply *reply) {
+	if (w->passed_by == 0 || (reply->error == PAWL_OK && reply->token < w->passed_token)) {
+		return;
+	}
+	const struct op_state *other = &c->ops[w->passed_by - 1];
+	checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32 " (asked for at %.6f) is granted with token %" PRIu64 " before L%" PRIu32
+		", which has waited since %.6f and is answered %d with token %" PRIu64, other->op.lock, (double)other->invoked / 1e9, w->passed_token, w->op.lock,
+		(double)w->invoked / 1e9, reply->error, reply->token);
+}
+
+/* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
+ * release is still on its way to the home. */
+static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
-	int64_t now = sim_now(c->sim);
 	struct key_state *key = checker_key(c, granted->op.key);
-	/* Asked for right after another grant: the release of that may have come before the turn of the next was known. */
-	bool close = granted->invoked < key->granted_at + slack;
-	key->granted_at = now;
-	for (uint64_t id = 0; slack && id < c->op_capacity; id++) {
+	/* Asked for right after another grant, and had at once: the release of that may have come before the turn of the next was known. */
+	bool close = granted->invoked < key->granted_at + slack && sim_now(c->sim) < granted->invoked + slack;
+	key->granted_at = sim_now(c->sim);
+	for (uint64_t id = 0; slack && !close && granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
-		if (!w->known || w->answered || w->op.op != CORE_ACQUIRE || w->op.key != granted->op.key || w->op.wait == 0 || w->invoked < 3 * SPAN_S) {
-			continue;
-		}
-		if (!close && granted->op.wait > 0 && w->op.priority >= granted->op.priority && w->overtakable && w->overtakable + slack < granted->invoked) {
-			checker_violation(c, "order of waiting", w->op.key, "L%" PRIu32 " (asked for at %.6f) is granted before L%" PRIu32
-				", which has waited since %.6f and saw another granted at %.6f", granted->op.lock, (double)granted->invoked / 1e9, w->op.lock,
-				(double)w->invoked / 1e9, (double)w->overtakable / 1e9);
-		}
-		if (w->overtakable == 0 && w->invoked + slack < now) {
-			w->overtakable = now;
+		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
+				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0) {
+			w->passed_by = (uint64_t)(granted - c->ops) + 1;
+			w->passed_token = reply->token;
 		}
 	}
 }
@@ -200,6 +204,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (op->known && op->op.op == CORE_EXTEND && reply->error) {
 		checker_renewed(c, node, op, reply->error);
 	}
+	check_passed(c, op, reply);
 	if (reply->error || !op->known) {
 		return;
 	}
@@ -213,7 +218,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	}
 	if (op->op.op == CORE_ACQUIRE) {
 		check_honest(c, node, op, reply);
-		check_order(c, op);
+		check_order(c, op, reply);
 	}
 	if (op->op.op == CORE_ACQUIRE_ALL) {
 		check_all(c, node, op, reply);

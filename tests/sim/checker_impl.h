@@ -122,7 +122,7 @@ struct op_state {
 	struct instant believed_until;
 	int64_t asked_at;                   /* when the node handled it, ... */
 	uint64_t asked_epoch;               /* ... and the epoch it was in */
-	int64_t overtakable;                /* acquire that waits: since when a grant has gone by, 0: none has */
+	uint64_t passed_by, passed_token;   /* acquire that waits: the id + 1 of one that asked later and was answered before, and its token */
 	bool known, answered, returned;     /* answered: the answer left the node */
 	bool clean; /* read of a value: no write was under way when it was asked */
 };

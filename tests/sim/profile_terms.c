@@ -103,6 +103,31 @@ static void theme(struct profile *p, struct prng *r) {
 	}
 }
 
+/* Nothing but a queue: many who want one key that is held for long, and so little else that nobody hears of the others' clocks between two
+ * of them; and who came first is not in doubt. */
+static void calm(struct profile *p, struct prng *r) {
+	static const uint32_t masters[] = { 2, 3, 3, 3, 5, 5, 7 };
+	p->sim.masters = masters[prng_below(r, sizeof masters / sizeof *masters)];
+	p->sim.delay_max = p->sim.delay_min + prng_between(r, 50 * SPAN_US, 300 * SPAN_US);
+	p->sim.session_delay_max = 100 * SPAN_US;
+	p->sim.disk_max = 200 * SPAN_US;
+	p->sim.request_timeout = prng_between(r, 300 * SPAN_MS, SPAN_S);
+	p->sim.promise_timeout = 2 * p->sim.request_timeout;
+	p->sim.max_lease = 3 * SPAN_S;
+	p->keys = 1;
+	p->clients = 8;
+	p->think_min = 5 * SPAN_MS;
+	p->think_max = prng_between(r, 20 * SPAN_MS, 60 * SPAN_MS);
+	p->hold_on_percent = 0;
+	p->active = 12 * SPAN_S;
+	p->lease_min = p->lease_max = p->sim.max_lease;
+	p->wait_percent = 100;
+	for (int i = 0; i < HABITS; i++) {
+		p->idle_weight[i] = i == HABIT_ACQUIRE ? 2 : i == HABIT_MOVE ? 5 : i == HABIT_IDLE ? 20 : 0; /* so that some come while one holds it */
+		p->hold_weight[i] = i == HABIT_RELEASE ? 1 : i == HABIT_IDLE ? 3 : 0;
+	}
+}
+
 void profile_terms(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x7e525));
@@ -123,6 +148,9 @@ void profile_terms(struct profile *p) {
 			p->shared_percent = weight(&r, 80);
 			p->permits_percent = weight(&r, 100 - p->shared_percent);
 			p->priority_percent = weight(&r, 50);
+		}
+		if (prng_chance(&r, 1, 4)) {
+			calm(p, &r);
 		}
 		break;
 	case THEME_mixed: case THEME_restarts: case THEME_drains: case THEME_partition: case THEME_clocks: case THEME_pauses: case THEME_unkind:

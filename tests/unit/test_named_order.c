@@ -11,12 +11,12 @@ static uint64_t wait_as(struct stage *s, uint32_t node, uint8_t lock, int32_t pr
 }
 
 /* The order in which they get the key, each one releasing it at once. */
-static void served(struct stage *s, uint8_t holder, const uint64_t *ids, const uint8_t *locks, uint32_t count) {
+static void served(struct stage *s, const char *key, uint8_t holder, const uint64_t *ids, const uint8_t *locks, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t j = i; j < count; j++) {
 			assert_false(answered(s, ids[j]));
 		}
-		assert_int_equal(release(s, i % 3, "k", stage_lock(holder)), PAWL_OK);
+		assert_int_equal(release(s, 1, key, stage_lock(holder)), PAWL_OK);
 		stage_wait(s, 20 * SPAN_MS);
 		token_of(s, ids[i]);
 		holder = locks[i];
@@ -27,14 +27,14 @@ static void a_more_important_one_goes_before_those_who_came_earlier(void **state
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t low = wait_as(s, 1, 1, 0), high = wait_as(s, 2, 2, 5);
-	served(s, 100, (uint64_t[]){ high, low }, (uint8_t[]){ 2, 1 }, 2);
+	served(s, "k", 100, (uint64_t[]){ high, low }, (uint8_t[]){ 2, 1 }, 2);
 }
 
 static void among_equals_who_came_first_goes_first(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(100));
 	uint64_t a = wait_as(s, 1, 1, 0), b = wait_as(s, 2, 2, 5), c = wait_as(s, 0, 3, -5), d = wait_as(s, 1, 4, 5), e = wait_as(s, 0, 5, 0);
-	served(s, 100, (uint64_t[]){ b, d, a, e, c }, (uint8_t[]){ 2, 4, 1, 5, 3 }, 5);
+	served(s, "k", 100, (uint64_t[]){ b, d, a, e, c }, (uint8_t[]){ 2, 4, 1, 5, 3 }, 5);
 }
 
 static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void **state) {
@@ -51,41 +51,103 @@ static void a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other(void
 	assert_int_equal(stage_count(s, COUNT_turn_given), 2);
 }
 
-/* A key whose home is n1: to enter its queue, n1 needs no message. */
-static const char *key_of_the_first(struct stage *s) {
+/* Whether the node's requests for the key, which is held, are in its own queue. */
+static bool is_home(struct stage *s, uint32_t node, const char *key) {
+	uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
+	(void)wait_for(s, node, key, stage_lock(1));
+	bool own = stage_sent(s, MESSAGE_ENQUEUE) == before; /* to enter its own it needs no message */
+	stage_client_gone(s, node, node + 1);
+	stage_settle(s);
+	return own;
+}
+
+/* A key of which `first` is the home, and `second` for whom the first is not there; with a holder at n2 whose lock_id is the key's letter. */
+static const char *key_of(struct stage *s, uint32_t first, uint32_t second) {
 	static char key[2];
 	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
 		take(s, 1, key, stage_lock((uint8_t)key[0]));
-		uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
-		(void)wait_for(s, 0, key, stage_lock(1));
-		bool found = stage_sent(s, MESSAGE_ENQUEUE) == before;
-		stage_client_gone(s, 0, 1);
+		bool found = is_home(s, first, key);
+		stage_cut(s, first, second, true);
+		found = found && is_home(s, second, key);
+		stage_cut(s, first, second, false);
+		stage_mend(s);
 		stage_settle(s);
 		if (found) {
 			return key;
 		}
 	}
-	fail_msg("no key of which n1 is the home");
+	fail_msg("no key of such homes");
 	return NULL;
 }
 
+/* n3 is refused by n2 before its home has answered, so that it withdraws nothing at n2, which does not hear its clock. */
+static void who_came_first_to_the_home_goes_first_wherever_it_asked(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t ids[7] = { wait_for(s, 0, key, stage_lock(1)) };
+	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
+	for (uint8_t i = 1; i < 7; i++) {
+		ids[i] = wait_for(s, i % 2 ? 2 : 1, key, stage_lock((uint8_t)(1 + i)));
+	}
+	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, false);
+	served(s, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3, 4, 5, 6, 7 }, 7);
+}
+
+static void a_new_home_keeps_the_order_of_the_one_before(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t ids[5];
+	for (uint32_t i = 0; i < 4; i++) {
+		ids[i] = wait_for(s, 1 + i % 2, key, stage_lock((uint8_t)(1 + i)));
+	}
+	stage_kill(s, 0);
+	stage_settle(s);
+	ids[4] = wait_for(s, 1, key, stage_lock(5));
+	served(s, key, (uint8_t)key[0], ids, (uint8_t[]){ 1, 2, 3, 4, 5 }, 5);
+}
+
+/* n3 takes itself for the home. Its turn is known to the masters before that of the one who came first. */
+static void masters_keep_in_the_order_of_tickets_and_not_of_turns(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	stage_cut(s, 0, 2, true);
+	stage_stop(s, 0, 1, MESSAGE_TURN, true);
+	uint64_t first = wait_for(s, 1, key, stage_lock(1));
+	stage_wait(s, 50 * SPAN_MS);
+	uint64_t second = wait_for(s, 2, key, stage_lock(2));
+	stage_stop(s, 0, 1, MESSAGE_TURN, false);
+	stage_settle(s);
+	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, second }, (uint8_t[]){ 1, 2 }, 2);
+}
+
+/* The first has a turn that nobody but its home answers. */
+static void a_turn_that_is_given_back_goes_behind_the_others(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	stage_lose(s, 0, 1, MESSAGE_PROMISE, true);
+	stage_lose(s, 0, 2, MESSAGE_PROMISE, true);
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 1, key, stage_lock(2)), third = wait_for(s, 2, key, stage_lock(3));
+	stage_wait(s, 150 * SPAN_MS);
+	stage_lose(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_lose(s, 0, 2, MESSAGE_PROMISE, false);
+	served(s, key, (uint8_t)key[0], (uint64_t[]){ second, third, first }, (uint8_t[]){ 2, 3, 1 }, 3);
+}
+
+/* Entered at n1, it comes to the new home when that has given its turn to one that came later. */
 static void an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn(void **state) {
 	struct stage *s = *state;
-	const char *key = key_of_the_first(s);
-	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, true);
-	uint64_t early = wait_for(s, 1, key, stage_lock(1)), turns = stage_count(s, COUNT_turn_given);
-	stage_wait(s, SPAN_MS);
-	uint64_t late = wait_for(s, 2, key, stage_lock(2));
-	stage_stop(s, 1, 0, MESSAGE_ENQUEUE, false);
+	const char *key = key_of(s, 0, 2);
+	uint64_t first = wait_for(s, 1, key, stage_lock(1)), early = wait_for(s, 1, key, stage_lock(2));
+	uint64_t late = wait_for(s, 2, key, stage_lock(3)), later = wait_for(s, 2, key, stage_lock(4));
+	uint64_t turns = core_counts(s->nodes[2].core)[COUNT_turn_given];
+	stage_stop(s, 1, 2, MESSAGE_ENQUEUE, true);
+	stage_kill(s, 0);
 	stage_settle(s);
-	assert_int_equal(stage_count(s, COUNT_turn_given), turns + 1);
-	assert_int_equal(stage_do(s, 0, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })), PAWL_OK);
-	assert_int_equal(stage_last(s)->r.count, 2);
-	release(s, 0, key, stage_lock((uint8_t)key[0]));
-	token_of(s, late);
-	release(s, 0, key, stage_lock(2));
-	stage_wait(s, 20 * SPAN_MS);
-	token_of(s, early);
+	assert_int_equal(core_counts(s->nodes[2].core)[COUNT_turn_given], turns + 1);
+	stage_stop(s, 1, 2, MESSAGE_ENQUEUE, false);
+	stage_settle(s);
+	assert_int_equal(core_counts(s->nodes[2].core)[COUNT_turn_given], turns + 1);
+	served(s, key, (uint8_t)key[0], (uint64_t[]){ first, late, early, later }, (uint8_t[]){ 1, 3, 2, 4 }, 4);
 }
 
 /* The masters that are not the home know no queue: they promise to the most important one of those that they keep. */
@@ -152,6 +214,10 @@ int main(void) {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
+		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),
+		NAMED(a_new_home_keeps_the_order_of_the_one_before),
+		NAMED(masters_keep_in_the_order_of_tickets_and_not_of_turns),
+		NAMED(a_turn_that_is_given_back_goes_behind_the_others),
 		NAMED(an_earlier_ticket_that_comes_late_takes_its_place_but_no_second_turn),
 		NAMED(masters_promise_to_the_most_important_that_they_keep),
 		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),
