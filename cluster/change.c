@@ -20,8 +20,8 @@ static void fill_result(const struct core *core, struct core_reply *r) {
 }
 
 static struct slice say(struct core *core, const char *what, struct slice who) {
-	struct slice text = slice_of(NULL, 0);
-	uint8_t *to = what ? out_room(core, WHY_BYTES) : NULL;
+	struct slice text = what ? slice_str(what) : slice_of(NULL, 0); /* with no memory left: without the name */
+	uint8_t *to = what && who.size ? out_room(core, WHY_BYTES) : NULL;
 	if (to) {
 		size_t n = 0, size = strlen(what);
 		if (who.size && who.size <= CHANGE_STEP_BYTES) {
