@@ -71,7 +71,7 @@ class Operator(clients.Client):
     # ---- all is well ----
 
     async def trouble(self):
-        """Why not all nodes vote or follow in one epoch; None: they do."""
+        """Why not all nodes vote or follow in one epoch, each linked with all masters; None: they do."""
         epochs = set()
         for node in self.cluster.nodes.values():
             answer = await self.ask(node.name, "status")
@@ -82,6 +82,8 @@ class Operator(clients.Client):
                 return "%s is %s" % (node.name, state)
             if answer.data["role"] != "guest" and not answer.data["complete"]:
                 return "%s misses %s" % (node.name, answer.data["missing"])
+            if answer.data["role"] != "guest" and answer.data["voting"] < len(answer.data["masters"]):
+                return "%s is linked with %d masters that vote, of %d" % (node.name, answer.data["voting"], len(answer.data["masters"]))
             epochs |= {answer.data["epoch"]} if answer.data["role"] != "guest" else set()
         return None if len(epochs) == 1 else "several epochs: %s" % sorted(epochs)
 
