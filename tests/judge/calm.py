@@ -13,7 +13,7 @@ import rpc
 SOON_MS = 2000
 LONG_MS = clusters.MAX_LEASE_MS - 200
 QUICK_NS = 10 * 1000000
-SETTLE_S = 0.02
+SETTLE_S, TURN_S = 0.02, 0.1
 MUST = contextvars.ContextVar("must", default={})  # each task has its own
 
 
@@ -57,7 +57,7 @@ class Calm(clients.Client):
         await self.must_be(lock.acquire(connection), within_ms=SOON_MS)
         return lock, connection
 
-    async def waiter(self, key, **options):
+    async def waiter(self, key, keep_s=0, **options):
         """One that has asked and waits: (lock, connection, the task that ends when it is served and has let go)."""
         connection = await self.at()
         lock = self.lock(key, **options)
@@ -65,6 +65,7 @@ class Calm(clients.Client):
         async def wait_and_release():
             answer = await lock.acquire(connection, 15000)
             if answer.ok:
+                await asyncio.sleep(keep_s)
                 await lock.release(connection)
             return answer
         return lock, connection, asyncio.ensure_future(wait_and_release())
@@ -115,9 +116,11 @@ class Calm(clients.Client):
         await asyncio.gather(*waiters)
 
     async def important_first(self):
+        """Each keeps it for long enough that the next one hears of its turn: one that has its turn already is served before a more important one
+        that has none yet."""
         key = self.key("priority")
         holder, connection = await self.held(key)
-        first = [await self.waiter(key, priority=p) for p in self.random.sample([5, 3, 1, -2], 4)]
+        first = [await self.waiter(key, TURN_S, priority=p) for p in self.random.sample([5, 3, 1, -2], 4)]
         await self.queue(key, *[lock for lock, _, _ in first])
         ranked = sorted(first, key=lambda w: -w[0].options["priority"])
         await holder.release(connection)
