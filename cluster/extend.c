@@ -336,8 +336,8 @@ static bool wait_for_later(struct core *core, struct op *op) {
 void extend_judge(struct core *core, struct op *op, bool over) {
 	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
-		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later */
-		fail(core, op, PAWL_ELOST);
+		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later; but another extension may have moved it */
+		fail(core, op, belief_of(core, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_ELOST);
 		return;
 	}
 	struct permits numbers;

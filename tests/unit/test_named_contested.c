@@ -75,6 +75,23 @@ static void a_renewal_that_asks_again_keeps_to_the_deadline(void **state) {
 	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK); /* a deadline that has passed is final */
 }
 
+static void an_extension_that_is_overtaken_by_another_is_not_lost(void **state) {
+	struct stage *s = *state;
+	hold(s, 0, stage_lock(1));
+	stage_wait(s, LONG - LONG / 100 - 50 * SPAN_MS);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_lose(s, 0, i, MESSAGE_EXTEND, true);
+	}
+	uint64_t first = stage_ask(s, 0, extension(stage_lock(1), false));
+	stage_settle(s);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_lose(s, 0, i, MESSAGE_EXTEND, false);
+	}
+	assert_int_equal(stage_do(s, 0, extension(stage_lock(1), false)), PAWL_OK);
+	stage_wait(s, 150 * SPAN_MS);
+	assert_int_equal(stage_answer(s, first)->r.error, PAWL_ENOQUORUM); /* the lock is held for ten seconds more */
+}
+
 static void what_masters_do_not_have_is_lost_on_a_contested_key_too(void **state) {
 	struct stage *s = *state;
 	contest(s);
@@ -313,6 +330,7 @@ int main(void) {
 		NAMED(a_renewal_waits_for_a_master_that_has_begun_to_vote),
 		NAMED(a_renewal_says_that_there_is_no_quorum_while_the_others_are_silent),
 		NAMED(a_renewal_that_asks_again_keeps_to_the_deadline),
+		NAMED(an_extension_that_is_overtaken_by_another_is_not_lost),
 		NAMED(what_masters_do_not_have_is_lost_on_a_contested_key_too),
 		NAMED(an_update_of_a_contested_lock_is_written),
 		NAMED(a_contested_lock_is_not_extended_for_who_keeps_no_deadline),
