@@ -26,6 +26,7 @@ PLAN = {"faults_s": 12.0, "episodes": 3}  # a round; then all is calm
 CALM_BEFORE_S = 0.5
 TELL_S = 30.0
 RESTORE_S = 30
+BEAT_S, STALL_S = 0.05, 0.1
 
 
 def arguments(text):
@@ -143,7 +144,22 @@ class Judge:
             await lock.release(connection)
         self.calm.close_all()
 
+    async def heartbeat(self):
+        """Writes down where this machine stood still: what took long then shows nothing."""
+        while True:
+            before = rpc.now()
+            await asyncio.sleep(BEAT_S)
+            if rpc.now() - before > (BEAT_S + STALL_S) * 1e9:
+                self.history.moment("stall", before, until=rpc.now())
+
     async def run(self):
+        beating = asyncio.ensure_future(self.heartbeat())
+        try:
+            await self.rounds_until_the_end()
+        finally:
+            beating.cancel()
+
+    async def rounds_until_the_end(self):
         await self.birth()
         watched, stop = [], asyncio.Event()
         watched = [asyncio.ensure_future(w.run(stop)) for w in self.watchers]
