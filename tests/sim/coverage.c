@@ -19,7 +19,7 @@ static const enum core_count wanted[] = {
 	COUNT_wrong_epoch, COUNT_decree_promise_refused, COUNT_decree_accept_refused, COUNT_decree_not_voted, COUNT_decree_value_adopted,
 	COUNT_decree_chosen, COUNT_decree_rival, COUNT_config_skipped, COUNT_config_removed, COUNT_epoch_kept_voting, COUNT_handover,
 	COUNT_handover_rejoined, COUNT_source_remembers, COUNT_source_forgot, COUNT_premerge_ready, COUNT_premerge_used, COUNT_premerge_broken,
-	COUNT_table_swapped, COUNT_merge_swept, COUNT_parked_resumed, COUNT_parked_expired, COUNT_restarted_by_epoch,
+	COUNT_table_swapped, COUNT_merge_swept, COUNT_snapshot_lost, COUNT_parked_resumed, COUNT_parked_expired, COUNT_restarted_by_epoch,
 	COUNT_update_unsure_by_epoch, COUNT_change_done, COUNT_change_refused, COUNT_change_lost, COUNT_change_nothing, COUNT_forced,
 	COUNT_guest, COUNT_auto_replaced, COUNT_complete, COUNT_feed_gap, COUNT_feed_news_gap, COUNT_feed_overrun, COUNT_follow_moved, COUNT_sync_learned, COUNT_sync_released,
 	COUNT_promise_shared, COUNT_promise_permits, COUNT_permits_none_common, COUNT_commit_shared, COUNT_commit_permits, COUNT_terms_refused,
