@@ -107,6 +107,20 @@ static void a_source_that_lost_a_lock_counts_as_one_that_lacks_it(void **state) 
 	assert_int_not_equal(extend(s, 5, "k", stage_lock(1), LEASE, false), PAWL_OK);
 }
 
+/* X is released at n1 and n3. n2, a source as n1 is, has not heard of the release and still has X. */
+static void a_release_that_another_source_missed_reaches_the_copy(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t id = window(s, "567", 3);
+	lose_to(s, 1, MESSAGE_RELEASE, true);
+	assert_int_equal(release(s, HOLDER, "k", stage_lock(1)), PAWL_OK);
+	stage_kill(s, HOLDER); /* it would say so again */
+	assert_true(knows(s, 1, "k", stage_lock(1)));
+	decide(s, id, 3);
+	assert_false(knows(s, 4, "k", stage_lock(1)));
+	take(s, 5, "k", stage_lock(2));
+}
+
 /* ---- while a master rejoins ---- */
 
 #define MANY 300 /* more than a piece of a snapshot */
@@ -202,6 +216,7 @@ int main(void) {
 		COPIES(a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change),
 		COPIES(a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change),
 		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),
+		COPIES(a_release_that_another_source_missed_reaches_the_copy),
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
 		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};
