@@ -68,7 +68,8 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		struct shown shown = { .held = false };
 		bool several = error == PAWL_EHELD && show_several(core, c, op, &shown);
 		struct core_reply *r = op_reply(core, c, error);
-		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
+		r->field = error == PAWL_EMISMATCH ? "mode" : error == PAWL_ETOOLONG ? "lease_ms" : NULL;
+		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
 		r->votes = votes;
 		r->acks = acks;
 		r->token = op->token; /* for a group: what it may have committed */
@@ -114,7 +115,13 @@ static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn
 
 static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) { ask_some(core, op, 1u << slot, turn); }
 
+static void forget_value(struct core *core, struct op *op) {
+	record_free(core, op->own_value);
+	op->own_value = NULL;
+}
+
 static void ask_all(struct core *core, struct op *op, bool turn) {
+	forget_value(core, op);
 	op->attempt = op_next_round(core, op);
 	op->state = turn ? OP_TURN : OP_ASKING;
 	op->wavering = false;
@@ -126,6 +133,10 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 
 /* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
 void attempt_start(struct core *core, struct op *op) {
+	if (clock_saturating_add(op->lease, op->terms.delay) > core->config.max_lease) {
+		attempt_fail(core, op, PAWL_ETOOLONG); /* R5: a new epoch allows less than the one in which it was asked for */
+		return;
+	}
 	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	op->home = attempt_home(core, op->key);
 	if (!list_linked(&op->waiting)) {
@@ -156,9 +167,23 @@ static enum vote_state vote_of(enum status s) {
 	return VOTE_REFUSED;
 }
 
+/* The value with the highest ballot that a master reports: for those that lack the record. False: no memory. */
+static bool note_value(struct core *core, struct op *op, const struct message *m) {
+	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
+		return true;
+	}
+	struct record *r = record_with_value(core, m->value);
+	if (r) {
+		r->wrote = m->ballot;
+		record_free(core, op->own_value);
+		op->own_value = r;
+	}
+	return r != NULL;
+}
+
 static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	v->state = vote_of(m->status);
+	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m) ? VOTE_GONE : vote_of(m->status);
 	v->status = m->status;
 	v->fresh = true;
 	v->token = m->token;
@@ -171,6 +196,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	op->state = OP_TURN;
 	op->sent = core->now;
+	forget_value(core, op);
 	take_vote(core, op, from, m);
 	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);

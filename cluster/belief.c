@@ -8,8 +8,13 @@
 
 _Static_assert(sizeof(struct belief) <= 56, "one for each lease");
 
-static struct belief *find(struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->beliefs, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not kept. */
+static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
+	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
+}
+
+static struct belief *find(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->beliefs, hash_both(core, key, lock_id)); n; n = map_next(n)) {
 		struct belief *b = CONTAINER_OF(n, struct belief, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -18,15 +23,15 @@ static struct belief *find(struct core *core, struct id128 lock_id) {
 	return NULL;
 }
 
-struct belief *belief_find(struct core *core, struct id128 lock_id) {
-	struct belief *b = find(core, lock_id);
+struct belief *belief_find(struct core *core, struct slice key, struct id128 lock_id) {
+	struct belief *b = find(core, key, lock_id);
 	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
 }
 
 /* Whoever comes over another connection may have bound the lock to that node or to another one meanwhile, and it may have ended with that,
  * while this node had no link and heard of nothing (section 2, Extend). */
-struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker) {
-	struct belief *b = belief_find(core, lock_id);
+struct belief *belief_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker) {
+	struct belief *b = belief_find(core, key, lock_id);
 	return b && asker && b->asker == (asker & BELIEF_ASKER) ? b : NULL;
 }
 
@@ -63,9 +68,9 @@ void belief_beat(struct core *core) {
 }
 
 /* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
+void belief_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
 	const bool numbered = !permits_none(numbers);
-	struct belief *b = find(core, lock_id);
+	struct belief *b = find(core, key, lock_id);
 	if (b && !b->numbered && numbered) { /* a name that was another key's lock, too */
 		belief_free(core, b);
 		b = NULL;
@@ -79,7 +84,7 @@ void belief_set(struct core *core, struct id128 lock_id, struct instant deadline
 		}
 		b->lock_id = lock_id;
 		b->numbered = numbered;
-		map_insert(&core->beliefs, &b->node, hash_lock_id(core, lock_id));
+		map_insert(&core->beliefs, &b->node, hash_both(core, key, lock_id));
 		core->belief_count++;
 	}
 	b->deadline = deadline;
@@ -89,8 +94,8 @@ void belief_set(struct core *core, struct id128 lock_id, struct instant deadline
 	}
 }
 
-void belief_drop(struct core *core, struct id128 lock_id) {
-	struct belief *b = find(core, lock_id);
+void belief_drop(struct core *core, struct slice key, struct id128 lock_id) {
+	struct belief *b = find(core, key, lock_id);
 	if (b) {
 		belief_free(core, b);
 	}

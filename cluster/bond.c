@@ -2,6 +2,8 @@
  * have the record are told; each drops it when this node's link to it has been closed for the grace time. So this node may trust in the
  * lock only while enough of those masters are linked: it gives up first.
  *
+ * A link that the master's own side has closed says nothing of the kind: that one is dead, or gave the link up.
+ *
  * For each master: new -> told -> has it -> away (link lost) -> has it again, or gone (for longer than the grace time less the drift).
  * Who was told counts as one that may drop the record, whether its answer came or not; only who answered counts as one that keeps it.
  */
@@ -14,6 +16,7 @@ struct bond_master {
 	bool told;    /* it was asked, so that it may end the record with the link */
 	bool has;     /* it said that it has the record ... */
 	struct instant until; /* ... which lasts so long there, at least */
+	bool by_it;   /* away, and it was the master's side that closed the link */
 	bool away;    /* told, and its link is lost, since then: */
 	struct instant since;
 	bool dropped; /* it says that it has the record no more */
@@ -34,8 +37,13 @@ static struct instant gone_at(const struct core *core, const struct op *op, cons
 	return instant_add(m->since, span_shrink(op->wait, 2 * core->config.drift_ppm) - early);
 }
 
+/* A master that closed the link itself is dead, and has forgotten everything, or has given the link up: it drops nothing because of that. */
+static bool may_drop(const struct bond_master *m) {
+	return m->away && !m->by_it;
+}
+
 static bool gone(const struct core *core, const struct op *op, const struct bond_master *m, struct instant at) {
-	return m->dropped || (m->away && instant_distrusted(at, gone_at(core, op, m)));
+	return m->dropped || (may_drop(m) && instant_distrusted(at, gone_at(core, op, m)));
 }
 
 /* How long the record lasts in this node's own table. */
@@ -59,7 +67,7 @@ static struct instant lasts_until(const struct core *core, const struct op *op, 
 static uint32_t keeping(const struct core *core, const struct op *op, struct instant at) {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		kept += !gone(core, op, &op->bond->master[i], at) && !instant_distrusted(at, lasts_until(core, op, i));
+		kept += !gone(core, op, &op->bond->master[i], at) && !op->bond->master[i].by_it && !instant_distrusted(at, lasts_until(core, op, i));
 	}
 	return kept;
 }
@@ -86,7 +94,7 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 	struct instant end = sooner(core, op, INSTANT_FOREVER, op->bond->before);
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
 		const struct bond_master *m = &op->bond->master[i];
-		end = m->away ? sooner(core, op, end, gone_at(core, op, m)) : end;
+		end = may_drop(m) ? sooner(core, op, end, gone_at(core, op, m)) : end;
 		end = sooner(core, op, end, lasts_until(core, op, i));
 	}
 	return end;
@@ -209,7 +217,7 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
 		master->until = master->has && !master->away ? instant_later(master->until, until) : until; /* back: it may have started anew */
 		master->has = true;
-		master->away = master->dropped = false;
+		master->away = master->by_it = master->dropped = false;
 	} else if (m->status == STATUS_ABSENT) {
 		master->dropped = master->dropped || master->has || master->away;
 	} /* else it is asked again */
@@ -226,11 +234,12 @@ void bond_extended(struct core *core, const struct op *extend, uint32_t slot) {
 	}
 }
 
-void bond_peer_lost(struct core *core, struct op *op, uint32_t peer) {
+void bond_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
 	struct bond_master *master = &op->bond->master[peer];
 	master->open = 0;
-	if (master->told && !master->away) {
+	if (master->told && (!master->away || (master->by_it && !closed))) { /* lost again before it was heard of: then the worse counts */
 		master->away = true;
+		master->by_it = closed;
 		master->since = core->links_at;
 		judge(core, op);
 	}

@@ -62,7 +62,7 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	op->state = OP_SECOND;
 	op_next_round(core, op);
 	if (op->now_flag) {
-		belief_drop(core, op->lock_id);
+		belief_drop(core, op->key, op->lock_id);
 		op_lock_released(core, op->key, op->lock_id);
 	}
 	struct message m = op_message(op, MESSAGE_BREAK);

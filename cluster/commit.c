@@ -25,6 +25,14 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 	return *reused ? token : highest + 1;
 }
 
+/* A master that lacks the lock_id gets the value that others have (section 2, Acquire); if nobody has it, the first one. */
+void commit_put_value(const struct core *core, const struct op *op, struct message *m) {
+	const struct record *there = op->own_value;
+	m->value = there ? record_value(there) : op->value;
+	m->ballot = there ? there->wrote : (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
+}
+
 void commit_start(struct core *core, struct op *op) {
 	bool reused;
 	op->token = choose_token(core, op, &reused);
@@ -39,11 +47,12 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : prng_next(&core->prng) | 1;
-	m.attempt = op->part_of ? op->part_of : op->name ? op->name : op->attempt;
+	op->commit = prng_next(&core->prng) | 1;
+	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit;
+	m.attempt = op->part_of ? op->part_of : op->commit;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
-	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	commit_put_value(core, op, &m);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		m.ticket = op->home == (int)i ? op->ticket : (struct ticket){ 0, 0 };
 		op_ask(core, op, i, &m);
@@ -69,7 +78,7 @@ static void held(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
 		return;
 	}
-	belief_set(core, op->lock_id, deadline, op_asker(op), op->terms.set);
+	belief_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
@@ -101,6 +110,21 @@ static int commit_error(const struct core *core, const struct op *op) {
 
 #define OVERTAKEN_MAX 8 /* each time somebody else has got the key */
 
+static bool may_ask_again(struct op *op) {
+	return !list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
+}
+
+/* Another attempt for the lock_id was faster, and where the record is the value has been updated since: this one asks anew, and is told
+ * the value. What it has left where there was no record goes: it has the first value. */
+static bool met_itself(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_HELD && op->votes[i].status == STATUS_HELD_SELF) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
  * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
 bool commit_give_back(struct core *core, struct op *op) {
@@ -123,17 +147,27 @@ bool commit_give_back(struct core *core, struct op *op) {
 static bool overtaken(const struct core *core, struct op *op) {
 	const uint32_t none_excludes = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_ASKED);
 	return (op->terms.of == SHARE_SHARED || op->name) && op_votes(core, op, VOTE_BIT(VOTE_STALE)) > 0 && op_votes(core, op, none_excludes) >= core->quorum &&
-		!list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
+		may_ask_again(op);
 }
 
 void commit_judge(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
 		held(core, op);
-	} else if (!over && acks + open < core->quorum && overtaken(core, op)) {
+		return;
+	}
+	if (!over && acks + open >= core->quorum) {
+		return;
+	}
+	bool itself = met_itself(core, op);
+	if (itself) {
+		COUNT(core, commit_met_itself);
+		op->name = op->part_of ? op->part_of : op->commit; /* what it has left elsewhere has the value that was asked for */
+	}
+	if (!over && (itself ? may_ask_again(op) : overtaken(core, op))) {
 		COUNT(core, commit_overtaken);
 		restart_attempt(core, op);
-	} else if (over || acks + open < core->quorum) {
+	} else {
 		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
 		attempt_fail(core, op, commit_error(core, op));
 	}
@@ -153,9 +187,9 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_STALE: v->state = VOTE_STALE; break;
-	case STATUS_HELD: case STATUS_CONTESTED: v->state = VOTE_HELD; break;
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
+	case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
 	case STATUS_LATER:
 		v->state = VOTE_REFUSED;

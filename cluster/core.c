@@ -307,7 +307,7 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_PEER_UP: peer_up(core, e->peer, e->peer_id, e->peer_boot); break;
 	case CORE_PEER_DOWN:
 		bond_master_peer_lost(core, e->peer, e->closed);
-		peer_down(core, e->peer);
+		peer_down(core, e->peer, e->closed);
 		break;
 	case CORE_REQUEST: request_handle(core, e->request); break;
 	case CORE_CLIENT_GONE: op_client_gone(core, e->client); break;

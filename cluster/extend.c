@@ -21,7 +21,7 @@ static struct message question(const struct op *op) {
 }
 
 void extend_start(struct core *core, struct op *op) {
-	const struct belief *b = op->kept ? belief_find(core, op->lock_id) : belief_of(core, op->lock_id, op_asker(op));
+	const struct belief *b = op->kept ? belief_find(core, op->key, op->lock_id) : belief_of(core, op->key, op->lock_id, op_asker(op));
 	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
 		op->backed = !op->kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
 		op->blind = !op->kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
@@ -253,8 +253,8 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
-	if (!op->kept || belief_find(core, op->lock_id)) {
-		belief_set(core, op->lock_id, deadline, op_asker(op), op->terms.set);
+	if (!op->kept || belief_find(core, op->key, op->lock_id)) {
+		belief_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -316,7 +316,7 @@ static void fail(struct core *core, struct op *op, int error) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
 		r->acks = acks;
 		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
-		r->field = error == PAWL_ETOOLONG ? "lock_delay_ms" : NULL;
+		r->field = error != PAWL_ETOOLONG ? NULL : op->lease > core->config.max_lease ? "lease_ms" : "lock_delay_ms";
 	}
 	op_finish(core, op);
 }
@@ -337,7 +337,7 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later; but another extension may have moved it */
-		fail(core, op, belief_of(core, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_ELOST);
+		fail(core, op, belief_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_ELOST);
 		return;
 	}
 	struct permits numbers;

@@ -78,7 +78,7 @@ void sync_free(struct core *core);
 /* ---- bond.c: locks that end with this node ---- */
 void bond_start(struct core *core, struct op *op);
 void bond_answer(struct core *core, uint32_t from, const struct message *m);
-void bond_peer_lost(struct core *core, struct op *op, uint32_t peer);
+void bond_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed);
 void bond_peer_changed(struct core *core, struct op *op, uint32_t peer);
 void bond_extended(struct core *core, const struct op *extend, uint32_t slot);
 void bond_epoch(struct core *core, struct op *op);
@@ -164,7 +164,7 @@ void persist_take(struct core *core, struct durable *state, uint64_t *seq);
 
 /* ---- peers.c ---- */
 void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
-void peer_down(struct core *core, uint32_t peer);
+void peer_down(struct core *core, uint32_t peer, bool closed); /* by the other side */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
 void peers_beat(struct core *core);
@@ -196,7 +196,7 @@ void op_found_clear(struct core *core, struct op *op);
 void op_finish(struct core *core, struct op *op); /* answered: lingers until the last master has answered */
 struct op *op_first(struct core *core);
 struct op *op_following(struct core *core);
-void op_peer_lost(struct core *core, uint32_t peer);
+void op_peer_lost(struct core *core, uint32_t peer, bool closed);
 void op_peer_changed(struct core *core, uint32_t peer);
 void op_timer(struct core *core, struct op *op);
 void op_answer(struct core *core, uint32_t from, const struct message *m);
@@ -339,12 +339,17 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *shown); /* false: no memory */
 void entry_reply(struct core_reply *reply, const struct shown *shown);
 
+/* ---- preparing.c ---- */
+bool preparing_busy(const struct core *core, const struct record *r, uint32_t from, uint64_t round);
+void preparing_note(struct core *core, const struct record *r, uint32_t from, uint64_t round);
+void preparing_drop(struct core *core, uint32_t from, const struct message *m);
+
 /* ---- belief.c ---- */
-void belief_set(struct core *core, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
-struct belief *belief_find(struct core *core, struct id128 lock_id); /* only while it is believed */
-struct belief *belief_of(struct core *core, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
+void belief_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
+struct belief *belief_find(struct core *core, struct slice key, struct id128 lock_id); /* only while it is believed */
+struct belief *belief_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
 struct permits belief_numbers(const struct belief *b);
-void belief_drop(struct core *core, struct id128 lock_id);
+void belief_drop(struct core *core, struct slice key, struct id128 lock_id);
 void belief_beat(struct core *core);
 void belief_done(struct core *core);
 

@@ -74,6 +74,7 @@ uint32_t epoch_voters(const struct core *core);
 uint64_t epoch_missing(const struct core *core);
 bool epoch_source_needed(const struct core *core); /* its table must stay for masters that have not taken over yet */
 void restart_begin(struct core *core, struct op *op);
+void commit_put_value(const struct core *core, const struct op *op, struct message *m);
 bool commit_give_back(struct core *core, struct op *op); /* false: not at every master */
 void restart_attempt(struct core *core, struct op *op); /* an acquire whose commit failed, under the same lock_id */
 void restart_all(struct core *core);

@@ -220,6 +220,23 @@ static bool level(const struct core *core, const struct op *op) {
 
 /* ---- down ---- */
 
+/* Nobody asked for it any more, and while it gave everything back the same request came again: it begins anew, under another name. */
+static void begin_again(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	COUNT(core, group_begun_again);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct member was = g->members[i];
+		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .of = was.of, .count = was.count, .place = was.place };
+	}
+	g->state = GROUP_CLIMBING;
+	g->at = 0;
+	g->error = PAWL_OK;
+	g->holder_known = false;
+	g->name = prng_next(&core->prng) | 1;
+	op->until = instant_add(CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
+	ready(core, g);
+}
+
 /* It gives back under its name: the same lock_ids may have been asked for again through another node, and be believed; a master
  * drops a record only if it rests on this request alone. Extensions that are under way are over before, so that none brings a record back. */
 static void let_go(struct core *core, struct op *op) {
@@ -240,7 +257,9 @@ static void let_go(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		open = open || g->members[i].child || g->members[i].answered;
 	}
-	if (!open) {
+	if (!open && g->error == PAWL_ECANCELED && !list_empty(&op->callers)) {
+		begin_again(core, op);
+	} else if (!open) {
 		group_answer_error(core, op);
 	}
 }

@@ -49,7 +49,7 @@ bool group_answer_held(struct core *core, struct op *op) {
 	}
 	COUNT(core, group_held);
 	for (uint32_t i = 0; i < g->count; i++) {
-		struct belief *b = belief_of(core, g->members[i].lock_id, g->name);
+		struct belief *b = belief_of(core, g->members[i].key, g->members[i].lock_id, g->name);
 		if (b) { /* from now on each is a lock of its own */
 			b->asker = op_asker(op) & BELIEF_ASKER;
 		}
@@ -84,7 +84,8 @@ void group_answer_error(struct core *core, struct op *op) {
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, g->error);
 		r->waited = waited;
-		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : NULL;
+		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : g->error == PAWL_ETOOLONG ? "lease_ms" : NULL;
+		r->limit = g->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
 		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD && g->holder_known) {
 			r->entry.key = r->failed_key;
 			r->entry.token = g->holder.token;

@@ -22,8 +22,9 @@ int group_check(const struct core_request *r, const char **field, uint32_t *whic
 			return error;
 		}
 		for (uint32_t j = 0; j < i; j++) {
-			if (slice_equal(r->locks[i].key, r->locks[j].key)) {
-				*field = "locks"; /* the same key twice would wait for itself */
+			bool id_twice = id128_equal(r->locks[i].lock_id, r->locks[j].lock_id); /* released, barred or known once, it would be so for both */
+			if (id_twice || slice_equal(r->locks[i].key, r->locks[j].key)) {
+				*field = id_twice ? "lock_id" : "locks"; /* the same key twice would wait for itself */
 				return PAWL_EBADREQUEST;
 			}
 		}

@@ -33,7 +33,7 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	m.token = op->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
-	m.ballot = (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	commit_put_value(core, op, &m);
 	COUNT(core, teach_sent);
 	op_ask(core, op, slot, &m);
 }

@@ -103,6 +103,8 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 	answer->noted = own->noted;
 	answer->terms = record_terms(own);
 	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own)); /* no others are to be chosen */
+	answer->value = record_value(own);
+	answer->ballot = own->wrote;
 }
 
 static void master_promise(struct core *core, uint32_t from, const struct message *m) {
@@ -173,6 +175,11 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 	}
 }
 
+/* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the one of a commit is for who lacks the record. */
+static bool brings_value(const struct record *r, const struct message *m) {
+	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
+}
+
 /* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
  * its token, keeps the later end, and the value with the higher ballot. False: a limit was reached. */
 static bool accept(struct core *core, struct key **at, const struct message *m, uint32_t from) {
@@ -184,17 +191,17 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	struct record *r = key_record(key, m->lock_id);
 	bool fresh = r == NULL, written = false;
 	if (fresh) {
-		r = record_new(core, m);
-		if (r == NULL) {
+		if ((r = record_new(core, m)) == NULL) {
 			return false;
 		}
 		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
 		r->noted = promised ? key->promise->noted : core->clock;
 		r->attempt = m->attempt;
+		r->vouched = m->kind == MESSAGE_COMMIT;
 		displace(core, key, r);
 		key_add_record(core, key, r);
 	} else {
-		if (ballot_compare(m->ballot, r->wrote) > 0) {
+		if (brings_value(r, m)) {
 			struct record **link = key_link(key, m->lock_id);
 			if (!record_set_value(core, link, m->value)) {
 				return false;
@@ -331,7 +338,10 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_PREPARE: master_prepare(core, from, m); break;
 	case MESSAGE_WRITE: master_write(core, from, m); break;
 	case MESSAGE_READ: (m->flags & FLAG_EXPLAIN ? explain_report : master_read)(core, from, m); break;
-	case MESSAGE_WITHDRAW: queue_withdraw(core, from, m); break;
+	case MESSAGE_WITHDRAW:
+		preparing_drop(core, from, m);
+		queue_withdraw(core, from, m);
+		break;
 	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
 	case MESSAGE_WAITERS: waiters_list(core, from, m); break;
 	case MESSAGE_DOWNGRADE: master_downgrade(core, from, m); break;

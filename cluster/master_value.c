@@ -34,7 +34,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 	} else if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
 		answer.prepared = r->prepared;
-		if (ballot_refused(r, m->ballot)) {
+		if (ballot_refused(r, m->ballot) || preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
 			if (r->noted > answer.prepared.clock) {
@@ -42,6 +42,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 			}
 		} else {
 			r->prepared = m->ballot;
+			preparing_note(core, r, from, m->round);
 			master_raise_clock(core, m->ballot.clock);
 			answer.ballot = r->wrote;
 			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;

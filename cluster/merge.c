@@ -10,6 +10,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		if (r) {
 			r->attempt = m->attempt;
 			r->end = instant_add(core->now, 0);
+			r->vouched = true; /* if all sources do */
 			key_add_record(core, key, r);
 		}
 	} else {
@@ -50,6 +51,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
+		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		t->latest = instant_later(t->latest, r->end);
@@ -123,8 +125,10 @@ static void note_sources(struct core *core, struct record *r) {
 	for (uint32_t left = core->finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
 		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
+		r->vouched = false;
 	}
 	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
+	r->vouched = r->vouched && !core->finish.unknown;
 	r->sources = core->finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
 	r->uneven = false;
 }

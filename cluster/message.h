@@ -22,7 +22,7 @@
 #define F_IDENTITY (1u << 10) /* bytes, 0 .. IDENTITY_MAX */
 #define F_VALUE (1u << 11)    /* bytes, 0 .. VALUE_MAX_HARD */
 #define F_BALLOT (1u << 12)   /* clock u64 <= TOKEN_MAX, node u64, boot u32 */
-#define F_PREPARED (1u << 13) /* a second ballot */
+#define F_PREPARED (1u << 13) /* a second ballot; COMMIT: of the value that masters reported, {0, 0, 0} if none has the lock_id */
 #define F_FLAGS (1u << 14)    /* u32, bits of enum message_flag */
 #define F_STATUS (1u << 15)   /* u8, enum status */
 #define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity */
@@ -42,8 +42,8 @@
 /* X(name, number on the wire, fields) */
 #define MESSAGE_TABLE(X) \
 	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_FLAGS | F_TERMS) \
-	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_TERMS) \
-	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_TERMS | F_LABEL) \
+	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
+	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_TERMS | F_LABEL) \
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
 	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
@@ -64,7 +64,7 @@
 	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
 	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS | F_TERMS | F_LABEL) \
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
-	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_TERMS) \
+	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
 	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS | F_NUMBER) \
 	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
@@ -133,7 +133,7 @@ enum message_flag {
 	FLAG_NOW = 16,      /* BREAK: a release by force */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */
-	FLAG_COUNTS = 128,  /* READ_ANSWER: the value counts as in Prepare */
+	FLAG_COUNTS = 128,  /* READ_ANSWER, PREPARE_ANSWER, SNAPSHOT_RECORD: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */
 	FLAG_RELEASED = 512, /* SNAPSHOT_RELEASED: released; BOND: bound no more */
 	FLAG_HANDOVER = 1024, /* SNAPSHOT: for a handover to that epoch (else to rejoin it) */
@@ -160,7 +160,8 @@ enum message_flag {
 /* What a master answers. Up to STATUS_NEED it is no refusal. */
 enum status {
 	STATUS_OK = 0,
-	STATUS_HELD_SELF = 1,   /* promise: held by yourself; token and noted are reported */
+	STATUS_HELD_SELF = 1,   /* promise: held by yourself; token, noted and value are reported; commit: here is a
+	                         * later value than the one that it brings */
 	STATUS_KEPT = 2,        /* promise with a turn: kept behind the held record */
 	STATUS_NEED = 3,        /* extension, write: the record is not here, send it */
 	STATUS_HELD = 4,        /* R1: a live held record of another lock_id */

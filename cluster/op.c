@@ -208,6 +208,10 @@ void op_linger(struct core *core, struct op *op) {
 
 /* Answered, with nothing to be sent again: the last masters' answers are waited for as long as they would have counted. */
 void op_finish(struct core *core, struct op *op) {
+	if (op->part_of) { /* what it sent from now on could come behind what gives the lock back (section 11) */
+		op_free(core, op);
+		return;
+	}
 	op->until = instant_add(op->sent, core->config.request_timeout);
 	op_linger(core, op);
 	linger_settle(core, op);
@@ -259,7 +263,7 @@ static bool vote_open(const struct vote *v) {
 	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED;
 }
 
-void op_peer_lost(struct core *core, uint32_t peer) {
+void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;
 	}
@@ -271,7 +275,7 @@ void op_peer_lost(struct core *core, uint32_t peer) {
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		struct vote *v = &op->votes[peer];
 		if (op->state == OP_BOND) {
-			bond_peer_lost(core, op, peer);
+			bond_peer_lost(core, op, peer, closed);
 			continue;
 		}
 		extend_peer_lost(core, op, peer);

@@ -103,7 +103,8 @@ struct op {
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
-	uint64_t name;            /* acquire, of permits: said with the commit that is under way, so that it can be given back; 0: none */
+	uint64_t commit;          /* acquire: names the commit that is under way, at random */
+	uint64_t name;            /* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none */
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;
@@ -117,7 +118,8 @@ struct op {
 	uint32_t fetch_tried;     /* bit set of those that were */
 	/* update */
 	struct ballot ballot, expected_seq, seen; /* seen: the highest one that stood in the way */
-	struct record *own_value; /* a copy: a report of the same value leaves it out */
+	struct record *own_value; /* a copy: a report of the same value leaves it out. Acquire: the value with the highest ballot that was
+	                           * reported by a master that has the lock_id; NULL: nobody has it, and the first value is its own */
 	bool expect_value, expect_seq;
 	/* read */
 	struct found *found;

@@ -61,7 +61,7 @@ static void identify(struct core *core, uint32_t peer) {
 
 void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
-	peer_down(core, peer);
+	peer_down(core, peer, false);
 	if (peer == core->self) {
 		return;
 	}
@@ -80,7 +80,7 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	change_peer_up(core);
 }
 
-void peer_down(struct core *core, uint32_t peer) {
+void peer_down(struct core *core, uint32_t peer, bool closed) {
 	struct peer *p = &core->peers[peer];
 	if (!p->up) {
 		return;
@@ -95,7 +95,7 @@ void peer_down(struct core *core, uint32_t peer) {
 	follow_peer_lost(core, peer);
 	queue_peer_lost(core, peer);
 	gather_peer_lost(core, peer);
-	op_peer_lost(core, peer);
+	op_peer_lost(core, peer, closed);
 	attempt_rehome_all(core);
 	slots_guest_lost(core, peer);
 }
@@ -103,7 +103,7 @@ void peer_down(struct core *core, uint32_t peer) {
 static void reset(struct core *core, uint32_t peer) {
 	COUNT(core, link_reset);
 	out_note(core, NOTE_LINK_RESET, peer, 0, NULL, slice_of(NULL, 0));
-	peer_down(core, peer);
+	peer_down(core, peer, false);
 	out_reset(core, peer);
 }
 
@@ -114,7 +114,7 @@ static void lose_self(struct core *core) {
 	COUNT(core, self_lost);
 	core->self_lost = true;
 	queue_peer_lost(core, core->self);
-	op_peer_lost(core, core->self);
+	op_peer_lost(core, core->self, false);
 	attempt_rehome_all(core);
 }
 

@@ -4,7 +4,7 @@
 void release_start(struct core *core, struct op *op) {
 	/* when the lease would be over, wherever: this node's record, if it has one, may have missed an extension */
 	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
-	belief_drop(core, op->lock_id);
+	belief_drop(core, op->key, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id);
 	op->state = OP_ROUND;
 	op_next_round(core, op);

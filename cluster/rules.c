@@ -142,7 +142,11 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		return STATUS_TERMS;
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
-	return s == STATUS_OK ? rule_order(core, key, own, m) : s;
+	s = s == STATUS_OK ? rule_order(core, key, own, m) : s;
+	if (s == STATUS_OK && own && ballot_compare(own->wrote, m->prepared) > 0 && !slice_equal(record_value(own), m->value)) {
+		return STATUS_HELD_SELF; /* its value has been updated since the masters were asked: to begin again, and be told it */
+	}
+	return s;
 }
 
 /* For how long a record of a contested key may not be extended yet. */
@@ -215,5 +219,5 @@ bool rule_had(const struct key *key, const struct record *r, uint64_t caller_tok
 
 /* Update, Prepare: who missed an extension and learned the record anew may have an old value. */
 bool rule_value_counts(const struct record *r) {
-	return r->wrote.clock > r->noted;
+	return r->vouched || r->wrote.clock > r->noted;
 }

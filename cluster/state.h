@@ -37,8 +37,9 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	uint16_t owner_size, label_size;
 	uint8_t identity_size;
 	uint8_t terms_size; /* 0: nothing but of and bond is in its terms */
-	bool barred; /* by a break: no more extensions */
-	bool uneven; /* merging: not all sources had the same permits */
+	bool barred : 1; /* by a break: no more extensions */
+	bool uneven : 1; /* merging: not all sources had the same permits */
+	bool vouched : 1; /* it came with a commit: its value counts, whatever ballot that brought */
 	uint8_t bytes[];
 };
 _Static_assert(sizeof(struct record) <= 144, "one for each lease");
@@ -164,6 +165,15 @@ struct key {
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");
 
+#define PREPARING_MAX 32
+struct preparing { /* an update whose ballot was noted here, and whose write has not come (preparing.c) */
+	struct id128 lock_id;
+	struct ballot ballot;
+	uint64_t op; /* of its coordinator, at `peer`; 0: free */
+	uint32_t peer;
+	struct instant until;
+};
+
 #include "operations.h"
 
 /* ---- peers ---- */
@@ -267,6 +277,9 @@ struct core {
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;
+
+	struct preparing preparing[PREPARING_MAX];
+	uint32_t preparing_next;
 
 	/* replication */
 	struct log log;

@@ -62,12 +62,31 @@ static void prepared(struct core *core, struct op *op) {
 	write_round(core, op);
 }
 
+/* Who counts knows the value. Where nothing is expected of it there is nothing to be known: such a write gives the value a fresh start at
+ * masters that have learned the record anew. */
+static uint32_t good_votes(const struct core *core, const struct op *op) {
+	bool any = op->state == OP_ROUND && !op->expect_value && !op->expect_seq;
+	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
+}
+
+/* It does not write under this ballot: others need not wait for that. */
+static void withdraw(struct core *core, const struct op *op) {
+	struct message m = op_message(op, MESSAGE_WITHDRAW);
+	m.attempt = op->round;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state != VOTE_BALLOT && peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
 static void pause_and_retry(struct core *core, struct op *op) {
 	if (instant_elapsed_long(core->now, op->arrived) > 2 * core->config.promise_timeout) {
 		op_reply_all(core, op, PAWL_EBUSY); /* nothing was written */
 		op_free(core, op);
 		return;
 	}
+	withdraw(core, op);
 	span_ns most = peers_pause_most(core, op->pauses++);
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
@@ -99,6 +118,7 @@ static void prepare_failed(struct core *core, struct op *op) {
 	} else if (op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
 		pause_and_retry(core, op);
 	} else { /* fewer than q that count */
+		withdraw(core, op);
 		finish(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) ? PAWL_EUNSURE : PAWL_ENOQUORUM);
 	}
 }
@@ -119,7 +139,7 @@ void update_judge(struct core *core, struct op *op, bool over) {
 	if (op->state != OP_ROUND && op->state != OP_SECOND) {
 		return;
 	}
-	uint32_t good = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	uint32_t good = good_votes(core, op);
 	bool failed = over || good + op_votes(core, op, open) < core->quorum;
 	if (good >= core->quorum) {
 		if (op->state == OP_ROUND) {

@@ -14,7 +14,7 @@ static bool depends(const struct pawl_lock *lock, unsigned number) {
 	return lock->bond && lock->bound_line <= number && lock->first_line <= number && pawl_lock_valid_ms(lock) > 0;
 }
 
-static struct pawl_lock *find_dependent(struct pawl *hub, unsigned number) {
+static struct pawl_lock *find_dependent(const struct pawl *hub, unsigned number) {
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
 		if (depends(lock_at(at), number)) {
 			return lock_at(at);
@@ -65,6 +65,10 @@ static void lose_leaving(struct pawl *hub) {
 			lock_lose(lock_at(at), PAWL_ELOST);
 		}
 	}
+}
+
+bool bind_full(const struct pawl *hub) {
+	return hub->kept_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->line_number);
 }
 
 void bind_line_lost(struct pawl *hub) {

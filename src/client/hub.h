@@ -18,7 +18,8 @@
 #include "prng.h"
 
 #define CALLS_MAX 65536
-#define KEPT_MAX 8
+#define KEPT_MAX 64 /* connections that are kept open for locks that depend on them */
+#define KEPT_FOR_ANOTHER 8 /* ... and with so many none is given up because its node has no quorum: others have none either */
 #define LEASE_MS_DEFAULT 30000
 
 enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };

@@ -1,6 +1,8 @@
 /* order_check.c: what the library cannot send, or must not; the rest is for the node to refuse. */
 #include "order.h"
 
+#include <string.h>
+
 static bool bytes_valid(struct pawl_bytes b) {
 	return b.data || b.size == 0;
 }
@@ -31,12 +33,15 @@ static bool mode_valid(enum pawl_mode mode, uint32_t permits, uint32_t of) {
 		(mode != PAWL_PERMITS || semaphore);
 }
 
-/* Several keys: all lock_ids are named, or none is. */
+/* Several keys: all lock_ids are named, none twice, or none is. */
 static int check_keys(const struct pawl_request *r, size_t *bytes) {
 	int error = r->key_count == 0 || r->key_count > PAWL_KEYS_MAX ? PAWL_EINVAL : 0;
 	for (size_t i = 0; !error && i < r->key_count; i++) {
 		const struct pawl_key_item *item = &r->keys[i];
 		bool alike = pawl_id_none(&item->lock_id) == pawl_id_none(&r->keys[0].lock_id);
+		for (size_t j = 0; alike && j < i && !pawl_id_none(&item->lock_id); j++) {
+			alike = memcmp(&item->lock_id, &r->keys[j].lock_id, sizeof(item->lock_id)) != 0;
+		}
 		error = alike && mode_valid(item->mode, item->permits, item->of) ? count_bytes(item->key, bytes) : PAWL_EINVAL;
 	}
 	return error;

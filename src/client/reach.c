@@ -275,7 +275,7 @@ static void on_silence_alarm(struct alarm *alarm) {
 }
 
 void reach_move_on(struct pawl *hub, int error) {
-	if (hub->endpoints.count > 1 && hub->state == HUB_READY) {
+	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !bind_full(hub)) {
 		line_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }

@@ -151,6 +151,17 @@ static uint32_t request_take_items(struct request_reader *r, const struct reques
 	return r->error ? 0 : count;
 }
 
+static bool group_names_id_twice(const struct client_request *r) {
+	for (uint32_t i = 0; i < r->core.lock_count; i++) {
+		for (uint32_t j = 0; j < i && !id128_zero(r->group[i].lock_id); j++) {
+			if (id128_equal(r->group[i].lock_id, r->group[j].lock_id)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 /* All of these keys or none. */
 static void request_take_group(struct request_reader *r, struct client_request *out) {
 	_Static_assert(CORE_LOCKS_MAX == 64, "the text below says it");
@@ -159,6 +170,9 @@ static void request_take_group(struct request_reader *r, struct client_request *
 	out->core.lock_count = request_take_items(r, &list);
 	out->core.locks = out->group = r->d->rooms[CLIENT_LIST_FIRST].items;
 	out->core.op = CORE_ACQUIRE_ALL;
+	if (!r->error && group_names_id_twice(out)) {
+		request_refuse_text(r, "lock_id", "is given to two keys: each lock has one of its own");
+	}
 }
 
 static void request_take_locks(struct request_reader *r, struct client_request *out) {

@@ -238,6 +238,14 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			}
 		}
 	}
+	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
+		const struct preparing *p = &core->preparing[i];
+		if (p->op && !instant_distrusted(core->now, p->until)) {
+			mix_id(h, p->lock_id);
+			mix(h, p->op);
+			mix_time(h, p->until);
+		}
+	}
 	for (uint32_t i = 0; i < core->ring_size; i++) {
 		mix_id(h, core->ring[i].lock_id);
 		mix(h, core->ring[i].given_back);

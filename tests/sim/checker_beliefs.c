@@ -47,6 +47,9 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		return;
 	}
 	prune(c, key);
+	if (!checker_lock_believed(c, lock)) {
+		checker_value_held(c, lock);
+	}
 	struct permits set;
 	checker_terms_believed(c, actor, lock, &set);
 	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));

@@ -74,6 +74,8 @@ struct value_op {
 	uint64_t id; /* of the request */
 	int64_t invoked, returned; /* INT64_MAX: no answer yet, or one that says nothing about whether it took effect */
 	bool required; /* took effect for certain */
+	bool repeat;   /* an acquire; idle: the lock has been held since before it was asked, so that it may not write */
+	bool idle, open; /* open: not answered yet */
 	bool reads;    /* shows `value`, and that it is not `expect`; otherwise writes it, if `expect` is there */
 	uint32_t expect, value;
 };
@@ -207,6 +209,7 @@ void checker_terms_believed(struct checker *c, const struct sim_actor *actor, ui
 /* checker_values.c */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op);
 void checker_value_returned(struct checker *c, uint64_t id, const struct op_state *op, int error, uint32_t value);
+void checker_value_held(struct checker *c, uint32_t lock); /* believed from now on, and not until now */
 bool checker_value_quiet(const struct lock_state *lock); /* no write under way or in doubt */
 
 /* checker_configs.c */

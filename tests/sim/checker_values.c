@@ -1,6 +1,6 @@
 /* Is there an order of the operations on one lock_id's value that explains all answers? (Wing and Gong, 1993; with Lowe's
- * memory of states.) The value is a register: an acquire writes its first value (a repeated one may write it again, with a
- * higher token), updates are compare-and-set, a mismatch and a read show it. What was never answered, or answered as unsure,
+ * memory of states.) The value is a register: an acquire writes its first value (a repeated one may write it again, but
+ * not while the lock is held), updates are compare-and-set, a mismatch and a read show it. What was never answered, or answered as unsure,
  * may take effect at any time from its beginning on, or never. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static bool explains(struct search *s, uint32_t done, uint32_t value) {
 	}
 	for (uint32_t i = 0; i < lock->op_count; i++) {
 		uint32_t next = value;
-		if ((done >> i & 1) || !in_time(lock, done, i) || !apply(&lock->ops[i], &next)) {
+		if ((done >> i & 1) || lock->ops[i].idle || !in_time(lock, done, i) || !apply(&lock->ops[i], &next)) {
 			continue;
 		}
 		if (remember(s, done | 1u << i, next) && explains(s, done | 1u << i, next)) {
@@ -132,7 +132,7 @@ bool checker_updates_left(const struct checker *c, uint32_t lock) {
 /* No write is under way or in doubt: a read that begins now shows the value. */
 bool checker_value_quiet(const struct lock_state *lock) {
 	for (uint32_t i = 0; i < lock->op_count; i++) {
-		if (!lock->ops[i].required) {
+		if (!lock->ops[i].required && !lock->ops[i].idle) {
 			return false;
 		}
 	}
@@ -149,12 +149,27 @@ static struct value_op *add_op(struct lock_state *lock, uint64_t id, int64_t inv
 	return op;
 }
 
+/* Of a lock that is held no acquire changes the value: what was asked before may have, until now. */
+void checker_value_held(struct checker *c, uint32_t number) {
+	struct lock_state *lock = &c->locks[number];
+	for (uint32_t i = 0; i < lock->op_count; i++) {
+		struct value_op *op = &lock->ops[i];
+		if (op->repeat && (op->idle || op->open)) {
+			op->idle = false;
+			op->open = true;
+			op->returned = sim_now(c->sim);
+		}
+	}
+}
+
 /* An acquire can only change the value when an update came first; until then it writes what is there. */
 void checker_value_invoked(struct checker *c, uint64_t id, struct op_state *op) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	struct value_op *v = add_op(lock, id, op->invoked);
 	if (v) {
 		v->value = op->op.value;
+		v->repeat = v->open = op->op.op == CORE_ACQUIRE;
+		v->idle = v->repeat && checker_lock_believed(c, op->op.lock);
 		v->expect = op->op.op == CORE_ACQUIRE ? CHECKER_NO_VALUE : op->op.expect;
 	}
 }
@@ -180,7 +195,8 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		if (!v) {
 			return;
 		}
-		*v = (struct value_op){ id, op->invoked, sim_now(c->sim), true, true, CHECKER_NO_VALUE, value };
+		*v = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
+			.expect = CHECKER_NO_VALUE, .value = value };
 		judge(c, number);
 		return;
 	}
@@ -190,8 +206,11 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		return;
 	}
 	if (op->op.op == CORE_ACQUIRE) {
-		if (error == 0) { /* whether it wrote or found its token: nothing after the answer */
-			v->returned = sim_now(c->sim);
+		if (error == 0 && v->idle) {
+			drop_op(lock, v);
+		} else if (error == 0) { /* whether it wrote or found its token: nothing after the answer */
+			v->open = false;
+			v->returned = v->returned < sim_now(c->sim) ? v->returned : sim_now(c->sim);
 		} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_EDENIED) {
 			drop_op(lock, v);
 		}
@@ -202,7 +221,8 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		v->returned = sim_now(c->sim);
 		judge(c, number);
 	} else if (error == PAWL_EMISMATCH) {
-		*v = (struct value_op){ id, op->invoked, sim_now(c->sim), true, true, op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, value };
+		*v = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
+			.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, .value = value };
 		judge(c, number);
 	} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_ERECOVERING) {
 		drop_op(lock, v);

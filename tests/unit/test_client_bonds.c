@@ -141,6 +141,26 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_close(&r);
 }
 
+/* Its node has died, and no other one has a quorum: nobody else could have it, and it is given up when its time is over, for that reason. */
+static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options o = options_of(&h, true);
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	r.nodes[0].error = r.nodes[1].error = PAWL_ENOQUORUM;
+	fake_hang_up(&r.nodes[0]);
+	rig_pass(&r, 7000 * SPAN_MS);
+	assert_int_equal(h.lost, 0);
+	assert_true(r.nodes[0].asked[CLIENT_EXTEND] > 1 && r.nodes[1].asked[CLIENT_EXTEND] > 1); /* both were asked */
+	assert_true(pawl_lock_valid_ms(h.lock) > 1500);
+	rig_pass(&r, 1500 * SPAN_MS);
+	assert_int_equal(h.lost, 1);
+	assert_int_equal(h.cause, PAWL_ENOQUORUM);
+	rig_close(&r);
+}
+
 static void a_lock_without_a_bond_is_extended_over_whichever_connection(void **state) {
 	(void)state;
 	struct rig r;
@@ -197,6 +217,7 @@ int main(void) {
 		cmocka_unit_test(an_acquire_that_is_repeated_over_another_connection_is_bound_to_that_one),
 		cmocka_unit_test(a_lock_that_too_few_had_is_acquired_again_and_bound_by_that),
 		cmocka_unit_test(a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
+		cmocka_unit_test(a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
 		cmocka_unit_test(whatever_memory_is_missing_a_bound_lock_is_kept_or_lost),

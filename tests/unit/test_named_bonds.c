@@ -201,7 +201,24 @@ static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
 	stage_wait(s, LEASE / 2);
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
 	assert_false(answered(s, waiter));
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST); /* it cannot know who closed them */
+	assert_false(answered(s, id)); /* it knows who closed them: its lease counts */
+}
+
+/* Nobody could be granted the key: it is no reason to give it up before its lease is over. */
+static void a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over(void **state) {
+	struct stage *s = *state;
+	take(s, P, "k", stage_lock(1));
+	uint64_t id = bond(s);
+	stage_kill(s, 0);
+	stage_kill(s, 1);
+	stage_wait(s, LEASE / 2);
+	assert_false(answered(s, id));
+	assert_true(has(s, 2));
+	assert_int_equal(core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot, INSTANT_FOREVER.boot);
+	stage_close(s, P, 2); /* and that one may drop it */
+	stage_cut(s, P, 2, true);
+	stage_wait(s, 2 * GRACE);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
 static void a_network_that_fails_ends_nothing_at_the_masters(void **state) {
@@ -339,6 +356,7 @@ static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		BONDED(a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over),
 		BONDED(a_node_does_not_vouch_for_a_lock_that_was_bound_to_another),
 		BONDED(a_bound_lock_ends_with_its_node_after_the_grace_time),
 		BONDED(a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node),

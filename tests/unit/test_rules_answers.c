@@ -142,6 +142,7 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_update_refused_ballot), 1);
 	s->held[0][1] = true;
+	stage_jump(s, 26 * SPAN_MS); /* longer than a ballot is protected */
 	while (stage_deliver(s, 1, 0)) {
 	}
 	s->held[1][2] = false;
@@ -150,7 +151,7 @@ static void an_answer_of_an_earlier_round_does_not_count(void **state) {
 	struct stage_frame *stale = head(s, 2, 0);
 	assert_true(stage_head_is(s, 2, 0, MESSAGE_PREPARE_ANSWER));
 	for (int i = 0; i < 3; i++) { /* n1's round ends, and after a pause the next begins */
-		stage_jump(s, i < 2 ? 51 * SPAN_MS : 10 * SPAN_MS);
+		stage_jump(s, i == 0 ? 25 * SPAN_MS : i == 1 ? 51 * SPAN_MS : 10 * SPAN_MS);
 		stage_tick(s);
 	}
 	assert_true(head(s, 2, 0) == stale);

@@ -162,7 +162,14 @@ static void masters_that_learned_a_lock_do_not_vouch_for_its_value(void **state)
 	extend(s, 1, "k", stage_lock(1), LEASE, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("new");
+	r.expect_value = true; /* none */
 	assert_int_equal(stage_do(s, 1, r), PAWL_EUNSURE);
+	r.expect_value = false; /* who expects nothing does not ask them for it */
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	r.expect_value = true;
+	r.expected = slice_str("new");
+	r.value = slice_str("newer");
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 }
 
 static void the_token_of_a_repeat_is_new_where_anothers_may_have_come_between(void **state) {

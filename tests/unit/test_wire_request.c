@@ -136,6 +136,7 @@ static void random_group(struct prng *p, struct client_request *r) {
 	for (uint32_t i = 0; i < r->core.lock_count; i++) {
 		group[i] = (struct core_lock){ .key = wire_bytes(p, 1, KEY_MAX), .of = prng_chance(p, 1, 2) ? SHARE_SHARED : SHARE_EXCLUSIVE };
 		group[i].lock_id = prng_chance(p, 1, 2) ? wire_id(p) : group[i].lock_id;
+		group[i].lock_id.b[1] = id128_zero(group[i].lock_id) ? 0 : (uint8_t)i; /* each has one of its own */
 		if (prng_chance(p, 1, 3)) {
 			group[i].of = random_permits(p, PERMITS_MAX);
 			group[i].count = random_permits(p, group[i].of);

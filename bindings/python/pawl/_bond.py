@@ -12,7 +12,8 @@ from ._link import Descriptor, Link
 if TYPE_CHECKING:
     from ._keeper import Kept
 
-KEPT_MAX = 8
+KEPT_MAX = 64
+KEPT_FOR_ANOTHER = 8  # with so many none is given up because its node has no quorum: others have none either
 
 
 class _Old(NamedTuple):
@@ -58,6 +59,10 @@ class Bonds:
         while lock is not None:
             self._lose(lock, LostError("the connection that the lock ends with is gone"))
             lock = self._dependent(number)
+
+    def full(self, number: int) -> bool:
+        """The present connection could not be kept open as well if it were given up for another node."""
+        return len(self._old) >= KEPT_FOR_ANOTHER and self._dependent(number) is not None
 
     def line_lost(self, link: Link) -> None:
         """It is about to be closed, or is. Where the node has closed it the locks live on."""

@@ -131,6 +131,10 @@ class Keeper:
         self._bonds.line_lost(link)
         self._arm()
 
+    def move_on(self, error: PawlError) -> None:
+        if not self._bonds.full(self._reach.line):
+            self._reach.move_on(error)
+
     def line_up(self) -> None:
         """Until locks are bound to it the death of this process would not be noticed."""
         now = _clock.now()
@@ -267,7 +271,7 @@ class Keeper:
             if self._is_still(lock, items[i]["lock_id"]):
                 self._extended(lock, outcomes[i] if i < len(outcomes) else failure, answer.sent_at, how)
         if all(isinstance(error, (NoQuorumError, RecoveringError)) for error in useless):
-            self._reach.move_on(NoQuorumError())
+            self.move_on(NoQuorumError())
         self._arm()
 
     def _is_still(self, lock: Kept, lock_id: str) -> bool:

@@ -1,0 +1,198 @@
+/* The value of a held lock, beside repeats of its acquire and other updates (docs/protocol.md, section 2, Acquire and Update). */
+#include <stdio.h>
+
+#include "named.h"
+#include "prng.h"
+
+static struct core_request acquire_with(const char *value) {
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_str(value);
+	return r;
+}
+
+static struct core_request update_to(const char *value, const char *expected) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str(value);
+	r.expect_value = expected != NULL;
+	r.expected = expected ? slice_str(expected) : r.expected;
+	return r;
+}
+
+/* What a quorum knows. */
+static bool value_is(struct stage *s, uint32_t node, const char *value) {
+	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
+	r.quorum = r.admin = true;
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 250 * SPAN_MS);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
+}
+
+/* ---- repeats ---- */
+
+/* n1 hangs with its first messages unsent, and the client asks n2. Only n3 has the record and what its holder wrote when n1 goes on. */
+static void a_repeat_that_another_node_worked_on_leaves_the_update_alone(void **state) {
+	struct stage *s = *state;
+	s->held[0][1] = s->held[0][2] = true;
+	uint64_t first = stage_ask(s, 0, acquire_with("first"));
+	stage_settle(s);
+	stage_lose(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	assert_false(answered(s, first));
+	s->held[0][2] = false;
+	stage_settle(s);
+	s->held[0][1] = false;
+	stage_settle(s);
+	(void)token_of(s, first);
+	assert_true(value_is(s, 2, "second"));
+	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
+}
+
+/* Its commit was on its way: where the record is, and has been updated, it is refused; it asks anew, and is told the value. */
+static void a_commit_that_was_on_its_way_leaves_the_update_alone(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_stop(s, 0, i, MESSAGE_COMMIT, true);
+	}
+	stage_lose(s, 1, 0, MESSAGE_PROMISE, true);
+	stage_lose(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	uint64_t first = stage_ask(s, 0, acquire_with("first"));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_stop(s, 0, i, MESSAGE_COMMIT, false);
+	}
+	stage_settle(s);
+	(void)token_of(s, first);
+	assert_true(stage_count(s, COUNT_commit_met_itself) > 0);
+	assert_true(value_is(s, 0, "second"));
+}
+
+static void inject_commit(struct stage *s, uint32_t to, const char *value) {
+	uint64_t clock = stage_status(s, to).clock + 50;
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 7, .token = clock,
+		.lease_us = 1000000, .value = slice_str(value), .ballot = { clock, 7, 7 } };
+	stage_inject(s, 0, to, &m);
+	stage_settle(s);
+}
+
+/* However high its token, and whatever its value. */
+static void a_first_value_is_for_masters_that_lack_the_record(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	inject_commit(s, 1, "first");
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	inject_commit(s, 1, "first");
+	inject_commit(s, 2, "other");
+	assert_true(value_is(s, 1, "second"));
+	assert_int_equal(stage_do(s, 2, update_to("third", "second")), PAWL_OK);
+}
+
+/* The first attempt has reached n3 alone. Those that get the record from the repeat have the value that is there, and count. */
+static void masters_that_a_repeat_brings_the_record_to_count(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 2, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
+	(void)stage_ask(s, 2, acquire_with("first"));
+	stage_settle(s);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true); /* n3 is the other one that it hears */
+	assert_int_equal(stage_do(s, 0, acquire_with("other")), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	stage_kill(s, 2);
+	assert_true(value_is(s, 1, "first"));
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	assert_true(value_is(s, 0, "second"));
+}
+
+/* ... also when one of them has started anew since. */
+static void masters_that_merged_what_counted_count(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 2, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
+	(void)stage_ask(s, 2, acquire_with("first"));
+	stage_settle(s);
+	stage_lose(s, 2, 0, MESSAGE_COMMIT, false);
+	stage_lose(s, 2, 1, MESSAGE_COMMIT, false);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_kill(s, i);
+		assert_true(stage_start(s, i));
+		assert_true(stage_until_voting(s, i, SPAN_S));
+	}
+	stage_kill(s, 2);
+	assert_true(value_is(s, 1, "first"));
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+}
+
+/* ---- updates at once ---- */
+
+/* Three nodes write at once, and their messages cross in many ways: all is calm, and everybody is told what became of it. */
+static void updates_that_come_at_once_are_not_unsure(void **state) {
+	struct stage *s = *state;
+	struct prng order;
+	unsigned done = 0;
+	prng_init(&order, 20);
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	for (int round = 0; round < 60; round++) {
+		char values[3][8];
+		uint64_t ids[3];
+		assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
+		for (uint32_t n = 0; n < 3; n++) {
+			(void)snprintf(values[n], sizeof values[n], "%d.%u", round, (unsigned)n);
+			ids[n] = stage_ask(s, (n + (uint32_t)round) % 3, update_to(values[n], NULL));
+			for (uint64_t frames = prng_below(&order, 8); frames > 0; frames--) {
+				stage_deliver(s, (uint32_t)prng_below(&order, 3), (uint32_t)prng_below(&order, 3));
+			}
+		}
+		for (int frames = 0; frames < 40; frames++) {
+			stage_deliver(s, (uint32_t)prng_below(&order, 3), (uint32_t)prng_below(&order, 3));
+		}
+		stage_wait(s, 450 * SPAN_MS);
+		for (uint32_t n = 0; n < 3; n++) {
+			(void)token_of(s, ids[n]);
+			done++;
+		}
+	}
+	assert_int_equal(done, 180);
+	assert_int_equal(stage_count(s, COUNT_update_unsure), 0);
+}
+
+/* A coordinator that dies between its two phases is waited for only a moment. */
+static void an_update_whose_coordinator_dies_holds_up_nobody_for_long(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_stop(s, i, 2, MESSAGE_PREPARE_ANSWER, true);
+	}
+	(void)stage_ask(s, 2, update_to("second", "first"));
+	stage_settle(s);
+	stage_kill(s, 2);
+	uint64_t id = stage_ask(s, 0, update_to("third", "first"));
+	stage_settle(s);
+	assert_false(answered(s, id));
+	stage_wait(s, 100 * SPAN_MS);
+	(void)token_of(s, id);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_repeat_that_another_node_worked_on_leaves_the_update_alone),
+		NAMED(a_commit_that_was_on_its_way_leaves_the_update_alone),
+		NAMED(a_first_value_is_for_masters_that_lack_the_record),
+		NAMED(masters_that_a_repeat_brings_the_record_to_count),
+		NAMED(masters_that_merged_what_counted_count),
+		NAMED(updates_that_come_at_once_are_not_unsure),
+		NAMED(an_update_whose_coordinator_dies_holds_up_nobody_for_long),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
