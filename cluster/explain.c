@@ -90,11 +90,26 @@ void explain_start(struct core *core, struct op *op) {
 	explain_judge(core, op, false);
 }
 
+/* It is not where it was reported any more: once from the beginning. */
+static void value_is_gone(struct core *core, struct op *op) {
+	if (!op->again) {
+		op->again = true;
+		explain_start(core, op);
+		return;
+	}
+	op_reply_all(core, op, PAWL_EINDETERMINATE);
+	op_free(core, op);
+}
+
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
-		v->state = report_fetched(core, op, from, m) ? VOTE_OK : VOTE_GONE;
-		explain_judge(core, op, false);
+		v->state = VOTE_OK;
+		if (report_fetched(core, op, from, m)) {
+			explain_judge(core, op, false);
+		} else {
+			value_is_gone(core, op);
+		}
 		return;
 	}
 	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
@@ -206,13 +221,9 @@ void explain_judge(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	struct list *n;
-	if (lacks && !op->again) { /* it is not where it was reported any more */
-		op->again = true;
-		explain_start(core, op);
-		return;
-	}
 	if (lacks) {
-		op_reply_all(core, op, PAWL_EINDETERMINATE);
+		value_is_gone(core, op);
+		return;
 	}
 	while ((n = list_first(&op->callers)) != NULL) {
 		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key);

@@ -24,6 +24,25 @@ static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.reports = 1 + weight(r, 2);
 }
 
+/* Many share a key for a short while and go without a word, and everybody asks what masters say that are slow to answer. */
+static void crowd(struct profile *p, struct prng *r) {
+	p->keys = 1;
+	p->clients = 6 + weight(r, 2);
+	p->shared_percent = 90;
+	p->permits_percent = 0;
+	p->wait_percent = 100;
+	p->lease_max = p->lease_min + prng_between(r, 0, p->sim.request_timeout);
+	p->idle_weight[HABIT_EXPLAIN] = 20;
+	p->idle_weight[HABIT_GET] = 10;
+	p->hold_weight[HABIT_ABANDON] = 20;
+	p->hold_weight[HABIT_VANISH] = 10;
+	p->fault_weight[FAULT_SLOW_LINK] = 6;
+	p->fault_weight[FAULT_PAUSE] = 6;
+	p->fault_weight[FAULT_CUT] = 6;
+	p->pause_max = p->cut_max = 2 * p->sim.request_timeout;
+	p->fault_every = 2 * p->sim.request_timeout;
+}
+
 void profile_shortage(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x5407a6e));
@@ -49,6 +68,9 @@ void profile_shortage(struct profile *p) {
 		p->idle_weight[HABIT_GET] += 4;
 		p->idle_weight[HABIT_EXPLAIN] += 2;
 		p->idle_weight[HABIT_WAITERS] += 1;
+	}
+	if (prng_chance(&r, 1, 3)) {
+		crowd(p, &r);
 	}
 	p->bond_percent = prng_chance(&r, 1, 2) ? weight(&r, 100) : p->bond_percent;
 	p->fault_weight[FAULT_KILL] += 2;

@@ -147,6 +147,24 @@ static void one_of_many_holders_is_broken_by_its_token(void **state) {
 	assert_int_equal(read_by_quorum(s, 0)->r.holder_count, MANY - 1);
 }
 
+/* The holder lets go between the report and the question for its value: the explanation begins again. */
+static void an_explanation_does_not_wait_for_a_value_that_is_gone(void **state) {
+	struct stage *s = *state;
+	share_among(s, 3, LARGE);
+	s->held[2][0] = true;
+	uint64_t id = stage_ask(s, 0, stage_request(CORE_EXPLAIN, "k", no_lock));
+	stage_settle(s);
+	for (uint32_t i = 0; i < 2; i++) {
+		release(s, 1, "k", reader(i));
+	}
+	s->held[2][0] = false;
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	assert_true(stage_answer(s, id)->r.held);
+	assert_true(core_counts(s->nodes[0].core)[COUNT_explained] == 2);
+	assert_true(stage_sent(s, MESSAGE_READ) <= 4);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_quorum_read_names_every_one_of_many_holders),
@@ -156,6 +174,7 @@ int main(void) {
 		NAMED(any_number_of_reads_of_a_large_value_is_borne_by_a_link),
 		NAMED(many_reads_at_once_are_all_answered),
 		NAMED(one_of_many_holders_is_broken_by_its_token),
+		NAMED(an_explanation_does_not_wait_for_a_value_that_is_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
