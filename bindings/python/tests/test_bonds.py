@@ -4,9 +4,10 @@ import asyncio
 import os
 import socket
 import unittest
+from unittest import mock
 
 import pawl
-from pawl import _clock
+from pawl import _bond, _clock
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
 EXTENDED = {"locks": [{"valid_ms": 9900, "token": 5}]}
@@ -85,6 +86,7 @@ class Bound(ScriptedCase):
         self.assertFalse(lock.held)
         self.assertTrue(held[0])
 
+    @mock.patch.object(_bond, "KEPT_MAX", 8)  # so that they are too many before the lease is over
     async def test_too_many_connections_are_not_kept_and_their_locks_are_lost_before_they_are_closed(self):
         one, two = Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT), Script(extend=lambda p: Script.SILENT)
         lock = await self.lock(one, two)
