@@ -15,7 +15,9 @@ static void config_listener_is_safe(const struct node_config *c, const struct li
 static void config_is_usable(const struct node_config *c) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct config again;
-	CHECK(config_problem(&c->birth) == NULL && config_find_name(&c->birth, c->name) >= 0);
+	CHECK(config_problem(&c->birth) == NULL);
+	/* An initial master has an address there; any other node says where it listens, so that it can be added. */
+	CHECK(config_find_name(&c->birth, c->name) >= 0 || c->advertise[0] || c->listen_peer.kind != LISTEN_NONE);
 	CHECK(config_decode(slice_of(bytes, config_encode(&c->birth, bytes)), &again) == 0 && config_hash(&again) == config_hash(&c->birth));
 	CHECK(c->listen_client_count >= 1 && c->listen_client_count <= LISTEN_CLIENT_MAX);
 	config_listener_is_safe(c, &c->listen_peer);
