@@ -104,6 +104,7 @@ void checker_lock_gone(struct checker *c, uint32_t lock) {
 	bool released = c->locks[lock].ended && !c->locks[lock].gone;
 	checker_lock_end(c, lock);
 	c->locks[lock].gone = !released;
+	c->locks[lock].left = true;
 }
 
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock) {

@@ -13,7 +13,7 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 	const struct lock_state *lock = &c->locks[op->op.lock];
 	const struct config *newest = checker_newest(c);
 	bool member, master;
-	if (lock->ended || lock->leaving || lock->barred || error == PAWL_ETOOLONG || !newest) {
+	if (lock->ended || lock->left || lock->leaving || lock->barred || error == PAWL_ETOOLONG || !newest) {
 		return;
 	}
 	bool calm = c->calm_since && op->invoked >= c->calm_since;

@@ -84,6 +84,8 @@ struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
 	bool ended, gone; /* gone: ended without a release */
+	/* It was gone at some time. That end may still be on its way to the masters when somebody asks for the lock_id again, and ends it then. */
+	bool left;
 	bool unjudged;    /* more operations on its value than the search can take */
 	bool spent;      /* its release was answered */
 	bool unclear;    /* an acquire failed so that it may have left something behind */
