@@ -10,9 +10,9 @@
 void bind_init(struct pawl *hub);
 void bind_done(struct pawl *hub);
 void bind_line_up(struct pawl *hub);
-/* The line was up and is about to be closed; then, when it is. */
 /* The present connection could not be kept open as well if it were given up for another node. */
 bool bind_full(const struct pawl *hub);
+/* The line was up and is about to be closed; then, when it is. */
 void bind_line_lost(struct pawl *hub);
 void bind_anew(struct pawl *hub);
 /* Once a turn: closes what no lock depends on any more. */

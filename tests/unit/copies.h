@@ -52,6 +52,15 @@ static inline void take_bound(struct stage *s, const char *key, uint8_t lock, ui
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 
+/* HOLDER's node holds the key as lock 1, which is to end with that node. */
+static inline void take_with_node(struct stage *s) {
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	take(s, HOLDER, "k", stage_lock(1));
+	stage_ask(s, HOLDER, r);
+	stage_settle(s);
+}
+
 /* What a node does when the other side has closed the connection. */
 static inline void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t bond) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));

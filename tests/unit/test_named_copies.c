@@ -19,11 +19,7 @@ static void a_lock_that_ended_with_its_connection_is_not_extended_after_the_chan
 
 static void a_lock_that_ended_with_its_node_is_not_extended_after_the_change(void **state) {
 	struct stage *s = *state;
-	take(s, HOLDER, "k", stage_lock(1));
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
-	r.wait = GRACE;
-	stage_ask(s, HOLDER, r);
-	stage_settle(s);
+	take_with_node(s);
 	uint64_t id = window(s, "567", 3);
 	stage_kill(s, HOLDER);
 	stage_wait(s, GRACE + 5 * SPAN_MS);

@@ -50,11 +50,7 @@ static void what_ended_with_a_connection_before_the_decree_is_free_after_it(void
 /* The grace time is over while the masters, who go on as such, vote in no epoch. */
 static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 	struct stage *s = *state;
-	take(s, HOLDER, "k", stage_lock(1));
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
-	r.wait = GRACE;
-	stage_ask(s, HOLDER, r);
-	stage_settle(s);
+	take_with_node(s);
 	uint64_t id = window(s, "125", 3);
 	for (uint32_t i = 0; i < 5; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, true);
