@@ -45,7 +45,7 @@ static int init_maps(struct core *core) {
 			return PAWL_ENOMEM;
 		}
 	}
-	return released_init(core);
+	return released_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
 }
 
 /* What this node is, as far as its own disk says: in the configuration by name and identity, or not. */
@@ -130,6 +130,7 @@ void core_free(struct core *core) {
 	belief_done(core);
 	bond_master_done(core);
 	released_done(core);
+	unseen_done(core);
 	sync_free(core);
 	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
@@ -165,6 +166,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		follow_beat(core);
 		sync_beat(core);
 		belief_beat(core);
+		unseen_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:
@@ -222,12 +224,8 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		out_send(core, from, &pong);
 		break;
 	}
-	case MESSAGE_PONG:
-		peer_pong(core, from, m);
-		break;
-	case MESSAGE_PLEDGE:
-		birth_pledge(core, from, m);
-		break;
+	case MESSAGE_PONG: peer_pong(core, from, m); break;
+	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
 	case MESSAGE_BOND:
 		bond_master_asked(core, from, m);
 		break;

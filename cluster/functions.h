@@ -149,9 +149,22 @@ void out_drop_peer(struct core *core, uint32_t peer);
 /* ---- news.c: what has become of the live table's keys (others' records and tables make no news) ---- */
 void news_tell(struct core *core, const struct core_news *news); /* copies the bytes */
 void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r); /* before it is dropped */
+void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r); /* of no record of the table */
 void news_gap(struct core *core);
-void news_commit_refused(struct core *core, struct slice name, struct key *key, enum status status); /* or not */
+void news_gap_of(struct core *core, struct slice name);
 void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot); /* before it is told to anybody else */
+
+/* ---- unseen.c: locks that came without this master, for those who watch ---- */
+int unseen_init(struct core *core);
+void unseen_done(struct core *core);
+void unseen_drop_all(struct core *core); /* a gap is told of all keys */
+void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status); /* or not */
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how); /* key: or NULL */
+bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
+void unseen_record_came(struct core *core, const struct key *key, const struct record *r); /* before it is told of */
+void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends); /* before it is dropped */
+void unseen_told(struct core *core, struct slice name, const struct record *r);
+void unseen_beat(struct core *core);
 
 /* ---- persist.c: the durable state and the ceiling ---- */
 void persist_start(struct core *core);

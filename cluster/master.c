@@ -269,7 +269,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	if (answer.status != STATUS_OK) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
-	news_commit_refused(core, m->key, key, answer.status);
+	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);
 	if (key) { /* the attempt is over for the queue, whatever became of it */
 		queue_drop_kept(core, key, from, m->lock_id);
@@ -307,6 +307,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		master_say_when(core, &answer);
 	}
+	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);
 	if (key) {
 		table_settle(core, key);

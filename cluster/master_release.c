@@ -9,6 +9,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	bond_master_released(core, lock_id);
 	snapshot_released(core, name, lock_id);
 	struct key *key = table_find(core, name);
+	unseen_ended(core, key, name, lock_id, how);
 	if (key == NULL) {
 		return false;
 	}
@@ -49,6 +50,9 @@ static void drop_record(struct core *core, struct key *key, struct record *r, en
 static bool give_back(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r == NULL && unseen_rests_on(core, m->key, m->lock_id, m->attempt)) {
+		unseen_ended(core, key, m->key, m->lock_id, NEWS_RELEASED);
+	}
 	if (r == NULL || r->attempt != m->attempt) {
 		return false;
 	}
@@ -79,6 +83,9 @@ bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id,
 	snapshot_released(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
+	if (r == NULL) {
+		unseen_ended(core, key, name, lock_id, NEWS_LOST);
+	}
 	if (r == NULL || r->bond == 0 || r->bond > bond) {
 		return false;
 	}

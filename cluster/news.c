@@ -97,40 +97,43 @@ static bool is_end(enum core_news_kind kind) {
 	return false;
 }
 
-static void gap_of(struct core *core, struct slice name) {
+void news_gap_of(struct core *core, struct slice name) {
 	const struct core_news n = { .kind = NEWS_GAP, .key = name };
 	if (tells(core)) {
 		news_tell(core, &n);
 	}
 }
 
-/* Where what is held here is in the way others may have seen the end of that, and what comes next comes and goes without this node: once
- * it hears of the end, too, those who watch the key are to look anew. A commit that comes after its release, or after those of later
- * tokens, is of what has come and gone unseen already. */
-void news_commit_refused(struct core *core, struct slice name, struct key *key, enum status status) {
-	if (status == STATUS_HELD && key) {
-		key->missed = key->missed || (wanted(core) && key->held);
-	} else if (status == STATUS_RELEASED || status == STATUS_STALE) {
-		gap_of(core, name);
-	}
-}
-
-void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
-	if (!wanted(core) || !tells(core) || key_table(core, key) != core->live) {
-		return;
-	}
-	const struct core_news n = { .kind = kind, .key = key_name(key), .owner = record_owner(r), .identity = record_identity(r),
+void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r) {
+	const struct core_news n = { .kind = kind, .key = name, .owner = record_owner(r), .identity = record_identity(r),
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
 		.value_seq = r->wrote, .terms = record_terms(r) };
-	news_tell(core, &n);
-	if (key->missed && is_end(kind)) {
-		key->missed = false;
-		gap_of(core, key_name(key));
+	if (wanted(core) && tells(core)) {
+		news_tell(core, &n);
 	}
 }
 
+/* Also where nobody watches: somebody may begin to before it is over. */
+void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
+	if (!tells(core) || key_table(core, key) != core->live) {
+		return;
+	}
+	if (kind == NEWS_ACQUIRED) {
+		unseen_record_came(core, key, r);
+	}
+	news_of(core, kind, key_name(key), r);
+	if (core_votes(core)) {
+		unseen_told(core, key_name(key), r);
+	}
+	if (is_end(kind)) {
+		unseen_record_ended(core, key, r);
+	}
+}
+
+/* Also of what was refused here (unseen.c). */
 void news_gap(struct core *core) {
 	const struct core_news n = { .kind = NEWS_GAP };
+	unseen_drop_all(core);
 	news_tell(core, &n);
 }
 

@@ -160,7 +160,6 @@ struct key {
 	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
 	uint16_t size, leaf;
 	uint8_t table; /* which of core->tables it stands in */
-	bool missed;   /* a commit was refused for what is held here: more may have come and gone than those who watch were told */
 	uint8_t name[];
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");
@@ -318,7 +317,12 @@ struct core {
 	uint32_t sync_beats; /* since the exchange began */
 	bool sync_judged, sync_hurry;
 
-	/* news (news.c) */
+	/* news (news.c, unseen.c) */
+	struct map unseen;
+	struct list unseen_all;
+	size_t unseen_bytes;
+	struct told *told;
+	uint64_t told_before;
 	bool news_wanted;
 	uint32_t news_feeds; /* active ones whose followers want news */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);

@@ -85,7 +85,6 @@ static void an_acquisition_that_came_before_the_release_is_not_missed(void **sta
 	stage_stop(s, 2, 1, MESSAGE_COMMIT_ANSWER, false);
 	stage_settle(s);
 	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
-	news_is(s, 2, NEWS_GAP, no_lock); /* it cannot know that nothing was in between */
 	news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
 	BORDER(2);
 }
@@ -229,27 +228,31 @@ static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	BORDER(2);
 }
 
-/* What its watchers are told: that it is gone, and a gap of this key, for another one has come and gone unseen. */
-static void a_master_that_hears_of_an_end_late_tells_of_a_gap_of_the_key(void **state) {
+/* What its watchers are told: that it is gone, and of another one that has come and gone meanwhile. */
+static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
 	take_as(s, "other", 9, "me", "v");
 	forget_news(s);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, true);
 	release(s, 0, "k", stage_lock(1));
-	take(s, 1, "k", stage_lock(2));
+	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
+	r.owner = slice_str("you");
+	r.value = slice_str("w");
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	release(s, 1, "k", stage_lock(2));
 	BORDER(2);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, false);
 	release(s, 0, "other", stage_lock(9));
 	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
-	const struct stage_news *gap = news_is(s, 2, NEWS_GAP, no_lock);
-	assert_true(text_is(&gap->key, "k"));
+	const struct stage_news *n = news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	assert_true(text_is(&n->owner, "you") && text_is(&n->value, "w"));
+	news_is(s, 2, NEWS_RELEASED, stage_lock(2));
 	news_is(s, 2, NEWS_RELEASED, stage_lock(9));
 	BORDER(2);
 }
 
-static void a_commit_that_comes_after_its_release_is_a_gap_of_the_key(void **state) {
+static void a_commit_that_comes_after_its_release_is_told_of(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
 	take(s, 1, "k", stage_lock(1));
@@ -257,8 +260,8 @@ static void a_commit_that_comes_after_its_release_is_a_gap_of_the_key(void **sta
 	BORDER(2);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
 	stage_settle(s);
-	const struct stage_news *gap = news_is(s, 2, NEWS_GAP, no_lock);
-	assert_true(text_is(&gap->key, "k"));
+	news_is(s, 2, NEWS_ACQUIRED, stage_lock(1));
+	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
 	BORDER(2);
 }
 
@@ -338,8 +341,8 @@ int main(void) {
 		NEWS(a_replica_that_follows_again_tells_of_a_gap),
 		NEWS(a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap),
 		NEWS(a_link_that_was_lost_is_a_gap_once_it_is_back),
-		NEWS(a_master_that_hears_of_an_end_late_tells_of_a_gap_of_the_key),
-		NEWS(a_commit_that_comes_after_its_release_is_a_gap_of_the_key),
+		NEWS(a_master_that_hears_of_an_end_late_tells_what_came_meanwhile),
+		NEWS(a_commit_that_comes_after_its_release_is_told_of),
 		NEWS(a_node_that_has_started_anew_makes_no_gap_for_the_others),
 		NEWS(a_master_that_has_caught_up_tells_of_a_gap),
 		NEWS(news_is_held_back_as_long_as_an_answer),

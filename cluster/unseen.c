@@ -1,0 +1,352 @@
+/* unseen.c: locks that came, and perhaps went, without this master: commits that it refused although a quorum of the others may have taken
+ * them (section 3, Watching). Each is kept until it is learned, or its end is heard of, and then those who watch are told of it in the
+ * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key. */
+#include "state.h"
+
+#define UNSEEN_MAX 1024u
+#define UNSEEN_KEY_MAX 16u
+#define UNSEEN_BYTES_MAX ((size_t)4 << 20)
+#define TOLD_SETS 512u
+#define TOLD_WAYS 4u
+
+struct unseen {
+	struct map_node node; /* by its key's name */
+	struct list link;     /* of all, in the order in which they were refused */
+	struct record *record; /* its end is not used */
+	struct instant due;    /* when a gap of the key is told instead */
+	bool ended;
+	enum core_news_kind how;
+	uint16_t size;
+	uint8_t name[];
+};
+
+/* The highest tokens that were told of a key: of all its locks, and of its exclusive ones. */
+struct told {
+	uint64_t key, any, exclusive;
+};
+
+int unseen_init(struct core *core) {
+	list_init(&core->unseen_all);
+	core->told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+	return core->told ? map_init(&core->unseen, &core->alloc) : PAWL_ENOMEM;
+}
+
+static struct slice name_of(const struct unseen *u) {
+	return slice_of(u->name, u->size);
+}
+
+static void drop(struct core *core, struct unseen *u) {
+	map_remove(&core->unseen, &u->node);
+	list_remove(&u->link);
+	core->unseen_bytes -= record_size(u->record);
+	record_free(core, u->record);
+	alloc_free(&core->alloc, u, sizeof *u + u->size);
+}
+
+void unseen_drop_all(struct core *core) {
+	struct list *first;
+	while ((first = list_first(&core->unseen_all)) != NULL) {
+		drop(core, CONTAINER_OF(first, struct unseen, link));
+	}
+}
+
+void unseen_done(struct core *core) {
+	if (core->told) {
+		unseen_drop_all(core);
+		map_done(&core->unseen);
+		alloc_free(&core->alloc, core->told, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+	}
+}
+
+/* ---- what was told ----
+ *
+ * A small cache of the latest: of what was forgotten the highest token counts for every key that is not in it.
+ */
+
+static struct told *told_set(const struct core *core, uint64_t key) {
+	return &core->told[key % TOLD_SETS * TOLD_WAYS];
+}
+
+static struct told *told_find(const struct core *core, uint64_t key) {
+	struct told *set = told_set(core, key);
+	for (uint32_t i = 0; i < TOLD_WAYS; i++) {
+		if (set[i].key == key && set[i].any) {
+			return &set[i];
+		}
+	}
+	return NULL;
+}
+
+static struct told told_of(const struct core *core, uint64_t key) {
+	const struct told *at = told_find(core, key);
+	return at ? *at : (struct told){ key, core->told_before, core->told_before };
+}
+
+/* The one whose tokens are lowest makes room. */
+static struct told *told_add(struct core *core, uint64_t key) {
+	struct told *set = told_set(core, key), *at = &set[0];
+	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
+		at = set[i].any < at->any ? &set[i] : at;
+	}
+	core->told_before = at->any > core->told_before ? at->any : core->told_before;
+	*at = (struct told){ key, core->told_before, core->told_before };
+	return at;
+}
+
+static void told_raise(struct core *core, uint64_t key, const struct record *r) {
+	struct told *at = told_find(core, key);
+	at = at ? at : told_add(core, key);
+	at->any = r->token > at->any ? r->token : at->any;
+	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive ? r->token : at->exclusive;
+}
+
+/* A permit of a semaphore is something of its own here: it is had by one after the other. */
+static uint64_t told_permit(uint64_t key, uint32_t number) {
+	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+void unseen_told(struct core *core, struct slice name, const struct record *r) {
+	const uint64_t key = table_hash(core, name);
+	const struct permits set = record_set(r);
+	told_raise(core, key, r);
+	for (uint32_t n = 0; terms_of_numbers(r->of) && n < r->of; n++) {
+		if (permits_has(set, n)) {
+			told_raise(core, told_permit(key, n), r);
+		}
+	}
+}
+
+/* Something newer has been told of the key, or (a semaphore) of one of its permits. The tokens of those who share have no order. */
+static bool late(const struct core *core, struct slice name, const struct record *r) {
+	const uint64_t key = table_hash(core, name);
+	const struct permits set = record_set(r);
+	const struct told told = told_of(core, key);
+	bool newer = r->token < (r->of == SHARE_EXCLUSIVE ? told.any : told.exclusive);
+	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
+		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
+	}
+	return newer;
+}
+
+/* Tokens are unique for their key. */
+static bool told_already(const struct core *core, struct slice name, uint64_t token) {
+	const struct told *at = told_find(core, table_hash(core, name));
+	return at && at->any == token;
+}
+
+/* ---- finding ---- */
+
+static struct unseen *next_of(struct map_node *n, struct slice name) {
+	for (; n; n = map_next(n)) {
+		struct unseen *u = CONTAINER_OF(n, struct unseen, node);
+		if (slice_equal(name_of(u), name)) {
+			return u;
+		}
+	}
+	return NULL;
+}
+
+static struct unseen *first_of(const struct core *core, struct slice name) {
+	return core->unseen.count ? next_of(map_first(&core->unseen, table_hash(core, name)), name) : NULL;
+}
+
+static struct unseen *after(const struct unseen *u) {
+	return next_of(map_next(&u->node), name_of(u));
+}
+
+static struct unseen *find(const struct core *core, struct slice name, struct id128 lock_id) {
+	struct unseen *u = first_of(core, name);
+	while (u && !id128_equal(u->record->lock_id, lock_id)) {
+		u = after(u);
+	}
+	return u;
+}
+
+static void drop_key(struct core *core, struct slice name) {
+	struct unseen *u;
+	while ((u = first_of(core, name)) != NULL) {
+		drop(core, u);
+	}
+}
+
+/* ---- telling ---- */
+
+static bool excludes(const struct record *r, const struct record *other) {
+	const struct terms terms = record_terms(other);
+	return record_excludes(r, &terms);
+}
+
+/* A later one stands here, or has been told of. */
+static bool too_late(const struct core *core, const struct key *key, struct slice name, const struct record *r) {
+	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
+		if (other->token > r->token && excludes(other, r) && !id128_equal(other->lock_id, r->lock_id)) {
+			return true;
+		}
+	}
+	return late(core, name, r);
+}
+
+static void gap(struct core *core, struct slice name) {
+	COUNT(core, unseen_gap);
+	news_gap_of(core, name);
+}
+
+/* Where its release is still on its way, but one that excludes it has come, that counts as its release. */
+static void tell(struct core *core, const struct key *key, struct unseen *u) {
+	const struct slice name = name_of(u);
+	if (too_late(core, key, name, u->record)) {
+		gap(core, name);
+	} else {
+		COUNT(core, unseen_told);
+		news_of(core, NEWS_ACQUIRED, name, u->record);
+		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
+		unseen_told(core, name, u->record);
+	}
+	drop(core, u);
+}
+
+/* Of those of the key that `r` excludes and that came before it the first. */
+static struct unseen *first_before(const struct core *core, struct slice name, const struct record *r) {
+	struct unseen *first = NULL;
+	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
+		bool before = u->record->token < r->token && excludes(r, u->record);
+		first = before && (!first || u->record->token < first->record->token) ? u : first;
+	}
+	return first;
+}
+
+/* An earlier one stands in its way here, whose end is not told yet. */
+static bool in_the_way(const struct key *key, const struct record *ends, const struct record *r) {
+	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
+		if (other != ends && other->token < r->token && excludes(other, r)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct unseen *first_to_tell(const struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+	struct unseen *first = NULL;
+	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
+		bool may = u->ended && !in_the_way(key, ends, u->record);
+		first = may && (!first || u->record->token < first->record->token) ? u : first;
+	}
+	return first;
+}
+
+/* `ends`: NULL, or a record of the key that is about to be dropped. */
+static void go_on(struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+	struct unseen *u, *before;
+	while ((u = first_to_tell(core, key, name, ends)) != NULL) {
+		while ((before = first_before(core, name, u->record)) != NULL) {
+			tell(core, key, before);
+		}
+		tell(core, key, u);
+	}
+}
+
+void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+	go_on(core, key, key_name(key), ends);
+}
+
+/* It is here now. What came before it is told first; the record itself is in nobody's way. */
+void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
+	const struct slice name = key_name(key);
+	struct unseen *u = find(core, name, r->lock_id);
+	if (u) {
+		drop(core, u);
+	}
+	while ((u = first_before(core, name, r)) != NULL) {
+		tell(core, NULL, u);
+	}
+	if (late(core, name, r)) {
+		gap(core, name);
+	}
+}
+
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how) {
+	struct unseen *u = find(core, name, lock_id);
+	if (u) {
+		u->how = u->ended ? u->how : how;
+		u->ended = true;
+		go_on(core, key, name, NULL);
+	}
+}
+
+/* Of a failed request for several keys: what rests on it alone. */
+bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+	const struct unseen *u = find(core, name, lock_id);
+	return u && u->record->attempt == attempt;
+}
+
+/* ---- refusals ---- */
+
+/* Somebody else may take what was refused so. */
+static bool may_be_elsewhere(enum status status) {
+	switch (status) {
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE: case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK:
+		return true;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_TOO_LONG:
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+		return false;
+	}
+	return false;
+}
+
+static bool room(const struct core *core, struct slice name) {
+	uint32_t of_key = 0;
+	for (const struct unseen *u = first_of(core, name); u; u = after(u)) {
+		of_key++;
+	}
+	return core->unseen.count < UNSEEN_MAX && core->unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
+}
+
+static struct unseen *add(struct core *core, const struct message *m) {
+	struct record *r = room(core, m->key) ? record_new(core, m) : NULL;
+	struct unseen *u = r ? alloc_new(&core->alloc, sizeof *u + m->key.size) : NULL;
+	if (u == NULL) {
+		record_free(core, r);
+		return NULL;
+	}
+	r->attempt = m->attempt;
+	u->record = r;
+	u->due = instant_add(core->now, 2 * core->config.request_timeout);
+	u->size = (uint16_t)m->key.size;
+	memcpy(u->name, m->key.data, m->key.size);
+	core->unseen_bytes += record_size(r);
+	map_insert(&core->unseen, &u->node, table_hash(core, m->key));
+	list_append(&core->unseen_all, &u->link);
+	return u;
+}
+
+void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status) {
+	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) || told_already(core, m->key, m->token)) {
+		return;
+	}
+	struct unseen *u = find(core, m->key, m->lock_id);
+	const bool ended = status == STATUS_RELEASED || (u && u->ended);
+	if (u) { /* under another token: the later one counts */
+		drop(core, u);
+	}
+	u = status == STATUS_CLOCK ? NULL : add(core, m);
+	if (u == NULL) {
+		gap(core, m->key);
+	} else if (too_late(core, key, m->key, u->record)) {
+		tell(core, key, u);
+	} else if (ended) {
+		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
+	}
+}
+
+/* Those whose time is over. They stand in the order of their times; a gap is of all of its key. */
+void unseen_beat(struct core *core) {
+	struct list *first;
+	while ((first = list_first(&core->unseen_all)) != NULL && instant_expired(core->now, CONTAINER_OF(first, struct unseen, link)->due)) {
+		const struct unseen *u = CONTAINER_OF(first, struct unseen, link);
+		const uint16_t size = u->size;
+		uint8_t name[KEY_MAX];
+		memcpy(name, u->name, size);
+		drop_key(core, slice_of(name, size));
+		gap(core, slice_of(name, size));
+	}
+}

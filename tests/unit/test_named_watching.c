@@ -1,0 +1,283 @@
+/* Whoever watches at a master is told of every lock that came and went, also of those that this master refused, in order for each key
+ * (docs/protocol.md, section 3, Watching). n3 is watched, unless it is said otherwise. */
+#include "members.h"
+#include "replicas.h"
+
+#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define N3 2u
+
+static int setup_watched(void **state) {
+	*state = NULL;
+	assert_int_equal(named_setup(state), 0);
+	stage_want_news(*state, N3);
+	return 0;
+}
+
+static void nothing_more(struct stage *s) {
+	assert_null(stage_next_news(s, N3));
+}
+
+static void is_gap_of_key(struct stage *s, const char *key) {
+	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	assert_true(text_is(&gap->key, key));
+}
+
+static void came_and_went(struct stage *s, uint8_t lock) {
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(lock));
+}
+
+/* n3 does not hear of releases by this node. */
+static void hold_releases(struct stage *s, uint32_t from, bool hold) {
+	stage_stop(s, from, N3, MESSAGE_RELEASE, hold);
+	stage_settle(s);
+}
+
+static void take_shared(struct stage *s, uint32_t node, uint8_t lock) {
+	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, 0);
+	r.terms.of = SHARE_SHARED;
+	assert_int_equal(stage_do(s, node, r), PAWL_OK);
+}
+
+static void what_came_and_went_behind_the_record_of_another_is_told_after_it(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	release(s, 0, "k", stage_lock(1));
+	for (uint8_t lock = 2; lock < 5; lock++) {
+		take(s, 1, "k", stage_lock(lock));
+		release(s, 1, "k", stage_lock(lock));
+	}
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	nothing_more(s);
+	hold_releases(s, 0, false);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	for (uint8_t lock = 2; lock < 5; lock++) {
+		came_and_went(s, lock);
+	}
+	nothing_more(s);
+}
+
+static void one_whose_release_is_still_on_its_way_is_told_before_the_next(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	hold_releases(s, 1, true);
+	release(s, 0, "k", stage_lock(1));
+	take(s, 1, "k", stage_lock(2));
+	release(s, 1, "k", stage_lock(2));
+	uint64_t next = wait_for(s, N3, "k", stage_lock(3));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	hold_releases(s, 0, false);
+	assert_true(answered(s, next));
+	assert_int_equal(extend(s, N3, "k", stage_lock(3), LEASE, false), PAWL_OK);
+	stage_settle(s);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	came_and_went(s, 2);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	hold_releases(s, 1, false);
+	nothing_more(s);
+}
+
+static void those_that_share_do_not_end_each_other(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	release(s, 0, "k", stage_lock(1));
+	take_shared(s, 1, 2);
+	take_shared(s, 1, 3);
+	release(s, 1, "k", stage_lock(3));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	hold_releases(s, 0, false);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	came_and_went(s, 3);
+	nothing_more(s);
+	assert_int_equal(extend(s, 1, "k", stage_lock(2), LEASE, false), PAWL_OK);
+	stage_settle(s);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	nothing_more(s);
+}
+
+/* A watch that begins after the commit was refused. */
+static void what_was_refused_before_somebody_watched_is_told(void **state) {
+	struct stage *s = *state;
+	core_want_news(s->nodes[N3].core, false);
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	release(s, 0, "k", stage_lock(1));
+	take(s, 1, "k", stage_lock(2));
+	stage_want_news(s, N3);
+	release(s, 1, "k", stage_lock(2));
+	hold_releases(s, 0, false);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	came_and_went(s, 2);
+	nothing_more(s);
+}
+
+static void fill(struct stage *s) {
+	for (uint32_t i = 0; i < 3; i++) {
+		char name[16];
+		const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(numbered(name, i)),
+			.lock_id = stage_lock((uint8_t)(100 + i)), .token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
+		stage_inject(s, 0, N3, &m);
+	}
+	stage_settle(s);
+	while (stage_next_news(s, N3)) {
+	}
+}
+
+static struct stage *small(void) {
+	struct stage_options o = named_options();
+	o.limits.keys = 3;
+	struct stage *s = stage_born(&o);
+	stage_want_news(s, N3);
+	fill(s);
+	return s;
+}
+
+static void done(struct stage *s) {
+	void *state = s;
+	assert_int_equal(named_teardown(&state), 0);
+}
+
+static void what_came_and_went_where_there_is_no_room_is_told(void **state) {
+	(void)state;
+	struct stage *s = small();
+	take(s, 0, "k", stage_lock(1));
+	assert_true(stage_count(s, COUNT_commit_refused_full) > 0);
+	nothing_more(s);
+	release(s, 0, "k", stage_lock(1));
+	came_and_went(s, 1);
+	nothing_more(s);
+	done(s);
+}
+
+/* Nobody can be shown what there is no room for. */
+static void what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon(void **state) {
+	(void)state;
+	struct stage *s = small();
+	take(s, 0, "k", stage_lock(1));
+	stage_wait(s, 300 * SPAN_MS);
+	is_gap_of_key(s, "k");
+	nothing_more(s);
+	release(s, 0, "k", stage_lock(1));
+	nothing_more(s);
+	done(s);
+}
+
+/* n2 is watched: it has merged the locks of two that never knew of each other. */
+static void what_came_and_went_while_the_key_was_contested_is_told(void **state) {
+	struct stage *s = *state;
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = stage_status(s, 0).clock + 1, .lease_us = 9000000 };
+	stage_inject(s, 1, 0, &m);
+	stage_isolate(s, 0, true);
+	stage_wait(s, 10 * SPAN_MS);
+	take(s, 1, "k", stage_lock(2));
+	stage_isolate(s, 0, false);
+	stage_wait(s, 10 * SPAN_MS);
+	stage_kill(s, 1);
+	assert_true(stage_start(s, 1) && stage_until_voting(s, 1, SPAN_S));
+	stage_want_news(s, 1);
+	stage_wait(s, SHORT);
+	assert_true(stage_noted(s, 1, NOTE_CONTESTED));
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
+	release(s, 0, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(2));
+	take(s, N3, "k", stage_lock(3));
+	release(s, N3, "k", stage_lock(3));
+	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	uint64_t seen = s->news_read;
+	news_is(s, 1, NEWS_RELEASED, stage_lock(1));
+	news_is(s, 1, NEWS_RELEASED, stage_lock(2));
+	news_is(s, 1, NEWS_ACQUIRED, stage_lock(3));
+	news_is(s, 1, NEWS_RELEASED, stage_lock(3));
+	assert_true(s->news_read > seen);
+	assert_null(stage_next_news(s, 1));
+}
+
+/* Told as acquired now, it would come after a newer one. */
+static void a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
+	take(s, 1, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	take(s, 0, "k", stage_lock(2));
+	release(s, 0, "k", stage_lock(2));
+	came_and_went(s, 2);
+	nothing_more(s);
+	stage_stop(s, 1, N3, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	is_gap_of_key(s, "k");
+	nothing_more(s);
+}
+
+/* The holder of the older one lives, as far as n3 knows: its release is on its way by another node. */
+static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 1, N3, MESSAGE_COMMIT, true);
+	stage_stop(s, 1, N3, MESSAGE_RELEASE, true);
+	take(s, 1, "k", stage_lock(1));
+	stage_lose(s, 1, N3, MESSAGE_COMMIT, false);
+	struct message learned = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = stage_last(s)->r.token, .lease_us = 500000 };
+	release(s, 1, "k", stage_lock(1));
+	take(s, 0, "k", stage_lock(2));
+	release(s, 0, "k", stage_lock(2));
+	came_and_went(s, 2);
+	stage_inject(s, 1, N3, &learned);
+	stage_settle(s);
+	is_gap_of_key(s, "k");
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	stage_stop(s, 1, N3, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	nothing_more(s);
+}
+
+/* What a coordinator that died left at n3 stands in the way for seconds. */
+static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
+	stage_inject(s, 0, N3, &m);
+	stage_settle(s);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	take(s, 1, "k", stage_lock(2));
+	release(s, 1, "k", stage_lock(2));
+	nothing_more(s);
+	stage_wait(s, 300 * SPAN_MS);
+	is_gap_of_key(s, "k");
+	nothing_more(s);
+}
+
+static void more_than_is_kept_of_a_key_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	release(s, 0, "k", stage_lock(1));
+	for (uint8_t lock = 2; lock < 19; lock++) {
+		take(s, 1, "k", stage_lock(lock));
+		release(s, 1, "k", stage_lock(lock));
+	}
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	is_gap_of_key(s, "k");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
+		WATCHED(one_whose_release_is_still_on_its_way_is_told_before_the_next),
+		WATCHED(those_that_share_do_not_end_each_other),
+		WATCHED(what_was_refused_before_somebody_watched_is_told),
+		cmocka_unit_test(what_came_and_went_where_there_is_no_room_is_told),
+		cmocka_unit_test(what_there_is_no_room_for_and_stays_is_a_gap_of_the_key_soon),
+		WATCHED(what_came_and_went_while_the_key_was_contested_is_told),
+		WATCHED(a_commit_that_comes_when_a_newer_lock_has_gone_is_a_gap_of_the_key),
+		WATCHED(an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after_a_gap),
+		WATCHED(one_that_waits_for_an_end_too_long_is_a_gap_of_the_key),
+		WATCHED(more_than_is_kept_of_a_key_is_a_gap_of_the_key),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
