@@ -207,12 +207,12 @@ static void get_node(struct cursor *c, struct config_node *n) {
 
 int config_decode(struct slice bytes, struct config *out) {
 	struct cursor c = { .from = bytes.data, .left = bytes.size };
-	struct config config;
-	memset(&config, 0, sizeof config);
 	const uint8_t *version = get_bytes(&c, 1);
 	if (version == NULL || *version != 1) {
 		return PAWL_EPROTOCOL;
 	}
+	struct config config;
+	memset(&config, 0, sizeof config);
 	config.epoch = get_number(&c, UINT64_MAX);
 	get_text(&c, config.cluster, NODE_NAME_MAX);
 	config.cluster_id = get_id(&c);

@@ -85,8 +85,8 @@ static void check_op(const struct core *core, const struct op *op) {
 static void check_beside(const struct core *core) {
 	const struct table *t = core->beside;
 	struct sums s = { .held = 0 };
-	for (size_t b = 0; t->keys.count > 0 && b < t->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
+	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			CHECK(&core->tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
 			digest_check_key(t, key, s.digests);
@@ -123,8 +123,8 @@ void core_check(const struct core *core) {
 	struct sums s = { .held = 0 };
 	check_replication(core);
 	check_beside(core);
-	for (size_t b = 0; core->live->keys.count > 0 && b < core->live->keys.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n)) {
+	for (size_t b = 0, seen = 0; seen < core->live->keys.count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n), seen++) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);
 		}
 	}

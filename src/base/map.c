@@ -1,11 +1,8 @@
 #include "map.h"
 
-#include "check.h"
 #include "pawl/error.h"
 
-#define SEGMENT_BITS 8
-#define SEGMENT_BUCKETS ((size_t)1 << SEGMENT_BITS)
-#define SEGMENT_BYTES (SEGMENT_BUCKETS * sizeof(struct map_node *))
+#define SEGMENT_BYTES (MAP_SEGMENT_BUCKETS * sizeof(struct map_node *))
 #define DIRECTORY_SIZE_MIN 4
 
 /* An insertion needs one bucket more and may catch up by another if growing was refused before. A table at a quarter of
@@ -24,10 +21,6 @@ static inline size_t map_index(const struct map *m, uint64_t hash) {
 	return i < m->bucket_count ? i : i - power;
 }
 
-static inline struct map_node **map_slot(const struct map *m, size_t bucket) {
-	return &m->segments[bucket >> SEGMENT_BITS][bucket & (SEGMENT_BUCKETS - 1)];
-}
-
 int map_init(struct map *m, const struct allocator *alloc) {
 	*m = (struct map){ .alloc = alloc };
 	struct map_node ***directory = alloc_new(alloc, DIRECTORY_SIZE_MIN * sizeof(*directory));
@@ -41,7 +34,7 @@ int map_init(struct map *m, const struct allocator *alloc) {
 	}
 	m->segments = directory;
 	m->directory_size = DIRECTORY_SIZE_MIN;
-	m->bucket_count = SEGMENT_BUCKETS;
+	m->bucket_count = MAP_SEGMENT_BUCKETS;
 	return 0;
 }
 
@@ -58,7 +51,7 @@ void map_done(struct map *m) {
 
 /* Makes sure that the bucket after the last one has its segment. */
 static bool map_room(struct map *m) {
-	size_t segment = m->bucket_count >> SEGMENT_BITS;
+	size_t segment = m->bucket_count >> MAP_SEGMENT_BITS;
 	if (segment == m->directory_size) {
 		size_t size = m->directory_size * sizeof(*m->segments);
 		struct map_node ***bigger = alloc_resize(m->alloc, m->segments, size, 2 * size);
@@ -112,9 +105,9 @@ static void map_shrink(struct map *m) {
 	*from = NULL;
 	m->bucket_count = last;
 	m->shrinks++;
-	if ((last & (SEGMENT_BUCKETS - 1)) == 0) {
-		alloc_free(m->alloc, m->segments[last >> SEGMENT_BITS], SEGMENT_BYTES);
-		m->segments[last >> SEGMENT_BITS] = NULL;
+	if ((last & (MAP_SEGMENT_BUCKETS - 1)) == 0) {
+		alloc_free(m->alloc, m->segments[last >> MAP_SEGMENT_BITS], SEGMENT_BYTES);
+		m->segments[last >> MAP_SEGMENT_BITS] = NULL;
 	}
 }
 
@@ -142,7 +135,7 @@ void map_remove(struct map *m, struct map_node *node) {
 	m->count--;
 	/* A quarter full and not half, so that one insertion and one removal in turn do not move the same bucket for ever. */
 	for (int i = 0; i < BUCKETS_A_REMOVAL && !m->walks; i++) {
-		if (m->bucket_count <= SEGMENT_BUCKETS || m->count > m->bucket_count / 4) {
+		if (m->bucket_count <= MAP_SEGMENT_BUCKETS || m->count > m->bucket_count / 4) {
 			break;
 		}
 		map_shrink(m);
@@ -163,11 +156,6 @@ struct map_node *map_next(const struct map_node *node) {
 		next = next->next;
 	}
 	return next;
-}
-
-struct map_node *map_bucket(const struct map *m, size_t bucket) {
-	CHECK(bucket < m->bucket_count);
-	return *map_slot(m, bucket);
 }
 
 void map_walk_begin(struct map *m) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "alloc.h"
+#include "check.h"
 
 struct map_node {
 	struct map_node *next;
@@ -29,6 +30,13 @@ struct map {
 	uint64_t shrinks;    /* buckets given back so far: unchanged, a walk that was broken off may go on */
 };
 
+#define MAP_SEGMENT_BITS 8
+#define MAP_SEGMENT_BUCKETS ((size_t)1 << MAP_SEGMENT_BITS)
+
+static inline struct map_node **map_slot(const struct map *m, size_t bucket) {
+	return &m->segments[bucket >> MAP_SEGMENT_BITS][bucket & (MAP_SEGMENT_BUCKETS - 1)];
+}
+
 int map_init(struct map *m, const struct allocator *alloc); /* 0 or PAWL_ENOMEM; the allocator is borrowed */
 void map_done(struct map *m);                               /* elements are the caller's; accepts zeroed memory */
 
@@ -39,8 +47,11 @@ void map_remove(struct map *m, struct map_node *node); /* must be in the map */
 struct map_node *map_first(const struct map *m, uint64_t hash);       /* first node with this hash, or NULL */
 struct map_node *map_next(const struct map_node *node);               /* next node with the same hash, or NULL */
 
-/* All elements of one bucket, by next_in_bucket; bucket < bucket_count. */
-struct map_node *map_bucket(const struct map *m, size_t bucket);
+/* All elements of one bucket, by next_in_bucket; bucket < bucket_count. Inline, since a walk meets many empty ones. */
+static inline struct map_node *map_bucket(const struct map *m, size_t bucket) {
+	CHECK(bucket < m->bucket_count);
+	return *map_slot(m, bucket);
+}
 static inline struct map_node *map_next_in_bucket(const struct map_node *node) {
 	return node->next;
 }

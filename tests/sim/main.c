@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -149,6 +151,10 @@ int main(int argc, char **argv) {
 		print_themes();
 		return 0;
 	}
+	/* Nodes come and go all the time: their memory is kept rather than given to the kernel and faulted in again. */
+	(void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	(void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	(void)mallopt(M_TOP_PAD, 16 << 20);
 	struct run_options options = { .check_every = (uint32_t)a.check_every, .theme = a.theme, .live = a.trace ? stdout : NULL, .program = argv[0] };
 	if (a.history && !(options.history = fopen(a.history, "w"))) {
 		perror(a.history);

@@ -289,6 +289,9 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 		profile_some_members(p, &r);
 	}
 	p->sim.seed = seed;
+	if (p->sim.limits.released == 0) {
+		p->sim.limits.released = 2048; /* more than a run gives back; each start of a node clears them all */
+	}
 	profile_terms(p);
 	profile_later(p);
 	profile_shortage(p);

@@ -114,7 +114,7 @@ struct sim_session {
 	int64_t cut_until, to_node_at, to_client_at; /* when the last thing each way arrives */
 	struct sim_fifo to_node;
 	struct sim_parcel *to_client, *to_client_last;
-	struct sim_bond bonds[SIM_BONDS_MAX];
+	struct sim_bond *bonds; /* SIM_BONDS_MAX, once there is one: most sessions never bind anything */
 	uint32_t bond_count;
 };
 

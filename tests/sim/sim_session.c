@@ -284,6 +284,10 @@ void sim_session_asked(struct sim_node *node, const struct core_request *request
 	struct sim_session *s = node->sim->sessions[request->client - 1];
 	const struct core_lock alone = { .key = request->key, .lock_id = request->lock_id }, *locks = request->lock_count ? request->locks : &alone;
 	uint32_t count = bond_of(request) == 0 ? 0 : request->lock_count ? request->lock_count : 1;
+	if (count > 0 && s->bonds == NULL) {
+		s->bonds = calloc(SIM_BONDS_MAX, sizeof *s->bonds);
+		CHECK(s->bonds != NULL);
+	}
 	for (uint32_t i = 0; i < count && s->bond_count < SIM_BONDS_MAX; i++) {
 		struct sim_bond *b = &s->bonds[s->bond_count++];
 		*b = (struct sim_bond){ .request = request->id, .lock = locks[i].lock_id, .bond = bond_of(request) };
@@ -356,6 +360,7 @@ void sim_session_free_all(struct sim *sim) {
 			s->to_client = p->next;
 			free(p);
 		}
+		free(s->bonds);
 		free(s);
 	}
 	free(sim->sessions);
