@@ -270,9 +270,11 @@ static void say_to_self(struct core *core) {
 /* What the node says to itself is said; then the links that have failed meanwhile are lost, one after the other, while nothing else is
  * under way; and what that made the node say. Each link fails once at most, so this ends. */
 static void settle(struct core *core) {
-	do {
+	say_to_self(core);
+	while (core->failed) {
+		peers_lose_failed(core);
 		say_to_self(core);
-	} while (peers_lose_failed(core));
+	}
 }
 
 static void start_state(struct core *core, bool restored) {

@@ -131,7 +131,6 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 /* ---- outbox.c ---- */
 void out_send(struct core *core, uint32_t peer, const struct message *m); /* copies the bytes; to itself: later in the step */
 bool out_take_local(struct core *core, struct message *m);
-bool out_take_failed(struct core *core, uint32_t *peer); /* one for which a message could not be queued; it may be the node itself */
 bool out_reserve_reply(struct core *core);
 void out_begin(struct core *core); /* a step */
 void out_unheard(struct core *core); /* not even an answer could be stored */
@@ -182,7 +181,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
 void peers_beat(struct core *core);
 void peers_reset_all(struct core *core);
-bool peers_lose_failed(struct core *core); /* handles the loss of one link over which something could not be sent; false: there is none */
+void peers_lose_failed(struct core *core); /* handles the loss of one of core->failed, which has one */
 void peers_self_again(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
 bool peer_reachable(const struct core *core, uint32_t slot); /* linked, or this node itself */

@@ -24,7 +24,6 @@ struct core_out {
 	struct arena bytes; /* of replies and notes */
 	struct news_box news;
 	uint64_t resets;
-	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
 	bool persist, unheard;
 };
 
@@ -102,13 +101,13 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
  * more is sent over it, and its loss is handled at the end of the step (section 1, Frames). */
 void out_send(struct core *core, uint32_t peer, const struct message *m) {
 	struct core_out *out = core->out;
-	if ((peer == core->self ? core->self_lost : !core->peers[peer].up) || (out->failed >> peer & 1)) {
+	if ((peer == core->self ? core->self_lost : !core->peers[peer].up) || (core->failed >> peer & 1)) {
 		return;
 	}
 	struct queue *q = &out->peers[peer];
 	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
 		COUNT(core, no_memory);
-		out->failed |= (uint64_t)1 << peer;
+		core->failed |= (uint64_t)1 << peer;
 	}
 }
 
@@ -120,16 +119,6 @@ enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
 		return BACKLOG_LARGE;
 	}
 	return messages > OUT_PEER_MESSAGES_MAX / 32 || bytes > OUT_PEER_BYTES_MAX / 32 ? BACKLOG_SOME : BACKLOG_SMALL;
-}
-
-bool out_take_failed(struct core *core, uint32_t *peer) {
-	uint64_t failed = core->out->failed;
-	if (failed == 0) {
-		return false;
-	}
-	*peer = (uint32_t)__builtin_ctzll(failed);
-	core->out->failed = failed & (failed - 1);
-	return true;
 }
 
 bool out_take_local(struct core *core, struct message *m) {
@@ -147,7 +136,7 @@ bool out_take_local(struct core *core, struct message *m) {
 
 void out_drop_peer(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
-	core->out->failed &= ~((uint64_t)1 << peer);
+	core->failed &= ~((uint64_t)1 << peer);
 }
 
 void out_reset(struct core *core, uint32_t peer) {
@@ -159,7 +148,7 @@ void out_reset(struct core *core, uint32_t peer) {
 void out_peer_gone(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
 	core->out->resets &= ~((uint64_t)1 << peer);
-	core->out->failed &= ~((uint64_t)1 << peer);
+	core->failed &= ~((uint64_t)1 << peer);
 }
 
 bool out_reserve_reply(struct core *core) {
@@ -257,7 +246,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 	struct core_out *out = core->out;
 	struct queue old[NODES_MAX];
 	bool used[NODES_MAX] = { false };
-	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(out->failed, from);
+	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(core->failed, from);
 	memcpy(old, out->peers, sizeof old);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		if (from[i] >= 0) {
@@ -275,7 +264,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 		}
 	}
 	out->resets = resets;
-	out->failed = failed;
+	core->failed = failed;
 	permute_told(out, from);
 }
 

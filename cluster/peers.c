@@ -126,17 +126,14 @@ void peers_self_again(struct core *core) {
 	}
 }
 
-bool peers_lose_failed(struct core *core) {
-	uint32_t peer;
-	if (!out_take_failed(core, &peer)) {
-		return false;
-	}
+void peers_lose_failed(struct core *core) {
+	const uint32_t peer = (uint32_t)__builtin_ctzll(core->failed);
+	core->failed &= core->failed - 1;
 	if (peer == core->self) {
 		lose_self(core);
 	} else if (core->peers[peer].up) {
 		reset(core, peer);
 	}
-	return true;
 }
 
 void peer_pong(struct core *core, uint32_t peer, const struct message *m) {

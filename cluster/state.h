@@ -261,6 +261,7 @@ struct core {
 	/* recovery */
 	struct instant rejoin_at, vote_at, vote_began;
 	bool birth_stopped, homes_stale;
+	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
 	bool self_lost; /* a message to itself could not be queued; until the next beat */
 
 	/* timers */
@@ -353,7 +354,7 @@ static inline uint64_t hash_lock_id(const struct core *core, struct id128 lock_i
 }
 
 static inline uint64_t table_hash(const struct core *core, struct slice name) {
-	return siphash(core->hash_key, name.data, name.size);
+	return siphash_short(core->hash_key, name.data, name.size);
 }
 
 /* It is part of a cluster: epoch 1 or a later one has been written. Not before, whatever became of it since. */

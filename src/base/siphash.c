@@ -23,10 +23,15 @@ static inline void sip_round(struct sip *s) {
 	s->v2 = rotate_left(s->v2, 32);
 }
 
-static inline void sip_word(struct sip *s, uint64_t m) {
+static inline void sip_rounds(struct sip *s, int n) {
+	for (int i = 0; i < n; i++) {
+		sip_round(s);
+	}
+}
+
+static inline void sip_word(struct sip *s, uint64_t m, int rounds) {
 	s->v3 ^= m;
-	sip_round(s);
-	sip_round(s);
+	sip_rounds(s, rounds);
 	s->v0 ^= m;
 }
 
@@ -51,7 +56,7 @@ static inline uint64_t load_rest(const uint8_t *p, size_t left, size_t size) {
 	return rest;
 }
 
-uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
+static inline uint64_t sip(struct siphash_key key, const void *data, size_t size, int word_rounds, int last_rounds) {
 	struct sip s = {
 		.v0 = key.k0 ^ UINT64_C(0x736f6d6570736575),
 		.v1 = key.k1 ^ UINT64_C(0x646f72616e646f6d),
@@ -61,12 +66,18 @@ uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
 	const uint8_t *p = data;
 	size_t left = size;
 	for (; left >= 8; left -= 8, p += 8) {
-		sip_word(&s, load_le64(p));
+		sip_word(&s, load_le64(p), word_rounds);
 	}
-	sip_word(&s, (uint64_t)size << 56 | load_rest(p, left, size));
+	sip_word(&s, (uint64_t)size << 56 | load_rest(p, left, size), word_rounds);
 	s.v2 ^= 0xff;
-	for (int i = 0; i < 4; i++) {
-		sip_round(&s);
-	}
+	sip_rounds(&s, last_rounds);
 	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+uint64_t siphash(struct siphash_key key, const void *data, size_t size) {
+	return sip(key, data, size, 2, 4);
+}
+
+uint64_t siphash_short(struct siphash_key key, const void *data, size_t size) {
+	return sip(key, data, size, 1, 3);
 }
