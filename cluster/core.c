@@ -167,6 +167,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		sync_beat(core);
 		belief_beat(core);
 		unseen_beat(core);
+		counted_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:
@@ -225,13 +226,12 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		break;
 	}
 	case MESSAGE_PONG: peer_pong(core, from, m); break;
+	case MESSAGE_COUNTED: counted_said(core, from, m); break;
 	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
 	case MESSAGE_BOND:
 		bond_master_asked(core, from, m);
 		break;
-	case MESSAGE_BOND_ANSWER:
-		bond_answer(core, from, m);
-		break;
+	case MESSAGE_BOND_ANSWER: bond_answer(core, from, m); break;
 	case MESSAGE_FOLLOW:
 		feed_asked(core, from, m);
 		break;

@@ -122,6 +122,7 @@ void master_raise_clock(struct core *core, uint64_t clock);
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
+void master_wrong_epoch(struct core *core, const struct message *m);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
 void master_held_self(const struct key *key, const struct record *own, struct message *answer);
@@ -151,7 +152,14 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, c
 void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r); /* of no record of the table */
 void news_gap(struct core *core);
 void news_gap_of(struct core *core, struct slice name);
-void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot); /* before it is told to anybody else */
+
+/* ---- counted.c: commits and writes that have passed this master by ---- */
+void counted_came(struct core *core, uint32_t from, const struct message *m);
+void counted_asked(struct core *core, uint32_t peer, const struct message *m); /* or would have been, if there were a link */
+void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
+void counted_said(struct core *core, uint32_t from, const struct message *m);
+void counted_self_again(struct core *core);
+void counted_beat(struct core *core);
 
 /* ---- unseen.c: locks that came without this master, for those who watch ---- */
 int unseen_init(struct core *core);

@@ -280,6 +280,13 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	}
 }
 
+/* It is not answered; but others may be in that epoch. */
+void master_wrong_epoch(struct core *core, const struct message *m) {
+	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
+		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
+	}
+}
+
 /* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
  * the stamp are those of its arrival. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
@@ -360,7 +367,7 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
 	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
 	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
-	case MESSAGE_FEED_NEWS:
+	case MESSAGE_FEED_NEWS: case MESSAGE_COUNTED:
 	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

@@ -31,8 +31,8 @@
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
 #define F_EPOCH (1u << 20)    /* u64: the epoch that the message is about */
 #define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, a count, or a bond (struct terms) */
-#define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another */
-#define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none */
+#define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another; COUNTED: the boot */
+#define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none; COUNTED: writes */
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
@@ -112,14 +112,15 @@
 	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
 	X(FEED_NEWS, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
 	X(SNAPSHOT_LOST, 71, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
-	X(EXTEND_PERMITS, 72, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS)
+	X(EXTEND_PERMITS, 72, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS) \
+	X(COUNTED, 73, F_BY | F_NUMBER | F_LOG | F_ECHO)
 
 enum message_kind {
 #define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
-#define MESSAGE_KIND_MAX 72
+#define MESSAGE_KIND_MAX 73
 
 /* A set of kinds, for those who stop, lose or count some of them. */
 __extension__ typedef unsigned __int128 message_set;

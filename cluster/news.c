@@ -137,15 +137,6 @@ void news_gap(struct core *core) {
 	news_tell(core, &n);
 }
 
-/* The link broke, and the node lived on: what it coordinated meanwhile may have come and gone without this one. What a
- * replica may have missed its master says. */
-void news_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
-	const struct peer *p = &core->peers[peer];
-	if (core->state != CORE_FOLLOWING && p->boot == boot && id128_equal(p->link_id, id)) {
-		news_gap(core);
-	}
-}
-
 /* ---- the driver's side ---- */
 
 void core_want_news(struct core *core, bool wants) {

@@ -66,10 +66,10 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 		return;
 	}
 	out_peer_gone(core, peer); /* what was to be reset is the link before this one */
-	news_peer_up(core, peer, id, boot);
 	p->up = true;
 	p->boot = boot;
 	p->clock = 0;
+	counted_peer_up(core, peer, id, boot);
 	p->link_id = id;
 	p->up_since = core->now;
 	p->told = 0;
@@ -121,6 +121,7 @@ static void lose_self(struct core *core) {
 void peers_self_again(struct core *core) {
 	if (core->self_lost) {
 		core->self_lost = false;
+		counted_self_again(core);
 		op_peer_changed(core, core->self);
 		epoch_peer_changed(core);
 	}
@@ -207,12 +208,14 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 			}
 			peer = (uint32_t)at;
 		}
+		counted_came(core, peer, m);
 		if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
 		} else if ((same && core->peers[peer].same) || message_of_any_epoch(m->kind)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
+			master_wrong_epoch(core, m);
 		}
 	}
 }

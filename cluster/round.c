@@ -10,6 +10,7 @@ uint64_t op_next_round(struct core *core, struct op *op) {
 
 void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
 	struct vote *v = &op->votes[slot];
+	counted_asked(core, slot, m);
 	if (!peer_reachable(core, slot)) {
 		v->state = VOTE_GONE;
 		return;

@@ -176,6 +176,11 @@ struct preparing { /* an update whose ballot was noted here, and whose write has
 #include "operations.h"
 
 /* ---- peers ---- */
+struct counted { /* commits of one start of a node that came here */
+	uint64_t boot; /* 0: none */
+	uint64_t commits;
+};
+
 struct peer {
 	struct config_node node; /* as the configuration has it; a guest: as it was heard of, with its identity once linked */
 	enum standing standing;
@@ -192,6 +197,9 @@ struct peer {
 	uint64_t epoch;       /* of its last frame */
 	uint64_t boot, clock, ping_round;
 	uint64_t told;        /* the epoch it was last told of, and when */
+	struct counted counted, counted_before; /* of its latest start, and of the one before (counted.c) */
+	uint64_t writes_come, writes_begun;     /* from it, and for it */
+	uint32_t says_of_before;
 	struct instant told_at, up_since;
 	struct instant ping_sent;
 	span_ns round_trip;
@@ -324,6 +332,8 @@ struct core {
 	size_t unseen_bytes;
 	struct told *told;
 	uint64_t told_before;
+	uint64_t commits_begun; /* by this node, since its start (counted.c) */
+	uint32_t counted_beats;
 	bool news_wanted;
 	uint32_t news_feeds; /* active ones whose followers want news */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);

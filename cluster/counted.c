@@ -1,0 +1,132 @@
+/* counted.c: whether commits and writes have passed this master by (section 3, Watching): they are sent to all masters, but not over a link that
+ * is down. So they are counted: by who begins them, and by those to whom they come. A coordinator says its count when a link
+ * is up; for one that is gone the masters say theirs to each other. */
+#include "state.h"
+
+#define BEATS_SAY 8u        /* a beat is request_timeout / 4 */
+#define SAYS_OF_BEFORE 4u   /* what was under way from a node that has died is in by then */
+
+void counted_came(struct core *core, uint32_t from, const struct message *m) {
+	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
+	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
+}
+
+void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
+	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
+}
+
+/* Before what is known of the link before is overwritten. */
+void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
+	struct peer *p = &core->peers[peer];
+	if (!id128_equal(p->link_id, id)) {
+		p->counted = p->counted_before = (struct counted){ 0, 0 };
+		p->writes_come = p->writes_begun = 0;
+	}
+	if (p->counted.boot != boot) {
+		p->counted_before = p->counted;
+		p->says_of_before = p->counted.boot ? SAYS_OF_BEFORE : 0;
+		p->counted = (struct counted){ boot, 0 };
+		p->writes_come = 0;
+	}
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
+		.echo = p->writes_begun };
+	out_send(core, peer, &m);
+}
+
+static void say(struct core *core, uint32_t to, struct id128 node, const struct counted *c) {
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = node, .log = c->boot, .number = c->commits };
+	out_send(core, to, &m);
+}
+
+static void say_to_masters(struct core *core, struct id128 node, const struct counted *c) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != core->self && peer_votes(core, i)) {
+			say(core, i, node, c);
+		}
+	}
+}
+
+/* Of those that cannot say it themselves. */
+void counted_beat(struct core *core) {
+	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
+		return;
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		if (!p->up && p->counted.boot) {
+			say_to_masters(core, p->link_id, &p->counted);
+		}
+		if (p->says_of_before) {
+			p->says_of_before--;
+			say_to_masters(core, p->link_id, &p->counted_before);
+		}
+	}
+}
+
+static void missed(struct core *core) {
+	if (core_votes(core)) {
+		COUNT(core, counted_gap);
+		news_gap(core);
+	}
+}
+
+static void said_of_itself(struct core *core, struct peer *p, const struct message *m) {
+	const bool more = m->number > p->counted.commits || m->echo > p->writes_come;
+	p->counted.commits = m->number;
+	p->writes_come = m->echo;
+	if (more) {
+		missed(core);
+	}
+}
+
+static struct peer *peer_of(struct core *core, struct id128 node) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		if (id128_equal(p->link_id, node) || (!p->counted.boot && id128_equal(p->node.id, node))) {
+			return p;
+		}
+	}
+	return NULL;
+}
+
+/* Of a start of that node with which this one never had a link nothing has come here. */
+static struct counted *counted_of(struct peer *p, uint64_t boot) {
+	if (boot == p->counted.boot || boot == p->counted_before.boot) {
+		return boot == p->counted.boot ? &p->counted : &p->counted_before;
+	}
+	if (boot < p->counted_before.boot) {
+		return NULL;
+	}
+	struct counted *c = boot > p->counted.boot && !p->up ? &p->counted : &p->counted_before;
+	*c = (struct counted){ boot, 0 };
+	return c;
+}
+
+static void said_of_another(struct core *core, uint32_t from, struct peer *p, const struct message *m) {
+	struct counted *c = counted_of(p, m->log);
+	if (c == NULL || (p->up && c == &p->counted && c->commits < m->number)) {
+		return; /* it is on its way */
+	}
+	if (c->commits > m->number) {
+		say(core, from, m->by, c);
+	} else if (c->commits < m->number) {
+		c->commits = m->number;
+		missed(core);
+	}
+}
+
+void counted_said(struct core *core, uint32_t from, const struct message *m) {
+	struct peer *p = &core->peers[from];
+	if (id128_equal(m->by, p->link_id)) {
+		if (m->log == p->boot) {
+			said_of_itself(core, p, m);
+		}
+	} else if (from < core->masters && (p = peer_of(core, m->by)) != NULL && p != &core->peers[core->self]) {
+		said_of_another(core, from, p, m);
+	}
+}
+
+/* It has lost what it had to say to itself for want of memory. */
+void counted_self_again(struct core *core) {
+	missed(core);
+}
