@@ -103,12 +103,26 @@ static void print_ops(const struct lock_state *lock, char *out, size_t size) {
 	}
 }
 
+/* Nobody holds the lock any more: an acquire that still waits may take it anew, and writes its first value then. */
+static void reopen_repeats(struct checker *c, uint32_t number) {
+	struct lock_state *lock = &c->locks[number];
+	for (uint32_t i = 0; i < lock->op_count && !checker_lock_believed(c, number); i++) {
+		struct value_op *op = &lock->ops[i];
+		if (op->repeat && (op->idle || op->open)) {
+			op->idle = false;
+			op->open = true;
+			op->returned = INT64_MAX;
+		}
+	}
+}
+
 static void judge(struct checker *c, uint32_t number) {
 	static struct state seen[2 * STATES_MAX];
 	struct lock_state *lock = &c->locks[number];
 	if (lock->ended || lock->unjudged) {
 		return;
 	}
+	reopen_repeats(c, number);
 	/* An easy search, tried first, saves wiping the big table. */
 	struct search s = { .lock = lock, .seen = seen, .max = 256 };
 	memset(seen, 0, 2 * s.max * sizeof *seen);
@@ -205,6 +219,7 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 	if (!v) {
 		return;
 	}
+	reopen_repeats(c, number);
 	if (op->op.op == CORE_ACQUIRE) {
 		if (error == 0 && v->idle) {
 			drop_op(lock, v);

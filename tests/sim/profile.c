@@ -34,6 +34,7 @@ static void draw_sizes(struct profile *p, struct prng *r) {
 	o->session_delay_max = scale(r, SPAN_US * 40, 5 * SPAN_MS);
 	o->loop_lag_max = scale(r, SPAN_US * 10, SPAN_US * 200);
 	o->request_timeout = scale(r, 40 * SPAN_MS, 150 * SPAN_MS);
+	o->replication_interval = 5 * SPAN_MS; /* what it is where nobody sets it: the bound of staleness counts with it */
 	o->promise_timeout = o->request_timeout * 2 + scale(r, SPAN_MS, 300 * SPAN_MS);
 	o->max_lease = scale(r, 500 * SPAN_MS, 3 * SPAN_S);
 	o->disk_min = SPAN_US * 100;
