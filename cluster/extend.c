@@ -308,6 +308,16 @@ static int extend_error(const struct core *core, const struct op *op) {
 	return PAWL_ENOQUORUM;
 }
 
+/* The deadline that this node answered for has passed, which is final, whatever arrives later. Another extension here may have moved it. If not,
+ * the lock may still be held by what another node has answered: this node does not know. */
+static int late_error(struct core *core, const struct op *op) {
+	int error = extend_error(core, op);
+	if (error != PAWL_ENOQUORUM) {
+		return error;
+	}
+	return belief_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
+}
+
 static void fail(struct core *core, struct op *op, int error) {
 	core->counts[COUNT_extend_unsure] += error == PAWL_EUNSURE;
 	uint32_t acks = op_votes(core, op, ACCEPTED);
@@ -336,8 +346,8 @@ static bool wait_for_later(struct core *core, struct op *op) {
 void extend_judge(struct core *core, struct op *op, bool over) {
 	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
-		COUNT(core, extend_late); /* a deadline that has passed is final, whatever arrives later; but another extension may have moved it */
-		fail(core, op, belief_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_ELOST);
+		COUNT(core, extend_late);
+		fail(core, op, late_error(core, op));
 		return;
 	}
 	struct permits numbers;

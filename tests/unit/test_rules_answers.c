@@ -59,19 +59,53 @@ static void an_answer_after_request_timeout_does_not_count(void **state) {
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
-static void an_extension_answered_after_the_deadline_is_lost(void **state) {
-	struct stage *s = *state;
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
-	stage_wait(s, 450 * SPAN_MS);
-	hold_to(s, 0, true);
+/* n1 answers the lock, and asks for an extension 45 ms before it is over; what it is told comes when its deadline has passed. */
+static uint64_t extend_late(struct stage *s) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
 	r.lease = LEASE;
 	uint64_t id = stage_ask(s, 0, r);
 	stage_settle(s);
+	return id;
+}
+
+static void take_and_wait(struct stage *s) {
+	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	stage_wait(s, 450 * SPAN_MS);
+	hold_to(s, 0, true);
+}
+
+static int answer_late(struct stage *s, uint64_t id) {
 	stage_wait(s, 60 * SPAN_MS);
 	hold_to(s, 0, false);
 	stage_settle(s);
-	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	return stage_answer(s, id)->r.error;
+}
+
+static void an_extension_answered_after_the_deadline_is_unsure(void **state) {
+	struct stage *s = *state;
+	take_and_wait(s);
+	assert_int_equal(answer_late(s, extend_late(s)), PAWL_EUNSURE); /* every master has it; but somebody may have had it in between */
+}
+
+static void a_lock_that_another_node_has_extended_is_not_lost(void **state) {
+	struct stage *s = *state;
+	take_and_wait(s);
+	uint64_t id = extend_late(s);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_OK); /* n2 and n3 had it */
+	assert_int_equal(answer_late(s, id), PAWL_EUNSURE);
+	assert_true(holds(s, 1, "k", stage_lock(1)));
+}
+
+/* n1 does not hear of the release, n2's answer says so in time, and n3's is late. */
+static void what_masters_lack_is_lost_also_after_the_deadline(void **state) {
+	struct stage *s = *state;
+	take_and_wait(s);
+	s->held[1][0] = false;
+	stage_lose(s, 1, 0, MESSAGE_RELEASE, true);
+	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK);
+	uint64_t id = extend_late(s);
+	assert_false(answered(s, id));
+	assert_int_equal(answer_late(s, id), PAWL_ELOST);
 }
 
 static void a_lease_counts_from_the_sending_of_its_round(void **state) {
@@ -210,7 +244,9 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_master_that_answers_twice_counts_once),
 		NAMED(an_answer_after_request_timeout_does_not_count),
-		NAMED(an_extension_answered_after_the_deadline_is_lost),
+		NAMED(an_extension_answered_after_the_deadline_is_unsure),
+		NAMED(a_lock_that_another_node_has_extended_is_not_lost),
+		NAMED(what_masters_lack_is_lost_also_after_the_deadline),
 		NAMED(a_lease_counts_from_the_sending_of_its_round),
 		NAMED(the_token_of_a_repeat_is_above_what_fewer_than_a_quorum_reported),
 		NAMED(an_answer_of_an_earlier_round_does_not_count),
