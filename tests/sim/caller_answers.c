@@ -35,6 +35,7 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 		return;
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
+	checker_bond_held(run->checker, p->lock, p->bond);
 	bool held = c->state == CALLER_HOLDING && !instant_distrusted(now, c->deadline);
 	if (!held || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 		c->deadline = deadline;
@@ -98,6 +99,7 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
 	if (own) {
+		checker_bond_held(run->checker, p->lock, p->bond);
 		if (past || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 			c->deadline = deadline;
 		}

@@ -30,7 +30,7 @@ void caller_acquire_send(struct caller *c) {
 	r.terms.bond = info->bonded ? c->connections : 0;
 	info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
-		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority };
+		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority, .bond = r.terms.bond };
 	c->state = CALLER_ACQUIRING;
 	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .bond = r.terms.bond }, &op);
 	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4, 6 * run->profile.sim.request_timeout);
@@ -110,7 +110,7 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		r.deadline_kept = kept = kept && c->named == c->connections;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
-		.kept = kept };
+		.kept = kept, .bond = r.bond };
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .bond = r.bond }, &op);
 }
 

@@ -46,6 +46,7 @@ void checker_lock_end(struct checker *c, uint32_t lock);
 /* Nobody believes in it any more, as it ends with a connection or is given back; but whoever has its lock_id may try to use it, and if that is
  * answered as held, it was held all the time. */
 void checker_lock_gone(struct checker *c, uint32_t lock);
+void checker_bond_held(struct checker *c, uint32_t lock, uint32_t bond); /* somebody who is told when its connection is closed takes it for held */
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock);
 void checker_lock_again(struct checker *c, uint32_t lock); /* such a one is believed again */
 bool checker_lock_released(const struct checker *c, uint32_t lock); /* its release, or a break at once, was asked for; or it may have been handed over */
@@ -67,6 +68,7 @@ struct checker_op {
 	int32_t priority;
 	bool for_free;
 	bool kept;                  /* EXTEND: the caller keeps the deadline */
+	uint32_t bond;              /* ACQUIRE, ACQUIRE_ALL, EXTEND: the lock ends with this connection; 0: with none */
 };
 /* Right after sim_send, which gave the id. */
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op);

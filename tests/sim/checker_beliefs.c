@@ -104,7 +104,13 @@ void checker_lock_gone(struct checker *c, uint32_t lock) {
 	bool released = c->locks[lock].ended && !c->locks[lock].gone;
 	checker_lock_end(c, lock);
 	c->locks[lock].gone = !released;
-	c->locks[lock].left = true;
+	c->locks[lock].held_until = 0;
+	c->locks[lock].bond_gone = c->locks[lock].bond_named;
+}
+
+void checker_bond_held(struct checker *c, uint32_t lock, uint32_t bond) {
+	struct lock_state *l = &c->locks[lock];
+	l->bond_held = bond > l->bond_held ? bond : l->bond_held;
 }
 
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock) {

@@ -8,19 +8,51 @@ void checker_calm(struct checker *c, bool calm) {
 	c->calm_since = calm ? sim_now(c->sim) : 0;
 }
 
+/* It ends with a connection that is closed, or may be closed by one who does not hold it: its release takes the lock along until somebody
+ * holds it under a greater bond (section 2, Release on disconnect). */
+static bool may_end(const struct lock_state *lock) {
+	return lock->bond_held < lock->bond_named || (lock->bond_gone && lock->bond_held <= lock->bond_gone);
+}
+
+/* Who keeps its deadline trusts an answer only while an earlier one holds. Its clocks may be as fast as the drift allows. */
+void checker_held(struct checker *c, const struct op_state *op, uint32_t number, span_ns valid) {
+	struct lock_state *lock = &c->locks[number];
+	int64_t now = sim_now(c->sim), until = op->invoked + span_shrink(valid, c->options.drift_ppm);
+	if (now >= lock->held_until && op->op.kept) {
+		return;
+	}
+	if (now >= lock->held_until) {
+		lock->held_since = now;
+	}
+	lock->held_until = until > lock->held_until ? until : lock->held_until;
+}
+
+/* What a node has answered still holds, and did when this was asked. */
+static void check_lost(struct checker *c, uint32_t node, const struct op_state *op, int error) {
+	const struct lock_state *lock = &c->locks[op->op.lock];
+	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
+	if (lost && lock->held_since < op->invoked && sim_now(c->sim) < lock->held_until) {
+		checker_violation(c, "lost is certain", op->op.key, "n%" PRIu32 " answers an extension of L%" PRIu32 " with %s, although an answer from %.6f on "
+			"holds for %.3f ms more", node + 1, op->op.lock, pawl_error_code(error), (double)lock->held_since / 1e9,
+			(double)(lock->held_until - sim_now(c->sim)) / 1e6);
+	}
+}
+
 /* The answer leaves the node. */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error) {
 	const struct lock_state *lock = &c->locks[op->op.lock];
 	const struct config *newest = checker_newest(c);
 	bool member, master;
-	if (lock->ended || lock->left || lock->leaving || lock->barred || error == PAWL_ETOOLONG || !newest) {
+	if (lock->ended || may_end(lock) || lock->leaving || lock->barred || error == PAWL_ETOOLONG || !newest) {
 		return;
 	}
+	check_lost(c, node, op, error);
 	bool calm = c->calm_since && op->invoked >= c->calm_since;
 	member = checker_in_config(c, newest, node, &master);
-	bool wrong = (op->op.kept && (error == PAWL_ELOST || error == PAWL_ENOTFOUND)) || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
+	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
+	bool wrong = lost || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
 	for (const struct belief *b = checker_key(c, op->op.key)->beliefs; b && wrong; b = b->next) {
-		if (b->lock == op->op.lock && b->actor->number == op->op.client && b->since < op->invoked && belief_live(c, b)) {
+		if (b->lock == op->op.lock && (lost || b->actor->number == op->op.client) && b->since < op->invoked && belief_live(c, b)) {
 			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers a renewal of L%" PRIu32 " with %s, although client %" PRIu32
 				" believes in it for %.3f ms more", node + 1, op->op.lock, pawl_error_code(error), b->actor->number,
 				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);

@@ -84,14 +84,14 @@ struct lock_state {
 	struct id128 id;
 	uint32_t key, value;
 	bool ended, gone; /* gone: ended without a release */
-	/* It was gone at some time. That end may still be on its way to the masters when somebody asks for the lock_id again, and ends it then. */
-	bool left;
 	bool unjudged;    /* more operations on its value than the search can take */
 	bool spent;      /* its release was answered */
 	bool unclear;    /* an acquire failed so that it may have left something behind */
 	bool granted, asked;
 	uint32_t ended_by; /* the node that was to end it with its connection, + 1; 0: none; with its incarnation */
 	uint64_t ended_by_incarnation;
+	/* Bonds: the greatest that anybody named, with which somebody took it for held, and that anybody had named when it was gone. */
+	uint32_t bond_named, bond_held, bond_gone;
 	uint32_t asking, extending; /* acquires and extensions without an answer */
 	int64_t may_last; /* no record of it lasts longer */
 	bool leaving;    /* may have been handed over */
@@ -104,6 +104,7 @@ struct lock_state {
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint64_t answered; /* highest token of an acquire's answer */
+	int64_t held_since, held_until; /* some node's answer has held all the time between them */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
 	int64_t released_at[SIM_NODES_MAX];
 	uint32_t release_node;          /* whose answer to the release the client has; with that node's incarnation */
@@ -231,6 +232,7 @@ void checker_spent_invoked(struct checker *c, const struct op_state *op);
 void checker_spent_returned(struct checker *c, const struct op_state *op, int error);
 
 /* checker_calm.c */
+void checker_held(struct checker *c, const struct op_state *op, uint32_t lock, span_ns valid); /* answered so */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
 
 /* history.c */

@@ -82,7 +82,7 @@ static void ask(struct grouper *g) {
 		r.terms.priority = terms->priority;
 		r.terms.delay = terms->delay;
 	}
-	r.terms.bond = g->bonded ? g->connections : 0;
+	op.bond = r.terms.bond = g->bonded ? g->connections : 0;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct lock_info *info = caller_info(run, g->locks[i]);
 		info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
@@ -94,6 +94,7 @@ static void ask(struct grouper *g) {
 	g->state = GROUPER_ASKING;
 	if (slot < 4) {
 		g->sets[slot] = g->set;
+		g->bonds[slot] = op.bond;
 		g->behind[slot] = false;
 		g->pending[slot] = sim_send(g->session, &r);
 		g->sent[slot] = sim_actor_clock(run->sim, &g->actor);
@@ -163,7 +164,7 @@ static void release_all(struct grouper *g) {
 
 /* ---- answers ---- */
 
-static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent) {
+static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent, uint32_t bond) {
 	struct run *run = g->run;
 	struct instant deadline = instant_add(sent, reply->r.valid);
 	if (g->state == GROUPER_IDLE) {
@@ -180,6 +181,7 @@ static void held(struct grouper *g, const struct sim_reply *reply, struct instan
 	g->state = GROUPER_HOLDING;
 	for (uint32_t i = 0; i < g->count; i++) {
 		checker_believe(run->checker, &g->actor, g->locks[i], deadline, reply->got[i].token);
+		checker_bond_held(run->checker, g->locks[i], bond);
 	}
 	again(g, run_scale(run, SPAN_MS, g->lease));
 }
@@ -199,7 +201,7 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 		return; /* about what was given up */
 	}
 	if (reply->r.error == 0) {
-		held(g, reply, g->sent[slot]);
+		held(g, reply, g->sent[slot], g->bonds[slot]);
 	} else if (g->state == GROUPER_ASKING && open_requests(g) == 0) {
 		g->run->counts[RUN_GROUP_REFUSED]++;
 		end_all(g); /* all or none: nothing has to be released */

@@ -87,7 +87,7 @@ static void extend(struct latecomer *l, bool kept) {
 	}
 	run->counts[RUN_LATE_COMER_EXTENDS]++;
 	sent(l, &r, &(struct checker_op){ .op = CORE_EXTEND, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
-		.lease = r.lease, .kept = kept }, kept);
+		.lease = r.lease, .kept = kept, .bond = r.bond }, kept);
 }
 
 static void repeat(struct latecomer *l) {
@@ -101,7 +101,8 @@ static void repeat(struct latecomer *l) {
 	r.terms.bond = info->bonded ? l->bond = ++info->bond_top : 0;
 	run->counts[RUN_LATE_COMER_REPEATS]++;
 	sent(l, &r, &(struct checker_op){ .op = CORE_ACQUIRE, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
-		.lease = r.lease, .wait = r.wait, .expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority }, false);
+		.lease = r.lease, .wait = r.wait, .expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority,
+		.bond = r.terms.bond }, false);
 }
 
 /* A lock that ends with its connection is used by another only when its holder has given it up: else the holder would lose it with ours. */
@@ -179,6 +180,9 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 	checker_believe(run->checker, &l->actor, l->lock, deadline, reply->r.token);
 	l->deadline = !l->holds || instant_left_short(now, deadline) > instant_left_short(now, l->deadline) ? deadline : l->deadline;
 	l->holds = !checker_lock_ended(run->checker, l->lock);
+	if (l->holds && caller_info(run, l->lock)->bonded) {
+		checker_bond_held(run->checker, l->lock, l->bond);
+	}
 }
 
 /* A bonded lock lives on when its node dies: here it is left to its lease. */

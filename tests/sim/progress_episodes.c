@@ -64,7 +64,7 @@ static void ask(struct episode *e, uint32_t number, uint32_t first, uint32_t cou
 	char keys[2][16];
 	struct core_lock locks[2];
 	struct checker_op op = { .op = count > 1 ? CORE_ACQUIRE_ALL : CORE_ACQUIRE, .client = 810 + number, .key = first, .lease = run->profile.sim.max_lease,
-		.wait = wait, .expect = CHECKER_NO_VALUE, .member_count = count > 1 ? count : 0 };
+		.wait = wait, .expect = CHECKER_NO_VALUE, .member_count = count > 1 ? count : 0, .bond = bond };
 	*p = (struct part){ .all = e, .count = count, .bond = bond };
 	sim_actor_init(run->sim, &p->actor, 810 + number);
 	p->session = sim_connect(run->sim, &p->actor, some_member(run), (struct sim_handler){ replied, closed, p });

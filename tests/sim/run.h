@@ -103,6 +103,7 @@ struct grouper { /* a client that wants several keys at once */
 	bool behind[4];            /* ... over `second` */
 	uint64_t set, sets[4];     /* the number of what is wanted now; of what a request wants */
 	struct instant sent[4];
+	uint32_t bonds[4]; /* that it named */
 };
 
 #define LATECOMERS_MAX 4
