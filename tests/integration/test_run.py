@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import threading
+import time
 
 import cli_fixture
 import pawltest
@@ -382,6 +383,22 @@ class InACluster(Case):
             for name in ("a", "b"):
                 cluster.nodes[name].signal(signal.SIGCONT)
             self.succeeds(pawl("acquire", "k", "--wait", "20s", "--lease", "2s", endpoints=endpoints))
+
+    def test_a_lock_that_ends_with_the_connection_outlives_a_majority_until_its_lease_is_over(self):
+        timing = "max_lease = 5s\npromise_timeout = 600ms\nrequest_timeout = 300ms"
+        for victims in ("ab", "bc"):
+            with self.subTest(victims=victims), pawltest.Cluster(cli_fixture.PAWLD, cluster=timing) as cluster:
+                endpoints = ",".join(cluster.clients.values())
+                alive = self.alive()
+                options = ["--lease", "5s", "--grace", "500ms", "--release-on-disconnect"]
+                process = self.start("run", "k", *options, "--", "sh", "-c", OBEDIENT, alive.path, endpoints=endpoints)
+                self.assertEqual(alive.line(), "ready")
+                killed = time.monotonic()
+                for name in victims:
+                    cluster.nodes[name].kill()
+                self.assertEqual(alive.line(), "told")
+                self.assertGreater(time.monotonic() - killed, 2.5)  # renewed a third of the lease ago at most, and told the grace before
+                self.assertEqual(finish(process).status, 4)
 
 
 if __name__ == "__main__":

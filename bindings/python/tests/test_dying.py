@@ -125,6 +125,20 @@ class Dying(Case):
                 self.assertLessEqual(min(took), AT_ONCE_MS, took)
 
 
+class WithoutAMajority(Case):
+    """Nobody else can have the lock while too few masters are left: it is trusted until its lease ends, and not a moment less."""
+
+    def test_a_lock_outlives_a_majority_of_its_masters_until_its_lease_is_over(self):
+        for victims in ("ab", "bc"):
+            with self.subTest(victims=victims), nodes.start() as cluster, pawl.connect(nodes.endpoints(cluster)) as client:
+                lock = client.lock(self.key, lease=LEASE, release_on_disconnect=True).acquire()
+                killed = time.monotonic()
+                for name in victims:
+                    cluster.nodes[name].kill()
+                self.until(lambda: not lock.held, "the end of the lease")
+                self.assertGreater(time.monotonic() - killed, LEASE / 2)  # renewed a third of the lease ago at most
+
+
 class DyingOverTls(Dying):
     prefix = "tls://"
     forms = ("asyncio",)
