@@ -135,11 +135,19 @@ static void disk_mends(void *ctx, uint64_t arg) {
 	sim_node_disk(run->sim, (uint32_t)arg, run->profile.sim.disk_min, slow ? slow : run->profile.sim.disk_max, false);
 }
 
+#define DISK_TROUBLE (500 * SPAN_MS) /* a write takes up to this */
+#define DISK_AGAIN (100 * SPAN_MS)   /* when a node repeats one that failed */
+
+span_ns faults_last_write(const struct run *run) {
+	span_ns last = run->profile.fault_weight[FAULT_DISK] ? DISK_TROUBLE + DISK_AGAIN + run->profile.sim.disk_max : 0;
+	return last > run->profile.disk_slow ? last : run->profile.disk_slow;
+}
+
 static void disk(struct run *run) {
 	uint32_t node = any_node(run);
 	bool fails = prng_chance(&run->prng, 1, 2);
 	sim_trace_fault(run->sim, fails ? "disk fails" : "disk is slow", node, TRACE_NONE, 0);
-	sim_node_disk(run->sim, node, SPAN_MS, 500 * SPAN_MS, fails);
+	sim_node_disk(run->sim, node, SPAN_MS, DISK_TROUBLE, fails);
 	sim_at(run->sim, sim_now(run->sim) + run_scale(run, 50 * SPAN_MS, SPAN_S), disk_mends, run, node);
 }
 

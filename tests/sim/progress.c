@@ -247,7 +247,7 @@ void progress_demand(struct run *run) {
 	if (run->renewing) {
 		calm_demand(run);
 	}
-	sim_run_for(run->sim, run->profile.disk_slow); /* the last slow write */
+	sim_run_for(run->sim, faults_last_write(run));
 	demand_answers(run);
 	sim_run_for(run->sim, 2 * run->profile.sim.request_timeout);
 	checker_settled(run->checker);

@@ -145,7 +145,7 @@ static void free_keys(struct run *run) {
 }
 
 void calm_demand(struct run *run) {
-	sim_run_for(run->sim, run->profile.disk_slow + calm_settles(run));
+	sim_run_for(run->sim, faults_last_write(run) + calm_settles(run));
 	checker_calm(run->checker, true);
 	sweep(run);
 	sim_run_for(run->sim, calm_settles(run) + run->profile.pause_max);

@@ -246,6 +246,7 @@ void operator_ask(struct operator *op, uint32_t node); /* op->order of the node 
 void faults_start(struct run *run);
 bool faults_worse_than_tcp(const struct sim_adversary *adversary);
 void faults_heal(struct run *run); /* everything goes on and is linked again */
+span_ns faults_last_write(const struct run *run); /* how long after the heal one may end that had begun before; until then its node may be mute */
 
 /* shortage.c */
 void shortage_start(struct run *run);
