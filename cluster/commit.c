@@ -129,18 +129,16 @@ static bool met_itself(const struct core *core, const struct op *op) {
 /* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
  * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
 bool commit_give_back(struct core *core, struct op *op) {
-	const struct message m = { .kind = MESSAGE_RELEASE, .key = op->key, .lock_id = op->lock_id, .attempt = op->name };
-	bool all = op->name != 0;
-	core->counts[COUNT_commit_given_back] += all;
-	for (uint32_t i = 0; i < core->masters && op->name; i++) {
-		if (peer_reachable(core, i)) {
-			out_send(core, i, &m);
-		} else {
-			all = false;
-		}
+	const uint64_t name = op->name;
+	if (name == 0) {
+		return false;
 	}
+	COUNT(core, commit_given_back);
 	op->name = 0;
-	return all;
+	if (op->part_of) {
+		op->part_of = group_rename(core, op); /* a name that was given back is not used again */
+	}
+	return release_give_back(core, op->key, op->lock_id, name);
 }
 
 /* Section 10: of two who may hold together and whose commits overtook each other on their way this one asks again, for a token above

@@ -112,6 +112,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 		r->prepared = m->prepared;
 		r->vouched = (m->flags & FLAG_COUNTS) != 0;
 		r->end = instant_add(core->now, span_from_us(m->left_us));
+		r->accepted = core->tick;
 		key_add_record(core, key, r);
 		digest_record(core, key, r);
 	}

@@ -328,7 +328,11 @@ static void fail(struct core *core, struct op *op, int error) {
 		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
 		r->field = error != PAWL_ETOOLONG ? NULL : op->lease > core->config.max_lease ? "lease_ms" : "lock_delay_ms";
 	}
-	op_finish(core, op);
+	if (error == PAWL_ELOST || error == PAWL_EUNSURE) { /* nobody may hold it: whoever lacks it is not taught any more */
+		op_free(core, op);
+	} else {
+		op_finish(core, op);
+	}
 }
 
 /* The round is over, and with those that may lengthen it soon there are enough: a new one begins then. */

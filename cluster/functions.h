@@ -59,6 +59,7 @@ void record_describe(const struct core *core, const struct record *r, struct mes
 /* ---- terms.c: what excludes what (section 10) ---- */
 /* A held record of another lock_id that excludes these terms, or NULL. A semaphore's without numbers: as many as it wants must be left. */
 void record_lose(struct core *core, struct key *key, struct record *r); /* master_release.c */
+void record_drop(struct core *core, struct key *key, struct record *r, enum core_news_kind how); /* nothing is remembered of it; may free the key */
 struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms);
 struct record *key_other_exclusive(const struct key *key, struct id128 lock_id);
 bool key_contested(const struct key *key);
@@ -201,6 +202,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m);
 struct op *op_new(struct core *core, const struct core_request *r);
 /* For one key of a group: answered there, and nobody's but the group's. */
 struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member);
+struct op *op_new_alone(struct core *core, const struct core_request *r); /* nobody asks for it */
 void op_free(struct core *core, struct op *op);
 void op_free_all(struct core *core);
 struct op *op_find(struct core *core, uint64_t round);
@@ -321,6 +323,7 @@ void group_free(struct core *core, struct op *op);
 void group_keep_holder(struct group *g, const struct core_reply *r);
 bool group_answer_held(struct core *core, struct op *op); /* frees it; false: no memory */
 void group_answer_error(struct core *core, struct op *op); /* frees it */
+uint64_t group_rename(struct core *core, const struct op *child);
 struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */
 void waiters_list(struct core *core, uint32_t from, const struct message *m); /* a master's */
 void waiters_start(struct core *core, struct op *op);

@@ -46,6 +46,18 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 	return &m->reply;
 }
 
+/* The commit of this child is given back, and the next one is not: it has another name. */
+uint64_t group_rename(struct core *core, const struct op *child) {
+	const uint64_t name = prng_next(&core->prng) | 1;
+	for (struct list *n = list_first(&child->callers); n; n = list_after(&child->callers, n)) {
+		const struct caller *c = CONTAINER_OF(n, struct caller, link);
+		if (c->group) {
+			c->group->group->members[c->member].name = name;
+		}
+	}
+	return name;
+}
+
 /* All or nothing: from now on it gives back what it has. A commit that is under way is waited for, because its outcome decides
  * whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
@@ -226,13 +238,13 @@ static void begin_again(struct core *core, struct op *op) {
 	COUNT(core, group_begun_again);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member was = g->members[i];
-		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .of = was.of, .count = was.count, .place = was.place };
+		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .name = prng_next(&core->prng) | 1, .of = was.of,
+			.count = was.count, .place = was.place };
 	}
 	g->state = GROUP_CLIMBING;
 	g->at = 0;
 	g->error = PAWL_OK;
 	g->holder_known = false;
-	g->name = prng_next(&core->prng) | 1;
 	op->until = instant_add(CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
 	ready(core, g);
 }
@@ -245,14 +257,18 @@ static void let_go(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		open = open || (g->members[i].child && g->members[i].child->kind != CORE_RELEASE);
 	}
-	for (uint32_t i = 0; i < g->count && !open; i++) {
+	for (uint32_t i = 0, waits = open; i < g->count && !waits; i++) {
 		struct member *m = &g->members[i];
 		if (!m->committed || m->let_go || m->child) {
 			continue;
 		}
 		struct core_request r = child_request(op, m, CORE_RELEASE);
 		m->held = false;
-		m->let_go = !begin_child(core, op, m, &r); /* without memory its lease has to end by itself */
+		if (!begin_child(core, op, m, &r)) { /* no memory: again soon, until its lease has ended by itself */
+			m->let_go = instant_expired(core->now, instant_add(m->began, op->lease));
+			open = open || !m->let_go;
+			timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout / 4));
+		}
 	}
 	for (uint32_t i = 0; i < g->count; i++) {
 		open = open || g->members[i].child || g->members[i].answered;
@@ -293,9 +309,7 @@ static void go_on(struct core *core, struct op *op) {
 }
 
 void group_timer(struct core *core, struct op *op) {
-	if (op->group->state != GROUP_LETTING_GO) {
-		go_on(core, op);
-	}
+	go_on(core, op);
 }
 
 /* Nobody asks for it any more. */
@@ -310,7 +324,7 @@ void group_drain(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct member *m = &g->members[i];
 		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
-		struct message release = { .kind = MESSAGE_RELEASE, .key = m->key, .lock_id = m->lock_id, .attempt = g->name };
+		struct message release = { .kind = MESSAGE_RELEASE, .key = m->key, .lock_id = m->lock_id, .attempt = m->name };
 		for (uint32_t slot = 0; slot < core->masters && (m->committed || committing); slot++) {
 			if (peer_reachable(core, slot)) {
 				out_send(core, slot, &release);

@@ -11,6 +11,8 @@ enum group_state {
 struct member {
 	struct slice key;
 	struct id128 lock_id;
+	/* Names, at random, what is accepted for this key; a new one after each give-back. */
+	uint64_t name;
 	uint16_t of, count;
 	uint32_t place;   /* in the request */
 	struct op *child; /* what is under way for it: an acquire, an extension, or a release */
@@ -31,7 +33,6 @@ struct group {
 	struct op *op;
 	enum group_state state;
 	uint32_t count, at;
-	uint64_t name; /* random */
 	int error; /* LETTING_GO: what is answered, and which member it is about */
 	uint32_t failed;
 	struct core_entry holder; /* PAWL_EHELD: with its bytes in `owner` and `label` */

@@ -55,12 +55,12 @@ bool group_new(struct core *core, struct op *op, const struct core_request *r) {
 	g->op = op;
 	g->size = size;
 	g->count = r->lock_count;
-	g->name = prng_next(&core->prng) | 1;
 	uint8_t *at = (uint8_t *)&g->members[g->count];
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct core_lock *l = &r->locks[i];
 		memcpy(at, l->key.data, l->key.size);
-		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .of = l->of, .count = l->count, .place = i };
+		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .name = prng_next(&core->prng) | 1,
+			.of = l->of, .count = l->count, .place = i };
 		at += l->key.size;
 	}
 	sort(g);

@@ -218,6 +218,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 	r->token = m->token > r->token ? m->token : r->token;
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
+	r->accepted = core->tick;
 	digest_record(core, key, r);
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);

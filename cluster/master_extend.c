@@ -52,6 +52,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		core->counts[COUNT_extend_permits_missing] += !permits_within(m->terms.set, answer.terms.set);
 		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) | (permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
+		r->accepted = core->tick;
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);
 		log_append(core, key_name(key), r->lock_id);

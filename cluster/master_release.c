@@ -35,7 +35,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 }
 
 /* Gone, and the key's queue goes on; nothing is remembered of it. May free the key. */
-static void drop_record(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
+void record_drop(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
 	log_append(core, key_name(key), r->lock_id);
 	news_record(core, how, key, r);
 	key_drop_record(core, key, r);
@@ -44,22 +44,22 @@ static void drop_record(struct core *core, struct key *key, struct record *r, en
 	table_settle(core, key);
 }
 
-/* A request for several keys has failed (section 11): a record that rests on it alone is dropped. The same lock_id may have been asked
- * for again through another node, so it is not remembered among the released; but it is not learned again from those that have not
- * heard yet (section 7). */
-static bool give_back(struct core *core, const struct message *m) {
-	struct key *key = table_find(core, m->key);
-	struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (r == NULL && unseen_rests_on(core, m->key, m->lock_id, m->attempt)) {
-		unseen_ended(core, key, m->key, m->lock_id, NEWS_RELEASED);
+/* What a request that failed had is given back (section 11): a record that rests on its name alone is dropped. The same lock_id may have been
+ * asked for again through another node, so it is not remembered among the released. The name is remembered, also where there is no such
+ * record: it is not learned from those that have not heard yet, and they are told (section 7). */
+bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	const bool rests = r && r->attempt == attempt;
+	if (r == NULL && unseen_rests_on(core, name, lock_id, attempt)) {
+		unseen_ended(core, key, name, lock_id, NEWS_RELEASED);
 	}
-	if (r == NULL || r->attempt != m->attempt) {
-		return false;
+	given_back_add(core, lock_id, rests ? r->token : 0, attempt);
+	snapshot_released(core, name, lock_id);
+	if (rests) {
+		record_drop(core, key, r, NEWS_RELEASED);
 	}
-	given_back_add(core, m->lock_id, r->token);
-	snapshot_released(core, m->key, m->lock_id);
-	drop_record(core, key, r, NEWS_RELEASED);
-	return true;
+	return rests;
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
@@ -72,7 +72,7 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 		snapshot_lost(core, key, r, record_delay(r));
 		table_settle(core, key);
 	} else {
-		drop_record(core, key, r, NEWS_LOST);
+		record_drop(core, key, r, NEWS_LOST);
 	}
 }
 
@@ -95,7 +95,7 @@ bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id,
 }
 
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, m) :
+	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? master_give_back(core, m->key, m->lock_id, m->attempt) :
 		master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };

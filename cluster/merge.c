@@ -54,6 +54,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
+		r->accepted = core->tick;
 		t->latest = instant_later(t->latest, r->end);
 		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
 		const struct released *gone = released_find(core, m->lock_id);
@@ -144,11 +145,12 @@ void merge_finish_key(struct core *core, struct key *key) {
 		}
 		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = released_has(core, r->lock_id);
 		note_sources(core, r);
-		bool ended = released_ended(core, r->lock_id, r->bond);
+		const bool back = given_back_named(core, r->lock_id, r->attempt); /* section 11 */
+		const bool ended = back || released_ended(core, r->lock_id, r->bond);
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
 			log_append(core, key_name(key), r->lock_id);
-			end_record(core, key, r, released ? 0 : record_delay(r));
+			end_record(core, key, r, released || back ? 0 : record_delay(r));
 		}
 	}
 	table_wake(core, key); /* whoever looked it up may only have looked */

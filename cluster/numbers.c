@@ -37,9 +37,23 @@ void record_name(struct record *r, struct permits named) {
 	struct permits rest = permits_meet(named, set) ? permits_but(set, named) : (struct permits){ { 0, 0 } };
 	if (!permits_within(rest, l.set)) {
 		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end); /* one end for all of them, which is never too early */
+		l.accepted = r->accepted;
 	}
 	l.set = rest;
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
+}
+
+static void lose_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
+	struct terms left = record_terms(r);
+	struct lapsing l = record_lapsing(r);
+	left.set = permits_but(left.set, numbers);
+	l.set = permits_but(l.set, numbers);
+	record_set_terms(core, key, r, &left);
+	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
+	digest_record(core, key, r);
+	if (key_table(core, key) == core->live) {
+		log_append(core, key_name(key), r->lock_id);
+	}
 }
 
 bool record_run_out(struct core *core, struct key *key, struct record *r) {
@@ -47,16 +61,16 @@ bool record_run_out(struct core *core, struct key *key, struct record *r) {
 	if (permits_none(l.set) || !instant_expired(core->now, l.end)) {
 		return false;
 	}
-	struct terms left = record_terms(r);
-	left.set = permits_but(left.set, l.set);
 	COUNT(core, permits_run_out);
-	record_set_terms(core, key, r, &left);
-	record_name(r, left.set);
-	digest_record(core, key, r);
-	if (key_table(core, key) == core->live) {
-		log_append(core, key_name(key), r->lock_id);
-	}
+	lose_numbers(core, key, r, l.set);
 	return true;
+}
+
+void record_drop_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
+	lose_numbers(core, key, r, numbers);
+	queue_record_ended(core, key);
+	local_wait_check(core, key);
+	table_settle(core, key);
 }
 
 struct permits record_lasting(const struct key *key, const struct record *r) {

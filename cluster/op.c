@@ -119,7 +119,15 @@ struct op *op_new_inside(struct core *core, const struct core_request *r, struct
 		return NULL;
 	}
 	if (op) {
-		op->part_of = group->group->name;
+		op->part_of = group->group->members[member].name;
+		enter(core, op);
+	}
+	return op;
+}
+
+struct op *op_new_alone(struct core *core, const struct core_request *r) {
+	struct op *op = make(core, r);
+	if (op) {
 		enter(core, op);
 	}
 	return op;

@@ -1,9 +1,13 @@
 /* release.c: releasing: one round, answered after q, sent again to the others until they have it (section 2, Release). */
 #include "state.h"
 
+/* When the lease is over, wherever: this node's record, if it has one, may have missed an extension. */
+static struct instant longest_lease(const struct core *core) {
+	return instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+}
+
 void release_start(struct core *core, struct op *op) {
-	/* when the lease would be over, wherever: this node's record, if it has one, may have missed an extension */
-	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	op->until = longest_lease(core);
 	belief_drop(core, op->key, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id);
 	op->state = OP_ROUND;
@@ -14,6 +18,34 @@ void release_start(struct core *core, struct op *op) {
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	release_judge(core, op, false);
+}
+
+static bool give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id, .attempt = name };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+	return false;
+}
+
+/* What a commit that failed may have left goes back under its name (section 11): nobody waits for it, and it is sent again like a release. */
+bool release_give_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+	struct op *op = op_new_alone(core, &(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });
+	if (op == NULL) {
+		COUNT(core, no_memory);
+		return give_back_once(core, key, lock_id, name);
+	}
+	op->part_of = name;
+	op->until = longest_lease(core);
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_RELEASE);
+	m.attempt = name;
+	op_ask_all(core, op, &m);
+	bool all = op_votes(core, op, VOTE_BIT(VOTE_GONE)) == 0;
+	op_linger(core, op);
+	return all;
 }
 
 /* Of a release, and of the second round of a transfer. */

@@ -66,21 +66,28 @@ bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond
 	return r && bond <= r->bond;
 }
 
-/* By a failed request for several keys. The same lock_id may be granted through another node, so this counts for nothing but learning. */
-void given_back_add(struct core *core, struct id128 lock_id, uint64_t token) {
+/* By a request that failed. The same lock_id may be granted through another node, so the token counts for nothing but learning; what rests
+ * on the name alone is nobody's, wherever it is. */
+void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {
 	struct released *r = find_or_add(core, lock_id);
 	r->given_back = token > r->given_back ? token : r->given_back;
+	r->name = name ? name : r->name;
 }
 
-bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token) {
+bool given_back_named(const struct core *core, struct id128 lock_id, uint64_t name) {
+	const struct released *r = name ? released_find(core, lock_id) : NULL;
+	return r && r->name == name;
+}
+
+bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {
 	const struct released *r = released_find(core, lock_id);
-	return r && token <= r->given_back;
+	return r && (token <= r->given_back || given_back_named(core, lock_id, name));
 }
 
 /* ---- in snapshots and side files ---- */
 
 void released_describe(const struct released *r, struct slice key, struct message *m) {
-	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .token = r->given_back, .number = r->bond,
+	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .attempt = r->name, .token = r->given_back, .number = r->bond,
 		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
 }
 
@@ -91,7 +98,7 @@ void released_take(struct core *core, const struct message *m) {
 	if (m->number) {
 		released_end_bond(core, m->lock_id, m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);
 	}
-	if (m->token) {
-		given_back_add(core, m->lock_id, m->token);
+	if (m->token || m->attempt) {
+		given_back_add(core, m->lock_id, m->token, m->attempt);
 	}
 }

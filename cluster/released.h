@@ -10,7 +10,10 @@ struct core;
 struct released {
 	struct map_node node;
 	struct id128 lock_id;
-	uint64_t given_back; /* by a request that failed (section 11): up to this token; 0: not */
+	/* By a request that failed (section 11): a record up to this token was dropped; 0: none was. */
+	uint64_t given_back;
+	/* The name under which the lock_id was given back last; 0: it was not. */
+	uint64_t name;
 	uint32_t bond;       /* it ended with this connection of its holder (section 2): up to this bond; 0: not */
 	bool released;       /* R3 */
 	bool barred;         /* by a break */
@@ -23,8 +26,11 @@ void released_add(struct core *core, struct id128 lock_id, bool barred_only);
 bool released_has(const struct core *core, struct id128 lock_id);
 void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond);
 bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond); /* what has this bond, and so ended with a connection */
-void given_back_add(struct core *core, struct id128 lock_id, uint64_t token);
-bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token); /* what has this token, or an older one */
+void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
+/* A copy of the record with this token, or one that rests on this name alone (0: it has none), was given back. */
+bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
+bool given_back_named(const struct core *core, struct id128 lock_id, uint64_t name); /* only the latter */
+bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
 struct released *released_find(const struct core *core, struct id128 lock_id); /* NULL: nothing is remembered of it */
 void released_describe(const struct released *r, struct slice key, struct message *m); /* as a SNAPSHOT_RELEASED */
 void released_take(struct core *core, const struct message *m); /* what such a message says */

@@ -34,6 +34,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	uint32_t sources; /* merging: bit set of the tries that brought it; 0: nothing is left to be done about them */
 	uint32_t bond; /* of its terms */
 	uint16_t of;   /* the same */
+	uint16_t accepted; /* core->tick when anything was accepted for it last */
 	uint16_t owner_size, label_size;
 	uint8_t identity_size;
 	uint8_t terms_size; /* 0: nothing but of and bond is in its terms */
@@ -59,6 +60,7 @@ static inline struct terms record_terms(const struct record *r) {
 struct lapsing {
 	struct permits set;
 	struct instant end;
+	uint16_t accepted; /* as in struct record, for these numbers */
 };
 
 static inline struct lapsing record_lapsing(const struct record *r) {
@@ -220,6 +222,8 @@ struct core {
 	struct core_limits limits;
 	struct core_out *out; /* of the step under way */
 	struct instant now, last_step;
+	uint16_t tick; /* counts spans that are longer than a round may last, so that a record needs only two bytes to tell an old acceptance */
+	struct instant tick_at; /* the next one */
 	struct instant links_at; /* no link whose end is yet to be told had been given up by this node then: it may stand still in between */
 	bool stepped;
 
@@ -325,6 +329,7 @@ struct core {
 	uint64_t sync_round;
 	uint32_t sync_beats; /* since the exchange began */
 	bool sync_judged, sync_hurry;
+	uint16_t sync_tick; /* core->tick when the exchange began: what others list in it they have later than that */
 
 	/* news (news.c, unseen.c) */
 	struct map unseen;

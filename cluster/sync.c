@@ -74,6 +74,7 @@ static void begin(struct core *core) {
 		forget_exchange(core, core->sync);
 	}
 	core->sync_round++;
+	core->sync_tick = core->tick;
 	core->sync_beats = 0;
 	core->sync_judged = core->sync_hurry = false;
 	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->sync_round, .number = digest_root(core->live) };
@@ -95,7 +96,17 @@ static bool waiting_for_lists(const struct core *core) {
 	return false;
 }
 
+/* Longer than any round may count answers, of an epoch before, too. */
+static void tick(struct core *core) {
+	const span_ns seen = core->durable.request_timeout_seen, round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
+	if (instant_expired(core->now, core->tick_at)) {
+		core->tick++;
+		core->tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
+	}
+}
+
 void sync_beat(struct core *core) {
+	tick(core);
 	if (!quiet(core)) {
 		core->sync_round++; /* answers that are still to come are nobody's */
 		core->sync_beats = BEATS_ROUND;
@@ -153,6 +164,12 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	const bool ended = gone && gone->bond && !r && (m->flags & FLAG_HAD);
+	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) { /* what rests on that name alone has ended */
+		struct message back = answer;
+		back.status = STATUS_RELEASED;
+		back.attempt = gone->name;
+		out_send(core, from, &back);
+	}
 	if (gone && (gone->released || ended)) {
 		answer.status = STATUS_RELEASED;
 		answer.terms.bond = gone->released ? 0 : gone->bond; /* only what is bound to this connection or to an earlier one has ended */
@@ -160,6 +177,7 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 		answer.status = STATUS_BARRED;
 	} else if (r && !(m->flags & FLAG_HAD)) {
 		answer.status = STATUS_OK;
+		answer.attempt = r->attempt;
 		record_describe(core, r, &answer);
 	} else {
 		return;
@@ -257,7 +275,8 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	if (!sync_take_list(core, from, m->blob)) {
 		stop_at(core->sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
 		p->count = p->asked = p->listed; /* what is known of it is enough for now */
-	} else if (m->number == 0) {
+	} else if (m->number != SYNC_LIST_GOES_ON) {
+		p->cut = p->cut || m->number == SYNC_LIST_CUT;
 		p->listed = p->asked;
 		pull_next(core, from);
 	}
@@ -268,7 +287,7 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
 	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
-	return promised || given_back_has(core, m->lock_id, m->token);
+	return promised || given_back_has(core, m->lock_id, m->token, m->attempt);
 }
 
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
@@ -276,6 +295,8 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED && m->terms.bond) {
 		core->counts[COUNT_sync_released] += master_end_bond(core, m->key, m->lock_id, m->terms.bond);
+	} else if (m->status == STATUS_RELEASED && m->attempt) {
+		core->counts[COUNT_sync_given_back] += master_give_back(core, m->key, m->lock_id, m->attempt);
 	} else if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {

@@ -13,6 +13,8 @@
 #define SYNC_LISTED_MAX 2048        /* that a master lists for one question */
 #define SYNC_SCRATCH (SYNC_GROUPS_MAX * (1 + 8 * DIGEST_GROUP))
 
+enum sync_list_end { SYNC_LIST_WHOLE, SYNC_LIST_GOES_ON, SYNC_LIST_CUT }; /* number of SYNC_KEYS */
+
 struct sync_seen { /* a record as another master listed it */
 	struct id128 lock_id;
 	uint64_t token;
@@ -29,6 +31,7 @@ struct sync_pull { /* of one master */
 	uint16_t leaves[SYNC_LEAVES_MAX];
 	uint32_t count, asked, listed; /* listed: so many of them have arrived */
 	uint32_t fetches;
+	bool cut; /* it had more than it listed: what is missing may be there */
 };
 
 struct sync {

@@ -83,7 +83,7 @@ static void judge_lock(struct core *core, const struct sync_seen *reports, uint3
 		}
 		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		bool ended = released_ended(core, r->lock_id, r->bond) || given_back_has(core, r->lock_id, r->token);
+		bool ended = released_ended(core, r->lock_id, r->bond) || given_back_has(core, r->lock_id, r->token, 0);
 		if (more && !ended && having >= core->quorum && (best == NULL || reaches(r, best))) {
 			best = r;
 		}
@@ -95,7 +95,7 @@ static void judge_lock(struct core *core, const struct sync_seen *reports, uint3
 	}
 }
 
-static bool listed_by(const struct sync *s, struct slice key, struct id128 lock_id, uint32_t from) {
+static const struct sync_seen *listed_by(const struct sync *s, struct slice key, struct id128 lock_id, uint32_t from) {
 	struct sync_seen wanted = { .key = key, .lock_id = lock_id, .from = (uint8_t)from };
 	uint32_t low = 0, high = s->seen_count;
 	while (low < high) {
@@ -106,7 +106,7 @@ static bool listed_by(const struct sync *s, struct slice key, struct id128 lock_
 			high = middle;
 		}
 	}
-	return low < s->seen_count && !before(&wanted, &s->seen[low]);
+	return low < s->seen_count && !before(&wanted, &s->seen[low]) ? &s->seen[low] : NULL;
 }
 
 /* What this master has and the other did not list: does it remember the release? */
@@ -123,9 +123,90 @@ static void ask_releases(struct core *core, uint32_t from) {
 	}
 }
 
+/* ---- what fewer than q have (section 7) ---- */
+
+/* No round that began before it was accepted may still count this when the others list what they have. */
+static bool old(const struct core *core, uint16_t accepted) {
+	const uint16_t age = (uint16_t)(core->sync_tick - accepted);
+	return age >= 2 && age <= INT16_MAX;
+}
+
+/* Bit set of the masters that have listed all that they have in this leaf. */
+static uint32_t listing(const struct core *core, uint16_t leaf) {
+	uint32_t masters = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct sync_pull *p = &core->sync->pulls[i];
+		for (uint32_t at = 0; at < p->listed && !p->cut; at++) {
+			masters |= (uint32_t)(p->leaves[at] == leaf) << i;
+		}
+	}
+	return masters;
+}
+
+/* More than n - q masters lack it; of a semaphore's numbers *few: those of which so many do. */
+static bool few_have(const struct core *core, const struct key *key, const struct record *r, uint32_t listing, struct permits *few) {
+	const struct permits set = record_set(r);
+	uint32_t without = 0, lack[PERMITS_MAX] = { 0 };
+	for (; listing; listing &= listing - 1) {
+		const struct sync_seen *seen = listed_by(core->sync, key_name(key), r->lock_id, (uint32_t)__builtin_ctz(listing));
+		without += seen == NULL;
+		for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
+			lack[n] += permits_has(set, n) && !(seen && permits_has(seen->set, n));
+		}
+	}
+	*few = (struct permits){ { 0, 0 } };
+	for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
+		few->w[n / 64] |= (uint64_t)(lack[n] > core->masters - core->quorum) << (n % 64);
+	}
+	return terms_of_numbers(r->of) ? !permits_none(*few) : without > core->masters - core->quorum;
+}
+
+/* False: the key may be gone. */
+static bool drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
+	const struct lapsing l = record_lapsing(r);
+	if (terms_of_numbers(r->of)) {
+		few = old(core, r->accepted) ? few : permits_none(l.set) || !old(core, l.accepted) ? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
+	}
+	if (terms_of_numbers(r->of) ? permits_none(few) : !old(core, r->accepted)) {
+		return true;
+	}
+	COUNT(core, sync_dropped);
+	if (terms_of_numbers(r->of) && !permits_within(record_set(r), few)) {
+		record_drop_numbers(core, key, r, few);
+	} else {
+		record_drop(core, key, r, NEWS_RELEASED);
+	}
+	return false;
+}
+
+static void judge_own(struct core *core, struct key *key, uint32_t listing) {
+	for (struct record *r = key->held; r; r = r->next) {
+		struct permits few;
+		if (r->sources == 0 && few_have(core, key, r, listing, &few) && !drop_few(core, key, r, few)) {
+			return; /* what else is here is looked at in the next exchange */
+		}
+	}
+}
+
+static void drop_what_few_have(struct core *core) {
+	for (uint32_t from = 0; from < core->masters; from++) {
+		const struct sync_pull *p = &core->sync->pulls[from];
+		for (uint32_t i = 0; i < p->listed; i++) {
+			const uint32_t masters = listing(core, p->leaves[i]);
+			const bool enough = (uint32_t)__builtin_popcount(masters) > core->masters - core->quorum;
+			struct key *next = enough && masters >> from & 1 && (masters & ((1u << from) - 1)) == 0 ? digest_first(core->live, p->leaves[i]) : NULL;
+			for (struct key *key = next; key; key = next) {
+				next = key->leaf_next;
+				judge_own(core, key, masters);
+			}
+		}
+	}
+}
+
 void sync_judge(struct core *core) {
 	struct sync *s = core->sync;
 	sort(s->seen, s->seen_count);
+	drop_what_few_have(core);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		ask_releases(core, i);
 	}

@@ -21,12 +21,12 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 	return FIXED + (size_t)key->size;
 }
 
-static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size, bool more) {
-	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = more, .blob = slice_of(core->sync->scratch, size) };
+static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size, enum sync_list_end end) {
+	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end, .blob = slice_of(core->sync->scratch, size) };
 	out_send(core, to, &m);
 }
 
-/* At most SYNC_LISTED_MAX of them: who asks takes what is missing for silence, not for absence. */
+/* At most SYNC_LISTED_MAX of them: then it says that it has more, so that nothing is taken for absent. */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves) {
 	if (!sync_open(core)) {
 		return;
@@ -37,16 +37,19 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
 		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->live, leaf) : NULL;
 		for (; key; key = key->leaf_next) {
-			for (const struct record *r = key->held; r && listed < SYNC_LISTED_MAX; r = r->next, listed++) {
+			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX; r = r->next, listed++) {
+				if (listed == SYNC_LISTED_MAX) {
+					continue;
+				}
 				if (size + FIXED + key->size > SYNC_SCRATCH) {
-					send_list(core, to, round, size, true);
+					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
 					size = 0;
 				}
 				size += put_record(core->sync->scratch + size, key, r);
 			}
 		}
 	}
-	send_list(core, to, round, size, false);
+	send_list(core, to, round, size, listed > SYNC_LISTED_MAX ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
 }
 
 static bool room_for_seen(struct core *core, struct sync *s) {

@@ -47,6 +47,8 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_ballot(h, r->prepared);
 	mix_time(h, r->end);
 	mix(h, r->sources | (uint64_t)r->barred << 32);
+	mix(h, r->attempt);
+	mix(h, r->accepted);
 	mix(h, r->uneven);
 	const struct terms terms = record_terms(r);
 	mix_terms(h, &terms);
@@ -249,6 +251,7 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 	for (uint32_t i = 0; i < core->ring_size; i++) {
 		mix_id(h, core->ring[i].lock_id);
 		mix(h, core->ring[i].given_back);
+		mix(h, core->ring[i].name);
 		mix(h, (uint64_t)core->ring[i].bond << 2 | (uint64_t)core->ring[i].released << 1 | core->ring[i].barred);
 	}
 }
@@ -256,6 +259,8 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 static void hash_sync(uint64_t *h, const struct core *core) {
 	const struct sync *s = core->sync;
 	mix(h, core->sync_round);
+	mix(h, (uint64_t)core->sync_tick << 16 | core->tick);
+	mix_time(h, core->tick_at);
 	mix(h, (uint64_t)core->sync_beats << 2 | (uint64_t)core->sync_judged << 1 | core->sync_hurry);
 	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
 		mix(h, s->suspects[i]);

@@ -131,9 +131,7 @@ static void print_counts(const struct run_totals *t) {
 
 static void print_themes(void) {
 	for (size_t i = 0; i < THEMES; i++) {
-		if (profile_theme_ready((enum profile_theme)i)) {
-			puts(profile_theme_name((enum profile_theme)i));
-		}
+		puts(profile_theme_name((enum profile_theme)i));
 	}
 }
 

@@ -133,7 +133,6 @@ void profile_dense(struct profile *p, struct prng *prng); /* everything close to
 void profile_sharpen(struct profile *p, struct prng *prng); /* the last part of profile_draw */
 void profile_members(struct profile *p, struct prng *prng); /* for the themes of changes */
 void profile_terms(struct profile *p); /* what locks exclude; drawn apart, so that the rest of a seed stays what it is */
-bool profile_theme_ready(enum profile_theme theme);
 enum profile_theme profile_later_theme(uint64_t seed); /* THEMES: it has one of the first */
 void profile_later(struct profile *p); /* the themes that came later, and habits of all */
 void profile_shortage(struct profile *p); /* shortage.c */

@@ -7,19 +7,12 @@ static uint32_t weight(struct prng *r, uint32_t max) {
 	return (uint32_t)prng_below(r, max + 1);
 }
 
-/* A theme that finds what is not mended yet is run by its name alone. Prompt still finds keys that are held by nobody until a lease ends, when
- * what gives a lock back is lost (--theme prompt, seed 6690). */
-bool profile_theme_ready(enum profile_theme theme) {
-	return theme != THEME_prompt;
-}
-
 enum profile_theme profile_later_theme(uint64_t seed) {
 	struct prng r;
 	prng_init(&r, seed ^ UINT64_C(0x1a7e57));
 	uint64_t later = THEMES - PROFILE_FIRST_LATER;
 	uint64_t drawn = prng_below(&r, later + 12); /* each as often as one of the first, and a little more */
-	enum profile_theme theme = drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
-	return profile_theme_ready(theme) ? theme : THEMES;
+	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 
 /* Holders whose connections end, requests for several keys that fail, and permits, while one change follows the other; and whoever has one of

@@ -52,6 +52,9 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
 	stage_lose(s, 1, 2, MESSAGE_EXTEND_PERMITS, true);
 	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
+	for (uint32_t i = 0; i < 3; i++) { /* it could see that it has number 0 alone */
+		stage_lose(s, i, 0, MESSAGE_SYNC_KEYS, true);
+	}
 	assert_int_equal(extend_await(s, 1, "k", x, 2 * LEASE), PAWL_OK);
 	assert_true(stage_count(s, COUNT_permits_widened) > 0);
 	stage_wait(s, LEASE + SPAN_S / 2); /* at n3 it is over */

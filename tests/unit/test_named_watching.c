@@ -131,6 +131,8 @@ static struct stage *small(void) {
 	o.limits.keys = 3;
 	struct stage *s = stage_born(&o);
 	stage_want_news(s, N3);
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	fill(s);
 	return s;
 }
@@ -241,6 +243,8 @@ static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state)
 	struct stage *s = *state;
 	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = stage_status(s, N3).clock + 1, .lease_us = 5000000 };
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
 	stage_settle(s);
 	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));

@@ -1,0 +1,230 @@
+/* Sections 7, 10 and 11: what nobody holds, because its request failed or its coordinator died, is free soon, also where the message that gives
+ * it back was lost, reached few, or was never sent. */
+#include "copies.h"
+
+#define ROUND (100 * SPAN_MS) /* request_timeout of the stage */
+
+static int setup(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* Masters do not compare what they have: only the coordinator's word counts. */
+static void compare(struct stage *s, bool on) {
+	for (uint32_t to = 0; to < 3; to++) {
+		lose_to(s, to, MESSAGE_SYNC_KEYS, !on);
+	}
+}
+
+/* A request for a and b that waits for b; a is had by n1, which coordinates, and by n3. */
+static uint64_t half_a_request(struct stage *s) {
+	take(s, 1, "b", stage_lock(9));
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
+	uint64_t id = ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	assert_true(knows(s, 0, "a", stage_lock(1)) && !knows(s, 1, "a", stage_lock(1)) && knows(s, 2, "a", stage_lock(1)));
+	return id;
+}
+
+/* n2 hears that it is given back, which it never had; n3, which has it, does not; and n1 starts anew. */
+static void what_was_given_back_to_one_that_lacks_it_does_not_come_back(void **state) {
+	struct stage *s = *state;
+	half_a_request(s);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	assert_true(knows(s, 2, "a", stage_lock(1)));
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	stage_wait(s, 4 * ROUND);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_false(knows(s, i, "a", stage_lock(1)));
+	}
+	take(s, 0, "a", stage_lock(3));
+}
+
+/* The same with a name that another attempt has: that one's record stays. */
+static void what_another_attempt_has_got_stays_whoever_gives_back(void **state) {
+	struct stage *s = *state;
+	half_a_request(s);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	take(s, 3, "a", stage_lock(1)); /* the same lock_id, alone */
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	stage_wait(s, 4 * ROUND);
+	assert_true(holds(s, 3, "a", stage_lock(1)));
+	assert_int_equal(extend(s, 3, "a", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+/* Nobody hears of it but n1, which gives it back; the others have got it for another attempt, too: what n1 tells them is about the name. */
+static void what_is_told_to_be_given_back_is_the_name(void **state) {
+	struct stage *s = *state;
+	half_a_request(s);
+	stage_lose(s, 0, 1, MESSAGE_RELEASE, true);
+	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
+	stage_lose(s, 1, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	take(s, 1, "a", stage_lock(1));
+	stage_client_gone(s, 0, 1);
+	stage_wait(s, 8 * ROUND);
+	assert_true(holds(s, 1, "a", stage_lock(1)));
+}
+
+/* The commit for a permit reaches n1 alone, and the link breaks before it is given back. */
+static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void **state) {
+	struct stage *s = *state;
+	compare(s, false);
+	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, true);
+	uint64_t id = stage_ask(s, HOLDER, permits_request("s", stage_lock(1), 1, 10, 0));
+	stage_settle(s);
+	assert_true(knows(s, 0, "s", stage_lock(1)));
+	stage_cut(s, HOLDER, 0, true);
+	stage_wait(s, 2 * ROUND);
+	assert_true(answered(s, id) && stage_answer(s, id)->r.error != PAWL_OK);
+	stage_cut(s, HOLDER, 0, false);
+	stage_mend(s);
+	stage_wait(s, ROUND / 4);
+	assert_false(knows(s, 0, "s", stage_lock(1)));
+}
+
+/* The same, and the configuration changes while the commit is on its way. */
+static void what_a_commit_took_before_a_change_is_given_back_after_it(void **state) {
+	struct stage *s = *state;
+	compare(s, false);
+	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, true);
+	uint64_t id = stage_ask(s, HOLDER, permits_request("s", stage_lock(1), 1, 10, 0));
+	stage_settle(s);
+	assert_true(knows(s, 0, "s", stage_lock(1)));
+	stage_client_gone(s, HOLDER, HOLDER + 1);
+	stage_cut(s, HOLDER, 0, true);
+	struct core_change c = { .kind = CHANGE_SET_TIMING, .max_lease = 9 * SPAN_S };
+	uint64_t change = ask_change(s, 1, c);
+	assert_int_equal(await(s, change)->r.error, PAWL_OK);
+	stage_cut(s, HOLDER, 0, false);
+	stage_mend(s);
+	stage_wait(s, 2 * ROUND);
+	assert_int_equal(epoch_of(s, HOLDER), 2);
+	assert_false(answered(s, id));
+	assert_false(knows(s, 0, "s", stage_lock(1)));
+}
+
+/* Of a request for several keys it goes on after the change: what is accepted then has another name than what was given back. */
+static void a_name_that_was_given_back_is_not_used_again(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { { .key = slice_str("s"), .lock_id = stage_lock(1), .of = 10, .count = 1 } };
+	for (uint32_t to = 0; to < 3; to++) {
+		stage_lose(s, HOLDER, to, MESSAGE_COMMIT, true);
+		stage_lose(s, HOLDER, to, MESSAGE_LEARN, true);
+	}
+	uint64_t id = stage_ask(s, HOLDER, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 1, .lease = LEASE, .wait = WAIT });
+	stage_settle(s);
+	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, false);
+	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, false);
+	uint64_t change = ask_change(s, 1, (struct core_change){ .kind = CHANGE_SET_TIMING, .max_lease = 9 * SPAN_S });
+	assert_int_equal(await(s, change)->r.error, PAWL_OK);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	stage_wait(s, 8 * ROUND);
+	assert_true(knows(s, 1, "s", stage_lock(1)) && knows(s, 2, "s", stage_lock(1)));
+}
+
+/* a is at n1 alone so far, and n1's answer to the extension is late: the others lack it. */
+static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
+	struct stage *s = *state;
+	compare(s, false);
+	for (uint32_t to = 1; to < 3; to++) {
+		stage_lose(s, 0, to, MESSAGE_COMMIT, true);
+	}
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	stage_stop(s, 0, HOLDER, MESSAGE_EXTEND_ANSWER, true);
+	assert_int_equal(extend(s, HOLDER, "a", stage_lock(1), LEASE, false), PAWL_ELOST);
+	stage_stop(s, 0, HOLDER, MESSAGE_EXTEND_ANSWER, false);
+	stage_wait(s, 3 * ROUND);
+	assert_false(knows(s, 1, "a", stage_lock(1)) || knows(s, 2, "a", stage_lock(1)));
+}
+
+/* The coordinator dies between two commit messages, and nobody is told anything. */
+static void what_reached_few_masters_goes(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, true);
+	stage_ask(s, HOLDER, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	stage_kill(s, HOLDER);
+	assert_true(knows(s, 0, "k", stage_lock(1)));
+	stage_wait(s, 7 * ROUND);
+	assert_false(knows(s, 0, "k", stage_lock(1)));
+	stage_kill(s, 2); /* a quorum needs n1 */
+	take(s, 1, "k", stage_lock(2));
+}
+
+/* X has permit 0 by the others; a repeat that was to take permit 1 dies with its coordinator. X goes on renewing. */
+static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(take_permits(s, 0, "s", stage_lock(1), 1, 2), PAWL_OK);
+	const struct permits zero = stage_last(s)->r.terms.set;
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("s"), .lock_id = stage_lock(1),
+		.token = stage_status(s, 0).clock + 1, .lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { stage_status(s, 0).clock + 1, 1, 1 },
+		.terms = { .of = 2, .count = 1, .set = { { 2, 0 } } } };
+	stage_inject(s, 1, 0, &m);
+	stage_settle(s);
+	for (int i = 0; i < 4; i++) {
+		struct core_request r = stage_request(CORE_EXTEND, "s", stage_lock(1));
+		r.lease = LEASE;
+		r.deadline_kept = true;
+		r.terms.set = zero;
+		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+		stage_wait(s, 2 * ROUND);
+	}
+	assert_true(stage_count(s, COUNT_sync_dropped) > 0);
+	stage_kill(s, 2);
+	assert_int_equal(take_permits(s, 1, "s", stage_lock(2), 1, 2), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
+}
+
+/* What is believed stays: here by n1 and n3, which have accepted the last extension, while n2 has lost it. */
+static void what_moves_from_quorum_to_quorum_stays(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_LEARN, true);
+	take(s, 0, "k", stage_lock(1));
+	compare(s, false);
+	stage_lose(s, 0, 2, MESSAGE_LEARN, false);
+	for (int i = 0; i < 20; i++) {
+		stage_lose(s, 0, 1 + (uint32_t)i % 2, MESSAGE_EXTEND, true);
+		stage_lose(s, 0, 2 - (uint32_t)i % 2, MESSAGE_EXTEND, false);
+		assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
+		compare(s, i % 4 != 0);
+		stage_wait(s, 2 * ROUND);
+	}
+	assert_true(holds(s, 0, "k", stage_lock(1)));
+	assert_int_equal(stage_count(s, COUNT_sync_dropped), 0);
+}
+
+#define LEFT(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		LEFT(what_was_given_back_to_one_that_lacks_it_does_not_come_back),
+		LEFT(what_another_attempt_has_got_stays_whoever_gives_back),
+		LEFT(what_is_told_to_be_given_back_is_the_name),
+		LEFT(what_a_failed_commit_took_is_given_back_when_the_link_is_back),
+		LEFT(what_a_commit_took_before_a_change_is_given_back_after_it),
+		LEFT(a_name_that_was_given_back_is_not_used_again),
+		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
+		LEFT(what_reached_few_masters_goes),
+		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
+		LEFT(what_moves_from_quorum_to_quorum_stays),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
