@@ -78,6 +78,10 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 	if (m->kind == MESSAGE_RELEASE && (m->attempt || m->number) && number < c->lock_count) {
 		struct lock_state *lock = &c->locks[number];
 		lock->gone_at[node] = sim_now(c->sim);
+		uint64_t token, noted;
+		if (!core_peek(sim_node_core(c->sim, node), m->key, m->lock_id, &token, &noted)) {
+			lock->accepted_tenure[node] = 0; /* since when it has the next one is another matter */
+		}
 		lock->given_back[node] = m->attempt ? lock->accepted[node] : lock->given_back[node];
 	}
 }
