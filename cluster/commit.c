@@ -141,12 +141,11 @@ bool commit_give_back(struct core *core, struct op *op) {
 	return release_give_back(core, op->key, op->lock_id, name);
 }
 
-/* Section 10: of two who may hold together and whose commits overtook each other on their way this one asks again, for a token above
- * the other's. */
-static bool overtaken(const struct core *core, struct op *op) {
-	const uint32_t none_excludes = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_ASKED);
-	return (op->terms.of == SHARE_SHARED || op->name) && op_votes(core, op, VOTE_BIT(VOTE_STALE)) > 0 && op_votes(core, op, none_excludes) >= core->quorum &&
-		may_ask_again(op);
+/* Refused for its token, or for somebody else's record: that one's commit was faster, or its release is still on its way there (section 2,
+ * Acquire). Asked again, the masters promise, or say that the key is held. */
+static bool overtaken(const struct core *core, const struct op *op) {
+	const uint32_t refused = VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD);
+	return op_votes(core, op, refused) > 0 && op_votes(core, op, refused | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED)) >= core->quorum;
 }
 
 void commit_judge(struct core *core, struct op *op, bool over) {
@@ -158,12 +157,12 @@ void commit_judge(struct core *core, struct op *op, bool over) {
 	if (!over && acks + open >= core->quorum) {
 		return;
 	}
-	bool itself = met_itself(core, op);
-	if (itself) {
-		COUNT(core, commit_met_itself);
-		op->name = op->part_of ? op->part_of : op->commit; /* what it has left elsewhere has the value that was asked for */
+	bool itself = met_itself(core, op), again = !over && (itself || overtaken(core, op)) && may_ask_again(op);
+	core->counts[COUNT_commit_met_itself] += itself;
+	if (itself || again) {
+		op->name = op->part_of ? op->part_of : op->commit; /* what it has left goes: the key may be another's, its value may be an old one */
 	}
-	if (!over && (itself ? may_ask_again(op) : overtaken(core, op))) {
+	if (again) {
 		COUNT(core, commit_overtaken);
 		restart_attempt(core, op);
 	} else {

@@ -209,6 +209,9 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	if (op->known && op->op.op == CORE_EXTEND && reply->error) {
 		checker_renewed(c, node, op, reply->error);
 	}
+	if (op->known && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_ACQUIRE_ALL) && reply->error == PAWL_ENOQUORUM) {
+		checker_refused(c, node, op, reply);
+	}
 	check_passed(c, op, reply);
 	if (reply->error || !op->known) {
 		return;

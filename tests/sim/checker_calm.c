@@ -60,6 +60,17 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 	}
 }
 
+/* Every master answers: an acquire is refused for another reason than that. */
+void checker_refused(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+	bool quiet = c->options.order_slack && op->invoked >= 3 * SPAN_S, calm = c->calm_since && op->invoked >= c->calm_since;
+	const struct config *newest = checker_newest(c);
+	bool master;
+	if ((quiet || calm) && newest && checker_in_config(c, newest, node, &master)) {
+		checker_violation(c, "there is a quorum", op->op.key, "n%" PRIu32 " refuses L%" PRIu32 ", asked for at %.6f, for want of a quorum (votes %" PRIu32
+			", acks %" PRIu32 "), although nothing is wrong", node + 1, op->op.lock, (double)op->invoked / 1e9, reply->votes, reply->acks);
+	}
+}
+
 /* ---- what is free ---- */
 
 void checker_lock_ends_at(struct checker *c, uint32_t lock, uint32_t node) {

@@ -233,6 +233,7 @@ void checker_spent_returned(struct checker *c, const struct op_state *op, int er
 
 /* checker_calm.c */
 void checker_held(struct checker *c, const struct op_state *op, uint32_t lock, span_ns valid); /* answered so */
+void checker_refused(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply); /* with no_quorum */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
 
 /* history.c */

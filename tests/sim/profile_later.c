@@ -175,6 +175,26 @@ static void draw_crowd(struct profile *p, struct prng *r) {
 	p->adversary.target_max = p->sim.request_timeout;
 }
 
+/* Nothing is wrong, and many want few keys for a moment each: their commits and releases cross on links that are not equally fast. */
+static void draw_rush(struct profile *p, struct prng *r) {
+	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
+	p->sim.delay_min = 50 * SPAN_US;
+	p->sim.delay_max = prng_between(r, SPAN_MS, 6 * SPAN_MS);
+	p->sim.session_delay_max = 100 * SPAN_US;
+	p->clients = 6 + weight(r, 6);
+	p->keys = 2 + weight(r, 4);
+	p->think_min = 50 * SPAN_US;
+	p->think_max = prng_between(r, SPAN_MS, 6 * SPAN_MS);
+	p->wait_percent = 0;
+	p->hold_on_percent = 0;
+	p->active = 5 * SPAN_S;
+	p->lease_min = p->lease_max = p->sim.max_lease;
+	for (int i = 0; i < HABITS; i++) {
+		p->idle_weight[i] = i == HABIT_ACQUIRE ? 20 : i == HABIT_MOVE ? 1 : 0;
+		p->hold_weight[i] = i == HABIT_RELEASE ? 1 : 0;
+	}
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -192,5 +212,7 @@ void profile_later(struct profile *p) {
 		draw_crowd(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
+	} else if (p->theme == THEME_quiet && prng_chance(&r, 1, 4)) {
+		draw_rush(p, &r);
 	}
 }

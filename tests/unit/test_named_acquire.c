@@ -239,8 +239,58 @@ static void a_hung_master_delays_nobody(void **state) {
 	stage_continue(s, 2);
 }
 
+/* It is handled at `to` while X's commit is on its way there. */
+static void commits(struct stage *s, uint32_t to, const char *key, struct id128 lock, uint64_t token) {
+	stage_inject(s, 1 + to % 2, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key), .lock_id = lock,
+		.token = token, .lease_us = (uint64_t)LEASE / 1000, .ballot = { token, 1, 1 } });
+}
+
+/* X has the promises of n1 and n2. */
+static uint64_t commit_on_its_way(struct stage *s) {
+	stage_lose(s, 0, 2, MESSAGE_PROMISE, true);
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
+	uint64_t x = stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	assert_false(answered(s, x));
+	stage_lose(s, 0, 2, MESSAGE_PROMISE, false);
+	return x;
+}
+
+static int arrives(struct stage *s, uint64_t x) {
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, false);
+	stage_stop(s, 0, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	return stage_answer(s, x)->r.error;
+}
+
+/* At n2 it meets Z, whose release is on its way there, and n3, whose promise it had not, has a higher clock. */
+static void a_commit_that_two_masters_refuse_is_asked_for_again(void **state) {
+	struct stage *s = *state;
+	uint64_t x = commit_on_its_way(s), far = stage_status(s, 2).clock + 1000;
+	commits(s, 1, "k", stage_lock(2), far);
+	commits(s, 2, "another", stage_lock(3), far);
+	assert_int_equal(arrives(s, x), PAWL_OK);
+	assert_true(token_of(s, x) > far);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	release(s, 2, "k", stage_lock(2));
+	assert_true(holds(s, 1, "k", stage_lock(1)));
+}
+
+static void a_commit_that_somebody_elses_has_overtaken_is_refused_as_held(void **state) {
+	struct stage *s = *state;
+	uint64_t x = commit_on_its_way(s), far = stage_status(s, 2).clock + 1000;
+	commits(s, 1, "k", stage_lock(2), far);
+	commits(s, 2, "k", stage_lock(2), far);
+	assert_int_equal(arrives(s, x), PAWL_EHELD);
+	assert_int_equal(stage_status(s, 0).held, 0); /* what n1 had accepted was given back */
+	assert_true(holds(s, 0, "k", stage_lock(2)));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		NAMED(a_commit_that_two_masters_refuse_is_asked_for_again),
+		NAMED(a_commit_that_somebody_elses_has_overtaken_is_refused_as_held),
 		NAMED(an_uncontended_acquire_takes_two_phases),
 		NAMED(every_acquisition_has_a_higher_token_than_the_one_before),
 		NAMED(a_repeat_while_the_attempt_is_under_way_joins_it),
