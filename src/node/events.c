@@ -85,11 +85,16 @@ static bool events_shows_lock_id(const struct events_client *c, const struct cor
 	return c->admin || slice_equal(slice_of(c->identity, c->identity_size), n->identity);
 }
 
+/* A gap without a key concerns everybody. */
+static bool events_is_global(const struct core_news *news) {
+	return news->kind == NEWS_GAP && news->key.size == 0;
+}
+
 /* False: not now. */
 static bool events_tell(struct events *e, struct events_one *w, const struct events_telling *t) {
-	const struct core_news *news = t->news && t->news->kind == NEWS_GAP ? NULL : t->news;
+	const struct core_news *news = t->news && events_is_global(t->news) ? NULL : t->news;
 	const struct events_item item = { .watch = w->id, .position = { e->log, t->number }, .news = news,
-		.show_lock_id = news && events_shows_lock_id(w->client, news) };
+		.show_lock_id = news && news->kind != NEWS_GAP && events_shows_lock_id(w->client, news) };
 	if (e->port->tell(e->ctx, w->client->id, &item) != 0) {
 		return false;
 	}
@@ -110,11 +115,6 @@ static bool events_tell_at_once(struct events *e, struct events_one *w, const vo
 		events_lag(e, c, t->number); /* what its other watches were told of this one is noted in `since` */
 	}
 	return true;
-}
-
-/* A gap without a key concerns everybody. */
-static bool events_is_global(const struct core_news *news) {
-	return news->kind == NEWS_GAP && news->key.size == 0;
 }
 
 static void events_tell_all(struct events *e, const struct events_telling *t) {

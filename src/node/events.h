@@ -25,7 +25,7 @@ struct events_position {
 struct events_item { /* one event for one watch */
 	uint64_t watch;
 	struct events_position position;
-	const struct core_news *news; /* NULL: overflow: something was missed, and from `position` on nothing is */
+	const struct core_news *news; /* NULL: overflow: something was missed, and from `position` on nothing is; NEWS_GAP: of this key alone */
 	bool show_lock_id;
 };
 

@@ -20,7 +20,7 @@ static const struct client_fact event_facts[] = {
 	EVENT_FACT(watch, FACT_U64),
 	EVENT_FACT(position, FACT_POSITION),
 };
-/* ... of all but overflow, ... */
+/* ... of all but an overflow of all keys of the watch, ... */
 static const struct client_fact event_key = { "key", FACT_BYTES, offsetof(struct client_event, entry.key), 0 };
 /* ... and of those that ask. */
 static const struct client_fact event_asked_facts[] = {
@@ -88,8 +88,10 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 	pack_key(&k, &map, "type");
 	pack_text(&k, client_event_name(event->type));
 	client_fact_put_all(&k, &map, event_facts, COUNT(event_facts), event, 0);
-	if (event->type != CLIENT_EVENT_OVERFLOW) {
+	if (event->entry.key.size || event->type != CLIENT_EVENT_OVERFLOW) {
 		client_fact_put(&k, &map, &event_key, event);
+	}
+	if (event->type != CLIENT_EVENT_OVERFLOW) {
 		client_reply_put_entry(&k, &map, &event->entry);
 	}
 	if (event->type == CLIENT_EVENT_ASKED) {

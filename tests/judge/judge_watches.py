@@ -16,15 +16,15 @@ class Chain:
         self.watch = next(w for w in run.by_op["watch"] if w["chain"] == name)
         self.events = sorted((e for e in run.by_op["event"] if e["chain"] == name), key=lambda e: e["id"])
         self.settled = next((w["invoke"] for w in run.by_op["watched"] if w["chain"] == name), None)
-        self.gaps = [at for at, e in enumerate(self.events) if e["type"] == "overflow"]
+        self.gaps = [(at, e.get("key")) for at, e in enumerate(self.events) if e["type"] == "overflow"]
         self.by_key = collections.defaultdict(list)  # key: [(place, event)]
         for at, event in enumerate(self.events):
-            if "key" in event and event["type"] != "asked":
+            if "key" in event and event["type"] not in ("asked", "overflow"):
                 self.by_key[event["key"]].append((at, event))
 
-    def gap(self, low, high):
-        """Whether something may be missing between these places."""
-        return any(low < at < high for at in self.gaps)
+    def gap(self, key, low, high):
+        """Whether something of the key may be missing between these places."""
+        return any(low < at < high and of in (None, key) for at, of in self.gaps)
 
     def about(self, *places):
         """The events around these places, as lines."""
@@ -47,7 +47,7 @@ def in_order(run):
         for key, events in chain.by_key.items():
             present, highest, before = {}, None, -1
             for at, event in events:
-                if chain.gap(before, at):
+                if chain.gap(key, before, at):
                     present, highest = {}, None
                 before = at
                 if event["type"] in GONE:
@@ -79,7 +79,8 @@ def complete(run):
             if any(e["lock_id"] == lock.lock_id and e["type"] == "acquired" for _, e in events):
                 continue
             low, high = place(chain, lock, events, first)
-            if high is not None and not any(at > low and chain.events[at]["invoke"] < healed(run, first["return"]) for at in chain.gaps):
+            if high is not None and not any(
+                    at > low and of in (None, lock.key) and chain.events[at]["invoke"] < healed(run, first["return"]) for at, of in chain.gaps):
                 yield ("watches", "%s came and went with token %d, and the watch at node %s says nothing of it" % (
                     lock.name(), first["token"], chain.watch["node"]), story(run, lock) + chain.about(max(low, 0), min(high, len(chain.events) - 1)))
 

@@ -264,6 +264,8 @@ class Watches(Checker):
 
     def test_or_a_gap_is_told_soon(self):
         self.good(self.two().event(34, "overflow").event(35, "acquired", "y", 2))
+        self.good(self.two().event(34, "overflow", key="k").event(35, "acquired", "y", 2))
+        self.bad("watches", self.two().event(34, "overflow", key="other").event(35, "acquired", "y", 2))
         self.good(self.two().event(35, "acquired", "y", 2).event(36, "overflow"))
         self.bad("watches", self.two().event(9, "overflow").event(35, "acquired", "y", 2))
         calm = self.two().event(35, "acquired", "y", 2).moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")

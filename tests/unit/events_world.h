@@ -21,7 +21,7 @@ struct told {
 	uint64_t watch, number;
 	enum core_news_kind kind;
 	uint64_t token;
-	bool overflow, lock_id;
+	bool overflow, lock_id, key; /* key: the overflow is of one key */
 };
 
 struct world {
@@ -47,8 +47,9 @@ static inline int world_tell(void *ctx, uint64_t client, const struct events_ite
 	struct told *t = &w->told[client][w->count[client]++];
 	assert_true(w->count[client] < TOLD_MAX && w->room[client] > 0);
 	w->room[client]--;
-	*t = (struct told){ .watch = item->watch, .number = item->position.number, .overflow = item->news == NULL,
+	*t = (struct told){ .watch = item->watch, .number = item->position.number, .overflow = item->news == NULL || item->news->kind == NEWS_GAP,
 		.lock_id = item->show_lock_id };
+	t->key = item->news && item->news->kind == NEWS_GAP && item->news->key.size > 0;
 	if (item->news) {
 		t->kind = item->news->kind;
 		t->token = item->news->token;

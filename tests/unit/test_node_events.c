@@ -196,7 +196,7 @@ static void a_gap_of_a_key_is_an_overflow_for_those_who_watch_it(void **state) {
 	w->room[1] = SIZE_MAX;
 	serve(w);
 	assert_true(w->count[0] == 1 && w->told[0][0].overflow);
-	assert_true(w->count[1] == 1 && w->told[1][0].overflow);
+	assert_true(w->count[1] == 1 && w->told[1][0].overflow && w->told[1][0].key);
 	assert_int_equal(w->count[2], 0);
 	world_free(w);
 }

@@ -72,6 +72,13 @@ static void a_gap_is_an_overflow_of_no_key(void **state) {
 	assert_true(e.type == CLIENT_EVENT_OVERFLOW && e.entry.key.size == 0);
 }
 
+static void a_gap_of_a_key_is_an_overflow_that_names_it(void **state) {
+	struct response_test *t = *state;
+	const struct core_news news = { .kind = NEWS_GAP, .key = slice_str("k") };
+	struct client_event e = tell(t, &news, true);
+	assert_true(e.type == CLIENT_EVENT_OVERFLOW && slice_equal(e.entry.key, slice_str("k")) && e.entry.present == 0);
+}
+
 static int decode_text(const char *data, size_t size, struct client_event *out) {
 	uint8_t *exact = wire_exact((const uint8_t *)data, size);
 	int error = client_event_decode(slice_of(exact, size), out);
@@ -144,6 +151,7 @@ int main(void) {
 		TEST(changes_tell_whose_they_are),
 		TEST(asking_names_who_for_whom_and_how_urgently),
 		TEST(a_gap_is_an_overflow_of_no_key),
+		TEST(a_gap_of_a_key_is_an_overflow_that_names_it),
 		TEST(what_a_newer_server_tells_is_skipped),
 		TEST(an_event_without_what_it_must_tell_is_refused),
 		TEST(truncated_and_flipped_events_never_crash),
