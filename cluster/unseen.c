@@ -6,6 +6,7 @@
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
+#define WAITS 6 /* request_timeout: what it missed a master learns from the others in less (sync.c) */
 #define TOLD_SETS 512u
 #define TOLD_WAYS 4u
 
@@ -176,14 +177,14 @@ static bool excludes(const struct record *r, const struct record *other) {
 	return record_excludes(r, &terms);
 }
 
-/* A later one stands here, or has been told of. */
-static bool too_late(const struct core *core, const struct key *key, struct slice name, const struct record *r) {
+/* Another than `but` stands here whose token is higher (else: lower), and which excludes it. */
+static bool stands_here(const struct key *key, const struct record *but, const struct record *r, bool higher) {
 	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
-		if (other->token > r->token && excludes(other, r) && !id128_equal(other->lock_id, r->lock_id)) {
+		if (other != but && (higher ? other->token > r->token : other->token < r->token) && excludes(other, r)) {
 			return true;
 		}
 	}
-	return late(core, name, r);
+	return false;
 }
 
 static void gap(struct core *core, struct slice name) {
@@ -191,10 +192,11 @@ static void gap(struct core *core, struct slice name) {
 	news_gap_of(core, name);
 }
 
-/* Where its release is still on its way, but one that excludes it has come, that counts as its release. */
-static void tell(struct core *core, const struct key *key, struct unseen *u) {
+/* Where its release is still on its way, but one that excludes it has come, that counts as its release. `but`: a record that is about to be
+ * dropped, or has just come, and is in nobody's way. */
+static void tell(struct core *core, const struct key *key, struct unseen *u, const struct record *but) {
 	const struct slice name = name_of(u);
-	if (too_late(core, key, name, u->record)) {
+	if (late(core, name, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false)) {
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
@@ -215,20 +217,10 @@ static struct unseen *first_before(const struct core *core, struct slice name, c
 	return first;
 }
 
-/* An earlier one stands in its way here, whose end is not told yet. */
-static bool in_the_way(const struct key *key, const struct record *ends, const struct record *r) {
-	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
-		if (other != ends && other->token < r->token && excludes(other, r)) {
-			return true;
-		}
-	}
-	return false;
-}
-
 static struct unseen *first_to_tell(const struct core *core, const struct key *key, struct slice name, const struct record *ends) {
 	struct unseen *first = NULL;
 	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
-		bool may = u->ended && !in_the_way(key, ends, u->record);
+		bool may = u->ended && !stands_here(key, ends, u->record, false);
 		first = may && (!first || u->record->token < first->record->token) ? u : first;
 	}
 	return first;
@@ -239,17 +231,19 @@ static void go_on(struct core *core, const struct key *key, struct slice name, c
 	struct unseen *u, *before;
 	while ((u = first_to_tell(core, key, name, ends)) != NULL) {
 		while ((before = first_before(core, name, u->record)) != NULL) {
-			tell(core, key, before);
+			tell(core, key, before, ends);
 		}
-		tell(core, key, u);
+		tell(core, key, u, ends);
 	}
 }
 
+/* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+	core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
 	go_on(core, key, key_name(key), ends);
 }
 
-/* It is here now. What came before it is told first; the record itself is in nobody's way. */
+/* It is here now. What came before it is told first. */
 void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
 	const struct slice name = key_name(key);
 	struct unseen *u = find(core, name, r->lock_id);
@@ -257,7 +251,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 		drop(core, u);
 	}
 	while ((u = first_before(core, name, r)) != NULL) {
-		tell(core, NULL, u);
+		tell(core, key, u, r);
 	}
 	if (late(core, name, r)) {
 		gap(core, name);
@@ -311,7 +305,7 @@ static struct unseen *add(struct core *core, const struct message *m) {
 	}
 	r->attempt = m->attempt;
 	u->record = r;
-	u->due = instant_add(core->now, 2 * core->config.request_timeout);
+	u->due = instant_add(core->now, WAITS * core->config.request_timeout);
 	u->size = (uint16_t)m->key.size;
 	memcpy(u->name, m->key.data, m->key.size);
 	core->unseen_bytes += record_size(r);
@@ -332,8 +326,8 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 	u = status == STATUS_CLOCK ? NULL : add(core, m);
 	if (u == NULL) {
 		gap(core, m->key);
-	} else if (too_late(core, key, m->key, u->record)) {
-		tell(core, key, u);
+	} else if (late(core, m->key, u->record) || stands_here(key, NULL, u->record, true)) {
+		tell(core, key, u, NULL);
 	} else if (ended) {
 		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
 	}

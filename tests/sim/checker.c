@@ -89,6 +89,7 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
 	checker_configs_look(c, node);
+	checker_watched_step(c, node);
 	c->releases_before[node] = c->releases[node];
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 }
@@ -138,6 +139,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 static void check_honest(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
+	checker_watched_granted(c, op->op.lock, op->invoked);
 	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0);
 	if (lock->ended || lock->leaving) {
 		return; /* a release may follow in the frame of the commit: nothing to be seen */
@@ -243,6 +245,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 
 static void told(void *ctx, uint32_t node, const struct core_news *news) {
 	checker_news(ctx, node, news);
+	checker_watched(ctx, node, news);
 }
 
 /* Section 2, Release: the coordinator goes on until all have it. */
@@ -319,6 +322,7 @@ void checker_free(struct checker *c) {
 	check_hook_set(NULL);
 	reporting = NULL;
 	checker_told_free(c);
+	checker_watched_free(c);
 	free(c->configs);
 	free(c->keys);
 	free(c->locks);

@@ -21,6 +21,7 @@ struct checker_options {
 	uint32_t drift_ppm;
 	bool forced;        /* the cluster may be started over: clocks jump */
 	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
+	bool nothing_wrong; /* no fault is drawn */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };
 struct checker *checker_new(const struct checker_options *options); /* observes the sim from now on */
@@ -116,6 +117,7 @@ void checker_news(struct checker *c, uint32_t node, const struct core_news *news
 void checker_news_settled(struct checker *c, bool replicas);
 bool checker_news_agree(void *checker);
 bool checker_news_of_masters_agree(void *checker);
+void checker_watched_settled(struct checker *c, span_ns patience); /* checker_watched.c: what was granted so long ago has been told */
 
 uint64_t checker_operations(const struct checker *c);
 

@@ -103,6 +103,8 @@ struct lock_state {
 	bool given_only; /* by an extension: from then on these and no others */
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
+	uint32_t seen;   /* bit set of nodes whose watchers were told that it was acquired */
+	int64_t wanted_at, granted_at; /* the first acquire of it that was answered as held: asked for, and answered */
 	uint64_t answered; /* highest token of an acquire's answer */
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
@@ -161,6 +163,26 @@ struct told_by { /* a node's news, by key */
 	uint32_t count;
 };
 
+#define WATCHED_PRESENT 64
+struct watched_lock {
+	uint32_t lock;
+	uint16_t of;
+};
+
+struct watched_key { /* what a watcher knows of a key, since it was told last that something is missing */
+	int64_t gap_at, ran_out_at; /* ran_out_at: a lease */
+	uint64_t any, exclusive; /* highest tokens */
+	uint32_t present_count;
+	struct watched_lock present[WATCHED_PRESENT];
+};
+
+struct watched { /* by a watcher of all keys at a node */
+	uint64_t incarnation;
+	int64_t since, gap_at; /* in true time */
+	struct watched_key *keys;
+	uint32_t count;
+};
+
 struct node_view {
 	uint64_t incarnation, epoch;
 	uint64_t tenure; /* changes when it starts, and when it is no master any more: what it must not forget before */
@@ -188,6 +210,7 @@ struct checker {
 	struct node_view views[SIM_NODES_MAX];
 	uint64_t told_by[SIM_NODES_MAX]; /* whose news: the node's incarnation */
 	struct told_by told[SIM_NODES_MAX];
+	struct watched watched[SIM_NODES_MAX];
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -226,6 +249,12 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 void checker_told(struct checker *c, uint32_t node, const struct core_news *news);
 void checker_told_settled(struct checker *c);
 void checker_told_free(struct checker *c);
+
+/* checker_watched.c */
+void checker_watched_step(struct checker *c, uint32_t node);
+void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked);
+void checker_watched_free(struct checker *c);
 
 /* What may be left of a lock_id at masters; checker_tables.c. */
 void checker_spent_invoked(struct checker *c, const struct op_state *op);

@@ -63,6 +63,7 @@ void news_demand(struct run *run) {
 	checker_news_settled(run->checker, false);
 	(void)sim_run_until(run->sim, checker_news_agree, run->checker, span_grow(longest, 2 * o->drift_ppm) - longest + write_bound(run));
 	checker_news_settled(run->checker, true);
+	checker_watched_settled(run->checker, 10 * o->request_timeout);
 }
 
 static void demand_shown(struct reader *r, bool held, const char *value) {

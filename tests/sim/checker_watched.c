@@ -1,0 +1,186 @@
+/* Who watches all keys at a node, from its start, is told in true time of every lock that somebody was granted, in order for each key, or that
+ * something is missing; and where nothing goes wrong nothing is missing (docs/protocol.md, section 3, Watching). */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "checker_impl.h"
+
+#define RAN_OUT (2 * SPAN_S)
+#define BIRTH (3 * SPAN_S) /* until then links are made, and masters begin to vote */
+
+static struct watched_key *watched_key(struct checker *c, uint32_t node, uint32_t key) {
+	struct watched *w = &c->watched[node];
+	if (key >= w->count) {
+		w->keys = realloc(w->keys, (key + 1) * sizeof *w->keys);
+		CHECK(w->keys != NULL);
+		memset(&w->keys[w->count], 0, (key + 1 - w->count) * sizeof *w->keys);
+		w->count = key + 1;
+	}
+	return &w->keys[key];
+}
+
+static void key_again(struct watched_key *k) {
+	k->present_count = 0;
+	k->any = k->exclusive = 0;
+}
+
+static void all_again(struct watched *w) {
+	for (uint32_t key = 0; key < w->count; key++) {
+		key_again(&w->keys[key]);
+	}
+}
+
+void checker_watched_free(struct checker *c) {
+	for (uint32_t node = 0; node < SIM_NODES_MAX; node++) {
+		free(c->watched[node].keys);
+	}
+}
+
+/* Its watchers begin anew. */
+void checker_watched_step(struct checker *c, uint32_t node) {
+	struct watched *w = &c->watched[node];
+	uint64_t incarnation = sim_node_incarnation(c->sim, node);
+	if (w->incarnation == incarnation) {
+		return;
+	}
+	w->incarnation = incarnation;
+	w->since = sim_now(c->sim);
+	w->gap_at = 0;
+	for (uint32_t key = 0; key < w->count; key++) {
+		w->keys[key].gap_at = 0;
+	}
+	all_again(w);
+	for (size_t i = 0; i < c->lock_count; i++) {
+		c->locks[i].seen &= ~(1u << node);
+	}
+}
+
+/* A lease has run out of late: not everywhere at once, so that the next one may have the key here and not there, and an extension that comes
+ * too late brings a lock back where another one has been told of. */
+static bool ran_out(const struct checker *c, uint32_t key) {
+	bool any = false;
+	for (uint32_t node = 0; key != TRACE_NONE && node < sim_nodes(c->sim); node++) {
+		const struct watched *w = &c->watched[node];
+		any = any || (key < w->count && w->keys[key].ran_out_at && w->keys[key].ran_out_at + RAN_OUT > sim_now(c->sim));
+	}
+	return any;
+}
+
+static void missing(struct checker *c, uint32_t node, struct slice key) {
+	struct watched *w = &c->watched[node];
+	uint32_t number = key.size ? sim_name_key_number(key) : TRACE_NONE;
+	if (c->options.nothing_wrong && sim_now(c->sim) > BIRTH && !ran_out(c, number)) {
+		checker_violation(c, "watchers in calm", number, "n%" PRIu32 " tells that something is missing, and nothing is wrong", node + 1);
+	}
+	if (number == TRACE_NONE) {
+		w->gap_at = sim_now(c->sim);
+		all_again(w);
+	} else {
+		watched_key(c, node, number)->gap_at = sim_now(c->sim);
+		key_again(watched_key(c, node, number));
+	}
+}
+
+static void gone(struct watched_key *k, uint32_t lock) {
+	for (uint32_t i = 0; i < k->present_count; i++) {
+		if (k->present[i].lock == lock) {
+			k->present[i--] = k->present[--k->present_count];
+		}
+	}
+}
+
+/* The permits of a record may become more or fewer without news. */
+static bool excludes(uint16_t a, uint16_t b) {
+	return a == SHARE_EXCLUSIVE || b == SHARE_EXCLUSIVE;
+}
+
+static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock, const struct core_news *n) {
+	struct watched_key *k = watched_key(c, node, key);
+	gone(k, lock);
+	for (uint32_t i = 0; i < k->present_count; i++) {
+		if (excludes(k->present[i].of, n->terms.of)) {
+			checker_violation(c, "watchers", key, "n%" PRIu32 " tells of L%" PRIu32 " and has not told of the end of L%" PRIu32, node + 1, lock,
+				k->present[i].lock);
+		}
+	}
+	uint64_t before = n->terms.of == SHARE_EXCLUSIVE ? k->any : k->exclusive;
+	if (n->token < before) {
+		checker_violation(c, "watchers", key, "n%" PRIu32 " tells of L%" PRIu32 " with token %" PRIu64 " after token %" PRIu64, node + 1, lock,
+			n->token, before);
+	}
+	k->any = n->token > k->any ? n->token : k->any;
+	k->exclusive = n->terms.of == SHARE_EXCLUSIVE && n->token > k->exclusive ? n->token : k->exclusive;
+	if (k->present_count < WATCHED_PRESENT) {
+		k->present[k->present_count++] = (struct watched_lock){ lock, n->terms.of };
+	}
+	c->locks[lock].seen |= 1u << node;
+}
+
+static void loosened(struct watched_key *k, uint32_t lock) {
+	for (uint32_t i = 0; i < k->present_count; i++) {
+		k->present[i].of = k->present[i].lock == lock ? SHARE_SHARED : k->present[i].of;
+	}
+}
+
+void checker_watched(struct checker *c, uint32_t node, const struct core_news *n) {
+	checker_watched_step(c, node);
+	if (n->kind == NEWS_GAP) {
+		missing(c, node, n->key);
+		return;
+	}
+	uint32_t key = sim_name_key_number(n->key), lock = sim_name_lock_number(n->lock_id);
+	if (key == TRACE_NONE || lock >= c->lock_count) {
+		return;
+	}
+	switch (n->kind) {
+	case NEWS_ACQUIRED:
+		came(c, node, key, lock, n);
+		break;
+	case NEWS_DOWNGRADED:
+		loosened(watched_key(c, node, key), lock);
+		break;
+	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
+		gone(watched_key(c, node, key), lock);
+		watched_key(c, node, key)->ran_out_at = n->kind == NEWS_RELEASED ? watched_key(c, node, key)->ran_out_at : sim_now(c->sim);
+		break;
+	case NEWS_UPDATED: case NEWS_ASKED: case NEWS_GAP:
+		break;
+	}
+}
+
+/* An acquire was answered as held: the first of its lock_id. */
+void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked) {
+	if (!c->locks[lock].granted_at) {
+		c->locks[lock].wanted_at = invoked;
+		c->locks[lock].granted_at = sim_now(c->sim);
+	}
+}
+
+static bool tells(const struct checker *c, uint32_t node) {
+	struct core_status status;
+	if (!sim_node_running(c->sim, node) || !sim_node_core(c->sim, node) || c->watched[node].incarnation != sim_node_incarnation(c->sim, node)) {
+		return false;
+	}
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	return status.state == CORE_VOTING || (status.state == CORE_FOLLOWING && !status.catching_up && status.following >= 0);
+}
+
+static bool is_told(struct checker *c, uint32_t node, const struct lock_state *lock, uint32_t number) {
+	const struct watched *w = &c->watched[node];
+	return (c->locks[number].seen >> node & 1) || w->since >= lock->wanted_at || w->gap_at >= lock->wanted_at ||
+		watched_key(c, node, lock->key)->gap_at >= lock->wanted_at;
+}
+
+/* In calm: of what was granted `patience` ago. */
+void checker_watched_settled(struct checker *c, span_ns patience) {
+	for (uint32_t node = 0; node < sim_nodes(c->sim) && !c->options.forced; node++) {
+		for (uint32_t i = 0; tells(c, node) && i < c->lock_count; i++) {
+			const struct lock_state *lock = &c->locks[i];
+			if (lock->granted_at && lock->granted_at + patience < sim_now(c->sim) && !is_told(c, node, lock, i)) {
+				checker_violation(c, "watchers", lock->key, "n%" PRIu32 " has told neither of L%" PRIu32 ", which was asked for at %.6f and granted at %.6f"
+					", nor that something is missing", node + 1, i, (double)lock->wanted_at / 1e9, (double)lock->granted_at / 1e9);
+			}
+		}
+	}
+}

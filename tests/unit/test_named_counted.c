@@ -1,0 +1,118 @@
+/* Commits and writes that were never sent to a master, which is watched: it finds out by counting that it has missed something
+ * (docs/protocol.md, section 3, Watching). */
+#include "members.h"
+#include "replicas.h"
+
+#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define N3 2u
+
+static int setup_watched(void **state) {
+	*state = NULL;
+	assert_int_equal(named_setup(state), 0);
+	stage_want_news(*state, N3);
+	return 0;
+}
+
+static void nothing_more(struct stage *s) {
+	assert_null(stage_next_news(s, N3));
+}
+
+static void is_gap_of_all(struct stage *s) {
+	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	assert_int_equal(gap->key.size, 0);
+}
+
+static void behind_its_back(struct stage *s) {
+	stage_cut(s, 0, N3, true);
+	take(s, 0, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	nothing_more(s);
+}
+
+static void a_link_that_is_back_is_no_gap_where_nothing_was_missed(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	stage_cut(s, 0, N3, true);
+	stage_wait(s, SHORT);
+	stage_cut(s, 0, N3, false);
+	stage_wait(s, SHORT);
+	nothing_more(s);
+}
+
+static void a_write_that_was_missed_is_a_gap_once_the_link_is_back(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	stage_cut(s, 0, N3, true);
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str("w");
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	nothing_more(s);
+	stage_cut(s, 0, N3, false);
+	stage_wait(s, SHORT);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+/* Its new start knows nothing of what the one before granted. */
+static void a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_gap(void **state) {
+	struct stage *s = *state;
+	behind_its_back(s);
+	stage_kill(s, 0);
+	stage_wait(s, SHORT);
+	assert_true(stage_start(s, 0));
+	stage_cut(s, 0, N3, false);
+	stage_wait(s, 500 * SPAN_MS);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+static void a_node_that_granted_and_died_while_its_link_was_down_is_a_gap(void **state) {
+	struct stage *s = *state;
+	behind_its_back(s);
+	stage_kill(s, 0);
+	stage_wait(s, 500 * SPAN_MS);
+	is_gap_of_all(s);
+	stage_wait(s, SPAN_S);
+	nothing_more(s); /* and once */
+}
+
+/* n3 has never had a link with this start of n1. */
+static void a_node_that_granted_and_died_before_its_link_was_up_is_a_gap(void **state) {
+	struct stage *s = *state;
+	stage_kill(s, 0);
+	stage_cut(s, 0, N3, true);
+	stage_wait(s, SHORT);
+	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, 20 * SPAN_S));
+	stage_wait(s, SPAN_S);
+	nothing_more(s);
+	behind_its_back(s);
+	stage_kill(s, 0);
+	stage_wait(s, 500 * SPAN_MS);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+static void a_node_that_dies_without_having_granted_behind_its_back_is_no_gap(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	stage_kill(s, 0);
+	stage_wait(s, SPAN_S);
+	assert_true(stage_start(s, 0));
+	stage_wait(s, SPAN_S);
+	nothing_more(s);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		WATCHED(a_link_that_is_back_is_no_gap_where_nothing_was_missed),
+		WATCHED(a_write_that_was_missed_is_a_gap_once_the_link_is_back),
+		WATCHED(a_node_that_granted_and_started_anew_while_its_link_was_down_is_a_gap),
+		WATCHED(a_node_that_granted_and_died_while_its_link_was_down_is_a_gap),
+		WATCHED(a_node_that_granted_and_died_before_its_link_was_up_is_a_gap),
+		WATCHED(a_node_that_dies_without_having_granted_behind_its_back_is_no_gap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
