@@ -279,9 +279,9 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 static bool may_be_elsewhere(enum status status) {
 	switch (status) {
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE: case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK:
-	case STATUS_EPOCH:
+	case STATUS_EPOCH: case STATUS_TOO_LONG:
 		return true;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_TOO_LONG:
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
 	case STATUS_RECOVERING: case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		return false;
 	}

@@ -174,7 +174,7 @@ static bool is_told(struct checker *c, uint32_t node, const struct lock_state *l
 
 /* In calm: of what was granted `patience` ago. */
 void checker_watched_settled(struct checker *c, span_ns patience) {
-	for (uint32_t node = 0; node < sim_nodes(c->sim) && !c->options.forced; node++) {
+	for (uint32_t node = 0; node < sim_nodes(c->sim) && !c->options.forced && !c->options.unkind; node++) {
 		for (uint32_t i = 0; tells(c, node) && i < c->lock_count; i++) {
 			const struct lock_state *lock = &c->locks[i];
 			if (lock->granted_at && lock->granted_at + patience < sim_now(c->sim) && !is_told(c, node, lock, i)) {
