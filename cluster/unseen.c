@@ -24,6 +24,7 @@ struct unseen {
 /* The highest tokens that were told of a key: of all its locks, and of its exclusive ones. */
 struct told {
 	uint64_t key, any, exclusive;
+	uint64_t lock; /* of whom `any` is: the first word of the lock_id */
 };
 
 int unseen_init(struct core *core) {
@@ -80,7 +81,7 @@ static struct told *told_find(const struct core *core, uint64_t key) {
 
 static struct told told_of(const struct core *core, uint64_t key) {
 	const struct told *at = told_find(core, key);
-	return at ? *at : (struct told){ key, core->told_before, core->told_before };
+	return at ? *at : (struct told){ .any = core->told_before, .exclusive = core->told_before };
 }
 
 /* The one whose tokens are lowest makes room. */
@@ -90,13 +91,14 @@ static struct told *told_add(struct core *core, uint64_t key) {
 		at = set[i].any < at->any ? &set[i] : at;
 	}
 	core->told_before = at->any > core->told_before ? at->any : core->told_before;
-	*at = (struct told){ key, core->told_before, core->told_before };
+	*at = (struct told){ .key = key, .any = core->told_before, .exclusive = core->told_before };
 	return at;
 }
 
 static void told_raise(struct core *core, uint64_t key, const struct record *r) {
 	struct told *at = told_find(core, key);
 	at = at ? at : told_add(core, key);
+	at->lock = r->token >= at->any ? id128_word(r->lock_id) : at->lock;
 	at->any = r->token > at->any ? r->token : at->any;
 	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive ? r->token : at->exclusive;
 }
@@ -129,10 +131,9 @@ static bool late(const struct core *core, struct slice name, const struct record
 	return newer;
 }
 
-/* Tokens are unique for their key. */
-static bool told_already(const struct core *core, struct slice name, uint64_t token) {
-	const struct told *at = told_find(core, table_hash(core, name));
-	return at && at->any == token;
+static bool told_already(const struct core *core, const struct message *m) {
+	const struct told *at = told_find(core, table_hash(core, m->key));
+	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
 }
 
 /* ---- finding ---- */
@@ -177,10 +178,11 @@ static bool excludes(const struct record *r, const struct record *other) {
 	return record_excludes(r, &terms);
 }
 
-/* Another than `but` stands here whose token is higher (else: lower), and which excludes it. */
+/* Another than `but` stands here whose token is higher (else: not higher: of two commits that fail or not both may have the same), and which
+ * excludes it. */
 static bool stands_here(const struct key *key, const struct record *but, const struct record *r, bool higher) {
 	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
-		if (other != but && (higher ? other->token > r->token : other->token < r->token) && excludes(other, r)) {
+		if (other != but && (other->token > r->token) == higher && excludes(other, r)) {
 			return true;
 		}
 	}
@@ -315,7 +317,7 @@ static struct unseen *add(struct core *core, const struct message *m) {
 }
 
 void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status) {
-	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) || told_already(core, m->key, m->token)) {
+	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) || told_already(core, m)) {
 		return;
 	}
 	struct unseen *u = find(core, m->key, m->lock_id);
