@@ -171,7 +171,7 @@ void unseen_ended(struct core *core, const struct key *key, struct slice name, s
 bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
 void unseen_record_came(struct core *core, const struct key *key, const struct record *r); /* before it is told of */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends); /* before it is dropped */
-void unseen_told(struct core *core, struct slice name, const struct record *r);
+void unseen_told(struct core *core, uint64_t key, const struct record *r); /* key: its hash in the tables */
 void unseen_beat(struct core *core);
 
 /* ---- persist.c: the durable state and the ceiling ---- */

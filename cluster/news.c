@@ -105,12 +105,13 @@ void news_gap_of(struct core *core, struct slice name) {
 }
 
 void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r) {
+	if (!wanted(core) || !tells(core)) {
+		return;
+	}
 	const struct core_news n = { .kind = kind, .key = name, .owner = record_owner(r), .identity = record_identity(r),
 		.value = has_value(kind) ? record_value(r) : slice_of(NULL, 0), .label = record_label(r), .lock_id = r->lock_id, .token = r->token,
 		.value_seq = r->wrote, .terms = record_terms(r) };
-	if (wanted(core) && tells(core)) {
-		news_tell(core, &n);
-	}
+	news_tell(core, &n);
 }
 
 /* Also where nobody watches: somebody may begin to before it is over. */
@@ -123,7 +124,7 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, c
 	}
 	news_of(core, kind, key_name(key), r);
 	if (core_votes(core)) {
-		unseen_told(core, key_name(key), r);
+		unseen_told(core, key->node.hash, r);
 	}
 	if (is_end(kind)) {
 		unseen_record_ended(core, key, r);

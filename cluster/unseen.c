@@ -108,8 +108,7 @@ static uint64_t told_permit(uint64_t key, uint32_t number) {
 	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-void unseen_told(struct core *core, struct slice name, const struct record *r) {
-	const uint64_t key = table_hash(core, name);
+void unseen_told(struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	told_raise(core, key, r);
 	for (uint32_t n = 0; terms_of_numbers(r->of) && n < r->of; n++) {
@@ -120,8 +119,7 @@ void unseen_told(struct core *core, struct slice name, const struct record *r) {
 }
 
 /* Something newer has been told of the key, or (a semaphore) of one of its permits. The tokens of those who share have no order. */
-static bool late(const struct core *core, struct slice name, const struct record *r) {
-	const uint64_t key = table_hash(core, name);
+static bool late(const struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	const struct told told = told_of(core, key);
 	bool newer = r->token < (r->of == SHARE_EXCLUSIVE ? told.any : told.exclusive);
@@ -198,13 +196,13 @@ static void gap(struct core *core, struct slice name) {
  * dropped, or has just come, and is in nobody's way. */
 static void tell(struct core *core, const struct key *key, struct unseen *u, const struct record *but) {
 	const struct slice name = name_of(u);
-	if (late(core, name, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false)) {
+	if (late(core, u->node.hash, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false)) {
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
 		news_of(core, NEWS_ACQUIRED, name, u->record);
 		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
-		unseen_told(core, name, u->record);
+		unseen_told(core, u->node.hash, u->record);
 	}
 	drop(core, u);
 }
@@ -241,8 +239,10 @@ static void go_on(struct core *core, const struct key *key, struct slice name, c
 
 /* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
-	core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
-	go_on(core, key, key_name(key), ends);
+	if (core->unseen.count) {
+		core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
+		go_on(core, key, key_name(key), ends);
+	}
 }
 
 /* It is here now. What came before it is told first. */
@@ -252,10 +252,10 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	if (u) {
 		drop(core, u);
 	}
-	while ((u = first_before(core, name, r)) != NULL) {
+	while (core->unseen.count && (u = first_before(core, name, r)) != NULL) {
 		tell(core, key, u, r);
 	}
-	if (late(core, name, r)) {
+	if (late(core, key->node.hash, r)) {
 		gap(core, name);
 	}
 }
@@ -328,7 +328,7 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 	u = status == STATUS_CLOCK ? NULL : add(core, m);
 	if (u == NULL) {
 		gap(core, m->key);
-	} else if (late(core, m->key, u->record) || stands_here(key, NULL, u->record, true)) {
+	} else if (late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true)) {
 		tell(core, key, u, NULL);
 	} else if (ended) {
 		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
