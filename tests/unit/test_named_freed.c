@@ -65,6 +65,8 @@ static void what_was_bound_ends_when_its_masters_vote_again(void **state) {
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 	stage_wait(s, 100 * SPAN_MS);
 	assert_false(knows(s, 0, "k", stage_lock(1)) || knows(s, 1, "k", stage_lock(1)));
+	stage_wait(s, SPAN_S - SPAN_S / 4);
+	assert_false(knows(s, 4, "k", stage_lock(1))); /* which its node has told nothing: it has it alone */
 	take(s, 0, "k", stage_lock(2));
 }
 

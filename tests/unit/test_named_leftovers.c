@@ -211,6 +211,28 @@ static void what_moves_from_quorum_to_quorum_stays(void **state) {
 	assert_int_equal(stage_count(s, COUNT_sync_dropped), 0);
 }
 
+/* The others have listed what they have when an extension reaches n1, which is the only one that has it, and n2. */
+static void what_was_lengthened_since_the_others_were_asked_stays(void **state) {
+	struct stage *s = *state;
+	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 5,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { 5, 1, 1 } };
+	compare(s, false);
+	stage_inject(s, 1, 0, &m);
+	stage_wait(s, 6 * ROUND);
+	compare(s, true);
+	stage_stop(s, 1, 0, MESSAGE_SYNC_KEYS, true);
+	stage_stop(s, 2, 0, MESSAGE_SYNC_KEYS, true);
+	while (!stage_head_is(s, 1, 0, MESSAGE_SYNC_KEYS) || !stage_head_is(s, 2, 0, MESSAGE_SYNC_KEYS)) {
+		stage_wait(s, SPAN_MS);
+	}
+	stage_lose(s, HOLDER, 2, MESSAGE_LEARN, true);
+	assert_int_equal(extend(s, HOLDER, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	stage_stop(s, 1, 0, MESSAGE_SYNC_KEYS, false);
+	stage_stop(s, 2, 0, MESSAGE_SYNC_KEYS, false);
+	stage_wait(s, ROUND / 2);
+	assert_true(knows(s, 0, "k", stage_lock(1)) && knows(s, 1, "k", stage_lock(1)) && !knows(s, 2, "k", stage_lock(1)));
+}
+
 #define LEFT(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
 
 int main(void) {
@@ -225,6 +247,7 @@ int main(void) {
 		LEFT(what_reached_few_masters_goes),
 		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
 		LEFT(what_moves_from_quorum_to_quorum_stays),
+		LEFT(what_was_lengthened_since_the_others_were_asked_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
