@@ -143,10 +143,13 @@ void attempt_start(struct core *core, struct op *op) {
 		list_append(&core->waiting, &op->waiting);
 		core->waiting_count++;
 	}
+	bool resumes = op->resumes;
+	op->resumes = false;
 	if (op->ticket.seq) {
 		attempt_enqueue(core, op);
-	} else {
-		ask_all(core, op, false);
+	}
+	if (op->ticket.seq == 0 || resumes) { /* the home may have given the turn to the next one: the masters keep this one before it, by its stamp */
+		ask_all(core, op, resumes);
 	}
 }
 

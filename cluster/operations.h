@@ -102,6 +102,7 @@ struct op {
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
+	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
 	uint64_t commit;          /* acquire: names the commit that is under way, at random */
 	uint64_t name;            /* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none */

@@ -90,6 +90,7 @@ static void begin_again(struct core *core, struct op *op) {
 
 void restart_attempt(struct core *core, struct op *op) {
 	op->committed = !commit_give_back(core, op) || op->committed;
+	op->resumes = op->ticket.seq != 0;
 	begin_again(core, op);
 }
 

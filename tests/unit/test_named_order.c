@@ -209,9 +209,34 @@ static void the_list_of_those_who_wait_is_in_their_order_with_what_they_said(voi
 	assert_memory_equal(list->rows[1].owner.bytes, "first", 5);
 }
 
+/* Another's commit is handled while the first one's is on its way; the home has accepted that, and given the turn to the second. */
+static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 0, key, stage_lock(2));
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
+	assert_int_equal(release(s, 1, key, stage_lock((uint8_t)key[0])), PAWL_OK);
+	uint64_t far = stage_status(s, 2).clock + 1000;
+	for (uint32_t to = 1; to < 3; to++) {
+		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
+			.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+	}
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, false);
+	stage_stop(s, 0, 2, MESSAGE_COMMIT, false);
+	stage_wait(s, 20 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	assert_false(answered(s, first) || answered(s, second));
+	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, first);
+	assert_false(answered(s, second));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
+		NAMED(who_is_overtaken_goes_before_those_who_came_later),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
 		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),
