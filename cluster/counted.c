@@ -3,7 +3,7 @@
  * is up; for one that is gone the masters say theirs to each other. */
 #include "state.h"
 
-#define BEATS_SAY 8u        /* a beat is request_timeout / 4 */
+#define BEATS_SAY 4u        /* a beat is request_timeout / 4 */
 #define SAYS_OF_BEFORE 4u   /* what was under way from a node that has died is in by then */
 
 void counted_came(struct core *core, uint32_t from, const struct message *m) {

@@ -337,6 +337,8 @@ struct core {
 	size_t unseen_bytes;
 	struct told *told;
 	uint64_t told_before;
+	uint64_t told_lately[64]; /* lock_ids that were told of without having been here */
+	uint32_t told_lately_next;
 	uint64_t commits_begun; /* by this node, since its start (counted.c) */
 	uint32_t counted_beats;
 	bool news_wanted;

@@ -3,6 +3,7 @@
  * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key. */
 #include "state.h"
 
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
@@ -129,7 +130,13 @@ static bool late(const struct core *core, uint64_t key, const struct record *r) 
 	return newer;
 }
 
+/* It may be taught, or its commit be sent again, after that. */
 static bool told_already(const struct core *core, const struct message *m) {
+	for (uint32_t i = 0; i < COUNT_OF(core->told_lately); i++) {
+		if (core->told_lately[i] == id128_word(m->lock_id)) {
+			return true;
+		}
+	}
 	const struct told *at = told_find(core, table_hash(core, m->key));
 	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
 }
@@ -203,6 +210,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		news_of(core, NEWS_ACQUIRED, name, u->record);
 		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
 		unseen_told(core, u->node.hash, u->record);
+		core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = id128_word(u->record->lock_id);
 	}
 	drop(core, u);
 }

@@ -266,6 +266,8 @@ class Watches(Checker):
         self.good(self.two().event(34, "overflow").event(35, "acquired", "y", 2))
         self.good(self.two().event(34, "overflow", key="k").event(35, "acquired", "y", 2))
         self.bad("watches", self.two().event(34, "overflow", key="other").event(35, "acquired", "y", 2))
+        self.good(self.two().event(35, "acquired", "y", 2).moment("fault", 36, None, what="kill", node="a"))
+        self.bad("watches", self.two().event(35, "acquired", "y", 2).moment("fault", 36, None, what="kill", node="b"))
         self.good(self.two().event(35, "acquired", "y", 2).event(36, "overflow"))
         self.bad("watches", self.two().event(9, "overflow").event(35, "acquired", "y", 2))
         calm = self.two().event(35, "acquired", "y", 2).moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")

@@ -76,6 +76,7 @@ void caller_connect(struct caller *c, bool leave_open) {
 	struct run *run = c->run;
 	caller_before_closing(c, leave_open);
 	if (c->second) {
+		checker_closed(run->checker, c->actor.number, c->second_number);
 		sim_session_close(c->second);
 		c->second = NULL;
 	}
@@ -91,6 +92,7 @@ void caller_connect(struct caller *c, bool leave_open) {
 			c->second = c->session;
 			c->second_number = c->connections;
 		} else {
+			checker_closed(run->checker, c->actor.number, c->connections);
 			sim_session_close(c->session);
 		}
 	}

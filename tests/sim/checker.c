@@ -130,6 +130,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_COMMIT) {
 			saw_record(ctx, node, m->key, m->lock_id, 0);
+			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
 		}
 		saw_drop(ctx, node, m);
 	}
@@ -289,6 +290,7 @@ struct checker *checker_new(const struct checker_options *options) {
 	c->sim = options->sim;
 	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied,
 		.news = told, .ctx = c });
+	checker_history_begin(c);
 	reporting = c;
 	check_hook_set(check_hook);
 	return c;
@@ -319,6 +321,7 @@ void checker_free(struct checker *c) {
 			b = next;
 		}
 	}
+	checker_history_end(c);
 	check_hook_set(NULL);
 	reporting = NULL;
 	checker_told_free(c);

@@ -76,6 +76,8 @@ struct checker_op {
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op);
 /* The client has the answer; `value` is what a read or a mismatch showed, CHECKER_NO_VALUE: nothing. */
 void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *reply, uint32_t value);
+/* The client closes its connection of this number, those that locks may be bound to. */
+void checker_closed(struct checker *c, uint32_t client, uint32_t connection);
 bool checker_updates_left(const struct checker *c, uint32_t lock); /* more updates may be recorded for this lock_id */
 
 /* Whole network again: releases that were answered have to have reached everybody, and no clock may have jumped. */

@@ -47,6 +47,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 		return;
 	}
 	prune(c, key);
+	checker_history_believed(c, actor->number);
 	if (!checker_lock_believed(c, lock)) {
 		checker_value_held(c, lock);
 	}
@@ -88,6 +89,7 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 	struct belief *b = belief_of(checker_key(c, c->locks[lock].key), actor, lock);
 	if (b && !b->over) {
 		trace_belief(c, actor, lock, b->token, "believes no more", 0);
+		checker_history_forgot(c, actor->number, lock);
 		b->over = true;
 	}
 }
@@ -96,7 +98,10 @@ void checker_lock_end(struct checker *c, uint32_t lock) {
 	c->locks[lock].ended = true;
 	c->locks[lock].gone = false;
 	for (struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
-		b->over = b->over || b->lock == lock;
+		if (b->lock == lock && !b->over) {
+			checker_history_forgot(c, b->actor->number, lock);
+			b->over = true;
+		}
 	}
 }
 
@@ -217,5 +222,5 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	} else if (op->op.lock != TRACE_NONE && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_UPDATE)) {
 		checker_value_returned(c, id, op, reply->r.error, value);
 	}
-	checker_history(c, id, op, &reply->r, value);
+	checker_history(c, id, op, reply, value);
 }

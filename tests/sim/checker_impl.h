@@ -65,6 +65,8 @@ struct key_state {
 	struct grant *grants; /* every answer of an acquire */
 	size_t grant_count, grant_capacity;
 	int64_t granted_at; /* the last time that an acquire was answered */
+	uint32_t commit_lock; /* + 1: whose commit was sent last */
+	int64_t raced_at;     /* when one was sent while that of another, which had not been given up, was on its way or held */
 	struct grant *begun;  /* every token that was believed; `at`: since when */
 	size_t begun_count, begun_capacity;
 };
@@ -97,7 +99,7 @@ struct lock_state {
 	bool leaving;    /* may have been handed over */
 	bool barred;     /* by a break: masters that lack it do not get it */
 	bool downgraded; /* its holder takes it only for a shared one */
-	struct terms terms;
+	struct terms terms, wanted; /* wanted: as it asks for them, whatever becomes of it */
 	struct permits given; /* by the answer at that time */
 	int64_t given_at;
 	bool given_only; /* by an extension: from then on these and no others */
@@ -183,6 +185,12 @@ struct watched { /* by a watcher of all keys at a node */
 	uint32_t count;
 };
 
+struct written { /* the line of the history that was written last */
+	bool open, answered, believed; /* answered: as held */
+	uint32_t client;
+	int64_t at;
+};
+
 struct node_view {
 	uint64_t incarnation, epoch;
 	uint64_t tenure; /* changes when it starts, and when it is no master any more: what it must not forget before */
@@ -211,6 +219,7 @@ struct checker {
 	uint64_t told_by[SIM_NODES_MAX]; /* whose news: the node's incarnation */
 	struct told_by told[SIM_NODES_MAX];
 	struct watched watched[SIM_NODES_MAX];
+	struct written written;
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -253,6 +262,7 @@ void checker_told_free(struct checker *c);
 /* checker_watched.c */
 void checker_watched_step(struct checker *c, uint32_t node);
 void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_watched_commit(struct checker *c, uint32_t lock); /* is sent */
 void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked);
 void checker_watched_free(struct checker *c);
 
@@ -266,6 +276,10 @@ void checker_refused(struct checker *c, uint32_t node, const struct op_state *op
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
 
 /* history.c */
-void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value);
+void checker_history_begin(struct checker *c);
+void checker_history_end(struct checker *c);
+void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value); /* NULL: no answer */
+void checker_history_believed(struct checker *c, uint32_t client); /* what it was answered just now */
+void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock);
 
 #endif

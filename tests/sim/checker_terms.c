@@ -14,7 +14,7 @@ bool terms_exclusive(const struct terms *a, const struct terms *b) {
 }
 
 void checker_lock_terms(struct checker *c, uint32_t lock, const struct terms *terms) {
-	c->locks[lock].terms = *terms;
+	c->locks[lock].terms = c->locks[lock].wanted = *terms;
 	c->locks[lock].terms.set = (struct permits){ { 0, 0 } };
 }
 

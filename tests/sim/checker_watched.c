@@ -56,6 +56,20 @@ void checker_watched_step(struct checker *c, uint32_t node) {
 	}
 }
 
+void checker_watched_commit(struct checker *c, uint32_t lock) {
+	if (lock < c->lock_count) {
+		struct key_state *k = checker_key(c, c->locks[lock].key);
+		bool other = k->commit_lock && k->commit_lock - 1 != lock;
+		k->raced_at = other && !c->locks[k->commit_lock - 1].ended ? sim_now(c->sim) : k->raced_at;
+		k->commit_lock = lock + 1;
+	}
+}
+
+/* Two commits at once, each refused by some: a master that has seen the later one cannot know what became of the other. */
+static bool raced(struct checker *c, uint32_t key) {
+	return key != TRACE_NONE && checker_key(c, key)->raced_at && checker_key(c, key)->raced_at + RAN_OUT > sim_now(c->sim);
+}
+
 /* A lease has run out of late: not everywhere at once, so that the next one may have the key here and not there, and an extension that comes
  * too late brings a lock back where another one has been told of. */
 static bool ran_out(const struct checker *c, uint32_t key) {
@@ -70,7 +84,7 @@ static bool ran_out(const struct checker *c, uint32_t key) {
 static void missing(struct checker *c, uint32_t node, struct slice key) {
 	struct watched *w = &c->watched[node];
 	uint32_t number = key.size ? sim_name_key_number(key) : TRACE_NONE;
-	if (c->options.nothing_wrong && sim_now(c->sim) > BIRTH && !ran_out(c, number)) {
+	if (c->options.nothing_wrong && sim_now(c->sim) > BIRTH && !ran_out(c, number) && !raced(c, number)) {
 		checker_violation(c, "watchers in calm", number, "n%" PRIu32 " tells that something is missing, and nothing is wrong", node + 1);
 	}
 	if (number == TRACE_NONE) {

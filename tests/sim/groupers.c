@@ -45,6 +45,7 @@ static void connect(struct grouper *g, bool leave_open) {
 	}
 	g->connections++;
 	if (g->second) {
+		checker_closed(run->checker, g->actor.number, g->connections - 2);
 		sim_session_close(g->second);
 		g->second = NULL;
 	}
@@ -56,6 +57,7 @@ static void connect(struct grouper *g, bool leave_open) {
 		}
 	} else {
 		if (g->session && sim_session_open(g->session)) {
+			checker_closed(run->checker, g->actor.number, g->connections - 1);
 			sim_session_close(g->session);
 		}
 		forget(g, false);

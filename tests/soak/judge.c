@@ -59,8 +59,23 @@ struct sim_trace *sim_trace(struct sim *sim) {
 	return &judge.trace;
 }
 
-void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value) {
-	(void)c, (void)id, (void)op, (void)reply, (void)value;
+void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value) {
+	(void)c;
+	(void)id;
+	(void)op;
+	(void)reply;
+	(void)value;
+}
+
+void checker_history_believed(struct checker *c, uint32_t client) {
+	(void)c;
+	(void)client;
+}
+
+void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock) {
+	(void)c;
+	(void)client;
+	(void)lock;
 }
 
 void checker_violation(struct checker *c, const char *check, uint32_t key, const char *format, ...) {
