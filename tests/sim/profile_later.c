@@ -58,6 +58,15 @@ static void draw_bound(struct profile *p, struct prng *r) {
 	p->adversary.action = actions[prng_below(r, sizeof actions / sizeof *actions)];
 	p->adversary.target_ppm = p->adversary.action == SIM_TARGET_DELAY ? 100000 + weight(r, 600000) : 20000 + weight(r, 100000);
 	p->adversary.target_max = prng_between(r, p->sim.request_timeout / 8, p->sim.request_timeout);
+	if (prng_chance(r, 1, 2)) { /* holders go from node to node while links between those are cut, and end there */
+		p->hold_weight[HABIT_MOVE] = 10 + weight(r, 10);
+		p->hold_weight[HABIT_VANISH] += 10;
+		p->fault_weight[FAULT_CUT] = 5 + weight(r, 10);
+		p->cut_max = prng_between(r, 4, 16) * p->sim.request_timeout;
+		p->bond_percent = 100;
+		p->keys = 1;
+		p->groupers = 0;
+	}
 }
 
 /* Faults of all kinds, so long as everybody lets go in the end; then nothing may stand in anybody's way, however long the leases were. */
