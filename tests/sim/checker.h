@@ -21,7 +21,7 @@ struct checker_options {
 	uint32_t drift_ppm;
 	bool forced;        /* the cluster may be started over: clocks jump */
 	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
-	bool nothing_wrong; /* no fault is drawn */
+	bool nothing_wrong; /* no fault is drawn, and there is no rush */
 	bool unkind;        /* links lose, double or reorder frames, as no TCP connection does: what passes a node by cannot be counted */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };

@@ -119,6 +119,7 @@ struct profile {
 	span_ns delay_max;
 	uint32_t groupers; /* clients that want several keys at once */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */
+	bool rush;           /* commits of many who want the same few keys cross on their way: a node may have to tell that something is missing */
 	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
 	uint32_t crowds;     /* of many who hold one key together, and read it */
 	uint32_t latecomers; /* clients that use lock_ids of others, long after */

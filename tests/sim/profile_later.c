@@ -186,6 +186,7 @@ static void draw_crowd(struct profile *p, struct prng *r) {
 
 /* Nothing is wrong, and many want few keys for a moment each: their commits and releases cross on links that are not equally fast. */
 static void draw_rush(struct profile *p, struct prng *r) {
+	p->rush = true;
 	p->sim.masters = prng_chance(r, 3, 4) ? 3 : 5;
 	p->sim.delay_min = 50 * SPAN_US;
 	p->sim.delay_max = prng_between(r, SPAN_MS, 6 * SPAN_MS);

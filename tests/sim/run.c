@@ -85,7 +85,7 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
 		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm, .forced = run->profile.theme == THEME_forced,
-		.unkind = faults_worse_than_tcp(&run->profile.adversary), .nothing_wrong = run->profile.theme == THEME_quiet, .forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
+		.unkind = faults_worse_than_tcp(&run->profile.adversary), .nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush, .forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);
