@@ -43,10 +43,10 @@ bool release_give_back(struct core *core, struct slice key, struct id128 lock_id
 	struct message m = op_message(op, MESSAGE_RELEASE);
 	m.attempt = name;
 	op_ask_all(core, op, &m);
-	bool all = op_votes(core, op, VOTE_BIT(VOTE_GONE)) == 0;
 	for (uint32_t i = 0; i < core->masters; i++) { /* who is not in this epoch yet does not hear it, and is told again when it votes */
 		op->votes[i].state = peer_votes(core, i) ? op->votes[i].state : VOTE_GONE;
 	}
+	bool all = op_votes(core, op, VOTE_BIT(VOTE_GONE)) == 0;
 	op_linger(core, op);
 	return all;
 }
