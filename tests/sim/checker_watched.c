@@ -81,6 +81,19 @@ static bool ran_out(const struct checker *c, uint32_t key) {
 	return any;
 }
 
+/* Whoever is told that something is missing reads anew, and finds what the node has by then: a snapshot brings locks, too. */
+static void read_anew(struct checker *c, uint32_t node, uint32_t key) {
+	char name[16];
+	uint64_t token, noted;
+	for (uint32_t i = 0; sim_node_core(c->sim, node) && i < c->lock_count; i++) {
+		struct lock_state *lock = &c->locks[i];
+		if ((key == TRACE_NONE || key == lock->key) &&
+			core_peek(sim_node_core(c->sim, node), sim_name_key(name, lock->key), lock->id, &token, &noted)) {
+			lock->seen |= 1u << node;
+		}
+	}
+}
+
 static void missing(struct checker *c, uint32_t node, struct slice key) {
 	struct watched *w = &c->watched[node];
 	uint32_t number = key.size ? sim_name_key_number(key) : TRACE_NONE;
@@ -94,6 +107,7 @@ static void missing(struct checker *c, uint32_t node, struct slice key) {
 		watched_key(c, node, number)->gap_at = sim_now(c->sim);
 		key_again(watched_key(c, node, number));
 	}
+	read_anew(c, node, number);
 }
 
 static void gone(struct watched_key *k, uint32_t lock) {
