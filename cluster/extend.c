@@ -1,7 +1,5 @@
-/* extend.c: extending a lease: one round to every master; those that lack the record learn it (section 2, Extend). */
-#include "state.h"
-
-#define ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
+/* extend.c: extending a lease: one round to every master (section 2, Extend). */
+#include "extend.h"
 
 /* Whether what is asked for rests on an answer of this node whose deadline is not past. */
 static bool vouched(const struct op *op, const struct belief *b) {
@@ -40,39 +38,6 @@ void extend_start(struct core *core, struct op *op) {
 	extend_judge(core, op, false);
 }
 
-static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
-	struct message m = op_message(op, MESSAGE_LEARN);
-	record_describe(core, r, &m);
-	m.attempt = op->part_of;
-	if (terms_semaphore(&m.terms)) {
-		op->terms.of = m.terms.of;
-		op->terms.count = m.terms.count;
-	}
-	if (terms_semaphore(&m.terms) && !op->blind && !permits_none(op->terms.set)) {
-		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of)); /* not what others have left behind */
-	}
-	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
-	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
-	op_ask(core, op, slot, &m);
-	if (op->votes[slot].state == VOTE_ASKED) {
-		op->votes[slot].state = VOTE_LEARNING;
-	}
-}
-
-/* It accepted the extension: as a whole, or of fewer numbers than are meant. */
-static bool has_record(const struct vote *v) {
-	return ((ACCEPTED >> v->state) & 1) || !permits_none(v->set);
-}
-
-static bool any_has_record(const struct core *core, const struct op *op) {
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (has_record(&op->votes[i])) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Section 10: a semaphore's lock. A master counts for the numbers that it has; those that are meant and that it lacks it learns. */
 static void take_numbers(struct op *op, struct vote *v, const struct message *m) {
 	op->terms.of = m->terms.of;
@@ -87,7 +52,7 @@ static void take_numbers(struct op *op, struct vote *v, const struct message *m)
 /* Who keeps a deadline and names no numbers believes in as many as it asked for. Each of them is known to one at least of any q masters; so
  * when q have answered, and know no others, it is these. */
 static void find_numbers(struct core *core, struct op *op) {
-	const uint32_t answers = ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING);
+	const uint32_t answers = EXTEND_ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_BEHIND);
 	struct permits all = { { 0, 0 } };
 	bool more = op->blind || !terms_semaphore(&op->terms) || !permits_none(op->terms.set);
 	for (uint32_t i = 0; i < core->masters && !more; i++) {
@@ -100,27 +65,7 @@ static void find_numbers(struct core *core, struct op *op) {
 	op->terms.set = all;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
-		v->state = ((ACCEPTED >> v->state) & 1) && !permits_within(all, v->set) ? VOTE_NEED : v->state;
-	}
-}
-
-/* Those that want the record get it: from this node's table, or from a master that has it. */
-static void feed(struct core *core, struct op *op) {
-	if (op_votes(core, op, VOTE_BIT(VOTE_NEED)) == 0) {
-		return;
-	}
-	struct key *key = table_find(core, op->key);
-	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
-	r = r ? r : op->record;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		if (r && op->votes[i].state == VOTE_NEED) {
-			learn(core, op, i, r);
-		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) && !(op->fetch_tried >> i & 1) && peer_reachable(core, i)) {
-			struct message m = op_message(op, MESSAGE_FETCH);
-			op->fetch_from = (int)i;
-			op->fetch_tried |= 1u << i;
-			out_send(core, i, &m);
-		}
+		v->state = ((EXTEND_ACCEPTED >> v->state) & 1) && !permits_within(all, v->set) ? VOTE_NEED : v->state;
 	}
 }
 
@@ -160,16 +105,6 @@ void extend_timer(struct core *core, struct op *op) {
 	extend_judge(core, op, false);
 }
 
-/* Whoever could not give it: another one that accepted is asked next. */
-static void fetched(struct core *core, struct op *op, const struct message *m) {
-	op->fetch_from = -1;
-	if (m->status == STATUS_OK && op->record == NULL) {
-		struct message copy = *m;
-		copy.lock_id = op->lock_id;
-		op->record = record_new(core, &copy);
-	}
-}
-
 /* Section 4: it has the record, and may lengthen it soon. Until then it has not refused. */
 static void come_back(struct core *core, struct op *op, const struct message *m) {
 	struct instant later = instant_add(core->now, span_grow(span_from_us(m->left_us), core->config.drift_ppm));
@@ -197,15 +132,17 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER) {
 		if ((int)from == op->fetch_from) {
-			fetched(core, op, m);
+			extend_fetched(core, op, m);
 		}
-		feed(core, op);
+		extend_feed(core, op);
 		return;
 	}
+	const bool behind = v->state == VOTE_BEHIND;
 	v->status = m->status;
 	v->state = vote_of(m);
+	v->token = m->token;
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
-		v->state = VOTE_OK; /* learned: it did not have it */
+		v->state = behind ? VOTE_HAD : VOTE_OK; /* learned: it did not have it */
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		op->best_token = m->token > op->best_token ? m->token : op->best_token;
@@ -216,18 +153,11 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		come_back(core, op, m);
 	}
 	find_numbers(core, op);
-	if ((ACCEPTED >> v->state) & 1) {
+	if ((EXTEND_ACCEPTED >> v->state) & 1) {
 		bond_extended(core, op, from);
 	}
-	feed(core, op);
-}
-
-/* The master that was asked for the record is gone. */
-void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
-	if (op->fetch_from == (int)peer) {
-		op->fetch_from = -1;
-		feed(core, op);
-	}
+	extend_raise_behind(core, op);
+	extend_feed(core, op);
 }
 
 /* Of a semaphore's lock that names no numbers nobody knows what its holder believes in: it is told those that q masters had. */
@@ -240,7 +170,7 @@ static bool enough(const struct core *core, const struct op *op, uint32_t perhap
 	const bool had = only_had(op);
 	*numbers = (struct permits){ { 0, 0 } };
 	if (!terms_semaphore(&op->terms)) {
-		return op_votes(core, op, (had ? VOTE_BIT(VOTE_HAD) : ACCEPTED) | perhaps) >= core->quorum;
+		return op_votes(core, op, (had ? VOTE_BIT(VOTE_HAD) : EXTEND_ACCEPTED) | perhaps) >= core->quorum;
 	}
 	*numbers = extend_numbers(core, op, had, perhaps);
 	if (!permits_none(op->terms.set)) {
@@ -261,7 +191,7 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), PAWL_OK);
 		r->valid = span_shrink(op->lease, core->config.drift_ppm);
 		r->token = op->best_token;
-		r->acks = op_votes(core, op, ACCEPTED);
+		r->acks = op_votes(core, op, EXTEND_ACCEPTED);
 		if (terms_semaphore(&op->terms)) {
 			r->terms = op->terms;
 		}
@@ -280,7 +210,7 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 
 /* So many masters lack the lock that fewer than q have it, or one of its numbers. One that may not lengthen it yet has it. */
 static bool lost(const struct core *core, const struct op *op) {
-	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (any_has_record(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
+	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
 	if (!terms_semaphore(&op->terms) || permits_none(op->terms.set)) {
 		return op_votes(core, op, without) > core->masters - core->quorum;
 	}
@@ -302,7 +232,7 @@ static int extend_error(const struct core *core, const struct op *op) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
 		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG : PAWL_ELOST;
 	}
-	if (only_had(op) && op_votes(core, op, ACCEPTED | learners) >= core->quorum) {
+	if (only_had(op) && op_votes(core, op, EXTEND_ACCEPTED | learners) >= core->quorum) {
 		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */
 	}
 	return PAWL_ENOQUORUM;
@@ -320,7 +250,7 @@ static int late_error(struct core *core, const struct op *op) {
 
 static void fail(struct core *core, struct op *op, int error) {
 	core->counts[COUNT_extend_unsure] += error == PAWL_EUNSURE;
-	uint32_t acks = op_votes(core, op, ACCEPTED);
+	uint32_t acks = op_votes(core, op, EXTEND_ACCEPTED);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
@@ -348,7 +278,7 @@ static bool wait_for_later(struct core *core, struct op *op) {
 }
 
 void extend_judge(struct core *core, struct op *op, bool over) {
-	const uint32_t hopeful = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
+	const uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER), hopeful = asked | VOTE_BIT(VOTE_BEHIND);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late);
 		fail(core, op, late_error(core, op));
@@ -359,9 +289,8 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 		extended(core, op, numbers);
 		return;
 	}
-	uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER);
-	bool any_asked = op_votes(core, op, asked) > 0, source = any_asked || any_has_record(core, op) || op->record;
-	uint32_t perhaps = only_had(op) ? asked : source ? hopeful : 0;
+	bool any_asked = op_votes(core, op, asked) > 0, source = any_asked || extend_any_has(core, op) || op->record;
+	uint32_t perhaps = only_had(op) ? hopeful : source ? hopeful | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED) : 0;
 	if (!over && enough(core, op, perhaps, &numbers)) {
 		return;
 	}

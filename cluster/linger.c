@@ -5,7 +5,7 @@
 
 static bool goes_on(const struct op *op, const struct vote *v) {
 	switch (v->state) {
-	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED:
+	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED: case VOTE_BEHIND:
 		return true;
 	case VOTE_GONE: case VOTE_STALE:
 		return op->kind == CORE_ACQUIRE || op->kind == CORE_RELEASE || op->kind == CORE_BREAK || op->kind == CORE_DOWNGRADE;

@@ -268,7 +268,7 @@ struct op *op_following(struct core *core) {
 }
 
 static bool vote_open(const struct vote *v) {
-	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED;
+	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED || v->state == VOTE_BEHIND;
 }
 
 void op_peer_lost(struct core *core, uint32_t peer, bool closed) {

@@ -12,6 +12,7 @@ enum vote_state {
 	VOTE_HAD,      /* extension: accepted, and it had it */
 	VOTE_NEED,     /* wants the record */
 	VOTE_LEARNING, /* was sent the record */
+	VOTE_BEHIND,   /* extension: accepted, and it had it, but under a token below another's */
 	VOTE_LATER,    /* extension: has the record, and may not lengthen it yet */
 	VOTE_HELD,     /* refused: held by another, or contested */
 	VOTE_RIVAL,    /* refused: promised to another */
@@ -28,6 +29,7 @@ struct vote {
 	bool fresh; /* answered since the last renewal of a turn */
 	bool more;  /* extension: it has other numbers, too */
 	uint64_t token, noted;
+	uint64_t taught; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
 };
 

@@ -236,9 +236,13 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		v->returned = sim_now(c->sim);
 		judge(c, number);
 	} else if (error == PAWL_EMISMATCH) {
-		*v = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
-			.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, .value = value };
-		judge(c, number);
+		/* A frame that is doubled, as none is over TCP: its write is taken, then refused as overtaken, and tried again, which shows what it wrote. */
+		struct value_op *shown = c->options.unkind ? add_op(lock, id, op->invoked) : v;
+		if (shown) {
+			*shown = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
+				.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, .value = value };
+			judge(c, number);
+		}
 	} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_ERECOVERING) {
 		drop_op(lock, v);
 	}

@@ -105,6 +105,16 @@ static void repeat(struct latecomer *l) {
 		.bond = r.terms.bond }, false);
 }
 
+static bool another_uses(const struct latecomer *l) {
+	for (uint32_t i = 0; i < LATECOMERS_MAX; i++) {
+		const struct latecomer *other = &l->run->latecomers[i];
+		if (other != l && other->run && other->lock == l->lock && !latecomer_done(other)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A lock that ends with its connection is used by another only when its holder has given it up: else the holder would lose it with ours. */
 static bool choose(struct latecomer *l) {
 	struct run *run = l->run;
@@ -117,7 +127,7 @@ static bool choose(struct latecomer *l) {
 	if (!info->known) {
 		return false;
 	}
-	return !info->bonded || checker_lock_is_gone(run->checker, l->lock);
+	return !info->bonded || (checker_lock_is_gone(run->checker, l->lock) && !another_uses(l));
 }
 
 static void use_one(struct latecomer *l) {

@@ -1,0 +1,62 @@
+/* Which token an extension answers (docs/protocol.md, section 2, Extend). */
+#include "named.h"
+
+static uint64_t token_at(const struct stage *s, uint32_t node) {
+	uint64_t token, noted;
+	assert_true(core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), &token, &noted));
+	return token;
+}
+
+/* A repeat of the acquire at node 1 whose commit has reached node 0 alone so far. */
+static uint64_t repeat_at(struct stage *s, uint64_t token) {
+	const struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = token + 8,
+		.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token + 8, 1, 1 }, .terms = { .of = SHARE_EXCLUSIVE } };
+	stage_inject(s, 1, 0, &commit);
+	stage_settle(s);
+	assert_true(token_at(s, 0) == token + 8 && token_at(s, 1) == token && token_at(s, 2) == token);
+	return token + 8;
+}
+
+static void is_had_by_a_quorum(struct stage *s, uint64_t token) {
+	uint32_t masters = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		masters += token_at(s, i) >= token;
+	}
+	assert_true(masters >= 2);
+}
+
+static void a_token_that_one_master_has_is_brought_to_others_before_it_is_answered(void **state) {
+	struct stage *s = *state;
+	repeat_at(s, take(s, 2, "k", stage_lock(1)));
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	is_had_by_a_quorum(s, stage_last(s)->r.token);
+}
+
+/* For a caller that keeps no deadline only masters count that had it: those that were behind still do. */
+static void who_was_behind_has_had_it_all_the_same(void **state) {
+	struct stage *s = *state;
+	repeat_at(s, take(s, 2, "k", stage_lock(1)));
+	stage_lose(s, 1, 2, MESSAGE_EXTEND, true);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	is_had_by_a_quorum(s, stage_last(s)->r.token);
+}
+
+/* A token that was answered is not followed by a lower one. */
+static void a_token_that_was_answered_is_answered_again(void **state) {
+	struct stage *s = *state;
+	uint64_t raised = repeat_at(s, take(s, 2, "k", stage_lock(1)));
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.token, raised);
+	assert_int_equal(extend(s, 2, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.token, raised);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(a_token_that_one_master_has_is_brought_to_others_before_it_is_answered),
+		NAMED(who_was_behind_has_had_it_all_the_same),
+		NAMED(a_token_that_was_answered_is_answered_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
