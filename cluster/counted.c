@@ -15,7 +15,57 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
 }
 
-/* Before what is known of the link before is overwritten. */
+static void missed(struct core *core) {
+	if (core_votes(core)) {
+		COUNT(core, counted_gap);
+		news_gap(core);
+	}
+}
+
+static void all_remember(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers[i].forgot = false;
+	}
+}
+
+/* With a quorum of others that have started anew every node that knew of a lock may have forgotten it; and of two starts of the same node
+ * the others remember only the later one. */
+static void started_anew(struct core *core, uint32_t peer) {
+	const bool again = core->peers[peer].forgot;
+	uint32_t forgot = 0;
+	core->peers[peer].forgot = true;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		forgot += core->peers[i].forgot;
+	}
+	if (again || forgot >= core->quorum) {
+		all_remember(core);
+		missed(core);
+	}
+}
+
+/* Every quorum contains this master or one of n - q others: once so many that have not started anew have had the time to say what came to
+ * them, nothing has been forgotten. */
+static void ask_who_remembers(struct core *core) {
+	uint32_t remember = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		remember += i != core->self && peer_votes(core, i) && !core->peers[i].forgot;
+	}
+	core->says_heard = remember >= core->masters - core->quorum ? core->says_heard + 1 : 0;
+	if (core->says_heard > SAYS_OF_BEFORE) {
+		core->says_heard = 0;
+		all_remember(core);
+	}
+}
+
+/* A master with which there was no link has not heard it yet. */
+static void say_of_before_again(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
+	}
+}
+
+/* Before what is known of the link before is overwritten. A start that began no commit hides none that did. */
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
 	if (!id128_equal(p->link_id, id)) {
@@ -23,10 +73,15 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 		p->writes_come = p->writes_begun = 0;
 	}
 	if (p->counted.boot != boot) {
-		p->counted_before = p->counted;
-		p->says_of_before = p->counted.boot ? SAYS_OF_BEFORE : 0;
+		p->counted_before = p->counted.commits || !p->counted_before.boot ? p->counted : p->counted_before;
+		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
 		p->counted = (struct counted){ boot, 0 };
 		p->writes_come = 0;
+		started_anew(core, peer);
+	}
+	core->says_heard = 0;
+	if (peer < core->masters) {
+		say_of_before_again(core);
 	}
 	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
 		.echo = p->writes_begun };
@@ -51,6 +106,7 @@ void counted_beat(struct core *core) {
 	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
 		return;
 	}
+	ask_who_remembers(core);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct peer *p = &core->peers[i];
 		if (!p->up && p->counted.boot) {
@@ -60,13 +116,6 @@ void counted_beat(struct core *core) {
 			p->says_of_before--;
 			say_to_masters(core, p->link_id, &p->counted_before);
 		}
-	}
-}
-
-static void missed(struct core *core) {
-	if (core_votes(core)) {
-		COUNT(core, counted_gap);
-		news_gap(core);
 	}
 }
 

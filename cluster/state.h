@@ -202,6 +202,7 @@ struct peer {
 	struct counted counted, counted_before; /* of its latest start, and of the one before (counted.c) */
 	uint64_t writes_come, writes_begun;     /* from it, and for it */
 	uint32_t says_of_before;
+	bool forgot; /* it has started anew, and what it knew of commits before that may be known to nobody any more */
 	struct instant told_at, up_since;
 	struct instant ping_sent;
 	span_ns round_trip;
@@ -340,7 +341,7 @@ struct core {
 	uint64_t told_lately[64]; /* lock_ids that were told of without having been here */
 	uint32_t told_lately_next;
 	uint64_t commits_begun; /* by this node, since its start (counted.c) */
-	uint32_t counted_beats;
+	uint32_t counted_beats, says_heard;
 	bool news_wanted;
 	uint32_t news_feeds; /* active ones whose followers want news */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);

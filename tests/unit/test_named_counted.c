@@ -105,6 +105,93 @@ static void a_node_that_dies_without_having_granted_behind_its_back_is_no_gap(vo
 	nothing_more(s);
 }
 
+static void cut_off(struct stage *s, bool cut) {
+	stage_cut(s, 0, N3, cut);
+	stage_cut(s, 1, N3, cut);
+}
+
+static void granted_while_n3_is_cut_off(struct stage *s) {
+	cut_off(s, true);
+	take(s, 0, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+}
+
+static void start_anew(struct stage *s, uint32_t node) {
+	stage_kill(s, node);
+	stage_wait(s, SHORT);
+	assert_true(stage_start(s, node));
+}
+
+/* n2 remembers what n1's start before the present one granted, and has its link with n3 again long after n1. */
+static void what_a_start_before_granted_is_said_to_who_is_linked_late(void **state) {
+	struct stage *s = *state;
+	granted_while_n3_is_cut_off(s);
+	start_anew(s, 0);
+	stage_cut(s, 0, N3, false);
+	stage_wait(s, 3 * SPAN_S);
+	nothing_more(s);
+	stage_cut(s, 1, N3, false);
+	stage_wait(s, SPAN_S);
+	is_gap_of_all(s);
+	nothing_more(s); /* and once */
+}
+
+/* It grants nothing between its second start and its third: what is remembered of the first is kept. */
+static void a_start_that_granted_nothing_does_not_hide_the_one_before(void **state) {
+	struct stage *s = *state;
+	granted_while_n3_is_cut_off(s);
+	start_anew(s, 0);
+	stage_wait(s, SHORT);
+	start_anew(s, 0);
+	stage_wait(s, SPAN_S);
+	cut_off(s, false);
+	stage_wait(s, SPAN_S);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+/* n2 remembers only the later of the two starts, which hid nothing from n3. */
+static void a_start_that_hid_nothing_does_not_hide_the_one_before(void **state) {
+	struct stage *s = *state;
+	granted_while_n3_is_cut_off(s);
+	start_anew(s, 0);
+	stage_cut(s, 0, N3, false);
+	assert_true(stage_until_voting(s, 0, 20 * SPAN_S));
+	take(s, 0, "k", stage_lock(2));
+	release(s, 0, "k", stage_lock(2));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	start_anew(s, 0);
+	stage_wait(s, SPAN_S);
+	stage_cut(s, 1, N3, false);
+	stage_wait(s, SPAN_S);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+static void who_granted_behind_its_back_has_forgotten_and_that_is_a_gap(void **state) {
+	struct stage *s = *state;
+	granted_while_n3_is_cut_off(s);
+	start_anew(s, 0);
+	start_anew(s, 1);
+	stage_wait(s, SPAN_S);
+	nothing_more(s);
+	cut_off(s, false);
+	stage_wait(s, SPAN_S);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+static void one_that_starts_anew_after_the_other_is_no_gap(void **state) {
+	struct stage *s = *state;
+	for (uint32_t node = 0; node < 2; node++) {
+		start_anew(s, node);
+		assert_true(stage_until_voting(s, node, 20 * SPAN_S));
+		stage_wait(s, 8 * SPAN_S);
+	}
+	nothing_more(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(a_link_that_is_back_is_no_gap_where_nothing_was_missed),
@@ -113,6 +200,11 @@ int main(void) {
 		WATCHED(a_node_that_granted_and_died_while_its_link_was_down_is_a_gap),
 		WATCHED(a_node_that_granted_and_died_before_its_link_was_up_is_a_gap),
 		WATCHED(a_node_that_dies_without_having_granted_behind_its_back_is_no_gap),
+		WATCHED(what_a_start_before_granted_is_said_to_who_is_linked_late),
+		WATCHED(a_start_that_granted_nothing_does_not_hide_the_one_before),
+		WATCHED(a_start_that_hid_nothing_does_not_hide_the_one_before),
+		WATCHED(who_granted_behind_its_back_has_forgotten_and_that_is_a_gap),
+		WATCHED(one_that_starts_anew_after_the_other_is_no_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
