@@ -14,9 +14,14 @@
 
 /* ---- giving up ---- */
 
+/* A master that refused its commit keeps its place under the name of that (section 2, Acquire). */
+static bool place_kept(const struct op *op, uint32_t slot) {
+	return op->state == OP_COMMITTING && op->ticket.seq && ((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[slot].state & 1);
+}
+
 void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
-	m.attempt = promise ? op->attempt : 0;
+	m.attempt = !promise ? 0 : place_kept(op, slot) ? op->round : op->attempt;
 	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
 	if (peer_reachable(core, slot)) {
 		out_send(core, slot, &m);
@@ -27,7 +32,7 @@ void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool p
 void attempt_withdraw(struct core *core, struct op *op, bool entry) {
 	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_KEPT) | VOTE_BIT(VOTE_GONE);
 	for (uint32_t i = 0; i < core->masters; i++) {
-		bool promise = op->attempt && ((asked >> op->votes[i].state) & 1);
+		bool promise = op->attempt && (((asked >> op->votes[i].state) & 1) || place_kept(op, i));
 		bool home = entry && op->ticket.seq && op->home == (int)i;
 		if (promise || home) {
 			attempt_withdraw_at(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */

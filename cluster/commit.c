@@ -53,11 +53,9 @@ void commit_start(struct core *core, struct op *op) {
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
 	commit_put_value(core, op, &m);
+	m.ticket = op->ticket;
 	core->commits_begun++;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		m.ticket = op->home == (int)i ? op->ticket : (struct ticket){ 0, 0 };
-		op_ask(core, op, i, &m);
-	}
+	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 

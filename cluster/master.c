@@ -255,6 +255,27 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	}
 }
 
+/* Section 2, Acquire: one that has waited begins again when it is refused, and until it asks nobody who came later gets its place. */
+static bool keep_place(struct core *core, struct key **at, uint32_t from, const struct message *m, enum status refused) {
+	if (m->ticket.seq == 0 || (refused != STATUS_STALE && refused != STATUS_HELD && refused != STATUS_CONTESTED)) {
+		return false;
+	}
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER }, ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round, .key = m->key,
+		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms };
+	ask.terms.set = (struct permits){ { 0, 0 } }; /* it chooses anew */
+	enum status status = rule_promise(core, *at, &ask, from);
+	*at = *at ? *at : table_make(core, m->key);
+	bool kept = false;
+	if (*at && status == STATUS_OK) {
+		master_grant(core, *at, &ask, from, &answer);
+		kept = answer.status == STATUS_OK;
+	} else if (*at && (status == STATUS_HELD || status == STATUS_CONTESTED) && !key_record(*at, m->lock_id)) {
+		kept = queue_keep(core, *at, from, &ask);
+	}
+	core->counts[COUNT_place_kept] += kept;
+	return kept;
+}
+
 static void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
 	struct key *key = table_find(core, m->key);
@@ -272,8 +293,11 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	}
 	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);
+	bool keeps = keep_place(core, &key, from, m, answer.status);
 	if (key) { /* the attempt is over for the queue, whatever became of it */
-		queue_drop_kept(core, key, from, m->lock_id);
+		if (!keeps) {
+			queue_drop_kept(core, key, from, m->lock_id);
+		}
 		if (m->ticket.seq) {
 			queue_drop_ticket(core, key, from, m->ticket.seq);
 		}
@@ -309,6 +333,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 	answer.status = master_learn_here(core, from, m, &key);
 	if (answer.status == STATUS_OK) {
 		COUNT(core, teach_accepted);
+		queue_drop_kept(core, key, from, m->lock_id); /* of a commit that was refused here (keep_place) */
 	} else if (answer.status != STATUS_FULL) {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;

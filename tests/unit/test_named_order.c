@@ -233,10 +233,39 @@ static void who_is_overtaken_goes_before_those_who_came_later(void **state) {
 	assert_false(answered(s, second));
 }
 
+/* Another's commit and its release are handled while the first one's commit is on its way, which is stale where they were. Before its node
+ * knows that, the second one asks again, to whom the home has given the turn. */
+static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	uint64_t first = wait_for(s, 0, key, stage_lock(1)), second = wait_for(s, 0, key, stage_lock(2));
+	for (uint32_t at = 1; at < 3; at++) {
+		stage_stop(s, 0, at, MESSAGE_COMMIT, true);
+		stage_stop(s, at, 0, MESSAGE_COMMIT_ANSWER, true);
+	}
+	assert_int_equal(release(s, 1, key, stage_lock((uint8_t)key[0])), PAWL_OK);
+	uint64_t far = stage_status(s, 2).clock + 1000;
+	for (uint32_t to = 1; to < 3; to++) {
+		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
+			.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+		stage_inject(s, 3 - to, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 2 << 16, .key = slice_str(key), .lock_id = stage_lock(9) });
+		stage_stop(s, 0, to, MESSAGE_COMMIT, false);
+	}
+	stage_wait(s, 20 * SPAN_MS);
+	assert_false(answered(s, first) || answered(s, second));
+	stage_stop(s, 1, 0, MESSAGE_COMMIT_ANSWER, false);
+	stage_stop(s, 2, 0, MESSAGE_COMMIT_ANSWER, false);
+	stage_wait(s, 20 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	token_of(s, first);
+	assert_false(answered(s, second));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
 		NAMED(who_is_overtaken_goes_before_those_who_came_later),
+		NAMED(who_was_refused_as_stale_has_kept_its_place_there),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
 		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),
