@@ -116,11 +116,25 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 	}
 }
 
+/* Some master has its record, and an extension that was told unsure may have lengthened it: who repeats it is no newcomer. */
+static bool some_has(const struct checker *c, uint32_t lock) {
+	char buffer[16];
+	struct slice key = sim_name_key(buffer, c->locks[lock].key);
+	uint64_t token, noted;
+	for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+		if (sim_node_running(c->sim, i) && c->views[i].master && core_peek(sim_node_core(c->sim, i), key, c->locks[lock].id, &token, &noted)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static void asked(void *ctx, uint32_t node, const struct core_request *request) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, request->id);
 	op->asked_at = sim_now(c->sim);
 	op->asked_epoch = c->views[node].epoch;
+	op->again = op->known && op->op.op == CORE_ACQUIRE && some_has(c, op->op.lock);
 }
 
 /* A coordinator that is a master accepts without a message to itself. */
@@ -168,14 +182,14 @@ static void check_passed(struct checker *c, const struct op_state *w, const stru
 }
 
 /* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
- * release is still on its way to the home. */
+ * release is still on its way to the home; and who repeats what a master still has is no newcomer. */
 static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
 	/* Asked for right after another grant, and had at once: the release of that may have come before the turn of the next was known. */
 	bool close = granted->invoked < key->granted_at + slack && sim_now(c->sim) < granted->invoked + slack;
 	key->granted_at = sim_now(c->sim);
-	for (uint64_t id = 0; slack && !close && granted->op.wait > 0 && id < c->op_capacity; id++) {
+	for (uint64_t id = 0; slack && !close && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
 		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
 				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0) {

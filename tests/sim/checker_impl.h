@@ -133,6 +133,7 @@ struct op_state {
 	uint64_t asked_epoch;               /* ... and the epoch it was in */
 	uint64_t passed_by, passed_token;   /* acquire that waits: the id + 1 of one that asked later and was answered before, and its token */
 	bool known, answered, returned;     /* answered: the answer left the node */
+	bool again; /* acquire: some master had the record of its lock_id when it was asked */
 	bool clean; /* read of a value: no write was under way when it was asked */
 };
 
