@@ -221,7 +221,7 @@ void members_demand_change(struct run *run) {
 	}
 	drive(run, &op, 301, 4 * run->profile.sim.request_timeout + 2 * SPAN_S, "progress (a change asked for now is made)");
 	if (stays) {
-		pulse_end(&pulse, 12 * progress_hop(run) + 4 * run->profile.sim.disk_max + 5 * SPAN_MS);
+		pulse_end(&pulse, 12 * progress_hop(run) + 2 * run->profile.sim.session_delay_max + 4 * run->profile.sim.disk_max + 5 * SPAN_MS);
 	}
 	demand_agreement(run);
 }
