@@ -83,7 +83,7 @@ struct permits extend_numbers(const struct core *core, const struct op *op, bool
 		uint32_t masters = 0;
 		for (uint32_t i = 0; i < core->masters; i++) {
 			const struct vote *v = &op->votes[i];
-			bool has = permits_has(v->set, n) && (!had || v->state == VOTE_HAD);
+			bool has = permits_has(v->set, n) && (!had || v->state == VOTE_HAD) && v->token >= op->best_token;
 			masters += has || ((perhaps >> v->state) & 1);
 		}
 		if (masters >= core->quorum) {
