@@ -278,7 +278,7 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64
 	}
 }
 
-/* A release drops everything of the lock_id. */
+/* A release drops everything of the lock_id, and ends its wait, whichever node it came through (section 2, Release). */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	if (key->more == NULL) {
 		return;
@@ -294,6 +294,7 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 		next = list_after(&key->more->queue, n);
 		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
 		if (id128_equal(w->lock_id, lock_id)) {
+			out_send(core, w->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->round, .status = STATUS_RELEASED });
 			waiter_free(core, w);
 		}
 	}

@@ -261,6 +261,21 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	assert_false(answered(s, second));
 }
 
+/* Its home is its own node, then another one; whoever released it, its coordinator is told. */
+static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "k", stage_lock(9));
+	for (uint32_t node = 0; node < 3; node++) {
+		uint64_t waits = wait_for(s, node, "k", stage_lock((uint8_t)(node + 1)));
+		assert_false(answered(s, waits));
+		assert_int_equal(release(s, (node + 1) % 3, "k", stage_lock((uint8_t)(node + 1))), PAWL_OK);
+		stage_settle(s);
+		assert_true(answered(s, waits));
+		assert_int_equal(stage_answer(s, waits)->r.error, PAWL_ELOST);
+	}
+	assert_true(holds(s, 0, "k", stage_lock(9)));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
@@ -277,6 +292,7 @@ int main(void) {
 		NAMED(who_was_overtaken_is_kept_again_and_woken_by_the_next_release),
 		NAMED(a_newcomer_is_not_let_in_ahead_of_those_who_wait_however_important),
 		NAMED(the_list_of_those_who_wait_is_in_their_order_with_what_they_said),
+		NAMED(who_waits_for_a_lock_id_that_is_released_through_another_node_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
