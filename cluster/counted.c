@@ -15,9 +15,19 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
 }
 
+/* Of what is still under way nobody finds anything who reads anew now: a second gap is told when its round is over. */
 static void missed(struct core *core) {
 	if (core_votes(core)) {
 		COUNT(core, counted_gap);
+		news_gap(core);
+		core->missed_under_way = true;
+		core->missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+	}
+}
+
+static void under_way_over(struct core *core) {
+	if (core->missed_under_way && instant_expired(core->now, core->missed_over)) {
+		core->missed_under_way = false;
 		news_gap(core);
 	}
 }
@@ -103,6 +113,7 @@ static void say_to_masters(struct core *core, struct id128 node, const struct co
 
 /* Of those that cannot say it themselves. */
 void counted_beat(struct core *core) {
+	under_way_over(core);
 	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
 		return;
 	}

@@ -145,6 +145,8 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		if (m->kind == MESSAGE_COMMIT) {
 			saw_record(ctx, node, m->key, m->lock_id, 0);
 			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
+		} else if (m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_OK) {
+			checker_watched_accepted(ctx, sim_name_lock_number(m->lock_id));
 		}
 		saw_drop(ctx, node, m);
 	}

@@ -107,6 +107,7 @@ struct lock_state {
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint32_t seen;   /* bit set of nodes whose watchers were told that it was acquired */
 	int64_t wanted_at, granted_at; /* the first acquire of it that was answered as held: asked for, and answered */
+	int64_t taken_at;              /* by the first master beside its coordinator */
 	uint64_t answered; /* highest token of an acquire's answer */
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
@@ -264,6 +265,7 @@ void checker_told_free(struct checker *c);
 void checker_watched_step(struct checker *c, uint32_t node);
 void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
 void checker_watched_commit(struct checker *c, uint32_t lock); /* is sent */
+void checker_watched_accepted(struct checker *c, uint32_t lock); /* it is said so */
 void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked);
 void checker_watched_free(struct checker *c);
 

@@ -177,10 +177,16 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_news *n
 	}
 }
 
-/* An acquire was answered as held: the first of its lock_id. */
+void checker_watched_accepted(struct checker *c, uint32_t lock) {
+	if (lock < c->lock_count && !c->locks[lock].taken_at) {
+		c->locks[lock].taken_at = sim_now(c->sim);
+	}
+}
+
+/* An acquire was answered as held: the first of its lock_id. Before another master accepted it nobody can have found it who read anew. */
 void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked) {
 	if (!c->locks[lock].granted_at) {
-		c->locks[lock].wanted_at = invoked;
+		c->locks[lock].wanted_at = invoked > c->locks[lock].taken_at ? invoked : c->locks[lock].taken_at;
 		c->locks[lock].granted_at = sim_now(c->sim);
 	}
 }
