@@ -67,7 +67,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	} else if (answer.status == STATUS_OK) {
 		struct record **at = key_link(key, m->lock_id), *r = *at;
 		answer.prepared = r->prepared;
-		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0) {
+		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 || preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
 			if (r->noted > answer.prepared.clock) {

@@ -1,4 +1,4 @@
-/* preparing.c: updates of one value that come at once (section 2, Update): for a short while a master refuses another update's Prepare where
+/* preparing.c: updates of one value that come at once (section 2, Update): for a short while a master refuses another update's Prepare, and its write, where
  * one has been accepted and its write has not come, so that none is overtaken between its two phases. Who is refused pauses. Few are under
  * way at a time: the oldest gives way, and is then protected no more. */
 #include "state.h"

@@ -167,6 +167,35 @@ static void updates_that_come_at_once_are_not_unsure(void **state) {
 	assert_int_equal(stage_count(s, COUNT_update_unsure), 0);
 }
 
+/* `a` has written at itself alone when `b`, which prepared before that at itself, is prepared there as well; n1 awaits a's write. */
+static void overtaken(struct stage *s, uint32_t a, uint32_t b) {
+	stage_stop(s, b, 0, MESSAGE_PREPARE, true);
+	stage_stop(s, b, a, MESSAGE_PREPARE, true);
+	uint64_t late = stage_ask(s, b, update_to("late", NULL));
+	stage_stop(s, a, 0, MESSAGE_WRITE, true);
+	uint64_t early = stage_ask(s, a, update_to("early", NULL));
+	stage_settle(s);
+	stage_stop(s, b, a, MESSAGE_PREPARE, false);
+	stage_stop(s, b, 0, MESSAGE_PREPARE, false);
+	stage_settle(s);
+	stage_stop(s, a, 0, MESSAGE_WRITE, false);
+	stage_wait(s, 250 * SPAN_MS);
+	(void)token_of(s, early);
+	(void)token_of(s, late);
+	assert_true(value_is(s, 0, "late"));
+}
+
+static void a_write_that_a_master_awaits_is_not_overtaken_by_another(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	stage_settle(s);
+	overtaken(s, 1, 2); /* of ballots with the same clock the nodes decide: in one of the two the late one is above */
+	take(s, 0, "x", stage_lock(2));
+	stage_settle(s); /* every clock is the same again */
+	overtaken(s, 2, 1);
+	assert_int_equal(stage_count(s, COUNT_update_unsure), 0);
+}
+
 /* A coordinator that dies between its two phases is waited for only a moment. */
 static void an_update_whose_coordinator_dies_holds_up_nobody_for_long(void **state) {
 	struct stage *s = *state;
@@ -192,6 +221,7 @@ int main(void) {
 		NAMED(masters_that_a_repeat_brings_the_record_to_count),
 		NAMED(masters_that_merged_what_counted_count),
 		NAMED(updates_that_come_at_once_are_not_unsure),
+		NAMED(a_write_that_a_master_awaits_is_not_overtaken_by_another),
 		NAMED(an_update_whose_coordinator_dies_holds_up_nobody_for_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
