@@ -79,6 +79,28 @@ static void one_whose_release_is_still_on_its_way_is_told_before_the_next(void *
 	nothing_more(s);
 }
 
+/* n3 took the next lock before it was taught the one that it had refused. */
+static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	hold_releases(s, 0, true);
+	hold_releases(s, 1, true);
+	release(s, 0, "k", stage_lock(1));
+	const struct message taught = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(2),
+		.token = take(s, 1, "k", stage_lock(2)), .lease_us = 500000 };
+	release(s, 1, "k", stage_lock(2));
+	uint64_t next = wait_for(s, N3, "k", stage_lock(3));
+	hold_releases(s, 0, false);
+	assert_true(answered(s, next));
+	came_and_went(s, 1);
+	came_and_went(s, 2);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	stage_inject(s, 0, N3, &taught);
+	stage_settle(s);
+	hold_releases(s, 1, false);
+	nothing_more(s);
+}
+
 static void those_that_share_do_not_end_each_other(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -306,6 +328,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
 		WATCHED(one_whose_release_is_still_on_its_way_is_told_before_the_next),
+		WATCHED(what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught),
 		WATCHED(those_that_share_do_not_end_each_other),
 		WATCHED(one_that_shares_with_what_stands_here_does_not_end_what_that_excludes),
 		WATCHED(what_was_refused_before_somebody_watched_is_told),
