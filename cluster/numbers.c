@@ -53,6 +53,7 @@ static void lose_numbers(struct core *core, struct key *key, struct record *r, s
 	digest_record(core, key, r);
 	if (key_table(core, key) == core->live) {
 		log_append(core, key_name(key), r->lock_id);
+		snapshot_changed(core, key, r); /* who copies has them yet: sources that differ count with their clocks (merge.c) */
 	}
 }
 

@@ -117,6 +117,42 @@ static void a_release_that_another_source_missed_reaches_the_copy(void **state) 
 	take(s, 5, "k", stage_lock(2));
 }
 
+/* X has given permit 1 up: it has run out at the sources, and Y has had it since. */
+static uint64_t run_out_under_way(struct stage *s) {
+	uint64_t id = window(s, "567", 3);
+	struct core_request r = permits_request("s", stage_lock(1), 2, 2, 0);
+	r.lease = SHORT;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	r = stage_request(CORE_EXTEND, "s", stage_lock(1));
+	r.lease = LEASE;
+	r.deadline_kept = true;
+	r.terms.set.w[0] = 1;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	stage_wait(s, SHORT + 5 * SPAN_MS);
+	assert_int_equal(stage_count(s, COUNT_permits_run_out), 3);
+	assert_int_equal(take_permits(s, 1, "s", stage_lock(2), 1, 2), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 2);
+	const uint64_t token = stage_last(s)->r.token;
+	assert_int_equal(release(s, 1, "s", stage_lock(2)), PAWL_OK);
+	decide(s, id, 3);
+	return token;
+}
+
+static void a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change(void **state) {
+	struct stage *s = *state;
+	run_out_under_way(s);
+	struct core_request r = stage_request(CORE_EXTEND, "s", stage_lock(1)); /* its process is started again */
+	r.lease = LEASE;
+	assert_true(stage_do(s, 5, r) == PAWL_EUNSURE || stage_last(s)->r.terms.set.w[0] == 1);
+}
+
+static void a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change(void **state) {
+	struct stage *s = *state;
+	const uint64_t token = run_out_under_way(s);
+	assert_int_equal(take_permits(s, 4, "s", stage_lock(1), 2, 2), PAWL_OK);
+	assert_true(stage_last(s)->r.token > token);
+}
+
 /* ---- while a master rejoins ---- */
 
 #define MANY 300 /* more than a piece of a snapshot */
@@ -213,6 +249,8 @@ int main(void) {
 		COPIES(a_lease_that_is_over_at_the_sources_has_no_token_of_before_after_the_change),
 		COPIES(a_source_that_lost_a_lock_counts_as_one_that_lacks_it),
 		COPIES(a_release_that_another_source_missed_reaches_the_copy),
+		COPIES(a_number_that_ran_out_at_the_sources_is_not_extended_after_the_change),
+		COPIES(a_number_that_ran_out_at_the_sources_has_no_token_of_before_after_the_change),
 		COPIES(what_ends_while_a_master_rejoins_has_ended_there),
 		COPIES(what_was_merged_before_a_vote_by_waiting_counts_as_noted_then),
 	};
