@@ -197,7 +197,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
 		r->noted = promised ? key->promise->noted : core->clock;
 		r->attempt = m->attempt;
-		r->vouched = m->kind == MESSAGE_COMMIT;
+		r->vouched = m->kind == MESSAGE_COMMIT && m->ballot.clock > core->value_lost; /* what others report may be older than what was here */
 		displace(core, key, r);
 		key_add_record(core, key, r);
 	} else {

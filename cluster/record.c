@@ -88,6 +88,13 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 	return true;
 }
 
+/* An acquire's first value has the ballot of its token. */
+void record_value_lost(struct core *core, const struct record *r) {
+	if (r->wrote.clock != r->token && r->wrote.clock > core->value_lost) {
+		core->value_lost = r->wrote.clock;
+	}
+}
+
 static uint64_t span_to_us(span_ns d) {
 	return ((uint64_t)d + 999) / 1000;
 }

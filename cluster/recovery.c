@@ -36,6 +36,7 @@ void recovery_again(struct core *core) {
 void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
 	core->vote_began = core->now;
+	core->value_lost = core->clock;
 	log_new_id(core); /* what was merged is in no log */
 	ceiling_raise(core);
 	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));

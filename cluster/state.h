@@ -225,6 +225,7 @@ struct core {
 	struct instant now, last_step;
 	uint16_t tick; /* counts spans that are longer than a round may last, so that a record needs only two bytes to tell an old acceptance */
 	struct instant tick_at; /* the next one */
+	uint64_t value_lost; /* the highest ballot of a value that was updated, and that this master has lost with its record; after a start: its clock then */
 	struct instant links_at; /* no link whose end is yet to be told had been given up by this node then: it may stand still in between */
 	bool stepped;
 

@@ -132,6 +132,7 @@ bool table_expire(struct core *core, struct key *key) {
 				log_append(core, key_name(key), r->lock_id);
 			}
 			news_record(core, NEWS_EXPIRED, key, r);
+			record_value_lost(core, r);
 			key_drop_record(core, key, r);
 			ended = true;
 		} else if (r->terms_size > sizeof(struct terms)) {

@@ -134,6 +134,32 @@ static void masters_that_merged_what_counted_count(void **state) {
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
 }
 
+/* The update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1. n3 and n1 are asked by the repeat. */
+static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone(void **state) {
+	struct stage *s = *state;
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	stage_cut(s, 0, 2, true);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 0, true);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 0, false);
+	stage_isolate(s, 1, true);
+	stage_wait(s, 10 * SPAN_MS);
+	uint64_t id = stage_ask(s, 2, acquire_with("first"));
+	stage_wait(s, 300 * SPAN_MS);
+	(void)token_of(s, id);
+	uint64_t u = stage_ask(s, 2, update_to("third", "first"));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK); /* its value is the second one */
+	stage_isolate(s, 1, false);
+	stage_wait(s, 300 * SPAN_MS);
+	assert_true(value_is(s, 2, "second"));
+	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
+}
+
 /* ---- updates at once ---- */
 
 /* Three nodes write at once, and their messages cross in many ways: all is calm, and everybody is told what became of it. */
@@ -220,6 +246,7 @@ int main(void) {
 		NAMED(a_first_value_is_for_masters_that_lack_the_record),
 		NAMED(masters_that_a_repeat_brings_the_record_to_count),
 		NAMED(masters_that_merged_what_counted_count),
+		NAMED(a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone),
 		NAMED(updates_that_come_at_once_are_not_unsure),
 		NAMED(a_write_that_a_master_awaits_is_not_overtaken_by_another),
 		NAMED(an_update_whose_coordinator_dies_holds_up_nobody_for_long),
