@@ -233,6 +233,7 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key, s
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
+void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id);
 uint32_t op_client_waiters(struct core *core, uint64_t client);
 #define VOTE_BIT(s) (1u << (s))

@@ -23,6 +23,17 @@ struct op *op_find_bond(const struct core *core, struct slice key, struct id128 
 	return find_by_lock(core, CORE_BOND, key, lock_id);
 }
 
+/* A request gives back what it has under this name (section 11): what it teaches ends, and what others do for the lock_id goes on. */
+void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+		next = map_next(n);
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->state == OP_LINGERING && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			op_free(core, op);
+		}
+	}
+}
+
 /* A release ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {

@@ -8,8 +8,15 @@ static struct instant longest_lease(const struct core *core) {
 
 void release_start(struct core *core, struct op *op) {
 	op->until = longest_lease(core);
-	belief_drop(core, op->key, op->lock_id);
-	op_lock_released(core, op->key, op->lock_id);
+	if (op->part_of == 0) {
+		belief_drop(core, op->key, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id);
+	} else {
+		if (belief_of(core, op->key, op->lock_id, op->part_of)) {
+			belief_drop(core, op->key, op->lock_id);
+		}
+		op_lock_given_back(core, op->key, op->lock_id, op->part_of);
+	}
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_RELEASE);

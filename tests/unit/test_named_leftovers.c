@@ -137,6 +137,31 @@ static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	assert_true(knows(s, 1, "s", stage_lock(1)) && knows(s, 2, "s", stage_lock(1)));
 }
 
+/* The same lock_ids are granted through n2, which dies then; the client asks n1, to which it came first, for one of them again. What n1 gives
+ * back there is about its own request: whoever asks for the lock beside it is told the truth. */
+static void what_is_given_back_is_not_what_another_request_asks_for(void **state) {
+	struct stage *s = *state;
+	take(s, 2, "b", stage_lock(9));
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	take(s, 1, "a", stage_lock(1));
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_stop(s, i, 0, MESSAGE_PROMISE_ANSWER, true);
+	}
+	struct core_request r = stage_acquire("a", stage_lock(1), LEASE, 0);
+	r.client = 50;
+	uint64_t id = stage_ask(s, 0, r);
+	stage_settle(s);
+	stage_client_gone(s, 0, 1);
+	stage_settle(s);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_stop(s, i, 0, MESSAGE_PROMISE_ANSWER, false);
+	}
+	stage_settle(s);
+	assert_true(holds(s, 1, "a", stage_lock(1)));
+	(void)token_of(s, id);
+}
+
 /* a is at n1 alone so far, and n1's answer to the extension is late: the others lack it. */
 static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
 	struct stage *s = *state;
@@ -243,6 +268,7 @@ int main(void) {
 		LEFT(what_a_failed_commit_took_is_given_back_when_the_link_is_back),
 		LEFT(what_a_commit_took_before_a_change_is_given_back_after_it),
 		LEFT(a_name_that_was_given_back_is_not_used_again),
+		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
 		LEFT(what_reached_few_masters_goes),
 		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
