@@ -161,14 +161,14 @@ static bool few_have(const struct core *core, const struct key *key, const struc
 	return terms_of_numbers(r->of) ? !permits_none(*few) : without > core->masters - core->quorum;
 }
 
-/* False: the key may be gone. */
-static bool drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
+/* With the last record its key may be gone. */
+static void drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
 	const struct lapsing l = record_lapsing(r);
 	if (terms_of_numbers(r->of)) {
 		few = old(core, r->accepted) ? few : permits_none(l.set) || !old(core, l.accepted) ? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
 	}
 	if (terms_of_numbers(r->of) ? permits_none(few) : !old(core, r->accepted)) {
-		return true;
+		return;
 	}
 	COUNT(core, sync_dropped);
 	if (terms_of_numbers(r->of) && !permits_within(record_set(r), few)) {
@@ -176,14 +176,14 @@ static bool drop_few(struct core *core, struct key *key, struct record *r, struc
 	} else {
 		record_drop(core, key, r, NEWS_RELEASED);
 	}
-	return false;
 }
 
 static void judge_own(struct core *core, struct key *key, uint32_t listing) {
-	for (struct record *r = key->held; r; r = r->next) {
+	for (struct record *r = key->held, *next; r; r = next) {
 		struct permits few;
-		if (r->sources == 0 && few_have(core, key, r, listing, &few) && !drop_few(core, key, r, few)) {
-			return; /* what else is here is looked at in the next exchange */
+		next = r->next;
+		if (r->sources == 0 && few_have(core, key, r, listing, &few)) {
+			drop_few(core, key, r, few);
 		}
 	}
 }

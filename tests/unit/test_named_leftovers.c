@@ -193,6 +193,25 @@ static void what_reached_few_masters_goes(void **state) {
 	take(s, 1, "k", stage_lock(2));
 }
 
+/* The same with many who share a key: a writer does not wait for one after the other. */
+static void what_many_left_at_few_masters_goes_at_once(void **state) {
+	struct stage *s = *state;
+	for (uint8_t i = 1; i <= 12; i++) {
+		const uint64_t token = stage_status(s, 0).clock + 1;
+		struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = i, .key = slice_str("k"), .lock_id = stage_lock(i), .token = token,
+			.lease_us = (uint64_t)(LEASE / SPAN_US), .ballot = { token, 1, 1 }, .terms = { .of = SHARE_SHARED } };
+		stage_inject(s, 1, 0, &m);
+		stage_settle(s);
+		assert_true(knows(s, 0, "k", stage_lock(i)));
+	}
+	stage_wait(s, 7 * ROUND);
+	uint32_t left = 0;
+	for (uint8_t i = 1; i <= 12; i++) {
+		left += knows(s, 0, "k", stage_lock(i));
+	}
+	assert_int_equal(left, 0);
+}
+
 /* X has permit 0 by the others; a repeat that was to take permit 1 dies with its coordinator. X goes on renewing. */
 static void a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews(void **state) {
 	struct stage *s = *state;
@@ -271,6 +290,7 @@ int main(void) {
 		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
 		LEFT(what_reached_few_masters_goes),
+		LEFT(what_many_left_at_few_masters_goes_at_once),
 		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
 		LEFT(what_moves_from_quorum_to_quorum_stays),
 		LEFT(what_was_lengthened_since_the_others_were_asked_stays),
