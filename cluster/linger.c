@@ -66,6 +66,8 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 void linger_begin(struct core *core, struct op *op) {
 	op_linger(core, op);
 	for (uint32_t i = 0; i < core->masters; i++) {
+		struct vote *v = &op->votes[i];
+		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state; /* not in this epoch yet, it may not have heard */
 		catch_up(core, op, i);
 	}
 	linger_settle(core, op);

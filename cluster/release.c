@@ -50,11 +50,11 @@ bool release_give_back(struct core *core, struct slice key, struct id128 lock_id
 	struct message m = op_message(op, MESSAGE_RELEASE);
 	m.attempt = name;
 	op_ask_all(core, op, &m);
-	for (uint32_t i = 0; i < core->masters; i++) { /* who is not in this epoch yet does not hear it, and is told again when it votes */
-		op->votes[i].state = peer_votes(core, i) ? op->votes[i].state : VOTE_GONE;
+	bool all = true;
+	for (uint32_t i = 0; i < core->masters; i++) { /* who is not in this epoch yet may not have heard */
+		all = all && op->votes[i].state != VOTE_GONE && peer_votes(core, i);
 	}
-	bool all = op_votes(core, op, VOTE_BIT(VOTE_GONE)) == 0;
-	op_linger(core, op);
+	linger_begin(core, op);
 	return all;
 }
 

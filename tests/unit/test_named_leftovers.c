@@ -117,6 +117,25 @@ static void what_a_commit_took_before_a_change_is_given_back_after_it(void **sta
 	assert_false(knows(s, 0, "s", stage_lock(1)));
 }
 
+/* n3 has not adopted the next configuration when X is released: it drops the message with its frame, and no link is lost. */
+static void what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet(void **state) {
+	struct stage *s = *state;
+	compare(s, false);
+	take(s, HOLDER, "k", stage_lock(1));
+	uint64_t change = ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	s->nodes[2].disk_held = true;
+	stage_settle(s);
+	stage_wait(s, 20 * SPAN_MS);
+	assert_true(epoch_of(s, 0) == 2 && epoch_of(s, 1) == 2 && epoch_of(s, 2) == 1);
+	assert_int_equal(release(s, HOLDER, "k", stage_lock(1)), PAWL_OK);
+	s->nodes[2].disk_held = false;
+	stage_flush(s, 2);
+	assert_int_equal(await(s, change)->r.error, PAWL_OK);
+	stage_wait(s, ROUND);
+	assert_int_equal(epoch_of(s, 2), 2);
+	assert_false(knows(s, 2, "k", stage_lock(1)));
+}
+
 /* Of a request for several keys it goes on after the change: what is accepted then has another name than what was given back. */
 static void a_name_that_was_given_back_is_not_used_again(void **state) {
 	struct stage *s = *state;
@@ -286,6 +305,7 @@ int main(void) {
 		LEFT(what_is_told_to_be_given_back_is_the_name),
 		LEFT(what_a_failed_commit_took_is_given_back_when_the_link_is_back),
 		LEFT(what_a_commit_took_before_a_change_is_given_back_after_it),
+		LEFT(what_is_released_at_a_change_is_told_to_who_was_not_in_it_yet),
 		LEFT(a_name_that_was_given_back_is_not_used_again),
 		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
