@@ -309,6 +309,8 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 void master_wrong_epoch(struct core *core, const struct message *m) {
 	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
 		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
+	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
+		news_gap_of(core, m->key);
 	}
 }
 

@@ -58,6 +58,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		log_append(core, key_name(key), r->lock_id);
 	} else {
 		core->counts[COUNT_extend_permits_missing] += answer.status == STATUS_NEED && key && key_record(key, m->lock_id);
+		unseen_bound(core, m->key, m->lock_id, (uint32_t)m->number);
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		master_say_when(core, &answer);
 	}

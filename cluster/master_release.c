@@ -84,7 +84,7 @@ bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id,
 	snapshot_released(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r == NULL) {
+	if (r == NULL && unseen_bound_to(core, name, lock_id, bond)) {
 		unseen_ended(core, key, name, lock_id, NEWS_LOST);
 	}
 	if (r == NULL || r->bond == 0 || r->bond > bond) {

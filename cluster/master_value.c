@@ -84,6 +84,8 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			master_raise_clock(core, m->ballot.clock);
 			snapshot_changed(core, key, r);
 		}
+	} else if (answer.status == STATUS_HELD || answer.status == STATUS_NEED) {
+		unseen_written(core, m);
 	}
 	out_send(core, from, &answer);
 }

@@ -283,6 +283,36 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 	return u && u->record->attempt == attempt;
 }
 
+/* What is refused because the record is not here: its value, */
+void unseen_written(struct core *core, const struct message *m) {
+	struct unseen *u = find(core, m->key, m->lock_id);
+	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
+		return;
+	}
+	core->unseen_bytes -= record_size(u->record);
+	const bool taken = core->unseen_bytes + m->value.size < UNSEEN_BYTES_MAX && record_set_value(core, &u->record, m->value);
+	core->unseen_bytes += record_size(u->record);
+	u->record->wrote = m->ballot;
+	if (!taken) {
+		gap(core, m->key);
+		drop(core, u);
+	}
+}
+
+/* ... or a later connection of its holder. */
+void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	struct unseen *u = find(core, name, lock_id);
+	if (u && bond > u->record->bond) {
+		u->record->bond = bond;
+	}
+}
+
+/* Of a lock whose holder's connection `bond` was closed: it ends with that one or with an earlier one, as far as this master was told. */
+bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	const struct unseen *u = find(core, name, lock_id);
+	return u && u->record->bond && u->record->bond <= bond;
+}
+
 /* ---- refusals ---- */
 
 /* Somebody else may take what was refused so. */

@@ -1,0 +1,116 @@
+/* What is written, or named as a later connection, while n3 (which is watched) has refused the lock, is in another epoch or has no link
+ * (docs/protocol.md, section 3, Watching). */
+#include "members.h"
+#include "replicas.h"
+
+#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define N3 2u
+
+static int setup_watched(void **state) {
+	*state = NULL;
+	assert_int_equal(named_setup(state), 0);
+	stage_want_news(*state, N3);
+	return 0;
+}
+
+/* n3 does not hear of releases by n1. */
+static void hold_releases(struct stage *s, bool hold) {
+	stage_stop(s, 0, N3, MESSAGE_RELEASE, hold);
+	stage_settle(s);
+}
+
+/* L1 is released, and stands at n3 still. */
+static void stand_in_the_way(struct stage *s, uint16_t of) {
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.of = of;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	hold_releases(s, true);
+	release(s, 0, "k", stage_lock(1));
+}
+
+static void is_not_lost(struct stage *s, struct id128 lock) {
+	assert_true(holds(s, 1, "k", lock));
+	for (const struct stage_news *n; (n = stage_next_news(s, N3)) != NULL;) {
+		assert_int_not_equal(n->n.kind, NEWS_LOST);
+	}
+}
+
+static void write_w(struct stage *s, uint32_t node, struct id128 lock) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", lock);
+	r.value = slice_str("w");
+	assert_int_equal(stage_do(s, node, r), PAWL_OK);
+}
+
+/* L2 is had by one connection, then by a second one; then the first one is closed. */
+static void change_connections(struct stage *s) {
+	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
+	r.terms.bond = 1;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	r = stage_request(CORE_EXTEND, "k", stage_lock(2));
+	r.lease = LEASE;
+	r.bond = 2;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	r = stage_request(CORE_RELEASE, "k", stage_lock(2));
+	r.bond = 1;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+}
+
+/* It was taught the second connection, and has refused that. */
+static void what_goes_on_under_a_later_connection_is_not_told_as_lost(void **state) {
+	struct stage *s = *state;
+	stand_in_the_way(s, SHARE_SHARED);
+	change_connections(s);
+	hold_releases(s, false);
+	is_not_lost(s, stage_lock(2));
+}
+
+/* It is not taught where something exclusive stands in the way. */
+static void a_later_connection_is_known_from_an_extension_that_was_refused(void **state) {
+	struct stage *s = *state;
+	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	change_connections(s);
+	hold_releases(s, false);
+	is_not_lost(s, stage_lock(2));
+}
+
+static void what_was_refused_is_told_with_the_value_that_was_written_since(void **state) {
+	struct stage *s = *state;
+	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	take(s, 1, "k", stage_lock(2));
+	write_w(s, 1, stage_lock(2));
+	release(s, 1, "k", stage_lock(2));
+	hold_releases(s, false);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	const struct stage_news *n = news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	assert_true(text_is(&n->value, "w"));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	assert_null(stage_next_news(s, N3));
+}
+
+/* n3 has heard of the next epoch first, and drops what is said under the one before. */
+static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	stage_stop(s, 0, N3, MESSAGE_WRITE, true);
+	write_w(s, 0, stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	must(s, 1, max_lease_of(9 * SPAN_S));
+	assert_int_equal(epoch_of(s, N3), 2);
+	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
+	stage_wait(s, SPAN_S);
+	assert_true(text_is(&news_is(s, N3, NEWS_GAP, no_lock)->key, "k"));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	assert_null(stage_next_news(s, N3));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		WATCHED(what_goes_on_under_a_later_connection_is_not_told_as_lost),
+		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
+		WATCHED(what_was_refused_is_told_with_the_value_that_was_written_since),
+		WATCHED(a_write_of_another_epoch_is_a_gap_of_the_key),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
