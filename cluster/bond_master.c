@@ -149,6 +149,16 @@ void bond_master_released(struct core *core, struct id128 lock_id) {
 	}
 }
 
+/* Somebody goes on with the lock through another node, or through another start of this one, and counts on this master: it does not end with
+ * the one that it was bound to. That one may have given the bond up while this master could not hear it. */
+void bond_master_accepted(struct core *core, struct id128 lock_id, uint32_t from) {
+	const struct bonded *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
+	const struct peer *p = &core->peers[from];
+	if (b && !(id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot)) {
+		bond_master_released(core, lock_id);
+	}
+}
+
 /* ---- the node's link ---- */
 
 /* Its first record ends; or, while nobody says that it is gone, all of them are over by their leases. Who does not vote just now looks again

@@ -93,6 +93,7 @@ void bond_free(struct core *core, struct op *op);
 void bond_master_done(struct core *core);
 void bond_master_asked(struct core *core, uint32_t from, const struct message *m);
 void bond_master_released(struct core *core, struct id128 lock_id);
+void bond_master_accepted(struct core *core, struct id128 lock_id, uint32_t from); /* a commit or an extension */
 void bond_master_peer_up(struct core *core, uint32_t peer);
 void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed);
 void bond_master_timer(struct core *core, struct timer *t);
