@@ -58,8 +58,8 @@ static void keep(struct core *core, const struct core_news *news) {
 
 /* Who asks for a key goes to all nodes by itself. */
 void news_tell(struct core *core, const struct core_news *news) {
-	if (core->news_feeds && news->kind != NEWS_ASKED) {
-		log_append_news(core, news);
+	if (news->kind == NEWS_GAP ? core->feeds > 0 : core->news_feeds && news->kind != NEWS_ASKED) {
+		log_append_news(core, news); /* a gap also where nobody has said yet that somebody watches: the log's number goes up */
 	}
 	keep(core, news);
 }

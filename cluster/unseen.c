@@ -207,6 +207,9 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
+		if (core->news_feeds == 0) {
+			log_append(core, name, u->record->lock_id); /* whose watch begins just now at a replica is to hear of a gap */
+		}
 		news_of(core, NEWS_ACQUIRED, name, u->record);
 		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
 		unseen_told(core, u->node.hash, u->record);

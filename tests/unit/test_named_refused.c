@@ -105,12 +105,61 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	assert_null(stage_next_news(s, N3));
 }
 
+/* The replica's master does not know yet that somebody watches there. Its table is not changed by what it refused, or by what passed it by. */
+static struct stage *watched_replica(uint32_t *master) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	struct stage *s = stage_born(&o);
+	stage_wait(s, SHORT);
+	*master = master_of(s, REPLICA);
+	stage_want_news(s, REPLICA);
+	stage_stop(s, REPLICA, *master, MESSAGE_FEED_ECHO, true);
+	return s;
+}
+
+static void is_told_at_the_replica(struct stage *s, uint32_t master) {
+	stage_stop(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
+	stage_wait(s, SHORT);
+	assert_non_null(stage_next_news(s, REPLICA));
+	void *state = s;
+	assert_int_equal(named_teardown(&state), 0);
+}
+
+static void what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica(void **state) {
+	(void)state;
+	uint32_t m;
+	struct stage *s = watched_replica(&m);
+	const uint32_t a = (m + 1) % 3, b = (m + 2) % 3;
+	stage_stop(s, a, m, MESSAGE_COMMIT, true);
+	take(s, a, "k", stage_lock(1));
+	release(s, b, "k", stage_lock(1));
+	stage_stop(s, a, m, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	is_told_at_the_replica(s, m);
+}
+
+static void what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica(void **state) {
+	(void)state;
+	uint32_t m;
+	struct stage *s = watched_replica(&m);
+	const uint32_t a = (m + 1) % 3;
+	stage_cut(s, a, m, true);
+	take(s, a, "k", stage_lock(1));
+	release(s, a, "k", stage_lock(1));
+	stage_cut(s, a, m, false);
+	stage_mend(s);
+	stage_settle(s);
+	is_told_at_the_replica(s, m);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_goes_on_under_a_later_connection_is_not_told_as_lost),
 		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
 		WATCHED(what_was_refused_is_told_with_the_value_that_was_written_since),
 		WATCHED(a_write_of_another_epoch_is_a_gap_of_the_key),
+		cmocka_unit_test(what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
+		cmocka_unit_test(what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
