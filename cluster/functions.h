@@ -125,7 +125,6 @@ void master_raise_clock(struct core *core, uint64_t clock);
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
-void master_wrong_epoch(struct core *core, const struct message *m);
 void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
 void master_held_self(const struct key *key, const struct record *own, struct message *answer);
@@ -163,18 +162,6 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 void counted_said(struct core *core, uint32_t from, const struct message *m);
 void counted_self_again(struct core *core);
 void counted_beat(struct core *core);
-
-/* ---- unseen.c: locks that came without this master, for those who watch ---- */
-int unseen_init(struct core *core);
-void unseen_done(struct core *core);
-void unseen_drop_all(struct core *core); /* a gap is told of all keys */
-void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status); /* or not */
-void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how); /* key: or NULL */
-bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
-void unseen_record_came(struct core *core, const struct key *key, const struct record *r); /* before it is told of */
-void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends); /* before it is dropped */
-void unseen_told(struct core *core, uint64_t key, const struct record *r); /* key: its hash in the tables */
-void unseen_beat(struct core *core);
 
 /* ---- persist.c: the durable state and the ceiling ---- */
 void persist_start(struct core *core);

@@ -308,15 +308,6 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	}
 }
 
-/* It is not answered; but others may be in that epoch. */
-void master_wrong_epoch(struct core *core, const struct message *m) {
-	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
-		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
-	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
-		news_gap_of(core, m->key);
-	}
-}
-
 /* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
  * the stamp are those of its arrival. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {

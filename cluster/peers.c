@@ -215,7 +215,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
-			master_wrong_epoch(core, m);
+			unseen_of_epoch(core, m);
 		}
 	}
 }

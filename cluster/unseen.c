@@ -388,3 +388,12 @@ void unseen_beat(struct core *core) {
 		gap(core, slice_of(name, size));
 	}
 }
+
+/* Of another epoch, and not answered; but others may be in that one. */
+void unseen_of_epoch(struct core *core, const struct message *m) {
+	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
+		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
+	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
+		news_gap_of(core, m->key);
+	}
+}
