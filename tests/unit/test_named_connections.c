@@ -112,10 +112,9 @@ static void the_end_with_a_connection_is_learned_from_those_who_have_heard(void 
 	const struct message release = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .number = 1 };
 	take_bound(s, 0, 1, 1, 0);
 	stage_wait(s, SPAN_MS);
-	stage_inject(s, 1, 0, &release);
-	stage_inject(s, 0, 1, &release);
+	stage_inject(s, 1, 0, &release); /* the other two are a quorum that has it */
 	stage_wait(s, 800 * SPAN_MS);
-	assert_false(has(s, 2));
+	assert_false(has(s, 0) || has(s, 1) || has(s, 2));
 }
 
 /* n1 starts anew: n2 has heard of the closed connection, n3 has not. */
