@@ -1,21 +1,6 @@
 /* Commits and writes that were never sent to a master, which is watched: it finds out by counting that it has missed something
  * (docs/protocol.md, section 3, Watching). */
-#include "members.h"
-#include "replicas.h"
-
-#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
-#define N3 2u
-
-static int setup_watched(void **state) {
-	*state = NULL;
-	assert_int_equal(named_setup(state), 0);
-	stage_want_news(*state, N3);
-	return 0;
-}
-
-static void nothing_more(struct stage *s) {
-	assert_null(stage_next_news(s, N3));
-}
+#include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
 	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);

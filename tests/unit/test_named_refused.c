@@ -1,17 +1,6 @@
 /* What is written, or named as a later connection, while n3 (which is watched) has refused the lock, is in another epoch or has no link
  * (docs/protocol.md, section 3, Watching). */
-#include "members.h"
-#include "replicas.h"
-
-#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
-#define N3 2u
-
-static int setup_watched(void **state) {
-	*state = NULL;
-	assert_int_equal(named_setup(state), 0);
-	stage_want_news(*state, N3);
-	return 0;
-}
+#include "watched.h"
 
 /* n3 does not hear of releases by n1. */
 static void hold_releases(struct stage *s, bool hold) {

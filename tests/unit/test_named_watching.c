@@ -1,21 +1,6 @@
 /* Whoever watches at a master is told of every lock that came and went, also of those that this master refused, in order for each key
  * (docs/protocol.md, section 3, Watching). n3 is watched, unless it is said otherwise. */
-#include "members.h"
-#include "replicas.h"
-
-#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
-#define N3 2u
-
-static int setup_watched(void **state) {
-	*state = NULL;
-	assert_int_equal(named_setup(state), 0);
-	stage_want_news(*state, N3);
-	return 0;
-}
-
-static void nothing_more(struct stage *s) {
-	assert_null(stage_next_news(s, N3));
-}
+#include "watched.h"
 
 static void is_gap_of_key(struct stage *s, const char *key) {
 	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);

@@ -1,0 +1,22 @@
+/* watched.h: what the tests of watches at a master share: three masters, of which n3 is watched. */
+#ifndef PAWL_TESTS_WATCHED_H
+#define PAWL_TESTS_WATCHED_H
+
+#include "members.h"
+#include "replicas.h"
+
+#define WATCHED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
+#define N3 2u
+
+static inline int setup_watched(void **state) {
+	*state = NULL;
+	assert_int_equal(named_setup(state), 0);
+	stage_want_news(*state, N3);
+	return 0;
+}
+
+static inline void nothing_more(struct stage *s) {
+	assert_null(stage_next_news(s, N3));
+}
+
+#endif
