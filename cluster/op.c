@@ -267,10 +267,6 @@ struct op *op_following(struct core *core) {
 	return CONTAINER_OF(n, struct op, link);
 }
 
-static bool vote_open(const struct vote *v) {
-	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED || v->state == VOTE_BEHIND;
-}
-
 void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;

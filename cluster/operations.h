@@ -33,6 +33,11 @@ struct vote {
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
 };
 
+/* Something is still to come, or to be sent, over the link to that master. */
+static inline bool vote_open(const struct vote *v) {
+	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED || v->state == VOTE_BEHIND;
+}
+
 enum op_state {
 	OP_ASKING,     /* acquire: promises asked */
 	OP_QUEUED,     /* acquire: in the home's queue, or without a home */

@@ -142,8 +142,7 @@ void op_permute(struct core *core, const int from[NODES_MAX]) {
 			} else {
 				op->votes[i].state = VOTE_GONE; /* a new master: it is taught like one that was away */
 			}
-			if (op->votes[i].state == VOTE_ASKED || op->votes[i].state == VOTE_LEARNING || op->votes[i].state == VOTE_NEED ||
-				op->votes[i].state == VOTE_BEHIND) {
+			if (vote_open(&op->votes[i])) {
 				op->votes[i].state = VOTE_GONE;
 			}
 		}

@@ -77,15 +77,21 @@ static void what_is_told_to_be_given_back_is_the_name(void **state) {
 	assert_true(holds(s, 1, "a", stage_lock(1)));
 }
 
-/* The commit for a permit reaches n1 alone, and the link breaks before it is given back. */
-static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void **state) {
-	struct stage *s = *state;
+/* The commit for a permit reaches n1 alone. */
+static uint64_t permit_at_one(struct stage *s) {
 	compare(s, false);
 	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, true);
 	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, true);
-	uint64_t id = stage_ask(s, HOLDER, permits_request("s", stage_lock(1), 1, 10, 0));
+	const uint64_t id = stage_ask(s, HOLDER, permits_request("s", stage_lock(1), 1, 10, 0));
 	stage_settle(s);
 	assert_true(knows(s, 0, "s", stage_lock(1)));
+	return id;
+}
+
+/* The link breaks before it is given back. */
+static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void **state) {
+	struct stage *s = *state;
+	uint64_t id = permit_at_one(s);
 	stage_cut(s, HOLDER, 0, true);
 	stage_wait(s, 2 * ROUND);
 	assert_true(answered(s, id) && stage_answer(s, id)->r.error != PAWL_OK);
@@ -98,12 +104,7 @@ static void what_a_failed_commit_took_is_given_back_when_the_link_is_back(void *
 /* The same, and the configuration changes while the commit is on its way. */
 static void what_a_commit_took_before_a_change_is_given_back_after_it(void **state) {
 	struct stage *s = *state;
-	compare(s, false);
-	stage_lose(s, HOLDER, 1, MESSAGE_COMMIT, true);
-	stage_lose(s, HOLDER, 2, MESSAGE_COMMIT, true);
-	uint64_t id = stage_ask(s, HOLDER, permits_request("s", stage_lock(1), 1, 10, 0));
-	stage_settle(s);
-	assert_true(knows(s, 0, "s", stage_lock(1)));
+	uint64_t id = permit_at_one(s);
 	stage_client_gone(s, HOLDER, HOLDER + 1);
 	stage_cut(s, HOLDER, 0, true);
 	struct core_change c = { .kind = CHANGE_SET_TIMING, .max_lease = 9 * SPAN_S };
