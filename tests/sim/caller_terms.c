@@ -53,7 +53,19 @@ void caller_move(struct caller *c, bool leave_open) {
 	}
 }
 
-/* Started again it knows key and lock_id, and no deadline; the connection that it asks over is the one that the lock ends with. */
+/* The client goes on with this lock. What it knew of the lock that it had in between must not stay: its
+ * next extension would name the numbers of that one, and be answered for these alone (section 10). */
+static void take_up(struct caller *c, uint32_t lock, struct instant deadline, uint64_t token, struct permits numbers) {
+	c->state = CALLER_HOLDING;
+	c->lock = lock;
+	c->deadline = deadline;
+	c->token = token;
+	c->numbers = numbers;
+	c->named = 0;
+}
+
+/* Started again it knows key and lock_id, but neither deadline nor numbers; the connection that it asks
+ * over is the one that the lock ends with. */
 static void lives_again(void *ctx, uint64_t lock) {
 	struct caller *c = ctx;
 	if (c->died_with != lock) {
@@ -68,10 +80,7 @@ static void lives_again(void *ctx, uint64_t lock) {
 	c->connections = info->bond_top >= c->connections ? info->bond_top + 1 : c->connections;
 	checker_lock_again(c->run->checker, (uint32_t)lock);
 	c->run->counts[RUN_BOND_REVIVED]++;
-	c->lock = (uint32_t)lock;
-	c->state = CALLER_HOLDING;
-	c->deadline = (struct instant){ 0, 0 };
-	c->token = 0;
+	take_up(c, (uint32_t)lock, (struct instant){ 0, 0 }, 0, (struct permits){ { 0, 0 } });
 	caller_extend(c, c->lock, false);
 }
 
@@ -103,7 +112,7 @@ void caller_transfer(struct caller *c) {
 	snprintf(to, sizeof to, "o%u", (unsigned)prng_below(&run->prng, run->profile.clients));
 	struct core_request r = { .op = CORE_TRANSFER, .lock_id = checker_lock_id(run->checker, lock), .to = slice_str(to) };
 	struct checker_op op = { .op = CORE_TRANSFER, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock };
-	struct pending pending = { .op = CORE_TRANSFER, .lock = lock, .deadline = c->deadline, .token = c->token };
+	struct pending pending = { .op = CORE_TRANSFER, .lock = lock, .deadline = c->deadline, .token = c->token, .numbers = c->numbers };
 	if (caller_pending(c, 0)) {
 		checker_hand_over(run->checker, lock, true);
 		caller_send(c, &r, pending, &op);
@@ -123,10 +132,7 @@ void caller_transferred(struct caller *c, const struct pending *p, int error) {
 			return;
 		}
 		checker_believe(run->checker, &c->actor, p->lock, p->deadline, p->token);
-		c->state = CALLER_HOLDING;
-		c->lock = p->lock;
-		c->deadline = p->deadline;
-		c->token = p->token;
+		take_up(c, p->lock, p->deadline, p->token, p->numbers);
 	} else if (error == PAWL_OK) {
 		run->counts[RUN_TRANSFERRED]++;
 		checker_lock_end(run->checker, p->lock);

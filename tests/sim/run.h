@@ -35,8 +35,9 @@ struct pending {
 	bool kept;   /* EXTEND: with deadline_kept */
 	bool stolen; /* ACQUIRE: under an identity that is not the lock_id's */
 	bool second; /* over the session that was left open behind */
-	struct instant deadline; /* TRANSFER: until when it was believed */
+	struct instant deadline; /* TRANSFER: until when it was believed, under which token, in which numbers */
 	uint64_t token;
+	struct permits numbers;
 	uint32_t bond; /* that was named */
 };
 
