@@ -63,6 +63,26 @@ static void who_lacks_numbers_learns_them_with_an_extension(void **state) {
 	assert_int_equal(stage_count(s, COUNT_permits_run_out), 1);
 }
 
+/* The numbers that a caller names are those that it believes in, also where its record has more, and
+ * whether it keeps its deadline or not. */
+static void who_names_some_of_its_numbers_is_answered_for_these(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	assert_int_equal(take_permits(s, 0, "k", stage_lock(1), 4, 5), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 15);
+	r.terms.set.w[0] = 3;
+	r.lease = LEASE;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 3);
+	r.terms.set.w[0] = 1;
+	r.deadline_kept = true;
+	assert_int_equal(stage_do(s, 2, r), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.terms.set.w[0], 1);
+	r.deadline_kept = false;
+	r.terms.set.w[0] = 16; /* and for one that it does not have it is answered nothing */
+	assert_int_not_equal(stage_do(s, 1, r), PAWL_OK);
+}
+
 static void commit_numbers(struct stage *s, struct id128 lock, uint64_t numbers, uint64_t token) {
 	commit_at(s, 0, lock, numbers, token);
 }
@@ -212,6 +232,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_extension_counts_only_masters_that_have_all_the_numbers),
 		NAMED(who_lacks_numbers_learns_them_with_an_extension),
+		NAMED(who_names_some_of_its_numbers_is_answered_for_these),
 		NAMED(numbers_that_a_record_gains_are_new_to_it),
 		NAMED(numbers_that_are_learned_note_the_clock),
 		NAMED(sources_that_lack_numbers_count_with_their_clocks),
