@@ -43,11 +43,11 @@ static bool copy(struct news_box *box, struct slice *bytes) {
 
 static void keep(struct core *core, const struct core_news *news) {
 	struct news_box *box = core->news_wanted ? out_news_box(core) : NULL;
-	if (box == NULL || box->lost) {
-		return; /* a gap is told of in its place */
+	if (box == NULL) {
+		return;
 	}
-	if (!room(core, box)) {
-		box->lost = true;
+	if (box->lost || !room(core, box)) {
+		box->lost++; /* a gap is told of in its place */
 		return;
 	}
 	struct core_news *n = &box->news[box->count];
@@ -56,7 +56,8 @@ static void keep(struct core *core, const struct core_news *news) {
 	box->count += !box->lost;
 }
 
-/* Who asks for a key goes to all nodes by itself. */
+/* Who asks for a key goes to all nodes by itself. The log has also what is not kept for those who watch here: the replicas have missed nothing
+ * (section 7, News; without it: nothing in the log). */
 void news_tell(struct core *core, const struct core_news *news) {
 	if (news->kind == NEWS_GAP ? core->feeds > 0 : core->news_feeds && news->kind != NEWS_ASKED) {
 		log_append_news(core, news); /* a gap also where nobody has said yet that somebody watches: the log's number goes up */
@@ -157,7 +158,8 @@ const struct core_news *core_out_news(struct core_out *out) {
 		return &box->news[box->read++];
 	}
 	if (box->lost) {
-		box->lost = false;
+		core->counts[COUNT_news_lost] += box->lost;
+		box->lost = 0;
 		return &box->gap;
 	}
 	return NULL;

@@ -12,7 +12,7 @@ struct news_box {
 	struct core_news *news;
 	size_t count, capacity, read;
 	struct arena bytes;
-	bool lost;            /* what came since was not kept: a gap is told of once the rest was read */
+	uint64_t lost;        /* so many that came since were not kept: a gap is told of once the rest was read */
 	struct core_news gap; /* which needs no memory */
 };
 

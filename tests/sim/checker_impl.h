@@ -153,6 +153,7 @@ struct seen_config {
 struct told { /* a piece of news, as a digest */
 	uint64_t digest; /* 0: a gap */
 	int64_t at;
+	bool no_room; /* a gap for those who watch there alone: for other news it had no room, but they are in its log */
 };
 
 struct told_key {
@@ -160,11 +161,13 @@ struct told_key {
 	uint32_t count, capacity;
 	bool unsure;         /* as a replica: a gap was told, and nothing since */
 	uint32_t master, from, at; /* what it told since is that master's from..at-1, or the same elsewhere among them: what comes next is `at` */
+	uint64_t excused; /* pieces that may have been among those for which the master had no room */
 };
 
 struct told_by { /* a node's news, by key */
 	struct told_key *keys;
 	uint32_t count;
+	uint64_t no_room, no_room_seen; /* so many pieces had no room; seen: what the core counts of them, since it was born */
 };
 
 #define WATCHED_PRESENT 64

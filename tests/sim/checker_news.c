@@ -36,6 +36,7 @@ void checker_news(struct checker *c, uint32_t node, const struct core_news *news
 	if (c->told_by[node] != incarnation) {
 		c->told_by[node] = incarnation;
 		look_again(c, node); /* it may have begun with what a side file brought */
+		c->told[node].no_room_seen = 0;
 	}
 	checker_told(c, node, news);
 	switch (news->kind) {

@@ -1,4 +1,5 @@
-/* What a replica tells is what its master tells: of each key every piece of news in its order, or a gap (docs/protocol.md, section 7). */
+/* What a replica tells is what its master tells: of each key every piece of news in its order, or a gap (docs/protocol.md, section 7). Where
+ * the master had no room for pieces of its own, and told a gap instead, its replicas may tell so many that nobody else has told. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -20,6 +21,15 @@ static uint64_t digest(const struct core_news *n) {
 	return siphash(any_key, (const uint8_t *)words, sizeof words) | 1;
 }
 
+static void put(struct told_key *k, struct told told) {
+	if (k->count == k->capacity) {
+		k->capacity = k->capacity ? 2 * k->capacity : 16;
+		k->told = realloc(k->told, k->capacity * sizeof *k->told);
+		CHECK(k->told != NULL);
+	}
+	k->told[k->count++] = told;
+}
+
 static struct told_key *told_key(struct checker *c, uint32_t node, uint32_t key) {
 	struct told_by *by = &c->told[node];
 	if (key >= by->count) {
@@ -27,6 +37,9 @@ static struct told_key *told_key(struct checker *c, uint32_t node, uint32_t key)
 		CHECK(by->keys != NULL);
 		for (; by->count <= key; by->count++) {
 			by->keys[by->count] = (struct told_key){ .unsure = true };
+			if (by->no_room) { /* the first news of it may have been among those */
+				put(&by->keys[by->count], (struct told){ .at = sim_now(c->sim), .no_room = true });
+			}
 		}
 	}
 	return &by->keys[key];
@@ -63,13 +76,19 @@ static void each_key(struct checker *c, uint32_t node, const struct core_news *n
 /* ---- masters ---- */
 
 static void add(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
-	struct told_key *k = told_key(c, node, key);
-	if (k->count == k->capacity) {
-		k->capacity = k->capacity ? 2 * k->capacity : 16;
-		k->told = realloc(k->told, k->capacity * sizeof *k->told);
-		CHECK(k->told != NULL);
-	}
-	k->told[k->count++] = (struct told){ digest(n), sim_now(c->sim) };
+	put(told_key(c, node, key), (struct told){ .digest = digest(n), .at = sim_now(c->sim) });
+}
+
+static void add_no_room(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
+	(void)n;
+	put(told_key(c, node, key), (struct told){ .at = sim_now(c->sim), .no_room = true });
+}
+
+/* What this piece, a gap, stands for, in pieces that were not kept: the core counts them when it gives the gap out. 0: it was told itself. */
+static uint64_t stands_for(struct checker *c, uint32_t node) {
+	const uint64_t lost = core_counts(sim_node_core(c->sim, node))[COUNT_news_lost], more = lost - c->told[node].no_room_seen;
+	c->told[node].no_room_seen = lost;
+	return more;
 }
 
 /* ---- replicas ---- */
@@ -103,8 +122,28 @@ static bool move_on(struct told_key *mine, const struct told_key *whole) {
 	return false;
 }
 
+static uint32_t next_of(const struct told_key *mine, const struct told_key *whole) {
+	uint32_t at = mine->at;
+	while (at < whole->count && whole->told[at].no_room) {
+		at++;
+	}
+	return at;
+}
+
 static bool is_next(const struct told_key *mine, const struct told_key *whole, uint64_t digest) {
-	return mine->at < whole->count && whole->told[mine->at].digest == digest;
+	const uint32_t at = next_of(mine, whole);
+	return at < whole->count && whole->told[at].digest == digest;
+}
+
+/* Since the last gap here, or where it may go on after it, the master had no room for news, and not all of so many have been told. */
+static bool may_be_excused(const struct checker *c, const struct told_key *mine, const struct told_key *whole, bool anywhere) {
+	const uint32_t end = anywhere || mine->at >= whole->count ? whole->count : mine->at + 1;
+	for (uint32_t i = mine->from; i < end; i++) {
+		if (whole->told[i].no_room) {
+			return mine->excused < c->told[mine->master].no_room;
+		}
+	}
+	return false;
 }
 
 static void repeated(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
@@ -122,13 +161,21 @@ static void repeated(struct checker *c, uint32_t node, uint32_t key, const struc
 	}
 	const bool first = mine->unsure;
 	if (first) {
+		mine->excused = mine->master == master ? mine->excused : 0;
 		mine->from = mine->at = mine->master == master ? mine->from : 0;
 		mine->master = master;
 		mine->unsure = false;
 	}
+	const struct told_key before = *mine;
 	bool next = is_next(mine, whole, digest(n));
 	while (!next && move_on(mine, whole)) {
 		next = is_next(mine, whole, digest(n));
+	}
+	if (!next && may_be_excused(c, &before, whole, first)) {
+		*mine = before;
+		mine->excused++;
+		mine->unsure = true;
+		return;
 	}
 	if (!next && first && n->kind == NEWS_EXPIRED) {
 		mine->unsure = true; /* it ended by this node's clocks at the beginning of the step in which it began to follow */
@@ -138,17 +185,19 @@ static void repeated(struct checker *c, uint32_t node, uint32_t key, const struc
 		checker_violation(c, "news of replicas", key, "n%" PRIu32 " tells news of kind %d and token %" PRIu64
 			", which is not what n%" PRIu32 " told next", node + 1, (int)n->kind, n->token, master + 1);
 	}
-	mine->at++;
+	mine->at = next_of(mine, whole) + 1;
 }
 
 void checker_told(struct checker *c, uint32_t node, const struct core_news *n) {
 	struct core_status status;
+	const uint64_t lost = stands_for(c, node);
 	if (n->kind == NEWS_ASKED) {
 		return;
 	}
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
 	if (status.state != CORE_FOLLOWING) {
-		each_key(c, node, n, add);
+		each_key(c, node, n, lost ? add_no_room : add);
+		c->told[node].no_room += lost;
 		each_key(c, node, n, forget);
 	} else {
 		each_key(c, node, n, n->kind == NEWS_GAP ? forget : repeated);
@@ -156,7 +205,8 @@ void checker_told(struct checker *c, uint32_t node, const struct core_news *n) {
 }
 
 static bool is_late(const struct checker *c, const struct told_key *mine, const struct told_key *whole) {
-	return mine->at < whole->count && whole->told[mine->at].at + SPAN_S < sim_now(c->sim);
+	const uint32_t at = next_of(mine, whole);
+	return at < whole->count && whole->told[at].at + SPAN_S < sim_now(c->sim);
 }
 
 /* What its master told a while ago it has told, too. */

@@ -1,4 +1,5 @@
 /* What a replica tells those who watch there: all that its master tells, in that order, or a gap (docs/protocol.md, section 7). */
+#include "failing.h"
 #include "replicas.h"
 
 #define REPEATED(test) cmocka_unit_test_setup_teardown(test, setup_watched, named_teardown)
@@ -220,6 +221,52 @@ static void news_too_large_for_the_log_is_a_gap_of_the_key(void **state) {
 	BORDER(REPLICA);
 }
 
+static struct failing memory;
+
+static int setup_failing(void **state) {
+	static struct allocator failing = { failing_resize, &memory };
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	o.core = &failing;
+	memory = (struct failing){ .fail_first = 0 };
+	*state = stage_born(&o);
+	stage_wait(*state, SHORT);
+	return 0;
+}
+
+static int teardown_failing(void **state) {
+	return named_teardown(state) || memory.used ? -1 : 0;
+}
+
+static void release_at(struct stage *s, uint32_t node, const char *key, uint8_t lock) {
+	const struct message m = { .kind = MESSAGE_RELEASE, .round = 1, .key = slice_str(key), .lock_id = stage_lock(lock) };
+	stage_inject(s, (node + 1) % 3, node, &m);
+}
+
+/* It is short of memory for a moment, and so those who watch there read anew. Those who watch at the replica have missed nothing. */
+static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **state) {
+	struct stage *s = *state;
+	const uint32_t master = master_of(s, REPLICA);
+	take_value(s, "k", 1, slice_str("v"));
+	take_value(s, "j", 2, slice_str("w"));
+	watch_at(s, REPLICA);
+	watch_at(s, master);
+	forget_news(s);
+	memory.fail_first = memory.calls + 1;
+	memory.fail_count = UINT64_MAX;
+	release_at(s, master, "k", 1);
+	release_at(s, master, "j", 2);
+	memory.fail_first = 0;
+	stage_wait(s, SHORT);
+	uint64_t seen = s->news_read;
+	news_is(s, master, NEWS_GAP, no_lock);
+	s->news_read = seen;
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(2));
+	BORDER(REPLICA);
+	assert_int_equal(stage_count(s, COUNT_news_lost), 2);
+}
+
 /* It is told before what ends meanwhile, the beginning of which may have been lost with the master. */
 static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void **state) {
 	struct stage *s = *state;
@@ -295,6 +342,7 @@ int main(void) {
 		WITH(a_gap_that_is_lost_on_its_way_is_noticed, setup),
 		REPEATED(a_gap_of_the_master_is_one_at_its_replica),
 		WITH(news_too_large_for_the_log_is_a_gap_of_the_key, setup_small_log),
+		cmocka_unit_test_setup_teardown(what_its_master_has_no_room_for_a_replica_tells_all_the_same, setup_failing, teardown_failing),
 		REPEATED(a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends),
 		WITH(nothing_is_kept_for_those_who_do_not_watch, setup),
 		WITH(who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing, setup_two),
