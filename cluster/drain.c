@@ -73,7 +73,7 @@ static size_t fill_records(struct core *core, size_t n) {
 
 static size_t fill_ring(struct core *core, size_t n) {
 	for (; core->drain_ring < core->ring_size && n < DRAIN_MESSAGES; core->drain_ring++) {
-		const struct released *r = &core->ring[core->drain_ring];
+		const struct released *r = released_at(core, core->ring_next, core->drain_ring);
 		if (r->used) {
 			released_describe(r, slice_str("?"), &core->drain_messages[n++]);
 		}

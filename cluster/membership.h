@@ -11,6 +11,7 @@ struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
 	uint64_t epoch;
 	uint64_t round;
 	size_t bucket;
+	uint32_t ring_next; /* of the ring of what has ended, when the walk began (released.c) */
 	uint32_t ring_at;
 	uint32_t part;
 };

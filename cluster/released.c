@@ -86,6 +86,10 @@ bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t toke
 
 /* ---- in snapshots and side files ---- */
 
+const struct released *released_at(const struct core *core, uint32_t next, uint32_t i) {
+	return &core->ring[(next + i) % core->ring_size];
+}
+
 void released_describe(const struct released *r, struct slice key, struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .attempt = r->name, .token = r->given_back, .number = r->bond,
 		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };

@@ -33,6 +33,8 @@ bool given_back_named(const struct core *core, struct id128 lock_id, uint64_t na
 bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
 struct released *released_find(const struct core *core, struct id128 lock_id); /* NULL: nothing is remembered of it */
 void released_describe(const struct released *r, struct slice key, struct message *m); /* as a SNAPSHOT_RELEASED */
+/* The one that stood i places after the oldest when the ring's next place was `next`: who is told of all is told of the oldest first. */
+const struct released *released_at(const struct core *core, uint32_t next, uint32_t i);
 void released_take(struct core *core, const struct message *m); /* what such a message says */
 
 #endif

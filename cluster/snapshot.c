@@ -87,7 +87,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 
 static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	for (uint32_t sent = 0; s->ring_at < core->ring_size; s->ring_at++) {
-		const struct released *r = &core->ring[s->ring_at];
+		const struct released *r = released_at(core, s->ring_next, s->ring_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
 		}
@@ -130,7 +130,8 @@ static bool may_serve(const struct core *core, const struct snapshot_out *s) {
 }
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
-	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0 };
+	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
+		.ring_next = core->ring_next };
 	snapshot_stop(core, from);
 	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
 		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);

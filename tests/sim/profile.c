@@ -291,7 +291,7 @@ void profile_draw(struct profile *p, uint64_t seed, enum profile_theme theme) {
 	}
 	p->sim.seed = seed;
 	if (p->sim.limits.released == 0) {
-		p->sim.limits.released = 2048; /* more than a run gives back; each start of a node clears them all */
+		p->sim.limits.released = 4096; /* more than a run gives back (2,400 were seen); each start of a node clears them all */
 	}
 	profile_terms(p);
 	profile_later(p);

@@ -134,6 +134,48 @@ static void a_drained_side_file_serves_one_start_only(void **state) {
 	assert_true(stage_until_voting(s, 2, SPAN_S));
 }
 
+/* Each of the three remembers four releases, and has had more. */
+static struct stage *four_remembered(void) {
+	struct stage_options o = named_options();
+	o.limits.released = 4;
+	struct stage *s = stage_born(&o);
+	for (uint8_t lock = 1; lock <= 6; lock++) {
+		take(s, 0, "k", stage_lock(lock));
+		release(s, 0, "k", stage_lock(lock));
+		stage_settle(s);
+	}
+	return s;
+}
+
+/* One more release makes all of them forget one: they remember the fifth. */
+static void all_remember_the_fifth(struct stage *s) {
+	assert_true(stage_until_voting(s, 2, SPAN_S));
+	take(s, 0, "k", stage_lock(7));
+	release(s, 0, "k", stage_lock(7));
+	stage_settle(s);
+	uint64_t before = stage_count(s, COUNT_promise_refused_released);
+	assert_int_not_equal(stage_do(s, 0, stage_acquire("k", stage_lock(5), LEASE, 0)), PAWL_OK);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_promise_refused_released) - before, 3);
+	stage_free(s);
+	assert_int_equal(named_memory.used, 0);
+}
+
+static void who_is_told_what_was_released_forgets_the_oldest_first(void **state) {
+	(void)state;
+	struct stage *s = four_remembered();
+	restart(s, 2);
+	all_remember_the_fifth(s);
+}
+
+static void after_a_planned_stop_the_oldest_release_is_forgotten_first(void **state) {
+	(void)state;
+	struct stage *s = four_remembered();
+	stage_drain(s, 2);
+	assert_true(stage_start(s, 2));
+	all_remember_the_fifth(s);
+}
+
 static void a_drain_answers_those_who_wait(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -334,6 +376,8 @@ int main(void) {
 		NAMED(tokens_grow_over_restarts_of_everything),
 		NAMED(a_drain_is_only_a_pause),
 		NAMED(a_drained_side_file_serves_one_start_only),
+		cmocka_unit_test(who_is_told_what_was_released_forgets_the_oldest_first),
+		cmocka_unit_test(after_a_planned_stop_the_oldest_release_is_forgotten_first),
 		NAMED(a_drain_answers_those_who_wait),
 		NAMED(clocks_years_apart_change_nothing),
 		NAMED(a_master_that_slept_drops_its_links_unread),
