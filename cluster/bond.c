@@ -20,6 +20,8 @@ struct bond_master {
 	bool away;    /* told, and its link is lost, since then: */
 	struct instant since;
 	bool dropped; /* it says that it has the record no more */
+	bool absent;  /* it says that it has no record: it may not have had one */
+	bool heard;   /* it has answered in this epoch */
 	uint32_t open; /* questions that it has not answered */
 	struct instant asked; /* ... the first of them */
 };
@@ -76,10 +78,12 @@ static uint32_t keeping(const struct core *core, const struct op *op, struct ins
  * another commit, but then a master that starts anew could merge the table without it. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
 	bool dropped = instant_distrusted(at, op->bond->before);
+	uint32_t absent = 0;
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
 		dropped = dropped || gone(core, op, &op->bond->master[i], at);
+		absent += i == op->bond->self ? core_votes(core) && instant_expired(core->now, own_end(core, op)) : op->bond->master[i].absent;
 	}
-	return dropped && keeping(core, op, at) < op->bond->quorum;
+	return (dropped && keeping(core, op, at) < op->bond->quorum) || absent > op->bond->masters - op->bond->quorum;
 }
 
 static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
@@ -161,7 +165,7 @@ static void judge(struct core *core, struct op *op) {
 static void ask(struct core *core, struct op *op, uint32_t slot) {
 	struct bond_master *master = &op->bond->master[slot];
 	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
-	bool known = master->has && !master->away && !master->dropped && !instant_distrusted(soon, master->until);
+	bool known = master->has && master->heard && !master->away && !master->dropped && !instant_distrusted(soon, master->until);
 	if (slot == core->self || !peer_votes(core, slot) || known) {
 		return;
 	}
@@ -213,13 +217,15 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	struct bond_master *master = &op->bond->master[from];
+	master->heard = true;
 	if (m->status == STATUS_OK) {
 		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
 		master->until = master->has && !master->away ? instant_later(master->until, until) : until; /* back: it may have started anew */
 		master->has = true;
-		master->away = master->by_it = master->dropped = false;
+		master->away = master->by_it = master->dropped = master->absent = false;
 	} else if (m->status == STATUS_ABSENT) {
 		master->dropped = master->dropped || master->has || master->away;
+		master->absent = true;
 	} /* else it is asked again */
 	master->open -= master->open > 0;
 	judge(core, op);
@@ -231,6 +237,7 @@ void bond_extended(struct core *core, const struct op *extend, uint32_t slot) {
 	if (op && slot < op->bond->masters && op->bond->master[slot].has) {
 		struct bond_master *m = &op->bond->master[slot];
 		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));
+		m->absent = false;
 	}
 }
 
@@ -282,7 +289,7 @@ static void turn_to_others(struct core *core, struct op *op) {
 			const struct bond_master *m = &op->bond->master[k];
 			if (id128_equal(m->id, b.master[i].id) && !gone(core, op, m, core->now)) {
 				b.master[i] = *m;
-				b.master[i].has = false;
+				b.master[i].has = b.master[i].absent = false;
 			}
 		}
 	}
@@ -300,6 +307,7 @@ void bond_epoch(struct core *core, struct op *op) {
 	op_next_round(core, op); /* what is still answered to the former one is late */
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
 		op->bond->master[i].open = 0;
+		op->bond->master[i].heard = false;
 	}
 	ask_all(core, op);
 	judge(core, op);

@@ -12,7 +12,9 @@ struct bonded { /* a record of this node */
 	struct map_node node; /* by lock_id */
 	struct holder *holder;
 	struct id128 lock_id;
+	struct instant until; /* the record here was to last so long when it was last looked at; this ends with it */
 	span_ns grace;
+	bool stale; /* the node has a new link here, or there is a new epoch, and it has not said since then that the lock is bound */
 	uint16_t size;
 	uint8_t key[];
 };
@@ -22,8 +24,8 @@ struct holder { /* one start of a node */
 	struct list link, records;
 	struct id128 id;
 	uint64_t boot;
-	bool linked, closed;
-	struct instant since; /* closed, or not linked any more */
+	bool closed;
+	struct instant since; /* closed */
 };
 
 static struct holder *find_holder(struct core *core, struct id128 id, uint64_t boot) {
@@ -36,7 +38,7 @@ static struct holder *find_holder(struct core *core, struct id128 id, uint64_t b
 	return NULL;
 }
 
-static struct bonded *find_record(struct core *core, struct id128 lock_id) {
+static struct bonded *find_record(const struct core *core, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->bonded, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
 		struct bonded *b = CONTAINER_OF(n, struct bonded, node);
 		if (id128_equal(b->lock_id, lock_id)) {
@@ -70,6 +72,23 @@ void bond_master_done(struct core *core) {
 	}
 }
 
+/* Its first record ends; or, while nobody says that it is gone, those are looked for now and then that are over by their leases. Who does not
+ * vote just now looks again soon: what it will vote with is elsewhere yet. */
+static void arm(struct core *core, struct holder *h) {
+	if (!h->closed) {
+		timer_at(core, &h->timer, TIMER_HOLDER, instant_add(core->now, core->config.max_lease));
+		return;
+	}
+	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
+	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
+		const struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
+		first = b->grace < first ? b->grace : first;
+	}
+	struct instant at = instant_add(h->since, first);
+	bool waits = instant_expired(core->now, at);
+	timer_at(core, &h->timer, TIMER_HOLDER, waits ? instant_add(core->now, core->config.request_timeout / 4) : at);
+}
+
 /* ---- binding ---- */
 
 static struct holder *make_holder(struct core *core, uint32_t from) {
@@ -82,17 +101,17 @@ static struct holder *make_holder(struct core *core, uint32_t from) {
 	if (h) {
 		h->id = p->link_id;
 		h->boot = p->boot;
-		h->linked = true;
 		list_init(&h->records);
 		list_append(&core->holders, &h->link);
 		core->holder_count++;
+		arm(core, h);
 	}
 	return h;
 }
 
 static enum status bind(struct core *core, uint32_t from, const struct message *m, struct message *answer) {
 	const struct key *key = table_find(core, m->key);
-	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r == NULL) {
 		return STATUS_ABSENT;
 	}
@@ -116,6 +135,8 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	list_append(&h->records, &b->of_holder); /* the last node that says so holds it */
 	b->holder = h;
 	b->grace = span_from_us(m->left_us);
+	b->until = r->end;
+	b->stale = r->freed = false;
 	COUNT(core, bond_made);
 	return STATUS_OK;
 }
@@ -150,32 +171,44 @@ void bond_master_released(struct core *core, struct id128 lock_id) {
 }
 
 /* Somebody goes on with the lock through another node, or through another start of this one, and counts on this master: it does not end with
- * the one that it was bound to. That one may have given the bond up while this master could not hear it. */
-void bond_master_accepted(struct core *core, struct id128 lock_id, uint32_t from) {
-	const struct bonded *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
+ * the one that it was bound to. That one may have given the bond up while this master could not hear it; so may this node, where it has not
+ * said since then that it has not. */
+void bond_master_accepted(struct core *core, const struct record *r, uint32_t from) {
+	struct bonded *b = core->holder_count > 0 ? find_record(core, r->lock_id) : NULL;
 	const struct peer *p = &core->peers[from];
-	if (b && !(id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot)) {
-		bond_master_released(core, lock_id);
+	if (b && (b->stale || !(id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot))) {
+		bond_master_released(core, r->lock_id);
+	} else if (b) {
+		b->until = r->end;
+	}
+}
+
+/* A copy of the record tells so: who gets it from a master where it is not bound counts for whoever that one counts for. */
+bool bond_master_bound(const struct core *core, struct id128 lock_id) {
+	return core->holder_count > 0 && find_record(core, lock_id) != NULL;
+}
+
+static void make_stale(struct holder *h) {
+	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
+		CONTAINER_OF(n, struct bonded, of_holder)->stale = true;
+	}
+}
+
+/* `stays`: this node was a master of the epoch before, too, and has missed none: else the node to which a lock is bound has not counted on it
+ * in between, and tells it anew. */
+void bond_master_epoch(struct core *core, bool stays) {
+	if (!stays) {
+		bond_master_done(core);
+		return;
+	}
+	for (struct list *n = core->holder_count > 0 ? list_first(&core->holders) : NULL; n; n = list_after(&core->holders, n)) {
+		make_stale(CONTAINER_OF(n, struct holder, link));
 	}
 }
 
 /* ---- the node's link ---- */
 
-/* Its first record ends; or, while nobody says that it is gone, all of them are over by their leases. Who does not vote just now looks again
- * soon: what it will vote with is elsewhere yet. */
-static void arm(struct core *core, struct holder *h) {
-	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
-	for (struct list *n = h->closed ? list_first(&h->records) : NULL; n; n = list_after(&h->records, n)) {
-		const struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
-		first = b->grace < first ? b->grace : first;
-	}
-	struct instant at = instant_add(h->since, first);
-	bool waits = instant_expired(core->now, at);
-	timer_at(core, &h->timer, TIMER_HOLDER, waits ? instant_add(core->now, core->config.request_timeout / 4) : at);
-}
-
 static void close_holder(struct core *core, struct holder *h) {
-	h->linked = false;
 	if (!h->closed) {
 		h->closed = true;
 		h->since = core->now;
@@ -192,9 +225,9 @@ void bond_master_peer_up(struct core *core, uint32_t peer) {
 			continue;
 		}
 		if (h->boot == p->boot) {
-			h->linked = true;
 			h->closed = false;
-			timer_stop(core, &h->timer);
+			make_stale(h); /* it may have given some up meanwhile; what it has not, it tells again */
+			arm(core, h);
 		} else {
 			close_holder(core, h); /* the node has started anew: what it was before is no more */
 		}
@@ -207,10 +240,6 @@ void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	struct holder *h = p->up && core->holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
 	if (h && closed) {
 		close_holder(core, h);
-	} else if (h && h->linked) {
-		h->linked = false;
-		h->since = core->now;
-		arm(core, h);
 	}
 }
 
@@ -220,15 +249,22 @@ void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 static void end_record(struct core *core, struct slice name, struct id128 lock_id) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r) {
+	if (r && !r->freed) {
 		COUNT(core, bond_ended);
 		record_lose(core, key, r);
 	}
 }
 
+/* The record has ended, by its lease or otherwise. Who does not vote just now goes by what it saw last. */
+static bool over(struct core *core, struct bonded *b) {
+	const struct key *key = core_votes(core) ? table_find(core, slice_of(b->key, b->size)) : NULL;
+	const struct record *r = key ? key_record(key, b->lock_id) : NULL;
+	b->until = r ? r->end : b->until;
+	return instant_expired(core->now, b->until) || (core_votes(core) && r == NULL);
+}
+
 void bond_master_timer(struct core *core, struct timer *t) {
 	struct holder *h = CONTAINER_OF(t, struct holder, timer);
-	bool over = instant_expired(core->now, instant_add(h->since, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)));
 	for (struct list *n = list_first(&h->records), *next; n; n = next) {
 		next = list_after(&h->records, n);
 		struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
@@ -236,7 +272,7 @@ void bond_master_timer(struct core *core, struct timer *t) {
 		if (ends) {
 			end_record(core, slice_of(b->key, b->size), b->lock_id);
 		}
-		if (ends || over) {
+		if (ends || over(core, b)) {
 			free_record(core, b);
 		}
 	}

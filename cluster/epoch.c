@@ -124,6 +124,7 @@ void epoch_persisted(struct core *core) {
 		bool next = core->config.epoch + 1 == core->durable.config.epoch;
 		core->adopting = false;
 		core->remembers = next && core_votes(core);
+		bond_master_epoch(core, next && core->self < core->masters);
 		core->config = core->durable.config;
 		epoch_take(core);
 	}

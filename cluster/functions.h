@@ -93,7 +93,9 @@ void bond_free(struct core *core, struct op *op);
 void bond_master_done(struct core *core);
 void bond_master_asked(struct core *core, uint32_t from, const struct message *m);
 void bond_master_released(struct core *core, struct id128 lock_id);
-void bond_master_accepted(struct core *core, struct id128 lock_id, uint32_t from); /* a commit or an extension */
+void bond_master_accepted(struct core *core, const struct record *r, uint32_t from); /* a commit or an extension */
+bool bond_master_bound(const struct core *core, struct id128 lock_id);
+void bond_master_epoch(struct core *core, bool stays);
 void bond_master_peer_up(struct core *core, uint32_t peer);
 void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed);
 void bond_master_timer(struct core *core, struct timer *t);

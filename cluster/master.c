@@ -220,7 +220,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->accepted = core->tick;
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
-		bond_master_accepted(core, m->lock_id, from);
+		bond_master_accepted(core, r, from);
 	}
 	digest_record(core, key, r);
 	master_raise_clock(core, m->token);

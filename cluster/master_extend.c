@@ -53,7 +53,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) | (permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		r->accepted = core->tick;
-		bond_master_accepted(core, m->lock_id, from);
+		bond_master_accepted(core, r, from);
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		snapshot_changed(core, key, r);
 		log_append(core, key_name(key), r->lock_id);

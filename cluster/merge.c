@@ -52,6 +52,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
 		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
 		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
+		r->freed = r->freed || !(m->flags & FLAG_BOUND);
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		r->accepted = core->tick;

@@ -132,6 +132,7 @@ enum message_flag {
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
 	FLAG_NOW = 16,      /* BREAK: a release by force */
+	FLAG_BOUND = 16,    /* SNAPSHOT_RECORD: it is bound to a node there (section 2, Release on disconnect) */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER, PREPARE_ANSWER, SNAPSHOT_RECORD: the value counts as in Prepare */

@@ -8,7 +8,7 @@
 void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RECORD, .key = key_name(key), .noted = r->noted, .attempt = r->attempt };
 	record_describe(core, r, m);
-	m->flags |= rule_value_counts(r) ? FLAG_COUNTS : 0;
+	m->flags |= (rule_value_counts(r) ? FLAG_COUNTS : 0) | (bond_master_bound(core, r->lock_id) ? FLAG_BOUND : 0);
 }
 
 void snapshot_stop(struct core *core, uint32_t peer) {

@@ -40,6 +40,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	uint8_t terms_size; /* 0: nothing but of and bond is in its terms */
 	bool barred : 1; /* by a break: no more extensions */
 	bool uneven : 1; /* merging: not all sources had the same permits */
+	bool freed : 1; /* a source had it bound to no node: it does not end with one before that says so again */
 	bool vouched : 1; /* it came with a commit: its value counts, whatever ballot that brought */
 	uint8_t bytes[];
 };

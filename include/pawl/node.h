@@ -241,7 +241,8 @@ int pawl_node_client(struct pawl_node *node, const struct pawl_options *options,
  * The price: the lock may also be lost while the process lives, when its links to too many masters are closed for the grace
  * time. So it may be trusted until the deadline of its lease AND while pawl_node_bond_left_ms is above 0. `ended` is called
  * once, unless this fails or the call is canceled: with PAWL_ELOST, before any master lets go, where the loop runs; or with 0
- * when the lock was released through this node. pawl_node_cancel ends this and not the lock. Extend the lock as any other;
+ * when the lock was released through this node. pawl_node_cancel ends this and not the lock, which may be trusted by its
+ * lease alone when it has been extended after that. Extend the lock as any other;
  * choose a grace time above a second where masters are restarted one by one, or the network hiccups.
  * 0, PAWL_EINVAL, PAWL_EBUSY, PAWL_ENOMEM. */
 int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key, const struct pawl_id *lock_id, uint32_t grace_ms,

@@ -248,9 +248,14 @@ static void a_master_that_starts_anew_is_asked_again(void **state) {
 static void a_lock_that_is_not_there_is_bound_to_nothing(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(2));
-	bond(s);
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	uint64_t id = stage_ask(s, P, r);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 	stage_kill(s, P);
 	stage_wait(s, 2 * GRACE);
+	assert_true(holds(s, 0, "k", stage_lock(2)));
 	assert_int_equal(stage_count(s, COUNT_bond_made), 0);
 	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
 }

@@ -1,40 +1,210 @@
-/* A node gives a lock up that was to end with it, and not every master hears (docs/protocol.md, section 2, Release on disconnect). Three
- * masters; the node is a replica. */
-#include "replicas.h"
+/* A node gives a lock up that was to end with it, and not every master hears; or the lock has ended (docs/protocol.md, section 2, Release on
+ * disconnect). Three masters; the node is a replica. */
+#include <stdio.h>
+#include <string.h>
 
+#include "members.h"
+
+#define REPLICA 3u
 #define GRACE (50 * SPAN_MS)
+#define CLIENT 77
 
-/* n1 does not hear that the bond is over: the link is down just then. The lock is had by n1 and n2, as n3 has missed it, and its holder goes on
- * with it at n2. */
-static void a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up(void **state) {
-	struct stage *s = *state;
+static int setup(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	o.outside = 2;
+	*state = stage_born(&o);
+	return 0;
+}
+
+#define UNBOUND(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
+
+static uint64_t bond(struct stage *s, const char *key, struct id128 lock) {
+	struct core_request r = stage_request(CORE_BOND, key, lock);
+	r.wait = GRACE;
+	r.client = CLIENT;
+	uint64_t id = stage_ask(s, REPLICA, r);
+	stage_settle(s);
+	return id;
+}
+
+static bool has_k(const struct stage *s, uint32_t node) {
+	return knows(s, node, "k", stage_lock(1));
+}
+
+static struct core_change three_and_a_replica(const char *numbers) {
+	static struct core_change_node nodes[4];
+	struct core_change c = set_of(numbers);
+	memcpy(nodes, c.nodes, sizeof nodes);
+	nodes[3].master = false;
+	c.nodes = nodes;
+	return c;
+}
+
+/* n3 misses the lock, and learns it from nobody. */
+static void take_without_n3(struct stage *s) {
 	for (uint32_t i = 0; i < 2; i++) {
 		stage_lose(s, i, 2, MESSAGE_SYNC_LEAVES, true);
 	}
 	stage_lose(s, REPLICA, 2, MESSAGE_COMMIT, true);
-	stage_lose(s, 1, 2, MESSAGE_LEARN, true);
+	lose_to(s, 2, MESSAGE_LEARN, true);
 	take(s, REPLICA, "k", stage_lock(1));
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
-	r.wait = GRACE;
-	r.client = 77;
-	(void)stage_ask(s, REPLICA, r);
-	stage_settle(s);
+}
+
+/* n1 does not hear that the bond is over: the link is down just then. */
+static void given_up_unheard_by_n1(struct stage *s) {
+	take_without_n3(s);
+	(void)bond(s, "k", stage_lock(1));
 	stage_cut(s, REPLICA, 0, true);
-	stage_client_gone(s, REPLICA, 77);
+	stage_client_gone(s, REPLICA, CLIENT);
 	stage_settle(s);
+}
+
+static void linked_again(struct stage *s) {
 	stage_cut(s, REPLICA, 0, false);
 	stage_mend(s);
 	stage_settle(s);
-	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+static void must_stay_after_the_node(struct stage *s) {
 	stage_kill(s, REPLICA);
 	stage_wait(s, 4 * GRACE);
 	assert_int_equal(stage_do(s, 2, stage_acquire("k", stage_lock(2), LEASE, 0)), PAWL_EHELD);
-	assert_true(has(s, 0, "k", stage_lock(1)) && has(s, 1, "k", stage_lock(1)));
+	assert_true(has_k(s, 0) && has_k(s, 1));
+}
+
+static void a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up(void **state) {
+	struct stage *s = *state;
+	given_up_unheard_by_n1(s);
+	linked_again(s);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	must_stay_after_the_node(s);
+}
+
+static void a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it(void **state) {
+	struct stage *s = *state;
+	given_up_unheard_by_n1(s);
+	linked_again(s);
+	assert_int_equal(extend(s, REPLICA, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	must_stay_after_the_node(s);
+}
+
+/* It is told under the epoch before, and n1 is in the next one already. */
+static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	(void)bond(s, "k", stage_lock(1));
+	stage_lose(s, REPLICA, 0, MESSAGE_BOND, true);
+	must(s, 0, max_lease_of(9 * SPAN_S));
+	stage_client_gone(s, REPLICA, CLIENT);
+	stage_settle(s);
+	assert_int_equal(extend(s, REPLICA, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	must_stay_after_the_node(s);
+}
+
+/* A bond that the node still keeps is told again over the new link, and goes on. */
+static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
+	struct stage *s = *state;
+	take(s, REPLICA, "k", stage_lock(1));
+	uint64_t id = bond(s, "k", stage_lock(1));
+	stage_cut(s, REPLICA, 0, true);
+	linked_again(s);
+	must(s, 0, max_lease_of(9 * SPAN_S));
+	assert_int_equal(extend(s, REPLICA, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	assert_false(answered(s, id));
+	stage_kill(s, REPLICA);
+	stage_wait(s, 2 * GRACE);
+	assert_int_equal(stage_count(s, COUNT_bond_ended), 3);
+}
+
+/* The lock goes on by n2 and n3, who hand it over; n1 goes on as a master, and has it bound from before. */
+static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state) {
+	struct stage *s = *state;
+	given_up_unheard_by_n1(s);
+	lose_to(s, 2, MESSAGE_LEARN, false);
+	assert_int_equal(extend(s, REPLICA, "k", stage_lock(1), 3 * LEASE, true), PAWL_OK);
+	assert_true(has_k(s, 2));
+	stage_cut(s, REPLICA, 0, false);
+	must(s, 1, three_and_a_replica("1564"));
+	stage_settle(s);
+	assert_true(has_k(s, 0) && has_k(s, 4) && has_k(s, 5));
+	stage_kill(s, REPLICA);
+	stage_wait(s, 4 * GRACE);
+	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+	assert_true(has_k(s, 0));
+}
+
+/* n1 is none of the masters for an epoch, so that the node does not count on it; then it is one again, and is not told. */
+static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), 8 * SPAN_S, 0);
+	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
+	uint64_t id = bond(s, "k", stage_lock(1));
+	must(s, 1, three_and_a_replica("2354"));
+	stage_wait(s, 10 * SPAN_MS);
+	stage_lose(s, REPLICA, 0, MESSAGE_BOND, true);
+	must(s, 1, three_and_a_replica("2314"));
+	stage_wait(s, 10 * SPAN_MS);
+	assert_true(has_k(s, 0));
+	stage_close(s, REPLICA, 0);
+	stage_cut(s, REPLICA, 0, true);
+	stage_wait(s, 4 * GRACE);
+	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+	assert_false(answered(s, id));
+}
+
+/* ---- the lock has ended ---- */
+
+static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
+	struct stage *s = *state;
+	uint64_t id = bond(s, "k", stage_lock(1));
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+}
+
+/* One that has missed it is not enough to say so. */
+static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	uint64_t id = bond(s, "k", stage_lock(1));
+	stage_wait(s, LEASE / 2);
+	assert_false(answered(s, id));
+}
+
+/* Room for four: more of them are bound one after the other, given up unheard, and over by their leases. */
+static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	o.limits.keys = 4;
+	o.max_lease = LEASE;
+	struct stage *s = stage_born(&o);
+	*state = s;
+	for (uint8_t i = 1; i <= 8; i++) {
+		char key[8];
+		snprintf(key, sizeof key, "k%u", i);
+		take(s, REPLICA, key, stage_lock(i));
+		(void)bond(s, key, stage_lock(i));
+		lose_to(s, 0, MESSAGE_BOND, true);
+		stage_client_gone(s, REPLICA, CLIENT);
+		stage_settle(s);
+		lose_to(s, 0, MESSAGE_BOND, false);
+		stage_wait(s, 2 * LEASE);
+	}
+	assert_int_equal(stage_count(s, COUNT_full), 0);
+	assert_int_equal(stage_count(s, COUNT_bond_made), 24);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		REPLICAS(a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up),
+		UNBOUND(a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up),
+		UNBOUND(a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it),
+		UNBOUND(what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node),
+		UNBOUND(what_was_not_given_up_stays_bound_over_a_new_link),
+		UNBOUND(what_is_handed_over_unbound_does_not_end_with_the_node),
+		UNBOUND(who_was_no_master_in_between_ends_nothing_before_it_is_told),
+		UNBOUND(a_bond_on_a_lock_that_nobody_holds_is_lost),
+		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
+		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
