@@ -184,14 +184,17 @@ static void check_passed(struct checker *c, const struct op_state *w, const stru
 }
 
 /* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
- * release is still on its way to the home; and who repeats what a master still has is no newcomer. */
+ * release is still on its way to the home; and who repeats what a master still has is no newcomer. Whom the holder names goes before
+ * all who wait (section 10, Succession). */
 static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
 	/* Asked for right after another grant, and had at once: the release of that may have come before the turn of the next was known. */
 	bool close = granted->invoked < key->granted_at + slack && sim_now(c->sim) < granted->invoked + slack;
+	bool named = key->named_at && granted->invoked < key->named_at;
 	key->granted_at = sim_now(c->sim);
-	for (uint64_t id = 0; slack && !close && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
+	key->named_at = 0;
+	for (uint64_t id = 0; slack && !close && !named && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
 		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
 				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0) {

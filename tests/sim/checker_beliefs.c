@@ -170,7 +170,8 @@ bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id) 
 
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op) {
 	struct op_state *state = checker_op_of(c, id);
-	checker_key(c, op->key);
+	struct key_state *key = checker_key(c, op->key);
+	key->named_at = op->op == CORE_TRANSFER ? sim_now(c->sim) : key->named_at;
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
 	c->operations++;
 	checker_spent_invoked(c, state);

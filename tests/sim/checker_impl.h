@@ -65,6 +65,7 @@ struct key_state {
 	struct grant *grants; /* every answer of an acquire */
 	size_t grant_count, grant_capacity;
 	int64_t granted_at; /* the last time that an acquire was answered */
+	int64_t named_at;   /* a transfer was asked for, and nothing granted since */
 	uint32_t commit_lock; /* + 1: whose commit was sent last */
 	int64_t raced_at;     /* when one was sent while that of another, which had not been given up, was on its way or held */
 	struct grant *begun;  /* every token that was believed; `at`: since when */
