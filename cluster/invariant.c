@@ -39,7 +39,11 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	CHECK(waiters == more->waiters && kept == more->kept_count);
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core)); /* somebody has the turn, whether the key is free or not */
 	const struct kept *first = kept ? CONTAINER_OF(list_first(&more->kept), struct kept, link) : NULL;
-	CHECK(!first || !core_votes(core) || (key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms)))); /* kept behind it */
+	if (first && core_votes(core)) { /* behind a record, or a promise */
+		const struct place place = queue_kept_place(first);
+		CHECK((key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms))) || (key->promise &&
+			!id128_equal(key->promise->lock_id, first->lock_id) && queue_may_wait(core, key, &place, STATUS_PROMISED)));
+	}
 	s->waiters += waiters;
 }
 

@@ -15,13 +15,22 @@ static int final_error(const struct core *core, const struct op *op) {
 	return error;
 }
 
+/* Kept behind a promise: no record is named that stands in the way. */
+static uint32_t behind_promises(const struct core *core, const struct op *op) {
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		count += op->votes[i].state == VOTE_KEPT && op->votes[i].token == 0;
+	}
+	return count;
+}
+
 /* A try-lock is refused for held records or silence, never because of a tie. */
 static int try_error(const struct core *core, const struct op *op) {
 	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
 	if (op_votes(core, op, ALIVE) >= core->quorum) {
 		return PAWL_EHELD; /* no permits that are free at q of them */
 	}
-	if (op_votes(core, op, hopeful) >= core->quorum) {
+	if (op_votes(core, op, hopeful) + behind_promises(core, op) >= core->quorum) {
 		return PAWL_OK;
 	}
 	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;

@@ -1,5 +1,5 @@
-/* kept.c: requests that have a turn, kept behind a held record (section 5): a release wakes the one who is next within one
- * message, and nobody polls. */
+/* kept.c: requests that have a turn, kept behind a held record or a promise (section 5): a release wakes the one who is next within
+ * one message, and nobody polls. */
 #include "state.h"
 
 void queue_kept_free(struct core *core, struct kept *k) {
@@ -41,7 +41,23 @@ bool queue_kept_ahead(const struct key *key, struct id128 lock_id) {
 	return n && !id128_equal(CONTAINER_OF(n, struct kept, link)->lock_id, lock_id);
 }
 
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+/* Section 5: behind a held record, and behind the promise of a request that comes before it, or has no turn. Whoever has none does not wait
+ * with its promises, and all that wait for one another do so in one order: so never in a circle. */
+bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place, enum status refused) {
+	const struct promise *p = key->promise;
+	if (refused != STATUS_PROMISED || !p->turn) {
+		return refused == STATUS_PROMISED || refused == STATUS_HELD || refused == STATUS_CONTESTED;
+	}
+	const struct place ahead = { p->terms.priority, p->ticket, p->peer };
+	return p->ticket.clock && queue_before(core, &ahead, place); /* without a stamp (a hand-over's) nobody knows */
+}
+
+bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused) {
+	const struct place place = { m->terms.priority, m->ticket, from };
+	if (key_record(key, m->lock_id) || !queue_may_wait(core, key, &place, refused)) {
+		queue_drop_kept(core, key, from, m->lock_id);
+		return false;
+	}
 	struct key_more *more = table_more(core, key);
 	if (more == NULL) {
 		return false;
@@ -84,8 +100,8 @@ void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct i
 	struct kept *k = find_kept(key, from, lock_id);
 	if (k) {
 		queue_kept_free(core, k);
-		queue_kept_again(core, key);
 	}
+	queue_promise_changed(core, key);
 }
 
 /* A record has ended, or excludes less than before. */
@@ -107,12 +123,13 @@ void queue_kept_again(struct core *core, struct key *key) {
 			return;
 		}
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms };
+		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms, .ticket = k->ticket };
+		const struct place place = queue_kept_place(k);
 		const struct record *own = key_record(key, k->lock_id); /* learned since: another attempt of it was faster */
 		ask.identity = own ? record_identity(own) : ask.identity;
 		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
 		uint32_t peer = k->peer;
-		if (!own && (answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED)) {
+		if (!own && queue_may_wait(core, key, &place, answer.status)) {
 			return; /* no other passes it (section 10, Order) */
 		}
 		queue_kept_free(core, k);
@@ -151,6 +168,7 @@ void queue_hand_over(struct core *core, struct key *key, const struct heir *heir
 	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->attempt : heir->attempt, .flags = FLAG_TURN };
 	if (k) {
 		ask.terms = k->terms;
+		ask.ticket = k->ticket;
 	}
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt, .status = rule_promise(core, key, &ask, peer) };
 	if (answer.status != STATUS_OK) {

@@ -92,6 +92,8 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->attempt = m->attempt;
 	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
 	p->terms = m->terms;
+	p->turn = (m->flags & FLAG_TURN) != 0;
+	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
 	answer->noted = p->noted;
 	promise_say_taken(core, key, answer);
@@ -125,13 +127,14 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 && span_from_us(answer.left_us) <= answer.terms.delay;
-		if (held && (m->flags & FLAG_TURN) && !key_record(key, m->lock_id) && queue_keep(core, key, from, m)) {
+		if (key && (m->flags & FLAG_TURN) && queue_keep(core, key, from, m, answer.status)) {
 			answer.status = STATUS_KEPT;
 		}
 	}
 	count_promise(core, answer.status);
 	out_send(core, from, &answer);
 	if (key) {
+		queue_promise_changed(core, key);
 		table_settle(core, key);
 	}
 }
@@ -271,9 +274,10 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 	bool kept = false;
 	if (*at && status == STATUS_OK) {
 		master_grant(core, *at, &ask, from, &answer);
+		queue_promise_changed(core, *at);
 		kept = answer.status == STATUS_OK;
-	} else if (*at && (status == STATUS_HELD || status == STATUS_CONTESTED) && !key_record(*at, m->lock_id)) {
-		kept = queue_keep(core, *at, from, &ask);
+	} else if (*at) {
+		kept = queue_keep(core, *at, from, &ask, status);
 	}
 	core->counts[COUNT_place_kept] += kept;
 	return kept;

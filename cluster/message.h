@@ -128,7 +128,7 @@ __extension__ typedef unsigned __int128 message_set;
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
-	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept behind a held record */
+	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept (STATUS_KEPT) */
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
 	FLAG_NOW = 16,      /* BREAK: a release by force */
@@ -149,7 +149,7 @@ enum message_flag {
 	FLAG_ANYWAY = 131072, /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
 	FLAG_EXPLAIN = 262144, /* READ: with promises and kept requests; READ_ANSWER, when this part is no held record: */
 	FLAG_PROMISE = 524288, /* ... a promise */
-	FLAG_KEPT = 1048576,   /* ... a request that is kept behind a held record */
+	FLAG_KEPT = 1048576,   /* ... a request that is kept */
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
 	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
@@ -164,7 +164,7 @@ enum status {
 	STATUS_OK = 0,
 	STATUS_HELD_SELF = 1,   /* promise: held by yourself; token, noted and value are reported; commit: here is a
 	                         * later value than the one that it brings */
-	STATUS_KEPT = 2,        /* promise with a turn: kept behind the held record */
+	STATUS_KEPT = 2,        /* promise with a turn: kept behind the held record, or behind a promise (then without token) */
 	STATUS_NEED = 3,        /* extension, write: the record is not here, send it */
 	STATUS_HELD = 4,        /* R1: a live held record of another lock_id */
 	STATUS_PROMISED = 5,    /* R1: a live promise of another lock_id */

@@ -71,12 +71,12 @@ static void turn_to(struct core *core, struct waiter *w) {
 	turn.status = rule_promise(core, key, &ask, w->peer);
 	if (turn.status == STATUS_OK) {
 		master_grant(core, key, &ask, w->peer, &turn);
+		queue_promise_changed(core, key);
 	} else if (turn.status == STATUS_HELD_SELF) {
 		master_held_self(key, key_record(key, w->lock_id), &turn);
 	} else {
-		bool held = turn.status == STATUS_HELD || turn.status == STATUS_CONTESTED;
 		master_blocker(core, key, w->lock_id, &w->terms, &turn);
-		if (held && !key_record(key, w->lock_id) && queue_keep(core, key, w->peer, &ask)) {
+		if (queue_keep(core, key, w->peer, &ask, turn.status)) {
 			turn.status = STATUS_KEPT;
 		}
 	}
@@ -243,12 +243,14 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 	if (key == NULL) {
 		return;
 	}
+	bool gone = false;
 	struct promise *p = key->promise;
 	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
 		if (p->peer == from && p->attempt == m->attempt) {
 			COUNT(core, withdraw_found);
 			key_drop_promise(core, key);
 			timer_stop(core, &key->timer);
+			gone = true;
 		} else {
 			COUNT(core, withdraw_replaced);
 		}
@@ -257,9 +259,12 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 		struct kept *k = CONTAINER_OF(n, struct kept, link);
 		if (k->peer == from && k->attempt == m->attempt) {
 			queue_kept_free(core, k);
-			queue_kept_again(core, key);
+			gone = true;
 			break;
 		}
+	}
+	if (gone) {
+		queue_kept_again(core, key);
 	}
 	if (m->ticket.seq) {
 		queue_drop_ticket(core, key, from, m->ticket.seq);
@@ -339,6 +344,7 @@ static void drop_claims(struct core *core, struct peer *p) {
 		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
 		key_drop_promise(core, key);
 		timer_stop(core, &key->timer);
+		queue_kept_again(core, key);
 		table_settle(core, key);
 	}
 }

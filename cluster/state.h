@@ -91,6 +91,8 @@ struct promise { /* an exclusive, short lease against other promises */
 	uint64_t attempt, noted;
 	struct instant end;
 	uint32_t peer;
+	bool turn; /* the request has one; its ticket: what it named with it */
+	struct ticket ticket;
 	struct terms terms; /* what the request wants */
 };
 
@@ -100,7 +102,7 @@ struct place { /* of an entry, or of a kept request, in the order in which they 
 	uint32_t peer; /* that drew it */
 };
 
-struct kept { /* a request that has a turn, kept behind a held record (section 5) */
+struct kept { /* a request that has a turn, kept behind a held record or a promise (section 5) */
 	struct list link, by_peer;
 	struct key *key;
 	struct id128 lock_id;

@@ -308,6 +308,7 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 		struct key *key = NULL;
 		core->counts[COUNT_sync_learned] += master_learn_here(core, from, &learned, &key) == STATUS_OK;
 		if (key) {
+			queue_promise_changed(core, key); /* a record displaces it */
 			table_settle(core, key);
 		}
 	}

@@ -76,7 +76,8 @@ static void hash_more(uint64_t *h, const struct key_more *more) {
 		mix_id(h, k->lock_id);
 		mix(h, k->attempt);
 		mix(h, k->round);
-		mix(h, k->peer);
+		mix(h, k->ticket.clock);
+		mix(h, k->ticket.seq << 8 | k->peer);
 		mix_terms(h, &k->terms);
 	}
 }
@@ -93,7 +94,8 @@ static void hash_key(uint64_t *h, const struct key *key) {
 		mix(h, key->promise->attempt);
 		mix(h, key->promise->noted);
 		mix_time(h, key->promise->end);
-		mix(h, key->promise->peer);
+		mix(h, key->promise->ticket.clock);
+		mix(h, key->promise->ticket.seq << 8 | key->promise->peer << 1 | key->promise->turn);
 		mix_terms(h, &key->promise->terms);
 	}
 	if (key->more) {

@@ -195,7 +195,6 @@ static void draw_rush(struct profile *p, struct prng *r) {
 	p->keys = 2 + weight(r, 4);
 	p->think_min = 50 * SPAN_US;
 	p->think_max = prng_between(r, SPAN_MS, 6 * SPAN_MS);
-	p->wait_percent = 0;
 	p->hold_on_percent = 0;
 	p->active = 5 * SPAN_S;
 	p->lease_min = p->lease_max = p->sim.max_lease;
@@ -203,6 +202,8 @@ static void draw_rush(struct profile *p, struct prng *r) {
 		p->idle_weight[i] = i == HABIT_ACQUIRE ? 20 : i == HABIT_MOVE ? 1 : 0;
 		p->hold_weight[i] = i == HABIT_RELEASE ? 1 : 0;
 	}
+	const uint32_t waits[] = { 0, 100, weight(r, 100) }; /* those who wait may only be passed by those who come before they are known */
+	p->wait_percent = waits[prng_below(r, 3)];
 }
 
 void profile_later(struct profile *p) {

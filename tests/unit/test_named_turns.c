@@ -1,0 +1,204 @@
+/* Those who have a turn wait at the masters, also behind promises, and only behind those who do not wait for them (docs/protocol.md,
+ * section 5). */
+#include "named.h"
+
+/* A key of which n1 is the home: to enter its own queue it needs no message. */
+static const char *key_of_n1(struct stage *s) {
+	static char key[2];
+	for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
+		take(s, 1, key, stage_lock(100));
+		uint64_t before = stage_sent(s, MESSAGE_ENQUEUE);
+		(void)wait_for(s, 0, key, stage_lock(101));
+		bool own = stage_sent(s, MESSAGE_ENQUEUE) == before;
+		stage_client_gone(s, 0, 1);
+		stage_settle(s);
+		assert_int_equal(release(s, 1, key, stage_lock(100)), PAWL_OK);
+		if (own) {
+			return key;
+		}
+	}
+	fail_msg("n1 is the home of no key");
+	return NULL;
+}
+
+static void hold_answers(struct stage *s, bool hold) {
+	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, hold);
+	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, hold);
+}
+
+/* All masters have promised to a newcomer at n3, which does not know it yet, and hears nothing. */
+static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
+	hold_answers(s, true);
+	struct core_request r = stage_acquire(key, stage_lock(1), LEASE, WAIT);
+	r.terms.of = of;
+	uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	return id;
+}
+
+/* Asks at n2, and is kept there and by its home, with the turn. */
+static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
+	uint64_t kept = stage_count(s, COUNT_promise_kept), rivals = stage_count(s, COUNT_turn_rival);
+	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, wait);
+	r.terms.of = of;
+	uint64_t id = stage_ask(s, 1, r);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 1);
+	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
+	assert_false(answered(s, id));
+	return id;
+}
+
+/* No time passes: nobody paused. */
+static void who_has_a_turn_waits_behind_a_newcomers_promise(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	(void)newcomer(s, key, SHARE_EXCLUSIVE);
+	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT), second = wait_for(s, 0, key, stage_lock(3));
+	stage_client_gone(s, 2, 3);
+	stage_settle(s);
+	token_of(s, first);
+	assert_false(answered(s, second));
+}
+
+/* The newcomer has it for a moment; those who ask then are no earlier than the one who waits. */
+static void newcomers_do_not_take_turns_before_the_one_who_has_a_turn(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE), first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	hold_answers(s, false);
+	stage_settle(s);
+	token_of(s, lucky);
+	assert_int_equal(stage_do(s, 2, stage_acquire(key, stage_lock(3), LEASE, 0)), PAWL_EHELD);
+	uint64_t later = wait_for(s, 2, key, stage_lock(4));
+	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
+	token_of(s, first);
+	assert_false(answered(s, later));
+}
+
+static void a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t lucky = newcomer(s, key, SHARE_SHARED), first = kept_for(s, key, SHARE_SHARED, WAIT);
+	hold_answers(s, false);
+	stage_settle(s);
+	token_of(s, lucky);
+	token_of(s, first);
+}
+
+static void a_promise_that_ends_with_its_link_makes_room(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	(void)newcomer(s, key, SHARE_EXCLUSIVE);
+	uint64_t first = kept_for(s, key, SHARE_EXCLUSIVE, WAIT);
+	stage_kill(s, 2);
+	stage_settle(s);
+	token_of(s, first);
+}
+
+/* Nobody holds the key: a tie. When somebody does, its home tells it. */
+static void a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	(void)newcomer(s, key, SHARE_EXCLUSIVE);
+	uint64_t tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
+	stage_client_gone(s, 2, 3);
+	stage_settle(s);
+	token_of(s, tries);
+	assert_int_equal(release(s, 1, key, stage_lock(2)), PAWL_OK);
+	hold_answers(s, false);
+	stage_settle(s);
+}
+
+static void a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	uint64_t lucky = newcomer(s, key, SHARE_EXCLUSIVE), tries = kept_for(s, key, SHARE_EXCLUSIVE, 0);
+	hold_answers(s, false);
+	stage_settle(s);
+	token_of(s, lucky);
+	assert_int_equal(stage_answer(s, tries)->r.error, PAWL_EHELD);
+}
+
+/* The first one's commit has not reached n2 when its home gives the second one the turn. */
+static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	take(s, 1, key, stage_lock(9));
+	uint64_t first = wait_for(s, 2, key, stage_lock(1)), second = wait_for(s, 1, key, stage_lock(2));
+	uint64_t kept = stage_count(s, COUNT_promise_kept);
+	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
+	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
+	token_of(s, first);
+	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 2); /* at n3 behind its lock, at n2 behind its promise */
+	stage_stop(s, 2, 1, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
+	token_of(s, second);
+}
+
+/* Asks n3 for a promise, for a request of n1 or n2 that has a turn with this stamp (0: none). */
+static void asks_n3(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp, bool turn) {
+	stage_inject(s, from, 2, &(struct message){ .kind = MESSAGE_PROMISE, .round = (uint64_t)lock << 16, .attempt = lock, .key = slice_str("k"),
+		.lock_id = stage_lock(lock), .ticket = { stamp, lock }, .flags = turn ? FLAG_TURN : 0 });
+}
+
+static void refuses(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {
+	uint64_t refused = stage_count(s, COUNT_promise_refused_promised);
+	asks_n3(s, from, lock, stamp, true);
+	assert_int_equal(stage_count(s, COUNT_promise_refused_promised), refused + 1);
+}
+
+static void keeps(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {
+	uint64_t kept = stage_count(s, COUNT_promise_kept);
+	asks_n3(s, from, lock, stamp, true);
+	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 1);
+}
+
+/* Each has a promise where the other one waits: the earlier one lets go of its own. */
+static void nobody_waits_behind_a_later_ones_promise(void **state) {
+	struct stage *s = *state;
+	asks_n3(s, 0, 1, 20, true);
+	refuses(s, 1, 2, 10);
+	keeps(s, 1, 3, 30);
+	refuses(s, 1, 3, 15); /* it has another stamp now, and is not kept any more */
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 1 });
+	assert_int_equal(stage_count(s, COUNT_kept_promised), 0);
+}
+
+/* As that of a hand-over is: its place is not known. */
+static void nobody_waits_behind_a_turn_without_a_stamp(void **state) {
+	struct stage *s = *state;
+	asks_n3(s, 0, 1, 0, true);
+	refuses(s, 1, 2, 10);
+	refuses(s, 1, 3, 0);
+}
+
+/* The promise goes over to a repeat of its request, which has a turn. */
+static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) {
+	struct stage *s = *state;
+	asks_n3(s, 0, 1, 0, false);
+	keeps(s, 1, 2, 10);
+	keeps(s, 1, 3, 30);
+	uint64_t told = stage_sent(s, MESSAGE_PROMISE_ANSWER);
+	asks_n3(s, 0, 1, 20, true);
+	assert_int_equal(stage_sent(s, MESSAGE_PROMISE_ANSWER), told + 2); /* the answer, and to the one of 10 */
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_WITHDRAW, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 1 });
+	assert_int_equal(stage_count(s, COUNT_kept_promised), 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(who_has_a_turn_waits_behind_a_newcomers_promise),
+		NAMED(newcomers_do_not_take_turns_before_the_one_who_has_a_turn),
+		NAMED(a_reader_with_a_turn_goes_on_when_the_promise_becomes_a_readers_lock),
+		NAMED(a_promise_that_ends_with_its_link_makes_room),
+		NAMED(a_try_lock_is_not_refused_for_a_promise_that_it_is_kept_behind),
+		NAMED(a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it),
+		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
+		NAMED(nobody_waits_behind_a_later_ones_promise),
+		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
+		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
