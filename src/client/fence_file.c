@@ -205,14 +205,16 @@ static int cut(struct fence_file *file, off_t at) {
 static int take_all(struct fence_file *file, const uint8_t *bytes, size_t size, fence_take_fn *take, void *ctx, size_t *used) {
 	struct fence_record r;
 	size_t taken;
-	int error = 0;
 	*used = 0;
-	while (!error && (taken = record_get(bytes + *used, size - *used, &r)) > 0) {
-		error = take(ctx, &r);
+	while ((taken = record_get(bytes + *used, size - *used, &r)) > 0) {
+		int error = take(ctx, &r);
+		if (error) {
+			return error; /* not handed out: it is read again before anything else passes */
+		}
 		*used += taken;
 		file->records++;
 	}
-	return error;
+	return 0;
 }
 
 static int catch_up(struct fence_file *file, fence_take_fn *take, void *ctx) {

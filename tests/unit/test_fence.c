@@ -249,6 +249,22 @@ static void without_memory_nothing_passes_and_nothing_is_lost(void **state) {
 	}
 }
 
+/* One opener has no memory for a name that another one wrote, and has it again when it is asked once more. */
+static void a_token_that_there_was_no_memory_for_is_read_later(void **state) {
+	(void)state;
+	struct failing failing = { .fail_first = 0 };
+	struct allocator alloc = { failing_resize, &failing };
+	struct pawl_fence *f = NULL, *other = open_it();
+	assert_int_equal(fence_store_open(&alloc, path, &f), 0);
+	assert_int_equal(show(other, "k", 8, PAWL_EXCLUSIVE), 0);
+	failing.fail_first = failing.calls + 2; /* the one after the room to read into */
+	failing.fail_count = 1;
+	assert_int_equal(show(f, "k", 3, PAWL_EXCLUSIVE), PAWL_ENOMEM);
+	assert_int_equal(show(f, "k", 3, PAWL_EXCLUSIVE), PAWL_ELOST);
+	pawl_fence_close(f);
+	pawl_fence_close(other);
+}
+
 int main(void) {
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
@@ -262,6 +278,7 @@ int main(void) {
 		IN_DIR(many_processes_allow_each_token_order_only_upwards),
 		IN_DIR(a_disk_that_is_full_refuses_and_forgets_nothing),
 		IN_DIR(without_memory_nothing_passes_and_nothing_is_lost),
+		IN_DIR(a_token_that_there_was_no_memory_for_is_read_later),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
