@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, Coroutine, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Coroutine, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import _clock
 from ._bond import Bonds
@@ -32,7 +32,7 @@ NAP_LONGEST = 1.0
 
 
 class Kept:
-    """A lock as the keeper sees it. Locks derive from it; `_gone`, `_claim` and `_granted` are theirs."""
+    """A lock as the keeper sees it. Locks derive from it; `_gone` and `_claim` are theirs."""
 
     def __init__(self, key: bytes, lease_ms: int, warn_ms: int, renew: bool) -> None:
         self._key = key
@@ -60,10 +60,6 @@ class Kept:
 
     def _claim(self) -> Dict[str, Any]:
         """An acquire of the same lock, as it is now."""
-        raise NotImplementedError
-
-    def _granted(self, said: Mapping[str, Any]) -> None:
-        """What a grant says of it."""
         raise NotImplementedError
 
     def _gone(self) -> None:
@@ -319,8 +315,6 @@ class Keeper:
         except PawlError as error:  # leaves it open whether the lock is held
             outcome, answer = UnsureError(error.message), Answer({}, _clock.now())
         if self._is_still(lock, lock_id):
-            if answer.result:
-                lock._granted(answer.result)
             self._extended(lock, outcome, answer.sent_at, how)
             self._arm()
         lock._claiming = False
@@ -328,14 +322,15 @@ class Keeper:
     def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant, line: int) -> None:
         now = _clock.now()
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
-        if _clock.left(deadline, now) > _clock.left(lock._deadline, now):
+        slots = outcome.get("slots")
+        numbers = tuple(slots) if isinstance(slots, list) and slots else lock._slots
+        # Numbers go with the deadline that they were granted for, also where that is the earlier one.
+        if numbers != lock._slots or _clock.left(deadline, now) > _clock.left(lock._deadline, now):
             lock._deadline = deadline  # whole, never one clock of each: both must have been promised together
+        lock._slots = numbers  # these and no others from now on (docs/protocol.md, section 10)
         token = outcome.get("token")
         if isinstance(token, int) and token > lock._token:
             lock._token = token
-        slots = outcome.get("slots")
-        if isinstance(slots, list) and slots:  # these and no others from now on (docs/protocol.md, section 10)
-            lock._slots = tuple(slots)
         lock._last_error = None
         lock._failures = 0
         self._bonds.made(lock, line)

@@ -122,7 +122,8 @@ class Lock(Kept, Holding):
         self._token = token if isinstance(token, int) else 0
         self._mode = str(said.get("mode") or ("permits" if self._options.permits else self._options.mode))
         self._value = to_bytes(self._options.value)
-        self._granted(said)
+        slots = said.get("slots")
+        self._slots = tuple(slots) if isinstance(slots, list) else ()
         self._cause = self._last_error = None
         self._failures, self._suspended, self._claiming = 0, False, False
         if self._lost_event.done():
@@ -132,10 +133,6 @@ class Lock(Kept, Holding):
         line = grant.line if self._options.release_on_disconnect else 0
         self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease, line)
         self._start_listening()
-
-    def _granted(self, said: Mapping[str, Any]) -> None:
-        slots = said.get("slots")
-        self._slots = tuple(slots) if isinstance(slots, list) else ()
 
     def _claim(self) -> Dict[str, Any]:
         which = {"mode": SHARED} if self._mode == SHARED else self._mode_params

@@ -127,6 +127,17 @@ class Bound(ScriptedCase):
         self.assertEqual((again, lock._bond, lock.held), (wanted, 2, True))
         self.assertEqual(two.of("release"), [])
 
+    async def test_numbers_are_not_believed_in_for_longer_than_they_were_granted(self):
+        unsure = {"locks": [{"error": {"code": "unsure"}}]}
+        grant = dict(GRANT, mode="permits", permits=1, of=10)
+        one = Script(acquire=lambda p: dict(grant, slots=[0]))
+        two = Script(extend=lambda p: unsure, acquire=lambda p: dict(grant, token=9, slots=[1], valid_ms=5000))
+        lock = await self.lock(one, two, permits=1, of=10)
+        one.writers[0].close()
+        await self.until(lambda: lock.token == 9)
+        self.assertEqual(lock.slots, (1,))
+        self.assertTrue(0 < lock.valid <= 5)  # what is left of the ten seconds is number 0's
+
     async def test_an_acquire_again_that_fails_takes_nothing_away_and_is_tried_again(self):
         unsure = {"locks": [{"error": {"code": "unsure"}}]}
         tries = iter([Refuse("held"), Refuse("unsure")])
