@@ -75,10 +75,12 @@ void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, 
 /* The fencing token: grows with every acquisition of the key. It may grow while the lock is held, too (after a repeat at
  * another node): use the present one. */
 uint64_t pawl_lock_token(const struct pawl_lock *lock);
-/* What it excludes now: PAWL_SHARED from the call of a downgrade on. */
+/* What it excludes now: PAWL_SHARED from the call of a downgrade on, or of a PAWL_ACQUIRE of its lock_id as a shared one. */
 enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock);
 /* Which permits of the semaphore are held: their number is returned, the first `room` of them are written to `out_slots`, in
- * order. 0 for other locks. Numbers go from 0 to of - 1, no two holders have the same one: each may stand for a thing. */
+ * order. 0 for other locks. Numbers go from 0 to of - 1, no two holders have the same one: each may stand for a thing. They
+ * are held until the deadline; a lock that had to be acquired again by the library (on_renewed) may have others: use the
+ * present ones. */
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room);
 struct pawl_id pawl_lock_id(const struct pawl_lock *lock);
 /* Borrowed, until the lock is freed. */
@@ -127,9 +129,14 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 
 /* A lock begins entered once. A part of the program that needs a lock which another part holds already enters it, and leaves
  * it as often. Acquiring again in the same client with the key and lock_id of a lock that is held is the same: the node is
- * asked (so the outcome is a fresh one), the handle that is there is handed back, entered once more; its options stay those of
- * the first time. Each pawl_lock_release or pawl_lock_leave ends one of them; the release of the last one releases the lock.
- * */
+ * asked (so the outcome is a fresh one), the handle that is there is handed back, entered once more. Each pawl_lock_release or
+ * pawl_lock_leave ends one of them; the release of the last one releases the lock.
+ *
+ * What the handle has decides what the node is asked: its options stay those of the first time, release_on_disconnect among
+ * them, and an exclusive lock stays exclusive for the part that wants to share it. The numbers of a semaphore stay those that
+ * pawl_lock_slots tells, whatever the outcome says. A part that wants an exclusive lock is refused where the handle is a shared
+ * one (PAWL_EMISMATCH, PAWL_ELOST). A lock_id that is released, handed over or downgraded while it is being acquired, or that
+ * two acquires ask for at once that differ, gives no handle but the one that is held: PAWL_ELOST. */
 
 /* The number of times it is entered now; PAWL_ELOST: it is not held any more (see pawl_lock_error). */
 int pawl_lock_enter(struct pawl_lock *lock);
@@ -141,7 +148,8 @@ int pawl_lock_leave(struct pawl_lock *lock);
 /* All of the keys or none, in one request and without deadlock, in whatever order clients name them. options.key, lock_id, and
  * terms.mode, permits and of are ignored, all others are common to them; on_lost and the other callbacks come for each lock.
  * Each has a handle, its own token, and is released by itself; they are renewed together. At most PAWL_KEYS_MAX, no key twice.
- * */
+ * A key with the lock_id of a lock that is held enters that one; PAWL_EINVAL: it is not wanted as it is held (its mode, or
+ * release_on_disconnect). */
 
 /* Blocking: 0, and out_locks[i] is the lock of keys[i]; or the error of PAWL_ACQUIRE: none is held; result.key tells about which. */
 int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,

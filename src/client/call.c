@@ -11,6 +11,7 @@
 static void call_free(struct pawl_call *call) {
 	struct pawl *hub = call->hub;
 	list_remove(&call->link);
+	list_remove(&call->named);
 	if (call->flying) {
 		map_remove(&hub->by_msgid, &call->by_msgid);
 	}
@@ -136,6 +137,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
 		.internal = start->internal, .tied = start->tied, .line = hub->line_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
+	entering_asked(call);
 	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
 	call_schedule(call, start);
 	hub_kick(hub);

@@ -14,6 +14,7 @@
 struct pawl_call {
 	struct list link;         /* in queue or flight */
 	struct map_node by_msgid; /* in flight */
+	struct list named;        /* in hub->named: an acquire whose lock_ids others may know, too */
 	struct pawl *hub;
 	struct order *order;
 	struct result_box *box; /* made in advance: an outcome needs no memory */
@@ -26,6 +27,7 @@ struct pawl_call {
 	size_t moves; /* nodes that were left because of their answers to it */
 	unsigned line; /* tied: the only line that it may go over, as in hub->line_number */
 	bool flying, internal, tied;
+	bool crossed; /* an acquire, and another request under its lock_id was on its way as well: its answer says nothing of that one */
 	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx); /* instead of end after a cancel or, with hub->dying, never; may be NULL */
@@ -54,6 +56,9 @@ void calls_fail_all(struct pawl *hub, int error);
 /* The last words before the line is closed for good: what is being acquired is released. */
 void calls_part(struct pawl *hub);
 void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
+
+/* entering.c: that it is asked from now on. */
+void entering_asked(struct pawl_call *call);
 
 /* reclaim.c: that update was done. */
 void reclaim_note_update(struct pawl *hub, const struct order *order);

@@ -1,4 +1,4 @@
-/* leave.c: what a holder does with a lock besides keeping it: it lets others share it, hands it over, enters it again. */
+/* leave.c: what a holder does with a lock besides keeping it: it lets others share it, hands it over. */
 #include "check.h"
 #include "lock.h"
 
@@ -32,11 +32,7 @@ int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *
 		return PAWL_EINVAL;
 	}
 	struct pawl_request request = { .method = PAWL_DOWNGRADE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id };
-	int error = pawl_start(lock->hub, &request, done, arg, out_call);
-	if (!error) {
-		lock->mode = PAWL_SHARED; /* docs/protocol.md, Downgrade: it stops trusting the lock to be exclusive, then asks */
-	}
-	return error;
+	return pawl_start(lock->hub, &request, done, arg, out_call); /* entering.c: it is a shared one from now on */
 }
 
 int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result) {
@@ -164,17 +160,4 @@ int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl
 		leave_silently(lock->leave); /* the loop has failed, and nobody waits any more */
 	}
 	return error;
-}
-
-/* ---- entering again ---- */
-
-int pawl_lock_enter(struct pawl_lock *lock) {
-	if (lock->leaving || pawl_lock_error(lock) != 0) {
-		return PAWL_ELOST;
-	}
-	return ++lock->entered;
-}
-
-int pawl_lock_leave(struct pawl_lock *lock) {
-	return lock->entered > 1 ? --lock->entered : PAWL_EINVAL;
 }

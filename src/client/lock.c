@@ -32,16 +32,6 @@ void locks_free_all(struct pawl *hub) {
 	}
 }
 
-bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
-		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && pawl_lock_valid_ms(lock) > 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* ---- keeping it ---- */
 
 void lock_lose(struct pawl_lock *lock, int cause) {
@@ -127,18 +117,26 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 	lock_renew_at(lock, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
 }
 
+/* The deadline whole, never one clock of each: both must have been promised together. And numbers with the deadline that they were
+ * granted for, also where that is the earlier one: nobody has promised them for as long as the others. */
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots) {
+	struct instant now = hub_now(lock->hub);
+	bool others = !permits_none(slots) && !permits_equal(slots, lock->slots);
+	if (others || instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
+		lock->deadline = deadline;
+		lock_watch(lock);
+	}
+	lock->slots = others ? slots : lock->slots;
+}
+
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
 	const struct pawl_extended *outcome) {
-	struct instant now = hub_now(lock->hub);
-	struct instant deadline = instant_add(sent_at, outcome->valid_ms * SPAN_MS);
-	if (instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
-		lock->deadline = deadline; /* whole, never one clock of each: both must have been promised together */
-	}
+	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
+	/* These numbers and no others from now on (docs/protocol.md, section 10). */
+	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots);
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
 	}
-	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
-	lock->slots = permits_none(slots) ? lock->slots : slots; /* these and no others from now on (docs/protocol.md, section 10) */
 	lock->last_error = 0;
 	lock->failures = 0;
 	bind_made(lock, line_number);
@@ -172,61 +170,34 @@ static void lock_abandon(void *ctx) {
 	lock_destroy(ctx);
 }
 
-/* The numbers of the last grant: one that was granted again under its lock_id may have others (docs/protocol.md, section 10). */
-void lock_take_slots(struct pawl_lock *lock, const uint32_t *slots, size_t count) {
-	lock->slots = (struct permits){ { 0, 0 } };
+struct permits lock_slots_of(const uint32_t *slots, size_t count) {
+	struct permits set = { { 0, 0 } };
 	for (size_t i = 0; i < count; i++) {
 		if (slots[i] < PERMITS_MAX) {
-			lock->slots.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
+			set.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
 		}
 	}
-}
-
-/* docs/client-guide.md, Entering again: a lock_id that this client holds already is another way in. */
-static struct pawl_lock *find_held(const struct pawl_lock *like, struct pawl_id lock_id) {
-	struct pawl *hub = like->hub;
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
-		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && lock->key_size == like->key_size
-			&& memcmp(lock->key, like->key, like->key_size) == 0 && !lock->leaving && pawl_lock_error(lock) == 0) {
-			return lock;
-		}
-	}
-	return NULL;
-}
-
-static struct pawl_lock *lock_enter_again(struct pawl_lock *lock, struct pawl_lock *held, const struct lock_grant *grant) {
-	struct instant now = hub_now(held->hub);
-	if (lock->bond) {
-		bind_made(held, held->hub->line_number);
-	}
-	lock_destroy(lock);
-	held->entered++;
-	held->token = grant->token > held->token ? grant->token : held->token;
-	lock_take_slots(held, grant->slots, grant->slot_count);
-	if (instant_left_short(now, grant->deadline) > instant_left_short(now, held->deadline)) {
-		held->deadline = grant->deadline;
-		lock_watch(held);
-	}
-	return held;
+	return set;
 }
 
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out) {
 	struct pawl *hub = lock->hub;
-	if (instant_distrusted(hub_now(hub), grant->deadline)) {
+	struct pawl_lock *held = entering_held(lock, grant);
+	if (instant_distrusted(hub_now(hub), grant->deadline) || !entering_allowed(held, grant)) {
 		call_release_quietly(hub, pawl_lock_key(lock), grant->lock_id);
 		lock_destroy(lock);
 		return false;
 	}
-	struct pawl_lock *held = find_held(lock, grant->lock_id);
 	if (held) {
-		*out = lock_enter_again(lock, held, grant);
+		lock_destroy(lock);
+		entering_again(held, grant);
+		*out = held;
 		return true;
 	}
 	lock->lock_id = grant->lock_id;
 	lock->token = grant->token;
 	lock->mode = grant->mode;
-	lock_take_slots(lock, grant->slots, grant->slot_count);
+	lock->slots = lock_slots_of(grant->slots, grant->slot_count);
 	lock->deadline = grant->deadline;
 	list_append(&hub->locks, &lock->link);
 	if (lock->bond) {
@@ -242,6 +213,10 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	return true;
 }
 
+const char *lock_lost_why(const struct lock_grant *grant) {
+	return grant->crossed ? "the lock_id was let go, or asked for as another kind of lock, meanwhile" : "the answer came when the lease was over";
+}
+
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct pawl_lock *lock = ctx, *got = NULL;
 	struct pawl *hub = lock->hub;
@@ -249,12 +224,11 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	void *arg = lock->locked_arg;
 	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
 		.slots = take_result->slots, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
-		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease };
-	(void)call;
+		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease, .crossed = call->crossed };
 	if (take_result->error) {
 		lock_destroy(lock);
 	} else if (!lock_begin(lock, &grant, &got)) {
-		result_fail(result_box(take_result), PAWL_ELOST, "the answer came when the lease was over");
+		result_fail(result_box(take_result), PAWL_ELOST, lock_lost_why(&grant));
 	}
 	hub->callbacks++;
 	locked(got, take_result, arg);
@@ -330,13 +304,15 @@ int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options
 		return PAWL_EINVAL;
 	}
 	struct pawl_lock *lock;
-	int error = lock_new(client, options, options->key, &lock);
+	struct pawl_lock_options asked = *options;
+	entering_terms(client, options->key, options->lock_id, &asked.terms);
+	int error = lock_new(client, &asked, options->key, &lock);
 	if (error) {
 		return error;
 	}
 	lock->locked = done;
 	lock->locked_arg = arg;
-	struct pawl_request request = lock_request(options);
+	struct pawl_request request = lock_request(&asked);
 	request.key = options->key;
 	request.lock_id = options->lock_id;
 	struct call_start start = { .request = &request, .end = on_acquired, .drop = lock_abandon, .ctx = lock };

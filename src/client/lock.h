@@ -27,6 +27,7 @@ struct lock_grant { /* what a node gave */
 	size_t slot_count;
 	struct instant deadline;
 	bool waited_long; /* longer than the lease */
+	bool crossed;     /* something else was asked under its lock_id meanwhile: struct pawl_call */
 };
 
 struct pawl_lock {
@@ -77,19 +78,32 @@ void lock_schedule(struct pawl_lock *lock, bool at_once);
 /* Final: no answer brings it back. Calls the program, which may free it. */
 void lock_lose(struct pawl_lock *lock, int cause);
 void lock_destroy(struct pawl_lock *lock);
-/* The numbers of the last grant. */
-void lock_take_slots(struct pawl_lock *lock, const uint32_t *slots, size_t count);
+static inline bool permits_equal(struct permits a, struct permits b) {
+	return permits_within(a, b) && permits_within(b, a);
+}
+/* The numbers as a set. */
+struct permits lock_slots_of(const uint32_t *slots, size_t count);
+/* Granted for longer, or for other numbers. */
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots);
 /* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present line:
  * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
- * came (it is being released). `lock` is freed unless it is the handle. */
+ * came, or not the program's any more (it is being released). `lock` is freed unless it is the handle. */
 int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out);
+const char *lock_lost_why(const struct lock_grant *grant);
 /* 0 or PAWL_EINVAL. */
 int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *options);
 struct pawl_request lock_request(const struct pawl_lock_options *options);
-/* A lock of this client with that lock_id is trusted now. */
-bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
 void locks_free_all(struct pawl *hub);
+
+/* entering.c: a lock of this client with that lock_id is trusted now, or may be again. */
+bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
+/* As what is to be acquired has to be asked for: where it is held, as it is held. */
+void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms);
+/* The handle that the grant is for, or NULL; whether that one, or NULL: a new one, may be handed out for it; and one entry more. */
+struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant);
+bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant);
+void entering_again(struct pawl_lock *held, const struct lock_grant *grant);
 
 /* leave.c: the handle of a transfer under way is gone. */
 void leave_orphan(struct leave *leave);

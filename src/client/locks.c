@@ -40,27 +40,34 @@ static bool answers_all(const struct locks *locks, const struct pawl_call *call,
 	return all;
 }
 
-/* One deadline is common to all, so they begin, or are over, together. */
-static bool locks_begin(struct locks *locks, const struct pawl_result *result, struct instant deadline) {
-	bool all = true;
-	for (size_t i = 0; i < locks->count; i++) {
-		const struct pawl_got *got = &result->got[i];
-		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .slots = got->slots,
-			.slot_count = got->slot_count, .deadline = deadline, .waited_long = result->waited_ms * SPAN_MS > locks->lease };
-		struct pawl_lock *lock = locks->items[i];
-		locks->items[i] = NULL;
-		all = lock_begin(lock, &grant, &locks->items[i]) && all;
-	}
-	return all;
-}
-
-/* Some were over when the clock was read for them: none is held. */
+/* One was not to be had any more: none is held. */
 static void locks_give_up(struct locks *locks) {
 	for (size_t i = 0; i < locks->count; i++) {
 		if (locks->items[i]) {
 			(void)pawl_lock_release_start(locks->items[i], NULL, NULL);
 			locks->items[i] = NULL;
 		}
+	}
+}
+
+/* One deadline is common to all, so they begin, or are over, together. */
+static void locks_begin(struct locks *locks, const struct pawl_call *call, struct pawl_result *result) {
+	const bool crossed = call->crossed;
+	const char *why = NULL;
+	for (size_t i = 0; i < locks->count; i++) {
+		const struct pawl_got *got = &result->got[i];
+		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .slots = got->slots,
+			.slot_count = got->slot_count, .deadline = result_box(result)->valid_until,
+			.waited_long = result->waited_ms * SPAN_MS > locks->lease, .crossed = crossed };
+		struct pawl_lock *lock = locks->items[i];
+		locks->items[i] = NULL;
+		if (!lock_begin(lock, &grant, &locks->items[i])) {
+			why = lock_lost_why(&grant);
+		}
+	}
+	if (why) {
+		locks_give_up(locks);
+		result_fail(result_box(result), PAWL_ELOST, why);
 	}
 }
 
@@ -71,9 +78,8 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 		calls_release_quietly(hub, call->order);
 		result_fail(result_box(take_result), PAWL_EPROTOCOL, "the node answered for other locks than were asked for");
 	}
-	if (!take_result->error && !locks_begin(locks, take_result, result_box(take_result)->valid_until)) {
-		locks_give_up(locks);
-		result_fail(result_box(take_result), PAWL_ELOST, "the answer came when the lease was over");
+	if (!take_result->error) {
+		locks_begin(locks, call, take_result);
 	}
 	if (take_result->error) {
 		for (size_t i = 0; i < locks->count; i++) {
@@ -120,11 +126,26 @@ static bool keys_valid(const struct pawl_key_item *keys, size_t count) {
 	return valid;
 }
 
+/* The request says one thing for all of them, so what is held already under its lock_id has to be wanted as it is held. */
+static bool wanted_as_held(const struct pawl *hub, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count) {
+	bool same = true;
+	for (size_t i = 0; same && i < count; i++) {
+		struct pawl_terms terms = options->terms;
+		terms.mode = keys[i].mode;
+		terms.permits = keys[i].permits;
+		terms.of = keys[i].of;
+		entering_terms(hub, keys[i].key, keys[i].lock_id, &terms);
+		same = terms.mode == keys[i].mode && terms.release_on_disconnect == options->terms.release_on_disconnect;
+	}
+	return same;
+}
+
 int pawl_locks_start(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
 	size_t key_count, pawl_locks_done_fn *done, void *arg, struct pawl_call **out_call) {
 	struct pawl_lock_options common = *options;
 	common.key = (struct pawl_bytes){ NULL, 0 };
-	if (!done || lock_options_check(client, &common) != 0 || !keys_valid(keys, key_count)) {
+	if (!done || lock_options_check(client, &common) != 0 || !keys_valid(keys, key_count)
+		|| !wanted_as_held(client, &common, keys, key_count)) {
 		return PAWL_EINVAL;
 	}
 	struct locks *locks;

@@ -330,6 +330,10 @@ size_t order_locks(const struct order *order) {
 	return order->group ? order->wire.core.lock_count : 1;
 }
 
+struct terms order_terms(const struct order *order, size_t n) {
+	return order->group ? (struct terms){ .of = order->group[n].of, .count = order->group[n].count } : order->wire.core.terms;
+}
+
 struct pawl_bytes order_key(const struct order *order, size_t n) {
 	struct slice key = order->group ? order->group[n].key : order->wire.core.key;
 	return (struct pawl_bytes){ key.data, key.size };

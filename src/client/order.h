@@ -42,6 +42,7 @@ bool order_unsure(const struct order *order);
 size_t order_locks(const struct order *order);
 struct pawl_bytes order_key(const struct order *order, size_t n);
 struct pawl_id order_lock_id(const struct order *order, size_t n);
+struct terms order_terms(const struct order *order, size_t n); /* of an acquire: what it excludes */
 
 #define ORDER_SEQ_BYTES CLIENT_VALUE_SEQ_BYTES
 #define ORDER_POSITION_BYTES CLIENT_POSITION_BYTES

@@ -64,6 +64,9 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 		}
 		items[i] = (struct client_extended){ .error = error, .lock_id = r->locks[i].lock_id, .token = n->token, .acks = 3,
 			.quorum = 2, .valid = r->locks[i].lease / 1000 * n->valid_permille };
+		if (n->numbers_of_item) {
+			items[i].mode = (struct client_mode_facts){ CLIENT_PERMITS, 1, PERMITS_MAX, { { n->numbers_of_item, 0 } } };
+		}
 	}
 	CHECK(client_batch_encode(r->msgid, items, r->lock_count, &facts, out) == 0);
 }

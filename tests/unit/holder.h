@@ -40,6 +40,17 @@ static inline void on_done(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(take_result);
 }
 
+static inline void on_several(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
+	struct holder *h = arg;
+	h->error = take_result->error;
+	h->results++;
+	h->count = count;
+	for (size_t i = 0; i < count; i++) {
+		h->locks[i] = locks[i];
+	}
+	pawl_result_free(take_result);
+}
+
 static inline struct pawl_lock_options options_of(struct holder *h, bool bound) {
 	return (struct pawl_lock_options){ .key = { "k", 1 }, .lease_ms = 9000, .on_lost = on_lost, .arg = h,
 		.terms.release_on_disconnect = bound };

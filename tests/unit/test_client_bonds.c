@@ -209,6 +209,54 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 	}
 }
 
+/* The second part asks for it bound; what the first one has decides (lock.h, Entering again). */
+static void a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before(void **state) {
+	(void)state;
+	for (int bound = 0; bound < 2; bound++) {
+		struct rig r;
+		struct holder h = { 0 };
+		struct pawl_lock_options o = options_of(&h, bound);
+		rig_open(&r, NULL);
+		take(&r, &h, &o);
+		struct pawl_lock *lock = h.lock;
+		o.lock_id = pawl_lock_id(lock);
+		o.terms.release_on_disconnect = !bound;
+		take(&r, &h, &o);
+		assert_ptr_equal(h.lock, lock);
+		assert_int_equal(r.nodes[0].last_bond, bound); /* else the node would drop what the library does not know to be bound */
+		r.nodes[0].mood = r.nodes[1].mood = FAKE_SILENT;
+		for (int i = 0; i < 2000; i++) {
+			rig_pass(&r, 5 * SPAN_MS);
+			assert_true(!bound || pawl_lock_valid_ms(lock) == 0 || open_lines(&r.nodes[0]) >= 1);
+		}
+		rig_close(&r);
+	}
+}
+
+/* While it is handed over it is not trusted, but may be again. */
+static void a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 }, again = { 0 };
+	struct pawl_lock_options o = options_of(&h, false);
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	r.nodes[0].mood = FAKE_HOLDS_BACK;
+	r.nodes[0].error = PAWL_ENOTFOUND;
+	assert_int_equal(pawl_lock_transfer_start(h.lock, pawl_str("b"), on_done, &h), 0);
+	o.lock_id = pawl_lock_id(h.lock);
+	o.terms.release_on_disconnect = true;
+	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &again, NULL), 0);
+	rig_settle(&r);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 2);
+	assert_int_equal(r.nodes[0].last_bond, 0);
+	r.nodes[0].mood = FAKE_ANSWERS;
+	fake_let_go(&r.nodes[0]);
+	rig_settle(&r);
+	assert_true(pawl_lock_valid_ms(h.lock) > 8000);
+	rig_close(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once),
@@ -221,6 +269,8 @@ int main(void) {
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
 		cmocka_unit_test(whatever_memory_is_missing_a_bound_lock_is_kept_or_lost),
+		cmocka_unit_test(a_lock_that_is_entered_again_ends_with_a_connection_only_if_it_did_before),
+		cmocka_unit_test(a_lock_that_is_entered_again_while_it_is_handed_over_is_asked_for_as_it_is_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

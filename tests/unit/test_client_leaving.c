@@ -138,17 +138,6 @@ static void a_holder_is_told_who_asks_it_to_let_go(void **state) {
 	rig_close(&r);
 }
 
-static void on_locks(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
-	struct holder *h = arg;
-	h->error = take_result->error;
-	h->results++;
-	h->count = count;
-	for (size_t i = 0; i < count; i++) {
-		h->locks[i] = locks[i];
-	}
-	pawl_result_free(take_result);
-}
-
 static void several_keys_are_one_request_and_renewed_in_one(void **state) {
 	(void)state;
 	struct rig r;
@@ -156,7 +145,7 @@ static void several_keys_are_one_request_and_renewed_in_one(void **state) {
 	struct pawl_lock_options o = options_of(&h, false);
 	const struct pawl_key_item keys[] = { { .key = { "b", 1 } }, { .key = { "a", 1 }, .mode = PAWL_SHARED }, { .key = { "c", 1 } } };
 	rig_open(&r, NULL);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 3, on_locks, &h, NULL), 0);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 3, on_several, &h, NULL), 0);
 	rig_settle(&r);
 	assert_int_equal(h.error, 0);
 	assert_int_equal(h.count, 3);
@@ -178,17 +167,17 @@ static void several_keys_that_were_refused_are_released_one_by_one_where_that_is
 	const struct pawl_key_item keys[] = { { .key = { "b", 1 } }, { .key = { "a", 1 } } };
 	rig_open(&r, NULL);
 	r.nodes[0].error = r.nodes[1].error = PAWL_ETIMEOUT;
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_locks, &h, NULL), 0);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_several, &h, NULL), 0);
 	rig_settle(&r);
 	assert_int_equal(h.error, PAWL_ETIMEOUT);
 	assert_int_equal(h.count, 0);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 0);
 	r.nodes[0].error = r.nodes[1].error = PAWL_EUNSURE;
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_locks, &h, NULL), 0);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 2, on_several, &h, NULL), 0);
 	rig_settle(&r);
 	assert_int_equal(h.error, PAWL_EUNSURE);
 	assert_int_equal(r.nodes[0].asked[CLIENT_RELEASE], 2);
-	assert_int_equal(pawl_locks_start(r.client, &o, keys, 0, on_locks, &h, NULL), PAWL_EINVAL);
+	assert_int_equal(pawl_locks_start(r.client, &o, keys, 0, on_several, &h, NULL), PAWL_EINVAL);
 	rig_close(&r);
 }
 

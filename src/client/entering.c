@@ -1,0 +1,178 @@
+/* entering.c: several requests under one lock_id (docs/client-guide.md, Entering again). What the handle has decides what is asked for
+ * it; whatever is asked otherwise counts from the asking on, not from its answer; and an acquire that something else was asked beside,
+ * a release above all, makes no handle of its own. */
+#include <string.h>
+
+#include "bind.h"
+#include "lock.h"
+
+static bool same_bytes(struct pawl_bytes a, struct pawl_bytes b) {
+	return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static bool is_under(const struct pawl_lock *lock, struct pawl_bytes key, struct pawl_id lock_id) {
+	return memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && same_bytes(pawl_lock_key(lock), key);
+}
+
+/* Somebody trusts it, or may again: a transfer that finds no successor leaves it as it was. */
+static bool believed(const struct pawl_lock *lock) {
+	return pawl_lock_valid_ms(lock) > 0 || (lock->leave && lock->cause == 0);
+}
+
+bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && believed(lock)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- before it is asked ---- */
+
+static const struct pawl_lock *find_believed(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (is_under(lock, key, lock_id) && believed(lock)) {
+			return lock;
+		}
+	}
+	return NULL;
+}
+
+void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms) {
+	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL : find_believed(hub, key, lock_id);
+	if (held) {
+		terms->release_on_disconnect = held->bond;
+		terms->priority = held->terms.priority;
+		terms->lock_delay_ms = held->terms.lock_delay_ms;
+	}
+	if (held && held->mode == PAWL_EXCLUSIVE && terms->mode == PAWL_SHARED && !terms->permits && !terms->of) {
+		terms->mode = PAWL_EXCLUSIVE; /* asked for as a shared one it would be one, for the part that writes as well */
+	}
+}
+
+/* ---- when it is asked ---- */
+
+/* Names a lock_id that others may know. */
+static bool concerns_others(const struct order *order) {
+	return (order->method == PAWL_ACQUIRE && !order->drawn) || order->method == PAWL_RELEASE || order->method == PAWL_TRANSFER
+		|| order->method == PAWL_DOWNGRADE;
+}
+
+/* Two acquires that ask for the same are as one that is repeated. */
+static bool same_asked(const struct order *a, size_t i, const struct order *b, size_t j) {
+	const struct terms first = order_terms(a, i), second = order_terms(b, j);
+	return a->method == PAWL_ACQUIRE && b->method == PAWL_ACQUIRE && first.of == second.of && first.count == second.count
+		&& a->wire.release_on_disconnect == b->wire.release_on_disconnect;
+}
+
+static bool cross(const struct order *a, const struct order *b) {
+	for (size_t i = 0; i < order_locks(a); i++) {
+		struct pawl_id lock_id = order_lock_id(a, i);
+		for (size_t j = 0; j < order_locks(b); j++) {
+			struct pawl_id other = order_lock_id(b, j);
+			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(order_key(a, i), order_key(b, j)) && !same_asked(a, i, b, j)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static void meet(struct pawl_call *call, struct pawl_call *other) {
+	if (concerns_others(other->order) && cross(call->order, other->order)) {
+		call->crossed = other->crossed = true;
+	}
+}
+
+static void meet_all(struct pawl_call *call, const struct list *calls) {
+	for (struct list *at = list_first(calls); at; at = list_after(calls, at)) {
+		meet(call, CONTAINER_OF(at, struct pawl_call, link));
+	}
+}
+
+static enum pawl_mode mode_asked(const struct order *order, size_t n) {
+	uint16_t of = order_terms(order, n).of;
+	if (order->method == PAWL_DOWNGRADE || of == SHARE_SHARED) {
+		return PAWL_SHARED;
+	}
+	return of == SHARE_EXCLUSIVE ? PAWL_EXCLUSIVE : PAWL_PERMITS;
+}
+
+/* docs/protocol.md, Downgrade: it stops trusting the lock to be exclusive, for good, and then asks. Asking for it as a shared one
+ * makes it one, too. */
+static void tell_handles(struct pawl_call *call, size_t n) {
+	struct pawl *hub = call->hub;
+	enum pawl_mode asked = mode_asked(call->order, n);
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (!is_under(lock, order_key(call->order, n), order_lock_id(call->order, n))) {
+			continue;
+		}
+		if (asked == PAWL_SHARED && lock->mode == PAWL_EXCLUSIVE) {
+			lock->mode = PAWL_SHARED;
+		}
+		call->crossed = call->crossed || asked != lock->mode;
+	}
+}
+
+void entering_asked(struct pawl_call *call) {
+	struct pawl *hub = call->hub;
+	if (!concerns_others(call->order)) {
+		return;
+	}
+	bool acquire = call->order->method == PAWL_ACQUIRE;
+	for (struct list *at = acquire ? NULL : list_first(&hub->named); at; at = list_after(&hub->named, at)) {
+		meet(call, CONTAINER_OF(at, struct pawl_call, named));
+	}
+	if (acquire) {
+		meet_all(call, &hub->flight);
+		meet_all(call, &hub->queue);
+		list_append(&hub->named, &call->named);
+	}
+	for (size_t i = 0; (acquire || call->order->method == PAWL_DOWNGRADE) && i < order_locks(call->order); i++) {
+		tell_handles(call, i);
+	}
+}
+
+/* ---- when it is granted ---- */
+
+struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant) {
+	struct pawl *hub = like->hub;
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (is_under(lock, pawl_lock_key(like), grant->lock_id) && !lock->leaving && pawl_lock_error(lock) == 0) {
+			return lock;
+		}
+	}
+	return NULL;
+}
+
+bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant) {
+	return held ? held->mode == grant->mode : !grant->crossed;
+}
+
+void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
+	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
+	held->entered++;
+	bind_made(held, held->hub->line_number);
+	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
+	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
+	if (!grant->crossed && permits_equal(slots, held->slots)) {
+		held->token = grant->token > held->token ? grant->token : held->token;
+		lock_take_grant(held, grant->deadline, slots);
+	}
+}
+
+int pawl_lock_enter(struct pawl_lock *lock) {
+	if (lock->leaving || pawl_lock_error(lock) != 0) {
+		return PAWL_ELOST;
+	}
+	return ++lock->entered;
+}
+
+int pawl_lock_leave(struct pawl_lock *lock) {
+	return lock->entered > 1 ? --lock->entered : PAWL_EINVAL;
+}
