@@ -10,6 +10,7 @@ void drain_start(struct core *core) {
 	}
 	bool voted = core_votes(core);
 	gather_stop(core);
+	persist_votes_end(core);
 	core->state = CORE_DRAINED;
 	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
 	core->drain_bucket = 0;

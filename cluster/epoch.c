@@ -141,6 +141,9 @@ static const char *enter_role(struct core *core, bool voted) {
 	if (!replica) {
 		follow_stop(core);
 	}
+	if (at < 0 || replica) {
+		persist_votes_end(core);
+	}
 	if (at < 0) {
 		core->state = CORE_OUTSIDE;
 		gather_stop(core);

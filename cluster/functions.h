@@ -171,6 +171,7 @@ void persist_changed(struct core *core);
 void persist_done(struct core *core, uint64_t seq, bool ok);
 void persist_beat(struct core *core);
 void ceiling_raise(struct core *core);
+void persist_votes_end(struct core *core);
 bool persist_may_leave(const struct core *core);
 void persist_take(struct core *core, struct durable *state, uint64_t *seq);
 

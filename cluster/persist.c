@@ -65,7 +65,13 @@ void ceiling_raise(struct core *core) {
 	}
 }
 
-/* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. */
+/* The node is about to stop voting. What it said while it voted may still wait for the disk, and rests on the clock that it has now. */
+void persist_votes_end(struct core *core) {
+	core->vote_clock = core_votes(core) ? core->clock : core->vote_clock;
+}
+
+/* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. A node that
+ * has stopped voting still holds its votes back ("without it" in section 1), but not what it hears from then on: that is no vote. */
 bool persist_may_leave(const struct core *core) {
-	return core->boot_on_disk == core->durable.boot && (core->clock <= core->ceiling_on_disk || !core_votes(core));
+	return core->boot_on_disk == core->durable.boot && (core_votes(core) ? core->clock : core->vote_clock) <= core->ceiling_on_disk;
 }

@@ -25,6 +25,7 @@ void recovery_start(struct core *core, bool restored) {
 
 /* This node is far behind the others' clocks (section 9): it stops voting and rejoins, and keeps what it has. */
 void recovery_again(struct core *core) {
+	persist_votes_end(core);
 	core->state = CORE_RECOVERING;
 	queue_forget_all(core);
 	feed_stop_all(core);

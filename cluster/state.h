@@ -246,6 +246,7 @@ struct core {
 	uint64_t persist_done;
 	struct persisting taken[4];
 	uint64_t ceiling_on_disk, boot_on_disk;
+	uint64_t vote_clock; /* the clock when this node last stopped voting: its votes of before rest on it; 0: none since its start */
 	bool pledged_on_disk, voted_on_disk;
 
 	/* configuration: one that is being adopted takes effect when it is on disk */

@@ -1,0 +1,96 @@
+/* The ceiling of the clock where a node stops voting (docs/protocol.md, section 1). */
+#include "named.h"
+
+#define ALL_OVER (10 * SPAN_S + 300 * SPAN_MS) /* max_lease (1 + 2 drift), and a beat */
+
+/* Five masters, of which n4 and n5 are away. n1's disk hangs, and it takes X's commit with a token beyond the ceiling on that disk. n1
+ * promised while its clock was low. n3 had a high clock, of which n2 heard with n3's promise. */
+static uint64_t accept_above_the_ceiling(struct stage *s) {
+	stage_isolate(s, 3, true);
+	stage_isolate(s, 4, true);
+	stage_cut(s, 0, 2, true);
+	s->nodes[0].disk_held = true;
+	const uint64_t far = stage_status(s, 2).clock + CEILING_BLOCK * 2;
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock(9),
+		.token = far, .lease_us = 100000, .ballot = { far, 1, 1 } };
+	s->held[2][1] = true;
+	stage_inject(s, 1, 2, &m);
+	s->held[0][1] = true;
+	const uint64_t x = stage_ask(s, 1, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	s->held[0][1] = false;
+	stage_settle(s);
+	s->held[2][1] = false;
+	stage_settle(s);
+	assert_null(stage_answer(s, x)); /* n1 has taken the commit, and says nothing */
+	assert_true(stage_status(s, 0).clock > stage_status(s, 0).ceiling);
+	return x;
+}
+
+/* n1 is killed while its disk hangs. Of those who know X's token nobody is there when Y is granted by n1, n4 and n5. */
+static uint64_t take_after_a_crash(struct stage *s) {
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_kill(s, i);
+	}
+	s->nodes[0].disk_held = false;
+	assert_true(stage_start(s, 0));
+	stage_isolate(s, 3, false);
+	stage_isolate(s, 4, false);
+	stage_wait(s, ALL_OVER);
+	return take(s, 3, "k", stage_lock(2));
+}
+
+static void stop_voting_with(struct stage *s, const struct core_event *event, enum core_state state) {
+	const uint64_t x = accept_above_the_ceiling(s);
+	stage_step(s, 0, event);
+	stage_settle(s);
+	assert_int_equal(stage_status(s, 0).state, state);
+	const struct stage_reply *r = stage_answer(s, x);
+	const uint64_t token = r && r->r.error == PAWL_OK ? r->r.token : 0;
+	assert_true(take_after_a_crash(s) > token);
+	assert_int_equal(token, 0);
+}
+
+static void a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop(void **state) {
+	stop_voting_with(*state, &(struct core_event){ .kind = CORE_DRAIN }, CORE_DRAINED);
+}
+
+/* It hears of another configuration of the same number, and so votes no more. */
+static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again(void **state) {
+	struct stage *s = *state;
+	const struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s, 1).config_hash + 1,
+		.sender = s->nodes[1].disk.node_id, .boot = stage_status(s, 1).boot, .clock = stage_status(s, 1).clock, .flags = FRAME_VOTING };
+	stop_voting_with(s, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 0, 1), .frame = &frame }, CORE_RECOVERING);
+}
+
+/* The vote is only held back: it leaves when the disk has taken the ceiling, as it would from a node that votes. */
+static void a_vote_that_was_held_back_leaves_a_master_that_stops_when_the_ceiling_is_on_disk(void **state) {
+	struct stage *s = *state;
+	const uint64_t x = accept_above_the_ceiling(s);
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_DRAIN });
+	stage_settle(s);
+	assert_null(stage_answer(s, x));
+	s->nodes[0].disk_held = false;
+	stage_flush(s, 0);
+	stage_settle(s);
+	const uint64_t token = token_of(s, x);
+	assert_true(take_after_a_crash(s) > token);
+}
+
+static int five(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 5;
+	*state = stage_born(&o);
+	return 0;
+}
+
+#define FIVE(test) cmocka_unit_test_setup_teardown(test, five, named_teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop),
+		FIVE(a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again),
+		FIVE(a_vote_that_was_held_back_leaves_a_master_that_stops_when_the_ceiling_is_on_disk),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
