@@ -277,12 +277,8 @@ void attempt_peer_changed(struct core *core, uint32_t peer) {
 /* ---- time ---- */
 
 static void wait_ended(struct core *core, struct op *op) {
-	uint32_t voting = 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		voting += peer_votes(core, i);
-	}
 	COUNT(core, wait_ended);
-	attempt_fail(core, op, voting < core->quorum ? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
+	attempt_fail(core, op, epoch_voters(core) < core->quorum && !epoch_passes(core) ? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
 }
 
 /* A turn that q masters have not answered within request_timeout is given back; the entry goes behind the others. */

@@ -261,6 +261,18 @@ uint32_t epoch_voters(const struct core *core) {
 	return n;
 }
 
+bool epoch_fresh(const struct core *core) {
+	return core->config.epoch > 1 && !instant_expired(core->now, instant_add(core->adopted_at, core->config.request_timeout));
+}
+
+bool epoch_passes(const struct core *core) {
+	bool ahead = false;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ahead = ahead || (core->peers[i].linked && core->peers[i].epoch > core->config.epoch);
+	}
+	return ahead || epoch_fresh(core);
+}
+
 uint64_t epoch_missing(const struct core *core) {
 	uint64_t missing = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {

@@ -71,6 +71,8 @@ void epoch_complete(struct core *core);
 void epoch_peer_changed(struct core *core);
 void epoch_seen(struct core *core); /* notes the largest timings it votes under */
 uint32_t epoch_voters(const struct core *core);
+bool epoch_fresh(const struct core *core); /* adopted just now: its masters may not vote yet */
+bool epoch_passes(const struct core *core); /* one follows the other: that fewer than q vote is no want of a quorum */
 uint64_t epoch_missing(const struct core *core);
 bool epoch_source_needed(const struct core *core); /* its table must stay for masters that have not taken over yet */
 void restart_begin(struct core *core, struct op *op);

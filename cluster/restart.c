@@ -4,8 +4,7 @@
 
 /* Right after a change, and fewer than q vote yet. */
 static bool parks(const struct core *core) {
-	return core->config.epoch > 1 && epoch_voters(core) < core->quorum &&
-		!instant_expired(core->now, instant_add(core->adopted_at, core->config.request_timeout));
+	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
 }
 
 static void park(struct core *core, struct op *op) {

@@ -100,11 +100,15 @@ static void finish(struct core *core, struct op *op, int error) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+		struct slice present = slice_of(NULL, 0);
+		bool shows = error == PAWL_EMISMATCH && out_copy(core, record_value(op->record), &present);
+		/* Nothing was changed: without memory for the present value it may be asked again. */
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
 		r->acks = acks;
 		r->value_seq = op->ballot;
-		if (error == PAWL_EMISMATCH) {
-			r->held = out_copy(core, record_value(op->record), &r->entry.value);
+		if (shows) {
+			r->held = true;
+			r->entry.value = present;
 			r->entry.value_seq = op->ballot;
 		}
 	}

@@ -92,6 +92,27 @@ static void a_new_start_does_not_wait_for_a_change_that_never_ends(void **state)
 	assert_true(stage_until_voting(s, 0, 60 * SPAN_S));
 }
 
+/* A wait that ends while one epoch follows the other. */
+static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "k", stage_lock(1));
+	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(2), LEASE, 30 * SPAN_MS));
+	stage_settle(s);
+	s->nodes[0].disk_held = true; /* it goes on in the epoch before, alone */
+	stage_ask(s, 1, change_timing(&longer, 1));
+	stage_wait(s, 40 * SPAN_MS);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
+	s->nodes[0].disk_held = false;
+	stage_flush(s, 0);
+	stage_settle(s);
+	stage_cut(s, 0, 1, true); /* no change: a quorum is gone */
+	stage_cut(s, 0, 2, true);
+	stage_wait(s, SPAN_S);
+	id = stage_ask(s, 0, stage_acquire("k", stage_lock(3), LEASE, 30 * SPAN_MS));
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
@@ -99,6 +120,7 @@ int main(void) {
 		NAMED(who_repeats_a_change_after_a_lost_connection_gets_its_answer),
 		NAMED(a_new_start_is_made_once_however_often_it_is_asked_for),
 		NAMED(a_new_start_does_not_wait_for_a_change_that_never_ends),
+		NAMED(a_wait_that_ends_between_two_epochs_is_over_and_no_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

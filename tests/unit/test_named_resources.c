@@ -174,12 +174,50 @@ static void what_could_not_be_given_back_is_given_back_soon(void **state) {
 	end(s);
 }
 
+/* ---- what cannot be shown ---- */
+
+/* What an update that expects another value is answered when the nth allocation from there on fails. */
+static int refused_update(uint64_t nth) {
+	static uint8_t large[VALUE_MAX_DEFAULT];
+	struct stage *s = stage_short_of(1, 0);
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_of(large, sizeof large);
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	struct core_request update = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	update.value = slice_str("new");
+	update.expect_value = true;
+	update.expected = slice_str("old");
+	fail_from(nth, 1);
+	uint64_t id = stage_ask(s, 0, update);
+	stage_settle(s);
+	fail_none();
+	stage_wait(s, SPAN_S / 2);
+	assert_non_null(stage_answer(s, id));
+	const struct core_reply answer = stage_answer(s, id)->r;
+	if (answer.error == PAWL_EMISMATCH) {
+		assert_true(answer.held);
+		assert_int_equal(answer.entry.value.size, sizeof large);
+	}
+	end(s);
+	return answer.error;
+}
+
+static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
+	(void)state;
+	uint64_t nth = 1, mismatches = 0;
+	for (; mismatches < 10; nth++) { /* until what fails would come later */
+		mismatches = refused_update(nth) == PAWL_EMISMATCH ? mismatches + 1 : 0;
+	}
+	assert_true(nth > 12);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
 		cmocka_unit_test(a_backlog_that_is_full_is_a_lost_link),
 		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
 		cmocka_unit_test(what_could_not_be_given_back_is_given_back_soon),
+		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
