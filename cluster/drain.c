@@ -109,6 +109,7 @@ static bool restore_record(struct core *core, const struct message *m) {
 	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
 	if (r) {
 		r->noted = m->noted;
+		record_put_older(r, older_of(m));
 		r->attempt = m->attempt;
 		r->prepared = m->prepared;
 		r->vouched = (m->flags & FLAG_COUNTS) != 0;

@@ -44,6 +44,7 @@ static void take_numbers(struct op *op, struct vote *v, const struct message *m)
 	op->terms.count = m->terms.count;
 	v->set = m->terms.set;
 	v->more = (m->flags & FLAG_MORE) != 0;
+	v->had = m->had;
 	if (!op->blind && !permits_within(op->terms.set, v->set)) {
 		v->state = VOTE_NEED;
 	}

@@ -27,6 +27,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 	if (r) {
 		r->token = m->token;
 		r->noted = m->noted;
+		record_put_older(r, (struct older){ .noted = 0 }); /* a replica's table stands for nothing */
 		r->wrote = m->ballot;
 		r->prepared = m->prepared;
 		r->barred = (m->flags & FLAG_BARRED) != 0;

@@ -107,6 +107,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);
 bool rule_had(const struct key *key, const struct record *r, uint64_t caller_token);
+struct permits rule_had_numbers(const struct key *key, const struct record *r, uint64_t caller_token);
 span_ns rule_later(const struct core *core);
 bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);

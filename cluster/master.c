@@ -162,6 +162,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
 	}
 	if (widened) { /* for these numbers it is new here: what came between is in the clock */
+		record_keep_older(r);
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}

@@ -59,8 +59,9 @@ bool master_give_back(struct core *core, struct slice name, struct id128 lock_id
 	snapshot_released(core, name, lock_id);
 	if (rests) {
 		record_drop(core, key, r, NEWS_RELEASED);
+		return true;
 	}
-	return rests;
+	return r && record_give_back(core, key, r, attempt);
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May

@@ -11,11 +11,16 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 			r->attempt = m->attempt;
 			r->end = instant_add(core->now, 0);
 			r->vouched = true; /* if all sources do */
+			record_put_older(r, older_of(m));
 			key_add_record(core, key, r);
 		}
 	} else {
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
+		if (r->sources == 0) {
+			record_keep_older(r);
+		}
+		older_merge(r, older_of(m));
 		record_set_terms(core, key, r, &both);
 		r->sources = r->sources ? r->sources : MERGE_STAYS; /* this master's own, from before it recovered */
 		record_name(r, both.set); /* when a number ends is not told by a source: all last as long as the record */
@@ -128,6 +133,12 @@ static void note_sources(struct core *core, struct record *r) {
 		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 		r->vouched = false;
+		if (!(r->sources >> __builtin_ctz(left) & 1)) {
+			older_merge(r, (struct older){ record_set(r), clock });
+		}
+	}
+	if (core->finish.unknown) {
+		record_put_older(r, (struct older){ .noted = 0 });
 	}
 	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
 	r->vouched = r->vouched && !core->finish.unknown;

@@ -36,6 +36,7 @@
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
+#define F_HAD (1u << 27)      /* two u64: numbers of a semaphore. EXTEND_ANSWER: those of `terms` that it had; SNAPSHOT_RECORD: see struct older, `clock` is theirs */
 #define BLOB_MAX 65536
 #define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
 
@@ -47,7 +48,7 @@
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
 	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
-	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS) \
+	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_HAD) \
 	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK_ID) \
 	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
@@ -69,7 +70,7 @@
 	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS | F_NUMBER) \
 	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
 	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
-	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_CLOCK | F_TERMS | F_LABEL | F_AGE | F_HAD) \
 	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_FLAGS | F_NUMBER) \
 	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
@@ -199,6 +200,7 @@ struct message {
 	struct slice key, owner, identity, value, blob, label;
 	struct terms terms;
 	uint64_t age_us;
+	struct permits had;
 };
 
 /* Every frame says who speaks, under which configuration, and how far its clock is. */

@@ -38,9 +38,52 @@ void record_name(struct record *r, struct permits named) {
 	if (!permits_within(rest, l.set)) {
 		l.end = permits_none(l.set) ? r->end : instant_later(l.end, r->end); /* one end for all of them, which is never too early */
 		l.accepted = r->accepted;
+		l.attempt = permits_meet(rest, l.set) && l.attempt != r->attempt ? 0 : r->attempt;
 	}
 	l.set = rest;
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
+}
+
+/* ---- what was noted for numbers that it had before others (section 10) ---- */
+
+struct older record_older(const struct record *r) {
+	struct older o = { .set = { { 0, 0 } } };
+	if (r->terms_size > sizeof(struct terms)) {
+		memcpy(&o, r->bytes + sizeof(struct terms) + sizeof(struct lapsing), sizeof o);
+	}
+	return o;
+}
+
+void record_put_older(struct record *r, struct older o) {
+	if (r->terms_size > sizeof(struct terms)) {
+		memcpy(r->bytes + sizeof(struct terms) + sizeof(struct lapsing), &o, sizeof o);
+	}
+}
+
+/* Both are true of it. Where its token is above what all of it noted, that says more. */
+static struct older more_of(uint64_t token, struct older all, struct older o) {
+	return token > all.noted || permits_none(o.set) ? all : o;
+}
+
+void record_keep_older(struct record *r) {
+	record_put_older(r, more_of(r->token, (struct older){ record_set(r), r->noted }, record_older(r)));
+}
+
+struct older older_of(const struct message *m) {
+	const struct older o = { permits_and(m->had, m->terms.set), m->clock };
+	return more_of(m->token, (struct older){ m->terms.set, m->noted }, o);
+}
+
+void older_merge(struct record *r, struct older other) {
+	struct older o = record_older(r);
+	o.set = permits_and(o.set, other.set);
+	o.noted = other.noted > o.noted ? other.noted : o.noted;
+	record_put_older(r, o);
+}
+
+struct permits record_had(const struct record *r, uint64_t token) {
+	const struct older o = record_older(r);
+	return token > r->noted ? record_set(r) : token > o.noted ? o.set : (struct permits){ { 0, 0 } };
 }
 
 static void lose_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
@@ -48,6 +91,9 @@ static void lose_numbers(struct core *core, struct key *key, struct record *r, s
 	struct lapsing l = record_lapsing(r);
 	left.set = permits_but(left.set, numbers);
 	l.set = permits_but(l.set, numbers);
+	struct older o = record_older(r);
+	o.set = permits_but(o.set, numbers); /* when it gains them again they are new */
+	record_put_older(r, o);
 	record_set_terms(core, key, r, &left);
 	memcpy(r->bytes + sizeof(struct terms), &l, sizeof l);
 	digest_record(core, key, r);
@@ -74,6 +120,15 @@ void record_drop_numbers(struct core *core, struct key *key, struct record *r, s
 	table_settle(core, key);
 }
 
+bool record_give_back(struct core *core, struct key *key, struct record *r, uint64_t attempt) {
+	const struct lapsing l = record_lapsing(r);
+	if (permits_none(l.set) || l.attempt != attempt || r->attempt == attempt) {
+		return false;
+	}
+	record_drop_numbers(core, key, r, l.set);
+	return true;
+}
+
 struct permits record_lasting(const struct key *key, const struct record *r) {
 	return permits_but(permits_but(record_set(r), record_lapsing(r).set), record_doubtful(key, r));
 }
@@ -84,7 +139,7 @@ struct permits extend_numbers(const struct core *core, const struct op *op, bool
 		uint32_t masters = 0;
 		for (uint32_t i = 0; i < core->masters; i++) {
 			const struct vote *v = &op->votes[i];
-			bool has = permits_has(v->set, n) && (!had || v->state == VOTE_HAD) && v->token >= op->best_token;
+			bool has = permits_has(had ? v->had : v->set, n) && v->token >= op->best_token;
 			masters += has || ((perhaps >> v->state) & 1);
 		}
 		if (masters >= core->quorum) {

@@ -31,6 +31,7 @@ struct vote {
 	uint64_t token, noted;
 	uint64_t taught; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
+	struct permits had; /* extension: those of its own that it had */
 };
 
 /* Something is still to come, or to be sent, over the link to that master. */

@@ -2,7 +2,7 @@
 #include "state.h"
 
 uint8_t terms_rest(const struct terms *t) {
-	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) : t->priority || t->delay ? sizeof *t : 0;
+	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older) : t->priority || t->delay ? sizeof *t : 0;
 }
 
 void record_put_terms(struct record *r, const struct terms *terms) {

@@ -217,6 +217,11 @@ bool rule_had(const struct key *key, const struct record *r, uint64_t caller_tok
 	return (caller_token ? caller_token : r->token) > r->noted && (key_numbered(key, r->of) || !record_doubted(key, r, record_set(r)));
 }
 
+/* Section 10: of its numbers. Those that it had before others are judged by what was noted for them, and not by what came with the others. */
+struct permits rule_had_numbers(const struct key *key, const struct record *r, uint64_t caller_token) {
+	return key_numbered(key, r->of) ? record_had(r, caller_token ? caller_token : r->token) : (struct permits){ { 0, 0 } };
+}
+
 /* Update, Prepare: who missed an extension and learned the record anew may have an old value. */
 bool rule_value_counts(const struct record *r) {
 	return r->vouched || r->wrote.clock > r->noted;

@@ -56,22 +56,6 @@ static inline struct terms record_terms(const struct record *r) {
 	return t;
 }
 
-/* Numbers of a semaphore's record that what was accepted last did not name, and when they are over (section 10): at its own end at the
- * latest. They stand behind its terms. */
-struct lapsing {
-	struct permits set;
-	struct instant end;
-	uint16_t accepted; /* as in struct record, for these numbers */
-};
-
-static inline struct lapsing record_lapsing(const struct record *r) {
-	struct lapsing l = { .set = { { 0, 0 } } };
-	if (r->terms_size > sizeof(struct terms)) {
-		memcpy(&l, r->bytes + sizeof(struct terms), sizeof l);
-	}
-	return l;
-}
-
 static inline struct permits record_set(const struct record *r) {
 	return record_terms(r).set;
 }

@@ -5,7 +5,7 @@
 #include "pack.h"
 #include "pawl/error.h"
 
-/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 340 bytes. */
+/* Everything of a message but its byte strings: the numbers, ids and heads of all fields add up to 358 bytes. */
 #define MESSAGE_FIXED_MAX 360
 
 /* What a kind carries, and how many elements its array has. */
@@ -16,7 +16,7 @@ struct peer_kind {
 
 #define PEER_ELEMENTS(fields) \
 	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
-		!!((fields) & F_PART) + 6 * !!((fields) & F_TERMS))
+		!!((fields) & F_PART) + 6 * !!((fields) & F_TERMS) + !!((fields) & F_HAD))
 static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
 #define PEER_KIND(name, number, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
 	MESSAGE_TABLE(PEER_KIND)
@@ -137,6 +137,10 @@ static uint8_t *peer_put_high(uint8_t *p, uint32_t fields, const struct message 
 	}
 	if (fields & F_AGE) {
 		p = pack_put_uint(p, m->age_us);
+	}
+	if (fields & F_HAD) {
+		p = pack_put_uint(p, m->had.w[0]);
+		p = pack_put_uint(p, m->had.w[1]);
 	}
 	return p;
 }
@@ -314,6 +318,10 @@ static void peer_take_high(struct unpack *u, uint32_t fields, struct message *m)
 	}
 	if (fields & F_AGE) {
 		m->age_us = unpack_uint(u, UINT64_MAX);
+	}
+	if (fields & F_HAD) {
+		m->had.w[0] = unpack_uint(u, UINT64_MAX);
+		m->had.w[1] = unpack_uint(u, UINT64_MAX);
 	}
 }
 

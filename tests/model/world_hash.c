@@ -55,7 +55,13 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	const struct lapsing lapsing = record_lapsing(r);
 	if (!permits_none(lapsing.set)) {
 		mix(h, lapsing.set.w[0]);
+		mix(h, lapsing.attempt);
 		mix_time(h, lapsing.end);
+	}
+	const struct older older = record_older(r);
+	if (!permits_none(older.set)) {
+		mix(h, older.set.w[0]);
+		mix(h, older.noted);
 	}
 	mix_bytes(h, r->bytes + r->terms_size, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
@@ -109,7 +115,7 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16);
 		mix(h, v->token);
 		mix(h, v->noted);
-		mix(h, v->set.w[0]);
+		mix(h, v->set.w[0] << 32 | v->had.w[0]);
 	}
 }
 

@@ -72,6 +72,9 @@ static struct message random_message(struct prng *p, size_t row) {
 	m.terms = fields & F_TERMS ? wire_terms(p) : m.terms;
 	m.label = fields & F_LABEL ? wire_bytes(p, 0, LABEL_MAX) : m.label;
 	m.age_us = fields & F_AGE ? wire_number(p, UINT64_MAX) : 0;
+	if (fields & F_HAD) {
+		m.had = (struct permits){ { wire_number(p, UINT64_MAX), wire_number(p, UINT64_MAX) } };
+	}
 	return m;
 }
 
@@ -108,6 +111,7 @@ static void assert_messages_equal(const struct message *a, const struct message 
 	assert_terms_equal(&a->terms, &b->terms);
 	assert_slices_equal(a->label, b->label);
 	assert_int_equal(a->age_us, b->age_us);
+	assert_memory_equal(&a->had, &b->had, sizeof a->had);
 }
 
 static struct frame random_frame(struct peer_test *t, const struct message *messages, size_t count) {
