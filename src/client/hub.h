@@ -80,7 +80,8 @@ struct pawl {
 	bool bound_ever; /* some lock was: else there is nothing to look for */
 	pawl_connected_fn *on_connected; /* NULL: nobody needs to know */
 	void *connected_arg;
-	span_ns lease_shortest; /* of the locks there have been; 0: none */
+	span_ns lease_shortest; /* of the locks that are kept; 0: none. Ask locks_shortest */
+	bool lease_stale;       /* one that had it is gone */
 
 	struct list watches;   /* watch.c */
 	struct map by_watch;   /* those that a node has given a number */
@@ -112,6 +113,9 @@ bool hub_may_block(const struct pawl *hub);
 /* Runs the loop until *over. 0, PAWL_EIO: the loop failed, or PAWL_ECANCELED: a callback freed the client, and it is gone now
  * (*over is true then, if that was the end of a call: every call has ended). */
 int hub_wait(struct pawl *hub, const bool *over);
+
+/* lock.c: the shortest lease of the locks that are kept now; 0: there are none. */
+span_ns locks_shortest(struct pawl *hub);
 
 /* reach.c */
 void reach_init(struct pawl *hub);

@@ -8,6 +8,27 @@
 
 #define RETRY_LEAST (10 * SPAN_MS)
 
+/* Looked for when it is asked for, so that a thousand that go at once are one walk. */
+static void note_gone(const struct pawl_lock *lock) {
+	struct pawl *hub = lock->hub;
+	hub->lease_stale = hub->lease_stale || lock->lease <= hub->lease_shortest;
+}
+
+span_ns locks_shortest(struct pawl *hub) {
+	if (!hub->lease_stale) {
+		return hub->lease_shortest;
+	}
+	hub->lease_stale = false;
+	hub->lease_shortest = 0;
+	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
+		if (!lock->cause && (hub->lease_shortest == 0 || lock->lease < hub->lease_shortest)) {
+			hub->lease_shortest = lock->lease;
+		}
+	}
+	return hub->lease_shortest;
+}
+
 void lock_destroy(struct pawl_lock *lock) {
 	struct pawl *hub = lock->hub;
 	pawl_watch_free(lock->watch);
@@ -15,6 +36,7 @@ void lock_destroy(struct pawl_lock *lock) {
 		leave_orphan(lock->leave);
 	}
 	list_remove(&lock->link);
+	note_gone(lock);
 	reclaim_done(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
@@ -37,6 +59,7 @@ void locks_free_all(struct pawl *hub) {
 void lock_lose(struct pawl_lock *lock, int cause) {
 	struct pawl *hub = lock->hub;
 	lock->cause = cause;
+	note_gone(lock);
 	reclaim_forget(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
@@ -203,7 +226,8 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	if (lock->bond) {
 		bind_begin(lock);
 	}
-	if (hub->lease_shortest == 0 || lock->lease < hub->lease_shortest) {
+	span_ns shortest = locks_shortest(hub);
+	if (shortest == 0 || lock->lease < shortest) {
 		hub->lease_shortest = lock->lease;
 		reach_watch_anew(hub);
 	}

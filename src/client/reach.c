@@ -24,11 +24,9 @@ static void note_failure(struct pawl *hub, int error, const char *why) {
 
 /* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
  * so that two that hang can be left between a third of the lease and the warning. */
-static span_ns lease_share(const struct pawl *hub, span_ns limit) {
-	if (hub->lease_shortest && !list_empty(&hub->locks) && hub->lease_shortest / 6 < limit) {
-		limit = hub->lease_shortest / 6;
-	}
-	return limit;
+static span_ns lease_share(struct pawl *hub, span_ns limit) {
+	span_ns shortest = locks_shortest(hub);
+	return shortest && shortest / 6 < limit ? shortest / 6 : limit;
 }
 
 static void pause_begin(struct pawl *hub) {
@@ -220,7 +218,7 @@ static void on_data(void *ctx) {
 /* ---- silence ---- */
 
 /* Where only events are awaited there is more time: a thousand idle watchers must not be a thousand pings a second. */
-static span_ns silence_limit(const struct pawl *hub) {
+static span_ns silence_limit(struct pawl *hub) {
 	if (list_empty(&hub->flight)) {
 		return hub->silence * 4;
 	}
