@@ -263,13 +263,16 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	struct client_response r;
 	int error = client_response_decode(&hub->decoder, call->order->wire.method, message, &r);
 	if (error) {
-		call_fail(call, error, NULL);
+		call_fail(call, order_unsure(call->order) ? PAWL_EUNSURE : error, NULL);
 		return;
 	}
 	if (can_move_on(call, r.error) && move_on(call, &r, message)) {
 		return;
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
+	if (call->box->result.error != r.error && order_unsure(call->order)) {
+		result_fail(call->box, PAWL_EUNSURE, "an answer came that could not be kept: it may have taken effect");
+	}
 	if (call->order->method == PAWL_ACQUIRE && !r.error) {
 		call->box->result.lock_id = order_lock_id(call->order, 0);
 	}

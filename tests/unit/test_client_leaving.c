@@ -181,6 +181,52 @@ static void several_keys_that_were_refused_are_released_one_by_one_where_that_is
 	rig_close(&r);
 }
 
+/* A sixth of nine seconds: that is how long a node may be silent while only this lock is held. */
+static void a_short_lock_that_is_gone_does_not_make_the_client_impatient(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 }, brief = { 0 };
+	struct pawl_lock_options o = options_of(&h, false), b = options_of(&brief, false);
+	b.key = pawl_str("b");
+	b.lease_ms = 120;
+	rig_open(&r, NULL);
+	take(&r, &brief, &b);
+	assert_int_equal(pawl_lock_release_start(brief.lock, NULL, NULL), 0);
+	rig_settle(&r);
+	take(&r, &h, &o);
+	r.nodes[0].mood = FAKE_SILENT;
+	rig_pass(&r, 3400 * SPAN_MS); /* it is asked to extend it after 3 s */
+	assert_int_equal(r.nodes[0].asked[CLIENT_EXTEND], 1);
+	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 0);
+	assert_int_equal(r.nodes[1].accepted, 0);
+	rig_close(&r);
+}
+
+/* The node has done it; what it answers cannot be kept. */
+static void an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory(void **state) {
+	(void)state;
+	for (uint64_t at = 1; at < 20; at++) {
+		struct rig r;
+		struct holder h = { 0 };
+		struct pawl_lock_options o = options_of(&h, false);
+		rig_open(&r, NULL);
+		take(&r, &h, &o);
+		r.nodes[0].mood = FAKE_HOLDS_BACK;
+		assert_int_equal(pawl_lock_update_start(h.lock, pawl_str("v"), NULL, on_done, &h, NULL), 0);
+		rig_settle(&r);
+		assert_int_equal(r.nodes[0].asked[CLIENT_UPDATE], 1);
+		r.nodes[0].mood = FAKE_ANSWERS;
+		r.fail_from = r.allocations + at;
+		r.fail_count = 1;
+		fake_let_go(&r.nodes[0]);
+		rig_settle(&r);
+		assert_int_equal(h.results, 1);
+		assert_true(h.error == 0 || h.error == PAWL_EUNSURE);
+		r.fail_from = 0;
+		rig_close(&r);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_that_is_handed_over_is_not_trusted_from_the_call_on),
@@ -192,6 +238,8 @@ int main(void) {
 		cmocka_unit_test(a_holder_is_told_who_asks_it_to_let_go),
 		cmocka_unit_test(several_keys_are_one_request_and_renewed_in_one),
 		cmocka_unit_test(several_keys_that_were_refused_are_released_one_by_one_where_that_is_in_doubt),
+		cmocka_unit_test(a_short_lock_that_is_gone_does_not_make_the_client_impatient),
+		cmocka_unit_test(an_update_that_was_done_is_not_said_to_have_failed_for_want_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
