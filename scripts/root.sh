@@ -56,6 +56,7 @@ in_root() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --pid --fork --kill-child "${root_unshared[@]}" bash -eu -c '
 		mount --make-rprivate /
+		mount --bind "$0" "$0" # what makes network namespaces inside wants its / to be a mount
 		mount -t proc proc "$0/proc"
 		mount --rbind /dev "$0/dev"
 		ip link set lo up

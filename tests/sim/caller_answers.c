@@ -94,8 +94,8 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		}
 		return;
 	}
-	if (instant_distrusted(now, deadline)) {
-		return;
+	if (instant_distrusted(now, deadline) || (!own && caller_info(run, p->lock)->bonded)) {
+		return; /* somebody else's lock that ends with a connection of theirs is not to be relied on: they may close it at any time */
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
 	if (own) {
