@@ -96,8 +96,21 @@ bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id,
 	return true;
 }
 
+/* From a guest only what ends a record is heard, so that nobody outside fills the ring: whoever knows a record's name has asked for it. */
+static bool give_back(struct core *core, uint32_t from, const struct message *m) {
+	const bool guest = core->peers[from].standing == PEER_GUEST && from != core->self;
+	struct key *key = guest ? table_find(core, m->key) : NULL;
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const bool known = r ? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt : unseen_rests_on(core, m->key, m->lock_id, m->attempt);
+	if (guest && !known) {
+		return false;
+	}
+	core->counts[COUNT_guest_gave_back] += guest;
+	return master_give_back(core, m->key, m->lock_id, m->attempt);
+}
+
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? master_give_back(core, m->key, m->lock_id, m->attempt) :
+	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, from, m) :
 		master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };

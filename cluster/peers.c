@@ -197,6 +197,12 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	return false;
 }
 
+/* A node that is in the configuration no more gives back under its name what it has asked for (section 6, Nodes that are not in). */
+static bool guest_gives_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
+	const bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	return present && core->peers[peer].standing == PEER_GUEST && m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
+}
+
 static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
 	struct id128 from = core->peers[peer].link_id;
 	for (size_t i = 0; i < frame->count; i++) {
@@ -211,7 +217,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 		counted_came(core, peer, m);
 		if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if ((same && core->peers[peer].same) || message_of_any_epoch(m->kind)) {
+		} else if ((same && core->peers[peer].same) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */

@@ -1,0 +1,91 @@
+/* What a node that is in the configuration no more may still do (docs/protocol.md, section 6, Nodes that are not in). */
+#include "members.h"
+
+#define LONG (10 * SPAN_S)
+
+static bool has(const struct stage *s, uint32_t node, uint8_t lock) {
+	uint64_t token, noted;
+	return core_peek(s->nodes[node].core, slice_str("k"), stage_lock(lock), &token, &noted);
+}
+
+/* The commits of what n4, a replica, asks for come to all masters, and it hears no answer before it is removed. */
+static uint64_t ask_and_remove(struct stage *s, struct core_request r) {
+	add_replica(s, 0, "n4", "n4:7118");
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_lose(s, i, 3, MESSAGE_COMMIT_ANSWER, true);
+	}
+	const uint64_t id = stage_ask(s, 3, r);
+	stage_settle(s);
+	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
+	must(s, 0, change_of(CHANGE_REMOVE, "n4"));
+	stage_wait(s, SPAN_S);
+	assert_int_equal(state_of(s, 3), CORE_OUTSIDE);
+	return id;
+}
+
+static void is_given_back(struct stage *s, uint64_t id) {
+	assert_true(answered(s, id));
+	assert_int_not_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_false(has(s, i, 1));
+	}
+	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 3);
+	take(s, 1, "k", stage_lock(2));
+	const uint64_t sent = stage_sent(s, MESSAGE_RELEASE);
+	stage_wait(s, 3 * SPAN_S);
+	assert_int_equal(stage_sent(s, MESSAGE_RELEASE), sent); /* it has heard the answers */
+}
+
+static void who_is_removed_gives_back_what_it_took_for_several_keys(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { { .key = slice_str("k"), .lock_id = stage_lock(1) }, { .key = slice_str("l"), .lock_id = stage_lock(3) } };
+	is_given_back(s, ask_and_remove(s, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LONG }));
+}
+
+static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LONG, 0);
+	r.terms.of = 2;
+	r.terms.count = 1;
+	is_given_back(s, ask_and_remove(s, r));
+}
+
+static void guest_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
+	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(lock), .attempt = name });
+}
+
+static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
+	struct stage *s = *state;
+	stage_mend(s);
+	stage_settle(s);
+	take(s, 0, "k", stage_lock(1));
+	guest_says(s, 0, 1, 0);
+	guest_says(s, 0, 1, 5);
+	assert_true(has(s, 0, 1));
+	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 0);
+}
+
+/* Else a node outside could fill the ring. What n1 does not remember it learns from the others. */
+static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(void **state) {
+	struct stage *s = *state;
+	stage_mend(s);
+	stage_settle(s);
+	const uint64_t x = stage_status(s, 0).clock + 5;
+	guest_says(s, 0, 1, 7);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_inject(s, 0, i, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 7, .key = slice_str("k"),
+			.lock_id = stage_lock(1), .token = x, .lease_us = 9000000, .ballot = { x, 1, 1 } });
+	}
+	stage_wait(s, 3 * SPAN_S);
+	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		MEMBERS(who_is_removed_gives_back_what_it_took_for_several_keys),
+		MEMBERS(who_is_removed_gives_back_the_permits_of_a_failed_commit),
+		MEMBERS(a_guest_ends_nothing_whose_name_it_does_not_know),
+		MEMBERS(of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
