@@ -10,6 +10,7 @@ static void check_record(const struct core *core, const struct record *r) {
 	const struct terms terms = record_terms(r);
 	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&terms));
 	CHECK(r->terms_size >= terms_rest(&terms) && permits_within(record_older(r).set, terms.set));
+	CHECK(!terms_semaphore(&terms) || !permits_none(terms.set)); /* without a number it would close the key for nobody */
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
 	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
 	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */

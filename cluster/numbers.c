@@ -114,6 +114,10 @@ bool record_run_out(struct core *core, struct key *key, struct record *r) {
 }
 
 void record_drop_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
+	if (permits_within(record_set(r), numbers)) { /* without a number it is nobody's */
+		record_drop(core, key, r, NEWS_RELEASED);
+		return;
+	}
 	lose_numbers(core, key, r, numbers);
 	queue_record_ended(core, key);
 	local_wait_check(core, key);

@@ -125,7 +125,12 @@ bool table_expire(struct core *core, struct key *key) {
 	}
 	for (struct record *r = key->held, *next; r; r = next) {
 		next = r->next;
-		if (instant_expired(core->now, r->end)) {
+		bool over = instant_expired(core->now, r->end);
+		if (!over && terms_of_numbers(r->of)) {
+			ended = record_run_out(core, key, r) || ended;
+			over = permits_none(record_set(r)); /* without a number it is nobody's (section 10), however long its lease */
+		}
+		if (over) {
 			COUNT(core, expired);
 			core->counts[COUNT_delay_closed] += record_delay(r) > 0;
 			if (key_table(core, key) == core->live) {
@@ -135,8 +140,6 @@ bool table_expire(struct core *core, struct key *key) {
 			record_value_lost(core, r);
 			key_drop_record(core, key, r);
 			ended = true;
-		} else if (r->terms_size > sizeof(struct terms)) {
-			ended = record_run_out(core, key, r) || ended;
 		}
 	}
 	if (ended && key_table(core, key) == core->live) {

@@ -228,6 +228,28 @@ static void permits_that_were_granted_elsewhere_are_not_given_back(void **state)
 	}
 }
 
+static void commits_numbers(struct stage *s, uint32_t to, uint64_t token, uint64_t numbers, uint64_t lease_us) {
+	stage_inject(s, to == 0 ? 1 : 0, to, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 7, .key = slice_str("k"),
+		.lock_id = stage_lock(1), .token = token, .lease_us = lease_us, .ballot = { token, 1, 1 },
+		.terms = { .of = 4, .count = 1, .set = { { numbers, 0 } } } });
+}
+
+/* X has number 1 by all, and at n3 number 0 besides, which a failed try has left. n3 drops 0, which few have; then 1 runs out. */
+static void a_record_that_has_no_number_any_more_is_dropped(void **state) {
+	struct stage *s = *state;
+	const uint64_t x = stage_status(s, 2).clock + 5;
+	commits_numbers(s, 2, x, 3, 2000000);
+	commits_numbers(s, 0, x, 2, 1950000);
+	commits_numbers(s, 1, x, 2, 1950000);
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_EXTEND_PERMITS, .round = 2 << 16, .attempt = 7, .key = slice_str("k"), .lock_id = stage_lock(1),
+		.token = x, .lease_us = 9000000, .terms = { .of = 4, .count = 1, .set = { { 1, 0 } } } });
+	stage_settle(s);
+	stage_wait(s, 5 * SPAN_S);
+	uint64_t token, noted;
+	assert_false(core_peek(s->nodes[0].core, slice_str("k"), stage_lock(1), &token, &noted));
+	assert_false(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), &token, &noted));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_extension_counts_only_masters_that_have_all_the_numbers),
@@ -240,6 +262,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_again, setup_with_a_replica, named_teardown),
 		NAMED(permits_of_a_failed_attempt_are_given_back),
 		NAMED(permits_that_were_granted_elsewhere_are_not_given_back),
+		NAMED(a_record_that_has_no_number_any_more_is_dropped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
