@@ -78,6 +78,7 @@ bool epoch_source_needed(const struct core *core); /* its table must stay for ma
 void restart_begin(struct core *core, struct op *op);
 void commit_put_value(const struct core *core, const struct op *op, struct message *m);
 bool commit_give_back(struct core *core, struct op *op); /* false: not at every master */
+void release_give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 bool release_give_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name); /* false: not every master is told at once */
 void restart_attempt(struct core *core, struct op *op); /* an acquire whose commit failed, under the same lock_id */
 void restart_all(struct core *core);

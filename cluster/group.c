@@ -324,11 +324,8 @@ void group_drain(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct member *m = &g->members[i];
 		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
-		struct message release = { .kind = MESSAGE_RELEASE, .key = m->key, .lock_id = m->lock_id, .attempt = m->name };
-		for (uint32_t slot = 0; slot < core->masters && (m->committed || committing); slot++) {
-			if (peer_reachable(core, slot)) {
-				out_send(core, slot, &release);
-			}
+		if (m->committed || committing) {
+			release_give_back_once(core, m->key, m->lock_id, m->name);
 		}
 		if (m->child) { /* its answer is nobody's any more */
 			op_leave(core, CONTAINER_OF(list_first(&m->child->callers), struct caller, link));

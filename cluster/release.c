@@ -27,14 +27,14 @@ void release_start(struct core *core, struct op *op) {
 	release_judge(core, op, false);
 }
 
-static bool give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+/* To those that can be reached now, and nobody waits for an answer. */
+void release_give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id, .attempt = name };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (peer_reachable(core, i)) {
 			out_send(core, i, &m);
 		}
 	}
-	return false;
 }
 
 /* What a commit that failed may have left goes back under its name (section 11): nobody waits for it, and it is sent again like a release. */
@@ -42,7 +42,8 @@ bool release_give_back(struct core *core, struct slice key, struct id128 lock_id
 	struct op *op = op_new_alone(core, &(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });
 	if (op == NULL) {
 		COUNT(core, no_memory);
-		return give_back_once(core, key, lock_id, name);
+		release_give_back_once(core, key, lock_id, name);
+		return false;
 	}
 	op->part_of = name;
 	op->until = longest_lease(core);

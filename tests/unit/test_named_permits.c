@@ -140,6 +140,25 @@ static void who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free(v
 	assert_int_equal(permits_count(slots_of(s, id)), 1);
 }
 
+/* n2 has accepted the commit, and its answer is on its way, when n1 is told to stop: nobody holds what the commit took. */
+static void permits_of_a_commit_under_way_are_given_back_by_a_planned_stop(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), 10 * SPAN_S, 0);
+	r.terms.of = 2;
+	r.terms.count = 1;
+	stage_stop(s, 1, 0, MESSAGE_COMMIT_ANSWER, true);
+	stage_stop(s, 0, 2, MESSAGE_COMMIT, true);
+	uint64_t id = stage_ask(s, 0, r);
+	stage_settle(s);
+	assert_false(answered(s, id));
+	uint64_t token, noted;
+	assert_true(core_peek(s->nodes[1].core, slice_str("k"), stage_lock(1), &token, &noted));
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_DRAIN });
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ERECOVERING);
+	assert_false(core_peek(s->nodes[1].core, slice_str("k"), stage_lock(1), &token, &noted));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(permits_are_given_out_as_different_numbers_until_none_is_left),
@@ -153,6 +172,7 @@ int main(void) {
 		NAMED(a_commit_for_a_number_that_another_has_is_refused),
 		NAMED(each_pair_of_holders_has_different_numbers_though_no_master_knows_all),
 		NAMED(who_waits_for_numbers_in_common_gets_them_as_soon_as_they_are_free),
+		NAMED(permits_of_a_commit_under_way_are_given_back_by_a_planned_stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
