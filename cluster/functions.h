@@ -153,7 +153,7 @@ void out_drop_peer(struct core *core, uint32_t peer);
 
 /* ---- news.c: what has become of the live table's keys (others' records and tables make no news) ---- */
 void news_tell(struct core *core, const struct core_news *news); /* copies the bytes */
-void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r); /* before it is dropped */
+void news_record(struct core *core, enum core_news_kind kind, struct key *key, struct record *r); /* before it is dropped */
 void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r); /* of no record of the table */
 void news_gap(struct core *core);
 void news_gap_of(struct core *core, struct slice name);

@@ -77,4 +77,8 @@ void unseen_told(struct core *core, uint64_t key, const struct record *r); /* ke
 void unseen_beat(struct core *core);
 void unseen_of_epoch(struct core *core, const struct message *m);
 
+/* ---- unwritten.c: writes that a master refused, for those who watch ---- */
+void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot);
+void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r);
+
 #endif

@@ -64,6 +64,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->ballot.clock, m->key);
+		news_gap_of(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record **at = key_link(key, m->lock_id), *r = *at;
 		answer.prepared = r->prepared;
@@ -73,8 +74,10 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 			if (r->noted > answer.prepared.clock) {
 				answer.prepared.clock = r->noted;
 			}
+			unwritten_refused(core, key, r, m->ballot);
 		} else if (!record_set_value(core, at, m->value)) {
 			answer.status = STATUS_FULL;
+			unwritten_refused(core, key, r, m->ballot);
 		} else {
 			r = *at;
 			r->wrote = r->prepared = m->ballot;

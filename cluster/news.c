@@ -116,12 +116,15 @@ void news_of(struct core *core, enum core_news_kind kind, struct slice name, con
 }
 
 /* Also where nobody watches: somebody may begin to before it is over. */
-void news_record(struct core *core, enum core_news_kind kind, struct key *key, const struct record *r) {
+void news_record(struct core *core, enum core_news_kind kind, struct key *key, struct record *r) {
 	if (!tells(core) || key_table(core, key) != core->live) {
 		return;
 	}
 	if (kind == NEWS_ACQUIRED) {
 		unseen_record_came(core, key, r);
+	}
+	if (r->unwritten) {
+		unwritten_told(core, kind, key, r);
 	}
 	news_of(core, kind, key_name(key), r);
 	if (core_votes(core)) {

@@ -82,4 +82,10 @@ struct follow { /* a replica's feed */
 	uint64_t watched;         /* the place at which whoever watches began to; 0: earlier than this feed */
 };
 
+#define UNWRITTEN_MAX 32u
+struct unwritten { /* a write that was refused, and whose value has not come since (unwritten.c) */
+	struct id128 lock_id;
+	struct ballot ballot;
+};
+
 #endif

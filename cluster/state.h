@@ -41,6 +41,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	bool barred : 1; /* by a break: no more extensions */
 	bool uneven : 1; /* merging: not all sources had the same permits */
 	bool freed : 1; /* a source had it bound to no node: it does not end with one before that says so again */
+	bool unwritten : 1; /* a newer write was refused here (unwritten.c) */
 	bool vouched : 1; /* it came with a commit: its value counts, whatever ballot that brought */
 	uint8_t bytes[];
 };
@@ -282,6 +283,8 @@ struct core {
 
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;
+	struct unwritten unwritten[UNWRITTEN_MAX];
+	uint32_t unwritten_next;
 
 	/* replication */
 	struct log log;

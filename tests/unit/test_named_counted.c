@@ -202,6 +202,52 @@ static void one_that_starts_anew_after_the_other_is_no_gap(void **state) {
 	nothing_more(s);
 }
 
+static uint64_t update_held_back(struct stage *s, uint32_t node, const char *value) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str(value);
+	stage_stop(s, node, N3, MESSAGE_WRITE, true);
+	uint64_t id = stage_ask(s, node, r);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	return id;
+}
+
+/* Both writes have n1 and n2; n3 is prepared for the second one when the first one comes to it. */
+static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	update_held_back(s, 0, "1");
+	stage_wait(s, 30 * SPAN_MS); /* it protects an update for a quarter of request_timeout */
+	update_held_back(s, 1, "2");
+	nothing_more(s);
+	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
+	stage_settle(s);
+	stage_stop(s, 1, N3, MESSAGE_WRITE, false);
+	stage_settle(s);
+	stage_wait(s, SPAN_S);
+	const struct stage_news *n = stage_next_news(s, N3);
+	assert_non_null(n);
+	assert_true(n->n.kind == NEWS_GAP || (n->n.kind == NEWS_UPDATED && n->value.bytes[0] == '1'));
+}
+
+/* n3 is prepared for an update of which nothing comes, and gets "1" in another way. */
+static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state) {
+	struct stage *s = *state;
+	uint64_t token = take(s, 0, "k", stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	update_held_back(s, 0, "1");
+	struct message m = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .ballot = { token + 9, 1, 1 } };
+	stage_wait(s, 30 * SPAN_MS);
+	stage_inject(s, 1, N3, &m);
+	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
+	stage_settle(s);
+	stage_wait(s, SPAN_S);
+	const struct stage_news *n = news_is(s, N3, NEWS_UPDATED, stage_lock(1));
+	assert_int_equal(n->value.bytes[0], '1');
+	nothing_more(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(a_link_that_is_back_is_no_gap_where_nothing_was_missed),
@@ -216,6 +262,8 @@ int main(void) {
 		WATCHED(a_start_that_hid_nothing_does_not_hide_the_one_before),
 		WATCHED(who_granted_behind_its_back_has_forgotten_and_that_is_a_gap),
 		WATCHED(one_that_starts_anew_after_the_other_is_no_gap),
+		WATCHED(a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap),
+		WATCHED(a_write_that_was_refused_and_is_taught_later_is_no_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
