@@ -111,9 +111,27 @@ static void say_to_masters(struct core *core, struct id128 node, const struct co
 	}
 }
 
+/* With its place in the table of peers the counts of a node that is not in the new configuration are gone. It may have begun commits that
+ * the other masters accept until they adopt that one, too (section 3, Watching). */
+void counted_epoch(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count && core->config_hash != 0; i++) {
+		const struct peer *p = &core->peers[i];
+		core->left_out = core->left_out || (p->standing == PEER_MEMBER && config_find_id(&core->config, p->node.id) < 0);
+	}
+}
+
+/* A quorum of the masters does not hear those any more that were left out. */
+static void who_was_left_out(struct core *core) {
+	if (core->left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
+		core->left_out = false;
+		missed(core);
+	}
+}
+
 /* Of those that cannot say it themselves. */
 void counted_beat(struct core *core) {
 	under_way_over(core);
+	who_was_left_out(core);
 	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
 		return;
 	}

@@ -198,6 +198,7 @@ void epoch_take(struct core *core) {
 	feed_stop_all(core);
 	follow_leave(core);
 	out_drop_epoch(core);
+	counted_epoch(core);
 	set_masters(core);
 	slots_rebuild(core);
 	const char *as = enter_role(core, voted);

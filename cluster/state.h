@@ -334,7 +334,7 @@ struct core {
 	uint32_t told_lately_next;
 	uint64_t commits_begun; /* by this node, since its start (counted.c) */
 	uint32_t counted_beats, says_heard;
-	bool missed_under_way;
+	bool left_out, missed_under_way;
 	struct instant missed_over; /* what was under way when something had been missed has ended by then */
 	bool news_wanted;
 	uint32_t news_feeds; /* active ones whose followers want news */

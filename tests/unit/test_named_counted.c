@@ -248,6 +248,67 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 	nothing_more(s);
 }
 
+#define WITH_A_REPLICA(test) cmocka_unit_test_setup_teardown(test, with_a_replica, named_teardown)
+
+static int with_a_replica(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	struct stage *s = stage_born(&o);
+	*state = s;
+	stage_want_news(s, N3);
+	stage_wait(s, SHORT);
+	return 0;
+}
+
+static void drain_news(struct stage *s) {
+	while (stage_next_news(s, N3)) {
+	}
+}
+
+static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
+	struct core_change gone = { .kind = CHANGE_REMOVE, .name = slice_str("n4") };
+	return stage_ask(s, node, (struct core_request){ .op = CORE_CHANGE, .change = &gone, .admin = true, .client = 100 });
+}
+
+/* n4, a replica, coordinates X while its link with n3 is cut, and is removed before the others have said what came from it. */
+static void what_a_coordinator_that_is_removed_granted_is_a_gap(void **state) {
+	struct stage *s = *state;
+	drain_news(s);
+	stage_cut(s, 3, N3, true);
+	take(s, 3, "k", stage_lock(1));
+	release(s, 3, "k", stage_lock(1));
+	uint64_t id = ask_without_n4(s, 0);
+	stage_settle(s);
+	stage_kill(s, 3);
+	assert_int_equal(await(s, id)->r.error, PAWL_OK);
+	stage_wait(s, SPAN_S);
+	are_gaps_of_all(s);
+}
+
+/* n3 has adopted the epoch without n4 long before the others, who go on with n4 for so long. */
+static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap(void **state) {
+	struct stage *s = *state;
+	const uint64_t before = epoch_of(s, N3);
+	for (uint32_t other = 0; other < 2; other++) {
+		lose_to(s, other, MESSAGE_CONFIG, true);
+		lose_to(s, other, MESSAGE_DECREE_PROMISE, true); /* nor do they finish it themselves */
+	}
+	stage_cut(s, 3, N3, true);
+	(void)ask_without_n4(s, N3);
+	stage_wait(s, 500 * SPAN_MS);
+	assert_int_equal(epoch_of(s, N3), before + 1);
+	assert_int_equal(epoch_of(s, 0), before);
+	drain_news(s);
+	take(s, 3, "k", stage_lock(1));
+	release(s, 3, "k", stage_lock(1));
+	for (uint32_t other = 0; other < 2; other++) {
+		lose_to(s, other, MESSAGE_CONFIG, false);
+	}
+	stage_wait(s, 2 * SPAN_S);
+	assert_int_equal(epoch_of(s, 0), before + 1);
+	is_gap_of_all(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(a_link_that_is_back_is_no_gap_where_nothing_was_missed),
@@ -264,6 +325,8 @@ int main(void) {
 		WATCHED(one_that_starts_anew_after_the_other_is_no_gap),
 		WATCHED(a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap),
 		WATCHED(a_write_that_was_refused_and_is_taught_later_is_no_gap),
+		WITH_A_REPLICA(what_a_coordinator_that_is_removed_granted_is_a_gap),
+		WITH_A_REPLICA(what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
