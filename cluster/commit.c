@@ -47,7 +47,7 @@ void commit_start(struct core *core, struct op *op) {
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
-	op->commit = prng_next(&core->prng) | 1;
+	op->commit = name_next(core, op->commit);
 	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit;
 	m.attempt = op->part_of ? op->part_of : op->commit;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);

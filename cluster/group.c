@@ -48,7 +48,7 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 
 /* The commit of this child is given back, and the next one is not: it has another name. */
 uint64_t group_rename(struct core *core, const struct op *child) {
-	const uint64_t name = prng_next(&core->prng) | 1;
+	const uint64_t name = name_next(core, child->part_of);
 	for (struct list *n = list_first(&child->callers); n; n = list_after(&child->callers, n)) {
 		const struct caller *c = CONTAINER_OF(n, struct caller, link);
 		if (c->group) {
@@ -238,7 +238,7 @@ static void begin_again(struct core *core, struct op *op) {
 	COUNT(core, group_begun_again);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member was = g->members[i];
-		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .name = prng_next(&core->prng) | 1, .of = was.of,
+		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .name = name_next(core, was.name), .of = was.of,
 			.count = was.count, .place = was.place };
 	}
 	g->state = GROUP_CLIMBING;

@@ -59,7 +59,7 @@ bool group_new(struct core *core, struct op *op, const struct core_request *r) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct core_lock *l = &r->locks[i];
 		memcpy(at, l->key.data, l->key.size);
-		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .name = prng_next(&core->prng) | 1,
+		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .name = name_draw(core),
 			.of = l->of, .count = l->count, .place = i };
 		at += l->key.size;
 	}

@@ -66,17 +66,32 @@ bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond
 	return r && bond <= r->bond;
 }
 
+#define NAME_TRIES 16 /* names of one request for one lock_id differ in their last digit alone, and a later try has a greater one */
+
+uint64_t name_draw(struct core *core) {
+	return (prng_next(&core->prng) & ~(uint64_t)(NAME_TRIES - 1)) | 1;
+}
+
+/* For a try that follows one under `name`, of which nothing is believed. */
+uint64_t name_next(struct core *core, uint64_t name) {
+	return name == 0 || name % NAME_TRIES == NAME_TRIES - 1 ? name_draw(core) : name + 1;
+}
+
+static bool name_covers(uint64_t given_back, uint64_t name) {
+	return name / NAME_TRIES == given_back / NAME_TRIES && name <= given_back;
+}
+
 /* By a request that failed. The same lock_id may be granted through another node, so the token counts for nothing but learning; what rests
  * on the name alone is nobody's, wherever it is. */
 void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {
 	struct released *r = find_or_add(core, lock_id);
 	r->given_back = token > r->given_back ? token : r->given_back;
-	r->name = name ? name : r->name;
+	r->name = name && !name_covers(r->name, name) ? name : r->name;
 }
 
 bool given_back_named(const struct core *core, struct id128 lock_id, uint64_t name) {
 	const struct released *r = name ? released_find(core, lock_id) : NULL;
-	return r && r->name == name;
+	return r && name_covers(r->name, name); /* what a request gave back before it tried again is given back, too (section 11) */
 }
 
 bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {

@@ -26,6 +26,8 @@ void released_add(struct core *core, struct id128 lock_id, bool barred_only);
 bool released_has(const struct core *core, struct id128 lock_id);
 void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond);
 bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond); /* what has this bond, and so ended with a connection */
+uint64_t name_draw(struct core *core);
+uint64_t name_next(struct core *core, uint64_t name); /* "given back" of this one says it of `name` as well */
 void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
 /* A copy of the record with this token, or one that rests on this name alone (0: it has none), was given back. */
 bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
