@@ -168,6 +168,7 @@ struct told_key {
 struct told_by { /* a node's news, by key */
 	struct told_key *keys;
 	uint32_t count;
+	bool alone; /* as a replica: it has had no master to repeat since it last told a gap of all keys */
 	uint64_t no_room, no_room_seen; /* so many pieces had no room; seen: what the core counts of them, since it was born */
 };
 

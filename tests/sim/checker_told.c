@@ -149,8 +149,8 @@ static bool may_be_excused(const struct checker *c, const struct told_key *mine,
 static void repeated(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
 	uint32_t master = repeats(c, node);
 	struct told_key *mine = told_key(c, node, key);
-	if (master == TRACE_NONE) {
-		mine->unsure = true;
+	if (master == TRACE_NONE || (c->told[node].alone && n->kind == NEWS_EXPIRED)) {
+		mine->unsure = true; /* ... or it ended by this node's clocks at the beginning of the step in which it began to follow */
 		return;
 	}
 	const struct told_key *whole = told_key(c, master, key);
@@ -177,10 +177,6 @@ static void repeated(struct checker *c, uint32_t node, uint32_t key, const struc
 		mine->unsure = true;
 		return;
 	}
-	if (!next && first && n->kind == NEWS_EXPIRED) {
-		mine->unsure = true; /* it ended by this node's clocks at the beginning of the step in which it began to follow */
-		return;
-	}
 	if (!next) {
 		checker_violation(c, "news of replicas", key, "n%" PRIu32 " tells news of kind %d and token %" PRIu64
 			", which is not what n%" PRIu32 " told next", node + 1, (int)n->kind, n->token, master + 1);
@@ -200,7 +196,9 @@ void checker_told(struct checker *c, uint32_t node, const struct core_news *n) {
 		c->told[node].no_room += lost;
 		each_key(c, node, n, forget);
 	} else {
-		each_key(c, node, n, n->kind == NEWS_GAP ? forget : repeated);
+		const bool gap = n->kind == NEWS_GAP, whole = gap && n->key.size == 0;
+		c->told[node].alone = repeats(c, node) == TRACE_NONE || (c->told[node].alone && !whole); /* once it follows again it tells a gap of all keys */
+		each_key(c, node, n, gap ? forget : repeated);
 	}
 }
 
