@@ -160,8 +160,9 @@ static void lost_at_once_leaves_no_grace(void **state) {
 
 static void what_the_command_leaves_behind_is_ended(void **state) {
 	(void)state;
-	play("trap '' TERM; (while :; do sleep 0.01; done) & setsid sh -c 'echo away > $0; while :; do sleep 0.01; done' $0 & "
-		 "read line < /dev/null; exit 0", LONG_NS, 50 * (int64_t)MS, MS);
+	play("trap '' TERM; trap 'exit 0' USR1; (while :; do sleep 0.01; done) & "
+		 "setsid sh -c 'echo away > $0; kill -USR1 $1; while :; do sleep 0.01; done' $0 $$ & while :; do sleep 0.01; done",
+		LONG_NS, 50 * (int64_t)MS, MS);
 	expect_line("away");
 	assert_int_equal(WEXITSTATUS(await_word(GUARDIAN_GONE)), 0);
 	expect_all_gone();
