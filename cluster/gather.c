@@ -213,8 +213,7 @@ void gather_judge(struct core *core) {
 	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
 		return; /* adopting: the mark would be that of the next epoch */
 	}
-	if (!core->durable.voted && !g->marking) {
-		g->marking = true;
+	if (!core->durable.voted) {
 		for (uint32_t i = 0; i < g->count; i++) {
 			if (g->sources[i].done) {
 				master_raise_clock(core, g->sources[i].clock_end);
@@ -226,15 +225,15 @@ void gather_judge(struct core *core) {
 		core->durable.max_lease_seen = larger(core->durable.max_lease_seen, g->longest);
 		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling ? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
-		g->marked_seq = core->persist_seq;
 	}
-	if (core->durable.voted && (!g->marking || core->persist_done >= g->marked_seq)) {
+	if (core->durable.voted && core->voted_on_disk) { /* the mark may have been made by a gathering before this one */
 		vote(core);
 	}
 }
 
 void gather_persisted(struct core *core) {
-	if (core->gather.marking && core->persist_done >= core->gather.marked_seq) {
+	const enum gather_kind kind = core->gather.kind;
+	if ((kind == GATHER_HANDOVER || kind == GATHER_REJOIN) && core->durable.voted && core->voted_on_disk) {
 		gather_judge(core);
 	}
 }

@@ -69,8 +69,6 @@ struct gather {
 	bool taken;           /* the table beside is this one's */
 	bool own_walking;     /* the node's own table is being copied, in pieces */
 	size_t self_bucket;
-	bool marking;         /* `voted` is on its way to the disk */
-	uint64_t marked_seq;
 	/* GATHER_AHEAD: who asked for it */
 	struct id128 asker;
 	uint64_t asker_round;

@@ -170,7 +170,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 }
 
 static void hash_gather(uint64_t *h, const struct gather *g) {
-	mix(h, (uint64_t)g->kind | (uint64_t)g->marking << 8 | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10);
+	mix(h, (uint64_t)g->kind | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10);
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];

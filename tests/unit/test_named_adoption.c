@@ -50,6 +50,33 @@ static void an_epoch_takes_effect_when_it_is_on_disk(void **state) {
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
 }
 
+/* One source is lost again and again, until what is gathered has to be gathered anew; the mark that was made before is on its way still. */
+static void who_gathers_anew_votes_when_its_mark_is_on_disk(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, i, 3, MESSAGE_SNAPSHOT_END, true);
+	}
+	(void)ask_change(s, 0, set_of("124"));
+	assert_true(wait_until_epoch(s, 3, 2, 2 * SPAN_S));
+	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
+	s->nodes[3].disk_held = true;
+	stage_stop(s, 0, 3, MESSAGE_SNAPSHOT_END, false);
+	stage_stop(s, 1, 3, MESSAGE_SNAPSHOT_END, false);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 40; i++) {
+		stage_cut(s, 2, 3, true);
+		stage_wait(s, 60 * SPAN_MS);
+		stage_cut(s, 2, 3, false);
+		stage_mend(s);
+		stage_wait(s, 60 * SPAN_MS);
+		assert_int_equal(state_of(s, 3), CORE_HANDOVER);
+	}
+	s->nodes[3].disk_held = false;
+	stage_flush(s, 3);
+	stage_settle(s);
+	assert_int_equal(state_of(s, 3), CORE_VOTING);
+}
+
 static void promises_end_with_the_epoch(void **state) {
 	struct stage *s = *state;
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
@@ -299,6 +326,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(nothing_is_accepted_under_the_epoch_of_before),
 		NAMED(an_epoch_takes_effect_when_it_is_on_disk),
+		MEMBERS(who_gathers_anew_votes_when_its_mark_is_on_disk),
 		NAMED(promises_end_with_the_epoch),
 		MEMBERS(who_waits_goes_on_waiting_with_its_place),
 		NAMED(an_acquire_whose_commit_was_on_its_way_is_tried_again),
