@@ -209,8 +209,8 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 	return false;
 }
 
-/* So many masters lack the lock that fewer than q have it, or one of its numbers. One that may not lengthen it yet has it. */
-static bool lost(const struct core *core, const struct op *op) {
+/* So many masters lack the lock that fewer than q of this epoch have it, or one of its numbers. One that may not lengthen it yet has it. */
+static bool lacking(const struct core *core, const struct op *op) {
 	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
 	if (!terms_semaphore(&op->terms) || permits_none(op->terms.set)) {
 		return op_votes(core, op, without) > core->masters - core->quorum;
@@ -227,11 +227,17 @@ static bool lost(const struct core *core, const struct op *op) {
 	return false;
 }
 
+/* Section 2, Extend: without q that still vote in this epoch the next one may have granted the lock, unknown to those that lack it here. */
+static bool epoch_stands(const struct core *core, const struct op *op) {
+	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
+}
+
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
-	if (lost(core, op)) {
+	if (lacking(core, op)) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
-		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG : PAWL_ELOST;
+		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG :
+			epoch_stands(core, op) ? PAWL_ELOST : PAWL_ENOQUORUM;
 	}
 	if (only_had(op) && op_votes(core, op, EXTEND_ACCEPTED | learners) >= core->quorum) {
 		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */
@@ -299,7 +305,8 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 	if (over && wait_for_later(core, op)) {
 		return;
 	}
-	if (over || !only_had(op) || !any_asked || error != PAWL_ENOQUORUM) { /* else who answers yet decides whether it is only unsure */
+	const bool decides = only_had(op) || lacking(core, op); /* the answers to come: is it only unsure, or lost for certain? */
+	if (over || !decides || !any_asked || error != PAWL_ENOQUORUM) {
 		fail(core, op, error);
 	}
 }

@@ -192,6 +192,38 @@ static void operations_are_parked_until_the_new_masters_vote(void **state) {
 	(void)token_of(s, got);
 }
 
+static int setup_two_masters(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 2;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n1 has not heard of epoch 2, in which n2 is the only master: that n1 lacks a lock says nothing of what n2 has granted since. */
+static void what_the_next_epoch_granted_is_not_lost(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "other", stage_lock(2)); /* while both vote, a loss is certain when both have answered */
+	assert_int_equal(extend(s, 0, "other", stage_lock(3), LEASE, true), PAWL_ELOST);
+	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, true), PAWL_ELOST);
+	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, false), PAWL_ELOST);
+	lose_to(s, 0, MESSAGE_CONFIG, true);
+	(void)ask_change(s, 1, change_of(CHANGE_DEMOTE, "n1"));
+	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
+	assert_true(stage_until_voting(s, 1, SPAN_S));
+	assert_int_equal(epoch_of(s, 0), 1);
+	take(s, 1, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	uint64_t blind = stage_ask(s, 0, r);
+	r.deadline_kept = true;
+	uint64_t kept = stage_ask(s, 0, r);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_int_equal(epoch_of(s, 0), 1);
+	assert_int_equal(stage_answer(s, blind)->r.error, PAWL_ENOQUORUM);
+	assert_int_equal(stage_answer(s, kept)->r.error, PAWL_ENOQUORUM);
+	assert_true(knows(s, 1, "k", stage_lock(1)));
+}
+
 static void what_was_parked_for_too_long_is_answered(void **state) {
 	struct stage *s = *state;
 	(void)stop_at_the_handover(s);
@@ -332,6 +364,7 @@ int main(void) {
 		NAMED(an_acquire_whose_commit_was_on_its_way_is_tried_again),
 		NAMED(an_update_that_may_have_been_written_is_unsure),
 		MEMBERS_3(operations_are_parked_until_the_new_masters_vote),
+		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_is_not_lost, setup_two_masters, named_teardown),
 		MEMBERS_3(what_was_parked_for_too_long_is_answered),
 		NAMED(a_removed_node_that_was_away_is_told),
 		NAMED(a_master_that_was_away_for_two_epochs_takes_over_from_those_of_the_last),
