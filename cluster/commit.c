@@ -152,10 +152,11 @@ void commit_judge(struct core *core, struct op *op, bool over) {
 		held(core, op);
 		return;
 	}
-	if (!over && acks + open >= core->quorum) {
+	bool itself = met_itself(core, op); /* the others are not waited for: where it was accepted an old value counts (section 2, Acquire) */
+	if (!over && !itself && acks + open >= core->quorum) {
 		return;
 	}
-	bool itself = met_itself(core, op), again = !over && (itself || overtaken(core, op)) && may_ask_again(op);
+	bool again = !over && (itself || overtaken(core, op)) && may_ask_again(op);
 	core->counts[COUNT_commit_met_itself] += itself;
 	if (itself || again) {
 		op->name = op->part_of ? op->part_of : op->commit; /* what it has left goes: the key may be another's, its value may be an old one */

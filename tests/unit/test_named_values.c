@@ -74,6 +74,30 @@ static void a_commit_that_was_on_its_way_leaves_the_update_alone(void **state) {
 	assert_true(value_is(s, 0, "second"));
 }
 
+/* n3 has promised n1's attempt; then n2 is granted the lock_id, and updates it. n1 hears of the promise afterwards: its token is above the
+ * update's ballot. n3 refuses its commit, and n2 is slow: meanwhile nobody is to read the first value that the commit has left at n1. */
+static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(void **state) {
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	struct stage *s = *state;
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, true);
+	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
+		stage_lose(s, 1, 0, of_n2[i], true);
+	}
+	(void)stage_ask(s, 0, acquire_with("first"));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	stage_lose(s, 1, 0, MESSAGE_PROMISE, false);
+	take(s, 1, "x", stage_lock(2)); /* n1 hears n2's clock */
+	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, false);
+	stage_settle(s);
+	assert_int_not_equal(stage_do(s, 0, update_to("third", "first")), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+}
+
 static void inject_commit(struct stage *s, uint32_t to, const char *value) {
 	uint64_t clock = stage_status(s, to).clock + 50;
 	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 7, .token = clock,
@@ -243,6 +267,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_repeat_that_another_node_worked_on_leaves_the_update_alone),
 		NAMED(a_commit_that_was_on_its_way_leaves_the_update_alone),
+		NAMED(a_commit_that_met_an_update_is_given_back_before_all_have_answered),
 		NAMED(a_first_value_is_for_masters_that_lack_the_record),
 		NAMED(masters_that_a_repeat_brings_the_record_to_count),
 		NAMED(masters_that_merged_what_counted_count),
