@@ -2,25 +2,28 @@
  * decides nothing, so whoever has not answered in time is shown as silent. */
 #include "state.h"
 
-#define PARTS_MAX 128 /* of one master: a key may have thousands of readers */
+#define PARTS_MAX REPORT_PIECE_MAX /* of one master: a key may have thousands of readers */
+#define REQUESTS_MAX (PARTS_MAX / 2)
 
 /* ---- a master's side ---- */
 
-static void say(struct core *core, uint32_t from, struct message *answer, uint32_t *room) {
-	if (*room > 0) {
-		(*room)--;
-		out_send(core, from, answer);
-		answer->part++;
-	}
-}
+/* Which part is the last of the records, and of the requests; FLAG_REST there says that more of its sort was left out. */
+struct telling {
+	uint32_t records, all; /* how many records are told, of how many parts */
+	bool records_rest, requests_rest;
+};
 
-static uint32_t parts_of(const struct key *key) {
-	uint32_t parts = key->promise ? 1 : 0;
+/* Requests leave room for records, and records for requests. */
+static struct telling telling_of(const struct key *key) {
+	const uint32_t requests = (key->promise ? 1 : 0) + (key->more ? key->more->kept_count : 0);
+	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX, room = PARTS_MAX - told;
+	uint32_t records = 0;
 	for (const struct record *r = key->held; r; r = r->next) {
-		parts++;
+		records++;
 	}
-	parts += key->more ? key->more->kept_count : 0;
-	return parts < PARTS_MAX ? parts : PARTS_MAX;
+	struct telling t = { .records = records < room ? records : room, .records_rest = records > room, .requests_rest = told < requests };
+	t.all = t.records + told;
+	return t;
 }
 
 static struct message part(const struct message *answer, uint32_t flags) {
@@ -28,31 +31,49 @@ static struct message part(const struct message *answer, uint32_t flags) {
 		.parts = answer->parts, .number = answer->number, .flags = flags };
 }
 
-static void say_all(struct core *core, uint32_t from, const struct key *key, struct message *answer) {
+static void say(struct core *core, uint32_t from, struct message *answer, const struct telling *t) {
+	const uint32_t next = answer->part + 1;
+	if (answer->part < t->all) {
+		answer->flags |= (t->records_rest && next == t->records) || (t->requests_rest && next == t->all) ? FLAG_REST : 0;
+		out_send(core, from, answer);
+		answer->part++;
+	}
+}
+
+/* In the order of their lock_ids, so that all masters leave out those that come last: what q of them have, q tell. */
+static void say_records(struct core *core, uint32_t from, const struct key *key, struct message *answer, const struct telling *t) {
 	const uint32_t common = answer->flags;
-	uint32_t room = answer->parts;
-	for (const struct record *r = key->held; r; r = r->next) {
+	const struct record *piece[REPORT_PIECE_MAX];
+	const struct message beginning = { .number = 0 };
+	uint32_t left;
+	const uint32_t count = t->records ? report_pick(key, &beginning, t->records, piece, &left) : 0;
+	for (uint32_t i = 0; i < count; i++) {
 		*answer = part(answer, common);
-		record_describe(core, r, answer);
-		if (report_value_left_out(core, r, key->held->next == NULL, BACKLOG_SMALL)) {
+		record_describe(core, piece[i], answer);
+		if (report_value_left_out(core, piece[i], key->held->next == NULL, BACKLOG_SMALL)) {
 			answer->value = slice_of(NULL, 0);
 			answer->flags |= FLAG_SAME;
 		}
-		say(core, from, answer, &room);
+		say(core, from, answer, t);
 	}
+	answer->flags = common;
+}
+
+static void say_requests(struct core *core, uint32_t from, const struct key *key, struct message *answer, const struct telling *t) {
+	const uint32_t common = answer->flags;
 	if (key->promise) {
 		*answer = part(answer, common | FLAG_PROMISE);
 		answer->lock_id = key->promise->lock_id;
 		answer->terms = key->promise->terms;
 		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
-		say(core, from, answer, &room);
+		say(core, from, answer, t);
 	}
 	for (const struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
 		const struct kept *k = CONTAINER_OF(n, struct kept, link);
 		*answer = part(answer, common | FLAG_KEPT);
 		answer->lock_id = k->lock_id;
 		answer->terms = k->terms;
-		say(core, from, answer, &room);
+		say(core, from, answer, t);
 	}
 }
 
@@ -63,9 +84,11 @@ void explain_report(struct core *core, uint32_t from, const struct message *m) {
 		answer.number = key->more->waiters;
 		answer.flags |= FLAG_IS_HOME;
 	}
-	answer.parts = key && answer.status == STATUS_OK ? parts_of(key) : 0;
-	if (answer.parts > 0) {
-		say_all(core, from, key, &answer);
+	const struct telling t = key && answer.status == STATUS_OK ? telling_of(key) : (struct telling){ .all = 0 };
+	answer.parts = t.all;
+	if (t.all > 0) {
+		say_records(core, from, key, &answer, &t);
+		say_requests(core, from, key, &answer, &t);
 		return;
 	}
 	answer.status = answer.status == STATUS_OK ? STATUS_ABSENT : answer.status;
@@ -90,8 +113,8 @@ void explain_start(struct core *core, struct op *op) {
 	explain_judge(core, op, false);
 }
 
-/* It is not where it was reported any more: once from the beginning. */
-static void value_is_gone(struct core *core, struct op *op) {
+/* A value is not where it was reported any more, or nobody can tell whether the key is held: once from the beginning. */
+static void begin_again(struct core *core, struct op *op) {
 	if (!op->again) {
 		op->again = true;
 		explain_start(core, op);
@@ -108,7 +131,7 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 		if (report_fetched(core, op, from, m)) {
 			explain_judge(core, op, false);
 		} else {
-			value_is_gone(core, op);
+			begin_again(core, op);
 		}
 		return;
 	}
@@ -152,7 +175,9 @@ static bool witness_of(struct core *core, const struct op *op, const struct call
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < op->found_count; i++) {
 		count += op->found[i].from == slot;
+		w->more = w->more || (op->found[i].from == slot && (op->found[i].flags & FLAG_REST) != 0);
 	}
+	w->more = w->more && v->state == VOTE_OK;
 	if (v->state != VOTE_OK || count == 0) {
 		return true;
 	}
@@ -196,7 +221,35 @@ static struct record *holders(const struct core *core, const struct op *op) {
 	return list;
 }
 
-static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key) {
+/* Masters that have told nothing from this lock_id on, because they left out their last records. NULL: from anywhere on. */
+static uint32_t cut_before(const struct op *op, const struct record *r) {
+	uint32_t masters = 0;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		const struct found *f = &op->found[i];
+		bool last = is_record(f) && (f->flags & FLAG_REST);
+		masters |= last && (r == NULL || memcmp(f->record->lock_id.b, r->lock_id.b, sizeof r->lock_id.b) < 0) ? 1u << f->from : 0;
+	}
+	return masters;
+}
+
+/* Could there be a holder that fewer than q masters have told? Then q of them have told it, or left out what comes there. */
+static bool may_have_more(const struct core *core, const struct op *op) {
+	const uint32_t cut = cut_before(op, NULL);
+	bool may = (uint32_t)__builtin_popcount(cut) >= core->quorum;
+	for (uint32_t i = 0; cut && !may && i < op->found_count; i++) {
+		const struct record *r = op->found[i].record;
+		uint32_t told = 0;
+		for (uint32_t j = 0; is_record(&op->found[i]) && j < op->found_count; j++) {
+			const struct found *f = &op->found[j];
+			told |= is_record(f) && id128_equal(f->record->lock_id, r->lock_id) ? 1u << f->from : 0;
+		}
+		may = told && (uint32_t)__builtin_popcount(told) < core->quorum &&
+			(uint32_t)__builtin_popcount(told | cut_before(op, r)) >= core->quorum;
+	}
+	return may;
+}
+
+static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key, bool more) {
 	struct core_witness *list = out_room(core, core->masters * sizeof *list);
 	struct shown shown;
 	bool copied = list != NULL && entry_show(core, c, op, key, &shown);
@@ -208,6 +261,7 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, const s
 		r->witnesses = list;
 		r->count = core->masters;
 		entry_reply(r, &shown);
+		r->more = r->more || more;
 	}
 }
 
@@ -217,16 +271,19 @@ void explain_judge(struct core *core, struct op *op, bool over) {
 	}
 	const struct key key = { .held = holders(core, op) };
 	const struct record *lacks = entry_lacks(&key, core->now);
+	const bool more = may_have_more(core, op);
+	uint32_t hold;
+	entry_shown(&key, core->now, &hold);
 	if (lacks && !(over && op->state == OP_SECOND) && report_fetch(core, op, lacks)) {
 		return;
 	}
 	struct list *n;
-	if (lacks) {
-		value_is_gone(core, op);
+	if (lacks || (more && hold == 0)) { /* that nobody was told as its holder does not make the key free */
+		begin_again(core, op);
 		return;
 	}
 	while ((n = list_first(&op->callers)) != NULL) {
-		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key);
+		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key, more);
 	}
 	op_free(core, op);
 }

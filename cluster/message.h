@@ -155,7 +155,7 @@ enum message_flag {
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
 	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
 	FLAG_REST = 16777216,   /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
-	                         * READ_ANSWER: the last of a piece, and there is more */
+	                         * READ_ANSWER: the last of a piece, and there is more; to an explanation: more of its sort was left out */
 	FLAG_MORE = 33554432    /* EXTEND_ANSWER: the record has other numbers, too, that are in doubt or left to run out */
 };
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1) /* all of them */

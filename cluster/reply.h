@@ -65,6 +65,7 @@ struct core_witness { /* EXPLAIN: one master */
 	uint32_t waiting;   /* at the home: how many wait */
 	const struct core_saying *sayings;
 	uint32_t count;
+	bool more;          /* it has more than that */
 };
 
 struct core_lock_got { /* ACQUIRE_ALL: one of them, in the order of the request */

@@ -5,7 +5,6 @@
 #include "state.h"
 
 #define REPORTS_A_STEP 4 /* of those in line, that begin in one step */
-#define PIECE_MAX 128
 
 /* ---- a master's side ---- */
 
@@ -14,7 +13,7 @@ static int by_lock_id(const struct record *a, struct id128 b) {
 }
 
 /* The first of the key's records in the order of their lock_ids, from the one after the cursor on. *left: how many there are from there. */
-static uint32_t pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[PIECE_MAX], uint32_t *left) {
+uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[REPORT_PIECE_MAX], uint32_t *left) {
 	uint32_t count = 0;
 	*left = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
@@ -47,8 +46,8 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 	const bool rest = (m->flags & FLAG_REST) != 0;
 	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .number = m->number };
 	struct key *key = table_find(core, m->key);
-	const struct record *piece[PIECE_MAX]; /* limits.report_first and report_piece are not above it */
-	uint32_t left, count = pick(key, m, rest ? core->limits.report_piece : backlog == BACKLOG_SMALL ? core->limits.report_first : 1, piece, &left);
+	const struct record *piece[REPORT_PIECE_MAX]; /* limits.report_first and report_piece are not above it */
+	uint32_t left, count = report_pick(key, m, rest ? core->limits.report_piece : backlog == BACKLOG_SMALL ? core->limits.report_first : 1, piece, &left);
 	if (answer.status == STATUS_OK && backlog == BACKLOG_LARGE) {
 		answer.status = STATUS_FULL;
 	}

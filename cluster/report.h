@@ -5,6 +5,9 @@
 enum out_backlog { BACKLOG_SMALL, BACKLOG_SOME, BACKLOG_LARGE };
 enum out_backlog out_backlog(const struct core *core, uint32_t peer); /* outbox.c */
 
+#define REPORT_PIECE_MAX 128
+/* The first of the key's records in the order of their lock_ids, after the one that `m` names (its number: 0: from the beginning). */
+uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
 void master_read(struct core *core, uint32_t from, const struct message *m);
 bool report_value_left_out(const struct core *core, const struct record *r, bool alone, enum out_backlog backlog);
 void report_ask_all(struct core *core, struct op *op, bool rest);

@@ -176,7 +176,7 @@ enum pawl_method {
 	 * be empty), terms.priority. Gives `reached`: how many watchers were told; the holder decides, if it is among them. */
 	PAWL_ASK_RELEASE,
 	/* What stands on `key`: gives entry, and in `tree` what each master says: masters: [{node, state, home, waiting,
-	 * records, promise, kept}], see docs/client-protocol.md. */
+	 * records, promise, kept}], see docs/client-protocol.md; more: there may be further holders. PAWL_EINDETERMINATE. */
 	PAWL_EXPLAIN,
 	PAWL_WATCH, PAWL_UNWATCH /* what watch.h sends; PAWL_EINVAL from a program */
 };

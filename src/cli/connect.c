@@ -119,6 +119,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names", 0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
 		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },
+		{ PAWL_EINDETERMINATE, "look with pawl get --quorum: it was changing, or there is more on it than can be told at once", PAWL_EXPLAIN },
 		{ PAWL_EINDETERMINATE, "try again: it was changing", 0 },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -37,6 +37,7 @@ struct explained {
 	const char *home;
 	int64_t promised_ms; /* the longest promise that is out */
 	size_t promises;
+	bool more; /* a master left records out, so a holder may be at more of them than it seems */
 };
 
 static const char *record_owner(const struct pawl_value *record, char *room, size_t size) {
@@ -74,6 +75,7 @@ static void see_masters(struct explained *x) {
 		const struct pawl_value *m = &masters->items[i];
 		const struct pawl_value *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
 		const char *node = fact_text(m, "node");
+		x->more = x->more || fact_bool(m, "more");
 		x->voting += strcmp(fact_text(m, "state"), "voting") == 0;
 		x->home = fact_bool(m, "home") ? node : x->home;
 		for (size_t k = 0; records && k < records->count; k++) {
@@ -125,7 +127,9 @@ static void print_holder(const struct explained *x, const struct seen *s) {
 	if (barred) {
 		printf("    broken       an administrator barred it from extending\n");
 	}
-	if (!held) {
+	if (!held && x->more) {
+		printf("    told by few  %zu of %zu masters told it (%s), and not all told everything: it may be held\n", s->masters, x->masters, s->first);
+	} else if (!held) {
 		printf("    held by few  %zu of %zu masters have it (%s): too few to hold it; the rest of something that failed, or just begins\n",
 			s->masters, x->masters, s->first);
 	}
@@ -144,6 +148,9 @@ static void print_holders(const struct explained *x) {
 	}
 	if (x->count == 0) {
 		printf("  nobody\n");
+	}
+	if (x->answer->more) {
+		printf("  There may be more: not all masters had room to tell everything.\n");
 	}
 	if (x->answer->entry.contested) {
 		printf("  The key is contested: after a recovery several may hold it, and nobody gets it until one is left.\n");
@@ -296,6 +303,7 @@ static void print_masters(const struct explained *x) {
 		if (fact_int(m, "kept", 0)) {
 			printf(", %" PRId64 " next in line", fact_int(m, "kept", 0));
 		}
+		printf("%s", fact_bool(m, "more") ? ", and more that it left out" : "");
 		printf(fact_bool(m, "home") ? ", keeps the queue\n" : "\n");
 	}
 }

@@ -94,6 +94,7 @@ struct client_witness { /* one master, to `explain` */
 	struct id128 promise_lock_id; /* all zero: not shown */
 	span_ns promise_left;
 	uint32_t first, count; /* its records, in client_response.entries */
+	bool more;          /* it has more records or requests than it told */
 };
 
 /* ---- changes of what is watched ---- */

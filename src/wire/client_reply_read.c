@@ -40,6 +40,9 @@ void client_reply_put_holders(struct pack *k, struct pack_open *map, const struc
 	size_t end = reply_list_end(k), done = 0;
 	max = reply->holder_count < max ? reply->holder_count : max;
 	if (reply->holder_count < 2) {
+		if (reply->more) {
+			client_reply_put_bool(k, map, "more", true);
+		}
 		return;
 	}
 	pack_key(k, map, "holders");
@@ -194,6 +197,9 @@ static void reply_put_sayings(struct pack *k, struct pack_open *map, const struc
 	}
 	pack_array_close(k, &records);
 	client_reply_put_uint(k, map, "kept", kept);
+	if (w->more) {
+		client_reply_put_bool(k, map, "more", true);
+	}
 	pack_key(k, map, "promise");
 	if (promise) {
 		reply_put_promise(k, promise);

@@ -194,6 +194,7 @@ static void response_take_witness(struct response_reader *r, struct client_witne
 		{ "home", FACT_BOOL, offsetof(struct client_witness, home), 0 },
 		{ "waiting", FACT_U32, offsetof(struct client_witness, waiting), 0 },
 		{ "kept", FACT_U32, offsetof(struct client_witness, kept), 0 },
+		{ "more", FACT_BOOL, offsetof(struct client_witness, more), 0 },
 	};
 	struct client_fact_set set = { facts, COUNT(facts), w, NULL };
 	*w = (struct client_witness){ .first = (uint32_t)r->out->count };

@@ -61,6 +61,7 @@ struct stage_witness { /* what a master says about a key */
 	enum status status;
 	bool home;
 	uint32_t waiting, count;
+	bool more;
 	struct { enum core_saying_kind kind; bool barred, show_lock_id; struct id128 lock_id; span_ns remaining; } sayings[STAGE_ROWS];
 };
 

@@ -17,7 +17,7 @@ static void copy_text(struct stage_text *to, struct slice from) {
 }
 
 static void copy_witness(struct stage_witness *to, const struct core_witness *from) {
-	*to = (struct stage_witness){ .status = from->status, .home = from->home, .waiting = from->waiting, .count = from->count };
+	*to = (struct stage_witness){ .status = from->status, .home = from->home, .waiting = from->waiting, .count = from->count, .more = from->more };
 	for (uint32_t i = 0; i < from->count && i < STAGE_ROWS; i++) {
 		const struct core_saying *s = &from->sayings[i];
 		to->sayings[i].kind = s->kind;

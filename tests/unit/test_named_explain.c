@@ -199,6 +199,72 @@ static void a_list_needs_a_quorum(void **state) {
 	assert_int_equal(stage_do(s, 0, waiting("", 0)), PAWL_ENOQUORUM);
 }
 
+/* Each master says 128 things at most. n1 has them in another order since it has started anew. */
+static void a_key_with_many_readers_is_not_explained_as_free(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 260; i++) {
+		struct id128 lock = { { 1, (uint8_t)i, (uint8_t)(i >> 8), 7 } };
+		struct core_request r = stage_acquire("k", lock, 10 * SPAN_S, 0);
+		r.terms.of = SHARE_SHARED;
+		assert_int_equal(stage_do(s, i % 3, r), PAWL_OK);
+	}
+	wait_for(s, 1, "k", stage_lock(2));
+	assert_int_equal(explain(s, 1, "k", true)->r.holder_count, 127); /* who waits is told, too */
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0) && stage_until_voting(s, 0, SPAN_S));
+	stage_isolate(s, 2, true);
+	struct core_request r = stage_request(CORE_GET, "k", no_lock);
+	r.quorum = true;
+	uint64_t id = stage_ask(s, 0, r);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(stage_answer(s, id)->r.held);
+	const struct stage_reply *x = explain(s, 0, "k", true);
+	assert_true(x->r.held && x->r.more && x->r.holder_count >= 127);
+	assert_true(x->witnesses[0].more && x->witnesses[1].more && x->witnesses[1].count == 128);
+}
+
+/* Commits of readers that this master alone hears of. */
+static void leave_over(struct stage *s, uint32_t at, uint8_t first, uint8_t count) {
+	for (uint8_t i = 0; i < count; i++) {
+		const uint64_t token = 100000u + 1000u * first + i;
+		stage_inject(s, 1 - at, at, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"),
+			.lock_id = { { first, i } }, .token = token, .lease_us = (uint64_t)LEASE / 1000, .terms = { .of = SHARE_SHARED }, .ballot = { token, 1, 1 } });
+	}
+	stage_settle(s);
+}
+
+static int explain_error(struct stage *s) {
+	uint64_t id = stage_ask(s, 0, stage_request(CORE_EXPLAIN, "k", no_lock));
+	stage_wait(s, 1); /* all that can be asked answer at once */
+	assert_non_null(stage_answer(s, id));
+	return stage_answer(s, id)->r.error;
+}
+
+/* What a master alone has comes before the reader, whom no master gets round to telling. */
+static void what_no_master_had_room_for_is_not_explained_as_free(void **state) {
+	struct stage *s = *state;
+	struct core_request reader = stage_acquire("k", stage_lock(0xf0), LEASE, 0);
+	reader.terms.of = SHARE_SHARED;
+	assert_int_equal(stage_do(s, 0, reader), PAWL_OK);
+	stage_isolate(s, 2, true);
+	leave_over(s, 0, 1, 127);
+	leave_over(s, 1, 2, 127);
+	assert_true(explain(s, 0, "k", true)->r.held); /* it is the last one there is room for */
+	assert_false(stage_last(s)->r.more || stage_last(s)->witnesses[0].more);
+	leave_over(s, 0, 3, 1);
+	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE); /* n2 tells it, and n1 may have it */
+	leave_over(s, 1, 3, 1);
+	assert_int_equal(explain_error(s), PAWL_EINDETERMINATE);
+}
+
+static void what_one_master_leaves_out_is_no_holder(void **state) {
+	struct stage *s = *state;
+	leave_over(s, 0, 1, 130);
+	const struct stage_reply *r = explain(s, 1, "k", true);
+	assert_false(r->r.held || r->r.more || r->witnesses[1].more);
+	assert_true(r->witnesses[0].more && r->witnesses[0].count == 128);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(every_master_says_what_it_has),
@@ -212,6 +278,9 @@ int main(void) {
 		NAMED(those_who_wait_are_listed_in_the_order_of_keys_and_queues),
 		NAMED(a_long_list_is_cut_and_says_so),
 		NAMED(a_list_needs_a_quorum),
+		NAMED(a_key_with_many_readers_is_not_explained_as_free),
+		NAMED(what_no_master_had_room_for_is_not_explained_as_free),
+		NAMED(what_one_master_leaves_out_is_no_holder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

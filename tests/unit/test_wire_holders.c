@@ -186,10 +186,10 @@ static void every_master_says_what_it_knows(void **state) {
 	};
 	const struct core_witness masters[3] = {
 		{ .peer = 0, .status = STATUS_OK, .home = true, .waiting = 4, .sayings = said, .count = 4 },
-		{ .peer = 1, .status = STATUS_OK, .sayings = said, .count = 1 },
+		{ .peer = 1, .status = STATUS_OK, .sayings = said, .count = 1, .more = true },
 		{ .peer = 2, .status = STATUS_ABSENT },
 	};
-	struct core_reply r = { .op = CORE_EXPLAIN, .held = true, .entry = said[1].entry, .witnesses = masters, .count = 3 };
+	struct core_reply r = { .op = CORE_EXPLAIN, .held = true, .entry = said[1].entry, .more = true, .witnesses = masters, .count = 3 };
 	answer(t, CLIENT_EXPLAIN, &r);
 	const struct client_witness *w = t->got.masters;
 	assert_true(t->got.master_count == 3 && t->got.count == 3 && t->got.held && t->got.entry.token == said[1].entry.token);
@@ -198,6 +198,7 @@ static void every_master_says_what_it_knows(void **state) {
 	assert_true(id128_equal(w[0].promise_lock_id, said[2].entry.lock_id) && w[0].first == 0 && w[0].count == 2);
 	assert_true(t->got.entries[0].barred && !t->got.entries[1].barred && t->got.entries[1].token == said[1].entry.token);
 	assert_true(!w[1].home && !w[1].promised && w[1].first == 2 && w[1].count == 1 && w[1].kept == 0);
+	assert_true(t->got.more && w[1].more && !w[0].more && !w[2].more);
 	assert_true(slice_equal(w[2].state, slice_str("silent")) && w[2].count == 0 && slice_equal(w[2].node, slice_str("n3")));
 }
 
