@@ -12,8 +12,7 @@ static struct unwritten *find(struct core *core, struct id128 lock_id) {
 	return NULL;
 }
 
-static void forget(struct core *core, struct id128 lock_id) {
-	struct unwritten *u = find(core, lock_id);
+static void forget(struct unwritten *u) {
 	if (u) {
 		*u = (struct unwritten){ .ballot = { 0, 0, 0 } };
 	}
@@ -37,19 +36,19 @@ void unwritten_refused(struct core *core, const struct key *key, struct record *
 		r->unwritten = true;
 		core->unwritten[core->unwritten_next++ % UNWRITTEN_MAX] = (struct unwritten){ r->lock_id, ballot };
 	} else if (u && ballot_compare(u->ballot, ballot) != 0) {
-		forget(core, r->lock_id);
+		forget(u);
 	}
 }
 
 /* Before its value, or its end, is told. */
 void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r) {
-	const struct unwritten *u = find(core, r->lock_id);
+	struct unwritten *u = find(core, r->lock_id);
 	const int newer = kind == NEWS_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
 	if (newer > 0 || kind == NEWS_DOWNGRADED) {
 		return; /* it may still come */
 	}
 	r->unwritten = false;
-	forget(core, r->lock_id);
+	forget(u);
 	if (newer < 0) {
 		gap(core, key);
 	}
