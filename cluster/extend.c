@@ -227,17 +227,12 @@ static bool lacking(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* Section 2, Extend: without q that still vote in this epoch the next one may have granted the lock, unknown to those that lack it here. */
-static bool epoch_stands(const struct core *core, const struct op *op) {
-	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
-}
-
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (lacking(core, op)) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
 		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG :
-			epoch_stands(core, op) ? PAWL_ELOST : PAWL_ENOQUORUM;
+			op_epoch_stands(core, op) ? PAWL_ELOST : PAWL_ENOQUORUM;
 	}
 	if (only_had(op) && op_votes(core, op, EXTEND_ACCEPTED | learners) >= core->quorum) {
 		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */

@@ -236,6 +236,7 @@ uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent :=
 void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m); /* vote asked, or gone when not linked */
 void op_ask_all(struct core *core, struct op *op, struct message *m);
 uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states); /* bit set of states */
+bool op_epoch_stands(const struct core *core, const struct op *op); /* q have answered under this epoch: a loss may be said */
 bool op_late(const struct core *core, const struct op *op); /* request_timeout has passed since the round was sent */
 uint64_t op_silent(const struct core *core, const struct op *op);
 struct message op_message(const struct op *op, enum message_kind kind);

@@ -34,6 +34,11 @@ uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states)
 	return n;
 }
 
+/* Section 2, Extend: without q that still vote in this epoch the next one may have granted the lock, unknown to those that lack it here. */
+bool op_epoch_stands(const struct core *core, const struct op *op) {
+	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
+}
+
 bool op_late(const struct core *core, const struct op *op) {
 	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
 }

@@ -115,9 +115,18 @@ static void finish(struct core *core, struct op *op, int error) {
 	op_free(core, op);
 }
 
+/* So many masters lack the lock that fewer than q of this epoch have it. */
+static bool lacking(const struct core *core, const struct op *op) {
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED)) > core->masters - core->quorum;
+}
+
+/* The answers to come decide whether it is lost for certain. */
+static bool loss_open(const struct core *core, const struct op *op) {
+	return op->state == OP_ROUND && lacking(core, op) && !op_epoch_stands(core, op) && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
+}
+
 static void prepare_failed(struct core *core, struct op *op) {
-	const uint32_t lost = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED);
-	if (op_votes(core, op, lost) > core->masters - core->quorum) {
+	if (lacking(core, op) && op_epoch_stands(core, op)) {
 		finish(core, op, PAWL_ELOST);
 	} else if (op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
 		pause_and_retry(core, op);
@@ -144,7 +153,7 @@ void update_judge(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	uint32_t good = good_votes(core, op);
-	bool failed = over || good + op_votes(core, op, open) < core->quorum;
+	bool failed = over || (good + op_votes(core, op, open) < core->quorum && !loss_open(core, op));
 	if (good >= core->quorum) {
 		if (op->state == OP_ROUND) {
 			prepared(core, op);

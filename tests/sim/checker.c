@@ -228,7 +228,8 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, reply->id);
 	op->answered = true;
-	if (op->known && op->op.op == CORE_EXTEND && reply->error) {
+	const bool extends = op->op.op == CORE_EXTEND, loses = op->op.op == CORE_UPDATE || op->op.op == CORE_DOWNGRADE;
+	if (op->known && reply->error && (extends || (loses && reply->error == PAWL_ELOST))) {
 		checker_renewed(c, node, op, reply->error);
 	}
 	if (op->known && (op->op.op == CORE_ACQUIRE || op->op.op == CORE_ACQUIRE_ALL) && reply->error == PAWL_ENOQUORUM) {

@@ -27,18 +27,22 @@ void checker_held(struct checker *c, const struct op_state *op, uint32_t number,
 	lock->held_until = until > lock->held_until ? until : lock->held_until;
 }
 
+static const char *asks_for(const struct op_state *op) {
+	return op->op.op == CORE_EXTEND ? "an extension" : op->op.op == CORE_UPDATE ? "an update" : "a downgrade";
+}
+
 /* What a node has answered still holds, and did when this was asked. */
 static void check_lost(struct checker *c, uint32_t node, const struct op_state *op, int error) {
 	const struct lock_state *lock = &c->locks[op->op.lock];
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
 	if (lost && lock->held_since < op->invoked && sim_now(c->sim) < lock->held_until) {
-		checker_violation(c, "lost is certain", op->op.key, "n%" PRIu32 " answers an extension of L%" PRIu32 " with %s, although an answer from %.6f on "
-			"holds for %.3f ms more", node + 1, op->op.lock, pawl_error_code(error), (double)lock->held_since / 1e9,
+		checker_violation(c, "lost is certain", op->op.key, "n%" PRIu32 " answers %s of L%" PRIu32 " with %s, although an answer from %.6f on "
+			"holds for %.3f ms more", node + 1, asks_for(op), op->op.lock, pawl_error_code(error), (double)lock->held_since / 1e9,
 			(double)(lock->held_until - sim_now(c->sim)) / 1e6);
 	}
 }
 
-/* The answer leaves the node. */
+/* The answer leaves the node: of an extension any error, of others that the lock is lost. */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error) {
 	const struct lock_state *lock = &c->locks[op->op.lock];
 	const struct config *newest = checker_newest(c);
@@ -53,8 +57,8 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 	bool wrong = lost || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
 	for (const struct belief *b = checker_key(c, op->op.key)->beliefs; b && wrong; b = b->next) {
 		if (b->lock == op->op.lock && (lost || b->actor->number == op->op.client) && b->since < op->invoked && belief_live(c, b)) {
-			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers a renewal of L%" PRIu32 " with %s, although client %" PRIu32
-				" believes in it for %.3f ms more", node + 1, op->op.lock, pawl_error_code(error), b->actor->number,
+			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers %s of L%" PRIu32 " with %s, although client %" PRIu32
+				" believes in it for %.3f ms more", node + 1, asks_for(op), op->op.lock, pawl_error_code(error), b->actor->number,
 				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);
 		}
 	}

@@ -206,6 +206,9 @@ static void what_the_next_epoch_granted_is_not_lost(void **state) {
 	assert_int_equal(extend(s, 0, "other", stage_lock(3), LEASE, true), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, true), PAWL_ELOST);
 	assert_int_equal(extend(s, 0, "free", stage_lock(3), LEASE, false), PAWL_ELOST);
+	uint64_t both = stage_ask(s, 0, stage_request(CORE_UPDATE, "free", stage_lock(3)));
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, both)->r.error, PAWL_ELOST);
 	lose_to(s, 0, MESSAGE_CONFIG, true);
 	(void)ask_change(s, 1, change_of(CHANGE_DEMOTE, "n1"));
 	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
@@ -217,10 +220,12 @@ static void what_the_next_epoch_granted_is_not_lost(void **state) {
 	uint64_t blind = stage_ask(s, 0, r);
 	r.deadline_kept = true;
 	uint64_t kept = stage_ask(s, 0, r);
+	uint64_t updated = stage_ask(s, 0, stage_request(CORE_UPDATE, "k", stage_lock(1)));
 	stage_wait(s, 250 * SPAN_MS);
 	assert_int_equal(epoch_of(s, 0), 1);
 	assert_int_equal(stage_answer(s, blind)->r.error, PAWL_ENOQUORUM);
 	assert_int_equal(stage_answer(s, kept)->r.error, PAWL_ENOQUORUM);
+	assert_int_equal(stage_answer(s, updated)->r.error, PAWL_ENOQUORUM);
 	assert_true(knows(s, 1, "k", stage_lock(1)));
 }
 
