@@ -198,6 +198,36 @@ static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
 	assert_false(knows(s, 1, "a", stage_lock(1)) || knows(s, 2, "a", stage_lock(1)));
 }
 
+static int setup_four(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 4;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* Two of four masters lack it. Those that have it have taken the extension, so that no name gives it back any more: told that it is lost, its
+ * client would leave it there, and a third master that starts anew would merge it. */
+static void what_half_of_the_masters_have_lengthened_is_not_lost(void **state) {
+	struct stage *s = *state;
+	for (uint32_t to = 1; to < 3; to++) {
+		stage_lose(s, 0, to, MESSAGE_COMMIT, true);
+	}
+	ask_both(s, 0, 1, 2, WAIT);
+	stage_settle(s);
+	stage_stop(s, 0, 2, MESSAGE_EXTEND_ANSWER, true);
+	stage_stop(s, 3, 2, MESSAGE_EXTEND_ANSWER, true);
+	struct core_request r = stage_request(CORE_EXTEND, "a", stage_lock(1));
+	r.lease = LEASE;
+	const uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_true(knows(s, 0, "a", stage_lock(1)) && knows(s, 3, "a", stage_lock(1)));
+	assert_false(answered(s, id));
+	stage_stop(s, 0, 2, MESSAGE_EXTEND_ANSWER, false);
+	stage_stop(s, 3, 2, MESSAGE_EXTEND_ANSWER, false);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_EUNSURE);
+}
+
 /* The coordinator dies between two commit messages, and nobody is told anything. */
 static void what_reached_few_masters_goes(void **state) {
 	struct stage *s = *state;
@@ -331,6 +361,7 @@ int main(void) {
 		LEFT(a_name_that_was_given_back_is_not_used_again),
 		LEFT(what_is_given_back_is_not_what_another_request_asks_for),
 		LEFT(an_extension_that_was_answered_lost_teaches_nobody),
+		cmocka_unit_test_setup_teardown(what_half_of_the_masters_have_lengthened_is_not_lost, setup_four, named_teardown),
 		LEFT(what_reached_few_masters_goes),
 		LEFT(what_many_left_at_few_masters_goes_at_once),
 		LEFT(a_number_that_a_dead_coordinator_left_goes_while_its_holder_renews),
