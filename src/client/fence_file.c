@@ -148,7 +148,7 @@ static int begin(struct fence_file *file, off_t size) {
 		return damaged();
 	}
 	int error = write_fully(file->fd, header, sizeof(header), 0);
-	return error || fsync(file->fd) != 0 || fsync(file->dir) != 0 ? PAWL_EIO : 0;
+	return error || fsync(file->fd) != 0 ? PAWL_EIO : 0;
 }
 
 static int check_header(struct fence_file *file) {
@@ -185,7 +185,7 @@ static int open_locked(struct fence_file *file) {
 	}
 	file->read_to = HEADER_BYTES;
 	file->records = 0;
-	file->unsynced = true;
+	file->unsynced = file->unnamed = true;
 	return 0;
 }
 
@@ -264,11 +264,11 @@ void fence_file_unlock(struct fence_file *file) {
 }
 
 int fence_file_sync(struct fence_file *file) {
-	if (file->unsynced && fdatasync(file->fd) != 0) {
+	if ((file->unsynced && fdatasync(file->fd) != 0) || (file->unnamed && fsync(file->dir) != 0)) {
 		file->failed = true; /* what was not confirmed once is never reported again: no later success means anything */
 		return PAWL_EIO;
 	}
-	file->unsynced = false;
+	file->unsynced = file->unnamed = false;
 	return 0;
 }
 
@@ -320,11 +320,11 @@ static void name_new(const struct fence_file *file, char *out) {
 	memcpy(out + file->name_size - 1, SUFFIX, sizeof(SUFFIX));
 }
 
-void fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, size_t count) {
+int fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, size_t count) {
 	size_t room = file->name_size + sizeof(SUFFIX);
 	char *name = alloc_new(file->alloc, room);
 	if (!name) {
-		return;
+		return 0;
 	}
 	name_new(file, name);
 	(void)unlinkat(file->dir, name, 0); /* of one that died at it: only the holder of the lock is here */
@@ -333,17 +333,17 @@ void fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx,
 	bool done = fd >= 0 && like(fd, file->fd) && flock_fully(fd) == 0 && write_all(fd, next, ctx, &size) == 0 && fsync(fd) == 0
 		&& renameat(file->dir, name, file->dir, file->name) == 0;
 	if (done) {
-		/* Where this fails either file may be there after a crash of the machine: both say the same. */
-		(void)fsync(file->dir);
 		close_kept_errno(&file->fd);
 		file->fd = fd;
 		file->read_to = size;
 		file->records = count;
+		file->unnamed = true; /* after a crash of the machine the old file may be there, without what is appended to this one */
 	} else if (fd >= 0) {
 		(void)unlinkat(file->dir, name, 0);
 		close_kept_errno(&fd);
 	}
 	alloc_free(file->alloc, name, room);
+	return done ? fence_file_sync(file) : 0;
 }
 
 /* ---- its life ---- */

@@ -30,6 +30,7 @@ struct fence_file {
 	off_t read_to;  /* records up to here have been handed out */
 	size_t records; /* of them */
 	bool unsynced;  /* some of them are perhaps not on disk: another process may have died before that */
+	bool unnamed;   /* after a crash of the machine the name may lead to no file yet, or to the one before it was written anew */
 	bool failed;    /* the disk refused to confirm: nothing is known any more */
 };
 
@@ -48,7 +49,8 @@ void fence_file_unlock(struct fence_file *file);
 /* With the lock held: */
 int fence_file_append(struct fence_file *file, const struct fence_record *record); /* and it is on disk */
 int fence_file_sync(struct fence_file *file);                                      /* all that was handed out is */
-/* Only these from now on. Where it fails the old file goes on. */
-void fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, size_t count);
+/* Only these from now on. Where the new file cannot be had the old one goes on, and that is no error: PAWL_EIO says that the disk has not
+ * confirmed which of the two bears the name. */
+int fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, size_t count);
 
 #endif

@@ -126,11 +126,10 @@ static bool next_mark(void *ctx, struct fence_record *out) {
 	return true;
 }
 
-static void rewrite_if_long(struct pawl_fence *f) {
-	if (f->in_file && f->file.records >= REWRITE_RECORDS_LEAST && f->file.records >= 2 * f->marks.count) {
-		struct walk walk = { &f->all, list_first(&f->all) };
-		fence_file_rewrite(&f->file, next_mark, &walk, f->marks.count);
-	}
+static int rewrite_if_long(struct pawl_fence *f) {
+	struct walk walk = { &f->all, list_first(&f->all) };
+	bool is_long = f->in_file && f->file.records >= REWRITE_RECORDS_LEAST && f->file.records >= 2 * f->marks.count;
+	return is_long ? fence_file_rewrite(&f->file, next_mark, &walk, f->marks.count) : 0;
 }
 
 static int store_lock(struct pawl_fence *f) {
@@ -160,9 +159,7 @@ int pawl_fence_store_check(struct pawl_fence *fence, struct pawl_bytes name, uin
 	if (out_highest && (error == 0 || error == PAWL_ELOST)) {
 		*out_highest = mark->highest;
 	}
-	if (!error) {
-		rewrite_if_long(fence);
-	}
+	error = error ? error : rewrite_if_long(fence);
 	store_unlock(fence);
 	return error;
 }

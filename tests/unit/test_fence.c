@@ -15,6 +15,18 @@
 
 static char dir[64], path[80];
 
+static bool folders_fail;
+
+/* In place of the C library's. The disk does not confirm which file bears a name. */
+int fsync(int fd) {
+	struct stat st;
+	if (folders_fail && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return fdatasync(fd);
+}
+
 static int set_up(void **state) {
 	(void)state;
 	(void)snprintf(dir, sizeof(dir), "/tmp/pawl-fence-XXXXXX");
@@ -231,6 +243,34 @@ static void a_disk_that_is_full_refuses_and_forgets_nothing(void **state) {
 	pawl_fence_close(f);
 }
 
+/* The file has a new name, or is new under its name: what is appended to it may be gone after a crash of the machine. */
+static void a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on(void **state) {
+	(void)state;
+	for (int rewritten = 0; rewritten < 2; rewritten++) {
+		struct pawl_fence *f = open_it(), *other;
+		uint64_t token = 1;
+		folders_fail = rewritten == 0;
+		int error = show(f, "k", token, PAWL_EXCLUSIVE);
+		folders_fail = true;
+		while (rewritten && !error && token < 5000) {
+			error = show(f, "k", ++token, PAWL_EXCLUSIVE);
+		}
+		assert_int_equal(error, PAWL_EIO);
+		assert_int_equal(errno, ENOSPC);
+		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
+		other = open_it(); /* who opens the file does not know what another one has confirmed */
+		assert_int_equal(show(other, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO);
+		folders_fail = false;
+		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), PAWL_EIO); /* a later success means nothing */
+		pawl_fence_close(f);
+		pawl_fence_close(other);
+		f = open_it();
+		assert_int_equal(show(f, "k", token + 1, PAWL_EXCLUSIVE), 0);
+		pawl_fence_close(f);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 static void without_memory_nothing_passes_and_nothing_is_lost(void **state) {
 	(void)state;
 	for (uint64_t fail_at = 1;; fail_at++) {
@@ -277,6 +317,7 @@ int main(void) {
 		IN_DIR(what_is_no_such_file_is_left_alone),
 		IN_DIR(many_processes_allow_each_token_order_only_upwards),
 		IN_DIR(a_disk_that_is_full_refuses_and_forgets_nothing),
+		IN_DIR(a_folder_that_is_not_on_disk_is_told_and_nothing_passes_from_then_on),
 		IN_DIR(without_memory_nothing_passes_and_nothing_is_lost),
 		IN_DIR(a_token_that_there_was_no_memory_for_is_read_later),
 	};

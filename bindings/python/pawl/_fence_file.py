@@ -79,6 +79,7 @@ class FenceFile:
         self._folder = self._file = -1
         self._read_to = 0  # what is before has been handed out
         self._unsynced = False  # some of that is perhaps not on disk: another process may have died before that
+        self._unnamed = False  # after a crash of the machine the name may lead to no file yet, or to the one before it was written anew
         self._failed = False  # the disk refused to confirm: nothing is known any more
         self.records = 0  # that the file has
         try:
@@ -151,10 +152,10 @@ class FenceFile:
         if state.st_size < len(HEADER) and found in (HEADER[: len(found)], nothing) or state.st_size == len(HEADER) and found == nothing:
             _write(self._file, HEADER, 0)  # new, or its maker died before there was anything in it
             os.fsync(self._file)
-            os.fsync(self._folder)
         elif found != HEADER:
             raise self._damaged()
         self._read_to, self.records, self._unsynced = len(HEADER), 0, True
+        self._unnamed = True
 
     def _catch_up(self) -> None:
         chunk = os.pread(self._file, CHUNK_BYTES, self._read_to)
@@ -186,13 +187,15 @@ class FenceFile:
 
     def sync(self) -> None:
         """All that was handed out is on disk."""
-        if self._unsynced:
-            try:
+        try:
+            if self._unsynced:
                 os.fdatasync(self._file)
-            except OSError:
-                self._failed = True  # what was not confirmed once is never reported again: no later success means anything
-                raise
-            self._unsynced = False
+            if self._unnamed:
+                os.fsync(self._folder)
+        except OSError:
+            self._failed = True  # what was not confirmed once is never reported again: no later success means anything
+            raise
+        self._unsynced = self._unnamed = False
 
     def append(self, record: Record) -> None:
         """And it is on disk."""
@@ -211,7 +214,8 @@ class FenceFile:
         self.records += 1
 
     def rewrite(self, records: Iterable[Record]) -> None:
-        """Only these from now on. Where it fails the old file goes on."""
+        """Only these from now on. Where the new file cannot be had the old one goes on. An OSError says that the disk has not confirmed
+        which of the two bears the name."""
         fresh = self._name + SUFFIX
         with contextlib.suppress(OSError):
             os.unlink(fresh, dir_fd=self._folder)  # of one that died at it: only the holder of the lock is here
@@ -230,10 +234,10 @@ class FenceFile:
                 with contextlib.suppress(OSError):
                     os.unlink(fresh, dir_fd=self._folder)
             return
-        with contextlib.suppress(OSError):  # either file may be there after a crash of the machine: both say the same
-            os.fsync(self._folder)
         self._drop()
         self._file, self._read_to = made, len(whole)
+        self._unnamed = True  # after a crash of the machine the old file may be there, without what is appended to this one
+        self.sync()
 
     def _make_like(self, made: int) -> None:
         """As the old one, for whoever else uses it."""

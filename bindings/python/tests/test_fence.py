@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import stat
 import tempfile
 import unittest
 from unittest import mock
@@ -150,6 +151,27 @@ class Stores(unittest.TestCase):
                     store.check("a", token)
         with FenceStore(self.path) as store:
             self.assertTrue(store.check("a", 5))
+
+    def test_a_folder_that_is_not_on_disk_is_told(self):
+        real = os.fsync
+
+        def fsync(file):
+            if stat.S_ISDIR(os.fstat(file).st_mode):
+                raise OSError(28, "No space left on device")
+            real(file)
+
+        with FenceStore(self.path) as store, mock.patch.object(_fence, "REWRITE_RECORDS_LEAST", 3):
+            self.assertTrue(store.check("k", 1))
+            self.assertTrue(store.check("k", 2))
+            with mock.patch("os.fsync", fsync), self.assertRaises(FenceError):
+                store.check("k", 3)  # writes the file anew
+            with self.assertRaises(FenceError):
+                store.check("k", 4)
+        with FenceStore(self.path) as store:
+            with mock.patch("os.fsync", fsync), self.assertRaises(FenceError):
+                store.check("k", 4)
+        with FenceStore(self.path) as store:
+            self.assertTrue(store.check("k", 4))
 
     def test_a_write_that_failed_leaves_the_store_as_it_was(self):
         with FenceStore(self.path) as store:
