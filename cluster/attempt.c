@@ -177,7 +177,7 @@ static enum vote_state vote_of(enum status s) {
 
 /* The value with the highest ballot that a master reports: for those that lack the record. False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
-	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
+	if (op->own_value && value_compare(m->ballot, op->own_value->wrote) <= 0) {
 		return true;
 	}
 	struct record *r = record_with_value(core, m->value);

@@ -29,7 +29,7 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 void commit_put_value(const struct core *core, const struct op *op, struct message *m) {
 	const struct record *there = op->own_value;
 	m->value = there ? record_value(there) : op->value;
-	m->ballot = there ? there->wrote : (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	m->ballot = there ? there->wrote : (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
 	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
 }
 

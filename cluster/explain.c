@@ -208,7 +208,7 @@ static struct record *holders(const struct core *core, const struct op *op) {
 				first = j >= i;
 				masters |= 1u << f->from;
 				const struct instant end = instant_later(best->end, f->record->end);
-				int newer = ballot_compare(f->record->wrote, best->wrote);
+				int newer = value_compare(f->record->wrote, best->wrote);
 				best = newer > 0 || (newer == 0 && best->uneven && !f->record->uneven) ? f->record : best;
 				best->end = end;
 			}

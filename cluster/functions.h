@@ -54,6 +54,7 @@ struct record *record_with_value(struct core *core, struct slice value); /* to k
 void record_free(struct core *core, struct record *r);
 /* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
+int value_compare(struct ballot a, struct ballot b); /* of two values of one lock_id: which is the newer one */
 void record_value_lost(struct core *core, const struct record *r); /* it ends here, and the lock may live on elsewhere */
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 

@@ -34,6 +34,7 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
 	commit_put_value(core, op, &m);
+	m.flags = op->own_value ? 0 : FLAG_STANDS;
 	COUNT(core, teach_sent);
 	op_ask(core, op, slot, &m);
 }
@@ -87,7 +88,8 @@ void linger_answer(struct core *core, struct op *op, uint32_t from, const struct
 		extend_vote(core, op, from, m); /* those that lack the record still get it */
 	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
 		v->state = VOTE_GONE;
-	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER && (m->status == STATUS_STALE || m->status == STATUS_HELD)) {
+	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER &&
+		(m->status == STATUS_STALE || m->status == STATUS_HELD || (m->status == STATUS_HELD_SELF && !op->own_value))) {
 		teach(core, op, from);
 	} else {
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;

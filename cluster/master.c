@@ -181,7 +181,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 
 /* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the one of a commit is for who lacks the record. */
 static bool brings_value(const struct record *r, const struct message *m) {
-	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
+	return m->kind != MESSAGE_COMMIT && (m->flags & FLAG_STANDS ? ballot_compare(m->ballot, r->wrote) : value_compare(m->ballot, r->wrote)) > 0;
 }
 
 /* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises

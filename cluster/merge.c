@@ -30,7 +30,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 
 /* The value with the higher ballot; false: no memory. */
 static bool merge_value(struct core *core, struct key *key, struct record **r, const struct message *m) {
-	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
+	if (value_compare(m->ballot, (*r)->wrote) > 0) {
 		struct record **at = key_link(key, m->lock_id);
 		if (!record_set_value(core, at, m->value)) {
 			return false;

@@ -88,9 +88,14 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 	return true;
 }
 
-/* An acquire's first value has the ballot of its token. */
+/* A first value is older than every update's, whatever their clocks are. */
+int value_compare(struct ballot a, struct ballot b) {
+	const bool only_one = ballot_first(a) != ballot_first(b) && a.clock > 0 && b.clock > 0;
+	return only_one ? (int)ballot_first(b) - (int)ballot_first(a) : ballot_compare(a, b);
+}
+
 void record_value_lost(struct core *core, const struct record *r) {
-	if (r->wrote.clock != r->token && r->wrote.clock > core->value_lost) {
+	if (!ballot_first(r->wrote) && r->wrote.clock > core->value_lost) {
 		core->value_lost = r->wrote.clock;
 	}
 }

@@ -143,7 +143,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
 	s = s == STATUS_OK ? rule_order(core, key, own, m) : s;
-	if (s == STATUS_OK && own && ballot_compare(own->wrote, m->prepared) > 0 && !slice_equal(record_value(own), m->value)) {
+	if (s == STATUS_OK && own && value_compare(own->wrote, m->prepared) > 0 && !slice_equal(record_value(own), m->value)) {
 		return STATUS_HELD_SELF; /* its value has been updated since the masters were asked: to begin again, and be told it */
 	}
 	return s;

@@ -34,8 +34,9 @@ static inline uint64_t id128_word(struct id128 a) {
 struct ballot {
 	uint64_t clock;
 	uint64_t node; /* id128_word of the node that drew it */
-	uint32_t boot;
+	uint32_t boot; /* BALLOT_FIRST with it: of an acquire's first value, which its commit brings */
 } __attribute__((packed, aligned(4))); /* no padding: each record has two */
+#define BALLOT_FIRST (UINT32_C(1) << 31)
 
 static inline int ballot_compare(struct ballot a, struct ballot b) {
 	if (a.clock != b.clock) {
@@ -45,6 +46,10 @@ static inline int ballot_compare(struct ballot a, struct ballot b) {
 		return a.node < b.node ? -1 : 1;
 	}
 	return (a.boot > b.boot) - (a.boot < b.boot);
+}
+
+static inline bool ballot_first(struct ballot b) {
+	return (b.boot & BALLOT_FIRST) != 0;
 }
 
 /* A place in a queue (section 5): ordered by clock, then node, then seq. On the wire the node is the sender. */

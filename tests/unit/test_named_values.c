@@ -84,7 +84,7 @@ static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(v
 	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
 		stage_lose(s, 1, 0, of_n2[i], true);
 	}
-	(void)stage_ask(s, 0, acquire_with("first"));
+	uint64_t first = stage_ask(s, 0, acquire_with("first"));
 	stage_settle(s);
 	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
 	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
@@ -92,7 +92,65 @@ static void a_commit_that_met_an_update_is_given_back_before_all_have_answered(v
 	take(s, 1, "x", stage_lock(2)); /* n1 hears n2's clock */
 	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, false);
 	stage_settle(s);
+	(void)token_of(s, first); /* it has begun again, and n2 is not waited for */
 	assert_int_not_equal(stage_do(s, 0, update_to("third", "first")), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+}
+
+/* n3 is asked for something after the update, when n1 has only its promise to come. So its question is at n1 after the commit, which has
+ * left the first value there with a token above the update's ballot, and before its refusal. n2 is slow to answer it. */
+static const struct stage_reply *asked_while_the_first_value_is_left(struct stage *s, struct core_request r) {
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, true);
+	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
+		stage_lose(s, 1, 0, of_n2[i], true);
+	}
+	(void)stage_ask(s, 0, acquire_with("first"));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	stage_lose(s, 1, 0, MESSAGE_PROMISE, false);
+	take(s, 1, "x", stage_lock(2)); /* n1 and n3 hear n2's clock */
+	for (uint32_t i = 0; i < 4; i++) {
+		take(s, 2, "y", stage_lock(3)); /* n1 does not hear n3's */
+	}
+	stage_stop(s, 1, 2, MESSAGE_PREPARE_ANSWER, true);
+	stage_stop(s, 1, 2, MESSAGE_READ_ANSWER, true);
+	uint64_t id = stage_ask(s, 2, r);
+	stage_stop(s, 2, 0, MESSAGE_PROMISE_ANSWER, false);
+	stage_settle(s);
+	return stage_answer(s, id);
+}
+
+static void a_first_value_that_a_commit_has_left_is_not_read_after_an_update(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
+	r.quorum = r.admin = true;
+	const struct stage_reply *reply = asked_while_the_first_value_is_left(s, r);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	assert_true(slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str("second")));
+}
+
+static void a_first_value_that_a_commit_has_left_meets_no_expectation_after_an_update(void **state) {
+	struct stage *s = *state;
+	const struct stage_reply *reply = asked_while_the_first_value_is_left(s, update_to("third", "first"));
+	stage_settle(s);
+	assert_true(reply == NULL || reply->r.error != PAWL_OK);
+	stage_stop(s, 1, 2, MESSAGE_PREPARE_ANSWER, false);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+}
+
+/* What refutes an expectation is written. */
+static void a_first_value_that_a_commit_has_left_is_not_written_over_an_update(void **state) {
+	struct stage *s = *state;
+	(void)asked_while_the_first_value_is_left(s, update_to("third", "other"));
+	stage_stop(s, 1, 2, MESSAGE_PREPARE_ANSWER, false);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
 	stage_wait(s, 250 * SPAN_MS);
 	assert_true(value_is(s, 1, "second"));
@@ -184,6 +242,32 @@ static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone
 	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
 }
 
+/* n2 alone has an extension: there the lease lasts, with the value of then, when the lock_id is acquired anew, and n2's promise is late. */
+static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **state) {
+	struct stage *s = *state;
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 1, true);
+	(void)extend(s, 1, "k", stage_lock(1), 5 * LEASE, true);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 1, false);
+	stage_wait(s, 10 * SPAN_MS);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_isolate(s, (i + 1) % 3, true); /* the other two are asked */
+		assert_true(value_is(s, i, "first"));
+		stage_isolate(s, (i + 1) % 3, false);
+		stage_wait(s, 10 * SPAN_MS);
+	}
+	assert_int_equal(stage_do(s, 1, update_to("third", "first")), PAWL_OK);
+	assert_true(value_is(s, 0, "third"));
+}
+
 /* ---- updates at once ---- */
 
 /* Three nodes write at once, and their messages cross in many ways: all is calm, and everybody is told what became of it. */
@@ -268,10 +352,14 @@ int main(void) {
 		NAMED(a_repeat_that_another_node_worked_on_leaves_the_update_alone),
 		NAMED(a_commit_that_was_on_its_way_leaves_the_update_alone),
 		NAMED(a_commit_that_met_an_update_is_given_back_before_all_have_answered),
+		NAMED(a_first_value_that_a_commit_has_left_is_not_read_after_an_update),
+		NAMED(a_first_value_that_a_commit_has_left_meets_no_expectation_after_an_update),
+		NAMED(a_first_value_that_a_commit_has_left_is_not_written_over_an_update),
 		NAMED(a_first_value_is_for_masters_that_lack_the_record),
 		NAMED(masters_that_a_repeat_brings_the_record_to_count),
 		NAMED(masters_that_merged_what_counted_count),
 		NAMED(a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone),
+		NAMED(a_lock_id_that_is_acquired_anew_has_its_first_value_again),
 		NAMED(updates_that_come_at_once_are_not_unsure),
 		NAMED(a_write_that_a_master_awaits_is_not_overtaken_by_another),
 		NAMED(an_update_whose_coordinator_dies_holds_up_nobody_for_long),
