@@ -195,25 +195,72 @@ static bool is_record(const struct found *f) {
 	return !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
 }
 
+/* The records that were told, one lock_id after the other: each master has told its own in that order. */
+struct walk {
+	uint32_t next[MASTERS_MAX]; /* where each master's next record stands in op->found */
+	uint32_t told, cut; /* bit sets of masters: that told this lock_id; that left out what comes from here on */
+};
+
+/* This master's first record from there on; op->found_count: it told no more. */
+static uint32_t record_from(const struct op *op, uint32_t slot, uint32_t i) {
+	while (i < op->found_count && !(op->found[i].from == slot && is_record(&op->found[i]))) {
+		i++;
+	}
+	return i;
+}
+
+static struct walk walk_begin(const struct core *core, const struct op *op) {
+	struct walk w = { .told = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		w.next[i] = record_from(op, i, 0);
+	}
+	return w;
+}
+
+static void step_over(const struct op *op, struct walk *w, uint32_t slot) {
+	w->cut |= op->found[w->next[slot]].flags & FLAG_REST ? 1u << slot : 0;
+	w->next[slot] = record_from(op, slot, w->next[slot] + 1);
+}
+
+/* To the least lock_id that was not looked at yet; false: there is none. */
+static bool walk_on(const struct core *core, const struct op *op, struct walk *w) {
+	const struct record *least = NULL;
+	const uint32_t before = w->told;
+	w->told = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (before >> i & 1) {
+			step_over(op, w, i);
+		}
+		const struct record *r = w->next[i] < op->found_count ? op->found[w->next[i]].record : NULL;
+		int c = r == NULL ? 1 : least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b) : -1;
+		least = c < 0 ? r : least;
+		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
+	}
+	return least != NULL;
+}
+
+/* The report with the highest ballot, with the latest end of all. */
+static struct record *best_of(const struct core *core, const struct op *op, const struct walk *w) {
+	struct record *best = NULL;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (w->told >> i & 1) {
+			struct record *r = op->found[w->next[i]].record;
+			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
+			int newer = best ? value_compare(r->wrote, best->wrote) : 1;
+			best = newer > 0 || (newer == 0 && best->uneven && !r->uneven) ? r : best;
+			best->end = end;
+		}
+	}
+	return best;
+}
+
 /* Those that q masters report and that have not ended since, in a list: as a quorum read would show them. */
 static struct record *holders(const struct core *core, const struct op *op) {
 	struct record *list = NULL;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		struct record *best = op->found[i].record;
-		uint32_t masters = 0;
-		bool first = is_record(&op->found[i]);
-		for (uint32_t j = 0; first && j < op->found_count; j++) {
-			const struct found *f = &op->found[j];
-			if (is_record(f) && id128_equal(f->record->lock_id, best->lock_id)) {
-				first = j >= i;
-				masters |= 1u << f->from;
-				const struct instant end = instant_later(best->end, f->record->end);
-				int newer = value_compare(f->record->wrote, best->wrote);
-				best = newer > 0 || (newer == 0 && best->uneven && !f->record->uneven) ? f->record : best;
-				best->end = end;
-			}
-		}
-		if (first && (uint32_t)__builtin_popcount(masters) >= core->quorum && !instant_expired(core->now, best->end)) {
+	struct walk w = walk_begin(core, op);
+	while (walk_on(core, op, &w)) {
+		struct record *best = best_of(core, op, &w);
+		if ((uint32_t)__builtin_popcount(w.told) >= core->quorum && !instant_expired(core->now, best->end)) {
 			best->next = list;
 			list = best;
 		}
@@ -221,32 +268,14 @@ static struct record *holders(const struct core *core, const struct op *op) {
 	return list;
 }
 
-/* Masters that have told nothing from this lock_id on, because they left out their last records. NULL: from anywhere on. */
-static uint32_t cut_before(const struct op *op, const struct record *r) {
-	uint32_t masters = 0;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		const struct found *f = &op->found[i];
-		bool last = is_record(f) && (f->flags & FLAG_REST);
-		masters |= last && (r == NULL || memcmp(f->record->lock_id.b, r->lock_id.b, sizeof r->lock_id.b) < 0) ? 1u << f->from : 0;
-	}
-	return masters;
-}
-
 /* Could there be a holder that fewer than q masters have told? Then q of them have told it, or left out what comes there. */
 static bool may_have_more(const struct core *core, const struct op *op) {
-	const uint32_t cut = cut_before(op, NULL);
-	bool may = (uint32_t)__builtin_popcount(cut) >= core->quorum;
-	for (uint32_t i = 0; cut && !may && i < op->found_count; i++) {
-		const struct record *r = op->found[i].record;
-		uint32_t told = 0;
-		for (uint32_t j = 0; is_record(&op->found[i]) && j < op->found_count; j++) {
-			const struct found *f = &op->found[j];
-			told |= is_record(f) && id128_equal(f->record->lock_id, r->lock_id) ? 1u << f->from : 0;
-		}
-		may = told && (uint32_t)__builtin_popcount(told) < core->quorum &&
-			(uint32_t)__builtin_popcount(told | cut_before(op, r)) >= core->quorum;
+	struct walk w = walk_begin(core, op);
+	bool may = false;
+	while (!may && walk_on(core, op, &w)) {
+		may = (uint32_t)__builtin_popcount(w.told) < core->quorum && (uint32_t)__builtin_popcount(w.told | w.cut) >= core->quorum;
 	}
-	return may;
+	return may || (uint32_t)__builtin_popcount(w.cut) >= core->quorum;
 }
 
 static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key, bool more) {
