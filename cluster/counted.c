@@ -6,30 +6,46 @@
 #define BEATS_SAY 4u        /* a beat is request_timeout / 4 */
 #define SAYS_OF_BEFORE 4u   /* what was under way from a node that has died is in by then */
 
+/* Of what is still under way nobody finds anything who reads anew now: a gap is told when its round is over. */
+static void under_way(struct core *core) {
+	core->missed_under_way = true;
+	core->missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+}
+
+/* What comes just before this master votes it refuses, and others may accept it after the gap that it tells then. */
 void counted_came(struct core *core, uint32_t from, const struct message *m) {
 	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
 	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
+	if ((m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_WRITE) && !core_votes(core)) {
+		under_way(core);
+	}
 }
 
 void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
 }
 
-/* Of what is still under way nobody finds anything who reads anew now: a second gap is told when its round is over. */
 static void missed(struct core *core) {
 	if (core_votes(core)) {
 		COUNT(core, counted_gap);
 		news_gap(core);
-		core->missed_under_way = true;
-		core->missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
 	}
+	under_way(core);
 }
 
 static void under_way_over(struct core *core) {
 	if (core->missed_under_way && instant_expired(core->now, core->missed_over)) {
 		core->missed_under_way = false;
-		news_gap(core);
+		if (core_votes(core)) {
+			news_gap(core);
+		}
 	}
+}
+
+/* Others may have taken what this master refused, or may yet. */
+void counted_write_missed(struct core *core, struct slice name) {
+	news_gap_of(core, name);
+	under_way(core);
 }
 
 static void all_remember(struct core *core) {
@@ -49,7 +65,9 @@ static void started_anew(struct core *core, uint32_t peer) {
 	}
 	if (again || forgot >= core->quorum) {
 		all_remember(core);
-		missed(core);
+		if (core_votes(core)) {
+			missed(core);
+		}
 	}
 }
 
@@ -75,6 +93,12 @@ static void say_of_before_again(struct core *core) {
 	}
 }
 
+static void say_own(struct core *core, uint32_t to) {
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
+		.echo = core->peers[to].writes_begun };
+	out_send(core, to, &m);
+}
+
 /* Before what is known of the link before is overwritten. A start that began no commit hides none that did. */
 void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	struct peer *p = &core->peers[peer];
@@ -93,9 +117,16 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 	if (peer < core->masters) {
 		say_of_before_again(core);
 	}
-	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
-		.echo = p->writes_begun };
-	out_send(core, peer, &m);
+	say_own(core, peer);
+}
+
+/* Who becomes a master has not been sent what this node began before, and is to say as much of it as the others. */
+void counted_epoch_begins(struct core *core) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != core->self && core->peers[i].up) {
+			say_own(core, i);
+		}
+	}
 }
 
 static void say(struct core *core, uint32_t to, struct id128 node, const struct counted *c) {

@@ -211,6 +211,7 @@ void epoch_take(struct core *core) {
 			tell(core, i);
 		}
 	}
+	counted_epoch_begins(core);
 	peers_tell(core);
 	restart_all(core);
 	change_adopted(core);

@@ -330,7 +330,7 @@ struct core {
 	size_t unseen_bytes;
 	struct told *told;
 	uint64_t told_before;
-	uint64_t told_lately[64]; /* lock_ids that were told of without having been here */
+	struct told_once { uint64_t lock, token; } told_lately[64]; /* what was told of without having been here: the lock_id's first word */
 	uint32_t told_lately_next;
 	uint64_t commits_begun; /* by this node, since its start (counted.c) */
 	uint32_t counted_beats, says_heard;

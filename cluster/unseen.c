@@ -119,7 +119,7 @@ void unseen_told(struct core *core, uint64_t key, const struct record *r) {
 	}
 }
 
-/* Something newer has been told of the key, or (a semaphore) of one of its permits. The tokens of those who share have no order. */
+/* Something newer has been told of the key, or of one of its permits. The tokens of those who share have no order. */
 static bool late(const struct core *core, uint64_t key, const struct record *r) {
 	const struct permits set = record_set(r);
 	const struct told told = told_of(core, key);
@@ -130,10 +130,10 @@ static bool late(const struct core *core, uint64_t key, const struct record *r) 
 	return newer;
 }
 
-/* It may be taught, or its commit be sent again, after that. */
+/* It may be taught, or its commit be sent again, after that. Had at a second try it has a greater token. */
 static bool told_already(const struct core *core, const struct message *m) {
 	for (uint32_t i = 0; i < COUNT_OF(core->told_lately); i++) {
-		if (core->told_lately[i] == id128_word(m->lock_id)) {
+		if (core->told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->told_lately[i].token) {
 			return true;
 		}
 	}
@@ -213,7 +213,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		news_of(core, NEWS_ACQUIRED, name, u->record);
 		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
 		unseen_told(core, u->node.hash, u->record);
-		core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = id128_word(u->record->lock_id);
+		core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = (struct told_once){ id128_word(u->record->lock_id), u->record->token };
 	}
 	drop(core, u);
 }
@@ -394,6 +394,6 @@ void unseen_of_epoch(struct core *core, const struct message *m) {
 	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
 		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
 	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
-		news_gap_of(core, m->key);
+		counted_write_missed(core, m->key);
 	}
 }

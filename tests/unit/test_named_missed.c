@@ -1,0 +1,154 @@
+/* What passes a master by although it was counted, or by one whose own count does not say all: whoever watches is told of a gap
+ * (docs/protocol.md, section 3, Watching). n3 is watched. */
+#include "watched.h"
+
+#define WITH_A_REPLICA(test) cmocka_unit_test_setup_teardown(test, with_a_replica, named_teardown)
+
+static int with_a_replica(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	struct stage *s = stage_born(&o);
+	*state = s;
+	stage_want_news(s, N3);
+	stage_wait(s, SHORT);
+	return 0;
+}
+
+static void drain_news(struct stage *s) {
+	while (stage_next_news(s, N3)) {
+	}
+}
+
+static void is_gap_of_all(struct stage *s) {
+	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	assert_int_equal(gap->key.size, 0);
+}
+
+/* n4 heard of none of what n1 granted while it was a replica; it is the only one who is left of those that granted X. */
+static void who_was_promoted_remembers_as_much_as_the_others(void **state) {
+	struct stage *s = *state;
+	for (uint8_t lock = 1; lock < 4; lock++) {
+		take(s, 0, "k", stage_lock(lock));
+		release(s, 0, "k", stage_lock(lock));
+	}
+	must(s, 0, change_of(CHANGE_PROMOTE, "n4"));
+	stage_wait(s, SPAN_S);
+	drain_news(s);
+	stage_cut(s, 0, N3, true);
+	take(s, 0, "k", stage_lock(9));
+	release(s, 0, "k", stage_lock(9));
+	stage_kill(s, 0);
+	stage_kill(s, 1);
+	nothing_more(s);
+	stage_wait(s, 500 * SPAN_MS);
+	is_gap_of_all(s);
+}
+
+static void stop_snapshots(struct stage *s, bool stop) {
+	for (uint32_t other = 0; other < 2; other++) {
+		stage_stop(s, other, N3, MESSAGE_SNAPSHOT_END, stop);
+	}
+	stage_settle(s);
+}
+
+static void stop_commits_of_n4(struct stage *s, bool stop) {
+	for (uint32_t other = 0; other < 2; other++) {
+		stage_stop(s, 3, other, MESSAGE_COMMIT, stop);
+	}
+	stage_settle(s);
+}
+
+static void restart_slowly(struct stage *s) {
+	stage_kill(s, N3);
+	stop_snapshots(s, true);
+	assert_true(stage_start(s, N3));
+	stage_want_news(s, N3);
+	stage_wait(s, 120 * SPAN_MS); /* it asks for snapshots after request_timeout */
+	stop_commits_of_n4(s, true);
+}
+
+/* It begins to vote before X is granted, and its link with n4 breaks. */
+static void is_granted_once_it_votes(struct stage *s, uint64_t id) {
+	stage_settle(s);
+	assert_int_equal(state_of(s, N3), CORE_RECOVERING);
+	stop_snapshots(s, false);
+	assert_true(stage_until_voting(s, N3, 50 * SPAN_MS));
+	drain_news(s);
+	stage_cut(s, 3, N3, true);
+	stop_commits_of_n4(s, false);
+	token_of(s, id);
+	release(s, 3, "k", stage_lock(1));
+	stage_wait(s, 300 * SPAN_MS);
+	is_gap_of_all(s);
+	nothing_more(s);
+}
+
+static uint64_t ask_n4(struct stage *s) {
+	uint64_t id = stage_ask(s, 3, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	return id;
+}
+
+static void what_came_just_before_it_voted_is_a_gap_once_it_is_granted(void **state) {
+	struct stage *s = *state;
+	restart_slowly(s);
+	is_granted_once_it_votes(s, ask_n4(s));
+}
+
+/* It was not linked with n4 when that began X, and is when it votes. */
+static void what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted(void **state) {
+	struct stage *s = *state;
+	restart_slowly(s);
+	stage_cut(s, 3, N3, true);
+	uint64_t id = ask_n4(s);
+	stage_cut(s, 3, N3, false);
+	stage_mend(s);
+	is_granted_once_it_votes(s, id);
+}
+
+static void hold_releases(struct stage *s, bool hold) {
+	stage_stop(s, 1, N3, MESSAGE_RELEASE, hold);
+	stage_settle(s);
+}
+
+/* Its release is slow to reach n3. */
+static uint64_t stand_in_the_way(struct stage *s, uint8_t lock) {
+	uint64_t token = take(s, 1, "k", stage_lock(lock));
+	hold_releases(s, true);
+	release(s, 1, "k", stage_lock(lock));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
+	return token;
+}
+
+static void came_and_went(struct stage *s, uint8_t lock) {
+	hold_releases(s, false);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(lock));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	nothing_more(s);
+}
+
+/* L2's first commit was given back, and told of; the second one is refused at n3, too. */
+static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
+	struct stage *s = *state;
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8, .key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
+	m.token = stand_in_the_way(s, 1) + 1;
+	stage_inject(s, 0, N3, &m);
+	m.kind = MESSAGE_RELEASE;
+	stage_inject(s, 0, N3, &m);
+	came_and_went(s, 1);
+	stand_in_the_way(s, 3);
+	take(s, 0, "k", stage_lock(2));
+	release(s, 0, "k", stage_lock(2));
+	came_and_went(s, 3);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		WITH_A_REPLICA(who_was_promoted_remembers_as_much_as_the_others),
+		WITH_A_REPLICA(what_came_just_before_it_voted_is_a_gap_once_it_is_granted),
+		WITH_A_REPLICA(what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted),
+		WATCHED(a_lock_that_is_had_at_a_second_try_is_told_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
