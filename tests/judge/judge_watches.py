@@ -79,8 +79,9 @@ def complete(run):
             if any(e["lock_id"] == lock.lock_id and e["type"] == "acquired" for _, e in events):
                 continue
             low, high = place(chain, lock, events, first)
-            if high is not None and ended(run, chain, first["return"]) > healed(run, first["return"]) and not any(
-                    at > low and of in (None, lock.key) and chain.events[at]["invoke"] < healed(run, first["return"]) for at, of in chain.gaps):
+            end = healed(run, first["return"])
+            if high is not None and min(ended(run, chain, first["return"]), left(run, chain)) > end and not any(
+                    at > low and of in (None, lock.key) and chain.events[at]["invoke"] < end for at, of in chain.gaps):
                 yield ("watches", "%s came and went with token %d, and the watch at node %s says nothing of it" % (
                     lock.name(), first["token"], chain.watch["node"]), story(run, lock) + chain.about(max(low, 0), min(high, len(chain.events) - 1)))
 
@@ -90,6 +91,13 @@ def ended(run, chain, at):
     node = chain.watch["node"]
     return min([f["invoke"] for f in run.by_op["fault"] if f["invoke"] > at and (
         f.get("restarted") == node or (f.get("node") == node and f["what"] in ("kill", "planned_stop")))], default=NEVER + 1)
+
+
+def left(run, chain):
+    """When this watcher began to watch anew: what is told later is told to another watch, before which everything was read."""
+    begun = chain.watch["invoke"]
+    return min([w["invoke"] for w in run.by_op["watch"] if w.get("process") == chain.watch.get("process") and w["chain"] != chain.name and
+        w["invoke"] > begun], default=NEVER + 1)
 
 
 def healed(run, at):

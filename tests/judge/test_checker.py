@@ -273,6 +273,12 @@ class Watches(Checker):
         calm = self.two().event(35, "acquired", "y", 2).moment("phase", 100, what="calm").moment("phase", 200, what="end of calm")
         self.bad("watches", calm.event(300, "overflow"))
 
+    def test_who_watches_anew_before_a_gap_can_be_told_hears_of_it_there(self):
+        anew = self.two().event(35, "acquired", "y", 2).add("watch", 36, 37, 9, chain=2, result="ok", node="a")
+        self.good(anew.moment("event", 38, 9, chain=2, type="overflow").moment("phase", 40, what="calm").moment("phase", 50, what="end of calm"))
+        late = self.two().event(35, "acquired", "y", 2).moment("phase", 40, what="calm").moment("phase", 50, what="end of calm")
+        self.bad("watches", late.add("watch", 56, 57, 9, chain=2, result="ok", node="a"))
+
     def test_in_the_end_all_is_told(self):
         self.good(self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1))
         self.bad("watches", self.two().event(15, "acquired", "x", 1).event(25, "released", "x", 1).moment("watched", 500, 9, chain=1))
