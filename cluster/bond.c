@@ -114,14 +114,15 @@ void bond_free(struct core *core, struct op *op) {
 	}
 }
 
-/* Too few are left of those who would refuse another: not to be trusted any more. What is left of the record is released, so that it
- * is not taught again, and stands in nobody's way. */
+/* Too few are left of those who would refuse another: not to be trusted any more. What is left of the record ends where it is bound to this
+ * node still, so that it stands in nobody's way; and this node does not teach it again. */
 static void lose(struct core *core, struct op *op) {
 	COUNT(core, bond_lost);
 	op_reply_all(core, op, PAWL_ELOST);
 	bond_free(core, op);
 	map_remove(&core->ops_by_lock, &op->by_lock);
 	op->kind = CORE_RELEASE;
+	op->lost_here = true;
 	release_start(core, op);
 }
 

@@ -147,8 +147,40 @@ static void settle_holder(struct core *core, struct holder *h) {
 	}
 }
 
+/* To this start of the node. */
+static bool bound_to(const struct bonded *b, const struct peer *p) {
+	return id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot;
+}
+
+/* As by its lease: no R3, so that a node that is still there may extend it back to life where it was dropped. */
+static bool end_record(struct core *core, struct slice name, struct id128 lock_id) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	if (r == NULL || r->freed) {
+		return false;
+	}
+	COUNT(core, bond_ended);
+	record_lose(core, key, r);
+	return true;
+}
+
+/* The node trusts in it no more, and has said so to its holder. Whoever goes on with it through another node has ended the bond. */
+static void lost_there(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core) };
+	const struct bonded *b = core->holder_count > 0 ? find_record(core, m->lock_id) : NULL;
+	if (answer.status == STATUS_OK && b && bound_to(b, &core->peers[from])) {
+		bond_master_released(core, m->lock_id);
+		answer.flags = end_record(core, m->key, m->lock_id) ? FLAG_HAD : 0;
+	}
+	out_send(core, from, &answer);
+}
+
 void bond_master_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_BOND_ANSWER, .round = m->round };
+	if (m->flags & FLAG_NOW) {
+		lost_there(core, from, m);
+		return;
+	}
 	if (m->flags & FLAG_RELEASED) {
 		bond_master_released(core, m->lock_id);
 		return;
@@ -175,8 +207,7 @@ void bond_master_released(struct core *core, struct id128 lock_id) {
  * said since then that it has not. */
 void bond_master_accepted(struct core *core, const struct record *r, uint32_t from) {
 	struct bonded *b = core->holder_count > 0 ? find_record(core, r->lock_id) : NULL;
-	const struct peer *p = &core->peers[from];
-	if (b && (b->stale || !(id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot))) {
+	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
 		bond_master_released(core, r->lock_id);
 	} else if (b) {
 		b->until = r->end;
@@ -245,16 +276,6 @@ void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 
 /* ---- the end of a record ---- */
 
-/* As by its lease: no R3, so that a node that is still there may extend it back to life where it was dropped. */
-static void end_record(struct core *core, struct slice name, struct id128 lock_id) {
-	struct key *key = table_find(core, name);
-	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r && !r->freed) {
-		COUNT(core, bond_ended);
-		record_lose(core, key, r);
-	}
-}
-
 /* The record has ended, by its lease or otherwise. Who does not vote just now goes by what it saw last. */
 static bool over(struct core *core, struct bonded *b) {
 	const struct key *key = core_votes(core) ? table_find(core, slice_of(b->key, b->size)) : NULL;
@@ -270,7 +291,7 @@ void bond_master_timer(struct core *core, struct timer *t) {
 		struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
 		bool ends = h->closed && core_votes(core) && instant_expired(core->now, instant_add(h->since, b->grace));
 		if (ends) {
-			end_record(core, slice_of(b->key, b->size), b->lock_id);
+			(void)end_record(core, slice_of(b->key, b->size), b->lock_id);
 		}
 		if (ends || over(core, b)) {
 			free_record(core, b);

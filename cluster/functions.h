@@ -280,6 +280,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer);
 void extend_judge(struct core *core, struct op *op, bool over);
 void release_start(struct core *core, struct op *op);
+struct message release_message(const struct op *op);
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void release_judge(struct core *core, struct op *op, bool over);
 void update_start(struct core *core, struct op *op);

@@ -40,10 +40,8 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 }
 
 static void send_again(struct core *core, struct op *op, uint32_t slot) {
-	struct message m = op_message(op, op->kind == CORE_RELEASE ? MESSAGE_RELEASE : op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
-	m.flags = op->now_flag ? FLAG_NOW : 0;
-	m.attempt = op->part_of;
-	m.number = op->terms.bond;
+	struct message m = op->kind == CORE_RELEASE ? release_message(op) : op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
+	m.flags |= op->now_flag ? FLAG_NOW : 0;
 	COUNT(core, release_resent);
 	op_ask(core, op, slot, &m);
 }

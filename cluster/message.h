@@ -133,7 +133,7 @@ enum message_flag {
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
 	FLAG_STANDS = 8,    /* LEARN: the first value of a commit that q have accepted: above updates with lower ballots, which were of an earlier holding */
-	FLAG_NOW = 16,      /* BREAK: a release by force */
+	FLAG_NOW = 16,      /* BREAK: a release by force; BOND: the node has lost the lock, which ends where it is bound to it */
 	FLAG_BOUND = 16,    /* SNAPSHOT_RECORD: it is bound to a node there (section 2, Release on disconnect) */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */

@@ -108,6 +108,7 @@ struct op {
 	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
 	uint64_t best_token;      /* the highest token reported */
 	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
+	bool lost_here; /* release: the lock was bound to this node, which has lost it: it ends where it is bound to it still */
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
 	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */

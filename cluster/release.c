@@ -6,6 +6,15 @@ static struct instant longest_lease(const struct core *core) {
 	return instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
 }
 
+/* Whoever goes on with a lock that was bound here is not to lose it with this node: only a master that has it bound still ends it. */
+struct message release_message(const struct op *op) {
+	struct message m = op_message(op, op->lost_here ? MESSAGE_BOND : MESSAGE_RELEASE);
+	m.flags = op->lost_here ? FLAG_NOW : 0;
+	m.attempt = op->part_of;
+	m.number = op->terms.bond;
+	return m;
+}
+
 void release_start(struct core *core, struct op *op) {
 	op->until = longest_lease(core);
 	if (op->part_of == 0) {
@@ -19,9 +28,7 @@ void release_start(struct core *core, struct op *op) {
 	}
 	op->state = OP_ROUND;
 	op_next_round(core, op);
-	struct message m = op_message(op, MESSAGE_RELEASE);
-	m.attempt = op->part_of;
-	m.number = op->terms.bond;
+	struct message m = release_message(op);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	release_judge(core, op, false);

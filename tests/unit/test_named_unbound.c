@@ -155,6 +155,45 @@ static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **s
 
 /* ---- the lock has ended ---- */
 
+/* The node is cut off until it has lost k, which it has bound. */
+static uint64_t lose_k(struct stage *s, bool goes_on) {
+	uint64_t id = bond(s, "k", stage_lock(1));
+	stage_isolate(s, REPLICA, true);
+	stage_wait(s, GRACE / 2);
+	if (goes_on) {
+		assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
+	}
+	stage_wait(s, GRACE);
+	stage_isolate(s, REPLICA, false);
+	stage_mend(s);
+	stage_wait(s, GRACE);
+	return id;
+}
+
+/* Its holder goes on through n1, by all masters: the node knows nothing of that. */
+static void what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it(void **state) {
+	struct stage *s = *state;
+	take(s, REPLICA, "k", stage_lock(1));
+	uint64_t id = lose_k(s, true);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	assert_true(has_k(s, 0) && has_k(s, 1) && has_k(s, 2));
+	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+/* Section 10: a loss is no release. */
+static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.terms.delay = SPAN_S;
+	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
+	uint64_t waiter = wait_for(s, 0, "k", stage_lock(2)), id = lose_k(s, false);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
+	stage_wait(s, SPAN_S - 2 * GRACE);
+	assert_false(answered(s, waiter));
+	stage_wait(s, 3 * GRACE); /* well before the lease would have ended */
+	(void)token_of(s, waiter);
+}
+
 static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 	struct stage *s = *state;
 	uint64_t id = bond(s, "k", stage_lock(1));
@@ -202,6 +241,8 @@ int main(void) {
 		UNBOUND(what_was_not_given_up_stays_bound_over_a_new_link),
 		UNBOUND(what_is_handed_over_unbound_does_not_end_with_the_node),
 		UNBOUND(who_was_no_master_in_between_ends_nothing_before_it_is_told),
+		UNBOUND(what_goes_on_elsewhere_does_not_end_when_its_node_has_lost_it),
+		UNBOUND(what_its_node_has_lost_stays_closed_for_the_lock_delay),
 		UNBOUND(a_bond_on_a_lock_that_nobody_holds_is_lost),
 		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
 		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
