@@ -63,12 +63,7 @@ void commit_start(struct core *core, struct op *op) {
 static span_ns valid_of(const struct core *core, const struct op *op, const struct caller *c) {
 	uint32_t drift = core->config.drift_ppm;
 	span_ns waited = instant_elapsed_short(op->sent, c->arrived);
-	if (waited > 0) {
-		return span_shrink(clock_saturating_add(waited, op->lease), drift);
-	}
-	span_ns after = span_grow(instant_elapsed_long(c->arrived, op->sent), drift); /* it joined after the commit was sent */
-	span_ns valid = span_shrink(op->lease, drift) - after;
-	return valid > 0 ? valid : 0;
+	return span_shrink(clock_saturating_add(waited, op->lease), drift); /* nobody joins once it is sent (section 5, Repeats) */
 }
 
 static void held(struct core *core, struct op *op) {

@@ -101,12 +101,12 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	g->at++;
 }
 
-/* Its token stays the one that it was granted: a higher one that some master reports may be that of a repeat which failed. */
 static void take_extension(struct core *core, struct op *op, struct member *m) {
 	struct group *g = op->group;
 	const struct core_reply *r = &m->reply;
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
+		m->token = r->token > m->token ? r->token : m->token; /* granted to a repeat through another node */
 		m->acks = r->acks;
 		m->bond = m->asked_bond;
 		m->epoch = core->config.epoch;
@@ -164,9 +164,15 @@ static struct instant deadline_of(const struct member *m) {
 	return instant_add(m->since, m->valid);
 }
 
-/* A repeat has named a later connection meanwhile; or other masters vote now, and what is answered has to be theirs. */
+/* When the newest of its callers asked. */
+static struct instant asked_at(const struct op *op) {
+	return list_empty(&op->callers) ? (struct instant){ 0, 0 } : CONTAINER_OF(op->callers.prev, struct caller, link)->arrived;
+}
+
+/* A repeat has come meanwhile, and perhaps named a later connection: what was had before it was asked for may have ended since
+ * (section 5, Repeats). Or other masters vote now, and what is answered has to be theirs. */
 static bool stale(const struct core *core, const struct op *op, const struct member *m) {
-	return m->bond < op->terms.bond || m->epoch != core->config.epoch;
+	return m->since.boot < asked_at(op).boot || m->bond < op->terms.bond || m->epoch != core->config.epoch;
 }
 
 /* When a member is to be extended; INSTANT_FOREVER: not any more. */

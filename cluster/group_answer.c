@@ -20,15 +20,11 @@ void group_keep_holder(struct group *g, const struct core_reply *r) {
 	}
 }
 
-/* What the caller may count on for this member, from the instant at which it sent the request. */
+/* What the caller may count on for this member, from the instant at which it sent the request: nothing is had for it that was asked for
+ * before it came. */
 static span_ns valid_for(const struct core *core, const struct member *m, const struct caller *c) {
-	uint32_t drift = core->config.drift_ppm;
 	span_ns before = instant_elapsed_short(m->since, c->arrived);
-	if (before > 0) {
-		return clock_saturating_add(span_shrink(before, drift), m->valid);
-	}
-	span_ns valid = m->valid - span_grow(instant_elapsed_long(c->arrived, m->since), drift); /* it joined later */
-	return valid > 0 ? valid : 0;
+	return clock_saturating_add(span_shrink(before, core->config.drift_ppm), m->valid);
 }
 
 /* False: no memory. */

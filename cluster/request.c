@@ -156,14 +156,15 @@ static bool names_bond(struct op *op, uint32_t bond) {
 	if (bond <= op->terms.bond) {
 		return true;
 	}
-	if (op->kind == CORE_ACQUIRE && (op->state == OP_COMMITTING || op->committed)) {
+	if (op->kind == CORE_ACQUIRE && op->committed) {
 		return false;
 	}
 	op->terms.bond = bond;
 	return true;
 }
 
-/* A request repeated while the earlier connection lives joins its attempt and gets the same answer. True: it was dealt with. */
+/* A request repeated while the earlier connection lives joins its attempt and gets the same answer; not once the commit is sent: what was
+ * accepted before it was asked for may have ended since, and the key may have been another's (section 5, Repeats). True: it was dealt with. */
 static bool join(struct core *core, const struct core_request *r) {
 	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
 		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
@@ -176,7 +177,7 @@ static bool join(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
 	} else if (op->terms.of != r->terms.of) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
-	} else if (!names_bond(op, r->terms.bond)) {
+	} else if (op->state == OP_COMMITTING || !names_bond(op, r->terms.bond)) {
 		return false;
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");

@@ -137,6 +137,14 @@ static void asked(void *ctx, uint32_t node, const struct core_request *request) 
 	op->again = op->known && op->op.op == CORE_ACQUIRE && some_has(c, op->op.lock);
 }
 
+/* A lease that was over at some masters was extended, and there displaces the promise of the next. */
+static void saw_displaced(struct checker *c, const struct message *m) {
+	const uint32_t waiting = sim_name_lock_number(m->lock_id), back = sim_name_lock_number(m->by);
+	if (waiting < c->lock_count && back < c->lock_count && c->locks[back].granted) {
+		c->locks[waiting].displaced_at = sim_now(c->sim);
+	}
+}
+
 /* A coordinator that is a master accepts without a message to itself. */
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
 	(void)to;
@@ -147,6 +155,8 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
 		} else if (m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_OK) {
 			checker_watched_accepted(ctx, sim_name_lock_number(m->lock_id));
+		} else if (m->kind == MESSAGE_DISPLACED) {
+			saw_displaced(ctx, m);
 		}
 		saw_drop(ctx, node, m);
 	}
@@ -185,7 +195,7 @@ static void check_passed(struct checker *c, const struct op_state *w, const stru
 
 /* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
  * release is still on its way to the home; and who repeats what a master still has is no newcomer. Whom the holder names goes before
- * all who wait (section 10, Succession). */
+ * all who wait (section 10, Succession). Whose turn is taken by a lease that comes back may lose it to the next. */
 static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
@@ -197,7 +207,8 @@ static void check_order(struct checker *c, const struct op_state *granted, const
 	for (uint64_t id = 0; slack && !close && !named && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
 		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
-				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0) {
+				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0 &&
+				c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim)) {
 			w->passed_by = (uint64_t)(granted - c->ops) + 1;
 			w->passed_token = reply->token;
 		}

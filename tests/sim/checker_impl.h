@@ -108,6 +108,7 @@ struct lock_state {
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint32_t seen;   /* bit set of nodes whose watchers were told that it was acquired */
 	int64_t wanted_at, granted_at; /* the first acquire of it that was answered as held: asked for, and answered */
+	int64_t displaced_at;          /* a lease that came back took its turn from it */
 	int64_t taken_at;              /* by the first master beside its coordinator */
 	uint64_t answered; /* highest token of an acquire's answer */
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */

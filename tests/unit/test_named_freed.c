@@ -78,7 +78,6 @@ static void permits_that_were_given_back_before_the_decree_are_no_clash_after_it
 	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
 	stage_lose(s, 0, 1, MESSAGE_LEARN, true);
 	stage_lose(s, 0, 2, MESSAGE_LEARN, true);
-	assert_int_not_equal(take_permits(s, 0, "s", stage_lock(1), 1, 10), PAWL_OK);
 	uint64_t failed = stage_ask(s, 0, permits_request("s", stage_lock(1), 1, 10, 0));
 	stage_wait(s, 150 * SPAN_MS); /* request_timeout */
 	stage_lose(s, 0, 1, MESSAGE_COMMIT, false);
