@@ -9,7 +9,7 @@
 	X(promise_refused_denied) X(promise_refused_full) X(promise_displaced) \
 	X(commit_ok) X(commit_without_promise) X(commit_refused_held) X(commit_refused_stale_noted) X(commit_refused_stale_clock) \
 	X(commit_refused_released) X(commit_refused_too_long) X(commit_refused_recovering) X(commit_refused_contested) X(commit_refused_full) \
-	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
+	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_taken_back) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
 	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_asked_again) X(extend_behind) X(extend_unsure) \
 	X(teach_sent) X(teach_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) X(release_resent) X(released_refused) \
 	X(wrong_epoch) X(clock_refused) X(clock_behind) X(answer_late) X(answer_stale_round) \

@@ -28,7 +28,7 @@ void drain_start(struct core *core) {
 		} else {
 			/* A half-done write may still take effect (section 2, Update). */
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
-			if (op->name) { /* permits of a commit that is under way (section 10) */
+			if (op->name) { /* permits of a commit that is under way (section 10), or an extension (section 11) */
 				COUNT(core, commit_given_back);
 				release_give_back_once(core, op->key, op->lock_id, op->name);
 			}

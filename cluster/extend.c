@@ -10,7 +10,7 @@ static bool vouched(const struct op *op, const struct belief *b) {
 static struct message question(const struct op *op) {
 	const bool named = !op->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
-	m.attempt = op->part_of;
+	m.attempt = op->part_of ? op->part_of : op->name;
 	m.token = op->token;
 	m.number = op->terms.bond;
 	m.terms = (struct terms){ .of = PERMITS_MAX };
@@ -24,6 +24,7 @@ void extend_start(struct core *core, struct op *op) {
 		op->backed = !op->kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
 		op->blind = !op->kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
 		op->until = b ? b->deadline : INSTANT_FOREVER;
+		op->name = op->blind && op->name == 0 ? name_draw_extension(core) : op->name;
 	}
 	if (b && permits_none(op->terms.set)) {
 		op->terms.set = belief_numbers(b);
@@ -250,6 +251,13 @@ static int late_error(struct core *core, const struct op *op) {
 	return belief_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
 }
 
+/* A request that gives the lock back is to find its name where this extension came to (section 11). */
+static void take_back(struct core *core, struct op *op) {
+	if (op->name) {
+		release_give_back(core, op->key, op->lock_id, op->name);
+	}
+}
+
 static void fail(struct core *core, struct op *op, int error) {
 	core->counts[COUNT_extend_unsure] += error == PAWL_EUNSURE;
 	uint32_t acks = op_votes(core, op, EXTEND_ACCEPTED);
@@ -261,6 +269,7 @@ static void fail(struct core *core, struct op *op, int error) {
 		r->field = error != PAWL_ETOOLONG ? NULL : op->lease > core->config.max_lease ? "lease_ms" : "lock_delay_ms";
 	}
 	if (error == PAWL_ELOST || error == PAWL_EUNSURE) { /* nobody may hold it: whoever lacks it is not taught any more */
+		take_back(core, op);
 		op_free(core, op);
 	} else {
 		op_finish(core, op);

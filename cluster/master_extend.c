@@ -44,7 +44,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	if (answer.status == STATUS_OK) {
 		struct record *r = key_record(key, m->lock_id);
 		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
-		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
+		r->attempt = name_extended(core, r->attempt, m->attempt);
 		r->bond = m->number > r->bond ? (uint32_t)m->number : r->bond;
 		answer.token = r->token;
 		answer.terms = record_terms(r);

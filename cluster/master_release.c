@@ -96,8 +96,24 @@ bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id,
 	return true;
 }
 
+/* An extension was answered with an error. What rested on one name before it rests on that alone again, which may have been given back since. */
+static bool take_back_extension(struct core *core, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const uint64_t before = r && r->attempt == m->attempt ? name_before(core, m->attempt) : 0;
+	if (before == 0) {
+		return false;
+	}
+	COUNT(core, extend_taken_back);
+	r->attempt = before;
+	return given_back_named(core, m->lock_id, before) && master_give_back(core, m->key, m->lock_id, before);
+}
+
 /* From a guest only what ends a record is heard, so that nobody outside fills the ring: whoever knows a record's name has asked for it. */
 static bool give_back(struct core *core, uint32_t from, const struct message *m) {
+	if (name_of_extension(m->attempt)) {
+		return take_back_extension(core, m);
+	}
 	const bool guest = core->peers[from].standing == PEER_GUEST && from != core->self;
 	struct key *key = guest ? table_find(core, m->key) : NULL;
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;

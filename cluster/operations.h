@@ -114,7 +114,9 @@ struct op {
 	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
 	uint64_t commit;          /* acquire: names the commit that is under way, at random */
-	uint64_t name;            /* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none */
+	/* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none. Extend: its own, where this node
+	 * did not answer the lock to its caller */
+	uint64_t name;
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
 	struct ticket ticket;

@@ -77,6 +77,37 @@ uint64_t name_next(struct core *core, uint64_t name) {
 	return name == 0 || name % NAME_TRIES == NAME_TRIES - 1 ? name_draw(core) : name + 1;
 }
 
+/* An extension's name ends in 0: no request for the lock has such a one. */
+uint64_t name_draw_extension(struct core *core) {
+	return prng_next(&core->prng) & ~(uint64_t)(NAME_TRIES - 1);
+}
+
+bool name_of_extension(uint64_t name) {
+	return name != 0 && name % NAME_TRIES == 0;
+}
+
+/* What a record rests on that rested on `name` alone and is lengthened under `by`: on several. An extension that is taken back leaves the
+ * one before it, which is remembered as long as there is room. */
+uint64_t name_extended(struct core *core, uint64_t name, uint64_t by) {
+	if (name == by) {
+		return name;
+	}
+	if (name == 0 || name_of_extension(name) || !name_of_extension(by)) {
+		return 0;
+	}
+	core->extended[core->extended_next++ % EXTENDED_MAX] = (struct extended){ .name = name, .by = by };
+	return by;
+}
+
+uint64_t name_before(const struct core *core, uint64_t by) {
+	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
+		if (core->extended[i].by == by) {
+			return core->extended[i].name;
+		}
+	}
+	return 0;
+}
+
 static bool name_covers(uint64_t given_back, uint64_t name) {
 	return name / NAME_TRIES == given_back / NAME_TRIES && name <= given_back;
 }

@@ -20,6 +20,12 @@ struct released {
 	bool used;
 };
 
+#define EXTENDED_MAX 64
+
+struct extended { /* a record that rested on `name` alone was lengthened by an extension that may be taken back (section 11) */
+	uint64_t name, by;
+};
+
 int released_init(struct core *core);
 void released_done(struct core *core);
 void released_add(struct core *core, struct id128 lock_id, bool barred_only);
@@ -28,6 +34,10 @@ void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond);
 bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond); /* what has this bond, and so ended with a connection */
 uint64_t name_draw(struct core *core);
 uint64_t name_next(struct core *core, uint64_t name); /* "given back" of this one says it of `name` as well */
+uint64_t name_draw_extension(struct core *core);
+bool name_of_extension(uint64_t name);
+uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);    /* the new name of a record that had `name` */
+uint64_t name_before(const struct core *core, uint64_t by);               /* what it had before that extension; 0: not known */
 void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
 /* A copy of the record with this token, or one that rests on this name alone (0: it has none), was given back. */
 bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);

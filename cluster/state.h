@@ -28,7 +28,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	struct ballot prepared; /* the highest one noted; never below `wrote` */
 	struct instant end;  /* with the lock delay */
 	int64_t since; /* when it was acquired, as far as known here; only shown, so that one clock (boot) is enough */
-	uint64_t attempt; /* all that was accepted for it was of this one (section 11); 0: of several, or it is not known */
+	uint64_t attempt; /* all that was accepted for it was of this one, or of name_before() of this one (section 11); 0: of several, or it is not known */
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint32_t sources; /* merging: bit set of the tries that brought it; 0: nothing is left to be done about them */
@@ -284,6 +284,8 @@ struct core {
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;
 	struct unwritten unwritten[UNWRITTEN_MAX];
+	struct extended extended[EXTENDED_MAX];
+	uint32_t extended_next;
 	uint32_t unwritten_next;
 
 	/* replication */

@@ -256,6 +256,10 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			mix_time(h, p->until);
 		}
 	}
+	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
+		mix(h, core->extended[i].name);
+		mix(h, core->extended[i].by);
+	}
 	for (uint32_t i = 0; i < core->ring_size; i++) {
 		mix_id(h, core->ring[i].lock_id);
 		mix(h, core->ring[i].given_back);
