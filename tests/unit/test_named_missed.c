@@ -131,7 +131,7 @@ static void came_and_went(struct stage *s, uint8_t lock) {
 /* L2's first commit was given back, and told of; the second one is refused at n3, too. */
 static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 	struct stage *s = *state;
-	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8, .key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1 << 8 | 1, .key = slice_str("k"), .lock_id = stage_lock(2), .lease_us = 500000 };
 	m.token = stand_in_the_way(s, 1) + 1;
 	stage_inject(s, 0, N3, &m);
 	m.kind = MESSAGE_RELEASE;
