@@ -120,8 +120,16 @@ const char *sim_op_name(enum core_op op) {
 }
 
 struct slice sim_name_key(char buffer[16], uint32_t key) {
-	snprintf(buffer, 16, "k%04" PRIu32, key);
-	return slice_str(buffer);
+	uint32_t width = 4; /* at least; it is written millions of times in a run, so by hand */
+	for (uint32_t rest = key / 10000; rest > 0; rest /= 10) {
+		width++;
+	}
+	buffer[0] = 'k';
+	for (uint32_t at = width, rest = key; at > 0; at--, rest /= 10) {
+		buffer[at] = (char)('0' + rest % 10);
+	}
+	buffer[width + 1] = '\0';
+	return slice_of(buffer, width + 1);
 }
 
 uint32_t sim_name_key_number(struct slice key) {
