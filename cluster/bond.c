@@ -21,7 +21,7 @@ struct bond_master {
 	struct instant since;
 	bool dropped; /* it says that it has the record no more */
 	bool absent;  /* it says that it has no record: it may not have had one */
-	bool heard;   /* it has answered in this epoch */
+	bool heard;   /* it has said in this epoch whether it has the record */
 	uint32_t open; /* questions that it has not answered */
 	struct instant asked; /* ... the first of them */
 };
@@ -75,15 +75,18 @@ static uint32_t keeping(const struct core *core, const struct op *op, struct ins
 }
 
 /* As long as no master drops it but by its lease, the lock is like any other. Once one may have, q are to keep it: less would do against
- * another commit, but then a master that starts anew could merge the table without it. */
+ * another commit, but then a master that starts anew could merge the table without it. That too many lack it says so only when q have answered
+ * in this epoch: without them the next one may have granted the lock. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
 	bool dropped = instant_distrusted(at, op->bond->before);
-	uint32_t absent = 0;
+	uint32_t absent = 0, answered = 0;
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
 		dropped = dropped || gone(core, op, &op->bond->master[i], at);
+		answered += i == op->bond->self ? core_votes(core) : op->bond->master[i].heard;
 		absent += i == op->bond->self ? core_votes(core) && instant_expired(core->now, own_end(core, op)) : op->bond->master[i].absent;
 	}
-	return (dropped && keeping(core, op, at) < op->bond->quorum) || absent > op->bond->masters - op->bond->quorum;
+	bool lacking = absent > op->bond->masters - op->bond->quorum;
+	return (dropped && keeping(core, op, at) < op->bond->quorum) || (lacking && answered >= op->bond->quorum);
 }
 
 static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
@@ -218,7 +221,7 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	struct bond_master *master = &op->bond->master[from];
-	master->heard = true;
+	master->heard = m->status == STATUS_OK || m->status == STATUS_ABSENT;
 	if (m->status == STATUS_OK) {
 		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
 		master->until = master->has && !master->away ? instant_later(master->until, until) : until; /* back: it may have started anew */

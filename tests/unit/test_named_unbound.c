@@ -233,6 +233,43 @@ static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
 	assert_int_equal(stage_count(s, COUNT_bond_made), 24);
 }
 
+static int setup_two_masters(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 2;
+	o.replicas = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n1 and the replica n3 have not heard of epoch 2, in which n2 is the only master: that n1 lacks the lock says nothing of what n2 has granted. */
+static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
+	struct stage *s = *state;
+	const uint32_t replica = 2;
+	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	r.wait = GRACE;
+	for (uint32_t i = 0; i < 3; i += 2) {
+		lose_to(s, i, MESSAGE_CONFIG, true);
+	}
+	(void)ask_change(s, 1, change_of(CHANGE_DEMOTE, "n1"));
+	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
+	assert_true(stage_until_voting(s, 1, SPAN_S));
+	take(s, 1, "k", stage_lock(1));
+	assert_int_equal(epoch_of(s, 0), 1);
+	assert_int_equal(epoch_of(s, replica), 1);
+	uint64_t bound = stage_ask(s, replica, r);
+	stage_settle(s);
+	assert_false(answered(s, bound));
+	for (uint32_t i = 0; i < 3; i += 2) {
+		lose_to(s, i, MESSAGE_CONFIG, false);
+	}
+	stage_wait(s, 500 * SPAN_MS);
+	assert_int_equal(epoch_of(s, replica), 2);
+	assert_false(answered(s, bound));
+	assert_int_equal(extend(s, replica, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	r.lock_id = stage_lock(2); /* and what is not there is lost when all have answered */
+	assert_int_equal(stage_do(s, replica, r), PAWL_ELOST);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		UNBOUND(a_lock_that_goes_on_elsewhere_does_not_end_with_the_node_that_gave_it_up),
@@ -245,6 +282,7 @@ int main(void) {
 		UNBOUND(what_its_node_has_lost_stays_closed_for_the_lock_delay),
 		UNBOUND(a_bond_on_a_lock_that_nobody_holds_is_lost),
 		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
+		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_and_is_bound_is_not_lost, setup_two_masters, named_teardown),
 		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
