@@ -65,7 +65,9 @@ static bool show_several(struct core *core, const struct caller *c, const struct
 void attempt_fail(struct core *core, struct op *op, int error) {
 	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
 	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
-	error = op->committed ? PAWL_ENOQUORUM : error; /* after which the client releases what may have been accepted */
+	if (op->committed && !op->part_of) { /* a request for several keys gives back by itself what may have been accepted (section 11) */
+		error = PAWL_ENOQUORUM; /* after which the client releases it */
+	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);

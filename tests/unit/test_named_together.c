@@ -125,12 +125,43 @@ static void a_lease_that_a_new_epoch_does_not_allow_is_too_long(void **state) {
 	}
 }
 
+/* n4 adopts epoch 2 first, and its commit is on its way. No master votes in that epoch yet when the wait is over. */
+static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **state) {
+	struct stage *s = *state;
+	const uint32_t replica = 3;
+	const struct core_lock locks[] = { of("k", 1) };
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, replica, i, MESSAGE_COMMIT, true);
+	}
+	uint64_t id = stage_ask(s, replica, group(locks, 1, 20 * SPAN_MS));
+	stage_settle(s);
+	static uint8_t bytes[CONFIG_BYTES_MAX];
+	struct config c = *core_config(s->nodes[0].core);
+	c.epoch++;
+	c.max_lease = 9 * SPAN_S;
+	struct message m = { .kind = MESSAGE_CONFIG };
+	m.blob = slice_of(bytes, config_encode(&c, bytes));
+	stage_inject(s, 0, replica, &m);
+	stage_wait(s, 30 * SPAN_MS);
+	assert_int_equal(epoch_of(s, replica), 2);
+	assert_int_equal(stage_count(s, COUNT_parked), 1);
+	assert_false(answered(s, id));
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_stop(s, replica, i, MESSAGE_COMMIT, false);
+	}
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_parked_resumed), 1);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
+	take(s, 1, "k", stage_lock(2)); /* what the commit has left was given back before that */
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_lock_id_for_two_keys_of_a_request_is_refused),
 		NAMED(a_lock_id_of_two_keys_is_vouched_for_each_by_itself),
 		NAMED(a_repeat_while_everything_is_given_back_begins_anew),
 		cmocka_unit_test_setup_teardown(an_extension_brings_nothing_back_that_was_given_back, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(a_wait_that_is_over_while_the_epoch_changes_is_a_timeout, setup_replica, named_teardown),
 		NAMED(a_lease_that_a_new_epoch_does_not_allow_is_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
