@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "pawl/error.h"
@@ -64,9 +65,25 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 	}
 }
 
+/* To this node: neither a member nor a master of the epoch before, which may be a source still. */
+static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
+	const struct config *config = core_config(sim_node_core(c->sim, node));
+	bool guest = config_find_name(config, sim_node_name(c->sim, from)) < 0;
+	for (uint32_t i = 0; i < config->before_count; i++) {
+		guest = guest && strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
+	}
+	return guest;
+}
+
+/* Releases that are remembered: the frame may have been dropped unread; and what a guest gives back under its name counts as a release that
+ * was taken, too, while others in the same frame are not heard (section 6). */
+static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
+	return c->releases[node] != c->releases_before[node] && !is_guest(c, node, from);
+}
+
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	uint32_t number = sim_name_lock_number(id);
-	if (number < c->lock_count && c->releases[node] != c->releases_before[node]) { /* the frame may have been dropped unread */
+	if (number < c->lock_count) {
 		c->locks[number].released[node] = c->views[node].tenure;
 		c->locks[number].released_at[node] = sim_now(c->sim);
 	}
@@ -99,11 +116,11 @@ static bool may_accept(enum message_kind kind) {
 }
 
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {
-	(void)from;
+	const bool heard = releases_heard(ctx, node, from);
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		bool remembered = m->kind == MESSAGE_HAND_OVER || (m->kind == MESSAGE_RELEASE && !m->attempt && !m->number);
-		if (remembered) {
+		if (remembered && heard) {
 			saw_release(ctx, node, m->lock_id);
 		}
 		saw_drop(ctx, node, m);

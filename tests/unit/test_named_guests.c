@@ -65,6 +65,31 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 0);
 }
 
+/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either: what it gives back and the release come in
+ * one frame. The release is not heard, and n4 does not say that it was. */
+static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) }, { .key = slice_str("m"), .lock_id = stage_lock(3) } };
+	add_replica(s, 0, "n4", "n4:7118");
+	take(s, 0, "k", stage_lock(1));
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_lose(s, 3, i, MESSAGE_RELEASE, true);
+		stage_lose(s, i, 3, MESSAGE_COMMIT_ANSWER, true);
+	}
+	const uint64_t release = stage_ask(s, 3, stage_request(CORE_RELEASE, "k", stage_lock(1)));
+	const uint64_t group = stage_ask(s, 3, (struct core_request){ .op = CORE_ACQUIRE_ALL, .locks = locks, .lock_count = 2, .lease = LONG });
+	stage_settle(s);
+	must(s, 0, change_of(CHANGE_REMOVE, "n4"));
+	for (uint32_t i = 0; i < 3; i++) {
+		stage_lose(s, 3, i, MESSAGE_RELEASE, false);
+	}
+	stage_wait(s, SPAN_S);
+	assert_true(answered(s, group) && stage_answer(s, group)->r.error != PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 3);
+	assert_true(answered(s, release) && stage_answer(s, release)->r.error != PAWL_OK);
+	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
+}
+
 /* Else a node outside could fill the ring. What n1 does not remember it learns from the others. */
 static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(void **state) {
 	struct stage *s = *state;
@@ -85,6 +110,7 @@ int main(void) {
 		MEMBERS(who_is_removed_gives_back_what_it_took_for_several_keys),
 		MEMBERS(who_is_removed_gives_back_the_permits_of_a_failed_commit),
 		MEMBERS(a_guest_ends_nothing_whose_name_it_does_not_know),
+		MEMBERS(a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back),
 		MEMBERS(of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
