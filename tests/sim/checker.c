@@ -210,9 +210,14 @@ static void check_passed(struct checker *c, const struct op_state *w, const stru
 		(double)w->invoked / 1e9, reply->error, reply->token);
 }
 
+static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
+	return c->locks[a].wanted.of == SHARE_SHARED && c->locks[b].wanted.of == SHARE_SHARED;
+}
+
 /* Section 5: who came first to the home is served first. A try-lock has no place: it may find the key free at q masters while the
  * release is still on its way to the home; and who repeats what a master still has is no newcomer. Whom the holder names goes before
- * all who wait (section 10, Succession). Whose turn is taken by a lease that comes back may lose it to the next. */
+ * all who wait (section 10, Succession). Whose turn is taken by a lease that comes back may lose it to the next. Those who share the key
+ * hold it at once: neither waits for the other. */
 static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
@@ -225,7 +230,7 @@ static void check_order(struct checker *c, const struct op_state *granted, const
 		struct op_state *w = &c->ops[id];
 		if (w->known && !w->answered && w->op.op == CORE_ACQUIRE && w->op.key == granted->op.key && w->op.wait > 0 && w->invoked >= 3 * SPAN_S &&
 				w->op.priority >= granted->op.priority && w->invoked + slack < granted->invoked && w->passed_by == 0 &&
-				c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim)) {
+				c->locks[w->op.lock].displaced_at + slack < sim_now(c->sim) && !both_share(c, w->op.lock, granted->op.lock)) {
 			w->passed_by = (uint64_t)(granted - c->ops) + 1;
 			w->passed_token = reply->token;
 		}
