@@ -65,8 +65,8 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 0);
 }
 
-/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either: what it gives back and the release come in
- * one frame. The release is not heard, and n4 does not say that it was. */
+/* n4 releases X, asks for two keys, and is removed before any master hears of the end of either. When its links are back what it gives back
+ * and the release come in one frame. The release is not heard, and n4 does not say that it was. */
 static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { { .key = slice_str("l"), .lock_id = stage_lock(2) }, { .key = slice_str("m"), .lock_id = stage_lock(3) } };
@@ -81,9 +81,13 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 	stage_settle(s);
 	must(s, 0, change_of(CHANGE_REMOVE, "n4"));
 	for (uint32_t i = 0; i < 3; i++) {
+		stage_break(s, i, 3);
 		stage_lose(s, 3, i, MESSAGE_RELEASE, false);
 	}
+	const uint64_t unheard = stage_count(s, COUNT_wrong_epoch);
+	stage_mend(s);
 	stage_wait(s, SPAN_S);
+	assert_true(stage_count(s, COUNT_wrong_epoch) > unheard);
 	assert_true(answered(s, group) && stage_answer(s, group)->r.error != PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 3);
 	assert_true(answered(s, release) && stage_answer(s, release)->r.error != PAWL_OK);
