@@ -43,7 +43,7 @@ static void under_way_over(struct core *core) {
 }
 
 /* Others may have taken what this master refused, or may yet. */
-void counted_write_missed(struct core *core, struct slice name) {
+void counted_key_missed(struct core *core, struct slice name) {
 	news_gap_of(core, name);
 	under_way(core);
 }

@@ -167,7 +167,7 @@ void counted_said(struct core *core, uint32_t from, const struct message *m);
 void counted_self_again(struct core *core);
 void counted_epoch(struct core *core); /* while the table of peers is still the one of the epoch before */
 void counted_epoch_begins(struct core *core); /* once it is that of the new one */
-void counted_write_missed(struct core *core, struct slice name);
+void counted_key_missed(struct core *core, struct slice name);
 void counted_beat(struct core *core);
 
 /* ---- persist.c: the durable state and the ceiling ---- */

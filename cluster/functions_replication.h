@@ -64,7 +64,7 @@ span_ns follow_age(const struct core *core, struct instant now); /* SPAN_MAX: un
 /* ---- unseen.c: locks that came without this master, for those who watch ---- */
 int unseen_init(struct core *core);
 void unseen_done(struct core *core);
-void unseen_drop_all(struct core *core); /* a gap is told of all keys */
+void unseen_gap_of_all(struct core *core); /* a gap is told of all keys */
 void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status); /* or not */
 void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how); /* key: or NULL */
 bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
@@ -73,9 +73,16 @@ void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, ui
 bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t bond);
 void unseen_record_came(struct core *core, const struct key *key, const struct record *r); /* before it is told of */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends); /* before it is dropped */
-void unseen_told(struct core *core, uint64_t key, const struct record *r); /* key: its hash in the tables */
 void unseen_beat(struct core *core);
 void unseen_of_epoch(struct core *core, const struct message *m);
+
+/* ---- told.c: what was told of late ---- */
+bool told_init(struct core *core);
+void told_done(struct core *core);
+void told_record(struct core *core, uint64_t key, const struct record *r); /* key: its hash in the tables */
+void told_without(struct core *core, const struct record *r);
+bool told_late(const struct core *core, uint64_t key, const struct record *r);
+bool told_already(const struct core *core, const struct message *m);
 
 /* ---- unwritten.c: writes that a master refused, for those who watch ---- */
 void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot);

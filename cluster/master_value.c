@@ -64,7 +64,7 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->ballot.clock, m->key);
-		counted_write_missed(core, m->key);
+		counted_key_missed(core, m->key);
 	} else if (answer.status == STATUS_OK) {
 		struct record **at = key_link(key, m->lock_id), *r = *at;
 		answer.prepared = r->prepared;

@@ -128,7 +128,7 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, s
 	}
 	news_of(core, kind, key_name(key), r);
 	if (core_votes(core)) {
-		unseen_told(core, key->node.hash, r);
+		told_record(core, key->node.hash, r);
 	}
 	if (is_end(kind)) {
 		unseen_record_ended(core, key, r);
@@ -138,7 +138,7 @@ void news_record(struct core *core, enum core_news_kind kind, struct key *key, s
 /* Also of what was refused here (unseen.c). */
 void news_gap(struct core *core) {
 	const struct core_news n = { .kind = NEWS_GAP };
-	unseen_drop_all(core);
+	unseen_gap_of_all(core);
 	news_tell(core, &n);
 }
 

@@ -1,37 +1,30 @@
 /* unseen.c: locks that came, and perhaps went, without this master: commits that it refused although a quorum of the others may have taken
  * them (section 3, Watching). Each is kept until it is learned, or its end is heard of, and then those who watch are told of it in the
- * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key. */
+ * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key: not before the others can no longer
+ * accept it, because whoever reads anew before that does not find it. */
 #include "state.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 #define UNSEEN_MAX 1024u
 #define UNSEEN_KEY_MAX 16u
 #define UNSEEN_BYTES_MAX ((size_t)4 << 20)
 #define WAITS 6 /* request_timeout: what it missed a master learns from the others in less (sync.c) */
-#define TOLD_SETS 512u
-#define TOLD_WAYS 4u
 
 struct unseen {
 	struct map_node node; /* by its key's name */
 	struct list link;     /* of all, in the order in which they were refused */
 	struct record *record; /* its end is not used */
+	struct instant over;   /* when its round is: nobody accepts it from then on */
 	struct instant due;    /* when a gap of the key is told instead */
 	bool ended;
+	bool put_off; /* it is too late to tell of it: a gap of the key, when it has ended or is due */
 	enum core_news_kind how;
 	uint16_t size;
 	uint8_t name[];
 };
 
-/* The highest tokens that were told of a key: of all its locks, and of its exclusive ones. */
-struct told {
-	uint64_t key, any, exclusive;
-	uint64_t lock; /* of whom `any` is: the first word of the lock_id */
-};
-
 int unseen_init(struct core *core) {
 	list_init(&core->unseen_all);
-	core->told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
-	return core->told ? map_init(&core->unseen, &core->alloc) : PAWL_ENOMEM;
+	return told_init(core) ? map_init(&core->unseen, &core->alloc) : PAWL_ENOMEM;
 }
 
 static struct slice name_of(const struct unseen *u) {
@@ -46,99 +39,31 @@ static void drop(struct core *core, struct unseen *u) {
 	alloc_free(&core->alloc, u, sizeof *u + u->size);
 }
 
-void unseen_drop_all(struct core *core) {
-	struct list *first;
-	while ((first = list_first(&core->unseen_all)) != NULL) {
-		drop(core, CONTAINER_OF(first, struct unseen, link));
+static bool is_over(const struct core *core, const struct unseen *u) {
+	return u->ended || instant_expired(core->now, u->over);
+}
+
+/* A gap of all keys is told, which stands for those that can no longer be accepted elsewhere. They stand in the order of their times. */
+void unseen_gap_of_all(struct core *core) {
+	struct list *at = core->unseen_all.next;
+	while (at != &core->unseen_all) {
+		struct unseen *u = CONTAINER_OF(at, struct unseen, link);
+		at = at->next;
+		if (is_over(core, u)) {
+			drop(core, u);
+		}
 	}
 }
 
 void unseen_done(struct core *core) {
 	if (core->told) {
-		unseen_drop_all(core);
+		struct list *first;
+		while ((first = list_first(&core->unseen_all)) != NULL) {
+			drop(core, CONTAINER_OF(first, struct unseen, link));
+		}
 		map_done(&core->unseen);
-		alloc_free(&core->alloc, core->told, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+		told_done(core);
 	}
-}
-
-/* ---- what was told ----
- *
- * A small cache of the latest: of what was forgotten the highest token counts for every key that is not in it.
- */
-
-static struct told *told_set(const struct core *core, uint64_t key) {
-	return &core->told[key % TOLD_SETS * TOLD_WAYS];
-}
-
-static struct told *told_find(const struct core *core, uint64_t key) {
-	struct told *set = told_set(core, key);
-	for (uint32_t i = 0; i < TOLD_WAYS; i++) {
-		if (set[i].key == key && set[i].any) {
-			return &set[i];
-		}
-	}
-	return NULL;
-}
-
-static struct told told_of(const struct core *core, uint64_t key) {
-	const struct told *at = told_find(core, key);
-	return at ? *at : (struct told){ .any = core->told_before, .exclusive = core->told_before };
-}
-
-/* The one whose tokens are lowest makes room. */
-static struct told *told_add(struct core *core, uint64_t key) {
-	struct told *set = told_set(core, key), *at = &set[0];
-	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
-		at = set[i].any < at->any ? &set[i] : at;
-	}
-	core->told_before = at->any > core->told_before ? at->any : core->told_before;
-	*at = (struct told){ .key = key, .any = core->told_before, .exclusive = core->told_before };
-	return at;
-}
-
-static void told_raise(struct core *core, uint64_t key, const struct record *r) {
-	struct told *at = told_find(core, key);
-	at = at ? at : told_add(core, key);
-	at->lock = r->token >= at->any ? id128_word(r->lock_id) : at->lock;
-	at->any = r->token > at->any ? r->token : at->any;
-	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive ? r->token : at->exclusive;
-}
-
-/* A permit of a semaphore is something of its own here: it is had by one after the other. */
-static uint64_t told_permit(uint64_t key, uint32_t number) {
-	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-void unseen_told(struct core *core, uint64_t key, const struct record *r) {
-	const struct permits set = record_set(r);
-	told_raise(core, key, r);
-	for (uint32_t n = 0; terms_of_numbers(r->of) && n < r->of; n++) {
-		if (permits_has(set, n)) {
-			told_raise(core, told_permit(key, n), r);
-		}
-	}
-}
-
-/* Something newer has been told of the key, or of one of its permits. The tokens of those who share have no order. */
-static bool late(const struct core *core, uint64_t key, const struct record *r) {
-	const struct permits set = record_set(r);
-	const struct told told = told_of(core, key);
-	bool newer = r->token < (r->of == SHARE_EXCLUSIVE ? told.any : told.exclusive);
-	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
-		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
-	}
-	return newer;
-}
-
-/* It may be taught, or its commit be sent again, after that. Had at a second try it has a greater token. */
-static bool told_already(const struct core *core, const struct message *m) {
-	for (uint32_t i = 0; i < COUNT_OF(core->told_lately); i++) {
-		if (core->told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->told_lately[i].token) {
-			return true;
-		}
-	}
-	const struct told *at = told_find(core, table_hash(core, m->key));
-	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
 }
 
 /* ---- finding ---- */
@@ -170,9 +95,11 @@ static struct unseen *find(const struct core *core, struct slice name, struct id
 }
 
 static void drop_key(struct core *core, struct slice name) {
-	struct unseen *u;
-	while ((u = first_of(core, name)) != NULL) {
-		drop(core, u);
+	for (struct unseen *u = first_of(core, name), *next; u; u = next) {
+		next = after(u);
+		if (is_over(core, u)) {
+			drop(core, u);
+		}
 	}
 }
 
@@ -199,11 +126,21 @@ static void gap(struct core *core, struct slice name) {
 	news_gap_of(core, name);
 }
 
+/* Of what is not kept: others may accept it after this gap, which is not the last one. */
+static void missed(struct core *core, struct slice name) {
+	COUNT(core, unseen_gap);
+	counted_key_missed(core, name);
+}
+
 /* Where its release is still on its way, but one that excludes it has come, that counts as its release. `but`: a record that is about to be
  * dropped, or has just come, and is in nobody's way. */
 static void tell(struct core *core, const struct key *key, struct unseen *u, const struct record *but) {
 	const struct slice name = name_of(u);
-	if (late(core, u->node.hash, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false)) {
+	u->put_off = u->put_off || told_late(core, u->node.hash, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false);
+	if (u->put_off && !is_over(core, u)) {
+		return;
+	}
+	if (u->put_off) {
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
@@ -212,8 +149,8 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		}
 		news_of(core, NEWS_ACQUIRED, name, u->record);
 		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
-		unseen_told(core, u->node.hash, u->record);
-		core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = (struct told_once){ id128_word(u->record->lock_id), u->record->token };
+		told_record(core, u->node.hash, u->record);
+		told_without(core, u->record);
 	}
 	drop(core, u);
 }
@@ -222,7 +159,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 static struct unseen *first_before(const struct core *core, struct slice name, const struct record *r) {
 	struct unseen *first = NULL;
 	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
-		bool before = u->record->token < r->token && excludes(r, u->record);
+		bool before = !u->put_off && u->record->token < r->token && excludes(r, u->record);
 		first = before && (!first || u->record->token < first->record->token) ? u : first;
 	}
 	return first;
@@ -266,7 +203,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	while (core->unseen.count && (u = first_before(core, name, r)) != NULL) {
 		tell(core, key, u, r);
 	}
-	if (late(core, key->node.hash, r)) {
+	if (told_late(core, key->node.hash, r)) {
 		gap(core, name);
 	}
 }
@@ -276,7 +213,11 @@ void unseen_ended(struct core *core, const struct key *key, struct slice name, s
 	if (u) {
 		u->how = u->ended ? u->how : how;
 		u->ended = true;
-		go_on(core, key, name, NULL);
+		if (u->put_off) {
+			tell(core, key, u, NULL);
+		} else {
+			go_on(core, key, name, NULL);
+		}
 	}
 }
 
@@ -297,8 +238,8 @@ void unseen_written(struct core *core, const struct message *m) {
 	core->unseen_bytes += record_size(u->record);
 	u->record->wrote = m->ballot;
 	if (!taken) {
-		gap(core, m->key);
 		drop(core, u);
+		missed(core, m->key);
 	}
 }
 
@@ -348,6 +289,7 @@ static struct unseen *add(struct core *core, const struct message *m) {
 	}
 	r->attempt = m->attempt;
 	u->record = r;
+	u->over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
 	u->due = instant_add(core->now, WAITS * core->config.request_timeout);
 	u->size = (uint16_t)m->key.size;
 	memcpy(u->name, m->key.data, m->key.size);
@@ -368,10 +310,11 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 	}
 	u = status == STATUS_CLOCK ? NULL : add(core, m);
 	if (u == NULL) {
-		gap(core, m->key);
-	} else if (late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true)) {
-		tell(core, key, u, NULL);
-	} else if (ended) {
+		missed(core, m->key);
+		return;
+	}
+	u->put_off = told_late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true);
+	if (ended) {
 		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
 	}
 }
@@ -394,6 +337,6 @@ void unseen_of_epoch(struct core *core, const struct message *m) {
 	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
 		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
 	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
-		counted_write_missed(core, m->key);
+		counted_key_missed(core, m->key);
 	}
 }

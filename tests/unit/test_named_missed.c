@@ -143,12 +143,118 @@ static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 	came_and_went(s, 3);
 }
 
+/* ---- not before the others can no longer accept it ---- */
+
+static void is_gap_of_k(struct stage *s) {
+	assert_true(text_is(&news_is(s, N3, NEWS_GAP, no_lock)->key, "k"));
+}
+
+/* n3 refuses its commit before n2 has taken it, and is not taught it. */
+static uint64_t under_way_at_the_others(struct stage *s, uint8_t lock) {
+	stage_lose(s, 0, N3, MESSAGE_LEARN, true);
+	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, true);
+	uint64_t id = stage_ask(s, 0, stage_acquire("k", stage_lock(lock), LEASE, 0));
+	stage_settle(s);
+	return id;
+}
+
+static void goes_on_at_the_others(struct stage *s, uint64_t id, uint8_t lock) {
+	stage_stop(s, 0, 1, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	token_of(s, id);
+	release(s, 0, "k", stage_lock(lock));
+}
+
+static void what_is_not_kept_is_a_gap_again_once_its_round_is_over(void **state) {
+	struct stage *s = *state;
+	stand_in_the_way(s, 1);
+	for (uint8_t lock = 2; lock < 18; lock++) {
+		take(s, 0, "k", stage_lock(lock));
+		release(s, 0, "k", stage_lock(lock));
+	}
+	nothing_more(s);
+	uint64_t id = under_way_at_the_others(s, 18);
+	is_gap_of_k(s);
+	goes_on_at_the_others(s, id, 18);
+	nothing_more(s);
+	stage_wait(s, 150 * SPAN_MS);
+	is_gap_of_all(s);
+}
+
+/* By a coordinator that died. */
+static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) {
+	const struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(lock),
+		.token = stage_status(s, N3).clock + above, .lease_us = 5000000 };
+	stage_lose(s, 0, N3, MESSAGE_SYNC_KEYS, true); /* it does not see that it has this alone */
+	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
+	stage_inject(s, 0, N3, &m);
+	stage_settle(s);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
+	return m;
+}
+
+static void what_is_too_late_to_tell_is_a_gap_when_it_has_ended(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 0, N3, MESSAGE_COMMIT, true);
+	uint64_t id = under_way_at_the_others(s, 2);
+	left_at_n3(s, 1, 100);
+	stage_stop(s, 0, N3, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	nothing_more(s);
+	goes_on_at_the_others(s, id, 2);
+	is_gap_of_k(s);
+	nothing_more(s);
+}
+
+static void what_waited_too_long_does_not_stand_for_what_was_just_refused(void **state) {
+	struct stage *s = *state;
+	struct message m = left_at_n3(s, 1, 1);
+	take(s, 1, "k", stage_lock(2));
+	release(s, 1, "k", stage_lock(2));
+	stage_wait(s, 570 * SPAN_MS);
+	nothing_more(s);
+	uint64_t id = under_way_at_the_others(s, 3);
+	stage_wait(s, 60 * SPAN_MS);
+	is_gap_of_k(s);
+	goes_on_at_the_others(s, id, 3);
+	nothing_more(s);
+	m.kind = MESSAGE_RELEASE;
+	stage_inject(s, 0, N3, &m);
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(3));
+	nothing_more(s);
+}
+
+static void a_gap_of_all_does_not_stand_for_what_was_just_refused(void **state) {
+	struct stage *s = *state;
+	stand_in_the_way(s, 1);
+	stage_cut(s, 0, N3, true);
+	take(s, 0, "other", stage_lock(9));
+	stage_cut(s, 0, N3, false);
+	stage_mend(s);
+	stage_settle(s);
+	is_gap_of_all(s);
+	stage_wait(s, 60 * SPAN_MS);
+	uint64_t id = under_way_at_the_others(s, 2);
+	stage_wait(s, 60 * SPAN_MS);
+	drain_news(s);
+	goes_on_at_the_others(s, id, 2);
+	nothing_more(s);
+	came_and_went(s, 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_A_REPLICA(who_was_promoted_remembers_as_much_as_the_others),
 		WITH_A_REPLICA(what_came_just_before_it_voted_is_a_gap_once_it_is_granted),
 		WITH_A_REPLICA(what_it_heard_of_just_before_it_voted_is_a_gap_once_it_is_granted),
 		WATCHED(a_lock_that_is_had_at_a_second_try_is_told_again),
+		WATCHED(what_is_not_kept_is_a_gap_again_once_its_round_is_over),
+		WATCHED(what_is_too_late_to_tell_is_a_gap_when_it_has_ended),
+		WATCHED(what_waited_too_long_does_not_stand_for_what_was_just_refused),
+		WATCHED(a_gap_of_all_does_not_stand_for_what_was_just_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
