@@ -93,8 +93,9 @@ struct lock_state {
 	bool granted, asked;
 	uint32_t ended_by; /* the node that was to end it with its connection, + 1; 0: none; with its incarnation */
 	uint64_t ended_by_incarnation;
-	/* Bonds: the greatest that anybody named, with which somebody took it for held, and that anybody had named when it was gone. */
-	uint32_t bond_named, bond_held, bond_gone;
+	/* Bonds: the greatest that anybody named (and who did), with which somebody took it for held, and whose connection was closed, or that anybody
+	 * had named when it was gone. */
+	uint32_t bond_named, bond_by, bond_held, bond_gone;
 	uint32_t asking, extending; /* acquires and extensions without an answer */
 	int64_t may_last; /* no record of it lasts longer */
 	bool leaving;    /* may have been handed over */
@@ -290,5 +291,6 @@ void checker_history_end(struct checker *c);
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value); /* NULL: no answer */
 void checker_history_believed(struct checker *c, uint32_t client); /* what it was answered just now */
 void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock);
+void checker_history_closed(struct checker *c, uint32_t client, uint32_t connection);
 
 #endif

@@ -176,6 +176,7 @@ void checker_spent_invoked(struct checker *c, const struct op_state *op) {
 		struct lock_state *lock = &c->locks[all ? op->op.members[i] : op->op.lock];
 		int64_t until = sim_now(c->sim) + 2 * (op->op.lease + op->op.wait + lock->terms.delay);
 		lock->may_last = until > lock->may_last ? until : lock->may_last;
+		lock->bond_by = op->op.bond > lock->bond_named ? op->op.client : lock->bond_by;
 		lock->bond_named = op->op.bond > lock->bond_named ? op->op.bond : lock->bond_named;
 		lock->asking += op->op.op != CORE_EXTEND;
 		lock->extending += op->op.op == CORE_EXTEND;

@@ -191,7 +191,7 @@ void checker_history_forgot(struct checker *c, uint32_t client, uint32_t lock) {
 	}
 }
 
-void checker_closed(struct checker *c, uint32_t client, uint32_t connection) {
+void checker_history_closed(struct checker *c, uint32_t client, uint32_t connection) {
 	FILE *to = c->options.history;
 	if (to) {
 		finish_line(c);
