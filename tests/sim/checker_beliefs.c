@@ -113,17 +113,6 @@ void checker_lock_gone(struct checker *c, uint32_t lock) {
 	c->locks[lock].bond_gone = c->locks[lock].bond_named;
 }
 
-/* Its node takes along what this client has bound to it, also where the client takes the lock for its own no more; a later bond goes on. */
-void checker_closed(struct checker *c, uint32_t client, uint32_t connection) {
-	checker_history_closed(c, client, connection);
-	for (uint32_t i = 0; i < c->lock_count; i++) {
-		struct lock_state *lock = &c->locks[i];
-		if (lock->bond_by == client && connection <= lock->bond_named && connection > lock->bond_gone) {
-			lock->bond_gone = connection;
-		}
-	}
-}
-
 void checker_bond_held(struct checker *c, uint32_t lock, uint32_t bond) {
 	struct lock_state *l = &c->locks[lock];
 	l->bond_held = bond > l->bond_held ? bond : l->bond_held;

@@ -8,6 +8,17 @@ void checker_calm(struct checker *c, bool calm) {
 	c->calm_since = calm ? sim_now(c->sim) : 0;
 }
 
+/* Its node takes along what this client has bound to it, also where the client takes the lock for its own no more; a later bond goes on. */
+void checker_closed(struct checker *c, uint32_t client, uint32_t connection) {
+	checker_history_closed(c, client, connection);
+	for (uint32_t i = 0; i < c->lock_count; i++) {
+		struct lock_state *lock = &c->locks[i];
+		if (lock->bond_by == client && connection <= lock->bond_named && connection > lock->bond_gone) {
+			lock->bond_gone = connection;
+		}
+	}
+}
+
 /* It ends with a connection that is closed, or may be closed by one who does not hold it: its release takes the lock along until somebody
  * holds it under a greater bond (section 2, Release on disconnect). */
 static bool may_end(const struct lock_state *lock) {
