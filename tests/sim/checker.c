@@ -170,8 +170,6 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		if (m->kind == MESSAGE_COMMIT) {
 			saw_record(ctx, node, m->key, m->lock_id, 0);
 			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
-		} else if (m->kind == MESSAGE_COMMIT_ANSWER && m->status == STATUS_OK) {
-			checker_watched_accepted(ctx, sim_name_lock_number(m->lock_id));
 		} else if (m->kind == MESSAGE_DISPLACED) {
 			saw_displaced(ctx, m);
 		}
@@ -183,8 +181,8 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 static void check_honest(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
-	checker_watched_granted(c, op->op.lock, op->invoked);
 	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0);
+	checker_watched_granted(c, op->op.lock, reply);
 	if (lock->ended || lock->leaving) {
 		return; /* a release may follow in the frame of the commit: nothing to be seen */
 	}

@@ -108,9 +108,11 @@ struct lock_state {
 	uint32_t told;   /* bit set of nodes that have told of it, and not of its end */
 	uint32_t unsure; /* ... of which that is not known, because they said that something was missed */
 	uint32_t seen;   /* bit set of nodes whose watchers were told that it was acquired */
-	int64_t wanted_at, granted_at; /* the first acquire of it that was answered as held: asked for, and answered */
+	int64_t shown_at, granted_at;  /* the first acquire of it that was answered as held: from when on a quorum read finds it, and the answer */
+	uint64_t shown_token;
+	int64_t unseen_at[SIM_NODES_MAX]; /* when that node's watchers were told of its end, and of which token */
+	uint64_t unseen_token[SIM_NODES_MAX];
 	int64_t displaced_at;          /* a lease that came back took its turn from it */
-	int64_t taken_at;              /* by the first master beside its coordinator */
 	uint64_t answered; /* highest token of an acquire's answer */
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
@@ -272,8 +274,7 @@ void checker_told_free(struct checker *c);
 void checker_watched_step(struct checker *c, uint32_t node);
 void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
 void checker_watched_commit(struct checker *c, uint32_t lock); /* is sent */
-void checker_watched_accepted(struct checker *c, uint32_t lock); /* it is said so */
-void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked);
+void checker_watched_granted(struct checker *c, uint32_t lock, const struct core_reply *reply);
 void checker_watched_free(struct checker *c);
 
 /* What may be left of a lock_id at masters; checker_tables.c. */

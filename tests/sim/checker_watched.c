@@ -90,6 +90,7 @@ static void read_anew(struct checker *c, uint32_t node, uint32_t key) {
 		if ((key == TRACE_NONE || key == lock->key) &&
 			core_peek(sim_node_core(c->sim, node), sim_name_key(name, lock->key), lock->id, &token, &noted)) {
 			lock->seen |= 1u << node;
+			lock->unseen_at[node] = 0;
 		}
 	}
 }
@@ -143,6 +144,7 @@ static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock, 
 		k->present[k->present_count++] = (struct watched_lock){ lock, n->terms.of };
 	}
 	c->locks[lock].seen |= 1u << node;
+	c->locks[lock].unseen_at[node] = 0;
 }
 
 static void loosened(struct watched_key *k, uint32_t lock) {
@@ -170,6 +172,8 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_news *n
 		break;
 	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
 		gone(watched_key(c, node, key), lock);
+		c->locks[lock].unseen_at[node] = sim_now(c->sim);
+		c->locks[lock].unseen_token[node] = n->token;
 		watched_key(c, node, key)->ran_out_at = n->kind == NEWS_RELEASED ? watched_key(c, node, key)->ran_out_at : sim_now(c->sim);
 		break;
 	case NEWS_UPDATED: case NEWS_ASKED: case NEWS_GAP:
@@ -177,16 +181,27 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_news *n
 	}
 }
 
-void checker_watched_accepted(struct checker *c, uint32_t lock) {
-	if (lock < c->lock_count && !c->locks[lock].taken_at) {
-		c->locks[lock].taken_at = sim_now(c->sim);
+/* When a quorum had accepted it: whoever reads anew before that may find the key free. */
+static int64_t shown_at(const struct lock_state *lock, const struct core_reply *reply) {
+	int64_t first[SIM_NODES_MAX];
+	uint32_t count = 0;
+	for (uint32_t node = 0; node < SIM_NODES_MAX; node++) {
+		if (lock->accepted[node] >= reply->token) {
+			uint32_t at = count++;
+			for (; at > 0 && first[at - 1] > lock->accepted_at[node]; at--) {
+				first[at] = first[at - 1];
+			}
+			first[at] = lock->accepted_at[node];
+		}
 	}
+	return count ? first[(reply->quorum && reply->quorum < count ? reply->quorum : count) - 1] : 0;
 }
 
-/* An acquire was answered as held: the first of its lock_id. Before another master accepted it nobody can have found it who read anew. */
-void checker_watched_granted(struct checker *c, uint32_t lock, int64_t invoked) {
+/* An acquire was answered as held: the first of its lock_id. */
+void checker_watched_granted(struct checker *c, uint32_t lock, const struct core_reply *reply) {
 	if (!c->locks[lock].granted_at) {
-		c->locks[lock].wanted_at = invoked > c->locks[lock].taken_at ? invoked : c->locks[lock].taken_at;
+		c->locks[lock].shown_at = shown_at(&c->locks[lock], reply);
+		c->locks[lock].shown_token = reply->token;
 		c->locks[lock].granted_at = sim_now(c->sim);
 	}
 }
@@ -200,10 +215,12 @@ static bool tells(const struct checker *c, uint32_t node) {
 	return status.state == CORE_VOTING || (status.state == CORE_FOLLOWING && !status.catching_up && status.following >= 0);
 }
 
-static bool is_told(struct checker *c, uint32_t node, const struct lock_state *lock, uint32_t number) {
+/* A gap counts from when on a reader finds the lock; what was told of an earlier attempt, which was given back, does not count. */
+static bool is_told(struct checker *c, uint32_t node, const struct lock_state *lock) {
 	const struct watched *w = &c->watched[node];
-	return (c->locks[number].seen >> node & 1) || w->since >= lock->wanted_at || w->gap_at >= lock->wanted_at ||
-		watched_key(c, node, lock->key)->gap_at >= lock->wanted_at;
+	const bool earlier = lock->unseen_at[node] && lock->unseen_at[node] < lock->shown_at && lock->unseen_token[node] < lock->shown_token;
+	return ((lock->seen >> node & 1) && !earlier) || w->since >= lock->shown_at || w->gap_at >= lock->shown_at ||
+		watched_key(c, node, lock->key)->gap_at >= lock->shown_at;
 }
 
 /* In calm: of what was granted `patience` ago. */
@@ -211,9 +228,9 @@ void checker_watched_settled(struct checker *c, span_ns patience) {
 	for (uint32_t node = 0; node < sim_nodes(c->sim) && !c->options.forced && !c->options.unkind; node++) {
 		for (uint32_t i = 0; tells(c, node) && i < c->lock_count; i++) {
 			const struct lock_state *lock = &c->locks[i];
-			if (lock->granted_at && lock->granted_at + patience < sim_now(c->sim) && !is_told(c, node, lock, i)) {
-				checker_violation(c, "watchers", lock->key, "n%" PRIu32 " has told neither of L%" PRIu32 ", which was asked for at %.6f and granted at %.6f"
-					", nor that something is missing", node + 1, i, (double)lock->wanted_at / 1e9, (double)lock->granted_at / 1e9);
+			if (lock->granted_at && lock->granted_at + patience < sim_now(c->sim) && !is_told(c, node, lock)) {
+				checker_violation(c, "watchers", lock->key, "n%" PRIu32 " has told neither of L%" PRIu32 ", which q masters had at %.6f and was granted at %.6f"
+					", nor that something is missing", node + 1, i, (double)lock->shown_at / 1e9, (double)lock->granted_at / 1e9);
 			}
 		}
 	}
