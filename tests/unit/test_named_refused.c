@@ -77,6 +77,35 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	assert_null(stage_next_news(s, N3));
 }
 
+/* Its commit and its write, by one node, are slower than its release by another one. The lock is told by its commit; the write is no gap. */
+static void what_was_released_before_its_commit_and_its_write_came_is_told(void **state) {
+	struct stage *s = *state;
+	stage_stop(s, 1, N3, MESSAGE_COMMIT, true);
+	take(s, 1, "k", stage_lock(1));
+	write_w(s, 1, stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	assert_null(stage_next_news(s, N3));
+	stage_stop(s, 1, N3, MESSAGE_COMMIT, false);
+	stage_wait(s, SPAN_S);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	assert_null(stage_next_news(s, N3));
+}
+
+/* It was told before: nobody misses the lock, nor its end. */
+static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
+	struct stage *s = *state;
+	take(s, 1, "k", stage_lock(1));
+	stage_stop(s, 1, N3, MESSAGE_WRITE, true);
+	write_w(s, 1, stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	stage_stop(s, 1, N3, MESSAGE_WRITE, false);
+	stage_wait(s, SPAN_S);
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	assert_null(stage_next_news(s, N3));
+}
+
 /* n3 has heard of the next epoch first, and drops what is said under the one before. */
 static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	struct stage *s = *state;
@@ -148,6 +177,8 @@ int main(void) {
 		WATCHED(a_later_connection_is_known_from_an_extension_that_was_refused),
 		WATCHED(what_was_refused_is_told_with_the_value_that_was_written_since),
 		WATCHED(a_write_of_another_epoch_is_a_gap_of_the_key),
+		WATCHED(what_was_released_before_its_commit_and_its_write_came_is_told),
+		WATCHED(a_write_that_comes_after_the_release_is_no_gap),
 		cmocka_unit_test(what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 		cmocka_unit_test(what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 	};
