@@ -20,7 +20,7 @@ static int outcome(const struct core *core, const struct op *op, uint32_t answer
 	if (answered < core->quorum) {
 		return PAWL_ENOQUORUM;
 	}
-	return op->had_any ? PAWL_OK : PAWL_ELOST;
+	return op->had_any ? PAWL_OK : op_lacked(op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ELOST : PAWL_ENOQUORUM;
 }
 
 void downgrade_judge(struct core *core, struct op *op, bool over) {
@@ -44,6 +44,7 @@ void downgrade_judge(struct core *core, struct op *op, bool over) {
 void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
+	v->lately = op_lately(core, op, m);
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_ABSENT: v->state = VOTE_ABSENT; break;
@@ -59,8 +60,8 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 
 /* Also where this node does not vote: its answer does not count then, but what it tells others later is as it should be. */
 void master_downgrade(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round, .status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
+	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round, .status = rule_votes(core), .age_us = lacked_us(core, m->lock_id) };
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && r->of == SHARE_EXCLUSIVE) {
 		struct terms shared = record_terms(r);

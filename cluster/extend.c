@@ -143,6 +143,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	v->status = m->status;
 	v->state = vote_of(m);
 	v->token = m->token;
+	v->lately = m->kind == MESSAGE_EXTEND_ANSWER ? m->status != STATUS_RELEASED && op_lately(core, op, m) : v->lately;
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
 		v->state = behind ? VOTE_HAD : VOTE_OK; /* learned: it did not have it */
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
@@ -210,16 +211,18 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 	return false;
 }
 
-/* So many masters lack the lock that fewer than q of this epoch have it, or one of its numbers. One that may not lengthen it yet has it. */
-static bool lacking(const struct core *core, const struct op *op) {
+/* So many masters lack the lock that fewer than q of this epoch have it, or one of its numbers. One that may not lengthen it yet has it. `already`:
+ * they lacked it when they were asked, so that all of them did at once. */
+static bool lacking(const struct core *core, const struct op *op, bool already) {
 	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
 	if (!terms_semaphore(&op->terms) || permits_none(op->terms.set)) {
-		return op_votes(core, op, without) > core->masters - core->quorum;
+		return (already ? op_lacked(op, without) : op_votes(core, op, without)) > core->masters - core->quorum;
 	}
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
 		uint32_t lack = 0;
 		for (uint32_t i = 0; i < core->masters && permits_has(op->terms.set, n); i++) {
-			lack += ((without >> op->votes[i].state) & 1) && !permits_has(op->votes[i].set, n);
+			const struct vote *v = &op->votes[i];
+			lack += ((without >> v->state) & 1) && !(already && v->lately) && !permits_has(v->set, n);
 		}
 		if (lack > core->masters - core->quorum) {
 			return true;
@@ -230,10 +233,10 @@ static bool lacking(const struct core *core, const struct op *op) {
 
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
-	if (lacking(core, op)) {
+	if (lacking(core, op, false)) {
 		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
 		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG :
-			op_epoch_stands(core, op) ? PAWL_ELOST : PAWL_ENOQUORUM;
+			op_epoch_stands(core, op) && lacking(core, op, true) ? PAWL_ELOST : PAWL_ENOQUORUM;
 	}
 	if (only_had(op) && op_votes(core, op, EXTEND_ACCEPTED | learners) >= core->quorum) {
 		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */
@@ -309,7 +312,7 @@ void extend_judge(struct core *core, struct op *op, bool over) {
 	if (over && wait_for_later(core, op)) {
 		return;
 	}
-	const bool decides = only_had(op) || lacking(core, op); /* the answers to come: is it only unsure, or lost for certain? */
+	const bool decides = only_had(op) || lacking(core, op, false); /* the answers to come: is it only unsure, or lost for certain? */
 	if (over || !decides || !any_asked || error != PAWL_ENOQUORUM) {
 		fail(core, op, error);
 	}

@@ -37,8 +37,8 @@ void master_say_when(const struct core *core, struct message *answer) {
 
 /* Extension: a master that has the lock_id live needs no more; one that lacks it asks for the record. */
 void master_extend(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
+	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round, .age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_extend(core, key, m);
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {

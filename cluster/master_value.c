@@ -26,8 +26,8 @@ static bool ballot_refused(const struct record *r, struct ballot ballot) {
 }
 
 void master_prepare(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
+	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round, .age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->ballot.clock, m->key);

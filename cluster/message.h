@@ -35,7 +35,8 @@
 #define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none; COUNTED: writes */
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
-#define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made */
+#define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made;
+                              * EXTEND_, PREPARE_, DOWNGRADE_ANSWER: since anything of it ended here last */
 #define F_HAD (1u << 27)      /* two u64: numbers of a semaphore. EXTEND_ANSWER: those of `terms` that it had; SNAPSHOT_RECORD: see struct older, `clock` is theirs */
 #define BLOB_MAX 65536
 #define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
@@ -48,7 +49,7 @@
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
 	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
-	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_HAD) \
+	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_AGE | F_HAD) \
 	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK_ID) \
 	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
@@ -58,7 +59,7 @@
 	X(BREAK, 14, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(BREAK_ANSWER, 15, F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
 	X(PREPARE, 16, F_ROUND | F_KEY | F_LOCK_ID | F_BALLOT | F_PREPARED) \
-	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS) \
+	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_AGE) \
 	X(WRITE, 18, F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
 	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
 	X(READ, 20, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
@@ -105,7 +106,7 @@
 	X(SYNC_FETCH, 61, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(SYNC_RECORD, 62, F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(DOWNGRADE, 63, F_ROUND | F_KEY | F_LOCK_ID) \
-	X(DOWNGRADE_ANSWER, 64, F_ROUND | F_STATUS | F_TOKEN) \
+	X(DOWNGRADE_ANSWER, 64, F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
 	X(NOMINATE, 65, F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
 	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BY) \
 	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BLOB) \

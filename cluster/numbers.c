@@ -89,6 +89,7 @@ struct permits record_had(const struct record *r, uint64_t token) {
 static void lose_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
 	struct terms left = record_terms(r);
 	struct lapsing l = record_lapsing(r);
+	lacked_since(core, r->lock_id, core->now);
 	left.set = permits_but(left.set, numbers);
 	l.set = permits_but(l.set, numbers);
 	struct older o = record_older(r);

@@ -28,6 +28,7 @@ struct vote {
 	enum status status;
 	bool fresh; /* answered since the last renewal of a turn */
 	bool more;  /* extension: it has other numbers, too */
+	bool lately; /* extension, update, downgrade: what it lacks it may have had when it was asked */
 	uint64_t token, noted;
 	uint64_t taught; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
@@ -38,6 +39,10 @@ struct vote {
 static inline bool vote_open(const struct vote *v) {
 	return v->state == VOTE_ASKED || v->state == VOTE_LEARNING || v->state == VOTE_NEED || v->state == VOTE_BEHIND;
 }
+
+struct op;
+bool op_lately(const struct core *core, const struct op *op, const struct message *m); /* what this answer lacks it may have had when it was asked */
+uint32_t op_lacked(const struct op *op, uint32_t states); /* those in these states that had not */
 
 enum op_state {
 	OP_ASKING,     /* acquire: promises asked */

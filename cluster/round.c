@@ -39,6 +39,20 @@ bool op_epoch_stands(const struct core *core, const struct op *op) {
 	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
 }
 
+/* Section 2, Extend: what ended there since this was asked was still there when another one had already answered that it lacks it. */
+bool op_lately(const struct core *core, const struct op *op, const struct message *m) {
+	return instant_elapsed_long(core->now, op->sent) > span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+}
+
+/* As op_votes, of those that lacked it already when they were asked. */
+uint32_t op_lacked(const struct op *op, uint32_t states) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
+		n += ((states >> op->votes[i].state) & 1) && !op->votes[i].lately;
+	}
+	return n;
+}
+
 bool op_late(const struct core *core, const struct op *op) {
 	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
 }

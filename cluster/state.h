@@ -280,6 +280,7 @@ struct core {
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;
+	struct instant lacked[LACKED_PLACES]; /* when a record ended here last */
 
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;

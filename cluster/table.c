@@ -306,6 +306,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 	if (copied(core) && key_table(core, key) == core->live) {
 		snapshot_lost(core, key, r, instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}
+	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
 	digest_drop_record(core, key, r);
 	record_free(core, r);
 	key_table(core, key)->held_count--;

@@ -115,9 +115,11 @@ static void finish(struct core *core, struct op *op, int error) {
 	op_free(core, op);
 }
 
+#define LACKS (VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED))
+
 /* So many masters lack the lock that fewer than q of this epoch have it. */
 static bool lacking(const struct core *core, const struct op *op) {
-	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED)) > core->masters - core->quorum;
+	return op_votes(core, op, LACKS) > core->masters - core->quorum;
 }
 
 /* The answers to come decide whether it is lost for certain. */
@@ -126,9 +128,10 @@ static bool loss_open(const struct core *core, const struct op *op) {
 }
 
 static void prepare_failed(struct core *core, struct op *op) {
-	if (lacking(core, op) && op_epoch_stands(core, op)) {
+	const bool lost = lacking(core, op) && op_epoch_stands(core, op);
+	if (lost && op_lacked(op, LACKS) > core->masters - core->quorum) {
 		finish(core, op, PAWL_ELOST);
-	} else if (op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
+	} else if (lost || op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) { /* where they have not lacked it at once the next round says whether it is lost */
 		pause_and_retry(core, op);
 	} else { /* fewer than q that count */
 		withdraw(core, op);
@@ -234,6 +237,7 @@ void update_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	if (m->kind == MESSAGE_PREPARE_ANSWER && op->state == OP_ROUND) {
 		v->state = vote_of(m->status);
+		v->lately = m->status != STATUS_RELEASED && op_lately(core, op, m);
 		if (m->status == STATUS_OK) {
 			take_report(core, op, from, m);
 		}

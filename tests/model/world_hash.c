@@ -256,6 +256,11 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 			mix_time(h, p->until);
 		}
 	}
+	for (uint32_t i = 0; i < LACKED_PLACES; i++) { /* what has ended before any round that is under way makes no difference */
+		if (instant_elapsed_short(core->now, core->lacked[i]) < 2 * core->config.request_timeout) {
+			mix_time(h, core->lacked[i]);
+		}
+	}
 	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
 		mix(h, core->extended[i].name);
 		mix(h, core->extended[i].by);

@@ -108,6 +108,87 @@ static void what_masters_lack_is_lost_also_after_the_deadline(void **state) {
 	assert_int_equal(answer_late(s, id), PAWL_ELOST);
 }
 
+#define REPLICA 3
+
+static int setup_moving(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 1;
+	struct stage *s = *state = stage_born(&o);
+	for (uint32_t from = 0; from < 3; from++) {
+		stage_lose(s, from, REPLICA, MESSAGE_FEED_RECORD, true);
+		stage_lose(s, from, 0, MESSAGE_COMMIT, true);
+		stage_lose(s, from, 0, MESSAGE_SYNC_KEYS, true);
+	}
+	return 0;
+}
+
+/* n2 and n3 have the lock, whose lease ends in 50 ms. The replica asks: n1 lacks it. Then n2 lengthens it and teaches it n1; but n3 hears of nothing
+ * before its lease is over, and answers the replica that it lacks it, too. n2 is not heard. */
+static uint64_t ask_while_it_moves(struct stage *s, struct core_request r) {
+	const enum message_kind answers[] = { MESSAGE_EXTEND_ANSWER, MESSAGE_PREPARE_ANSWER, MESSAGE_DOWNGRADE_ANSWER };
+	stage_lose(s, 1, 0, MESSAGE_LEARN, true);
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	stage_wait(s, 450 * SPAN_MS);
+	stage_lose(s, 1, 0, MESSAGE_LEARN, false);
+	for (int i = 0; i < 3; i++) {
+		stage_lose(s, 1, REPLICA, answers[i], true);
+	}
+	s->held[REPLICA][2] = s->held[1][2] = true;
+	const uint64_t id = stage_ask(s, REPLICA, r);
+	stage_settle(s);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	stage_wait(s, 60 * SPAN_MS);
+	assert_false(answered(s, id));
+	s->held[REPLICA][2] = s->held[1][2] = false;
+	assert_true(stage_deliver(s, REPLICA, 2));
+	stage_settle(s);
+	for (int i = 0; i < 3; i++) {
+		stage_lose(s, 1, REPLICA, answers[i], false);
+	}
+	stage_wait(s, 200 * SPAN_MS);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), LEASE, true), PAWL_OK);
+	return id;
+}
+
+static void an_update_of_a_lock_that_moves_is_not_lost(void **state) {
+	token_of(*state, ask_while_it_moves(*state, stage_request(CORE_UPDATE, "k", stage_lock(1)))); /* it has asked again */
+}
+
+static void an_extension_of_a_lock_that_moves_is_not_lost(void **state) {
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	const uint64_t id = ask_while_it_moves(*state, r);
+	assert_int_not_equal(stage_answer(*state, id)->r.error, PAWL_ELOST);
+}
+
+static void a_downgrade_of_a_lock_that_moves_is_not_lost(void **state) {
+	const uint64_t id = ask_while_it_moves(*state, stage_request(CORE_DOWNGRADE, "k", stage_lock(1)));
+	assert_int_equal(stage_answer(*state, id)->r.error, PAWL_ENOQUORUM);
+}
+
+/* What they lacked before they were asked is lost. */
+static void what_was_lacking_before_it_was_asked_for_is_lost(void **state) {
+	struct stage *s = *state;
+	assert_int_equal(stage_do(s, 1, stage_acquire("k", stage_lock(1), 500 * SPAN_MS, 0)), PAWL_OK);
+	stage_wait(s, 510 * SPAN_MS);
+	const uint64_t ids[] = { stage_ask(s, REPLICA, stage_request(CORE_UPDATE, "k", stage_lock(1))),
+		stage_ask(s, REPLICA, stage_request(CORE_DOWNGRADE, "k", stage_lock(1))),
+		stage_ask(s, REPLICA, (struct core_request){ .op = CORE_EXTEND, .key = slice_str("k"), .lock_id = stage_lock(1), .lease = LEASE }) };
+	for (int i = 0; i < 3; i++) {
+		s->held[REPLICA][i] = true;
+	}
+	stage_wait(s, 5 * SPAN_MS);
+	for (int i = 0; i < 3; i++) {
+		s->held[REPLICA][i] = false;
+	}
+	stage_settle(s);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(stage_answer(s, ids[i])->r.error, PAWL_ELOST);
+	}
+}
+
+#define MOVING(test) cmocka_unit_test_setup_teardown(test, setup_moving, named_teardown)
+
 static void a_lease_counts_from_the_sending_of_its_round(void **state) {
 	struct stage *s = *state;
 	span_ns least = span_shrink(LEASE, s->options.drift_ppm);
@@ -247,6 +328,10 @@ int main(void) {
 		NAMED(an_extension_answered_after_the_deadline_is_unsure),
 		NAMED(a_lock_that_another_node_has_extended_is_not_lost),
 		NAMED(what_masters_lack_is_lost_also_after_the_deadline),
+		MOVING(an_update_of_a_lock_that_moves_is_not_lost),
+		MOVING(an_extension_of_a_lock_that_moves_is_not_lost),
+		MOVING(a_downgrade_of_a_lock_that_moves_is_not_lost),
+		MOVING(what_was_lacking_before_it_was_asked_for_is_lost),
 		NAMED(a_lease_counts_from_the_sending_of_its_round),
 		NAMED(the_token_of_a_repeat_is_above_what_fewer_than_a_quorum_reported),
 		NAMED(an_answer_of_an_earlier_round_does_not_count),
