@@ -199,6 +199,9 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->token = m->token;
 	v->noted = m->noted;
 	v->set = m->terms.set;
+	if (m->status == STATUS_KEPT) {
+		op->kept_until = instant_later(op->kept_until, instant_add(core->now, span_from_us(m->left_us)));
+	}
 	attempt_note_holder(core, op, m);
 }
 
@@ -206,6 +209,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	op->state = OP_TURN;
 	op->sent = core->now;
+	op->kept_until = core->now;
 	forget_value(core, op);
 	take_vote(core, op, from, m);
 	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);

@@ -71,6 +71,12 @@ static void back_off(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 }
 
+/* A record that it is kept behind and that ends soon is waited for; the end of one record differs from master to master. */
+static span_ns waver_for(const struct core *core, const struct op *op) {
+	span_ns pause = peers_pause_most(core, 0), left = instant_left_long(core->now, op->kept_until);
+	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
+}
+
 /* Where q masters keep the request or have promised, a rival's promise elsewhere does not matter: the end of the record that it is
  * kept behind decides, and who paused would sleep through it. But who has promises as well must not wait for that for long: two
  * who have some each and wait for the same record would wait for each other. */
@@ -78,7 +84,7 @@ static void rival_met(struct core *core, struct op *op) {
 	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_KEPT)) < core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
-		struct instant at = instant_add(core->now, peers_pause_most(core, 0));
+		struct instant at = instant_add(core->now, waver_for(core, op));
 		op->wavering = true;
 		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	}

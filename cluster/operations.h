@@ -124,6 +124,7 @@ struct op {
 	uint64_t name;
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
+	struct instant kept_until; /* when the last of the records ends that its turn is kept behind, as far as masters have said */
 	struct ticket ticket;
 	uint64_t queue_round;     /* under which the home knows the entry */
 	uint64_t attempt;         /* round under which promises were asked */

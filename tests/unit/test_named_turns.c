@@ -187,6 +187,30 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 	assert_int_equal(stage_count(s, COUNT_kept_promised), 1);
 }
 
+/* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and who comes later has the promise. */
+static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of_n1(s);
+	const span_ns lease = 150 * SPAN_MS;
+	assert_int_equal(stage_do(s, 1, stage_acquire(key, stage_lock(9), lease, 0)), PAWL_OK);
+	stage_stop(s, 1, 2, MESSAGE_EXTEND, true);
+	assert_int_equal(extend(s, 1, key, stage_lock(9), lease, true), PAWL_OK);
+	stage_wait(s, 10 * SPAN_MS);
+	stage_stop(s, 1, 2, MESSAGE_EXTEND, false);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	const uint64_t first = wait_for(s, 0, key, stage_lock(1)), rivals = stage_count(s, COUNT_turn_rival);
+	stage_wait(s, 110 * SPAN_MS);
+	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_RELEASE, .key = slice_str(key), .lock_id = stage_lock(9) });
+	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_PROMISE, .round = 1, .attempt = 1, .key = slice_str(key), .lock_id = stage_lock(2),
+		.ticket = { UINT32_MAX, 1 }, .flags = FLAG_TURN });
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_wait(s, 35 * SPAN_MS); /* it has ended at n1 */
+	assert_false(answered(s, first));
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, first);
+	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(who_has_a_turn_waits_behind_a_newcomers_promise),
@@ -197,6 +221,7 @@ int main(void) {
 		NAMED(a_try_lock_that_is_kept_behind_a_promise_is_refused_for_the_lock_that_comes_of_it),
 		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
+		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),
 		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
 		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
 	};
