@@ -1,5 +1,5 @@
 /* commit.c: the second phase of an acquire: the token, the acceptances, the answer, and afterwards teaching (section 2). */
-#include "state.h"
+#include "first.h"
 
 /* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
  * token, and with these permits, that is above every noted and not below any other token: that one, so that a repeat gives the
@@ -44,6 +44,7 @@ void commit_start(struct core *core, struct op *op) {
 	master_raise_clock(core, op->token);
 	list_remove(&op->waiting);
 	core->waiting_count--;
+	first_begin(op);
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
@@ -176,6 +177,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
+	first_answered(op, from, m);
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_STALE: v->state = VOTE_STALE; break;

@@ -1,5 +1,5 @@
 /* master.c: what a master does with promises, commits, extensions and releases (section 2). */
-#include "state.h"
+#include "first.h"
 
 void master_raise_clock(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
@@ -72,8 +72,7 @@ void master_promise_again(struct core *core, struct key *key) {
 void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer) {
 	struct promise *p = key->promise;
 	if (p == NULL) {
-		p = alloc_new(&core->alloc, sizeof *p);
-		if (p == NULL) {
+		if ((p = alloc_new(&core->alloc, sizeof *p)) == NULL) {
 			COUNT(core, no_memory);
 			answer->status = STATUS_FULL;
 			return;
@@ -198,8 +197,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		if ((r = record_new(core, m)) == NULL) {
 			return false;
 		}
-		bool promised = key->promise && id128_equal(key->promise->lock_id, m->lock_id);
-		r->noted = promised ? key->promise->noted : core->clock;
+		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise->noted : core->clock;
 		r->attempt = m->attempt;
 		r->vouched = m->kind == MESSAGE_COMMIT && m->ballot.clock > core->value_lost; /* what others report may be older than what was here */
 		displace(core, key, r);
@@ -215,6 +213,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			written = true;
 		}
 		accept_again(core, key, r, m);
+		first_taught(core, r, m);
 	}
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
@@ -288,6 +287,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_commit(core, key, m);
+	const bool promised = first_promised(key, m, from);
 	count_commit(core, key, m, answer.status);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->token, m->key);
@@ -296,6 +296,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 		answer.status = STATUS_FULL;
 		COUNT(core, commit_refused_full);
 	}
+	first_accepted(core, key, m, promised, &answer);
 	if (answer.status != STATUS_OK) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 	}
@@ -352,11 +353,10 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round, .status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	if (answer.status == STATUS_OK) {
-		answer.status = r ? STATUS_OK : STATUS_ABSENT;
-	}
 	if (r && answer.status == STATUS_OK) {
 		record_describe(core, r, &answer);
+	} else if (answer.status == STATUS_OK) {
+		answer.status = STATUS_ABSENT;
 	}
 	out_send(core, from, &answer);
 }

@@ -14,7 +14,7 @@
 #define F_LOCK_ID (1u << 2)      /* 16 bytes */
 #define F_ATTEMPT (1u << 3)   /* u64: with the sender and its boot it names the attempt; 0: none */
 #define F_TICKET (1u << 4)    /* two u64 */
-#define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX */
+#define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX; COMMIT_ANSWER to what is accepted: 0: its first value is in doubt there */
 #define F_NOTED (1u << 6)     /* u64 <= TOKEN_MAX */
 #define F_LEASE (1u << 7)     /* u64, microseconds */
 #define F_LEFT (1u << 8)      /* u64, microseconds, rounded up */
@@ -25,7 +25,8 @@
 #define F_PREPARED (1u << 13) /* a second ballot; COMMIT: of the value that masters reported, {0, 0, 0} if none has the lock_id */
 #define F_FLAGS (1u << 14)    /* u32, bits of enum message_flag */
 #define F_STATUS (1u << 15)   /* u8, enum status */
-#define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity */
+#define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity; COMMIT_ANSWER to what is accepted: the
+                               * lock_id, if the attempt's promise stood until then */
 #define F_PART (1u << 17)     /* part u32, parts u32: part < parts, or both 0 */
 #define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
@@ -137,6 +138,7 @@ enum message_flag {
 	FLAG_NOW = 16,      /* BREAK: a release by force; BOND: the node has lost the lock, which ends where it is bound to it */
 	FLAG_BOUND = 16,    /* SNAPSHOT_RECORD: it is bound to a node there (section 2, Release on disconnect) */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
+	FLAG_UPDATED = 64,  /* SNAPSHOT_RELEASED: its record has ended there with an updated value, and may live on elsewhere */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER, PREPARE_ANSWER, SNAPSHOT_RECORD: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */

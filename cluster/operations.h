@@ -29,6 +29,8 @@ struct vote {
 	bool fresh; /* answered since the last renewal of a turn */
 	bool more;  /* extension: it has other numbers, too */
 	bool lately; /* extension, update, downgrade: what it lacks it may have had when it was asked */
+	bool stood;    /* commit: accepted where the promise that was answered had stood until then (first.c) */
+	bool in_doubt; /* commit: accepted where the first value may be an old one */
 	uint64_t token, noted;
 	uint64_t taught; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
@@ -118,6 +120,7 @@ struct op {
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
 	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
+	uint32_t promised;        /* acquire: bit set of the masters whose promises were answered, once, before the commit was sent */
 	uint64_t commit;          /* acquire: names the commit that is under way, at random */
 	/* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none. Extend: its own, where this node
 	 * did not answer the lock to its caller */

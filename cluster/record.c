@@ -1,5 +1,5 @@
 /* record.c: a held record in one block: what every lock has, and then its bytes (section 1). */
-#include "state.h"
+#include "first.h"
 
 uint8_t terms_rest(const struct terms *t) {
 	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older) : t->priority || t->delay ? sizeof *t : 0;
@@ -98,6 +98,7 @@ void record_value_lost(struct core *core, const struct record *r) {
 	if (!ballot_first(r->wrote) && r->wrote.clock > core->value_lost) {
 		core->value_lost = r->wrote.clock;
 	}
+	first_outlived(core, r);
 }
 
 static uint64_t span_to_us(span_ns d) {

@@ -1,6 +1,7 @@
 /* released.c: what has ended of late and is not to come back: lock_ids that were released (R3) or barred from extension by a break, locks
  * that ended with a connection of their holder (section 2), and what failed requests gave back (section 11). A ring of bounded size that
- * loses its oldest: what has ended and comes back is believed by nobody, so forgetting costs time, not safety. */
+ * loses its oldest: what has ended and comes back is believed by nobody, so forgetting costs time, not safety. With them those whose record
+ * has ended here with an updated value (first.c). */
 #include "state.h"
 
 int released_init(struct core *core) {
@@ -48,6 +49,10 @@ void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
 	struct released *r = find_or_add(core, lock_id);
 	r->released = r->released || !barred_only;
 	r->barred = r->barred || barred_only;
+}
+
+void released_add_update(struct core *core, struct id128 lock_id) {
+	find_or_add(core, lock_id)->updated = true;
 }
 
 bool released_has(const struct core *core, struct id128 lock_id) {
@@ -138,12 +143,15 @@ const struct released *released_at(const struct core *core, uint32_t next, uint3
 
 void released_describe(const struct released *r, struct slice key, struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .attempt = r->name, .token = r->given_back, .number = r->bond,
-		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
+		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) | (r->updated ? FLAG_UPDATED : 0) };
 }
 
 void released_take(struct core *core, const struct message *m) {
 	if (m->flags & (FLAG_RELEASED | FLAG_BARRED)) {
 		released_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
+	}
+	if (m->flags & FLAG_UPDATED) {
+		released_add_update(core, m->lock_id);
 	}
 	if (m->number) {
 		released_end_bond(core, m->lock_id, m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);

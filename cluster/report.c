@@ -60,7 +60,7 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 	for (uint32_t i = 0; i < count; i++) {
 		answer.part = before + i;
 		answer.parts = before + left;
-		answer.flags = rule_value_counts(piece[i]) ? FLAG_COUNTS : 0;
+		answer.flags = rule_value_counts(core, piece[i]) ? FLAG_COUNTS : 0;
 		record_describe(core, piece[i], &answer);
 		if (report_value_left_out(core, piece[i], before + left == 1, rest ? BACKLOG_SMALL : backlog)) {
 			answer.value = slice_of(NULL, 0);

@@ -1,5 +1,5 @@
 /* rules.c: what a master accepts (section 2, the table of R1 to R5): pure decisions that name their reason. */
-#include "state.h"
+#include "first.h"
 
 /* R4: it must vote in the epoch. (Frames of another epoch or hash do not get as far as this.) */
 enum status rule_votes(const struct core *core) {
@@ -222,7 +222,7 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r, u
 	return key_numbered(key, r->of) ? record_had(r, caller_token ? caller_token : r->token) : (struct permits){ { 0, 0 } };
 }
 
-/* Update, Prepare: who missed an extension and learned the record anew may have an old value. */
-bool rule_value_counts(const struct record *r) {
-	return r->vouched || r->wrote.clock > r->noted;
+/* Update, Prepare: who missed an extension and learned the record anew may have an old value; so may who got a first one from a late commit. */
+bool rule_value_counts(const struct core *core, const struct record *r) {
+	return (r->vouched || r->wrote.clock > r->noted) && !first_in_doubt(core, r);
 }

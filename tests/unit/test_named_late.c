@@ -1,0 +1,228 @@
+/* Commits that come where an update has been in between, and those of repeats (docs/protocol.md, section 2, Acquire and Update). */
+#include "named.h"
+
+static struct core_request acquire_with(const char *value) {
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_str(value);
+	return r;
+}
+
+static struct core_request update_to(const char *value, const char *expected) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str(value);
+	r.expect_value = expected != NULL;
+	r.expected = expected ? slice_str(expected) : r.expected;
+	return r;
+}
+
+/* What a quorum knows. */
+static bool value_is(struct stage *s, uint32_t node, const char *value) {
+	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
+	r.quorum = r.admin = true;
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 250 * SPAN_MS);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
+}
+
+/* n1 has promised n3's attempt; then n2 is granted the lock_id and updates it, both at n1 as well. n3 hears of the promise: its token is above
+ * the update's ballot, and it has the record by its own commit. n1 misses an extension, and what it has ends; then n3's commit comes. */
+static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	struct core_request r = acquire_with("first");
+	r.lease = 100 * SPAN_MS; /* as short as may be: the commit still counts for n3 */
+	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
+	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
+	stage_lose(s, 2, 1, MESSAGE_PROMISE, true);
+	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
+	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
+		stage_lose(s, 1, 2, of_n2[i], true);
+	}
+	(void)stage_ask(s, 2, acquire_with("first"));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	stage_wait(s, 40 * SPAN_MS);
+	stage_lose(s, 1, 2, MESSAGE_PROMISE, false);
+	stage_cut(s, 0, 1, true); /* n1 hears of no higher clock */
+	(void)stage_ask(s, 1, stage_acquire("x", stage_lock(2), LEASE, WAIT)); /* n3 hears n2's clock */
+	stage_settle(s);
+	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, false);
+	stage_settle(s);
+	stage_lose(s, 1, 2, MESSAGE_LEARN, false);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
+	stage_wait(s, 61 * SPAN_MS);
+	stage_stop(s, 2, 0, MESSAGE_COMMIT, false);
+	stage_settle(s);
+}
+
+static void an_update_is_not_overwritten_by_the_first_value_of_a_late_commit(void **state) {
+	struct stage *s = *state;
+	commit_that_comes_when_the_update_is_lost(s);
+	stage_cut(s, 0, 1, false);
+	stage_lose(s, 2, 1, MESSAGE_PROMISE, false);
+	stage_mend(s);
+	stage_wait(s, 500 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+	assert_true(value_is(s, 2, "second"));
+}
+
+/* n2 is not there: n1 and n3 alone do not know the value. */
+static void the_first_value_of_a_late_commit_meets_no_expectation(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT_ANSWER, true);
+	commit_that_comes_when_the_update_is_lost(s);
+	stage_isolate(s, 1, true);
+	uint64_t third = stage_ask(s, 2, update_to("third", "first"));
+	stage_wait(s, 250 * SPAN_MS);
+	assert_non_null(stage_answer(s, third));
+	assert_int_not_equal(stage_answer(s, third)->r.error, PAWL_OK);
+	stage_isolate(s, 1, false);
+	stage_lose(s, 2, 1, MESSAGE_PROMISE, false);
+	stage_mend(s);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+}
+
+/* What n1 remembers of the update goes with its table. */
+static void the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 2, MESSAGE_COMMIT_ANSWER, true);
+	commit_that_comes_when_the_update_is_lost(s);
+	stage_isolate(s, 1, true);
+	stage_drain(s, 0);
+	assert_true(stage_start(s, 0));
+	stage_mend(s);
+	assert_true(stage_until_voting(s, 0, SPAN_S));
+	uint64_t third = stage_ask(s, 2, update_to("third", "first"));
+	stage_wait(s, 250 * SPAN_MS);
+	assert_non_null(stage_answer(s, third));
+	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
+}
+
+/* The same, but n1 is not asked for its promise before the commit is on its way: n2 promises early, and n1 when what it had has ended. */
+static void commit_that_comes_with_its_promise(struct stage *s) {
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	struct core_request r = acquire_with("first");
+	r.lease = 100 * SPAN_MS;
+	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, true);
+	stage_stop(s, 2, 0, MESSAGE_PROMISE, true);
+	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
+	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
+		stage_lose(s, 1, 2, of_n2[i], true);
+	}
+	(void)stage_ask(s, 2, acquire_with("first"));
+	stage_settle(s);
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 1, update_to("second", "first")), PAWL_OK);
+	stage_wait(s, 40 * SPAN_MS);
+	take(s, 0, "x", stage_lock(2)); /* n3 hears n1's clock */
+	stage_cut(s, 0, 1, true);       /* n1 hears of no higher one */
+	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, false);
+	stage_settle(s);
+	stage_lose(s, 1, 2, MESSAGE_LEARN, false);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
+	stage_wait(s, 61 * SPAN_MS);
+	const uint64_t before = stage_count(s, COUNT_commit_ok);
+	stage_stop(s, 2, 0, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_commit_ok), before + 1);
+}
+
+static void a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before(void **state) {
+	struct stage *s = *state;
+	commit_that_comes_with_its_promise(s);
+	stage_cut(s, 0, 1, false);
+	stage_mend(s);
+	stage_wait(s, 500 * SPAN_MS);
+	assert_true(value_is(s, 1, "second"));
+	assert_true(value_is(s, 2, "second"));
+}
+
+static void bring_first(struct stage *s, uint32_t to, enum message_kind kind, uint64_t token, span_ns lease) {
+	struct message m = { .kind = kind, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = 7, .token = token,
+		.lease_us = (uint64_t)(lease / SPAN_US), .value = slice_str("first"), .ballot = { token, 1, 1 | BALLOT_FIRST },
+		.flags = kind == MESSAGE_LEARN ? FLAG_STANDS : 0 };
+	stage_inject(s, to == 2 ? 1 : 2, to, &m);
+}
+
+/* n1 has lost an update of this very holding when it is told, late, that its first value stands. */
+static void that_the_first_value_stands_is_heard_by_the_record_that_the_commit_has_made(void **state) {
+	struct stage *s = *state;
+	uint64_t token = stage_status(s, 0).clock + 50;
+	for (uint32_t i = 0; i < 3; i++) {
+		bring_first(s, i, MESSAGE_COMMIT, token, i == 0 ? 100 * SPAN_MS : LEASE);
+	}
+	stage_lose(s, 0, 2, MESSAGE_PREPARE, true);
+	stage_lose(s, 0, 2, MESSAGE_WRITE, true);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 1, true);
+	stage_wait(s, 110 * SPAN_MS);
+	bring_first(s, 0, MESSAGE_LEARN, token, 100 * SPAN_MS); /* anew, */
+	bring_first(s, 0, MESSAGE_LEARN, token, 100 * SPAN_MS); /* and once more */
+	stage_wait(s, 110 * SPAN_MS);
+	bring_first(s, 0, MESSAGE_COMMIT, stage_status(s, 0).clock + 50, LEASE);
+	assert_int_equal(stage_count(s, COUNT_commit_ok), 4);
+	assert_int_equal(stage_count(s, COUNT_teach_accepted), 2);
+	uint64_t third = stage_ask(s, 2, update_to("third", "first"));
+	stage_wait(s, 250 * SPAN_MS);
+	assert_non_null(stage_answer(s, third));
+	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
+}
+
+/* The last update reaches n1 and n2; the next extension n2 and n3; the lease of before ends at n1. A repeat brings the one before it. */
+static void a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost(void **state) {
+	struct stage *s = *state;
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_cut(s, 0, 2, true);
+	assert_int_equal(stage_do(s, 0, update_to("third", "second")), PAWL_OK);
+	stage_isolate(s, 0, true);
+	assert_int_equal(extend(s, 1, "k", stage_lock(1), 5 * LEASE, true), PAWL_OK);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 0, false);
+	stage_isolate(s, 1, true);
+	stage_wait(s, 10 * SPAN_MS);
+	uint64_t id = stage_ask(s, 2, acquire_with("first"));
+	stage_wait(s, 300 * SPAN_MS);
+	(void)token_of(s, id);
+	uint64_t u = stage_ask(s, 2, update_to("fourth", "second"));
+	stage_wait(s, 300 * SPAN_MS);
+	assert_int_not_equal(stage_answer(s, u)->r.error, PAWL_OK);
+	stage_isolate(s, 1, false);
+	stage_wait(s, 300 * SPAN_MS);
+	assert_true(value_is(s, 2, "third"));
+}
+
+/* n1 has missed it, and has heard of later tokens since. */
+static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 0, true);
+	assert_int_equal(stage_do(s, 1, acquire_with("first")), PAWL_OK);
+	stage_kill(s, 1);
+	stage_isolate(s, 0, false);
+	stage_mend(s);
+	for (uint8_t i = 2; i < 6; i++) {
+		take(s, 0, i % 2 ? "x" : "y", stage_lock(i));
+		assert_int_equal(release(s, 0, i % 2 ? "x" : "y", stage_lock(i)), PAWL_OK);
+	}
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(an_update_is_not_overwritten_by_the_first_value_of_a_late_commit),
+		NAMED(the_first_value_of_a_late_commit_meets_no_expectation),
+		NAMED(the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop),
+		NAMED(a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before),
+		NAMED(that_the_first_value_stands_is_heard_by_the_record_that_the_commit_has_made),
+		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
+		NAMED(who_gets_the_record_from_a_repeat_counts_for_its_value),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
