@@ -97,6 +97,7 @@ const struct config *checker_newest(const struct checker *c); /* that anybody ad
 const struct config *checker_config(const struct checker *c, struct id128 cluster, uint64_t epoch); /* NULL: never seen */
 bool checker_in_config(const struct checker *c, const struct config *config, uint32_t node, bool *out_master);
 bool checker_config_complete(const struct checker *c, const struct config *config); /* all its masters have voted in it */
+bool checker_config_votes(const struct checker *c, const struct config *config); /* a quorum of them has */
 /* The client of a change has its answer from the node. */
 void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, const struct core_change *change, const struct sim_reply *reply);
 

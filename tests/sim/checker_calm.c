@@ -62,7 +62,8 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 		return;
 	}
 	check_lost(c, node, op, error);
-	bool calm = c->calm_since && op->invoked >= c->calm_since;
+	/* Until q masters of a change have marked their vote, which their disks may take longer for than request_timeout, nobody can renew. */
+	bool calm = c->calm_since && op->invoked >= c->calm_since && checker_config_votes(c, newest);
 	member = checker_in_config(c, newest, node, &master);
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
 	bool wrong = lost || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));

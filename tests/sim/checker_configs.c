@@ -183,6 +183,10 @@ bool checker_config_complete(const struct checker *c, const struct config *confi
 	return voted(c, config) == config_masters(config);
 }
 
+bool checker_config_votes(const struct checker *c, const struct config *config) {
+	return voted(c, config) > config_masters(config) / 2;
+}
+
 void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, const struct core_change *change, const struct sim_reply *reply) {
 	const struct op_state *op = checker_op_of(c, id);
 	const struct core_reply *r = &reply->r;
