@@ -185,8 +185,13 @@ static void go_on(struct core *core, const struct key *key, struct slice name, c
 	}
 }
 
-/* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). */
+/* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). If it was refused itself a merge has
+ * brought it, and the gap that was told then is its acquisition. */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+	struct unseen *same = find(core, key_name(key), ends->lock_id);
+	if (same) {
+		drop(core, same);
+	}
 	if (core->unseen.count) {
 		core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
 		go_on(core, key, key_name(key), ends);
@@ -210,7 +215,9 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 
 void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how) {
 	struct unseen *u = find(core, name, lock_id);
-	if (u) {
+	if (u && key && key_record(key, lock_id)) {
+		drop(core, u); /* the end of its record is told (unseen_record_ended) */
+	} else if (u) {
 		u->how = u->ended ? u->how : how;
 		u->ended = true;
 		if (u->put_off) {

@@ -248,23 +248,6 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 	nothing_more(s);
 }
 
-#define WITH_A_REPLICA(test) cmocka_unit_test_setup_teardown(test, with_a_replica, named_teardown)
-
-static int with_a_replica(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	struct stage *s = stage_born(&o);
-	*state = s;
-	stage_want_news(s, N3);
-	stage_wait(s, SHORT);
-	return 0;
-}
-
-static void drain_news(struct stage *s) {
-	while (stage_next_news(s, N3)) {
-	}
-}
-
 static uint64_t ask_without_n4(struct stage *s, uint32_t node) {
 	struct core_change gone = { .kind = CHANGE_REMOVE, .name = slice_str("n4") };
 	return stage_ask(s, node, (struct core_request){ .op = CORE_CHANGE, .change = &gone, .admin = true, .client = 100 });

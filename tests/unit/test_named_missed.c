@@ -2,23 +2,6 @@
  * (docs/protocol.md, section 3, Watching). n3 is watched. */
 #include "watched.h"
 
-#define WITH_A_REPLICA(test) cmocka_unit_test_setup_teardown(test, with_a_replica, named_teardown)
-
-static int with_a_replica(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	struct stage *s = stage_born(&o);
-	*state = s;
-	stage_want_news(s, N3);
-	stage_wait(s, SHORT);
-	return 0;
-}
-
-static void drain_news(struct stage *s) {
-	while (stage_next_news(s, N3)) {
-	}
-}
-
 static void is_gap_of_all(struct stage *s) {
 	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
 	assert_int_equal(gap->key.size, 0);

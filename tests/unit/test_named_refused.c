@@ -124,6 +124,41 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	assert_null(stage_next_news(s, N3));
 }
 
+/* n3 refuses L2, is not taught it, and has its record from the others when it begins to vote in the next epoch. */
+static void is_brought_by_a_handover(struct stage *s, span_ns lease) {
+	stand_in_the_way(s, SHARE_EXCLUSIVE);
+	stage_lose(s, 1, N3, MESSAGE_LEARN, true);
+	(void)ask_change(s, 1, change_of(CHANGE_PROMOTE, "n4"));
+	stage_wait(s, 100 * SPAN_MS); /* n4 has asked for copies */
+	assert_int_equal(epoch_of(s, N3), 1);
+	struct core_request r = stage_acquire("k", stage_lock(2), lease, 0);
+	r.terms.of = SHARE_SHARED;
+	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
+	assert_true(wait_until_epoch(s, N3, 2, 50 * SPAN_MS));
+	assert_true(stage_until_voting(s, N3, 50 * SPAN_MS));
+	assert_true(has(s, N3, "k", stage_lock(2)));
+	drain_news(s);
+}
+
+static void the_release_of_what_a_handover_brought_is_told_once(void **state) {
+	struct stage *s = *state;
+	is_brought_by_a_handover(s, LEASE);
+	release(s, 1, "k", stage_lock(2));
+	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	stage_wait(s, SPAN_S);
+	assert_null(stage_next_news(s, N3));
+}
+
+static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **state) {
+	struct stage *s = *state;
+	is_brought_by_a_handover(s, 250 * SPAN_MS);
+	stage_wait(s, 300 * SPAN_MS);
+	news_is(s, N3, NEWS_EXPIRED, stage_lock(2));
+	take(s, 1, "k", stage_lock(3));
+	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	assert_null(stage_next_news(s, N3));
+}
+
 /* The replica's master does not know yet that somebody watches there. Its table is not changed by what it refused, or by what passed it by. */
 static struct stage *watched_replica(uint32_t *master) {
 	struct stage_options o = named_options();
@@ -179,6 +214,8 @@ int main(void) {
 		WATCHED(a_write_of_another_epoch_is_a_gap_of_the_key),
 		WATCHED(what_was_released_before_its_commit_and_its_write_came_is_told),
 		WATCHED(a_write_that_comes_after_the_release_is_no_gap),
+		WITH_A_REPLICA(the_release_of_what_a_handover_brought_is_told_once),
+		WITH_A_REPLICA(what_a_handover_brought_and_has_run_out_is_not_told_again),
 		cmocka_unit_test(what_a_master_refused_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 		cmocka_unit_test(what_passed_a_master_by_before_it_knew_of_a_watch_is_a_gap_at_the_replica),
 	};
