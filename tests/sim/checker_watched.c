@@ -181,7 +181,8 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_news *n
 	}
 }
 
-/* When a quorum had accepted it: whoever reads anew before that may find the key free. */
+/* When a quorum had accepted it: whoever reads anew before that may find the key free. Where its release was asked for before that, it is as over
+ * as it will be at the masters that had it first. */
 static int64_t shown_at(const struct lock_state *lock, const struct core_reply *reply) {
 	int64_t first[SIM_NODES_MAX];
 	uint32_t count = 0;
@@ -194,7 +195,8 @@ static int64_t shown_at(const struct lock_state *lock, const struct core_reply *
 			first[at] = lock->accepted_at[node];
 		}
 	}
-	return count ? first[(reply->quorum && reply->quorum < count ? reply->quorum : count) - 1] : 0;
+	const uint32_t wanted = lock->ended ? 1 : reply->quorum && reply->quorum < count ? reply->quorum : count;
+	return count ? first[wanted - 1] : 0;
 }
 
 /* An acquire was answered as held: the first of its lock_id. */
