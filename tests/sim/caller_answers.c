@@ -17,8 +17,8 @@ static void idle(struct caller *c) {
 static void acquired(struct caller *c, const struct pending *p, const struct core_reply *r) {
 	struct run *run = c->run;
 	struct instant now = sim_actor_clock(run->sim, &c->actor), deadline = instant_add(p->sent, r->valid);
-	if (p->stolen) { /* who joins in later believes in what has been given to another identity meanwhile */
-		if (checker_lock_believed_since(run->checker, p->lock, p->id)) {
+	if (p->stolen) { /* who joins in later believes in what has been given to another identity meanwhile, or to one that never heard of it */
+		if (!caller_info(run, p->lock)->stolen && checker_lock_believed_since(run->checker, p->lock, p->id)) {
 			checker_violation(run->checker, "identities", checker_lock_key(run->checker, p->lock), "L%u was given to another identity", (unsigned)p->lock);
 		}
 		checker_lock_end(run->checker, p->lock); /* it had run out: whose it is now is anybody's guess */

@@ -180,6 +180,8 @@ static void steal(struct caller *c) {
 		.value = slice_str("v0"), .terms = caller_info(c->run, lock)->terms };
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = checker_lock_key(c->run->checker, lock), .lock = lock,
 		.lease = r.lease, .expect = CHECKER_NO_VALUE, .value = 0 };
+	struct lock_info *info = caller_info(c->run, lock);
+	info->stolen = info->stolen || !checker_lock_believed(c->run->checker, lock);
 	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = lock, .stolen = true }, &op);
 }
 

@@ -21,6 +21,7 @@ struct lock_info { /* what clients tell each other about a lock_id */
 	uint32_t identity;    /* whose it is */
 	struct terms terms;   /* that it is asked for under */
 	bool bonded;          /* it ends with the connection */
+	bool stolen;          /* another identity asked for it while nobody believed in it, and may have it */
 	bool known, grouped;  /* asked for by a client that draws its habits; with others at once */
 	uint32_t owner;
 	uint32_t bond_top;    /* the greatest bond that anybody named */
