@@ -1,45 +1,23 @@
 /* Commits that come where an update has been in between, and those of repeats (docs/protocol.md, section 2, Acquire and Update). */
-#include "named.h"
+#include "values.h"
 
-static struct core_request acquire_with(const char *value) {
-	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
-	r.value = slice_str(value);
-	return r;
-}
-
-static struct core_request update_to(const char *value, const char *expected) {
-	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
-	r.value = slice_str(value);
-	r.expect_value = expected != NULL;
-	r.expected = expected ? slice_str(expected) : r.expected;
-	return r;
-}
-
-/* What a quorum knows. */
-static bool value_is(struct stage *s, uint32_t node, const char *value) {
-	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
-	r.quorum = r.admin = true;
-	uint64_t id = stage_ask(s, node, r);
-	stage_wait(s, 250 * SPAN_MS);
-	const struct stage_reply *reply = stage_answer(s, id);
-	assert_non_null(reply);
-	assert_int_equal(reply->r.error, PAWL_OK);
-	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
+static void n3_hears_nothing_of_n2(struct stage *s) {
+	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
+	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
+		stage_lose(s, 1, 2, of_n2[i], true);
+	}
 }
 
 /* n1 has promised n3's attempt; then n2 is granted the lock_id and updates it, both at n1 as well. n3 hears of the promise: its token is above
  * the update's ballot, and it has the record by its own commit. n1 misses an extension, and what it has ends; then n3's commit comes. */
 static void commit_that_comes_when_the_update_is_lost(struct stage *s) {
-	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
 	struct core_request r = acquire_with("first");
 	r.lease = 100 * SPAN_MS; /* as short as may be: the commit still counts for n3 */
 	stage_stop(s, 0, 2, MESSAGE_PROMISE_ANSWER, true);
 	stage_stop(s, 2, 0, MESSAGE_COMMIT, true);
 	stage_lose(s, 2, 1, MESSAGE_PROMISE, true);
 	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
-	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
-		stage_lose(s, 1, 2, of_n2[i], true);
-	}
+	n3_hears_nothing_of_n2(s);
 	(void)stage_ask(s, 2, acquire_with("first"));
 	stage_settle(s);
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
@@ -104,15 +82,12 @@ static void the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop(vo
 
 /* The same, but n1 is not asked for its promise before the commit is on its way: n2 promises early, and n1 when what it had has ended. */
 static void commit_that_comes_with_its_promise(struct stage *s) {
-	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
 	struct core_request r = acquire_with("first");
 	r.lease = 100 * SPAN_MS;
 	stage_stop(s, 1, 2, MESSAGE_PROMISE_ANSWER, true);
 	stage_stop(s, 2, 0, MESSAGE_PROMISE, true);
 	stage_lose(s, 2, 1, MESSAGE_COMMIT, true);
-	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
-		stage_lose(s, 1, 2, of_n2[i], true);
-	}
+	n3_hears_nothing_of_n2(s);
 	(void)stage_ask(s, 2, acquire_with("first"));
 	stage_settle(s);
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);

@@ -1,0 +1,33 @@
+/* values.h: what the stories about the value of a held lock say again and again: "k", under one lock_id. */
+#ifndef PAWL_UNIT_VALUES_H
+#define PAWL_UNIT_VALUES_H
+
+#include "named.h"
+
+static inline struct core_request acquire_with(const char *value) {
+	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
+	r.value = slice_str(value);
+	return r;
+}
+
+static inline struct core_request update_to(const char *value, const char *expected) {
+	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	r.value = slice_str(value);
+	r.expect_value = expected != NULL;
+	r.expected = expected ? slice_str(expected) : r.expected;
+	return r;
+}
+
+/* What a quorum knows. */
+static inline bool value_is(struct stage *s, uint32_t node, const char *value) {
+	struct core_request r = stage_request(CORE_GET, "k", (struct id128){ { 0 } });
+	r.quorum = r.admin = true;
+	uint64_t id = stage_ask(s, node, r);
+	stage_wait(s, 250 * SPAN_MS);
+	const struct stage_reply *reply = stage_answer(s, id);
+	assert_non_null(reply);
+	assert_int_equal(reply->r.error, PAWL_OK);
+	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
+}
+
+#endif
