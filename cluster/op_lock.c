@@ -1,30 +1,23 @@
 /* op_lock.c: what this node does for one lock, found by its key and lock_id: attempts, teaching after the answer, bonds, groups. */
 #include "state.h"
 
-static bool is_for(const struct op *op, enum core_op kind, struct slice key, struct id128 lock_id) {
-	return op->kind == kind && op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key);
-}
-
+/* Of several attempts one whose commit is not sent yet, if there is one: a repeat may join it. */
 static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
-		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (is_for(op, kind, key, lock_id)) {
-			return op;
-		}
-	}
-	return NULL;
-}
-
-/* Of several attempts one that a repeat may join, if there is one. */
-struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
 	struct op *found = NULL;
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (is_for(op, CORE_ACQUIRE, key, lock_id) && (found == NULL || found->state == OP_COMMITTING)) {
+		if (op->kind == kind && op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			found = op;
+			if (op->state != OP_COMMITTING) {
+				break;
+			}
 		}
 	}
 	return found;
+}
+
+struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_ACQUIRE, key, lock_id);
 }
 
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id) {
