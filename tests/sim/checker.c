@@ -170,6 +170,8 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 		if (m->kind == MESSAGE_COMMIT) {
 			saw_record(ctx, node, m->key, m->lock_id, 0);
 			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
+		} else if (m->kind == MESSAGE_WRITE_ANSWER && m->status == STATUS_BALLOT) {
+			checker_watched_crossed(ctx, m->round);
 		} else if (m->kind == MESSAGE_DISPLACED) {
 			saw_displaced(ctx, m);
 		}

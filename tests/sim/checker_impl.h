@@ -67,7 +67,7 @@ struct key_state {
 	int64_t granted_at; /* the last time that an acquire was answered */
 	int64_t named_at;   /* a transfer was asked for, and nothing granted since */
 	uint32_t commit_lock; /* + 1: whose commit was sent last */
-	int64_t raced_at;     /* when one was sent while that of another, which had not been given up, was on its way or held */
+	int64_t raced_at;     /* when one was sent while that of another, which had not been given up, was on its way or held; or two updates crossed */
 	struct grant *begun;  /* every token that was believed; `at`: since when */
 	size_t begun_count, begun_capacity;
 };
@@ -274,6 +274,7 @@ void checker_told_free(struct checker *c);
 void checker_watched_step(struct checker *c, uint32_t node);
 void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
 void checker_watched_commit(struct checker *c, uint32_t lock); /* is sent */
+void checker_watched_crossed(struct checker *c, uint64_t round); /* a write is refused because of another update's ballot */
 void checker_watched_granted(struct checker *c, uint32_t lock, const struct core_reply *reply);
 void checker_watched_free(struct checker *c);
 

@@ -65,6 +65,14 @@ void checker_watched_commit(struct checker *c, uint32_t lock) {
 	}
 }
 
+/* Its master may tell the other update's value without having had this one. */
+void checker_watched_crossed(struct checker *c, uint64_t round) {
+	const uint32_t key = sim_round_key(c->sim, round);
+	if (key != TRACE_NONE) {
+		checker_key(c, key)->raced_at = sim_now(c->sim);
+	}
+}
+
 /* Two commits at once, each refused by some: a master that has seen the later one cannot know what became of the other. */
 static bool raced(struct checker *c, uint32_t key) {
 	return key != TRACE_NONE && checker_key(c, key)->raced_at && checker_key(c, key)->raced_at + RAN_OUT > sim_now(c->sim);

@@ -59,6 +59,9 @@ uint32_t sim_nodes(const struct sim *sim);
 /* Index of a node by its name, TRACE_NONE if there is none; and the name. */
 uint32_t sim_node_named(const struct sim *sim, const char *name);
 const char *sim_node_name(const struct sim *sim, uint32_t node);
+/* The key that a message of this round was about, TRACE_NONE if it is not known any more. */
+uint32_t sim_round_key(struct sim *sim, uint64_t round);
+
 /* Who stands in this slot of a running node's table of peers; TRACE_NONE: nobody. */
 uint32_t sim_node_in_slot(const struct sim *sim, uint32_t node, uint32_t slot);
 /* The process dies; what was not on disk is lost. `machine`: peers and clients hear nothing, and its clocks start anew. */

@@ -19,6 +19,11 @@ void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *r
 	r->lock = subject->round == round ? subject->lock : r->lock;
 }
 
+uint32_t sim_round_key(struct sim *sim, uint64_t round) {
+	const struct sim_round *subject = subject_of(sim, round);
+	return subject->round == round && subject->key != SIM_NO_KEY ? subject->key : TRACE_NONE;
+}
+
 static void name_subject(struct sim *sim, const struct message *m, struct sim_trace_record *r) {
 	uint32_t fields = message_fields(m->kind);
 	if (fields & F_KEY) {
