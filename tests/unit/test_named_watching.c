@@ -309,6 +309,28 @@ static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) 
 	lose_to(s, N3, MESSAGE_DECREE_ACCEPT, false);
 }
 
+/* n3 alone has adopted the next epoch, and votes in it: what the others grant under the one before it drops. */
+static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
+	struct stage *s = *state;
+	lose_to(s, 0, MESSAGE_CONFIG, true);
+	lose_to(s, 1, MESSAGE_CONFIG, true);
+	(void)ask_change(s, N3, max_lease_of(9 * SPAN_S));
+	assert_true(wait_until_epoch(s, N3, 2, SPAN_S));
+	assert_int_equal(state_of(s, N3), CORE_VOTING);
+	drain_news(s);
+	take(s, 0, "k", stage_lock(1));
+	assert_true(count_of(s, N3, COUNT_wrong_epoch) > 0);
+	release(s, 0, "k", stage_lock(1));
+	assert_true(epoch_of(s, 0) == 1 && epoch_of(s, 1) == 1);
+	nothing_more(s);
+	lose_to(s, 0, MESSAGE_CONFIG, false);
+	lose_to(s, 1, MESSAGE_CONFIG, false);
+	assert_true(wait_until_epoch(s, 0, 2, SPAN_S) && wait_until_epoch(s, 1, 2, SPAN_S));
+	stage_wait(s, SHORT);
+	came_and_went(s, 1);
+	nothing_more(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WATCHED(what_came_and_went_behind_the_record_of_another_is_told_after_it),
@@ -325,6 +347,7 @@ int main(void) {
 		WATCHED(one_that_waits_for_an_end_too_long_is_a_gap_of_the_key),
 		WATCHED(more_than_is_kept_of_a_key_is_a_gap_of_the_key),
 		WATCHED(a_commit_of_another_epoch_is_told_or_a_gap_of_the_key),
+		WATCHED(what_is_granted_under_the_epoch_before_and_released_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
