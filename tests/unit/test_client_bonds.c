@@ -141,6 +141,24 @@ static void a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_i
 	rig_close(&r);
 }
 
+/* A client that is freed meanwhile: its lock does not reach for the acquire any more, which ends first. */
+static void a_client_may_be_freed_while_a_lock_is_acquired_again(void **state) {
+	(void)state;
+	struct rig r;
+	struct holder h = { 0 };
+	struct pawl_lock_options o = options_of(&h, true);
+	rig_open(&r, NULL);
+	take(&r, &h, &o);
+	r.nodes[1].unsure_binds = 1;
+	r.nodes[1].mood = FAKE_HOLDS_BACK;
+	fake_hang_up(&r.nodes[0]);
+	rig_settle(&r);
+	fake_let_go(&r.nodes[1]); /* the extension; the acquire that follows is not answered */
+	rig_settle(&r);
+	assert_int_equal(r.nodes[1].asked[CLIENT_ACQUIRE], 1);
+	rig_close(&r);
+}
+
 /* Its node has died, and no other one has a quorum: nobody else could have it, and it is given up when its time is over, for that reason. */
 static void a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over(void **state) {
 	(void)state;
@@ -265,6 +283,7 @@ int main(void) {
 		cmocka_unit_test(an_acquire_that_is_repeated_over_another_connection_is_bound_to_that_one),
 		cmocka_unit_test(a_lock_that_too_few_had_is_acquired_again_and_bound_by_that),
 		cmocka_unit_test(a_lock_that_cannot_be_acquired_again_is_tried_with_pauses_until_it_is_lost),
+		cmocka_unit_test(a_client_may_be_freed_while_a_lock_is_acquired_again),
 		cmocka_unit_test(a_bound_lock_is_trusted_without_a_quorum_until_its_time_is_over),
 		cmocka_unit_test(a_lock_without_a_bond_is_extended_over_whichever_connection),
 		cmocka_unit_test(a_plain_request_gets_no_lock_that_ends_with_the_connection),
