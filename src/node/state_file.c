@@ -149,6 +149,15 @@ static int state_load(struct state_file *f, struct state_slot *out, struct probl
 	return PAWL_EINVAL;
 }
 
+/* What was read may be in the kernel's memory alone, where the process was killed while it wrote. The next write goes over the only slot that
+ * is on the disk for sure, so this one is put there first: the same bytes in the same place, which may be torn without harm. */
+static int state_make_sure(struct state_file *f, struct problem *problem) {
+	uint8_t bytes[STATE_SLOT_BYTES];
+	size_t size = state_encode(&f->now, bytes);
+	int error = state_put(f, bytes, size, (uint64_t)(f->next_slot ^ 1) * STATE_SLOT_BYTES);
+	return error ? state_problem(f, problem, "the state file cannot be written", "is the disk full?") : 0;
+}
+
 static int state_check_owner(struct state_file *f, const struct state_slot *slot, struct problem *problem) {
 	if (strcmp(slot->cluster, f->now.cluster) != 0) {
 		problem_set(problem, "state_dir %s belongs to cluster %s, the configuration says [cluster] name = %s: use another state_dir, or mend "
@@ -178,10 +187,11 @@ static int state_start(struct state_file *f, struct problem *problem) {
 	struct state_slot slot;
 	error = state_load(f, &slot, problem);
 	error = error ? error : state_check_owner(f, &slot, problem);
-	if (!error) {
-		f->now = slot;
+	if (error) {
+		return error;
 	}
-	return error;
+	f->now = slot;
+	return state_make_sure(f, problem);
 }
 
 int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out, struct durable *out_state,

@@ -28,8 +28,8 @@ int state_decode_payload(struct slice payload, struct state_slot *out);
 /* ---- the file ---- */
 struct state_file;
 
-/* Makes the directory (0700) if it is missing, locks it against a second daemon, and reads the state; without a file it makes
- * one with a new identity. 0, or PAWL_EIO / PAWL_EINVAL / PAWL_ENOMEM with *problem set: locked by another, both slots
+/* Makes the directory (0700) if it is missing, locks it against a second daemon, and reads the state, which it makes sure is on
+ * disk; without a file it makes one with a new identity. Blocks. 0, or PAWL_EIO / PAWL_EINVAL / PAWL_ENOMEM with *problem set: locked by another, both slots
  * damaged, of another cluster or node. *out_state is what core_new wants. */
 int state_file_open(const char *dir, const char *cluster, const char *node, struct state_file **out,
 	struct durable *out_state, struct problem *problem);
