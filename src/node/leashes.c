@@ -82,6 +82,7 @@ int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct sli
 	struct instant now, struct instant until) {
 	struct leash *leash = leashes_find(l, client, lock_id);
 	if (leash) {
+		leash->again = leash->again || (leash->asked && leash->asked != request);
 		leash->bond = leash->bond > bond ? leash->bond : bond;
 		leash->until = instant_later(leash->until, until);
 		return 0;
@@ -118,6 +119,15 @@ void leashes_got(struct leashes *l, uint64_t client, struct id128 lock_id, struc
 	}
 }
 
+/* Where another request may still get it the leash stays, as of a lock that was got: until the time of that request is over. */
+static void leashes_refused_one(struct leashes *l, struct leash *leash) {
+	if (leash->again) {
+		leash->asked = 0;
+	} else {
+		leashes_free(l, leash);
+	}
+}
+
 /* What a request for several locks asked for stands together, not far from the front. */
 static void leashes_refused_all(struct leashes *l, struct leashes_client *c, uint64_t request) {
 	struct list *next;
@@ -126,7 +136,7 @@ static void leashes_refused_all(struct leashes *l, struct leashes_client *c, uin
 		struct leash *leash = CONTAINER_OF(at, struct leash, among);
 		next = list_after(&c->all, at);
 		if (leash->asked == request) {
-			leashes_free(l, leash);
+			leashes_refused_one(l, leash);
 			met = true;
 		} else if (met) {
 			break;
@@ -137,9 +147,10 @@ static void leashes_refused_all(struct leashes *l, struct leashes_client *c, uin
 
 void leashes_refused(struct leashes *l, uint64_t client, uint64_t request, const struct id128 *lock_id) {
 	struct leashes_client *c = leashes_client(l, client);
-	const struct leash *leash = c && lock_id ? leashes_find(l, client, *lock_id) : NULL;
+	struct leash *leash = c && lock_id ? leashes_find(l, client, *lock_id) : NULL;
 	if (leash && leash->asked == request) {
-		leashes_drop(l, client, *lock_id);
+		leashes_refused_one(l, leash);
+		leashes_client_tidy(l, c);
 	} else if (c && !lock_id) {
 		leashes_refused_all(l, c, request);
 	}

@@ -23,6 +23,7 @@ struct leash {
 	uint64_t asked;       /* the request that is to get the lock, as long as it has no answer; 0: the lock was got */
 	struct id128 lock_id;
 	uint32_t bond;
+	bool again;           /* another request asks for it as well: it may get the lock where `asked` does not */
 	struct instant until; /* nobody trusts the lock any more: what its holder does not release is forgotten then */
 	uint16_t size;
 	uint8_t key[];
@@ -36,7 +37,7 @@ int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct sli
 	struct instant now, struct instant until);
 /* It has the lock until then, at most; nothing where it has no leash. */
 void leashes_got(struct leashes *l, uint64_t client, struct id128 lock_id, struct instant until);
-/* The request did not get it, or (NULL) any of them; what the client had before stays. */
+/* The request did not get it, or (NULL) any of them; what the client had before stays, and what another request of it asks for. */
 void leashes_refused(struct leashes *l, uint64_t client, uint64_t request, const struct id128 *lock_id);
 /* The client has it no more. */
 void leashes_drop(struct leashes *l, uint64_t client, struct id128 lock_id);

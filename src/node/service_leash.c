@@ -10,12 +10,17 @@ static struct instant leash_until(struct instant now, span_ns lease) {
 	return instant_add(instant_add(now, lease), LEASH_REST);
 }
 
+/* Got as late as it may be. */
+static struct instant leash_asked_until(const struct service_call *call, const struct core_request *request) {
+	return leash_until(instant_add(call->now, request->wait), request->lease);
+}
+
 static int leash_ask_all(const struct service_call *call, const struct core_request *request) {
 	struct leashes *l = &call->driver->leashes;
 	int error = 0;
 	for (uint32_t i = 0; !error && i < request->lock_count; i++) {
 		error = leashes_put(l, call->client, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.bond, call->now,
-			leash_until(call->now, request->lease));
+			leash_asked_until(call, request));
 	}
 	if (error) {
 		leashes_refused(l, call->client, request->id, NULL);
@@ -25,7 +30,7 @@ static int leash_ask_all(const struct service_call *call, const struct core_requ
 
 int service_leash_ask(const struct service_call *call, const struct core_request *request) {
 	struct leashes *l = &call->driver->leashes;
-	const struct instant until = leash_until(call->now, request->lease);
+	const struct instant until = leash_asked_until(call, request);
 	if (request->op == CORE_ACQUIRE_ALL && request->terms.bond) {
 		return leash_ask_all(call, request);
 	}

@@ -70,6 +70,37 @@ static void a_lock_that_is_still_asked_for_is_on_its_leash_and_off_it_when_it_is
 	table_close(&t);
 }
 
+/* The client has given up the first request, whose time is over at the node a little later, and has repeated it. */
+static void a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused(void **state) {
+	struct table t;
+	(void)state;
+	for (uint64_t refused = 10; refused <= 11; refused++) {
+		table_open(&t);
+		put(&t, 1, 10, 1, 1);
+		put(&t, 1, 11, 1, 1);
+		const struct id128 id = lock(1);
+		leashes_refused(&t.leashes, 1, refused, &id);
+		leashes_got(&t.leashes, 1, id, after(SPAN_S)); /* by the other one */
+		assert_non_null(leashes_first(&t.leashes, 1));
+		table_close(&t);
+	}
+}
+
+/* Of several keys one is asked for by itself as well. */
+static void what_is_asked_for_alone_as_well_stays_when_the_group_is_refused(void **state) {
+	struct table t;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 10, 1, 1);
+	put(&t, 1, 10, 2, 1);
+	put(&t, 1, 10, 3, 1);
+	put(&t, 1, 11, 2, 1);
+	leashes_refused(&t.leashes, 1, 10, NULL);
+	assert_int_equal(t.leashes.by_lock.count, 1);
+	assert_true(id128_equal(leashes_first(&t.leashes, 1)->lock_id, lock(2)));
+	table_close(&t);
+}
+
 static void what_several_keys_were_asked_for_goes_together(void **state) {
 	struct table t;
 	(void)state;
@@ -130,6 +161,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone),
 		cmocka_unit_test(a_lock_that_is_still_asked_for_is_on_its_leash_and_off_it_when_it_is_refused),
+		cmocka_unit_test(a_lock_that_two_requests_ask_for_stays_when_one_of_them_is_refused),
+		cmocka_unit_test(what_is_asked_for_alone_as_well_stays_when_the_group_is_refused),
 		cmocka_unit_test(what_several_keys_were_asked_for_goes_together),
 		cmocka_unit_test(a_later_bond_counts),
 		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
