@@ -98,16 +98,17 @@ static struct session_who session_who(const struct session *session) {
 	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside };
 }
 
-static void session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
+/* 0, or a refusal that could not be written. The session may be gone. */
+static int session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
 	struct sessions *s = session->all;
 	if (session->open >= s->limits.requests_per_client) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
-		session_refuse(session, request->msgid, &busy);
-		return;
+		return session_refuse(session, request->msgid, &busy);
 	}
 	const struct session_who who = session_who(session);
 	session->open++;
 	s->handlers->request(s->ctx, session->id, &who, request, now);
+	return 0;
 }
 
 /* False: nothing more is to be read from this connection. The session may be gone. */
@@ -125,15 +126,11 @@ static bool session_on_message(struct session *session, struct slice message, st
 	if (error == PAWL_ENOMEM) {
 		refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
 	}
-	if (!error) {
-		session_dispatch(session, &request, now);
-		return sessions_find(s, id) != NULL;
+	int unsaid = error ? session_refuse(session, request.msgid, &refusal) : session_dispatch(session, &request, now);
+	if (unsaid) {
+		session_end(session, "out of memory"); /* better no connection than an answer that never comes */
 	}
-	if (session_refuse(session, request.msgid, &refusal) != 0) {
-		session_end(session, "out of memory");
-		return false;
-	}
-	return true;
+	return sessions_find(s, id) != NULL;
 }
 
 static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now) {

@@ -201,6 +201,28 @@ static void a_request_too_many_is_refused_until_another_is_answered(void **state
 	host_done(&h);
 }
 
+/* No answer at all would leave its client waiting. */
+static void a_refusal_that_there_is_no_memory_for_ends_the_connection(void **state) {
+	(void)state;
+	struct host h;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 1), 0);
+	h.hold = true;
+	int fd = host_connect(&h);
+	send_ping(fd);
+	host_run(&h);
+	assert_int_equal(h.requests, 1);
+	h.fussy.refuse_at = h.fussy.calls;
+	send_ping(fd);
+	host_run(&h);
+	assert_true(h.fussy.refused);
+	assert_int_equal(h.requests, 1);
+	assert_int_equal(h.gone, 1);
+	assert_int_equal(sessions_count(h.sessions), 0);
+	close(fd);
+	host_done(&h);
+}
+
 static void an_answer_to_a_client_that_hung_up_goes_nowhere(void **state) {
 	struct host h;
 	(void)state;
@@ -346,6 +368,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
 		cmocka_unit_test(a_request_too_many_is_refused_until_another_is_answered),
+		cmocka_unit_test(a_refusal_that_there_is_no_memory_for_ends_the_connection),
 		cmocka_unit_test(an_answer_to_a_client_that_hung_up_goes_nowhere),
 		cmocka_unit_test(a_client_that_closed_its_end_is_told_apart_from_one_that_the_node_closed),
 		cmocka_unit_test(a_notification_answers_no_request_and_the_host_hears_when_what_stayed_has_left),
