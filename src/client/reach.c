@@ -149,11 +149,12 @@ static void on_leave(void *ctx) {
 	hub_leave(ctx);
 }
 
-/* An error that answers no request is the node's last word about the connection: that it may not speak here, for example. */
+/* An error that answers no request is the node's last word about the connection: that it may not speak here, for example. Not that it is
+ * busy: it says so of a ping. */
 static bool is_last_word(struct pawl *hub, enum client_kind kind, uint32_t msgid, struct slice message) {
 	struct client_response r;
 	if (kind != CLIENT_RESPONSE || msgid != 0 || client_response_decode(&hub->decoder, CLIENT_PING, message, &r) != 0
-		|| r.error == 0) {
+		|| r.error == 0 || r.error == PAWL_EBUSY) {
 		return false;
 	}
 	char why[LINE_PROBLEM_MAX];

@@ -101,7 +101,7 @@ static struct session_who session_who(const struct session *session) {
 /* 0, or a refusal that could not be written. The session may be gone. */
 static int session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
 	struct sessions *s = session->all;
-	if (session->open >= s->limits.requests_per_client) {
+	if (request->method != CLIENT_PING && session->open >= s->limits.requests_per_client) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
 		return session_refuse(session, request->msgid, &busy);
 	}

@@ -1,5 +1,6 @@
 /* sessions.h: the connections of clients: requests in, answers out, within limits.
  *
+ * A ping is within every limit: by it a client whose requests wait finds out that the node is alive.
  * Requests may be pipelined and are answered in any order. What is not MessagePack-RPC gets one bad_request and is closed.
  */
 #ifndef PAWL_NET_SESSIONS_H

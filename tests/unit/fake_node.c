@@ -175,7 +175,10 @@ void fake_overflow(struct fake_node *n) {
 static void answer(struct fake_conn *c, const struct client_request *r) {
 	struct fake_node *n = c->node;
 	int error = 0;
-	if (r->method == CLIENT_PING) {
+	if (r->method == CLIENT_PING && n->ping_error) {
+		const struct client_refusal refusal = { .error = n->ping_error };
+		error = client_refusal_encode(r->msgid, &refusal, &c->out);
+	} else if (r->method == CLIENT_PING) {
 		error = client_ping_encode(r->msgid, "9.9", "fake", &c->out);
 	} else if (r->method == CLIENT_EXTEND && (r->present & CLIENT_HAS_LOCKS) && !n->error) {
 		answer_batch(n, r, &c->out);

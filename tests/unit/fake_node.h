@@ -64,6 +64,7 @@ struct fake_node {
 	char last_value[32];    /* of an acquire, as the next */
 	uint32_t last_bond;
 	int acquire_error;      /* answered to acquires alone */
+	int ping_error;         /* answered to pings */
 	bool last_kept;         /* deadline_kept of the last extension */
 
 	unsigned asked[CLIENT_METHODS], accepted;

@@ -282,6 +282,23 @@ static void a_wait_that_is_pinged_may_last(void **state) {
 	rig_close(&r);
 }
 
+/* Its node is alive. */
+static void a_ping_that_is_refused_is_no_last_word(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, NULL);
+	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
+	r.nodes[0].ping_error = PAWL_EBUSY;
+	struct pawl_call *call;
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .wait_ms = 20000 };
+	assert_int_equal(pawl_start(r.client, &request, NULL, NULL, &call), 0);
+	rig_pass(&r, 15 * SPAN_S);
+	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
+	assert_int_equal(r.nodes[1].accepted, 0);
+	pawl_cancel(call);
+	rig_close(&r);
+}
+
 static void a_repeated_wait_asks_for_the_time_that_is_left(void **state) {
 	(void)state;
 	struct rig r;
@@ -373,6 +390,7 @@ int main(void) {
 		cmocka_unit_test(a_node_that_talks_rot_is_left),
 		cmocka_unit_test(a_silent_node_is_pinged_then_left),
 		cmocka_unit_test(a_wait_that_is_pinged_may_last),
+		cmocka_unit_test(a_ping_that_is_refused_is_no_last_word),
 		cmocka_unit_test(a_repeated_wait_asks_for_the_time_that_is_left),
 		cmocka_unit_test(no_node_means_unreachable_after_the_timeout),
 		cmocka_unit_test(blocking_calls_are_refused_on_the_programs_loop),
