@@ -199,15 +199,16 @@ class Reach:
             self.on_event(params[0])
 
     def _on_response(self, link: Link, msgid: int, error: Any, result: Any) -> None:
-        if msgid == PING_MSGID and error is not None:
-            link.fail(from_wire(error))  # the node's last word about the connection
+        refused = None if error is None else from_wire(error)
+        if msgid == PING_MSGID and refused is not None and refused.code != "busy":  # that is said of the ping alone
+            link.fail(refused)  # the node's last word about the connection
             return
         link.talked = True
         call = self._flight.get(msgid)
         if call is None:
             return  # a ping's, or of a call that is over
-        if error is not None:
-            self._on_refusal(link, call, from_wire(error))
+        if refused is not None:
+            self._on_refusal(link, call, refused)
         elif not isinstance(result, dict) and result is not None:
             self._end(call, None, ProtocolError("a result that is no map"), True)
         else:

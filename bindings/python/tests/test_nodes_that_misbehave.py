@@ -89,6 +89,14 @@ class Misbehaving(ScriptedCase):
         with self.assertRaises(pawl.DeniedError):
             await asyncio.wait_for(client.ping(), 5)
 
+    async def test_a_ping_that_is_refused_as_busy_is_no_last_word(self):
+        busy, other = Script(acquire=lambda p: Script.SILENT, ping=lambda p: Refuse("busy")), Script()
+        client = await self.client(busy, other, silence=0.2, timeout=1)
+        with self.assertRaises(pawl.PawlError):
+            await client.lock("k", wait=0.5)
+        self.assertGreater(len(busy.of("ping")), 1)
+        self.assertEqual((len(busy.of("acquire")), other.asked), (1, []))
+
     async def test_extensions_are_tried_again_until_they_succeed_and_bring_a_higher_token(self):
         tries = iter([Refuse("no_quorum"), {"locks": [{"error": {"code": "unsure"}}]}, {"locks": []}, {"locks": "?"}])
         good = Script(acquire=lambda p: dict(GRANT, valid_ms=890),
