@@ -7,6 +7,8 @@
 #include "pawl/error.h"
 #include "service.h"
 
+#define SPARED_BYTES ((size_t)1 << 20) /* of what may wait on a connection, by answers that show values */
+
 /* ---- answers ---- */
 
 static void service_gone(struct driver *d, uint64_t client, bool closed_there) {
@@ -29,6 +31,35 @@ void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error
 		service_sever(d, client);
 	}
 	driver_flush_later(d);
+}
+
+size_t service_view_begin(struct buffer *to) {
+	size_t max = to->max;
+	to->max = max - to->size > SPARED_BYTES ? max - SPARED_BYTES : to->size;
+	return max;
+}
+
+int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error) {
+	const struct client_refusal crowded = { .error = PAWL_EBUSY, .message = "more answers wait on this connection than it takes: ask for fewer at once" };
+	to->max = begun;
+	if (error != PAWL_ETOOLARGE) {
+		return error;
+	}
+	error = client_refusal_encode(msgid, &crowded, to);
+	return error ? error : PAWL_EBUSY;
+}
+
+static bool service_shows_values(const struct core_reply *reply) {
+	return !reply->error && (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT || reply->op == CORE_EXPLAIN);
+}
+
+static int service_put_reply(struct driver *d, uint32_t msgid, const struct core_reply *reply, struct buffer *to) {
+	if (!service_shows_values(reply)) {
+		return client_reply_encode(msgid, reply, &d->facts, to);
+	}
+	size_t begun = service_view_begin(to);
+	int error = service_view_end(to, begun, msgid, client_reply_encode(msgid, reply, &d->facts, to));
+	return error == PAWL_EBUSY ? 0 : error;
 }
 
 static void service_answer_batch(struct driver *d, struct requests_batch *batch) {
@@ -71,7 +102,7 @@ void driver_answer(struct driver *d, const struct core_reply *reply) {
 	}
 	requests_close(&d->requests, request);
 	struct buffer *to = sessions_answer(d->sessions, client);
-	if (to && client_reply_encode(msgid, reply, &d->facts, to) != 0) {
+	if (to && service_put_reply(d, msgid, reply, to) != 0) {
 		service_sever(d, client);
 	}
 }

@@ -25,6 +25,10 @@ void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error
 /* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
  * an answer that never comes. */
 void service_sever(struct driver *d, uint64_t client);
+/* Around an answer that shows values, which many requests at once may ask for: it leaves the last of the buffer's room to small answers, and to
+ * those that say that it was refused. service_view_end takes what begin returned and the encoder's error; PAWL_EBUSY: the refusal is in its place. */
+size_t service_view_begin(struct buffer *to);
+int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error);
 
 /* service_watch.c */
 void service_watch(const struct service_call *call);

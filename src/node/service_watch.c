@@ -104,12 +104,19 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 			error == PAWL_EFULL ? "this connection watches as much as it may" : NULL);
 		return;
 	}
-	sessions_keep(d->sessions, client, true);
 	struct buffer *to = sessions_answer(d->sessions, client);
 	const struct client_position position = { from->log, from->number };
-	if (to && client_watch_encode(msgid, watch, position, view, &d->facts, to) != 0) {
+	if (to) {
+		size_t begun = service_view_begin(to);
+		error = service_view_end(to, begun, msgid, client_watch_encode(msgid, watch, position, view, &d->facts, to));
+	}
+	if (error == PAWL_EBUSY) {
+		(void)events_unwatch(&d->events, client, watch);
+		watch_settle(d);
+	} else if (error) {
 		service_sever(d, client);
 	}
+	sessions_keep(d->sessions, client, events_watches(&d->events, client) > 0);
 	driver_flush_later(d);
 }
 

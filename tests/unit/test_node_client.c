@@ -78,6 +78,51 @@ static void a_client_that_is_freed_before_its_node_leaves_nothing_behind(void **
 	embed_rig_close(&r);
 }
 
+struct reads {
+	unsigned given, busy, other;
+};
+
+static void on_read(struct pawl_result *take_result, void *arg) {
+	struct reads *r = arg;
+	r->given += !take_result->error && take_result->entry.value.size == 60000;
+	r->busy += take_result->error == PAWL_EBUSY;
+	r->other += take_result->error && take_result->error != PAWL_EBUSY;
+	pawl_result_free(take_result);
+}
+
+static bool are_read(void *arg) {
+	const struct reads *r = arg;
+	return r->given + r->busy + r->other == 600;
+}
+
+/* More than a connection may hold back, asked for in one go by who reads every answer. */
+static void many_large_values_at_once_are_given_or_refused_and_the_connection_stays(void **state) {
+	static char value[60000];
+	struct embed_rig r;
+	struct pawl *client;
+	struct taken t = { .calls = 0 };
+	struct reads reads = { 0, 0, 0 };
+	(void)state;
+	embed_rig_open(&r, 1);
+	embed_rig_start_all(&r);
+	assert_int_equal(pawl_node_client(r.nodes[0].node, NULL, &client), 0);
+	const struct pawl_lock_options options = { .key = KEY, .lease_ms = 10000, .value = { value, sizeof value },
+		.terms.release_on_disconnect = true };
+	assert_int_equal(pawl_lock_start(client, &options, on_taken, &t, NULL), 0);
+	assert_true(net_fixture_until(&r.f, is_taken, &t));
+	assert_int_equal(t.result->error, 0);
+	for (unsigned i = 0; i < 600; i++) {
+		assert_int_equal(pawl_start(client, &(struct pawl_request){ .method = PAWL_GET, .key = KEY }, on_read, &reads, NULL), 0);
+	}
+	assert_true(net_fixture_until(&r.f, are_read, &reads));
+	assert_true(reads.given >= 200 && reads.busy >= 200);
+	assert_int_equal(reads.other, 0);
+	assert_int_equal(pawl_lock_error(t.lock), 0);
+	pawl_result_free(t.result);
+	pawl_free(client);
+	embed_rig_close(&r);
+}
+
 struct candidate {
 	struct pawl *client;
 	struct pawl_election *election;
@@ -151,6 +196,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_locks_renew_themselves_and_are_in_the_nodes_name),
 		cmocka_unit_test(a_client_that_is_freed_before_its_node_leaves_nothing_behind),
+		cmocka_unit_test(many_large_values_at_once_are_given_or_refused_and_the_connection_stays),
 		cmocka_unit_test(a_leader_that_is_gone_is_followed_at_once_by_a_candidate_at_another_node),
 		cmocka_unit_test(options_that_lead_elsewhere_are_refused),
 	};
