@@ -130,6 +130,11 @@ static enum vote_state vote_of(const struct message *m) {
 	return VOTE_REFUSED;
 }
 
+/* It has the record, also where it cannot take what it is taught then. Of numbers it is said of each (lacking). */
+static bool has_whole(const struct op *op, const struct message *m) {
+	return !terms_semaphore(&m->terms) || (op->blind && permits_none(op->terms.set));
+}
+
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_FETCH_ANSWER) {
@@ -149,6 +154,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		op->best_token = m->token > op->best_token ? m->token : op->best_token;
+		v->lately = v->lately || has_whole(op, m);
 		if (terms_semaphore(&m->terms)) {
 			take_numbers(op, v, m);
 		}

@@ -211,6 +211,62 @@ static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
 	assert_true(nth > 12);
 }
 
+/* ---- what cannot be taken ---- */
+
+/* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. Both others are taught by n1's extension, and the nth
+ * allocation at each of them fails. */
+static int extension_that_cannot_be_taught(uint64_t nth) {
+	static uint8_t large[1000];
+	struct stage *s = stage_short_of(3, 0);
+	stage_isolate(s, 2, true);
+	take(s, 0, "k", stage_lock(1));
+	struct core_request update = stage_request(CORE_UPDATE, "k", stage_lock(1));
+	update.value = slice_of(large, sizeof large);
+	stage_lose(s, 0, 1, MESSAGE_WRITE, true);
+	(void)stage_ask(s, 0, update);
+	stage_wait(s, SPAN_S / 4);
+	stage_isolate(s, 2, false);
+	stage_mend(s);
+	stage_settle(s);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT, true);
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	(void)stage_ask(s, 0, stage_acquire("k", stage_lock(1), LEASE, 0));
+	stage_settle(s);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_wait(s, SPAN_S / 4);
+	stage_stop(s, 0, 1, MESSAGE_LEARN, true);
+	stage_stop(s, 0, 2, MESSAGE_LEARN, true);
+	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(1));
+	r.lease = LEASE;
+	r.deadline_kept = true;
+	uint64_t id = stage_ask(s, 0, r);
+	stage_settle(s);
+	for (uint32_t to = 1; to < 3; to++) {
+		fail_from(nth, 1);
+		stage_deliver(s, 0, to);
+		fail_none();
+	}
+	stage_stop(s, 0, 1, MESSAGE_LEARN, false);
+	stage_stop(s, 0, 2, MESSAGE_LEARN, false);
+	stage_wait(s, SPAN_S / 4);
+	uint64_t token, noted;
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(core_peek(s->nodes[i].core, slice_str("k"), stage_lock(1), &token, &noted));
+	}
+	const int error = stage_answer(s, id)->r.error;
+	end(s);
+	return error;
+}
+
+static void a_lock_is_not_lost_where_there_was_no_memory_for_its_copy(void **state) {
+	(void)state;
+	assert_int_equal(extension_that_cannot_be_taught(1), PAWL_ENOQUORUM); /* the record's value */
+	for (uint64_t nth = 2; nth <= 6; nth++) {
+		assert_int_not_equal(extension_that_cannot_be_taught(nth), PAWL_ELOST);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of_memory),
@@ -218,6 +274,7 @@ int main(void) {
 		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
 		cmocka_unit_test(what_could_not_be_given_back_is_given_back_soon),
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
+		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_copy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
