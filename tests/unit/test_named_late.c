@@ -1,4 +1,5 @@
 /* Commits that come where an update has been in between, and those of repeats (docs/protocol.md, section 2, Acquire and Update). */
+#include "copies.h"
 #include "values.h"
 
 static void n3_hears_nothing_of_n2(struct stage *s) {
@@ -75,6 +76,31 @@ static void the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop(vo
 	stage_mend(s);
 	assert_true(stage_until_voting(s, 0, SPAN_S));
 	uint64_t third = stage_ask(s, 2, update_to("third", "first"));
+	stage_wait(s, 250 * SPAN_MS);
+	assert_non_null(stage_answer(s, third));
+	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
+}
+
+/* n5 to n7 copy beforehand what n1 and n3 have. What n1 has ends after it was copied, before they have it from n3. */
+static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, HOLDER, true);
+	for (uint32_t i = 4; i < 7; i++) {
+		stage_cut(s, 1, i, true);
+		s->nodes[i].rate_ppb = -9000000; /* its copy lasts a moment longer */
+		s->nodes[i].boot_offset = s->nodes[i].raw_offset = s->now / 1000 * 9 + 1000;
+	}
+	uint64_t id = window(s, "567", 3);
+	for (uint32_t i = 4; i < 7; i++) {
+		s->held[2][i] = true;
+	}
+	stage_lose(s, 0, 2, MESSAGE_COMMIT_ANSWER, true);
+	commit_that_comes_when_the_update_is_lost(s);
+	memset(s->held, 0, sizeof s->held);
+	stage_isolate(s, 1, true);
+	stage_settle(s);
+	decide(s, id, 3);
+	uint64_t third = stage_ask(s, 4, update_to("third", "first"));
 	stage_wait(s, 250 * SPAN_MS);
 	assert_non_null(stage_answer(s, third));
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
@@ -194,6 +220,7 @@ int main(void) {
 		NAMED(an_update_is_not_overwritten_by_the_first_value_of_a_late_commit),
 		NAMED(the_first_value_of_a_late_commit_meets_no_expectation),
 		NAMED(the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop),
+		COPIES(the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied),
 		NAMED(a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before),
 		NAMED(that_the_first_value_stands_is_heard_by_the_record_that_the_commit_has_made),
 		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
