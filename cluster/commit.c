@@ -177,7 +177,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
-	first_answered(op, from, m);
+	first_answered(core, op, from, m);
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_STALE: v->state = VOTE_STALE; break;

@@ -43,21 +43,20 @@ void first_taught(struct core *core, const struct record *r, const struct messag
 /* Before the votes on promises are forgotten. A turn may be given more than once, and its promise be made anew behind the commit. */
 void first_begin(struct op *op) {
 	op->promised = 0;
+	op->stands = false;
 	for (uint32_t i = 0; op->state == OP_ASKING && i < MASTERS_MAX; i++) {
 		op->promised |= op->votes[i].state == VOTE_OK ? 1u << i : 0;
 	}
 }
 
-void first_answered(struct op *op, uint32_t from, const struct message *m) {
+/* Once it stands it does under every epoch that follows, however many masters there are. */
+void first_answered(const struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
+	uint32_t stood = 0;
 	v->stood = m->status == STATUS_OK && id128_equal(m->by, op->lock_id) && (op->promised >> from & 1);
 	v->in_doubt = m->status == STATUS_OK && m->token == 0;
-}
-
-bool first_stands(const struct core *core, const struct op *op) {
-	uint32_t stood = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		stood += op->votes[i].stood;
 	}
-	return op->own_value == NULL && stood >= core->quorum;
+	op->stands = op->stands || (op->own_value == NULL && stood >= core->quorum);
 }

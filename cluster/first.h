@@ -13,7 +13,6 @@ void first_taught(struct core *core, const struct record *r, const struct messag
 
 /* Of the coordinator of an acquire. */
 void first_begin(struct op *op);
-void first_answered(struct op *op, uint32_t from, const struct message *m);
-bool first_stands(const struct core *core, const struct op *op);
+void first_answered(const struct core *core, struct op *op, uint32_t from, const struct message *m);
 
 #endif

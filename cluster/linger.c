@@ -34,8 +34,8 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
 	commit_put_value(core, op, &m);
-	m.flags = first_stands(core, op) ? FLAG_STANDS : 0;
-	op->votes[slot].in_doubt = false;
+	m.flags = op->stands ? FLAG_STANDS : 0;
+	op->votes[slot].in_doubt = m.flags == 0; /* what it has stays until it is told */
 	COUNT(core, teach_sent);
 	op_ask(core, op, slot, &m);
 }
@@ -64,7 +64,7 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 
 /* Where the first value is in doubt it counts once the master is told that it stands. */
 static void confirm(struct core *core, struct op *op) {
-	for (uint32_t i = 0; op->kind == CORE_ACQUIRE && first_stands(core, op) && i < core->masters; i++) {
+	for (uint32_t i = 0; op->kind == CORE_ACQUIRE && op->stands && i < core->masters; i++) {
 		if (op->votes[i].in_doubt) {
 			teach(core, op, i);
 		}
@@ -94,7 +94,7 @@ void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_COMMIT_ANSWER) {
-		first_answered(op, from, m);
+		first_answered(core, op, from, m);
 	}
 	if (op->kind == CORE_EXTEND) {
 		extend_vote(core, op, from, m); /* those that lack the record still get it */

@@ -121,6 +121,7 @@ struct op {
 	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
 	uint32_t promised;        /* acquire: bit set of the masters whose promises were answered, once, before the commit was sent */
+	bool stands;              /* acquire: the first value of its commit does, as is known since (first.c) */
 	uint64_t commit;          /* acquire: names the commit that is under way, at random */
 	/* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none. Extend: its own, where this node
 	 * did not answer the lock to its caller */

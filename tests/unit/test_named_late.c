@@ -2,6 +2,13 @@
 #include "copies.h"
 #include "values.h"
 
+static int setup_five(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 5;
+	*state = stage_born(&o);
+	return 0;
+}
+
 static void n3_hears_nothing_of_n2(struct stage *s) {
 	static const enum message_kind of_n2[] = { MESSAGE_PROMISE, MESSAGE_COMMIT, MESSAGE_LEARN, MESSAGE_PREPARE, MESSAGE_WRITE };
 	for (size_t i = 0; i < sizeof of_n2 / sizeof of_n2[0]; i++) {
@@ -215,6 +222,64 @@ static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state)
 	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
 }
 
+/* n2 alone has an extension, and the update of then, when the lock_id is acquired anew. Its refusal comes when q have accepted, of which n5 had
+ * not promised before; n4, which had, is slow to answer. */
+static void a_master_is_told_that_the_first_value_stands_when_that_is_known_late(void **state) {
+	struct stage *s = *state;
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 1, true);
+	(void)extend(s, 1, "k", stage_lock(1), 5 * LEASE, true);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 1, false);
+	stage_wait(s, 10 * SPAN_MS);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
+	stage_stop(s, 0, 4, MESSAGE_PROMISE, true);
+	stage_stop(s, 3, 0, MESSAGE_COMMIT_ANSWER, true);
+	uint64_t again = stage_ask(s, 0, acquire_with("first"));
+	stage_settle(s);
+	stage_stop(s, 0, 4, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	(void)token_of(s, again);
+	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
+	stage_settle(s);
+	stage_stop(s, 3, 0, MESSAGE_COMMIT_ANSWER, false);
+	stage_settle(s);
+	assert_true(value_is(s, 1, "first"));
+	assert_int_equal(stage_do(s, 1, update_to("third", "first")), PAWL_OK);
+}
+
+static int setup_two_replicas(void **state) {
+	struct stage_options o = named_options();
+	o.replicas = 2;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n3 alone has an extension, and the update of then, when the lock_id is acquired anew; its link with n1, which has seen to that, is cut. */
+static void that_a_first_value_stands_is_known_after_a_change_of_masters(void **state) {
+	struct stage *s = *state;
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 2, true);
+	(void)extend(s, 2, "k", stage_lock(1), 5 * LEASE, true);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 2, false);
+	stage_cut(s, 0, 2, true);
+	stage_wait(s, 10 * SPAN_MS);
+	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
+	must(s, 1, set_of("12345"));
+	stage_cut(s, 0, 2, false);
+	stage_mend(s);
+	stage_wait(s, 250 * SPAN_MS);
+	assert_true(value_is(s, 2, "first"));
+	assert_int_equal(stage_do(s, 2, update_to("third", "first")), PAWL_OK);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(an_update_is_not_overwritten_by_the_first_value_of_a_late_commit),
@@ -225,6 +290,8 @@ int main(void) {
 		NAMED(that_the_first_value_stands_is_heard_by_the_record_that_the_commit_has_made),
 		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
 		NAMED(who_gets_the_record_from_a_repeat_counts_for_its_value),
+		cmocka_unit_test_setup_teardown(a_master_is_told_that_the_first_value_stands_when_that_is_known_late, setup_five, named_teardown),
+		cmocka_unit_test_setup_teardown(that_a_first_value_stands_is_known_after_a_change_of_masters, setup_two_replicas, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
