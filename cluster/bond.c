@@ -21,6 +21,7 @@ struct bond_master {
 	struct instant since;
 	bool dropped; /* it says that it has the record no more */
 	bool absent;  /* it says that it has no record: it may not have had one */
+	struct instant lacks_from, lacks_to; /* ... and had none all this time, at least: until it was asked */
 	bool heard;   /* it has said in this epoch whether it has the record */
 	uint32_t open; /* questions that it has not answered */
 	struct instant asked; /* ... the first of them */
@@ -74,19 +75,49 @@ static uint32_t keeping(const struct core *core, const struct op *op, struct ins
 	return kept;
 }
 
+struct lack { /* of a master that has no record: it had none all this time */
+	struct instant from, to;
+};
+
+static bool lacks(const struct core *core, const struct op *op, uint32_t slot, struct lack *lack) {
+	const struct bond_master *m = &op->bond->master[slot];
+	if (slot != op->bond->self) {
+		*lack = (struct lack){ m->lacks_from, m->lacks_to };
+		return m->absent;
+	}
+	const span_ns long_since = span_from_us(lacked_us(core, op->lock_id));
+	*lack = (struct lack){ instant_add(core->now, -long_since), core->now };
+	return core_votes(core) && instant_expired(core->now, own_end(core, op));
+}
+
+/* So many masters lacked it at one moment that fewer than q had it: one after the other does not count, for it may have been learned in between. */
+static bool lacking(const struct core *core, const struct op *op) {
+	struct lack all[MASTERS_MAX];
+	uint32_t count = 0, most = 0;
+	for (uint32_t i = 0; i < op->bond->masters; i++) {
+		count += lacks(core, op, i, &all[count]);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at_once = 0;
+		for (uint32_t k = 0; k < count; k++) { /* when the i-th began to lack it, if that is the moment */
+			at_once += instant_expired(all[i].from, all[k].from) && instant_expired(all[k].to, all[i].from);
+		}
+		most = at_once > most ? at_once : most;
+	}
+	return most > op->bond->masters - op->bond->quorum;
+}
+
 /* As long as no master drops it but by its lease, the lock is like any other. Once one may have, q are to keep it: less would do against
  * another commit, but then a master that starts anew could merge the table without it. That too many lack it says so only when q have answered
  * in this epoch: without them the next one may have granted the lock. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
 	bool dropped = instant_distrusted(at, op->bond->before);
-	uint32_t absent = 0, answered = 0;
+	uint32_t answered = 0;
 	for (uint32_t i = 0; i < op->bond->masters; i++) {
 		dropped = dropped || gone(core, op, &op->bond->master[i], at);
 		answered += i == op->bond->self ? core_votes(core) : op->bond->master[i].heard;
-		absent += i == op->bond->self ? core_votes(core) && instant_expired(core->now, own_end(core, op)) : op->bond->master[i].absent;
 	}
-	bool lacking = absent > op->bond->masters - op->bond->quorum;
-	return (dropped && keeping(core, op, at) < op->bond->quorum) || (lacking && answered >= op->bond->quorum);
+	return (dropped && keeping(core, op, at) < op->bond->quorum) || (answered >= op->bond->quorum && lacking(core, op));
 }
 
 static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
@@ -230,6 +261,8 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 	} else if (m->status == STATUS_ABSENT) {
 		master->dropped = master->dropped || master->has || master->away;
 		master->absent = true;
+		master->lacks_from = instant_add(core->now, -span_shrink(span_from_us(m->left_us), core->config.drift_ppm));
+		master->lacks_to = master->asked;
 	} /* else it is asked again */
 	master->open -= master->open > 0;
 	judge(core, op);

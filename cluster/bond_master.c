@@ -113,6 +113,7 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	const struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r == NULL) {
+		answer->left_us = lacked_us(core, m->lock_id);
 		return STATUS_ABSENT;
 	}
 	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US); /* the other one is to trust in no more */

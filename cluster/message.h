@@ -17,7 +17,7 @@
 #define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX; COMMIT_ANSWER to what is accepted: 0: its first value is in doubt there */
 #define F_NOTED (1u << 6)     /* u64 <= TOKEN_MAX */
 #define F_LEASE (1u << 7)     /* u64, microseconds */
-#define F_LEFT (1u << 8)      /* u64, microseconds, rounded up */
+#define F_LEFT (1u << 8)      /* u64, microseconds, rounded up; BOND_ANSWER without a record: for how long it has lacked it, rounded down */
 #define F_OWNER (1u << 9)     /* bytes, 0 .. OWNER_MAX */
 #define F_IDENTITY (1u << 10) /* bytes, 0 .. IDENTITY_MAX */
 #define F_VALUE (1u << 11)    /* bytes, 0 .. VALUE_MAX_HARD */

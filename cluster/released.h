@@ -30,7 +30,7 @@ struct extended { /* a record that rested on `name` alone was lengthened by an e
 #define LACKED_PLACES (NODES_MAX < 8 ? 8 : 1024)
 
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at);
-uint64_t lacked_us(struct core *core, struct id128 lock_id); /* what is not here has not been here for so long, at least (lacked.c) */
+uint64_t lacked_us(const struct core *core, struct id128 lock_id); /* what is not here has not been here for so long, at least (lacked.c) */
 
 int released_init(struct core *core);
 void released_done(struct core *core);

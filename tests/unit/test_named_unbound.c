@@ -210,6 +210,37 @@ static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **sta
 	assert_false(answered(s, id));
 }
 
+/* n1's last word is late: n3 has told that it lacks the lock, and learns it, before n1's lease ends, which has missed the extension. q masters have
+ * the lock all the time. `by`: through whom it is extended. */
+static void extended_between_two_answers(struct stage *s, uint32_t by) {
+	take_without_n3(s);
+	stage_wait(s, LEASE - 40 * SPAN_MS);
+	lose_to(s, 2, MESSAGE_LEARN, false);
+	s->held[REPLICA][0] = s->held[1][0] = true;
+	uint64_t id = bond(s, "k", stage_lock(1));
+	assert_int_equal(extend(s, by, "k", stage_lock(1), 2 * LEASE, true), PAWL_OK);
+	assert_true(has_k(s, 0) && has_k(s, 1) && has_k(s, 2));
+	stage_wait(s, 45 * SPAN_MS);
+	assert_true(!has_k(s, 0) && has_k(s, 1) && has_k(s, 2));
+	while (stage_sent(s, MESSAGE_BOND_ANSWER) < 3) {
+		assert_true(stage_deliver(s, REPLICA, 0));
+	}
+	stage_settle(s);
+	assert_false(answered(s, id));
+	s->held[REPLICA][0] = s->held[1][0] = false;
+	stage_wait(s, LEASE / 2);
+	assert_false(answered(s, id));
+	assert_int_equal(extend(s, by, "k", stage_lock(1), LEASE, true), PAWL_OK);
+}
+
+static void a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once(void **state) {
+	extended_between_two_answers(*state, REPLICA);
+}
+
+static void what_another_node_has_lengthened_between_two_answers_is_not_lost(void **state) {
+	extended_between_two_answers(*state, 1);
+}
+
 /* Room for four: more of them are bound one after the other, given up unheard, and over by their leases. */
 static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
 	struct stage_options o = named_options();
@@ -282,6 +313,8 @@ int main(void) {
 		UNBOUND(what_its_node_has_lost_stays_closed_for_the_lock_delay),
 		UNBOUND(a_bond_on_a_lock_that_nobody_holds_is_lost),
 		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
+		UNBOUND(a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once),
+		UNBOUND(what_another_node_has_lengthened_between_two_answers_is_not_lost),
 		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_and_is_bound_is_not_lost, setup_two_masters, named_teardown),
 		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
 	};
