@@ -5,9 +5,12 @@
 
 /* ---- a master ---- */
 
-void first_outlived(struct core *core, const struct record *r) {
+void first_outlived(struct core *core, const struct key *key, const struct record *r) {
 	if (!ballot_first(r->wrote) && r->wrote.clock > 0) {
 		released_add_update(core, r->lock_id);
+		if (key_table(core, key) == core->live) { /* who copies may have been sent the ring already */
+			snapshot_released(core, key_name(key), r->lock_id);
+		}
 	}
 }
 

@@ -5,7 +5,7 @@
 #include "state.h"
 
 /* Of a master. */
-void first_outlived(struct core *core, const struct record *r); /* it ends here with an updated value, and the lock may live on elsewhere */
+void first_outlived(struct core *core, const struct key *key, const struct record *r); /* it ends here with an updated value, and the lock may live on elsewhere */
 bool first_in_doubt(const struct core *core, const struct record *r);
 bool first_promised(const struct key *key, const struct message *commit, uint32_t from); /* its promise has stood until now */
 void first_accepted(const struct core *core, const struct key *key, const struct message *commit, bool promised, struct message *answer);

@@ -55,7 +55,7 @@ void record_free(struct core *core, struct record *r);
 /* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
 int value_compare(struct ballot a, struct ballot b); /* of two values of one lock_id: which is the newer one */
-void record_value_lost(struct core *core, const struct record *r); /* it ends here, and the lock may live on elsewhere */
+void record_value_lost(struct core *core, const struct key *key, const struct record *r); /* it ends here, and the lock may live on elsewhere */
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 
 /* ---- terms.c: what excludes what (section 10) ---- */

@@ -38,7 +38,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 void record_drop(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
 	log_append(core, key_name(key), r->lock_id);
 	news_record(core, how, key, r);
-	record_value_lost(core, r);
+	record_value_lost(core, key, r);
 	key_drop_record(core, key, r);
 	queue_record_ended(core, key);
 	local_wait_check(core, key);

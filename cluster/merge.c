@@ -101,7 +101,7 @@ static void end_record(struct core *core, struct key *key, struct record *r, spa
 	if (closed > 0) {
 		record_shorten(core, key, r, closed);
 	} else {
-		record_value_lost(core, r);
+		record_value_lost(core, key, r);
 		key_drop_record(core, key, r);
 	}
 	local_wait_check(core, key);

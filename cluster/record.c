@@ -94,11 +94,11 @@ int value_compare(struct ballot a, struct ballot b) {
 	return only_one ? (int)ballot_first(b) - (int)ballot_first(a) : ballot_compare(a, b);
 }
 
-void record_value_lost(struct core *core, const struct record *r) {
+void record_value_lost(struct core *core, const struct key *key, const struct record *r) {
 	if (!ballot_first(r->wrote) && r->wrote.clock > core->value_lost) {
 		core->value_lost = r->wrote.clock;
 	}
-	first_outlived(core, r);
+	first_outlived(core, key, r);
 }
 
 static uint64_t span_to_us(span_ns d) {

@@ -137,7 +137,7 @@ bool table_expire(struct core *core, struct key *key) {
 				log_append(core, key_name(key), r->lock_id);
 			}
 			news_record(core, NEWS_EXPIRED, key, r);
-			record_value_lost(core, r);
+			record_value_lost(core, key, r);
 			key_drop_record(core, key, r);
 			ended = true;
 		}

@@ -1,5 +1,6 @@
 /* Commits that come where an update has been in between, and those of repeats (docs/protocol.md, section 2, Acquire and Update). */
 #include "copies.h"
+#include "members.h"
 #include "values.h"
 
 static int setup_five(void **state) {
@@ -109,6 +110,32 @@ static void the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_co
 	decide(s, id, 3);
 	uint64_t third = stage_ask(s, 4, update_to("third", "first"));
 	stage_wait(s, 250 * SPAN_MS);
+	assert_non_null(stage_answer(s, third));
+	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
+}
+
+/* n4 to n6, whose clocks are slower, copy from n1, and from n3 later. When they have been sent what n1 remembers of what has ended, the update is
+ * lost there. */
+static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 3; i < 6; i++) {
+		stage_cut(s, 1, i, true);
+		stage_cut(s, 2, i, true);
+		s->nodes[i].rate_ppb = -9000000;
+		s->nodes[i].boot_offset = s->nodes[i].raw_offset = s->now / 100;
+	}
+	stage_lose(s, 0, 2, MESSAGE_COMMIT_ANSWER, true);
+	uint64_t change = ask_change(s, 0, set_of("456"));
+	stage_wait(s, 250 * SPAN_MS);
+	commit_that_comes_when_the_update_is_lost(s);
+	stage_isolate(s, 1, true);
+	for (uint32_t i = 3; i < 6; i++) {
+		stage_cut(s, 2, i, false);
+	}
+	assert_int_equal(await(s, change)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+	uint64_t third = stage_ask(s, 3, update_to("third", "first"));
+	stage_wait(s, 300 * SPAN_MS);
 	assert_non_null(stage_answer(s, third));
 	assert_int_equal(stage_answer(s, third)->r.error, PAWL_EUNSURE);
 }
@@ -286,6 +313,7 @@ int main(void) {
 		NAMED(the_first_value_of_a_late_commit_meets_no_expectation),
 		NAMED(the_first_value_of_a_late_commit_is_in_doubt_after_a_planned_stop),
 		COPIES(the_first_value_of_a_late_commit_is_in_doubt_where_the_update_was_copied),
+		MEMBERS_3(the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_come_next),
 		NAMED(a_promise_that_is_made_behind_the_commit_says_nothing_of_what_was_before),
 		NAMED(that_the_first_value_stands_is_heard_by_the_record_that_the_commit_has_made),
 		NAMED(a_repeat_brings_an_update_that_does_not_count_where_a_later_one_was_lost),
