@@ -172,9 +172,9 @@ void bond_forget(struct core *core, struct op *op) {
 	op_free(core, op);
 }
 
-/* The lock was released through this node. */
-void bond_released(struct core *core, struct op *op) {
-	op_reply_all(core, op, PAWL_OK);
+/* The lock was released through this node; or taken from its holder, who is to hear that. */
+void bond_released(struct core *core, struct op *op, bool broken) {
+	op_reply_all(core, op, broken ? PAWL_ELOST : PAWL_OK);
 	op_free(core, op);
 }
 

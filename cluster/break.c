@@ -63,7 +63,7 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	op_next_round(core, op);
 	if (op->now_flag) {
 		belief_drop(core, op->key, op->lock_id);
-		op_lock_released(core, op->key, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id, true);
 	}
 	struct message m = op_message(op, MESSAGE_BREAK);
 	m.flags = op->now_flag ? FLAG_NOW : 0;

@@ -87,7 +87,7 @@ void bond_extended(struct core *core, const struct op *extend, uint32_t slot);
 void bond_epoch(struct core *core, struct op *op);
 void bond_timer(struct core *core, struct op *op);
 void bond_forget(struct core *core, struct op *op);   /* nobody asks for it any more; frees it */
-void bond_released(struct core *core, struct op *op); /* the lock was released here; frees it */
+void bond_released(struct core *core, struct op *op, bool broken); /* the lock was released here, or broken; frees it */
 void bond_free(struct core *core, struct op *op);
 
 /* ---- bond_master.c: records here that end with another node ---- */
@@ -228,7 +228,7 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key, s
 }
 struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
 void op_linger(struct core *core, struct op *op);
-void op_lock_released(struct core *core, struct slice key, struct id128 lock_id);
+void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken);
 void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id);
 uint32_t op_client_waiters(struct core *core, uint64_t client);

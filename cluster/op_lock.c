@@ -39,8 +39,8 @@ void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_i
 	}
 }
 
-/* A release ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
-void op_lock_released(struct core *core, struct slice key, struct id128 lock_id) {
+/* A release, or a break that is one by force, ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
+void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
@@ -50,7 +50,7 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id)
 		if (op->state == OP_LINGERING) {
 			op_free(core, op);
 		} else if (op->state == OP_BOND) {
-			bond_released(core, op);
+			bond_released(core, op, broken);
 		} else if (op->state != OP_COMMITTING) {
 			attempt_fail(core, op, PAWL_ELOST);
 		}

@@ -19,7 +19,7 @@ void release_start(struct core *core, struct op *op) {
 	op->until = longest_lease(core);
 	if (op->part_of == 0) {
 		belief_drop(core, op->key, op->lock_id);
-		op_lock_released(core, op->key, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id, false);
 	} else {
 		if (belief_of(core, op->key, op->lock_id, op->part_of)) {
 			belief_drop(core, op->key, op->lock_id);

@@ -16,7 +16,7 @@ static void nominate(struct core *core, struct op *op) {
 static void hand_over(struct core *core, struct op *op) {
 	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)); /* as for a release */
 	belief_drop(core, op->key, op->lock_id);
-	op_lock_released(core, op->key, op->lock_id);
+	op_lock_released(core, op->key, op->lock_id, false);
 	COUNT(core, handed_over);
 	op->state = OP_SECOND;
 	op_next_round(core, op);

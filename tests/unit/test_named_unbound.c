@@ -194,9 +194,19 @@ static void what_its_node_has_lost_stays_closed_for_the_lock_delay(void **state)
 	(void)token_of(s, waiter);
 }
 
+/* The answers take a moment. */
 static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 	struct stage *s = *state;
+	stage_wait(s, 10 * SPAN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		s->held[i][REPLICA] = true;
+	}
 	uint64_t id = bond(s, "k", stage_lock(1));
+	stage_wait(s, SPAN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		s->held[i][REPLICA] = false;
+	}
+	stage_settle(s);
 	assert_true(answered(s, id));
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
@@ -239,6 +249,18 @@ static void a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once(void **s
 
 static void what_another_node_has_lengthened_between_two_answers_is_not_lost(void **state) {
 	extended_between_two_answers(*state, 1);
+}
+
+/* Its holder has released nothing. */
+static void a_bound_lock_that_is_broken_through_its_node_is_lost(void **state) {
+	struct stage *s = *state;
+	take(s, REPLICA, "k", stage_lock(1));
+	uint64_t id = bond(s, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BREAK, "k", nobody);
+	r.admin = r.now = true;
+	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ELOST);
 }
 
 /* Room for four: more of them are bound one after the other, given up unheard, and over by their leases. */
@@ -315,6 +337,7 @@ int main(void) {
 		UNBOUND(a_bond_is_not_lost_because_one_master_has_missed_the_lock),
 		UNBOUND(a_bond_is_lost_only_where_the_masters_lack_the_lock_at_once),
 		UNBOUND(what_another_node_has_lengthened_between_two_answers_is_not_lost),
+		UNBOUND(a_bound_lock_that_is_broken_through_its_node_is_lost),
 		cmocka_unit_test_setup_teardown(what_the_next_epoch_granted_and_is_bound_is_not_lost, setup_two_masters, named_teardown),
 		cmocka_unit_test_teardown(what_was_bound_takes_no_room_when_it_has_ended, named_teardown),
 	};
