@@ -124,12 +124,10 @@ void master_break(struct core *core, uint32_t from, const struct message *m);
 bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond); /* true: a record ended */
 /* Whose record or promise stands in the way of this lock_id under these terms, and for how long still. */
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer);
-void master_raise_clock(struct core *core, uint64_t clock);
 /* What a message says to do, without an answer; *key is for the caller to settle. */
 enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
-void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key);
 void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
 void master_held_self(const struct key *key, const struct record *own, struct message *answer);
 /* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
@@ -390,6 +388,7 @@ void birth_go_on(struct core *core);
 void birth_persisted(struct core *core);
 void birth_pledge(struct core *core, uint32_t from, const struct message *m);
 
+#include "lamport.h"
 #include "functions_membership.h"
 #include "numbers.h"
 #include "functions_queue.h"

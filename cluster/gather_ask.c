@@ -127,10 +127,26 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	gather_judge(core);
 }
 
-/* Section 9: only who does not vote takes the clock of its sources. */
+/* Section 9: a node that does not vote takes the clocks of its sources. Where it needs several it takes no clock that one of them says alone: the
+ * second highest, of theirs and of its own when it began, is the measure. */
+static uint64_t clock_most_here(const struct core *core) {
+	uint64_t first = core->gather.clock_before, second = 0;
+	if (core_votes(core) || needed(core) < 2) {
+		return core_votes(core) ? clock_most(core) : TOKEN_MAX;
+	}
+	for (uint32_t i = 0; i < core->gather.count; i++) {
+		const int slot = slots_find_id(core, core->gather.sources[i].id);
+		const uint64_t said = slot >= 0 && slot != (int)core->self && core->peers[slot].up ? core->peers[slot].said_clock : 0;
+		second = said > first ? first : said > second ? said : second;
+		first = said > first ? said : first;
+	}
+	return second < TOKEN_MAX - CLOCK_JUMP_MAX ? second + CLOCK_JUMP_MAX : TOKEN_MAX;
+}
+
 static bool beyond_bounds(const struct core *core, const struct message *m) {
-	return core_votes(core) && m->kind == MESSAGE_SNAPSHOT_RECORD && !(rule_token_bound(core, m->token) && rule_token_bound(core, m->noted) &&
-		rule_token_bound(core, m->ballot.clock) && rule_token_bound(core, m->prepared.clock));
+	const uint64_t most = clock_most_here(core);
+	return (m->kind == MESSAGE_SNAPSHOT_RECORD && (m->token > most || m->noted > most || m->ballot.clock > most || m->prepared.clock > most)) ||
+		(m->kind == MESSAGE_SNAPSHOT_END && m->clock > most);
 }
 
 static void go_on(struct core *core, uint32_t from, struct source *s) {
@@ -180,7 +196,7 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 	}
 	s->progress = core->now;
 	if (beyond_bounds(core, m)) {
-		master_clock_refused(core, from, m->token, m->key);
+		master_clock_refused(core, from, m->kind == MESSAGE_SNAPSHOT_END ? m->clock : m->token, m->key);
 		gather_tell_stop(core, s);
 		gather_break_off(core, s);
 		return;

@@ -1,19 +1,6 @@
 /* master.c: what a master does with promises, commits, extensions and releases (section 2). */
 #include "first.h"
 
-void master_raise_clock(struct core *core, uint64_t clock) {
-	if (clock > core->clock) {
-		core->clock = clock;
-		ceiling_raise(core);
-	}
-}
-
-/* Counted and reported, never adopted (section 9). */
-void master_clock_refused(struct core *core, uint32_t from, uint64_t clock, struct slice key) {
-	COUNT(core, clock_refused);
-	out_note(core, NOTE_CLOCK_REFUSED, from, clock, NULL, key);
-}
-
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer) {
 	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
 	if (r) {

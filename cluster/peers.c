@@ -169,11 +169,35 @@ void peers_reset_all(struct core *core) {
 	}
 }
 
+/* Section 9: the least of the clocks that masters far ahead say, of all who vote with a quorum of them: at least one of those is right. 0: fewer. */
+static uint64_t quorum_says(const struct core *core) {
+	uint32_t ahead = 0;
+	uint64_t least = UINT64_MAX;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct peer *p = &core->peers[i];
+		ahead += p->far_ahead;
+		least = p->far_ahead && p->said_clock < least ? p->said_clock : least;
+	}
+	return ahead >= core->quorum ? least : 0;
+}
+
+/* A quorum of masters is ahead: this node follows them, and begins anew where that is too far to be so by what it missed. */
+static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
+	if (says <= core->clock + CLOCK_JUMP_MAX) {
+		COUNT(core, clock_followed);
+		clock_limit_raise(core, says);
+	} else {
+		COUNT(core, clock_behind);
+		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL, slice_of(NULL, 0));
+		recovery_again(core);
+	}
+}
+
 /* Section 9: true if the frame may be handled. */
 static bool clock_bound(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
 	bool was = p->far_ahead;
-	p->far_ahead = frame->clock > TOKEN_MAX || (frame->clock > core->clock && frame->clock - core->clock > CLOCK_JUMP_MAX);
+	p->far_ahead = frame->clock > clock_most(core);
 	if (p->far_ahead) {
 		p->far_since = was ? p->far_since : core->now;
 		p->far_clock = was && p->far_clock < frame->clock ? p->far_clock : frame->clock;
@@ -181,18 +205,17 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	if (!p->far_ahead || !core_votes(core)) {
 		return true;
 	}
+	const uint64_t says = quorum_says(core);
+	if (says) {
+		follow_quorum(core, peer, says);
+		p->far_ahead = frame->clock > clock_most(core);
+	}
+	if (!p->far_ahead) {
+		return true;
+	}
 	COUNT(core, clock_refused);
 	if (!was) {
 		out_note(core, NOTE_CLOCK_REFUSED, peer, frame->clock, NULL, slice_of(NULL, 0));
-	}
-	uint32_t ahead = 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		ahead += core->peers[i].far_ahead;
-	}
-	if (ahead >= core->quorum) { /* not they are wrong: this node is that far behind */
-		COUNT(core, clock_behind);
-		out_note(core, NOTE_CLOCK_BEHIND, peer, frame->clock, NULL, slice_of(NULL, 0));
-		recovery_again(core);
 	}
 	return false;
 }
@@ -261,6 +284,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 		return;
 	}
 	bool was_heard = p->heard;
+	p->said_clock = frame->clock;
 	take_flags(core, peer, frame);
 	bool same = p->same;
 	epoch_heard(core, peer, !was_heard);

@@ -14,6 +14,7 @@ void persist_start(struct core *core) {
 	core->durable.boot++;
 	core->ceiling_on_disk = core->durable.ceiling;
 	core->clock = core->durable.ceiling;
+	clock_limit_raise(core, core->clock + CLOCK_JUMP_MAX);
 	if (core->durable.voted) {
 		core->durable.ceiling = core->clock + CEILING_BLOCK;
 	}

@@ -48,7 +48,7 @@ static enum status rule_room(const struct core *core, const struct key *key) {
 
 /* Section 9: tokens and ballots far above the clock are refused, not adopted. */
 bool rule_token_bound(const struct core *core, uint64_t token) {
-	return token <= TOKEN_MAX && (token <= core->clock || token - core->clock <= CLOCK_JUMP_MAX);
+	return token <= core->clock || token <= clock_most(core);
 }
 
 /* The same for every number that a message carries and that a clock might be raised to; true: it may be handled. Requests that

@@ -121,6 +121,7 @@ static void settle_link(struct core *core, struct peer *p) {
 	p->voting = p->same = false;
 	p->decree.kind = (enum message_kind)0; /* of the epoch before */
 	p->far_ahead = p->wrong_noted = false;
+	p->said_clock = 0;
 }
 
 static uint32_t find_self(const struct core *core, const struct layout *l) {

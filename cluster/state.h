@@ -187,6 +187,7 @@ struct peer {
 	struct id128 link_id; /* of the other end of the link */
 	uint64_t epoch;       /* of its last frame */
 	uint64_t boot, clock, ping_round;
+	uint64_t said_clock;  /* of its last frame, however far ahead it is */
 	uint64_t told;        /* the epoch it was last told of, and when */
 	struct counted counted, counted_before; /* of its latest start, and of the one before (counted.c) */
 	uint64_t writes_come, writes_begun;     /* from it, and for it */
@@ -225,6 +226,9 @@ struct core {
 	uint64_t config_hash; /* 0 while unborn */
 	enum core_state state;
 	uint64_t clock;
+	/* The greatest clock that was taken from others at that time; one more each nanosecond since (section 9). */
+	uint64_t clock_limit;
+	struct instant clock_limit_at;
 
 	/* durable state */
 	struct durable durable; /* as wanted */

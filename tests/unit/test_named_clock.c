@@ -1,0 +1,98 @@
+/* How fast others may raise the clock from which tokens are taken (docs/protocol.md, section 9): one member that says wrong ones does not use
+ * the tokens up, and does not hold back the others. */
+#include "named.h"
+
+/* `from` says a clock in a frame without a message. */
+static void say(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
+	struct core_status status = stage_status(s, from);
+	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = s->nodes[from].disk.node_id, .boot = status.boot,
+		.clock = clock, .flags = FRAME_VOTING };
+	stage_step(s, to, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, to, from), .frame = &frame });
+}
+
+/* A commit with that token comes from `from`, which gives its clock to nobody else. */
+static void raise(struct stage *s, uint32_t from, uint32_t to, uint64_t token) {
+	struct message m = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str("far"), .lock_id = stage_lock((uint8_t)(token >> 38)),
+		.token = token, .lease_us = 100, .ballot = { token, 1, 1 } };
+	stage_inject(s, from, to, &m);
+	stage_settle(s);
+}
+
+static void one_member_raises_the_clock_by_one_a_nanosecond_at_most(void **state) {
+	struct stage *s = *state;
+	const uint64_t clock = stage_status(s, 1).clock;
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX + SPAN_S);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
+	assert_true(stage_noted(s, 1, NOTE_CLOCK_REFUSED));
+	raise(s, 0, 1, clock + CLOCK_JUMP_MAX + SPAN_S);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
+	stage_wait(s, SPAN_S);
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX + SPAN_S);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX + SPAN_S);
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX + SPAN_S + 1);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX + SPAN_S);
+}
+
+static void the_margin_comes_back_with_time_and_grows_no_further(void **state) {
+	struct stage *s = *state;
+	const uint64_t clock = stage_status(s, 1).clock;
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX);
+	stage_wait(s, 2 * (span_ns)CLOCK_JUMP_MAX);
+	say(s, 0, 1, clock + 2 * CLOCK_JUMP_MAX + 1);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
+	say(s, 0, 1, clock + 2 * CLOCK_JUMP_MAX);
+	assert_int_equal(stage_status(s, 1).clock, clock + 2 * CLOCK_JUMP_MAX);
+}
+
+static void a_clock_that_a_quorum_of_others_says_is_followed(void **state) {
+	struct stage *s = *state;
+	const uint64_t clock = stage_status(s, 1).clock, high = clock + CLOCK_JUMP_MAX + SPAN_S;
+	say(s, 0, 1, clock + CLOCK_JUMP_MAX);
+	say(s, 0, 1, 2 * high);
+	assert_int_equal(stage_status(s, 1).clock, clock + CLOCK_JUMP_MAX);
+	say(s, 2, 1, high);
+	assert_int_equal(stage_status(s, 1).clock, high);
+	assert_int_equal(stage_count(s, COUNT_clock_followed), 1);
+	assert_int_equal(stage_count(s, COUNT_clock_behind), 0);
+	assert_int_equal(stage_status(s, 1).state, CORE_VOTING);
+	say(s, 0, 1, 2 * high); /* not for what it says alone */
+	assert_int_equal(stage_status(s, 1).clock, high);
+}
+
+/* n0's clock is raised by n4 while both are cut off; then n4 dies. */
+static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone(void **state) {
+	(void)state;
+	struct stage_options options = stage_options_plain();
+	options.masters = 5;
+	struct stage *s = stage_born(&options);
+	const uint64_t clock = stage_status(s, 0).clock;
+	stage_kill(s, 1);
+	for (uint32_t near = 2; near < 4; near++) {
+		stage_cut(s, 0, near, true);
+		stage_cut(s, 4, near, true);
+	}
+	raise(s, 4, 0, clock + CLOCK_JUMP_MAX);
+	stage_wait(s, CLOCK_JUMP_MAX);
+	raise(s, 4, 0, clock + 2 * CLOCK_JUMP_MAX);
+	assert_true(stage_status(s, 0).clock >= clock + 2 * CLOCK_JUMP_MAX);
+	stage_kill(s, 4);
+	stage_cut(s, 0, 2, false);
+	stage_cut(s, 0, 3, false);
+	assert_true(stage_start(s, 1));
+	assert_false(stage_until_voting(s, 1, 3 * SPAN_S));
+	assert_true(stage_status(s, 1).clock < CLOCK_JUMP_MAX && stage_status(s, 2).clock < CLOCK_JUMP_MAX);
+	assert_true(stage_noted(s, 1, NOTE_CLOCK_REFUSED));
+	stage_free(s);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		NAMED(one_member_raises_the_clock_by_one_a_nanosecond_at_most),
+		NAMED(the_margin_comes_back_with_time_and_grows_no_further),
+		NAMED(a_clock_that_a_quorum_of_others_says_is_followed),
+		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
