@@ -75,6 +75,9 @@ struct pawl_node_options { /* zero means the default everywhere; everything is c
 	bool insecure;             /* listeners and masters outside loopback without TLS are refused unless this is set */
 
 	const char *ca_file, *cert_file, *key_file; /* PEM, absolute paths: all three, or none: no TLS */
+	/* Certificates that are no good any more, as [tls] revoked and crl of pawld: a list, resp. CRLs in PEM. NULL: none. */
+	const char *revoked_file, *crl_file;
+	bool any_key_mode;         /* as [tls] any_key_mode: the key file may be one that other users can read */
 
 	/* Timing, for the birth of a cluster only, and then the same on all masters; from then on the cluster's own counts. */
 	uint32_t max_lease_ms;       /* default 60000 */
@@ -108,6 +111,10 @@ int pawl_node_new(const struct pawl_node_options *options, struct pawl_node **ou
 /* Loads the certificates, opens the listeners, begins to talk to the other nodes; writes the state file, which blocks for a
  * moment. Once. Errors as above, and PAWL_ETLS; the node is then good for pawl_node_free only. */
 int pawl_node_start(struct pawl_node *node, char why[PAWL_NODE_WHY]);
+
+/* Reads the files for TLS again: certificates and key for connections to come; those of revoked certificates are closed. 0, or with a
+ * sentence in `why`, and everything as it was: PAWL_ETLS, PAWL_ENOMEM, PAWL_EINVAL (the node was not started). */
+int pawl_node_reload(struct pawl_node *node, char why[PAWL_NODE_WHY]);
 
 /* Before a planned stop of a master: it stops voting and writes what it knows, so that its next start is a mere pause. Also
  * right for a replica, where it costs nothing. `done` is called once, with 0 or PAWL_EIO (its next start then recovers as

@@ -36,6 +36,24 @@ static const char *peer_link_versions(struct peer_link *link, const struct peer_
 	return link->why;
 }
 
+/* Whether its certificate is that of the node that it says it is. */
+static bool peer_link_certified(struct peer_link *link, const struct peer_hello *theirs) {
+	SSL *ssl = stream_ssl(link->stream);
+	if (!ssl) {
+		link->certificate = (struct tls_identity){ .role = NODE_ROLE_MASTER };
+		return true;
+	}
+	if (tls_peer_identity(ssl, theirs->node, &link->certificate)) {
+		return true;
+	}
+	char who[TLS_WHO_BYTES];
+	tls_peer_describe(ssl, who);
+	snprintf(link->why, sizeof link->why,
+		"its certificate is not the one of the node that it says it is: it says %s and shows that of %.160s; give it its own: pawl cert node %s",
+		theirs->node, who, theirs->node);
+	return false;
+}
+
 static const char *peer_link_judge(struct peer_link *link, struct slice body, struct peer_hello *theirs) {
 	struct peer_terms terms;
 	if (peer_hello_decode(body, theirs) != 0) {
@@ -48,9 +66,8 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body, st
 	if (problem) {
 		return problem;
 	}
-	SSL *ssl = stream_ssl(link->stream);
-	if (ssl && !tls_peer_is(ssl, TLS_NODE, theirs->node)) {
-		return "its certificate is not the one of the node that it says it is";
+	if (!peer_link_certified(link, theirs)) {
+		return link->why;
 	}
 	return link->handlers->greeted(link->ctx, link, theirs);
 }
@@ -125,10 +142,14 @@ static ssize_t peer_link_on_data(void *ctx, struct slice bytes, struct instant n
 }
 
 static void peer_link_on_closed(void *ctx, int error, const char *why) {
+	struct peer_link *link = ctx;
 	if (!why) {
 		why = error == PAWL_EUNREACHABLE ? "it cannot be reached" : pawl_error_message(error);
 	}
-	peer_link_close(ctx, why);
+	if (error == PAWL_ETLS) {
+		snprintf(link->why, sizeof link->why, "%s", why);
+	}
+	peer_link_close(link, why);
 }
 
 static void peer_link_on_deadline(evutil_socket_t fd, short what, void *ctx) {

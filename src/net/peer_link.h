@@ -10,9 +10,10 @@
 #include "list.h"
 #include "peer.h"
 #include "stream.h"
+#include "tls_certificate.h"
 
 #define PEER_LINK_GREETING_MS 3000 /* connect, handshake and hello together */
-#define PEER_LINK_WHY_BYTES 256
+#define PEER_LINK_WHY_BYTES 512
 
 struct peer_link;
 
@@ -40,7 +41,8 @@ struct peer_link {
 	struct event *deadline;
 	unsigned busy;
 	bool doomed;
-	char why[PEER_LINK_WHY_BYTES]; /* a refusal with versions in it, else empty */
+	char why[PEER_LINK_WHY_BYTES]; /* a refusal that names versions or certificates: it comes again with every attempt; else empty */
+	struct tls_identity certificate; /* of the other side, once it has said hello */
 };
 
 struct peer_link_options {

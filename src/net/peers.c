@@ -8,6 +8,7 @@
 #include "check.h"
 #include "dialer.h"
 #include "pawl/error.h"
+#include "tls_context.h"
 
 #define BACKOFF_MAX_MS 1000
 #define STRANGERS_MAX 64 /* accepted connections that have not said hello */
@@ -150,6 +151,17 @@ static bool peers_keeps_place(const struct peers_slot *slot, const struct peer_h
 	return !id128_zero(slot->expected) && id128_equal(slot->id, slot->expected) && !id128_equal(theirs->id, slot->expected);
 }
 
+/* True, and the sentence. A vote counts by the link on which it came: so the link is what a node without the right to vote must not have. */
+static bool peers_role_forbidden(const struct peers_slot *slot, const struct tls_identity *certificate, char *why, size_t size) {
+	if (!slot->master || certificate->role >= NODE_ROLE_MASTER) {
+		return false;
+	}
+	snprintf(why, size, "the configuration makes %s a master, and its certificate (serial %s) lets it be a %s only: give it another one (pawl "
+		"cert node %s) and reload it, or let another node be the master (pawl cluster demote %s)", slot->name, certificate->serial,
+		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica", slot->name, slot->name);
+	return true;
+}
+
 static const char *peers_on_greeted(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_find(p, theirs->node);
@@ -158,6 +170,9 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 	}
 	if (link->peer >= 0 && slot != peers_slot_of(p, link)) {
 		return "another node answers at its address";
+	}
+	if (slot && peers_role_forbidden(slot, &link->certificate, link->why, sizeof link->why)) {
+		return link->why;
 	}
 	if (slot && slot->link) {
 		if (peers_keeps_place(slot, theirs)) {
@@ -277,6 +292,33 @@ void peers_reset(struct peers *p, uint32_t peer) {
 	}
 }
 
+/* ---- certificates ---- */
+
+const struct tls_identity *peers_certificate(const struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? &p->table[peer]->link->certificate : NULL;
+}
+
+bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTES]) {
+	CHECK(peer < p->count);
+	const struct peers_slot *slot = p->table[peer];
+	SSL *ssl = slot->link ? stream_ssl(slot->link->stream) : NULL;
+	return ssl && (peers_role_forbidden(slot, &slot->link->certificate, why, TLS_WHY_BYTES) || tls_peer_objection(ssl, p->tls, why));
+}
+
+void peers_reset_unfinished(struct peers *p) {
+	struct list *stranger;
+	while ((stranger = list_first(&p->strangers)) != NULL) {
+		peers_forget(p, CONTAINER_OF(stranger, struct peer_link, among));
+	}
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->table[i]->dialling) {
+			peers_forget(p, p->table[i]->dialling);
+			peers_dial_later(p->table[i]);
+		}
+	}
+}
+
 /* ---- life ---- */
 
 void peers_set_tls(struct peers *p, SSL_CTX *context) {
@@ -324,10 +366,8 @@ void peers_free(struct peers *p) {
 	if (!p) {
 		return;
 	}
-	struct list *stranger;
-	while ((stranger = list_first(&p->strangers)) != NULL) {
-		peers_forget(p, CONTAINER_OF(stranger, struct peer_link, among));
-	}
+	p->started = false;
+	peers_reset_unfinished(p);
 	for (uint32_t i = 0; i < NODES_MAX && p->slots[i].again; i++) {
 		peers_drop(&p->slots[i]);
 		event_free(p->slots[i].again);

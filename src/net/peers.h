@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "net_loop.h"
 #include "peer.h"
+#include "tls_certificate.h"
 
 struct peers;
 
@@ -37,6 +38,7 @@ struct peers_node {
 	const char *name, *address; /* address: may be empty where nobody dials */
 	bool dial;                  /* this node dials it; else it waits to be dialled */
 	struct id128 id;            /* who has a link by right: keeps it while another one uses the name; zero: nobody */
+	bool master;                /* the configuration makes it one: then its certificate must let it be one */
 };
 
 struct peers_options {
@@ -58,6 +60,14 @@ void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t c
 void peers_set_tls(struct peers *p, SSL_CTX *context); /* for connections to come; NULL: plain. Holds a reference */
 void peers_start(struct peers *p);                     /* begins to dial */
 void peers_accept(struct peers *p, int take_fd, const char *from);
+
+/* The certificate at the other end of the link; NULL: no link. Valid until the loop goes on. */
+const struct tls_identity *peers_certificate(const struct peers *p, uint32_t peer);
+/* True, and a sentence: a link that is there would be refused now, by the context of peers_set_tls (the certificate is revoked) or by
+ * the table (the peer has become a master, which its certificate does not let it be). The owner drops it with peers_reset. */
+bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTES]);
+/* Drops all connections that are not links yet: they began under the context before. They are dialled again. */
+void peers_reset_unfinished(struct peers *p);
 
 /* NULL: no link. Append packets, then flush. */
 struct buffer *peers_out(struct peers *p, uint32_t peer);

@@ -18,6 +18,7 @@ struct peers_slot {
 	char name[NODE_NAME_MAX + 1];
 	char address[ADDRESS_MAX + 1];
 	bool dial; /* it is for us to dial */
+	bool master; /* in the configuration */
 	int64_t backoff_ms;
 	unsigned attempts;
 	struct dialer *dialer;
@@ -40,7 +41,7 @@ struct peers {
 	bool started;
 	struct list strangers;
 	uint32_t stranger_count;
-	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal for a version: who is refused comes again every second */
+	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal that comes again every second */
 	uint32_t count;
 	struct peers_slot *table[NODES_MAX]; /* by index */
 	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */

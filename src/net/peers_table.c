@@ -30,6 +30,7 @@ static void peers_set_slot(struct peers_slot *slot, const struct peers_node *nod
 	bool moved = strcmp(slot->address, node->address) != 0;
 	memcpy(slot->address, node->address, strlen(node->address) + 1);
 	slot->expected = node->id;
+	slot->master = node->master;
 	if (slot->dial && (!dial || moved)) {
 		peers_stop_dialling(slot);
 	}

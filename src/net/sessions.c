@@ -311,6 +311,21 @@ void sessions_flush(struct sessions *s) {
 	}
 }
 
+void sessions_end_revoked(struct sessions *s, SSL_CTX *now) {
+	struct list *next;
+	char why[TLS_WHY_BYTES];
+	for (struct list *at = list_first(&s->among); at; at = next) {
+		struct session *session = CONTAINER_OF(at, struct session, among);
+		SSL *ssl = stream_ssl(session->stream);
+		next = list_after(&s->among, at); /* session_end takes away none but its own */
+		if (ssl && tls_peer_objection(ssl, now, why)) {
+			session_end(session, why);
+		} else if (ssl && !session->greeted) {
+			session_end(session, "it began before the certificates were reloaded");
+		}
+	}
+}
+
 uint32_t sessions_count(const struct sessions *s) {
 	return (uint32_t)s->by_id.count;
 }

@@ -64,6 +64,10 @@ size_t sessions_backlog(const struct sessions *s, uint64_t client); /* bytes tha
 void sessions_keep(struct sessions *s, uint64_t client, bool keep); /* it waits for notifications: silence is no reason to close it */
 void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
 
+/* Ends the connections whose certificate the context would refuse as revoked, and those over TLS that have not finished their
+ * handshake: they began under the context before. Calls trouble() and gone(). */
+void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
+
 /* Once a turn of the loop: one write for each client that has answers. May call gone(). */
 void sessions_flush(struct sessions *s);
 

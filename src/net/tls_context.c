@@ -1,17 +1,14 @@
 #include "tls_context.h"
 
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "pawl/error.h"
-#include "slice.h"
-
-#define NODE_PREFIX "pawl:node:"
-#define PERSON_PREFIX "pawl:client:"
 
 __attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES], const char *format, ...) {
 	va_list args;
@@ -29,63 +26,153 @@ __attribute__((format(printf, 2, 3))) static int tls_fail(char why[TLS_WHY_BYTES
 	return PAWL_ETLS;
 }
 
-/* ---- who a certificate stands for ---- */
+/* ---- who is at the other end ---- */
 
-static const char *tls_prefix(enum tls_kind kind) {
-	CHECK(kind != TLS_NOBODY);
-	return kind == TLS_NODE ? NODE_PREFIX : PERSON_PREFIX;
-}
-
-/* The name behind the prefix of a URI, or a slice with no bytes. A zero byte inside would let two names look alike. */
-static struct slice tls_uri_name(const GENERAL_NAME *name, enum tls_kind kind) {
-	struct slice nothing = { NULL, 0 };
-	if (name->type != GEN_URI) {
-		return nothing;
-	}
-	const ASN1_IA5STRING *uri = name->d.uniformResourceIdentifier;
-	struct slice text = slice_of(ASN1_STRING_get0_data(uri), (size_t)ASN1_STRING_length(uri));
-	struct slice prefix = slice_str(tls_prefix(kind));
-	if (!slice_has_prefix(text, prefix) || memchr(text.data, 0, text.size)) {
-		return nothing;
-	}
-	struct slice rest = slice_of(text.data + prefix.size, text.size - prefix.size);
-	return rest.size <= TLS_NAME_MAX ? rest : nothing;
-}
-
-/* Goes through the names of this kind until one equals `wanted` (NULL: the first). */
-static bool tls_find_name(X509 *cert, enum tls_kind kind, const char *wanted, char found[TLS_NAME_MAX + 1]) {
-	GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
-	bool ok = false;
-	for (int i = 0; !ok && i < sk_GENERAL_NAME_num(names); i++) {
-		struct slice name = tls_uri_name(sk_GENERAL_NAME_value(names, i), kind);
-		if (name.size > 0 && (!wanted || slice_equal(name, slice_str(wanted)))) {
-			memcpy(found, name.data, name.size);
-			found[name.size] = 0;
-			ok = true;
-		}
-	}
-	GENERAL_NAMES_free(names);
-	ERR_clear_error();
-	return ok;
-}
-
-bool tls_peer_is(SSL *ssl, enum tls_kind kind, const char *name) {
-	char found[TLS_NAME_MAX + 1];
+bool tls_peer_identity(SSL *ssl, const char *node_name, struct tls_identity *out) {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
-	return cert && tls_find_name(cert, kind, name, found);
+	*out = (struct tls_identity){ .role = NODE_ROLE_NONE };
+	if (cert) {
+		tls_certificate_identity(cert, node_name, out);
+	}
+	return out->role != NODE_ROLE_NONE;
 }
 
 bool tls_peer_name(SSL *ssl, enum tls_kind kind, char name[TLS_NAME_MAX + 1]) {
 	X509 *cert = SSL_get0_peer_certificate(ssl);
 	name[0] = 0;
-	return cert && tls_find_name(cert, kind, NULL, name);
+	return cert && tls_certificate_name(cert, kind, name);
 }
 
 bool tls_peer_has_certificate(SSL *ssl) {
 	return SSL_get0_peer_certificate(ssl) != NULL;
 }
 
+void tls_peer_describe(SSL *ssl, char out[TLS_WHO_BYTES]) {
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+	snprintf(out, TLS_WHO_BYTES, "nobody");
+	if (cert) {
+		tls_certificate_describe(cert, out);
+	}
+}
+
+/* ---- what is no good any more ---- */
+
+static CRYPTO_ONCE tls_revoked_once = CRYPTO_ONCE_STATIC_INIT;
+static int tls_revoked_index = -1;
+
+static void tls_revoked_drop(void *parent, void *revoked, CRYPTO_EX_DATA *data, int index, long number, void *arg) {
+	(void)parent;
+	(void)data;
+	(void)index;
+	(void)number;
+	(void)arg;
+	tls_revoked_free(revoked);
+}
+
+static void tls_revoked_make_index(void) {
+	tls_revoked_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, tls_revoked_drop);
+}
+
+static bool tls_set_revoked(SSL_CTX *ctx, struct tls_revoked *revoked) {
+	return SSL_CTX_set_ex_data(ctx, tls_revoked_index, tls_revoked_keep(revoked)) == 1;
+}
+
+/* NULL: a context that was not made here. */
+static const struct tls_revoked *tls_get_revoked(SSL_CTX *ctx) {
+	return tls_revoked_index < 0 ? NULL : SSL_CTX_get_ex_data(ctx, tls_revoked_index);
+}
+
+bool tls_peer_objection(SSL *ssl, SSL_CTX *now, char why[TLS_WHY_BYTES]) {
+	const struct tls_revoked *revoked = tls_get_revoked(now);
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+	if (cert && tls_revoked_has(revoked, cert, why)) {
+		return true;
+	}
+	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+	for (int i = 1; i < sk_X509_num(chain); i++) {
+		if (tls_revoked_has(revoked, sk_X509_value(chain, i), why)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- why a certificate is refused ---- */
+
+static void tls_explain(X509 *cert, long error, char why[TLS_WHY_BYTES]) {
+	char who[TLS_WHO_BYTES], remake[TLS_WHO_BYTES], at[32], issuer[160] = "";
+	tls_certificate_describe(cert, who);
+	tls_certificate_remake(cert, remake);
+	X509_NAME_oneline(X509_get_issuer_name(cert), issuer, sizeof issuer);
+	switch (error) {
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+		tls_time_text(X509_get0_notAfter(cert), at);
+		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s ended at %s: make a new one, %.160s, and reload there", who, at, remake);
+		return;
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		tls_time_text(X509_get0_notBefore(cert), at);
+		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s begins only at %s: are the clocks of both machines right?", who, at);
+		return;
+	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+		snprintf(why, TLS_WHY_BYTES, "the certificate of %.120s is not of an authority in the ca file here (%.60s; it says %.80s): make one "
+			"with this cluster's authority, %.80s, or add the other one to the ca file", who, X509_verify_cert_error_string(error), issuer, remake);
+		return;
+	default:
+		snprintf(why, TLS_WHY_BYTES, "the certificate of %.160s is refused: %s; make a new one: %.160s", who,
+			X509_verify_cert_error_string(error), remake);
+		return;
+	}
+}
+
+/* Once for each certificate of a chain. A refusal leaves its sentence with the connection (tls_engine_why). */
+static int tls_on_verify(int good, X509_STORE_CTX *store) {
+	X509 *cert = X509_STORE_CTX_get_current_cert(store);
+	SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+	char why[TLS_WHY_BYTES];
+	if (!cert) {
+		return good;
+	}
+	if (!good) {
+		tls_explain(cert, X509_STORE_CTX_get_error(store), why);
+	} else if (tls_revoked_has(tls_get_revoked(SSL_get_SSL_CTX(ssl)), cert, why)) {
+		X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
+		good = 0;
+	}
+	char **verdict = SSL_get_app_data(ssl);
+	if (!good && verdict && !*verdict) {
+		*verdict = strdup(why);
+	}
+	return good;
+}
+
 /* ---- loading ---- */
+
+/* Who can read the key can be this node. Of root's file its group may: so a service account gets at it without owning it. */
+static int tls_check_key_file(const struct tls_files *f, char why[TLS_WHY_BYTES]) {
+	struct stat st;
+	if (f->any_key_mode || stat(f->key, &st) != 0) {
+		return 0; /* a file that is not there is told by who reads it */
+	}
+	unsigned mode = st.st_mode & 0777;
+	const unsigned others = st.st_uid == 0 ? 027 : 077;
+	static const char instead[] = "if that is meant: any_key_mode = yes";
+	ERR_clear_error();
+	bool by_root = f->only_checked && geteuid() == 0;
+	if (st.st_uid != 0 && st.st_uid != geteuid() && !by_root) {
+		return tls_fail(why, "[tls] key: %s belongs to another user (%u), who can read and change it: chown %u %s; %s", f->key,
+			(unsigned)st.st_uid, (unsigned)geteuid(), f->key, instead);
+	}
+	if (mode & others) {
+		return tls_fail(why, "[tls] key: %s may be read or changed by others (mode %04o): chmod %04o %s; %s", f->key, mode,
+			mode & ~others & 0777, f->key, instead);
+	}
+	return 0;
+}
 
 static int tls_load_files(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_WHY_BYTES]) {
 	if (SSL_CTX_load_verify_file(ctx, f->ca) != 1) {
@@ -94,6 +181,10 @@ static int tls_load_files(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_
 	if (SSL_CTX_use_certificate_chain_file(ctx, f->cert) != 1) {
 		return tls_fail(why, "[tls] cert: cannot read a certificate from %s", f->cert);
 	}
+	int error = tls_check_key_file(f, why);
+	if (error) {
+		return error;
+	}
 	if (SSL_CTX_use_PrivateKey_file(ctx, f->key, SSL_FILETYPE_PEM) != 1) {
 		return tls_fail(why, "[tls] key: cannot read %s, or it is not the key of %s", f->key, f->cert);
 	}
@@ -101,7 +192,7 @@ static int tls_load_files(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_
 }
 
 /* The node's own certificate must be one that its peers will accept: better refused here than by all of them. */
-static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, const char *node_name, char why[TLS_WHY_BYTES]) {
+static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, char why[TLS_WHY_BYTES]) {
 	X509 *own = SSL_CTX_get0_certificate(ctx);
 	STACK_OF(X509) *chain = NULL;
 	SSL_CTX_get0_chain_certs(ctx, &chain);
@@ -111,18 +202,37 @@ static int tls_check_own(SSL_CTX *ctx, const struct tls_files *f, const char *no
 		return tls_fail(why, "[tls] out of memory");
 	}
 	bool valid = X509_verify_cert(verify) == 1;
-	const char *reason = X509_verify_cert_error_string(X509_STORE_CTX_get_error(verify));
+	X509 *wrong = X509_STORE_CTX_get_current_cert(verify);
+	char reason[TLS_WHY_BYTES];
+	if (!valid) {
+		tls_explain(wrong ? wrong : own, X509_STORE_CTX_get_error(verify), reason);
+	}
 	X509_STORE_CTX_free(verify);
 	ERR_clear_error();
 	if (!valid) {
 		return tls_fail(why, "[tls] cert: peers with ca %s would refuse %s: %s", f->ca, f->cert, reason);
 	}
-	char found[TLS_NAME_MAX + 1];
-	if (!tls_find_name(own, TLS_NODE, node_name, found)) {
-		return tls_fail(why, "[tls] cert: %s does not belong to node %s: it lacks the alternative name URI:" NODE_PREFIX
-			"%s (make one with: pawl cert node %s)", f->cert, node_name, node_name, node_name);
-	}
 	return 0;
+}
+
+/* Whether it is this node's, and one that is in force. */
+static int tls_check_identity(X509 *cert, const struct tls_files *f, const char *node_name, const struct tls_revoked *revoked,
+	struct tls_identity *own, char why[TLS_WHY_BYTES]) {
+	char refusal[TLS_WHY_BYTES];
+	tls_certificate_identity(cert, node_name, own);
+	if (own->role == NODE_ROLE_NONE && tls_certificate_has_name(cert, TLS_NODE, node_name)) {
+		return tls_fail(why, "[tls] cert: %s gives node %s a role that this version does not know: there are master, replica and embedded "
+			"(make one with: pawl cert node %s)", f->cert, node_name, node_name);
+	}
+	if (own->role == NODE_ROLE_NONE) {
+		return tls_fail(why, "[tls] cert: %s does not belong to node %s: it lacks the alternative name URI:pawl:node:%s (make one with: pawl "
+			"cert node %s)", f->cert, node_name, node_name, node_name);
+	}
+	if (own->role == NODE_ROLE_EMBEDDED && !f->embedded) {
+		return tls_fail(why, "[tls] cert: %s is for a node inside a program (role embedded), which this is not: make another one with: pawl "
+			"cert node %s --role replica", f->cert, node_name);
+	}
+	return tls_revoked_has(revoked, cert, refusal) ? tls_fail(why, "[tls] cert: %s", refusal) : 0;
 }
 
 static int tls_verify_mode(enum tls_client_auth auth) {
@@ -143,7 +253,7 @@ static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX *
 		SSL_CTX_free(ctx);
 		return tls_fail(why, "[tls] cannot be set up");
 	}
-	SSL_CTX_set_verify(ctx, verify_mode, NULL);
+	SSL_CTX_set_verify(ctx, verify_mode, tls_on_verify);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(ctx, 0); /* an identity is proven afresh on every connection */
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -156,16 +266,26 @@ static int tls_context_new(const struct tls_files *f, int verify_mode, SSL_CTX *
 	return 0;
 }
 
+/* Both contexts, before anything is checked that needs them. */
+static int tls_contexts_make(const struct tls_files *files, struct tls_contexts *made, char why[TLS_WHY_BYTES]) {
+	int error = tls_context_new(files, tls_verify_mode(TLS_CLIENT_REQUIRED), &made->peer, why);
+	return error ? error : tls_context_new(files, tls_verify_mode(files->client_auth), &made->client, why);
+}
+
 int tls_contexts_load(const struct tls_files *files, const char *node_name, struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct tls_contexts made = { 0 };
+	struct tls_revoked *revoked = NULL;
 	ERR_clear_error();
-	int error = tls_context_new(files, tls_verify_mode(TLS_CLIENT_REQUIRED), &made.peer, why);
-	if (!error) {
-		error = tls_check_own(made.peer, files, node_name, why);
+	CHECK(CRYPTO_THREAD_run_once(&tls_revoked_once, tls_revoked_make_index) == 1 && tls_revoked_index >= 0);
+	int error = tls_contexts_make(files, &made, why);
+	error = error ? error : tls_check_own(made.peer, files, why);
+	error = error ? error : tls_revoked_load(files->revoked, files->crl, SSL_CTX_get_cert_store(made.peer), &revoked, why);
+	error = error ? error : tls_check_identity(SSL_CTX_get0_certificate(made.peer), files, node_name, revoked, &made.own, why);
+	if (!error && (!tls_set_revoked(made.peer, revoked) || !tls_set_revoked(made.client, revoked))) {
+		error = tls_fail(why, "[tls] out of memory");
 	}
-	if (!error) {
-		error = tls_context_new(files, tls_verify_mode(files->client_auth), &made.client, why);
-	}
+	made.crl_ends = tls_revoked_ends(revoked);
+	tls_revoked_free(revoked);
 	if (error) {
 		tls_contexts_free(&made);
 		return error;

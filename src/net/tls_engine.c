@@ -13,6 +13,7 @@ struct tls_engine {
 	size_t sent;   /* of what `out` holds */
 	bool ready;
 	const char *why;
+	char *verdict; /* why the other side's certificate is refused; NULL: it is not. Set by the context (tls_context.c) */
 };
 
 struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
@@ -35,13 +36,36 @@ struct tls_engine *tls_engine_new(SSL_CTX *context, enum tls_role role) {
 		SSL_set_connect_state(ssl);
 	}
 	*e = (struct tls_engine){ .ssl = ssl, .in = in, .out = out };
+	SSL_set_app_data(ssl, &e->verdict);
 	return e;
 }
 
 void tls_engine_free(struct tls_engine *e) {
 	if (e) {
 		SSL_free(e->ssl);
+		free(e->verdict);
 		free(e);
+	}
+}
+
+/* The other side has said what it does not like about our certificate. NULL: it is about something else. */
+static const char *tls_engine_alert(unsigned long cause) {
+	if (ERR_GET_LIB(cause) != ERR_LIB_SSL) {
+		return NULL;
+	}
+	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
+	case SSL_AD_CERTIFICATE_REVOKED:
+		return "the other side refuses this node's certificate as revoked: if the node is still wanted, give it a new one (pawl cert node)";
+	case SSL_AD_CERTIFICATE_EXPIRED:
+		return "the other side refuses this node's certificate as expired: make a new one (pawl cert node) and reload; or the clock there is wrong";
+	case SSL_AD_UNKNOWN_CA:
+		return "the other side does not know the authority of this node's certificate (unknown ca): its ca file must hold it";
+	case SSL_AD_BAD_CERTIFICATE:
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+	case SSL_AD_CERTIFICATE_UNKNOWN:
+		return "the other side refuses this node's certificate: its log says why";
+	default:
+		return NULL;
 	}
 }
 
@@ -56,8 +80,9 @@ static int tls_engine_result(struct tls_engine *e, int result) {
 		error = PAWL_ECLOSED;
 	} else {
 		long verified = SSL_get_verify_result(e->ssl);
-		const char *text = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
-			: ERR_reason_error_string(ERR_peek_error());
+		const char *text = e->verdict ? e->verdict
+			: verified != X509_V_OK ? X509_verify_cert_error_string(verified) : tls_engine_alert(ERR_peek_error());
+		text = text ? text : ERR_reason_error_string(ERR_peek_error());
 		e->why = text ? text : "the connection is broken";
 	}
 	ERR_clear_error();

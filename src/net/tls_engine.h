@@ -29,7 +29,7 @@ struct slice tls_engine_outgoing(const struct tls_engine *e);
 void tls_engine_sent(struct tls_engine *e, size_t size);
 
 void tls_engine_close(struct tls_engine *e);             /* queues close_notify */
-const char *tls_engine_why(const struct tls_engine *e);  /* after PAWL_ETLS: a phrase for the log; static storage */
+const char *tls_engine_why(const struct tls_engine *e);  /* after PAWL_ETLS: a phrase for the log; valid until tls_engine_free */
 SSL *tls_engine_ssl(const struct tls_engine *e);         /* to read the peer's certificate */
 
 #endif

@@ -40,6 +40,9 @@ enum client_auth {
 struct tls_config {
 	bool on; /* all three files are named */
 	char ca[CONFIG_PATH_MAX], cert[CONFIG_PATH_MAX], key[CONFIG_PATH_MAX];
+	char revoked[CONFIG_PATH_MAX], crl[CONFIG_PATH_MAX]; /* tls_revoked.h; empty: none */
+	bool any_key_mode; /* others may be able to read the key */
+	bool embedded;     /* the node is inside a program */
 	enum client_auth client_auth; /* peers always show theirs */
 };
 
@@ -94,8 +97,8 @@ int node_config_parse(struct slice text, const char *name, struct node_config **
 /* One master on loopback without a file: `listen` may be NULL (127.0.0.1:7117). */
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
 
-/* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] files,
- * client_auth, [acl], log_level, and of [limits] clients, requests_per_client, watches_per_client,
+/* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] but
+ * for whether it is there, [acl], log_level, and of [limits] clients, requests_per_client, watches_per_client,
  * idle_timeout. */
 const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted);
 

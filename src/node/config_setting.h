@@ -24,6 +24,9 @@
 	X(TLS_CA, "tls", "ca", PATH, tls.ca) \
 	X(TLS_CERT, "tls", "cert", PATH, tls.cert) \
 	X(TLS_KEY, "tls", "key", PATH, tls.key) \
+	X(TLS_REVOKED, "tls", "revoked", PATH, tls.revoked) \
+	X(TLS_CRL, "tls", "crl", PATH, tls.crl) \
+	X(ANY_KEY_MODE, "tls", "any_key_mode", BOOL, tls.any_key_mode) \
 	X(CLIENT_AUTH, "tls", "client_auth", AUTH, tls.client_auth) \
 	X(ADMIN_LISTEN, "admin", "listen", RAW, admin_listen) \
 	X(LIMIT_KEYS, "limits", "keys", COUNT64, limits.core.keys) \

@@ -16,7 +16,9 @@ struct door {
 struct doors {
 	struct net_loop *loop;
 	struct driver *driver;
+	const struct node_config *config; /* whose certificates `tls` has; borrowed */
 	struct tls_contexts tls; /* of the present certificates; empty without [tls] */
+	struct event *ends;      /* goes off once a day: does something end soon? */
 	enum tls_client_auth client_auth;
 	struct door peer;
 	struct door clients[LISTEN_CLIENT_MAX];
@@ -26,8 +28,11 @@ struct doors {
 /* Loads the certificates and listens. The driver's peers and sessions must exist. Errors as node_start; then, too, doors_close. */
 int doors_open(struct doors *d, struct net_loop *loop, struct driver *driver, const struct node_config *config,
 	char why[NODE_WHY_BYTES]);
-/* New certificates for connections to come; on an error the old ones stay. */
+/* New certificates for connections to come, and new lists of revoked ones: connections that these forbid are closed. On an error
+ * everything stays as it was. */
 int doors_reload(struct doors *d, const struct node_config *config, char why[NODE_WHY_BYTES]);
+/* The files that [tls] names. Borrows from config. */
+struct tls_files doors_tls_files(const struct node_config *config);
 void doors_close(struct doors *d); /* accepts zeroed memory */
 
 #endif

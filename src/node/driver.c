@@ -54,7 +54,8 @@ static void driver_read_table(struct driver *d) {
 	CHECK(count <= NODES_MAX && core_self(d->core) < count);
 	for (uint32_t i = 0; i < count; i++) {
 		d->nodes[i] = core_peer(d->core, i);
-		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i), d->nodes[i]->id };
+		nodes[i] = (struct peers_node){ d->nodes[i]->name, d->nodes[i]->address, core_peer_dialled(d->core, i), d->nodes[i]->id,
+			d->nodes[i]->master };
 		int before = driver_find_name(d, d->nodes[i]->name);
 		lost |= before >= 0 ? (d->lost_links >> before & 1) << i : 0;
 		closed |= before >= 0 ? (d->closed_links >> before & 1) << i : 0;
@@ -83,11 +84,15 @@ int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer
 void driver_step(struct driver *d, const struct core_event *event, struct instant now) {
 	d->last = instant_later(d->last, now);
 	core_step(d->core, event, d->last, d->out);
-	if (core_out_peers_changed(d->out)) {
+	bool changed = core_out_peers_changed(d->out);
+	if (changed) {
 		driver_read_table(d);
 	}
 	driver_reset_links(d);
 	driver_flush_later(d);
+	if (changed) {
+		driver_check_links(d);
+	}
 }
 
 void driver_step_now(struct driver *d, const struct core_event *event) {
@@ -106,6 +111,30 @@ static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool 
 	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
 	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed };
 	driver_step_now(d, &event);
+}
+
+/* Who else knows of the new configuration refuses this node's links by themselves. */
+static void driver_check_own_role(struct driver *d) {
+	const struct tls_identity *own = &d->own_certificate;
+	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER && d->nodes[core_self(d->core)]->master;
+	if (forbidden && !d->role_told) {
+		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node), LOG_TEXT("role", node_role_name(own->role)),
+			LOG_TEXT("why", "the configuration makes this node a master, and its certificate does not let it be one"),
+			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload, or demote it (pawl cluster demote)"));
+	}
+	d->role_told = forbidden;
+}
+
+void driver_check_links(struct driver *d) {
+	char why[TLS_WHY_BYTES];
+	driver_check_own_role(d);
+	for (uint32_t peer = 0; d->peers && peer < core_peer_count(d->core); peer++) {
+		if (peers_objection(d->peers, peer, why)) {
+			log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
+			peers_reset(d->peers, peer);
+			driver_on_peer_down(d, peer, "its certificate", false);
+		}
+	}
 }
 
 static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, struct instant now) {

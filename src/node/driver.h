@@ -44,6 +44,8 @@ struct driver {
 	uint64_t last_own; /* id */
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
+	struct tls_identity own_certificate; /* of this node; empty without TLS */
+	bool role_told; /* that the configuration makes this node a master, which its certificate does not let it be */
 	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
 	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
 	/* What happened to links while the core's output was being written: told to it before anything else steps it. */
@@ -76,6 +78,9 @@ void driver_flush_later(struct driver *d);
 
 /* At the start, before there is a network: what the core wants on disk, or false: nothing. */
 bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq);
+
+/* Drops the links that certificates or roles forbid now: after a reload, and when the configuration has changed. The core is told. */
+void driver_check_links(struct driver *d);
 
 /* Whether another line about strangers may be logged: at most ten a second, so that nobody fills the disk from outside. */
 bool driver_may_log(struct driver *d);

@@ -159,6 +159,15 @@ int pawl_node_start(struct pawl_node *node, char why[PAWL_NODE_WHY]) {
 	return 0;
 }
 
+int pawl_node_reload(struct pawl_node *node, char why[PAWL_NODE_WHY]) {
+	char text[NODE_WHY_BYTES] = "";
+	if (!node->started || node->doomed) {
+		return embed_fail(PAWL_EINVAL, why, "the node has not been started");
+	}
+	int error = node_reload(node->node, node->config, text);
+	return error ? embed_fail(error, why, text) : 0;
+}
+
 int pawl_node_drain(struct pawl_node *node, pawl_node_drained_fn *done, void *arg) {
 	if (!node->started || node->doomed) {
 		return PAWL_EINVAL;

@@ -3,6 +3,7 @@
 
 #include "embed.h"
 #include "pawl/error.h"
+#include "roles.h"
 #include "time_source.h"
 
 #define RESULT_BYTES_MAX ((size_t)256 << 20)
@@ -32,12 +33,20 @@ static int call_new(struct pawl_node *node, struct pawl_node_call **out) {
 	return 0;
 }
 
+static void call_answer(struct pawl_node_call *call, const struct core_reply *reply);
+
 /* An error: the call is gone. */
 static int call_begin(struct pawl_node_call *call, struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->id };
+	char why[ROLES_WHY_BYTES];
 	call->result = (struct pawl_node_result){ .message = "", .field = "", .why = "", .value_seq = embed_no_bytes, .entry = embed_no_entry };
 	call->asked = time_source_now();
 	request->id = request->client = call->id;
+	if (request->op == CORE_CHANGE && roles_forbid(node_driver(call->node->node), request->change, why)) {
+		const struct core_reply refusal = { .id = call->id, .client = call->id, .op = CORE_CHANGE, .error = PAWL_EDENIED, .why = slice_str(why) };
+		call_answer(call, &refusal);
+		return 0;
+	}
 	driver_step(node_driver(call->node->node), &event, call->asked);
 	if (core_out_unheard(node_driver(call->node->node)->out)) {
 		map_remove(&call->node->calls, &call->by_id);
@@ -219,21 +228,28 @@ static struct pawl_node_call *call_find(const struct pawl_node *node, uint64_t i
 	return found ? CONTAINER_OF(found, struct pawl_node_call, by_id) : NULL;
 }
 
+/* It stays until the callbacks run. */
+static void call_answer(struct pawl_node_call *call, const struct core_reply *reply) {
+	struct pawl_node *node = call->node;
+	map_remove(&node->calls, &call->by_id);
+	list_remove(&call->among);
+	result_fill(call, reply);
+	list_append(&node->done, &call->among);
+	event_active(node->deliver, EV_TIMEOUT, 0);
+}
+
 void embed_on_reply(void *ctx, const struct core_reply *reply) {
 	struct pawl_node *node = ctx;
 	struct pawl_node_call *call = call_find(node, reply->id);
 	if (!call) {
 		return; /* canceled */
 	}
-	map_remove(&node->calls, &call->by_id);
-	list_remove(&call->among);
-	if (!call->done) {
+	if (call->done) {
+		call_answer(call, reply);
+	} else {
+		map_remove(&node->calls, &call->by_id);
 		call_free(call);
-		return;
 	}
-	result_fill(call, reply);
-	list_append(&node->done, &call->among);
-	event_active(node->deliver, EV_TIMEOUT, 0);
 }
 
 void embed_finish(struct pawl_node_call *take_call) {

@@ -47,7 +47,11 @@ static int options_files(struct config_reading *r, const struct pawl_node_option
 	error = error ? error : options_path(r, "ca_file", o->ca_file, c->tls.ca);
 	error = error ? error : options_path(r, "cert_file", o->cert_file, c->tls.cert);
 	error = error ? error : options_path(r, "key_file", o->key_file, c->tls.key);
-	r->section_line[SECTION_TLS] = o->ca_file || o->cert_file || o->key_file;
+	error = error ? error : options_path(r, "revoked_file", o->revoked_file, c->tls.revoked);
+	error = error ? error : options_path(r, "crl_file", o->crl_file, c->tls.crl);
+	c->tls.any_key_mode = o->any_key_mode;
+	c->tls.embedded = true;
+	r->section_line[SECTION_TLS] = o->ca_file || o->cert_file || o->key_file || o->revoked_file || o->crl_file;
 	return error;
 }
 

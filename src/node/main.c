@@ -6,6 +6,7 @@
 #include "config_file.h"
 #include "daemon.h"
 #include "dev_dir.h"
+#include "doors.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "pawld_options.h"
@@ -28,8 +29,9 @@ static enum pawld_exit pawld_check(const char *path) {
 	}
 	int error = 0;
 	if (c->tls.on) {
-		const struct tls_files files = { c->tls.ca, c->tls.cert, c->tls.key, TLS_CLIENT_REQUIRED };
-		struct tls_contexts contexts = { NULL, NULL };
+		struct tls_files files = doors_tls_files(c);
+		files.only_checked = true;
+		struct tls_contexts contexts = { 0 };
 		char why[TLS_WHY_BYTES] = "";
 		error = tls_contexts_load(&files, c->name, &contexts, why);
 		problem_set(&problem, "%s: %s", path, why);

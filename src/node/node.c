@@ -292,7 +292,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	if (error) {
 		return error;
 	}
-	node->config = node->driver.config = config;
+	node->config = node->driver.config = node->doors.config = config;
 	sessions_set_limits(node->driver.sessions, &limits);
 	driver_rules_changed(&node->driver);
 	return 0;

@@ -5,6 +5,7 @@
 #include "config_file.h"
 #include "log.h"
 #include "pawl/error.h"
+#include "roles.h"
 #include "service.h"
 
 #define SPARED_BYTES ((size_t)1 << 20) /* of what may wait on a connection, by answers that show values */
@@ -224,6 +225,17 @@ static void service_call_batch(const struct service_call *call) {
 
 /* ---- what the node answers itself ---- */
 
+static void service_status_certificates(const struct driver *d, struct client_status *status) {
+	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(d->core); i++) {
+		const struct tls_identity *c = i == core_self(d->core) ? &d->own_certificate : peers_certificate(d->peers, i);
+		if (c && c->serial[0]) {
+			status->peers[i].serial = slice_str(c->serial);
+			status->peers[i].certificate_ends = (uint64_t)c->ends;
+			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
+		}
+	}
+}
+
 static void service_status(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct core_status core;
@@ -235,6 +247,7 @@ static void service_status(const struct service_call *call) {
 	status.watches = events_count(&d->events);
 	status.events = d->events.told;
 	status.uptime = instant_elapsed_long(call->now, d->started);
+	service_status_certificates(d, &status);
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {
 		service_sever(d, call->client);
@@ -289,6 +302,12 @@ static void service_change(const struct service_call *call) {
 	}
 	log_to(call->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
 		LOG_BYTES("by", call->who->identity));
+	char why[ROLES_WHY_BYTES];
+	if (roles_forbid(call->driver, &call->request->change, why)) {
+		log_to(call->driver->log, LEVEL_WARNING, "role_refused", LOG_BYTES("peer", call->request->change.name), LOG_TEXT("why", why));
+		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL, why);
+		return;
+	}
 	service_call_core(call);
 }
 

@@ -240,6 +240,9 @@ struct client_status_peer {
 	span_ns round_trip; /* 0: not measured */
 	bool follows;       /* it follows the node; only then: */
 	uint64_t position, lag; /* the place in the node's log that it has, and how many entries it is behind */
+	struct slice serial;    /* of its certificate, in hex digits; empty: not linked, or no TLS. Only if not: */
+	uint64_t certificate_ends;     /* s since 1970 */
+	struct slice certificate_role; /* "master", "replica" or "embedded": what it lets the node be */
 };
 
 struct client_status_following { /* of a replica */
@@ -280,7 +283,7 @@ struct client_status {
 	uint32_t peer_count; /* masters first, then replicas, then guests; the node itself is among them */
 	struct client_status_peer peers[NODES_MAX];
 };
-/* Fills everything that the core knows: all but version, clients, watches, events and uptime. Borrows from core, config and the facts. */
+/* Fills everything that the core knows: all but version, clients, watches, events, uptime and certificates. Borrows from core, config and the facts. */
 void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
 	const struct client_facts *facts);
 int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out);

@@ -77,6 +77,12 @@ static const struct client_fact follower_facts[] = {
 	PEER_FACT(position, FACT_U64),
 	PEER_FACT(lag, FACT_U64),
 };
+/* Only where there is TLS. */
+static const struct client_fact certificate_facts[] = {
+	PEER_FACT(serial, FACT_TEXT),
+	PEER_FACT(certificate_ends, FACT_U64),
+	PEER_FACT(certificate_role, FACT_TEXT),
+};
 
 static const char *status_state_name(enum core_state state) {
 	switch (state) {
@@ -200,6 +206,9 @@ static void status_put_peer(struct pack *k, const struct client_status_peer *pee
 	if (peer->follows) {
 		client_fact_put_all(k, &map, follower_facts, COUNT(follower_facts), peer, 0);
 	}
+	if (peer->serial.size > 0) {
+		client_fact_put_all(k, &map, certificate_facts, COUNT(certificate_facts), peer, 0);
+	}
 	pack_map_close(k, &map);
 }
 
@@ -260,21 +269,26 @@ int client_status_encode(uint32_t msgid, const struct client_status *status, str
 
 /* ---- reading ---- */
 
-static void status_take_map(struct unpack *u, const struct client_fact_set *one, const struct client_fact_set *other) {
+/* Each pair goes to the first set that knows its name. */
+static void status_take_map(struct unpack *u, const struct client_fact_set *sets, size_t count) {
 	uint32_t pairs = unpack_map(u);
 	for (uint32_t i = 0; i < pairs && !u->bad; i++) {
 		struct slice name = unpack_bytes(u, SIZE_MAX);
-		if (!client_fact_take(one, name, u) && !client_fact_take(other, name, u)) {
+		bool taken = false;
+		for (size_t k = 0; k < count && !taken; k++) {
+			taken = client_fact_take(&sets[k], name, u);
+		}
+		if (!taken) {
 			unpack_skip(u);
 		}
 	}
 }
 
 static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
-	const struct client_fact_set all = { peer_facts, COUNT(peer_facts), peer, NULL };
-	const struct client_fact_set follower = { follower_facts, COUNT(follower_facts), peer, NULL };
+	const struct client_fact_set sets[] = { { peer_facts, COUNT(peer_facts), peer, NULL },
+		{ follower_facts, COUNT(follower_facts), peer, NULL }, { certificate_facts, COUNT(certificate_facts), peer, NULL } };
 	*peer = (struct client_status_peer){ 0 };
-	status_take_map(u, &all, &follower);
+	status_take_map(u, sets, COUNT(sets));
 }
 
 /* Those beyond NODES_MAX (a newer server may allow more) are left out. */
@@ -304,13 +318,12 @@ static void status_take_missing(struct unpack *u, struct client_status *out) {
 
 /* A map inside the result, or nil; true: it was there. */
 static bool status_take_inner(struct unpack *u, const struct client_fact *facts, size_t count, struct client_status *out) {
-	const struct client_fact_set set = { facts, count, out, NULL };
-	const struct client_fact_set age = { &age_fact, facts == following_facts, out, NULL };
+	const struct client_fact_set sets[] = { { facts, count, out, NULL }, { &age_fact, facts == following_facts, out, NULL } };
 	if (unpack_peek(u) == UNPACK_NIL) {
 		unpack_skip(u);
 		return false;
 	}
-	status_take_map(u, &set, &age);
+	status_take_map(u, sets, COUNT(sets));
 	return true;
 }
 

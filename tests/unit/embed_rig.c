@@ -58,6 +58,13 @@ static void rig_remove_dir(const char *path) {
 	CHECK(rmdir(path) == 0);
 }
 
+void embed_rig_revoke(struct embed_rig *r, const char *lines) {
+	char path[128];
+	snprintf(path, sizeof path, "%s/revoked", r->f.dir);
+	FILE *f = fopen(path, "w");
+	assert_true(f && fputs(lines, f) >= 0 && fclose(f) == 0);
+}
+
 void embed_rig_close(struct embed_rig *r) {
 	for (size_t i = 0; i < EMBED_RIG_NODES; i++) {
 		pawl_node_free(r->nodes[i].node);
@@ -85,13 +92,13 @@ static void rig_changed(struct pawl_node *node, void *arg) {
 void embed_rig_start(struct embed_rig *r, size_t i) {
 	struct embed_rig_node *n = &r->nodes[i];
 	char why[PAWL_NODE_WHY] = "";
-	char ca[128], cert[128], file[128];
+	char ca[128], cert[128], file[128], list[128];
 	struct pawl_node_options o = { .base = r->f.base, .name = n->name, .cluster = "test", .state_dir = n->dir,
 		.masters = r->masters, .master_count = r->master_count, .listen_peer = i < r->master_count ? NULL : n->fixed ? n->address : "127.0.0.1:0",
 		.log = rig_log, .on_changed = rig_changed, .arg = n };
 	if (r->tls) {
 		char uri[64];
-		snprintf(uri, sizeof uri, "pawl:node:%s", n->name);
+		snprintf(uri, sizeof uri, "pawl:node:%s%s%s", n->name, n->role ? "?role=" : "", n->role ? n->role : "");
 		net_fixture_certificate(&r->f, n->name, uri);
 		snprintf(ca, sizeof ca, "%s/ca.pem", r->f.dir);
 		snprintf(cert, sizeof cert, "%s/%s.pem", r->f.dir, n->name);
@@ -99,6 +106,8 @@ void embed_rig_start(struct embed_rig *r, size_t i) {
 		o.ca_file = ca;
 		o.cert_file = cert;
 		o.key_file = file;
+		snprintf(list, sizeof list, "%s/revoked", r->f.dir);
+		o.revoked_file = r->revoked ? list : NULL;
 	}
 	if (pawl_node_new(&o, &n->node, why) != 0 || pawl_node_start(n->node, why) != 0) {
 		fail_msg("%s", why);

@@ -21,6 +21,7 @@ struct embed_rig_node {
 	struct pawl_node *node;
 	const char *name;
 	char dir[128], address[64];
+	const char *role; /* in its certificate; NULL: none */
 	bool fixed; /* no initial master, but at `address` all the same */
 	unsigned lines, changes;
 	char line[512]; /* the last one */
@@ -30,12 +31,14 @@ struct embed_rig {
 	struct net_fixture f;
 	struct pawl_node_master masters[EMBED_RIG_NODES];
 	size_t master_count;
-	bool tls; /* set before a start */
+	bool tls;     /* set before a start */
+	bool revoked; /* with tls: a list of revoked certificates is named, embed_rig_revoke */
 	struct embed_rig_node nodes[EMBED_RIG_NODES]; /* a, b, c, d */
 };
 
 /* A directory and an address for each node; `masters` of them are those of the birth. Starts none. */
 void embed_rig_open(struct embed_rig *r, size_t masters);
+void embed_rig_revoke(struct embed_rig *r, const char *lines); /* what the list says from the next reload on */
 void embed_rig_close(struct embed_rig *r);
 void embed_rig_start(struct embed_rig *r, size_t n);
 void embed_rig_start_all(struct embed_rig *r); /* the masters, until all of them vote */

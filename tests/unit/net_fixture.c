@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -99,7 +100,7 @@ static void net_fixture_save(const struct net_fixture *f, const char *name, X509
 	fclose(file);
 	snprintf(path, sizeof path, "%s/%s.key", f->dir, name);
 	file = fopen(path, "w");
-	CHECK(file && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1);
+	CHECK(file && fchmod(fileno(file), 0600) == 0 && PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL) == 1);
 	fclose(file);
 }
 
@@ -131,7 +132,7 @@ static struct net_fixture_paths net_fixture_paths(const struct net_fixture *f, c
 int net_fixture_contexts(struct net_fixture *f, const char *name, const char *node_name, enum tls_client_auth auth,
 	struct tls_contexts *out, char why[TLS_WHY_BYTES]) {
 	struct net_fixture_paths p = net_fixture_paths(f, name);
-	const struct tls_files files = { p.ca, p.cert, p.key, auth };
+	const struct tls_files files = { .ca = p.ca, .cert = p.cert, .key = p.key, .client_auth = auth };
 	return tls_contexts_load(&files, node_name, out, why);
 }
 

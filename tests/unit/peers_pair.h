@@ -29,7 +29,7 @@ struct party {
 	bool dials_all;
 	uint8_t identity; /* 0: of the name */
 	uint32_t version; /* the only one it speaks; 0: as this program */
-	char why[256], who[256];
+	char why[512], who[256];
 };
 
 struct pair {

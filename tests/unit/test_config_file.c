@@ -49,7 +49,7 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	struct node_config *c = parse_good("# comment\n; another\n\r\n[node]\r\n name=a \nstate_dir = /s\nlisten_peer = 0.0.0.0:7\n"
 		"listen_client = [::1]:8, plain:127.0.0.1:9 unix:/run/x\nadvertise = 10.0.0.1:1\nlog_level = debug\n"
 		"[cluster]\nname = t\nmax_lease = 2m\npromise_timeout = 3s\nrequest_timeout = 500ms\nclock_drift = 0.5 %\nreplication_interval = 20us\n"
-		"[cluster.masters]\na = 10.0.0.1:1\n[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\n"
+		"[cluster.masters]\na = 10.0.0.1:1\n[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\nrevoked = /list\nany_key_mode = yes\n"
 		"[limits]\nkeys = 5\nmemory = 1g\nvalue_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min = 1s\n"
 		"[admin]\nlisten = 127.0.0.1:10\n");
 	assert_string_equal(c->state_dir, "/s");
@@ -67,6 +67,9 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->replication_interval, 20 * SPAN_US);
 	assert_true(c->tls.on);
 	assert_int_equal(c->tls.client_auth, CLIENT_AUTH_OPTIONAL);
+	assert_string_equal(c->tls.crl, "/crl");
+	assert_string_equal(c->tls.revoked, "/list");
+	assert_true(c->tls.any_key_mode);
 	assert_int_equal(c->limits.core.keys, 5);
 	assert_int_equal(c->limits.core.memory_bytes, 1 << 30);
 	assert_int_equal(c->limits.core.value_bytes, 65536);
@@ -121,6 +124,8 @@ static const struct {
 	{ BASE "[limits]\nkeys = 0\n", "f:10:", "keys = 0", "from 1" },
 	{ BASE "[limits]\nkeys = 1k\n", "f:10:", "not a number", "1000" },
 	{ BASE "[limits]\nlease_min = 2m\n", "f:10:", "lease_min is longer", "shorten" },
+	{ "[tls]\ncrl = ca.crl\n", "f:2:", "crl = ca.crl", "an absolute path" },
+	{ BASE "[tls]\nrevoked = /list\n", "f:9:", "ca is missing", "take the section away" },
 	{ "[tls]\nclient_auth = maybe\n", "f:2:", "maybe", "required, optional or off" },
 	{ BASE "[tls]\nca = /ca\nkey = /key\n", "f:9:", "cert is missing", "take the section away" },
 	{ BASE "x = 127.0.0.1:1\n", "f:9:", "x has the address of a on line 6", "its own" },
@@ -258,7 +263,7 @@ static void dev_is_one_master_on_loopback(void **state) {
 static void a_reload_changes_only_what_can_change(void **state) {
 	(void)state;
 	struct node_config *c = parse_good(BASE TLS);
-	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\n[limits]\nclients = 9\n[acl]\nadmin = x\n");
+	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\ncrl = /c\nrevoked = /r\n[limits]\nclients = 9\n[acl]\nadmin = x\n");
 	assert_null(node_config_reload_problem(c, good));
 	node_config_free(good);
 	static const char *const refused[] = { BASE, BASE TLS "[limits]\nkeys = 9\n",

@@ -15,7 +15,7 @@ static void a_name_is_looked_up_and_dialled(void **state) {
 	pair_open(&p);
 	peers_free(p.a.peers);
 	snprintf(address, sizeof address, "localhost:%s", strrchr(listener_address(p.b.listener), ':') + 1);
-	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false, { { 0 } } }, { "b", address, true, { { 0 } } } };
+	const struct peers_node nodes[2] = { { "a", listener_address(p.a.listener), false, { { 0 } }, false }, { "b", address, true, { { 0 } }, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
@@ -27,7 +27,7 @@ static void a_look_up_under_way_may_be_given_up(void **state) {
 	(void)state;
 	pair_open(&p);
 	peers_free(p.a.peers);
-	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } } }, { "b", "localhost:1", true, { { 0 } } } };
+	const struct peers_node nodes[2] = { { "a", "localhost:1", false, { { 0 } }, false }, { "b", "localhost:1", true, { { 0 } }, false } };
 	party_make_with(&p.f, &p.a, "a", nodes);
 	pair_start(&p);
 	assert_true(event_base_loop(p.f.base, EVLOOP_ONCE) >= 0);
@@ -123,19 +123,19 @@ static void refused_by_b(const char *uri, const char *expected) {
 	net_fixture_settle(&p.f);
 	assert_int_equal(p.b.ups, 0);
 	if (expected) {
-		assert_string_equal(p.b.why, expected);
+		assert_non_null(strstr(p.b.why, expected));
 	}
 	pair_close(&p);
 }
 
 static void a_peer_under_anothers_name_is_refused(void **state) {
 	(void)state;
-	refused_by_b("pawl:node:c", "its certificate is not the one of the node that it says it is");
+	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and shows that of node c (serial ");
 }
 
 static void a_clients_certificate_cannot_speak_as_a_peer(void **state) {
 	(void)state;
-	refused_by_b("pawl:client:a", "its certificate is not the one of the node that it says it is");
+	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and shows that of client a (serial ");
 }
 
 static void a_peer_without_a_certificate_is_refused(void **state) {
@@ -216,12 +216,12 @@ static void a_second_node_of_one_name_does_not_push_out_who_is_expected(void **s
 	struct party second = { .identity = 'z' };
 	(void)state;
 	pair_open(&p);
-	struct peers_node expecting[2] = { { "a", "", false, { { 0 } } }, { "b", "", false, { { 0 } } } };
+	struct peers_node expecting[2] = { { "a", "", false, { { 0 } }, false }, { "b", "", false, { { 0 } }, false } };
 	memset(expecting[0].id.b, 'a', sizeof expecting[0].id.b);
 	peers_set_nodes(p.b.peers, expecting, 2);
 	pair_start(&p);
 	assert_true(net_fixture_until(&p.f, both_up, &p));
-	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } } }, { "b", listener_address(p.b.listener), true, { { 0 } } } };
+	const struct peers_node nodes[2] = { { "a", "", false, { { 0 } }, false }, { "b", listener_address(p.b.listener), true, { { 0 } }, false } };
 	party_make_with(&p.f, &second, "a", nodes);
 	peers_start(second.peers);
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));

@@ -122,9 +122,12 @@ static void tls_carries_the_same_bytes_and_names_the_other_side(void **state) {
 	assert_int_equal(net_fixture_contexts(&f, "b", "b", TLS_CLIENT_REQUIRED, &b, why), 0);
 	open_both(&f, e, a.peer, b.peer);
 	assert_true(net_fixture_until(&f, ends_ready, e));
-	assert_true(tls_peer_is(stream_ssl(e[0].stream), TLS_NODE, "b"));
-	assert_false(tls_peer_is(stream_ssl(e[0].stream), TLS_NODE, "a"));
-	assert_false(tls_peer_is(stream_ssl(e[0].stream), TLS_PERSON, "b"));
+	struct tls_identity identity;
+	char name[TLS_NAME_MAX + 1];
+	assert_true(tls_peer_identity(stream_ssl(e[0].stream), "b", &identity));
+	assert_true(identity.role == NODE_ROLE_MASTER && identity.serial[0] && identity.ends > 0);
+	assert_false(tls_peer_identity(stream_ssl(e[0].stream), "a", &identity));
+	assert_false(tls_peer_name(stream_ssl(e[0].stream), TLS_PERSON, name));
 	assert_string_equal(SSL_get_version(stream_ssl(e[0].stream)), "TLSv1.3");
 	send_five_million(&f, e);
 	stream_free(e[0].stream);

@@ -36,6 +36,9 @@ static void status_comes_back_as_it_was(void **state) {
 	struct config config = { .cluster = "prod", .max_lease = 60 * SPAN_S };
 	struct client_status status = { .version = slice_str("0.1.0"), .clients = 6, .watches = 7, .events = 8, .uptime = 90 * SPAN_S };
 	client_status_of_core(&status, &core, &config, &t->facts);
+	status.peers[1].serial = slice_str("4A3F");
+	status.peers[1].certificate_ends = 1900000000;
+	status.peers[1].certificate_role = slice_str("replica");
 	assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	assert_int_equal(receive(t, CLIENT_STATUS), 0);
 	const struct client_status *s = &t->got.status;
@@ -47,6 +50,8 @@ static void status_comes_back_as_it_was(void **state) {
 	assert_true(s->uptime == 90 * SPAN_S && s->max_lease == 60 * SPAN_S && slice_equal(s->cluster, slice_str("prod")));
 	assert_int_equal(s->peer_count, 3);
 	assert_true(s->peers[0].self && !s->peers[1].self && s->peers[1].linked && s->peers[1].voting);
+	assert_true(slice_equal(s->peers[1].serial, slice_str("4A3F")) && s->peers[1].certificate_ends == 1900000000);
+	assert_true(slice_equal(s->peers[1].certificate_role, slice_str("replica")) && s->peers[0].serial.size == 0);
 	assert_true(s->peers[1].round_trip == 250 * SPAN_US && slice_equal(s->peers[2].role, slice_str("replica")));
 	assert_true(slice_equal(s->role, slice_str("master")) && !s->replica && s->missing_count == 0 && s->change.step.size == 0);
 }

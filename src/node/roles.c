@@ -1,0 +1,65 @@
+#include "roles.h"
+
+#include <stdio.h>
+
+/* The peer of that name, or -1. */
+static int roles_find(const struct driver *d, struct slice name) {
+	for (uint32_t i = 0; i < core_peer_count(d->core); i++) {
+		if (slice_equal(name, slice_str(core_peer(d->core, i)->name))) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static const struct tls_identity *roles_certificate(const struct driver *d, int peer) {
+	if (peer < 0) {
+		return NULL;
+	}
+	if ((uint32_t)peer == core_self(d->core)) {
+		return d->own_certificate.serial[0] ? &d->own_certificate : NULL;
+	}
+	return d->peers ? peers_certificate(d->peers, (uint32_t)peer) : NULL;
+}
+
+static bool roles_forbid_master(const struct driver *d, int peer, char why[ROLES_WHY_BYTES]) {
+	const struct tls_identity *certificate = roles_certificate(d, peer);
+	if (!certificate || certificate->role >= NODE_ROLE_MASTER) {
+		return false;
+	}
+	const char *name = core_peer(d->core, (uint32_t)peer)->name;
+	snprintf(why, ROLES_WHY_BYTES, "%s cannot be a master: its certificate (serial %s) lets it be a %s only. Give it one without a role (pawl "
+		"cert node %s), reload it, and try again", name, certificate->serial,
+		certificate->role == NODE_ROLE_EMBEDDED ? "replica inside a program" : "replica", name);
+	return true;
+}
+
+/* Whose place another node takes. A node that is not known may be a master. */
+static bool roles_was_replica(const struct driver *d, struct slice name) {
+	int peer = roles_find(d, name);
+	return peer >= 0 && !core_peer(d->core, (uint32_t)peer)->master;
+}
+
+bool roles_forbid(const struct driver *d, const struct core_change *change, char why[ROLES_WHY_BYTES]) {
+	switch (change->kind) {
+	case CHANGE_PROMOTE:
+		return roles_forbid_master(d, roles_find(d, change->name), why);
+	case CHANGE_REPLACE:
+		return !roles_was_replica(d, change->name) && roles_forbid_master(d, roles_find(d, change->other), why);
+	case CHANGE_SET_NODES:
+		for (uint32_t i = 0; i < change->node_count; i++) {
+			if (change->nodes[i].master && roles_forbid_master(d, roles_find(d, change->nodes[i].name), why)) {
+				return true;
+			}
+		}
+		return false;
+	case CHANGE_FORCE:
+		return roles_forbid_master(d, (int)core_self(d->core), why);
+	case CHANGE_ADD_REPLICA:
+	case CHANGE_DEMOTE:
+	case CHANGE_REMOVE:
+	case CHANGE_SET_TIMING:
+		return false;
+	}
+	return false;
+}
