@@ -9,6 +9,7 @@
 #define SENTENCE_MAX 512
 #define LAG_MANY 100000  /* entries: several seconds of a busy cluster */
 #define AGE_LONG_MS 2000 /* an echo comes every few milliseconds */
+#define CERTIFICATE_DAYS_FEW 30
 
 const struct view_node *view_find(const struct view *v, const char *name) {
 	for (size_t i = 0; i < v->count; i++) {
@@ -193,6 +194,13 @@ static void advise_number(const struct adviser *a) {
 	}
 }
 
+static void advise_certificate(const struct adviser *a, const struct view_node *n) {
+	if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
+		advise(a, "the certificate of %s (serial %s) ends in %" PRId64 " days: make a new one, pawl cert node %s, put it there and reload: "
+			"systemctl reload pawld", n->name, n->serial, n->certificate_days, n->name);
+	}
+}
+
 void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	const struct adviser a = { v, say, ctx };
 	if (inside(v)) {
@@ -201,6 +209,9 @@ void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	advise_outsider(&a);
 	for (size_t i = 0; i < v->count && inside(v); i++) {
 		advise_node(&a, &v->nodes[i]);
+	}
+	for (size_t i = 0; i < v->count; i++) {
+		advise_certificate(&a, &v->nodes[i]);
 	}
 	advise_change(&a);
 	if (inside(v)) {

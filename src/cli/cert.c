@@ -1,36 +1,42 @@
-/* pawl cert: a certificate authority and certificates for a cluster, without any other tool. */
+/* pawl cert: a certificate authority, certificates for a cluster, and their end, without any other tool. */
 #include <errno.h>
-#include <fcntl.h>
-#include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "cert.h"
 #include "output.h"
-#include "x509.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define HOSTS_MAX 32
-#define DAYS_DEFAULT UINT64_MAX /* --days was not named */
 
 static const char cert_help[] =
 	"usage: pawl cert ca [--name NAME]\n"
-	"       pawl cert node NAME --host HOST[,HOST...]\n"
+	"       pawl cert node NAME --host HOST[,HOST...] [--role ROLE]\n"
 	"       pawl cert client NAME\n"
+	"       pawl cert show FILE...\n"
+	"       pawl cert revoke WHAT...\n"
 	"\n"
 	"Makes the keys and certificates of a cluster: first an authority, then with it one certificate for each node (under\n"
 	"the node's name in its configuration) and for each client. Writes NAME.crt and NAME.key (ca.crt and ca.key), keys\n"
 	"with mode 0600. Nodes and clients need ca.crt and their own two files; keep ca.key elsewhere.\n"
 	"\n"
+	"show says whose a certificate is, what it allows, until when, and whether it is revoked. revoke makes the CRL of the\n"
+	"authority, DIR/ca.crl, anew with WHAT in it; copy it to every node ([tls] crl) and reload. WHAT is a certificate's\n"
+	"file, or serial:HEX; none: only the time until which the CRL counts is made anew. With --list it goes to a text file\n"
+	"instead ([tls] revoked), without the authority's key; there WHAT may also be node:NAME or client:NAME.\n"
+	"\n"
 	"  --host HOST,...      node: the names and addresses under which clients reach it\n"
+	"  --role ROLE          node: the most that it may be: master (default: everything), replica (never a master, so that\n"
+	"                       it has no vote), embedded (a replica inside a program, needs no --host)\n"
 	"  --dir DIR            where the files are (default: here)\n"
 	"  --ca FILE            the authority's certificate (default DIR/ca.crt)\n"
 	"  --ca-key FILE        and its key (default DIR/ca.key)\n"
-	"  --days N             how long it is valid (default: ca 3650, node 825, client 365), not beyond the authority\n"
+	"  --crl FILE           show, revoke: the CRL (default DIR/ca.crl)\n"
+	"  --list FILE          show, revoke: a list of what is revoked, a line each\n"
+	"  --days N             how long it is valid (default: ca 3650, node 825, client 365, a CRL as long as the authority),\n"
+	"                       not beyond the authority\n"
 	"  --type ec|ed25519    kind of key (default ec: P-256)\n"
 	"  --name NAME          ca: what the authority is called (default: Pawl CA)\n"
 	"  --force              replace files that exist\n"
@@ -38,109 +44,22 @@ static const char cert_help[] =
 	"Example:\n"
 	"  pawl cert ca --dir certs\n"
 	"  pawl cert node a --host a.example.org,10.0.0.1 --dir certs\n"
-	"  pawl cert client backup --dir certs\n";
+	"  pawl cert client backup --dir certs\n"
+	"  pawl cert revoke certs/backup.crt --dir certs\n";
 
-struct cert {
-	struct cli_command_line *line;
-	struct x509_wanted wanted;
-	const char *hosts[HOSTS_MAX];
-	const char *dir, *type, *ca_file, *ca_key_file;
-	bool force;
-	const char *base; /* the files' name without its end */
-};
+/* ---- making ---- */
 
-_Noreturn static void fail(const struct cert *c, const char *what, const char *which, const char *why) {
-	if (c->line->json) {
-		json_t *error = json_object(), *object = json_object();
-		output_json_set(error, "code", json_string(pawl_error_code(PAWL_EIO)));
-		output_json_set(error, "message", json_pack("s++", what, ": ", why));
-		output_json_bytes(error, "file", pawl_str(which));
-		output_json_set(object, "error", error);
-		output_json(object);
-	}
-	fprintf(stderr, "pawl cert: %s %s: %s\n", what, which, why);
-	exit(CLI_REFUSED);
+static int put_certificate(FILE *to, const void *certificate) {
+	return PEM_write_X509(to, certificate);
 }
 
-static const char *openssl_reason(void) {
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-	return reason ? reason : "OpenSSL failed";
-}
-
-/* The four in a row, in memory of its own. */
-static char *join(const char *a, const char *b, const char *c, const char *d) {
-	char *path;
-	if (asprintf(&path, "%s%s%s%s", a, b, c, d) < 0) {
-		fprintf(stderr, "pawl cert: out of memory\n");
-		exit(CLI_REFUSED);
-	}
-	return path;
-}
-
-/* ---- reading the authority ---- */
-
-static FILE *open_to_read(const struct cert *c, const char *path) {
-	FILE *f = fopen(path, "re");
-	if (!f) {
-		fail(c, "cannot read", path, errno == ENOENT ? "no such file: make an authority first with pawl cert ca" : strerror(errno));
-	}
-	return f;
-}
-
-static X509 *read_certificate(const struct cert *c, const char *path) {
-	FILE *f = open_to_read(c, path);
-	X509 *x = PEM_read_X509(f, NULL, NULL, NULL);
-	fclose(f);
-	if (!x) {
-		fail(c, "cannot use", path, "it holds no certificate in PEM format");
-	}
-	if (X509_check_ca(x) != 1) {
-		fail(c, "cannot use", path, "it is no authority's certificate");
-	}
-	return x;
-}
-
-static EVP_PKEY *read_key(const struct cert *c, const char *path, const X509 *certificate) {
-	FILE *f = open_to_read(c, path);
-	EVP_PKEY *key = PEM_read_PrivateKey(f, NULL, NULL, NULL);
-	fclose(f);
-	if (!key) {
-		fail(c, "cannot use", path, "it holds no private key in PEM format");
-	}
-	if (X509_check_private_key(certificate, key) != 1) {
-		fail(c, "cannot use", path, "it is not the key of that certificate");
-	}
-	return key;
-}
-
-/* ---- writing ---- */
-
-/* A file appears whole or not at all, and with its mode from the first moment on. */
-static void write_file(const struct cert *c, const char *path, mode_t mode, X509 *certificate, EVP_PKEY *key) {
-	char *partial = join(path, ".part", "", "");
-	unlink(partial);
-	int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f) {
-		fail(c, "cannot write", path, strerror(errno));
-	}
-	int good = key ? PEM_write_PKCS8PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) : PEM_write_X509(f, certificate);
-	if (good != 1) {
-		unlink(partial);
-		fail(c, "cannot write", path, openssl_reason());
-	}
-	if (fchmod(fd, mode) != 0 || fflush(f) != 0 || fsync(fd) != 0 || fclose(f) != 0 ||
-		renameat2(AT_FDCWD, partial, AT_FDCWD, path, c->force ? 0U : RENAME_NOREPLACE) != 0) {
-		int error = errno;
-		unlink(partial);
-		fail(c, "cannot write", path, strerror(error));
-	}
-	free(partial);
+static int put_key(FILE *to, const void *key) {
+	return PEM_write_PKCS8PrivateKey(to, key, NULL, NULL, 0, NULL, NULL);
 }
 
 static void refuse_existing(const struct cert *c, const char *path) {
 	if (!c->force && access(path, F_OK) == 0) {
-		fail(c, "will not replace", path, "it exists; --force replaces it");
+		cert_fail(c, "will not replace", path, "it exists; --force replaces it");
 	}
 }
 
@@ -164,31 +83,28 @@ static void report(const struct cert *c, const char *certificate_path, const cha
 }
 
 static void make(struct cert *c) {
-	char *certificate_path = join(c->dir, "/", c->base, ".crt"), *key_path = join(c->dir, "/", c->base, ".key");
+	char *certificate_path = cert_join(c->dir, "/", c->base, ".crt"), *key_path = cert_join(c->dir, "/", c->base, ".key");
 	refuse_existing(c, certificate_path);
 	refuse_existing(c, key_path);
 	X509 *issuer = NULL;
 	EVP_PKEY *issuer_key = NULL;
-	if (c->wanted.role != X509_ROLE_CA) {
-		char *ca = join(c->dir, "/", "ca", ".crt"), *ca_key = join(c->dir, "/", "ca", ".key");
-		issuer = read_certificate(c, c->ca_file ? c->ca_file : ca);
-		issuer_key = read_key(c, c->ca_key_file ? c->ca_key_file : ca_key, issuer);
-		free(ca);
-		free(ca_key);
+	if (c->wanted.kind != X509_CA) {
+		issuer = cert_read_authority(c);
+		issuer_key = cert_read_authority_key(c, issuer);
 	}
 	EVP_PKEY *key = x509_key_new(c->type);
 	if (!key) {
-		fail(c, "cannot make", "a key", openssl_reason());
+		cert_fail(c, "cannot make", "a key", cert_openssl_reason());
 	}
 	X509 *x = x509_issue(&c->wanted, key, issuer, issuer_key);
 	if (!x) {
-		fail(c, "cannot make", "a certificate", openssl_reason());
+		cert_fail(c, "cannot make", "a certificate", cert_openssl_reason());
 	}
 	if (mkdir(c->dir, 0777) != 0 && errno != EEXIST) {
-		fail(c, "cannot make", c->dir, strerror(errno));
+		cert_fail(c, "cannot make", c->dir, strerror(errno));
 	}
-	write_file(c, key_path, 0600, NULL, key);
-	write_file(c, certificate_path, 0644, x, NULL);
+	cert_write(c, key_path, 0600, c->force, put_key, key);
+	cert_write(c, certificate_path, 0644, c->force, put_certificate, x);
 	report(c, certificate_path, key_path, x);
 	X509_free(x);
 	X509_free(issuer);
@@ -206,8 +122,8 @@ static void split_hosts(struct cert *c, char *list) {
 		if (!x509_host_valid(host)) {
 			cli_misuse(c->line, "--host: '%s' is neither a DNS name nor an IP address", host);
 		}
-		if (c->wanted.host_count == HOSTS_MAX) {
-			cli_misuse(c->line, "--host: more than %d", HOSTS_MAX);
+		if (c->wanted.host_count == CERT_HOSTS_MAX) {
+			cli_misuse(c->line, "--host: more than %d", CERT_HOSTS_MAX);
 		}
 		c->hosts[c->wanted.host_count++] = host;
 	}
@@ -218,19 +134,19 @@ static void split_hosts(struct cert *c, char *list) {
 static long read_operands(struct cert *c, char **operands, int count, const char *name) {
 	static const struct {
 		const char *text;
-		enum x509_role role;
+		enum x509_kind kind;
 		int operands;
 		long days;
-	} kinds[] = { { "ca", X509_ROLE_CA, 1, 3650 }, { "node", X509_ROLE_NODE, 2, 825 }, { "client", X509_ROLE_CLIENT, 2, 365 } };
+	} kinds[] = { { "ca", X509_CA, 1, 3650 }, { "node", X509_NODE, 2, 825 }, { "client", X509_CLIENT, 2, 365 } };
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		if (strcmp(operands[0], kinds[i].text) != 0) {
 			continue;
 		}
 		if (count != kinds[i].operands) {
-			cli_misuse(c->line, count < kinds[i].operands ? "whose? pawl cert %s NAME" : "pawl cert %s takes no name; --name does",
-				kinds[i].text);
+			cli_misuse(c->line, count < kinds[i].operands ? "whose? pawl cert %s NAME" : i == 0 ? "pawl cert %s takes no name; --name does"
+				: "pawl cert %s makes one at a time", kinds[i].text);
 		}
-		c->wanted.role = kinds[i].role;
+		c->wanted.kind = kinds[i].kind;
 		c->base = count > 1 ? operands[1] : "ca";
 		c->wanted.name = count > 1 ? operands[1] : name;
 		if (count > 1 && (!x509_name_valid(c->base) || strcmp(c->base, "ca") == 0)) {
@@ -238,36 +154,64 @@ static long read_operands(struct cert *c, char **operands, int count, const char
 		}
 		return kinds[i].days;
 	}
-	cli_misuse(c->line, "'%s': there are ca, node and client", operands[0]);
+	cli_misuse(c->line, "'%s': there are ca, node, client, show and revoke", operands[0]);
+}
+
+/* NULL: a master, which needs no mark. */
+static void read_role(struct cert *c, const char *role) {
+	if (role && c->wanted.kind != X509_NODE) {
+		cli_misuse(c->line, "--role is for nodes");
+	}
+	if (role && strcmp(role, "master") != 0 && strcmp(role, "replica") != 0 && strcmp(role, "embedded") != 0) {
+		cli_misuse(c->line, "--role: '%s' is none of master, replica and embedded", role);
+	}
+	c->wanted.role = role && strcmp(role, "master") != 0 ? role : NULL;
+}
+
+static int make_one(struct cert *c, char **operands, int count, const char *name, const char *hosts, const char *role) {
+	long days_default = read_operands(c, operands, count, name);
+	read_role(c, role);
+	c->wanted.days = c->days != CERT_DAYS_DEFAULT ? (long)c->days : days_default;
+	if (strcmp(c->type, "ec") != 0 && strcmp(c->type, "ed25519") != 0) {
+		cli_misuse(c->line, "--type: '%s' is neither ec nor ed25519", c->type);
+	}
+	if (c->crl_file || c->list_file) {
+		cli_misuse(c->line, "--crl and --list are for show and revoke");
+	}
+	if (c->wanted.kind != X509_NODE && hosts) {
+		cli_misuse(c->line, "--host is for nodes");
+	}
+	if (c->wanted.kind == X509_NODE && !hosts && !(c->wanted.role && strcmp(c->wanted.role, "embedded") == 0)) {
+		cli_misuse(c->line, "under which names do clients reach it? --host HOST[,HOST...]");
+	}
+	char *list = hosts ? strdup(hosts) : NULL;
+	split_hosts(c, list);
+	make(c);
+	free(list);
+	return CLI_DONE;
 }
 
 static int cert_run(struct cli_command_line *line) {
-	struct cert c = { .line = line, .dir = ".", .type = "ec" };
-	const char *name = "Pawl CA", *hosts = NULL;
-	uint64_t days = DAYS_DEFAULT;
+	struct cert c = { .line = line, .dir = ".", .type = "ec", .days = CERT_DAYS_DEFAULT };
+	const char *name = "Pawl CA", *hosts = NULL, *role = NULL;
 	const struct cli_option options[] = {
-		{ "host", CLI_TEXT, &hosts }, { "dir", CLI_TEXT, &c.dir }, { "ca", CLI_TEXT, &c.ca_file },
-		{ "ca-key", CLI_TEXT, &c.ca_key_file }, { "days", CLI_NUMBER, &days }, { "type", CLI_TEXT, &c.type },
-		{ "name", CLI_TEXT, &name }, { "force", CLI_FLAG, &c.force },
+		{ "host", CLI_TEXT, &hosts }, { "role", CLI_TEXT, &role }, { "dir", CLI_TEXT, &c.dir }, { "ca", CLI_TEXT, &c.ca_file },
+		{ "ca-key", CLI_TEXT, &c.ca_key_file }, { "crl", CLI_TEXT, &c.crl_file }, { "list", CLI_TEXT, &c.list_file },
+		{ "days", CLI_NUMBER, &c.days }, { "type", CLI_TEXT, &c.type }, { "name", CLI_TEXT, &name }, { "force", CLI_FLAG, &c.force },
 	};
 	int count;
-	char **operands = cli_options(line, options, COUNT(options), 1, 2, &count);
-	long days_default = read_operands(&c, operands, count, name);
-	if (days != DAYS_DEFAULT && (days == 0 || days > 36500)) {
+	char **operands = cli_options(line, options, COUNT(options), 1, CERT_OPERANDS_MAX, &count);
+	bool show = strcmp(operands[0], "show") == 0, revoke = strcmp(operands[0], "revoke") == 0;
+	if (c.days != CERT_DAYS_DEFAULT && (c.days == 0 || c.days > 36500)) {
 		cli_misuse(line, "--days: 1 to 36500");
 	}
-	c.wanted.days = days != DAYS_DEFAULT ? (long)days : days_default;
-	if (strcmp(c.type, "ec") != 0 && strcmp(c.type, "ed25519") != 0) {
-		cli_misuse(line, "--type: '%s' is neither ec nor ed25519", c.type);
+	if ((show || revoke) && (hosts || role)) {
+		cli_misuse(line, "--host and --role are for pawl cert node");
 	}
-	if ((c.wanted.role == X509_ROLE_NODE) != (hosts != NULL)) {
-		cli_misuse(line, hosts ? "--host is for nodes" : "under which names do clients reach it? --host HOST[,HOST...]");
+	if (show) {
+		return cert_show(&c, operands + 1, count - 1);
 	}
-	char *list = hosts ? strdup(hosts) : NULL;
-	split_hosts(&c, list);
-	make(&c);
-	free(list);
-	return CLI_DONE;
+	return revoke ? cert_revoke(&c, operands + 1, count - 1) : make_one(&c, operands, count, name, hosts, role);
 }
 
 const struct cli_command cli_cert = { "cert", "a certificate authority and certificates for nodes and clients", cert_help,

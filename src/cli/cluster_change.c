@@ -25,6 +25,8 @@ struct changing {
 	char endpoint[320];         /* who coordinates, as far as is known */
 	bool moved;                 /* ... since another one did not answer any more: what that began may go on */
 	int64_t epoch_before;
+	bool tls;          /* nodes have certificates */
+	char serial[64];   /* of the certificate of a node that is to leave; "": not known */
 };
 
 /* ---- while it is under way ---- */
@@ -193,6 +195,23 @@ static void tell_view(struct changing *c) {
 	pawl_result_free(status);
 }
 
+/* A node that was removed keeps its key: as long as its certificate is good, whoever has it gets in. */
+static bool leaves_certificate(const struct changing *c) {
+	const struct pawl_change *change = &c->wanted->change;
+	return c->tls && (change->kind == PAWL_REMOVE || (change->kind == PAWL_REPLACE && strcmp(change->name, change->other) != 0));
+}
+
+static void tell_certificate(struct changing *c) {
+	const char *name = c->wanted->change.name;
+	if (leaves_certificate(c) && *c->serial) {
+		progress_say(&c->progress, "next: stop %s, and revoke its certificate (serial %s), or it still opens every node: pawl cert revoke "
+			"serial:%s", name, c->serial, c->serial);
+	} else if (leaves_certificate(c)) {
+		progress_say(&c->progress, "next: stop %s, and revoke its certificate, or it still opens every node: pawl cert revoke %s.crt; or by "
+			"name: pawl cert revoke --list FILE node:%s", name, name, name);
+	}
+}
+
 static int tell_success(struct changing *c) {
 	const struct pawl_result *r = c->result;
 	bool nothing = (int64_t)r->epoch == c->epoch_before;
@@ -202,6 +221,9 @@ static int tell_success(struct changing *c) {
 		output_json_set(object, "settled", json_boolean(r->settled));
 		output_json_set(object, "complete", json_boolean(r->complete));
 		output_json_set(object, "changed", json_boolean(!nothing));
+		if (leaves_certificate(c)) {
+			output_json_set(object, "revoke", *c->serial ? json_string(c->serial) : json_null());
+		}
 		output_json(object);
 	} else {
 		progress_say(&c->progress, "%s: epoch %" PRIu64 ", %s", nothing ? "nothing to do" : "done", r->epoch,
@@ -210,6 +232,7 @@ static int tell_success(struct changing *c) {
 			progress_say(&c->progress, "warning: %s", r->warning);
 		}
 		tell_view(c);
+		tell_certificate(c);
 	}
 	return r->settled ? CLI_DONE : CLI_UNREACHABLE;
 }
@@ -275,6 +298,15 @@ static void note_strangers(struct changing *c, const struct view *v) {
 	}
 }
 
+/* Whose certificate is to be revoked afterwards: only while it is linked somebody knows its number. */
+static void note_certificate(struct changing *c, const struct view *v) {
+	const struct view_node *leaves = c->wanted->change.name ? view_find(v, c->wanted->change.name) : NULL;
+	for (size_t i = 0; i < v->count; i++) {
+		c->tls = c->tls || *v->nodes[i].serial;
+	}
+	snprintf(c->serial, sizeof c->serial, "%s", leaves ? leaves->serial : "");
+}
+
 /* True: go on. */
 static bool prepare(struct changing *c, int *out_status) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
@@ -294,6 +326,7 @@ static bool prepare(struct changing *c, int *out_status) {
 		explain_force(&v);
 	} else if (good) {
 		note_strangers(c, &v);
+		note_certificate(c, &v);
 	}
 	pawl_result_free(status);
 	if (good && force && !c->wanted->yes) {

@@ -26,7 +26,7 @@ const char cluster_help[] =
 	"               HOST:PORT. It follows a master and serves reads; it does not vote\n"
 	"  promote      a replica becomes a master. It copies what is held first, so that nothing pauses for long\n"
 	"  demote       a master becomes a replica\n"
-	"  remove       NAME leaves. Stop its pawld afterwards\n"
+	"  remove       NAME leaves. Stop its pawld afterwards, and revoke its certificate (pawl cert revoke)\n"
 	"  replace      NEW, a replica, becomes a master in the place of OLD, which leaves: for a machine that is dead or is to\n"
 	"               be retired. The same name twice: a node that lost its state file gets its own place again\n"
 	"  set-nodes    the whole set at once; nodes that are not in yet as NAME=HOST:PORT. Who is not named leaves\n"

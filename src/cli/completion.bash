@@ -18,7 +18,7 @@ _pawl_options() {
 	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval" ;;
 	cluster) echo "--anyway --wait --masters --replicas --max-lease --request-timeout --promise-timeout --clock-drift --yes" ;;
-	cert) echo "--host --dir --ca --ca-key --days --type --name --force" ;;
+	cert) echo "--host --role --dir --ca --ca-key --crl --list --days --type --name --force" ;;
 	bench) echo "--outstanding --duration --count --connections --batch --leases --lease --hold --value --prefix" ;;
 	esac
 }
@@ -53,10 +53,11 @@ _pawl() {
 		return
 	fi
 	case $before in
-	--cacert | --cert | --key | --ca | --ca-key) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+	--cacert | --cert | --key | --ca | --ca-key | --crl | --list) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
 	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
 	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
 	--on-ask) mapfile -t COMPREPLY < <(compgen -W "ignore term" -- "$current") && return ;;
+	--role) mapfile -t COMPREPLY < <(compgen -W "master replica embedded" -- "$current") && return ;;
 	--type) mapfile -t COMPREPLY < <(compgen -W "ec ed25519" -- "$current") && return ;;
 	esac
 	if [[ ! $command ]]; then
@@ -64,7 +65,7 @@ _pawl() {
 	elif [[ $current == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_pawl_options "$command") $common" -- "$current")
 	elif [[ $command == cert ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "ca node client" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "ca node client show revoke" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == fence ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == cluster ]]; then

@@ -1,6 +1,7 @@
 #include "fact.h"
 
 #include <string.h>
+#include <time.h>
 
 const char *fact_text(const struct pawl_value *map, const char *name) {
 	const struct pawl_value *v = pawl_value_get(map, name);
@@ -17,6 +18,13 @@ bool fact_bool(const struct pawl_value *map, const char *name) {
 	return v && v->kind == PAWL_BOOL && v->boolean;
 }
 
+/* Until a time in s since 1970; 0: it is not known. */
+static int64_t days_left(int64_t ends) {
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return ends == 0 ? VIEW_UNKNOWN : ends > (int64_t)now.tv_sec ? (ends - (int64_t)now.tv_sec) / (24 * 3600) : 0;
+}
+
 static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	*n = (struct view_node){
 		.name = fact_text(peer, "node"),
@@ -31,6 +39,8 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.lag = fact_bool(peer, "follows") ? fact_int(peer, "lag", VIEW_UNKNOWN) : VIEW_UNKNOWN,
 		.state = "", .waits_for = "", .following = "", .version = "",
 		.age_ms = VIEW_UNKNOWN,
+		.serial = fact_text(peer, "serial"),
+		.certificate_days = days_left(fact_int(peer, "certificate_ends", 0)),
 	};
 	n->master = strcmp(n->role, "master") == 0;
 	n->replica = strcmp(n->role, "replica") == 0;

@@ -112,6 +112,9 @@ static void print_status(const struct pawl_result *result) {
 		fact_int(tree, "promises", 0), fact_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)fact_int(tree, "memory_bytes", 0) / 1048576);
 	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
+	if (self && self->certificate_days != VIEW_UNKNOWN) {
+		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial, self->certificate_days);
+	}
 	print_peers(&v);
 	bool any = false;
 	advice_give(&v, say_line, &any);

@@ -61,8 +61,9 @@ static bool push_text(GENERAL_NAMES *names, int type, const char *text) {
 }
 
 static bool push_all(GENERAL_NAMES *names, const struct x509_wanted *wanted) {
-	char uri[96];
-	snprintf(uri, sizeof uri, "pawl:%s:%s", wanted->role == X509_ROLE_NODE ? "node" : "client", wanted->name);
+	char uri[128];
+	snprintf(uri, sizeof uri, "pawl:%s:%s%s%s", wanted->kind == X509_NODE ? "node" : "client", wanted->name, wanted->role ? "?role=" : "",
+		wanted->role ? wanted->role : "");
 	bool good = push_text(names, GEN_URI, uri);
 	for (size_t i = 0; i < wanted->host_count && good; i++) {
 		ASN1_OCTET_STRING *address = host_address(wanted->hosts[i]);
@@ -90,12 +91,12 @@ static bool add_extension(X509 *x, X509V3_CTX *context, int nid, const char *val
 static bool add_extensions(X509 *x, X509 *issuer, const struct x509_wanted *wanted) {
 	X509V3_CTX context;
 	X509V3_set_ctx(&context, issuer, x, NULL, NULL, 0);
-	bool ca = wanted->role == X509_ROLE_CA;
+	bool ca = wanted->kind == X509_CA;
 	return add_extension(x, &context, NID_basic_constraints, ca ? "critical,CA:TRUE,pathlen:0" : "critical,CA:FALSE") &&
 		add_extension(x, &context, NID_key_usage, ca ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature") &&
 		add_extension(x, &context, NID_subject_key_identifier, "hash") &&
 		(ca || (add_extension(x, &context, NID_authority_key_identifier, "keyid") &&
-			add_extension(x, &context, NID_ext_key_usage, wanted->role == X509_ROLE_NODE ? "serverAuth,clientAuth" : "clientAuth") &&
+			add_extension(x, &context, NID_ext_key_usage, wanted->kind == X509_NODE ? "serverAuth,clientAuth" : "clientAuth") &&
 			add_names(x, wanted)));
 }
 

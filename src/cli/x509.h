@@ -1,7 +1,8 @@
 /* x509.h: keys and certificates of a cluster.
  *
  * A node's certificate carries the URI pawl:node:NAME, which peers check, and its hosts, which clients check; a client's
- * carries pawl:client:NAME. The URI is what keeps a client from speaking as a node.
+ * carries pawl:client:NAME. The URI is what keeps a client from speaking as a node. A node that must not be a master has
+ * ?role=replica or ?role=embedded behind its name; versions that know of no roles then refuse it altogether.
  */
 #ifndef PAWL_CLI_X509_H
 #define PAWL_CLI_X509_H
@@ -10,10 +11,11 @@
 #include <openssl/x509.h>
 #include <stdbool.h>
 
-enum x509_role { X509_ROLE_CA, X509_ROLE_NODE, X509_ROLE_CLIENT };
+enum x509_kind { X509_CA, X509_NODE, X509_CLIENT };
 
 struct x509_wanted {
-	enum x509_role role;
+	enum x509_kind kind;
+	const char *role;        /* of a node: "replica", "embedded"; NULL: whatever the cluster makes of it */
 	const char *name;        /* common name, and NAME of the URI */
 	const char *const *hosts; /* DNS names and IP addresses */
 	size_t host_count;

@@ -143,7 +143,7 @@ static void without_a_terminal_each_step_is_a_line_said_once(void **state) {
 static struct view_node healthy(const char *name, bool master) {
 	return (struct view_node){ .name = name, .address = "", .role = master ? "master" : "replica", .master = master,
 		.replica = !master, .linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "", .waits_for = "",
-		.following = "", .version = "", .age_ms = VIEW_UNKNOWN };
+		.following = "", .version = "", .age_ms = VIEW_UNKNOWN, .serial = "", .certificate_days = VIEW_UNKNOWN };
 }
 
 /* Three masters a (which is asked), b, c and a replica d. */
@@ -214,6 +214,19 @@ static void a_master_that_lost_its_state_gets_its_own_place_again(void **state) 
 	assert_non_null(strstr(advised(&v).text, "pawl cluster replace c c"));
 }
 
+static void a_certificate_near_its_end_is_to_be_renewed(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	v.nodes[3].serial = "4A3F";
+	v.nodes[3].certificate_days = 30;
+	assert_int_equal(advised(&v).count, 0);
+	v.nodes[3].certificate_days = 29;
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_string_equal(a.text, "the certificate of d (serial 4A3F) ends in 29 days: make a new one, pawl cert node d, put it there and reload: "
+		"systemctl reload pawld\n");
+}
+
 static void a_recovering_master_is_waited_for_with_the_time_that_it_says(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -265,6 +278,7 @@ int main(void) {
 		cmocka_unit_test(a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
 		cmocka_unit_test(a_lost_majority_comes_first_and_names_force),
 		cmocka_unit_test(a_master_that_lost_its_state_gets_its_own_place_again),
+		cmocka_unit_test(a_certificate_near_its_end_is_to_be_renewed),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
 		cmocka_unit_test(who_finds_its_own_name_taken_asks_for_its_place_and_not_to_be_added),
