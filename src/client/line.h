@@ -13,7 +13,7 @@
 #include "endpoint.h"
 #include "seal.h"
 
-#define LINE_PROBLEM_MAX 160
+#define LINE_PROBLEM_MAX 184
 
 enum line_state { LINE_CLOSED, LINE_CONNECTING, LINE_SEALING, LINE_UP };
 

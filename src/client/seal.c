@@ -174,15 +174,66 @@ int seal_drain(struct seal *s, struct buffer *out) {
 	return 0;
 }
 
-const char *seal_problem(const struct seal *s) {
-	long verdict = SSL_get_verify_result(s->ssl);
-	if (verdict != X509_V_OK) {
-		return X509_verify_cert_error_string(verdict);
+/* What is wrong with the node's certificate, and how to mend it. */
+static const char *verdict_remedy(long verdict) {
+	switch (verdict) {
+	case X509_V_ERR_HOSTNAME_MISMATCH:
+	case X509_V_ERR_IP_ADDRESS_MISMATCH:
+		return "the node's certificate does not carry the endpoint's name: make one that does (pawl cert node NAME --host ...), or say which name "
+			"it carries (server_name)";
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+		return "the node's certificate is over: it needs a new one (pawl cert node NAME)";
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		return "the node's certificate is for later: are the clocks of both machines right?";
+	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+		return "the node's certificate is not of an authority in the CA file: is that the file of this cluster?";
+	default:
+		return "so the node's certificate is not believed";
 	}
+}
+
+/* What the node does not like about this client's certificate; NULL: it is about something else. */
+static const char *alert_remedy(unsigned long cause) {
+	if (ERR_GET_LIB(cause) != ERR_LIB_SSL) {
+		return NULL;
+	}
+	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
+	case SSL_AD_CERTIFICATE_REVOKED:
+		return "the node refuses this client's certificate: another one is needed (pawl cert client NAME)";
+	case SSL_AD_CERTIFICATE_EXPIRED:
+		return "this client's certificate is over: a new one is needed (pawl cert client NAME)";
+	case SSL_AD_UNKNOWN_CA:
+		return "this client's certificate is not of an authority that the node knows: is it of this cluster?";
+	case SSL_AD_CERTIFICATE_REQUIRED:
+		return "the node wants a certificate of this client: name one and its key";
+	case SSL_AD_BAD_CERTIFICATE:
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+	case SSL_AD_CERTIFICATE_UNKNOWN:
+		return "the node refuses this client's certificate: its log says why";
+	default:
+		return NULL;
+	}
+}
+
+const char *seal_problem(const struct seal *s) {
+	static _Thread_local char text[512];
+	long verdict = SSL_get_verify_result(s->ssl);
 	unsigned long cause = ERR_peek_last_error();
-	if (ERR_GET_LIB(cause) == ERR_LIB_SSL && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
+	const char *reason = ERR_reason_error_string(cause), *remedy = alert_remedy(cause);
+	if (verdict != X509_V_OK) {
+		reason = X509_verify_cert_error_string(verdict);
+		remedy = verdict_remedy(verdict);
+	} else if (ERR_GET_LIB(cause) == ERR_LIB_SSL && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
 		return "what answers there does not speak TLS, or none that is new enough";
 	}
-	const char *reason = ERR_reason_error_string(cause);
+	if (reason && remedy) {
+		(void)snprintf(text, sizeof(text), "%s: %s", reason, remedy);
+		return text;
+	}
 	return reason ? reason : "the connection was closed during the handshake";
 }
