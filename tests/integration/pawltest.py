@@ -313,6 +313,8 @@ class Cluster:
             text = f.read()
         first = self.names[0]
         text = text.replace("name = %s\n" % first, "name = %s\n" % name, 1).replace("state-" + first, "state-" + name)
+        if self.tls:
+            text = text.replace(self.tls(self.dir, first), self.tls(self.dir, name))
         head, masters = text.split("[cluster.masters]", 1)
         head = head.replace(self.peers[first], self.peers[name]).replace(self.clients[first], self.clients[name])
         head = head.replace(self.unix(first), self.unix(name))
