@@ -198,9 +198,9 @@ void change_ask_ahead(struct core *core) {
 void change_ahead_judge(struct core *core) {
 	struct change *g = &core->change;
 	bool all = true;
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		bool here = i == core->self || core->peers[i].up;
-		all = all && (!g->ahead[i].asked || g->ahead[i].ready || !here);
+	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
+		const int slot = slots_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
+		all = all && (slot < 0 || !g->ahead[slot].asked || g->ahead[slot].ready);
 	}
 	if (all) {
 		propose_start(core);
@@ -229,10 +229,11 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 			slice_str(core->peers[from].node.name));
 		return;
 	}
-	if (m->number != g->ahead[from].number) {
+	struct ahead *ahead = &g->ahead[from];
+	if (m->number != ahead->number && !ahead->ready) { /* who is ready goes on copying what changes */
 		g->progress = core->now;
 	}
-	g->ahead[from].number = m->number;
-	g->ahead[from].ready = m->status == STATUS_OK;
+	ahead->number = m->number;
+	ahead->ready = m->status == STATUS_OK;
 	change_ahead_judge(core);
 }
