@@ -324,9 +324,10 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	if (!sizes_fit(w)) {
 		error = PAWL_EBADREQUEST;
 		why = "a name has at most 63 bytes, an address 255, a configuration 48 nodes";
-	} else if (!inside) {
+	} else if (!inside && !(w->kind == CHANGE_FORCE && force_possible(core))) {
 		error = PAWL_ERECOVERING;
-		why = "this node belongs to no cluster: ask one that does";
+		why = core->durable.config.epoch && !core->durable.pledged ? "the last configuration that this node knows is one without it: ask a node that is in it"
+			: "this node belongs to no cluster: ask one that does";
 	} else if (has_caller && repeated(core, r)) {
 		return;
 	} else if (w->kind == CHANGE_FORCE) {

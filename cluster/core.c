@@ -71,6 +71,9 @@ static int init_identity(struct core *core, const struct core_options *o) {
 		return PAWL_EINVAL;
 	}
 	memcpy(core->name, o->name, strlen(o->name) + 1);
+	if (o->address && strlen(o->address) <= ADDRESS_MAX) {
+		memcpy(core->address, o->address, strlen(o->address) + 1);
+	}
 	core->config = *config;
 	core->durable = *o->durable;
 	core->auto_replace = o->auto_replace;

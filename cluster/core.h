@@ -47,6 +47,8 @@ struct core_options {
 	uint64_t seed;                   /* for pauses */
 	struct core_limits limits;
 	const char *name;                /* of this node */
+	const char *address;             /* where the others reach this node, or NULL; only a forced start of a node that is in no
+	                                  * configuration needs it, which else has it from there */
 	const struct config *birth;      /* epoch 0, the initial masters without identities; used while durable has no epoch. A node
 	                                  * that is not among them waits until it is added (CORE_OUTSIDE) */
 	span_ns replication_interval;    /* 0: 5 ms; how long a batch for replicas may wait (section 7) */

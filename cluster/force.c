@@ -9,6 +9,12 @@ static struct id128 new_identity(struct core *core, const struct config *c) {
 	return id;
 }
 
+/* It is, or was, of a cluster: the last configuration is on its disk, also when that one is without it, and what it knows of clocks and
+ * leases is what it has heard or granted as a member. A node that never was a member knows nothing that a new cluster could begin with. */
+bool force_possible(const struct core *core) {
+	return core_born(core) && core->durable.config.epoch != 0 && !core->durable.pledged && core->state != CORE_DRAINED;
+}
+
 /* This node is all that there is: a repeat needs nothing more. */
 bool force_done(const struct core *core) {
 	return core->config.node_count == 1 && core->self < core->masters && !core->adopting;
@@ -21,9 +27,12 @@ static span_ns longest_left(const struct core *core) {
 	return left > core->config.max_lease ? left : core->config.max_lease;
 }
 
+/* Every start over has raised the clock by 2^40 and a little; so whoever has no clock of its own on disk (a replica that was started
+ * again) knows from the epoch how far the clocks of the lost masters may be. */
 int force_begin(struct core *core, const struct core_change *w, const char **why) {
 	struct durable *d = &core->durable;
-	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock;
+	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock, starts = d->config.epoch >> 32;
+	highest = highest > 2 * CLOCK_JUMP_MAX * starts ? highest : 2 * CLOCK_JUMP_MAX * starts;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		highest = core->peers[i].clock > highest ? core->peers[i].clock : highest;
 	}

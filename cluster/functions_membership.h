@@ -113,3 +113,4 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 void force_effect(struct core *core);
 
 #endif
+bool force_possible(const struct core *core);

@@ -85,6 +85,8 @@ static void lay_out(struct core *core, struct layout *l) {
 	const struct config *c = &core->config;
 	struct config_node self = { .id = core->durable.node_id };
 	memcpy(self.name, core->name, sizeof self.name);
+	const char *address = core->peers[core->self].node.address; /* of the configuration before this one, if it was in that */
+	memcpy(self.address, address[0] ? address : core->address, sizeof self.address);
 	l->count = 0;
 	bool inside = self_member(core);
 	for (uint32_t i = 0; i < c->node_count; i++) {

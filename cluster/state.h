@@ -230,6 +230,7 @@ struct core {
 	uint64_t clock_limit;
 	struct instant clock_limit_at;
 
+	char address[ADDRESS_MAX + 1]; /* where it is reached, as its options say; may be empty */
 	/* durable state */
 	struct durable durable; /* as wanted */
 	uint64_t persist_seq;   /* of `durable` */

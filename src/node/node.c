@@ -108,7 +108,7 @@ static int node_open_state(struct node *node, char why[NODE_WHY_BYTES]) {
 
 static int node_make_core(struct node *node, struct core **out, char why[NODE_WHY_BYTES]) {
 	const struct node_config *c = node->config;
-	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core, .name = c->name, .birth = &c->birth,
+	struct core_options options = { .alloc = &node->alloc, .limits = c->limits.core, .name = c->name, .address = c->advertise, .birth = &c->birth,
 		.durable = &node->durable, .replication_interval = c->replication_interval, .auto_replace = c->auto_replace };
 	CHECK(RAND_bytes((unsigned char *)&options.hash_key, sizeof options.hash_key) == 1);
 	CHECK(RAND_bytes((unsigned char *)&options.seed, sizeof options.seed) == 1);

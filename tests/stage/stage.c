@@ -242,7 +242,7 @@ bool stage_start(struct stage *s, uint32_t node) {
 	char name[16];
 	snprintf(name, sizeof name, "n%u", node + 1);
 	struct core_options options = { .alloc = s->options.core, .hash_key = { 7, node }, .seed = s->options.seed * 64 + node,
-		.limits = s->options.limits, .name = name, .birth = &s->birth, .durable = &n->disk, .auto_replace = s->options.auto_replace };
+		.limits = s->options.limits, .name = name, .address = n->address, .birth = &s->birth, .durable = &n->disk, .auto_replace = s->options.auto_replace };
 	if (core_new(&options, &n->core) != 0) {
 		n->core = NULL;
 		return false;
