@@ -172,18 +172,14 @@ static void go_on(struct core *core) {
 	case CHANGE_IDLE: break;
 	case CHANGE_WAIT: change_check(core); break;
 	case CHANGE_PREPARE:
-		if (instant_elapsed_short(core->now, g->progress) > 10 * core->config.request_timeout) {
+		if (instant_elapsed_short(core->now, g->progress) > span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
 			change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
 		} else if (due) {
 			change_ask_ahead(core);
 			change_ahead_judge(core);
 		}
 		break;
-	case CHANGE_PROMISE: case CHANGE_ACCEPT:
-		if (due) {
-			propose_pause(core);
-		}
-		break;
+	case CHANGE_PROMISE: case CHANGE_ACCEPT: propose_beat(core); break;
 	case CHANGE_PAUSE:
 		if (due) {
 			propose_again(core);
@@ -206,7 +202,7 @@ static void finish_for_other(struct core *core) {
 }
 
 void change_accepted(struct core *core) {
-	span_ns t = core->config.request_timeout;
+	span_ns t = span_longer(core->config.request_timeout, DECREE_FINISH_LEAST);
 	core->finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
 }
 

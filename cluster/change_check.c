@@ -104,7 +104,7 @@ struct obstacle {
 static void wait_or_refuse(struct core *core, const struct obstacle *o) {
 	struct change *g = &core->change;
 	if (g->state != CHANGE_WAIT) {
-		g->until = instant_add(core->now, CHANGE_WAIT_TIMEOUTS * core->config.request_timeout);
+		g->until = instant_add(core->now, span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout, CHANGE_WAIT_LEAST));
 	}
 	if (instant_expired(core->now, g->until)) {
 		change_finish(core, o->error, o->why, o->who);

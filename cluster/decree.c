@@ -19,12 +19,21 @@ static void refuse(struct core *core, uint32_t peer, enum message_kind kind, uin
 	out_send(core, peer, &answer);
 }
 
+/* It is asked again while the answer waits for the disk: another sync would only delay it. */
+static bool being_answered(const struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
+	const struct decree_answer *a = &core->peers[peer].decree;
+	return a->kind == kind && a->round == m->round && ballot_compare(a->ballot, m->ballot) == 0;
+}
+
 void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
 	if (!may_answer(core)) {
 		COUNT(core, decree_not_voted);
 		return;
 	}
-	if (ballot_compare(m->ballot, core->durable.decree_promised) <= 0) {
+	if (being_answered(core, from, MESSAGE_DECREE_PROMISE, m)) {
+		return;
+	}
+	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
 		refuse(core, from, MESSAGE_DECREE_PROMISE, m->round);
 		return;
 	}
@@ -55,6 +64,9 @@ void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
 		COUNT(core, decree_accept_refused);
 		refuse(core, from, MESSAGE_DECREE_ACCEPTED, m->round);
+		return;
+	}
+	if (being_answered(core, from, MESSAGE_DECREE_ACCEPTED, m)) {
 		return;
 	}
 	COUNT(core, decree_accept);

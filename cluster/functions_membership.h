@@ -103,6 +103,7 @@ void change_accepted(struct core *core);
 void change_adopted(struct core *core);
 void change_peer_changed(struct core *core);
 void change_peer_up(struct core *core);
+void propose_beat(struct core *core);
 void change_client_gone(struct core *core, uint64_t client);
 void change_beat(struct core *core);
 void change_free(struct core *core); /* at the end of the node */

@@ -106,6 +106,12 @@ enum change_state {
 
 #define ADOPT_WAIT (10 * SPAN_S) /* how long the answer waits for masters that do not vote yet */
 #define CHANGE_WAIT_TIMEOUTS 4   /* how many request_timeouts a change waits for nodes before it is refused */
+#define CHANGE_WAIT_LEAST (2 * SPAN_S) /* ... and at least, so that a link which was reset can be back */
+#define DECREE_ROUND_LEAST SPAN_S      /* what is chosen does not depend on time: a round may take longer than request_timeout, as with slow disks */
+#define DECREE_FINISH_LEAST (SPAN_S / 4)
+#define DECREE_PAUSE_LEAST (50 * SPAN_MS)
+#define DECREE_LEAST (5 * SPAN_S)
+#define DECREE_MOST (60 * SPAN_S)
 #define CHANGE_STEP_BYTES 160
 
 struct ahead { /* how far a master of the next epoch is */
@@ -126,7 +132,7 @@ struct change {
 	/* CHANGE_WAIT: "waiting for n1, n3 to answer". */
 	char waits_for[CHANGE_STEP_BYTES];
 	uint64_t round;
-	struct instant until, progress, at;
+	struct instant until, progress, at, again; /* again: when those who are silent in a round of the decree are asked again */
 	struct config target, value; /* what was asked for; what is being proposed */
 	struct ballot ballot, highest;
 	uint32_t pauses;

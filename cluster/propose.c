@@ -2,22 +2,38 @@
  * present masters. The accepted value with the highest ballot is adopted, whoever proposed it. */
 #include "state.h"
 
-static void ask_masters(struct core *core, enum message_kind kind) {
+/* Whose link is gone does not answer in this round any more. */
+static void leave_out_lost(struct core *core) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		core->change.answered |= peer_reachable(core, i) ? 0 : 1u << i;
+	}
+}
+
+/* Those that have not answered in the round, also again: a master answers a ballot that it knows already as it did before. */
+static void ask_silent(struct core *core) {
 	struct change *g = &core->change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
-	struct message m = { .kind = kind, .round = ++g->round, .ballot = g->ballot };
-	if (kind == MESSAGE_DECREE_ACCEPT) {
+	struct message m = { .kind = MESSAGE_DECREE_PREPARE, .round = g->round, .ballot = g->ballot };
+	if (g->state == CHANGE_ACCEPT) {
+		m.kind = MESSAGE_DECREE_ACCEPT;
 		m.blob = slice_of(bytes, config_encode(&g->value, bytes));
 	}
-	g->answered = g->agreed = 0;
-	g->at = instant_add(core->now, core->config.request_timeout);
+	g->again = instant_add(core->now, core->config.request_timeout / 2);
 	for (uint32_t i = 0; i < core->masters; i++) {
-		if (peer_reachable(core, i)) {
+		if (!(g->answered >> i & 1)) {
 			out_send(core, i, &m);
-		} else {
-			g->answered |= 1u << i;
 		}
 	}
+}
+
+static void ask_masters(struct core *core, enum change_state state) {
+	struct change *g = &core->change;
+	g->state = state;
+	g->round++;
+	g->answered = g->agreed = 0;
+	g->at = instant_add(core->now, span_longer(core->config.request_timeout, DECREE_ROUND_LEAST));
+	leave_out_lost(core);
+	ask_silent(core);
 }
 
 void propose_again(struct core *core) {
@@ -27,22 +43,23 @@ void propose_again(struct core *core) {
 	g->ballot = (struct ballot){ core->ballot_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	g->highest = g->ballot;
 	g->best = (struct ballot){ 0, 0, 0 };
-	g->state = CHANGE_PROMISE;
-	ask_masters(core, MESSAGE_DECREE_PREPARE);
+	ask_masters(core, CHANGE_PROMISE);
 }
 
 void propose_start(struct core *core) {
 	struct change *g = &core->change;
 	change_step(core, CHANGE_PROMISE, "decree");
-	g->until = instant_add(core->now, 4 * core->config.promise_timeout);
+	span_ns patience = span_longer(4 * core->config.promise_timeout, DECREE_LEAST);
+	g->until = instant_add(core->now, patience < DECREE_MOST ? patience : DECREE_MOST);
 	g->highest = core->durable.decree_promised;
 	propose_again(core);
 }
 
-/* Rivals pause at random, doubling. */
+/* Rivals pause at random, doubling; and by more each time where disks take longer than round trips. */
 void propose_pause(struct core *core) {
 	struct change *g = &core->change;
 	span_ns most = 2 * peers_pause_most(core, ++g->pauses) + core->config.request_timeout / 8;
+	most = span_longer(most, (g->pauses < 8 ? g->pauses : 8) * DECREE_PAUSE_LEAST);
 	COUNT(core, decree_rival);
 	if (instant_expired(core->now, g->until)) {
 		change_finish(core, PAWL_ENOQUORUM, "too few masters of the present configuration answered: it may still take effect, look at 'pawl cluster show'", slice_of(NULL, 0));
@@ -71,11 +88,23 @@ static void decree_judge(struct core *core) {
 			return;
 		}
 		/* the accepted value with the highest ballot is adopted, whoever proposed it */
-		g->state = CHANGE_ACCEPT;
-		ask_masters(core, MESSAGE_DECREE_ACCEPT);
+		ask_masters(core, CHANGE_ACCEPT);
 	} else if (core->masters - (answered - agreed) < core->quorum) {
 		propose_pause(core);
 	}
+}
+
+void propose_beat(struct core *core) {
+	struct change *g = &core->change;
+	if (instant_expired(core->now, g->at)) {
+		propose_pause(core);
+		return;
+	}
+	leave_out_lost(core);
+	if (instant_expired(core->now, g->again)) {
+		ask_silent(core);
+	}
+	decree_judge(core);
 }
 
 static void take_value(struct core *core, const struct message *m) {

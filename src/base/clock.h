@@ -72,6 +72,10 @@ static inline span_ns instant_elapsed_short(struct instant now, struct instant t
 	return instant_left_short(then, now);
 }
 
+static inline span_ns span_longer(span_ns a, span_ns b) {
+	return a > b ? a : b;
+}
+
 /* d * (1 - ppm/10^6), rounded down, and d * (1 + ppm/10^6), rounded up; d >= 0, ppm in 0 .. 10^6. */
 span_ns span_shrink(span_ns d, uint32_t ppm);
 span_ns span_grow(span_ns d, uint32_t ppm);
