@@ -143,6 +143,27 @@ static void incomplete(struct core *core) {
 	wait_or_refuse(core, &o);
 }
 
+/* Whoever is in the present configuration decides on the next one: without q of them there is nothing that --anyway could do. */
+static bool reaches_present(const struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += peer_reachable(core, i);
+	}
+	return n >= core->quorum;
+}
+
+static void undecidable(struct core *core) {
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (!peer_reachable(core, i)) {
+			names_add(&names, core->config.nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_ENOQUORUM, "a majority of the present masters has to agree to any change, and too few answer: nothing was changed",
+		"to answer", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
 static void unreached(struct core *core) {
 	const struct config *c = &core->change.target;
 	struct names names = { .size = 0 };
@@ -156,11 +177,48 @@ static void unreached(struct core *core) {
 	wait_or_refuse(core, &o);
 }
 
+/* ---- timing ---- */
+
+#define ROUND_TRIPS 8 /* how many fit into request_timeout at least: networks and machines are not always as quick as they were lately */
+
+static uint8_t *put_ms(uint8_t *to, span_ns span) { /* rounded up */
+	char digits[24];
+	size_t at = sizeof digits;
+	uint64_t ms = (uint64_t)((span + SPAN_MS - 1) / SPAN_MS);
+	do {
+		digits[--at] = (char)('0' + ms % 10);
+		ms /= 10;
+	} while (ms);
+	return slice_put(slice_put(to, slice_of(digits + at, sizeof digits - at)), slice_str("ms"));
+}
+
+/* NULL: it may be set, as far as this node can tell. A request_timeout that is not lowered is not looked at. */
+static const char *timing_problem(const struct core *core, const struct config *c, char text[CHANGE_STEP_BYTES], struct slice *who) {
+	uint32_t peer;
+	span_ns longest = pace_longest(core, &peer);
+	if (c->max_lease < core->config.max_lease && c->max_lease < core->limits.lease_min) {
+		return "max_lease must not be below [limits] lease_min of this node: no lease would be possible";
+	}
+	if (c->request_timeout >= core->config.request_timeout || c->request_timeout / ROUND_TRIPS >= longest) {
+		return NULL;
+	}
+	uint8_t *to = slice_put((uint8_t *)text, slice_str("a round trip with it took "));
+	to = slice_put(put_ms(to, longest), slice_str(" lately: request_timeout must be at least "));
+	to = slice_put(put_ms(to, ROUND_TRIPS * longest), slice_str(", 8 times that"));
+	*to = '\0';
+	*who = slice_str(core->peers[peer].node.name);
+	return text;
+}
+
 /* Everything that can be said against it is said before anybody is asked. Called again while it waits. */
 void change_check(struct core *core) {
 	struct change *g = &core->change;
 	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
 	struct plan p = plan_change(&view, &g->wanted, &g->target);
+	char text[CHANGE_STEP_BYTES];
+	if (p.error == PAWL_OK && (p.why = timing_problem(core, &g->target, text, &p.who)) != NULL) {
+		p.error = PAWL_EBADREQUEST;
+	}
 	if (p.ask) {
 		unknown(core, &p);
 	} else if (p.error != PAWL_OK) {
@@ -170,6 +228,8 @@ void change_check(struct core *core) {
 		change_finish(core, PAWL_OK, NULL, p.who);
 	} else if (!core->complete && leaves_missing(core, &g->target)) {
 		incomplete(core);
+	} else if (!reaches_present(core)) {
+		undecidable(core);
 	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
 		unreached(core);
 	} else {

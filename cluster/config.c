@@ -101,6 +101,21 @@ const char *config_problem(const struct config *c) {
 	return problem_of_nodes(c);
 }
 
+const char *config_timing_problem(const struct config *c, const struct config *present) {
+	bool request = present == NULL || c->request_timeout != present->request_timeout;
+	bool lease = present == NULL || c->max_lease != present->max_lease;
+	if (request && c->request_timeout < REQUEST_TIMEOUT_LEAST) {
+		return "request_timeout must be at least 10ms: a link whose other end is silent for so long is reset, and no machine answers always sooner";
+	}
+	if (request && c->request_timeout > REQUEST_TIMEOUT_MOST) {
+		return "request_timeout must be at most 1m: so long nobody notices a dead node, and masters that restart wait for the longest one ever set";
+	}
+	if ((request || lease) && c->max_lease / 2 < c->request_timeout) {
+		return "max_lease must be at least twice request_timeout: else no lease leaves the time to extend it";
+	}
+	return NULL;
+}
+
 /* ---- canonical encoding: a version byte, then every field, numbers as 8 bytes little endian, texts with a length ---- */
 struct cursor {
 	uint8_t *to;

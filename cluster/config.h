@@ -38,6 +38,12 @@ int config_find_id(const struct config *c, struct id128 id);
  * masters, names unique and not empty, ...). Static storage. */
 const char *config_problem(const struct config *c);
 
+/* The same for what a birth or a change may set: stricter, because what was chosen once stays usable. `present`: what is changed, of
+ * which nothing is refused that stays as it is; NULL: a birth. */
+#define REQUEST_TIMEOUT_LEAST (10 * SPAN_MS)
+#define REQUEST_TIMEOUT_MOST (60 * SPAN_S)
+const char *config_timing_problem(const struct config *c, const struct config *present);
+
 /* Canonical encoding, at most CONFIG_BYTES_MAX. Returns the size. */
 #define CONFIG_BYTES_MAX (256 + (CONFIG_NODES_MAX + MASTERS_MAX) * (NODE_NAME_MAX + ADDRESS_MAX + 24))
 size_t config_encode(const struct config *c, uint8_t out[CONFIG_BYTES_MAX]);

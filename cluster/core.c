@@ -221,11 +221,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_END:
 		gather_message(core, from, m);
 		break;
-	case MESSAGE_PING: {
-		struct message pong = { .kind = MESSAGE_PONG, .round = m->round };
-		out_send(core, from, &pong);
-		break;
-	}
+	case MESSAGE_PING: peer_ping(core, from, m); break;
 	case MESSAGE_PONG: peer_pong(core, from, m); break;
 	case MESSAGE_COUNTED: counted_said(core, from, m); break;
 	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;

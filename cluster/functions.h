@@ -182,6 +182,7 @@ void persist_take(struct core *core, struct durable *state, uint64_t *seq);
 void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
 void peer_down(struct core *core, uint32_t peer, bool closed); /* by the other side */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
+void peer_ping(struct core *core, uint32_t peer, const struct message *m);
 void peer_pong(struct core *core, uint32_t peer, const struct message *m);
 void peers_beat(struct core *core);
 void peers_reset_all(struct core *core);

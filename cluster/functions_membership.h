@@ -60,6 +60,12 @@ void out_permute(struct core *core, const int from[NODES_MAX]);
 void out_drop_epoch(struct core *core); /* what was queued under the epoch before, but for what is of any epoch */
 struct core *out_core(const struct core_out *out);
 
+/* ---- pace.c: the longest round trips of the last half minute to minute, links that are gone included ---- */
+void pace_measured(struct core *core, uint32_t peer, span_ns round_trip);
+void pace_told(struct core *core, uint32_t peer, uint64_t us);
+span_ns pace_own(const struct core *core); /* to any member; 0: none was measured */
+span_ns pace_longest(const struct core *core, uint32_t *peer); /* the same, also as members have told; *peer: to whom, or who told */
+
 /* ---- epoch.c, restart.c, decree.c, change.c, force.c: membership (section 6) ---- */
 void epoch_heard(struct core *core, uint32_t peer, bool first);
 void epoch_told(struct core *core, uint32_t from, const struct message *m);

@@ -16,7 +16,7 @@
 #define F_TICKET (1u << 4)    /* two u64 */
 #define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX; COMMIT_ANSWER to what is accepted: 0: its first value is in doubt there */
 #define F_NOTED (1u << 6)     /* u64 <= TOKEN_MAX */
-#define F_LEASE (1u << 7)     /* u64, microseconds */
+#define F_LEASE (1u << 7)     /* u64, microseconds; PONG: the longest round trip that its sender has measured lately */
 #define F_LEFT (1u << 8)      /* u64, microseconds, rounded up; BOND_ANSWER without a record: for how long it has lacked it, rounded down */
 #define F_OWNER (1u << 9)     /* bytes, 0 .. OWNER_MAX */
 #define F_IDENTITY (1u << 10) /* bytes, 0 .. IDENTITY_MAX */
@@ -78,7 +78,7 @@
 	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
 	X(SNAPSHOT_END, 33, F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
 	X(PING, 34, F_ROUND) \
-	X(PONG, 35, F_ROUND) \
+	X(PONG, 35, F_ROUND | F_LEASE) \
 	X(PLEDGE, 36, F_BLOB | F_FLAGS) \
 	X(CONFIG, 37, F_BLOB) \
 	X(DECREE_PREPARE, 38, F_ROUND | F_BALLOT) \

@@ -137,11 +137,18 @@ void peers_lose_failed(struct core *core) {
 	}
 }
 
+void peer_ping(struct core *core, uint32_t peer, const struct message *m) {
+	struct message pong = { .kind = MESSAGE_PONG, .round = m->round, .lease_us = (uint64_t)(pace_own(core) / SPAN_US) };
+	out_send(core, peer, &pong);
+}
+
 void peer_pong(struct core *core, uint32_t peer, const struct message *m) {
 	struct peer *p = &core->peers[peer];
 	if (p->ping_out && m->round == p->ping_round) {
 		p->ping_out = false;
 		p->round_trip = instant_elapsed_long(core->now, p->ping_sent);
+		pace_measured(core, peer, p->round_trip);
+		pace_told(core, peer, m->lease_us);
 	}
 }
 

@@ -242,6 +242,7 @@ struct plan plan_change(const struct plan_view *view, const struct core_change *
 	memset(out->before, 0, sizeof out->before);
 	memcpy(out->before, view->present->nodes, out->before_count * sizeof *out->before);
 	const char *problem = config_problem(out);
+	problem = problem ? problem : config_timing_problem(out, view->present);
 	if (problem) {
 		return refuse(PAWL_EBADREQUEST, problem, wanted->name);
 	}

@@ -172,6 +172,11 @@ struct counted { /* commits of one start of a node that came here */
 	uint64_t commits;
 };
 
+struct longest_span { /* of a time that has just passed, in two windows (pace.c) */
+	span_ns present, before;
+	struct instant since; /* when the present window began */
+};
+
 struct peer {
 	struct config_node node; /* as the configuration has it; a guest: as it was heard of, with its identity once linked */
 	enum standing standing;
@@ -196,6 +201,7 @@ struct peer {
 	struct instant told_at, up_since;
 	struct instant ping_sent;
 	span_ns round_trip;
+	struct longest_span trips, trips_told; /* round trips to it, and those that it has measured itself */
 	struct list promises, kept, waiters; /* what it coordinates here */
 	struct snapshot_out send;
 	struct feed feed;

@@ -43,7 +43,8 @@ struct pawl_change { /* zero: not named; what a kind does not know is ignored */
 	uint32_t max_lease_ms, request_timeout_ms, promise_timeout_ms;
 	uint32_t clock_drift_ppm;
 	bool has_clock_drift; /* clock_drift_ppm is named */
-	bool anyway;          /* also if the new masters have no majority that answers, or if too few of the old ones stay */
+	bool anyway;          /* also if the new masters have no majority that answers; a majority of the present ones has to agree all the same.
+	                       * PAWL_FORCE: confirmed */
 };
 
 #ifdef __cplusplus

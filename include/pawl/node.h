@@ -81,7 +81,7 @@ struct pawl_node_options { /* zero means the default everywhere; everything is c
 
 	/* Timing, for the birth of a cluster only, and then the same on all masters; from then on the cluster's own counts. */
 	uint32_t max_lease_ms;       /* default 60000 */
-	uint32_t request_timeout_ms; /* default 1000 */
+	uint32_t request_timeout_ms; /* default 1000; 10 .. 60000, at most half of max_lease_ms */
 	uint32_t promise_timeout_ms; /* default 2000 */
 	uint32_t clock_drift_ppm;    /* default 10000: 1 % */
 

@@ -36,6 +36,7 @@ static void finish_sort_masters(struct config_reading *r) {
 
 static int finish_timing(struct config_reading *r) {
 	const char *wrong = config_problem(&r->config->birth);
+	wrong = wrong ? wrong : config_timing_problem(&r->config->birth, NULL);
 	if (!wrong) {
 		return 0;
 	}

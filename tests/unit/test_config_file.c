@@ -139,6 +139,8 @@ static const struct {
 	{ "[node]\nname = a\n[cluster]\n" MASTERS, "f:3:", "[cluster] name is missing", "write the same" },
 	{ "[node]\nname = a\n[cluster]\nname = t\n", "f:", "[cluster.masters] names nobody", "host:port" },
 	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 5s\n" MASTERS, "f:5:", "promise_timeout", "at least twice" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nrequest_timeout = 9ms\n" MASTERS, "f:5:", "request_timeout", "at least 10ms" },
+	{ "[node]\nname = a\n[cluster]\nname = t\nmax_lease = 1900ms\n" MASTERS, "f:5:", "max_lease", "at least twice request_timeout" },
 	{ "[node]\nname = a\nlisten_client = 0.0.0.0:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "outside loopback", "insecure = yes" },
 	{ "[node]\nname = a\nlisten_client = :1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = :1", "write host:port" },
 	{ "[node]\nname = a\nlisten_client = ::1:1\n[cluster]\nname = t\n" MASTERS, "f:3:", "listen_client = ::1:1", "[v6-address]" },
