@@ -103,21 +103,21 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 void propose_start(struct core *core);
 void propose_again(struct core *core); /* with a higher ballot */
 void propose_pause(struct core *core);
+void propose_beat(struct core *core);
 void change_ahead(struct core *core, uint32_t from, const struct message *m);
 void change_decree(struct core *core, uint32_t from, const struct message *m);
 void change_accepted(struct core *core);
 void change_adopted(struct core *core);
 void change_peer_changed(struct core *core);
 void change_peer_up(struct core *core);
-void propose_beat(struct core *core);
 void change_client_gone(struct core *core, uint64_t client);
 void change_beat(struct core *core);
 void change_free(struct core *core); /* at the end of the node */
 const char *change_step_name(const struct core *core);
 void change_progress(const struct core *core, uint64_t *done, uint64_t *total); /* of records copied beforehand; 0, 0: nothing is */
+bool force_possible(const struct core *core);
 bool force_done(const struct core *core);
 int force_begin(struct core *core, const struct core_change *w, const char **why);
 void force_effect(struct core *core);
 
 #endif
-bool force_possible(const struct core *core);

@@ -227,6 +227,7 @@ struct core {
 
 	/* identity and configuration */
 	char name[NODE_NAME_MAX + 1];
+	char address[ADDRESS_MAX + 1]; /* where it is reached, as its options say; may be empty */
 	uint32_t self, peer_count, masters, quorum;
 	struct config config; /* of the epoch, or to be born with */
 	uint64_t config_hash; /* 0 while unborn */
@@ -236,7 +237,6 @@ struct core {
 	uint64_t clock_limit;
 	struct instant clock_limit_at;
 
-	char address[ADDRESS_MAX + 1]; /* where it is reached, as its options say; may be empty */
 	/* durable state */
 	struct durable durable; /* as wanted */
 	uint64_t persist_seq;   /* of `durable` */

@@ -206,6 +206,41 @@ class Masters(ChangeCase):
         self.check(held)
 
 
+class Timing(ChangeCase):
+    NEED = re.compile(r"must be at least (\d+)ms")
+
+    def timing(self, request_ms, at="abc"):
+        return self.change("set-timing", "--request-timeout", "%dms" % request_ms, "--promise-timeout", "%dms" % (2 * request_ms), at=at)
+
+    def test_a_timing_that_nobody_could_take_back_is_refused(self):
+        run = self.timing(1)
+        self.assertEqual(run.status, 1, run.out)
+        self.assertIn("request_timeout must be at least 10ms", run.err)
+        self.assertEqual(self.status("a")["epoch"], 1)
+
+    def test_the_least_timing_is_set_and_taken_back(self):
+        with self.cluster.client("a") as a:
+            token = a.call("acquire", key="k", lease_ms=1000)["token"]
+        least, run = 10, self.timing(10)
+        while run.status:  # as quick as this machine is: a refusal names what would be taken
+            self.assertRegex(run.err, self.NEED)
+            least = int(self.NEED.search(run.err).group(1))
+            run = self.timing(least)
+        below = self.timing(max(least // 2, 1))
+        self.assertEqual(below.status, 1, below.out)
+        self.assertRegex(below.err, self.NEED)
+        runs = []
+
+        def back():  # links may be reset meanwhile: this machine does other things as well
+            runs.append(self.timing(1500))
+            return runs[-1].status == 0
+        wait_until(back, lambda: "".join(run.out + run.err for run in runs))
+        self.assertIn("1.5s", self.changes("show", at="b").out)
+        self.until("a", lambda s: s["complete"])
+        with self.cluster.client("b") as b:
+            self.assertGreater(b.call("acquire", key="k", lease_ms=1000, wait_ms=5000)["token"], token)
+
+
 class Refusals(ChangeCase):
     def test_what_would_lose_the_majority_is_refused_unless_told_to(self):
         self.cluster.nodes["c"].kill()
@@ -251,6 +286,33 @@ class Force(ChangeCase):
         self.cluster.start("b")
         self.changes("add-replica", "b", self.cluster.peers["b"])
         self.assertTrue(re.search("vote: a, b\n", self.changes("promote", "b").out))
+
+
+    def test_so_does_a_node_that_a_change_has_left_out_by_mistake(self):
+        with self.cluster.client("a") as a:
+            token = a.call("acquire", key="k", lease_ms=1000)["token"]
+        self.cluster.join("d")
+        self.changes("set-nodes", "--masters", "d=" + self.cluster.peers["d"])
+        self.until("c", lambda s: s["role"] == "guest")
+        for name in "abcd":
+            self.cluster.nodes[name].kill()
+        for name in "abd":
+            self.cluster.lose_state(name)
+        self.cluster.start("c")
+        self.until("c", lambda s: s["role"] == "guest")
+        refused = self.change("remove", "d", at="c")
+        self.assertNotEqual(refused.status, 0)
+        self.assertIn("must be dead", self.change("force", at="c").err)
+        self.change("force", "--yes", at="c")
+        self.until("c", lambda s: s["state"] == "voting")
+        with self.cluster.client("c") as c:
+            self.assertGreater(c.call("acquire", key="k", lease_ms=1000)["token"], token)
+        self.cluster.start("a")
+        self.changes("add-replica", "a", self.cluster.peers["a"], at="c")
+        self.changes("promote", "a", at="c")
+        self.cluster.nodes["a"].kill()
+        self.cluster.start("a")  # it dials c, at the address that c has put into the configuration
+        self.until("c", lambda s: s["voting"] == 2)
 
 
 if __name__ == "__main__":
