@@ -311,9 +311,18 @@ static bool repeated(struct core *core, const struct core_request *r) {
 	return true;
 }
 
+/* One that votes, as far as this node sees, or the first one. */
+static uint32_t a_master(const struct core *core) {
+	uint32_t at = 0;
+	while (at < core->masters && !peer_votes(core, at)) {
+		at++;
+	}
+	return at < core->masters ? at : 0;
+}
+
 void change_begin(struct core *core, const struct core_request *r, bool has_caller) {
 	const struct core_change *w = r->change;
-	struct slice nobody = slice_of(NULL, 0);
+	struct slice nobody = slice_of(NULL, 0), who = nobody;
 	bool inside = core_born(core) && core->peers[core->self].standing == PEER_MEMBER && core->state != CORE_DRAINED;
 	int error = PAWL_OK;
 	const char *why = NULL;
@@ -324,6 +333,10 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		error = PAWL_ERECOVERING;
 		why = core->durable.config.epoch && !core->durable.pledged ? "the last configuration that this node knows is one without it: ask a node that is in it"
 			: "this node belongs to no cluster: ask one that does";
+	} else if (core->self >= core->masters && w->kind != CHANGE_FORCE) {
+		error = PAWL_ERECOVERING;
+		why = "ask this node, which is a master: only masters can propose a change";
+		who = slice_str(core->config.nodes[a_master(core)].name);
 	} else if (has_caller && repeated(core, r)) {
 		return;
 	} else if (w->kind == CHANGE_FORCE) {
@@ -341,7 +354,7 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 	if (error != PAWL_OK) {
 		COUNT(core, change_refused);
 		if (has_caller) {
-			answer(core, r->id, r->client, error, why, nobody);
+			answer(core, r->id, r->client, error, why, who);
 		}
 		return;
 	}

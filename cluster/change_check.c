@@ -252,6 +252,11 @@ void change_ask_ahead(struct core *core) {
 			out_send(core, (uint32_t)slot, &m);
 		}
 	}
+	for (uint32_t i = 0; i < core->masters; i++) { /* whoever is asked for a snapshot has to know for what */
+		if (!g->ahead[i].asked && peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
 	g->at = instant_add(core->now, core->config.request_timeout);
 }
 

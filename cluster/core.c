@@ -163,6 +163,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		recovery_beat(core);
 		gather_beat(core);
 		change_beat(core);
+		proof_beat(core);
 		attempt_rehome_beat(core);
 		follow_beat(core);
 		sync_beat(core);
@@ -208,9 +209,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK_ANSWER:
 		op_answer(core, from, m);
 		break;
-	case MESSAGE_DISPLACED:
-		attempt_displaced(core, from, m);
-		break;
+	case MESSAGE_DISPLACED: attempt_displaced(core, from, m); break;
 	case MESSAGE_SNAPSHOT:
 		snapshot_asked(core, from, m);
 		break;
@@ -225,13 +224,9 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_PONG: peer_pong(core, from, m); break;
 	case MESSAGE_COUNTED: counted_said(core, from, m); break;
 	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
-	case MESSAGE_BOND:
-		bond_master_asked(core, from, m);
-		break;
+	case MESSAGE_BOND: bond_master_asked(core, from, m); break;
 	case MESSAGE_BOND_ANSWER: bond_answer(core, from, m); break;
-	case MESSAGE_FOLLOW:
-		feed_asked(core, from, m);
-		break;
+	case MESSAGE_FOLLOW: feed_asked(core, from, m); break;
 	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
 		feed_message(core, from, m);
 		break;
@@ -248,7 +243,11 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_CONFIG: epoch_told(core, from, m); break;
 	case MESSAGE_DECREE_PREPARE: decree_prepare(core, from, m); break;
 	case MESSAGE_DECREE_ACCEPT: decree_accept(core, from, m); break;
-	case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPTED: change_decree(core, from, m); break;
+	case MESSAGE_DECREE_PROMISE: change_decree(core, from, m); break;
+	case MESSAGE_DECREE_ACCEPTED:
+		change_decree(core, from, m);
+		proof_accepted(core, from, m);
+		break;
 	case MESSAGE_PREMERGE: premerge_asked(core, from, m); break;
 	case MESSAGE_PREMERGE_END: premerge_ended(core, from, m); break;
 	case MESSAGE_PREMERGE_ANSWER: change_ahead(core, from, m); break;
@@ -286,7 +285,7 @@ static void start_state(struct core *core, bool restored) {
 }
 
 static void start(struct core *core, bool restored) {
-	core->adopted_at = core->near_at = core->now;
+	core->adopted_at = core->near_at = core->voters_at = core->now;
 	persist_start(core);
 	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
 	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */

@@ -184,7 +184,8 @@ enum core_note_kind { /* what an operator should read in the log */
 	NOTE_OUTSIDE,        /* it is in no configuration (value 0: never was; else the epoch that removed it) */
 	NOTE_FOLLOWING,      /* peer: the master that is followed from now on */
 	NOTE_ADOPTED,        /* value: the epoch; text: what this node is in it */
-	NOTE_CONFLICT,       /* peer; value: epoch: another configuration under the same number: this node stops voting */
+	NOTE_CONFLICT,       /* peer; value: epoch: it has another configuration under the same number; if enough masters have, this node stops voting */
+	NOTE_UNPROVEN,       /* value: epoch: this node is told of a later one, and cannot believe it */
 	NOTE_COMPLETE,       /* value: epoch: all its masters vote */
 	NOTE_CHANGE,         /* text: a step of a change that is coordinated here; value: epoch */
 	NOTE_FORCED          /* value: epoch */

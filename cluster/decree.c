@@ -11,6 +11,9 @@ static bool may_answer(const struct core *core) {
 static void answer_later(struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
 	persist_changed(core);
 	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round, .seq = core->persist_seq, .ballot = m->ballot };
+	if (kind == MESSAGE_DECREE_ACCEPTED) {
+		core->peers[peer].decree.value = config_hash(&core->durable.decree_config);
+	}
 }
 
 static void refuse(struct core *core, uint32_t peer, enum message_kind kind, uint64_t round) {
@@ -26,7 +29,7 @@ static bool being_answered(const struct core *core, uint32_t peer, enum message_
 }
 
 void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
-	if (!may_answer(core)) {
+	if (!may_answer(core) || !proof_master(core, from)) {
 		COUNT(core, decree_not_voted);
 		return;
 	}
@@ -43,7 +46,7 @@ void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
 }
 
 /* What may be chosen: the next epoch of this cluster, whose handover asks this epoch's masters. */
-static bool follows(const struct core *core, const struct config *c) {
+bool decree_follows(const struct core *core, const struct config *c) {
 	bool good = config_problem(c) == NULL && c->epoch == core->config.epoch + 1 && id128_equal(c->cluster_id, core->config.cluster_id) &&
 		strcmp(c->cluster, core->config.cluster) == 0 && c->before_count == core->masters;
 	for (uint32_t i = 0; good && i < core->masters; i++) {
@@ -54,11 +57,11 @@ static bool follows(const struct core *core, const struct config *c) {
 
 void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 	struct config value;
-	if (!may_answer(core)) {
+	if (!may_answer(core) || !proof_master(core, from)) {
 		COUNT(core, decree_not_voted);
 		return;
 	}
-	if (config_decode(m->blob, &value) != 0 || !follows(core, &value)) {
+	if (config_decode(m->blob, &value) != 0 || !decree_follows(core, &value)) {
 		return;
 	}
 	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
@@ -79,7 +82,7 @@ void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 static void answer(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct decree_answer *a = &core->peers[peer].decree;
-	struct message m = { .kind = a->kind, .round = a->round, .status = STATUS_OK, .ballot = a->ballot };
+	struct message m = { .kind = a->kind, .round = a->round, .status = STATUS_OK, .ballot = a->ballot, .number = a->value };
 	if (a->kind == MESSAGE_DECREE_PROMISE) {
 		m.prepared = core->durable.decree_accepted;
 		if (core->durable.decree_config.epoch) {
@@ -88,6 +91,12 @@ static void answer(struct core *core, uint32_t peer) {
 	}
 	a->kind = (enum message_kind)0;
 	out_send(core, peer, &m);
+	m.round = 0; /* that of nobody who asked */
+	for (uint32_t i = 0; m.kind == MESSAGE_DECREE_ACCEPTED && i < core->masters; i++) {
+		if (i != peer && peer_reachable(core, i)) {
+			out_send(core, i, &m); /* whoever has accepted the same learns from q of these that it is chosen (proof.c) */
+		}
+	}
 }
 
 /* What the answers say is on disk now. */

@@ -33,19 +33,6 @@ void epoch_tell(struct core *core, const struct config *chosen) {
 	}
 }
 
-/* Another configuration under the same number is never adopted: stop voting and report. */
-static void conflict(struct core *core, uint32_t peer) {
-	if (core->conflict) {
-		return;
-	}
-	core->conflict = true;
-	COUNT(core, config_conflict);
-	out_note(core, NOTE_CONFLICT, peer, core->config.epoch, NULL, slice_of(NULL, 0));
-	if (core_votes(core)) {
-		recovery_again(core);
-	}
-}
-
 /* After a frame: whoever is behind is told, once a request_timeout. */
 void epoch_heard(struct core *core, uint32_t peer, bool first) {
 	const struct peer *p = &core->peers[peer];
@@ -53,7 +40,7 @@ void epoch_heard(struct core *core, uint32_t peer, bool first) {
 		return;
 	}
 	if (p->epoch == core->config.epoch && p->linked && !p->same) {
-		conflict(core, peer);
+		proof_contradicted(core, peer);
 	} else if (p->epoch < core->config.epoch &&
 		(first || p->told != core->config.epoch || instant_expired(core->now, instant_add(p->told_at, core->config.request_timeout)))) {
 		tell(core, peer);
@@ -201,6 +188,7 @@ void epoch_take(struct core *core) {
 	counted_epoch(core);
 	set_masters(core);
 	slots_rebuild(core);
+	proof_epoch(core);
 	const char *as = enter_role(core, voted);
 	if (core->state == CORE_FOLLOWING) {
 		follow_start(core);
@@ -228,6 +216,17 @@ static bool pledge_void(const struct core *core, uint32_t from) {
 	return core->state == CORE_UNBORN && d->pledged && !d->voted && config_find_id(&d->config, core->peers[from].link_id) >= 0;
 }
 
+/* A node that belongs to no cluster believes a master that its own file names, and then a master of what it was told. */
+static void told_outside(struct core *core, uint32_t from, const struct config *c) {
+	bool named = from < core->masters && (core->peers[from].linked || !core_born(core));
+	if (!named) {
+		COUNT(core, config_unproven);
+		proof_wanted(core);
+	} else if (!core_born(core) || c->epoch > core->config.epoch) {
+		epoch_adopt(core, c);
+	}
+}
+
 void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 	struct config c;
 	if (config_decode(m->blob, &c) != 0 || config_problem(&c) != NULL || strcmp(c.cluster, core->config.cluster) != 0) {
@@ -246,10 +245,12 @@ void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (c.epoch == core->config.epoch && core_born(core)) {
 		if (config_hash(&c) != core->config_hash) {
-			conflict(core, from);
+			proof_contradicted(core, from);
 		}
-	} else if (c.epoch > core->config.epoch || !core_born(core)) {
-		epoch_adopt(core, &c);
+	} else if (member && core_born(core) && c.epoch > core->config.epoch) {
+		proof_told(core, from, m, &c);
+	} else if (!member || !core_born(core)) {
+		told_outside(core, from, &c);
 	}
 }
 
@@ -284,7 +285,7 @@ uint64_t epoch_missing(const struct core *core) {
 }
 
 /* All masters have voted in this epoch: what their sources kept for them may go. */
-void epoch_complete(struct core *core) {
+static void epoch_complete(struct core *core) {
 	if (core->complete || !core_born(core)) {
 		return;
 	}
@@ -296,6 +297,17 @@ void epoch_complete(struct core *core) {
 		persist_changed(core);
 	}
 	peers_tell(core);
+}
+
+/* Believed when q masters say so: what the sources keep is dropped for it. */
+void epoch_said_complete(struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += core->peers[i].complete;
+	}
+	if (n >= core->quorum) {
+		epoch_complete(core);
+	}
 }
 
 /* Somebody votes now, or does not any more; or this node does. */

@@ -66,14 +66,14 @@ void pace_told(struct core *core, uint32_t peer, uint64_t us);
 span_ns pace_own(const struct core *core); /* to any member; 0: none was measured */
 span_ns pace_longest(const struct core *core, uint32_t *peer); /* the same, also as members have told; *peer: to whom, or who told */
 
-/* ---- epoch.c, restart.c, decree.c, change.c, force.c: membership (section 6) ---- */
+/* ---- epoch.c, proof.c, restart.c, decree.c, change.c, force.c: membership (section 6) ---- */
 void epoch_heard(struct core *core, uint32_t peer, bool first);
 void epoch_told(struct core *core, uint32_t from, const struct message *m);
 void epoch_tell(struct core *core, const struct config *chosen); /* to everybody */
 void epoch_adopt(struct core *core, const struct config *c);
 void epoch_take(struct core *core);
 void epoch_persisted(struct core *core);
-void epoch_complete(struct core *core);
+void epoch_said_complete(struct core *core); /* one more master says so */
 void epoch_peer_changed(struct core *core);
 void epoch_seen(struct core *core); /* notes the largest timings it votes under */
 uint32_t epoch_voters(const struct core *core);
@@ -81,6 +81,18 @@ bool epoch_fresh(const struct core *core); /* adopted just now: its masters may 
 bool epoch_passes(const struct core *core); /* one follows the other: that fewer than q vote is no want of a quorum */
 uint64_t epoch_missing(const struct core *core);
 bool epoch_source_needed(const struct core *core); /* its table must stay for masters that have not taken over yet */
+bool proof_master(const struct core *core, uint32_t from); /* the link is to a master of this epoch, or to nobody: itself */
+bool proof_identity(const struct core *core, uint32_t from); /* the other end names no identity that belongs to another name */
+void proof_told(struct core *core, uint32_t from, const struct message *m, const struct config *c); /* of a later configuration */
+void proof_wanted(struct core *core);
+void proof_accepted(struct core *core, uint32_t from, const struct message *m);
+void proof_contradicted(struct core *core, uint32_t from);
+void proof_peer_lost(struct core *core, uint32_t peer);
+void proof_epoch(struct core *core);
+void proof_beat(struct core *core);
+bool proof_lacking(const struct core *core);
+void proof_announced(struct core *core, const struct config *c);
+bool proof_next_master(const struct core *core, uint32_t peer);
 void restart_begin(struct core *core, struct op *op);
 void commit_put_value(const struct core *core, const struct op *op, struct message *m);
 bool commit_give_back(struct core *core, struct op *op); /* false: not at every master */
@@ -93,6 +105,7 @@ void restart_timer(struct core *core, struct op *op);
 void decree_prepare(struct core *core, uint32_t from, const struct message *m);
 void decree_accept(struct core *core, uint32_t from, const struct message *m);
 void decree_persisted(struct core *core);
+bool decree_follows(const struct core *core, const struct config *c); /* it may be chosen in this epoch */
 void change_begin(struct core *core, const struct core_request *r, bool has_caller);
 void change_check(struct core *core);
 void change_prepare(struct core *core);

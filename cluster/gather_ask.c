@@ -105,7 +105,7 @@ void gather_beat(struct core *core) {
 
 static struct source *of(struct core *core, uint32_t from, const struct message *m) {
 	struct source *s = core->gather.kind == GATHER_NONE ? NULL : gather_source(&core->gather, core->peers[from].link_id);
-	return s && s->asked && !s->done && s->round == m->round ? s : NULL;
+	return s && s->asked && !s->done && s->round == m->round && proof_identity(core, from) ? s : NULL;
 }
 
 static void ended(struct core *core, uint32_t from, struct source *s, const struct message *m) {

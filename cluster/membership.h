@@ -22,9 +22,24 @@ enum standing {
 	PEER_GUEST   /* neither */
 };
 
+struct word { /* what a node says about a configuration that may follow this epoch (proof.c); hashes, 0: nothing */
+	uint64_t claimed, claimed_epoch; /* that it is its own; claimed_epoch only while its link is there */
+	uint64_t accepted; /* in the decree, under this ballot */
+	struct ballot ballot;
+	uint64_t passed_on; /* another one's claim, and when it said so last */
+	struct instant ahead_since, passed_on_at; /* ahead_since: it claims a later epoch over this link */
+	bool contradicts; /* it has another configuration under this epoch's number */
+};
+
+struct announced { /* masters of an epoch that is being prepared for, as a master has announced it */
+	uint32_t count;
+	struct id128 masters[MASTERS_MAX];
+};
+
 struct decree_answer { /* to be sent once it is on disk (section 6) */
 	enum message_kind kind; /* 0: none */
 	uint64_t round, seq;
+	uint64_t value; /* ACCEPTED: the hash of what was accepted */
 	struct ballot ballot;
 };
 

@@ -31,7 +31,7 @@
 #define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
 #define F_EPOCH (1u << 20)    /* u64: the epoch that the message is about */
-#define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, a count, or a bond (struct terms) */
+#define F_NUMBER (1u << 21)   /* u64: a place in a transaction log, a count, or a bond (struct terms); DECREE_ACCEPTED: the value's hash */
 #define F_LOG (1u << 22)      /* u64: which log the number is of: one for each start and each table that replaced another; COUNTED: the boot */
 #define F_ECHO (1u << 23)     /* u64: names a moment of a follower's clock, and is given back to it; 0: none; COUNTED: writes */
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
@@ -80,11 +80,11 @@
 	X(PING, 34, F_ROUND) \
 	X(PONG, 35, F_ROUND | F_LEASE) \
 	X(PLEDGE, 36, F_BLOB | F_FLAGS) \
-	X(CONFIG, 37, F_BLOB) \
+	X(CONFIG, 37, F_BLOB | F_FLAGS) \
 	X(DECREE_PREPARE, 38, F_ROUND | F_BALLOT) \
 	X(DECREE_PROMISE, 39, F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
 	X(DECREE_ACCEPT, 40, F_ROUND | F_BALLOT | F_BLOB) \
-	X(DECREE_ACCEPTED, 41, F_ROUND | F_STATUS | F_BALLOT) \
+	X(DECREE_ACCEPTED, 41, F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
 	X(PREMERGE, 42, F_ROUND | F_BLOB) \
 	X(PREMERGE_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
 	X(SNAPSHOT_READY, 44, F_ROUND) \
@@ -131,6 +131,7 @@ __extension__ typedef unsigned __int128 message_set;
 
 enum message_flag {
 	FLAG_HOME = 1,      /* PROMISE: the asker takes this master for the key's home */
+	FLAG_PASSED_ON = 1, /* CONFIG: another master's claim, not its own */
 	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept (STATUS_KEPT) */
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */

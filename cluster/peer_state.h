@@ -25,6 +25,8 @@ struct peer {
 	bool heard;    /* a frame has come over this link */
 	bool wanted;   /* a guest that a change waits for: to be dialled, and kept */
 	bool ping_out, far_ahead, pledge_equal, wrong_noted;
+	bool complete; /* its last frame said so of this epoch */
+	struct word word;
 	struct instant far_since; /* far_ahead, with every frame since; the lowest clock of those */
 	uint64_t far_clock;
 	struct id128 link_id; /* of the other end of the link */

@@ -86,9 +86,10 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 		return;
 	}
 	bond_master_peer_lost(core, peer, false);
-	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = false;
+	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = p->complete = false;
 	p->round_trip = 0;
 	p->decree.kind = (enum message_kind)0;
+	proof_peer_lost(core, peer);
 	out_drop_peer(core, peer);
 	snapshot_stop(core, peer);
 	feed_stop(core, peer);
@@ -227,6 +228,15 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	return false;
 }
 
+/* A master of the epoch before that is not in this one goes on with what it was asked for; what others hold is told to members only. */
+static bool may_say(const struct core *core, uint32_t peer, const struct message *m) {
+	static const message_set looks = MESSAGE_BIT(MESSAGE_READ) | MESSAGE_BIT(MESSAGE_WAITERS) | MESSAGE_BIT(MESSAGE_FOLLOW) |
+		MESSAGE_BIT(MESSAGE_SYNC_ROOT) | MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) | MESSAGE_BIT(MESSAGE_SYNC_LEAVES) |
+		MESSAGE_BIT(MESSAGE_SYNC_KEYS) | MESSAGE_BIT(MESSAGE_SYNC_FETCH);
+	const struct peer *p = &core->peers[peer];
+	return p->same && (p->standing == PEER_MEMBER || (p->standing == PEER_FORMER && !(looks & MESSAGE_BIT(m->kind))));
+}
+
 /* A node that is in the configuration no more gives back under its name what it has asked for (section 6, Nodes that are not in). */
 static bool guest_gives_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
 	const bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
@@ -247,7 +257,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 		counted_came(core, peer, m);
 		if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if ((same && core->peers[peer].same) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
+		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
@@ -265,8 +275,9 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	p->same = same;
 	p->heard = true;
 	p->voting = voting;
-	if (same && (frame->flags & FRAME_COMPLETE)) {
-		epoch_complete(core);
+	p->complete = same && (frame->flags & FRAME_COMPLETE) && peer < core->masters;
+	if (p->complete && !core->complete) {
+		epoch_said_complete(core);
 	}
 	if (changed) {
 		op_peer_changed(core, peer);

@@ -30,9 +30,18 @@ void premerge_tell(struct core *core) {
 void premerge_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct config c;
 	struct message refusal = { .kind = MESSAGE_PREMERGE_ANSWER, .round = m->round, .status = STATUS_EPOCH };
-	int at = config_decode(m->blob, &c) == 0 && config_problem(&c) == NULL ? config_find_id(&c, core->durable.node_id) : -1;
-	bool fits = at >= 0 && c.nodes[at].master && c.epoch == core->config.epoch + 1 && core_born(core) && !core->adopting &&
-		id128_equal(c.cluster_id, core->config.cluster_id);
+	if (!proof_master(core, from)) {
+		COUNT(core, asked_by_no_member);
+		return;
+	}
+	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) && core_born(core) && !core->adopting;
+	if (fits) {
+		proof_announced(core, &c);
+		int at = config_find_id(&c, core->durable.node_id);
+		if (at < 0 || !c.nodes[at].master) {
+			return; /* it only has to know whom it may tell what it knows */
+		}
+	}
 	if (fits && !gather_ahead(core, &c)) {
 		fits = false;
 		refusal.status = STATUS_RECOVERING;
@@ -51,7 +60,7 @@ void premerge_asked(struct core *core, uint32_t from, const struct message *m) {
 /* The change was given up. */
 void premerge_ended(struct core *core, uint32_t from, const struct message *m) {
 	const struct gather *g = &core->gather;
-	if (g->kind == GATHER_AHEAD && g->asker_round == m->round && id128_equal(g->asker, core->peers[from].link_id)) {
+	if (g->kind == GATHER_AHEAD && g->asker_round == m->round && id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
 		gather_stop(core);
 	}
 }

@@ -113,6 +113,9 @@ static void take_value(struct core *core, const struct message *m) {
 	if (m->blob.size == 0 || ballot_compare(m->prepared, g->best) <= 0 || config_decode(m->blob, &c) != 0) {
 		return;
 	}
+	if (!decree_follows(core, &c)) {
+		return;
+	}
 	g->best = m->prepared;
 	g->foreign = config_hash(&c) != config_hash(&g->target);
 	g->value = c;
@@ -126,7 +129,8 @@ void change_decree(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	g->answered |= 1u << from;
-	if (m->status == STATUS_OK && ballot_compare(m->ballot, g->ballot) == 0) {
+	bool same_value = m->kind == MESSAGE_DECREE_PROMISE || m->number == config_hash(&g->value);
+	if (m->status == STATUS_OK && same_value && ballot_compare(m->ballot, g->ballot) == 0) {
 		g->agreed |= 1u << from;
 		if (m->kind == MESSAGE_DECREE_PROMISE) {
 			take_value(core, m);

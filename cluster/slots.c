@@ -45,7 +45,7 @@ int slots_find_id(const struct core *core, struct id128 id) {
 		return (int)core->self;
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		if (core->peers[i].up && id128_equal(core->peers[i].link_id, id)) {
+		if (core->peers[i].up && id128_equal(core->peers[i].link_id, id) && proof_identity(core, i)) {
 			return (int)i;
 		}
 	}
@@ -120,7 +120,7 @@ static void lay_out(struct core *core, struct layout *l) {
 /* Same name, other identity than the configuration's: linked no more; or linked at last. */
 static void settle_link(struct core *core, struct peer *p) {
 	p->linked = p->up && p->standing != PEER_GUEST && core_born(core) && id128_equal(p->node.id, p->link_id);
-	p->voting = p->same = false;
+	p->voting = p->same = p->complete = false;
 	p->decree.kind = (enum message_kind)0; /* of the epoch before */
 	p->far_ahead = p->wrong_noted = false;
 	p->said_clock = 0;

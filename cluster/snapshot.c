@@ -132,12 +132,22 @@ static bool may_serve(const struct core *core, const struct snapshot_out *s) {
 	return core_votes(core) && s->epoch == core->config.epoch + 1;
 }
 
+/* Whether the asker needs it: a master of this epoch, or of one that is being prepared for. */
+static bool may_have(const struct core *core, uint32_t from, const struct snapshot_out *s) {
+	return s->handover && s->epoch == core->config.epoch + 1 ? proof_next_master(core, from) : proof_master(core, from);
+}
+
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
 		.ring_next = core->ring_next };
 	snapshot_stop(core, from);
 	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
 		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
+		return;
+	}
+	if (!may_have(core, from, &s)) {
+		COUNT(core, asked_by_no_member);
+		refuse(core, from, m->round, STATUS_DENIED);
 		return;
 	}
 	core->peers[from].send = s;

@@ -217,6 +217,10 @@ struct core {
 	bool forced;    /* the configuration being adopted starts the cluster over */
 	bool lonely;    /* not linked with a quorum: it dials everybody it knows */
 	struct instant near_at;   /* when it last was */
+	struct instant voters_at; /* when a quorum was last known to vote */
+	bool unproven, unproven_noted; /* it is told of a later configuration that it cannot believe (proof.c): since when, and when last */
+	struct instant unproven_since, unproven_at;
+	struct announced announced;
 	uint64_t ballot_drawn; /* of decrees that were proposed here, since the start */
 	struct slots_room *slots_room; /* to build the table of peers in */
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */

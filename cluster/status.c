@@ -2,6 +2,13 @@
 #include "state.h"
 
 static const char *waits_for(const struct core *core) {
+	if (proof_lacking(core) && core->durable.config.epoch == 0) {
+		return "a master that its own file names: name present masters in [cluster.masters]";
+	}
+	if (proof_lacking(core)) {
+		return "proof of a later configuration, from a majority of the masters of its own: start those again, or, if they are gone, empty its "
+			"state directory, name present masters in its file and give it its place back (pawl cluster replace NAME NAME)";
+	}
 	switch (core->state) {
 	case CORE_UNBORN:
 		if (core->birth_stopped) {

@@ -1,8 +1,9 @@
 /* change.h: what PAWL_CHANGE (pawl.h) asks of a cluster: other nodes, or other timing constants. For administrators.
  *
- * Any node coordinates it. The present masters choose the next configuration by a majority, and every change is safe to
- * repeat: one whose aim is reached already succeeds and changes nothing. One change at a time; it has succeeded when a majority
- * of the masters votes in the new configuration (settled), and the node waits a while for the rest of them (complete).
+ * A master coordinates it; a replica refuses (PAWL_ERECOVERING) and names one. The present masters choose the next
+ * configuration by a majority, and every change is safe to repeat: one whose aim is reached already succeeds and changes
+ * nothing. One change at a time; it has succeeded when a majority of the masters votes in the new configuration (settled), and
+ * the node waits a while for the rest of them (complete).
  */
 #ifndef PAWL_CHANGE_H
 #define PAWL_CHANGE_H

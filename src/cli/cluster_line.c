@@ -19,7 +19,7 @@ const char cluster_help[] =
 	"\n"
 	"Shows or changes who the nodes of the cluster are. Locks stay held over a change, and it may be repeated: what is\n"
 	"reached already succeeds and changes nothing. So after an interruption, an error or a lost connection give the same\n"
-	"command again. Any node can be asked; a majority of the masters has to agree. For administrators.\n"
+	"command again. Any master can be asked; a majority of the masters has to agree. For administrators.\n"
 	"\n"
 	"  show         the nodes, who votes, who is behind, and what to do next. Asks every node of --endpoints\n"
 	"  add-replica  NAME runs with a configuration of its own (see docs/operations.md) and listens for its peers at\n"

@@ -15,7 +15,11 @@ static void note_of_the_set(struct log *log, const struct core_note *note, const
 		log_to(log, LEVEL_NOTICE, "epoch_adopted", LOG_NUMBER("epoch", note->value), LOG_TEXT("as", note->text));
 	} else if (note->kind == NOTE_CONFLICT) {
 		log_to(log, LEVEL_ERROR, "epoch_conflict", LOG_TEXT("peer", peer), LOG_NUMBER("epoch", note->value),
-			LOG_TEXT("remedy", "two clusters have been made from one: stop this node, and look at 'pawl cluster show' on both"));
+			LOG_TEXT("remedy", "two clusters have been made from one, or that node lies: look at 'pawl cluster show' on both, and stop the wrong one"));
+	} else if (note->kind == NOTE_UNPROVEN) {
+		log_to(log, LEVEL_WARNING, "epoch_unproven", LOG_NUMBER("epoch", note->value),
+			LOG_TEXT("remedy", "a later configuration is told of, but too few masters of this node's own say so: start those again; if they are gone for good, empty "
+				"this node's state_dir, name present masters in its file, and pawl cluster replace NAME NAME"));
 	} else if (note->kind == NOTE_COMPLETE) {
 		log_to(log, LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
 	} else if (note->kind == NOTE_CHANGE) {
@@ -77,6 +81,7 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	case NOTE_FOLLOWING:
 	case NOTE_ADOPTED:
 	case NOTE_CONFLICT:
+	case NOTE_UNPROVEN:
 	case NOTE_COMPLETE:
 	case NOTE_CHANGE:
 	case NOTE_FORCED:

@@ -236,6 +236,10 @@ static void operate(void *ctx, uint64_t arg) {
 	uint32_t node = (uint32_t)prng_below(&run->prng, sim_nodes(run->sim));
 	struct view view;
 	bool known = look(run, node, &view);
+	if (known && view.masters && prng_chance(&run->prng, 7, 8)) { /* only masters propose changes */
+		node = any_of(run, view.masters);
+		known = look(run, node, &view);
+	}
 	if (op->repeats && prng_chance(&run->prng, 2, 3)) {
 		run->counts[RUN_CHANGE_REPEATED]++;
 		operator_ask(op, node);

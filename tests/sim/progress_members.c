@@ -22,6 +22,13 @@ uint32_t members_any(struct run *run) {
 	return node;
 }
 
+/* Only masters propose changes. */
+static uint32_t a_master(struct run *run) {
+	uint32_t node = 0;
+	CHECK(members_node(run, (uint32_t)prng_below(&run->prng, config_masters(checker_newest(run->checker))), &node));
+	return node;
+}
+
 static span_ns lease_over(const struct run *run) {
 	return span_grow(2 * run->born.max_lease, 3 * run->born.drift_ppm);
 }
@@ -122,7 +129,7 @@ static void drive(struct run *run, struct operator *op, uint32_t number, span_ns
 	op->order = order;
 	int64_t end = sim_now(run->sim) + limit;
 	do {
-		operator_ask(op, members_any(run));
+		operator_ask(op, a_master(run));
 		if (!sim_run_until(run->sim, driven_answered, op, limit)) {
 			checker_violation(run->checker, check, TRACE_NONE, "a change asked of n%" PRIu32 " is not answered", op->node + 1);
 		}

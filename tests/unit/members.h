@@ -116,6 +116,12 @@ static inline void lose_to(struct stage *s, uint32_t to, enum message_kind kind,
 	}
 }
 
+/* The node hears neither that a configuration was chosen nor what others have accepted. */
+static inline void lose_choices(struct stage *s, uint32_t to, bool lose) {
+	lose_to(s, to, MESSAGE_CONFIG, lose);
+	lose_to(s, to, MESSAGE_DECREE_ACCEPTED, lose);
+}
+
 static inline bool wait_until_epoch(struct stage *s, uint32_t node, uint64_t epoch, span_ns limit) {
 	int64_t end = s->now + limit;
 	while (epoch_of(s, node) < epoch && s->now < end) {

@@ -3,7 +3,7 @@
 
 /* n3 does not hear of epoch 2, in which n1 and n2 vote. */
 static void leave_the_third_behind(struct stage *s) {
-	lose_to(s, 2, MESSAGE_CONFIG, true);
+	lose_choices(s, 2, true);
 	uint64_t id = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 0), 2);
@@ -27,7 +27,7 @@ static void nothing_is_accepted_under_the_epoch_of_before(void **state) {
 	assert_false(knows(s, 1, "free", stage_lock(2)));
 	assert_int_equal(stage_status(s, 0).promises, 0);
 	assert_true(stage_count(s, COUNT_wrong_epoch) > 0);
-	lose_to(s, 2, MESSAGE_CONFIG, false);
+	lose_choices(s, 2, false);
 	assert_int_equal(await(s, change)->r.error, PAWL_EMISMATCH);
 	assert_int_equal(epoch_of(s, 2), 2);
 }
@@ -37,9 +37,12 @@ static void an_epoch_takes_effect_when_it_is_on_disk(void **state) {
 	uint64_t id = ask_change(s, 0, max_lease_of(9 * SPAN_S));
 	stage_stop(s, 0, 2, MESSAGE_CONFIG, true);
 	stage_stop(s, 1, 2, MESSAGE_CONFIG, true);
+	stage_lose(s, 0, 2, MESSAGE_DECREE_ACCEPTED, true);
+	stage_lose(s, 1, 2, MESSAGE_DECREE_ACCEPTED, true);
 	stage_settle(s);
 	s->nodes[2].disk_held = true;
 	stage_stop(s, 0, 2, MESSAGE_CONFIG, false);
+	stage_stop(s, 1, 2, MESSAGE_CONFIG, false);
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 2), 1);
 	assert_int_equal(s->nodes[2].disk.config.epoch, 1);
@@ -209,7 +212,7 @@ static void what_the_next_epoch_granted_is_not_lost(void **state) {
 	uint64_t both = stage_ask(s, 0, stage_request(CORE_UPDATE, "free", stage_lock(3)));
 	stage_settle(s);
 	assert_int_equal(stage_answer(s, both)->r.error, PAWL_ELOST);
-	lose_to(s, 0, MESSAGE_CONFIG, true);
+	lose_choices(s, 0, true);
 	(void)ask_change(s, 1, change_of(CHANGE_DEMOTE, "n1"));
 	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
 	assert_true(stage_until_voting(s, 1, SPAN_S));
@@ -275,6 +278,7 @@ static void another_configuration_under_the_same_number_ends_the_vote(void **sta
 	struct message m = { .kind = MESSAGE_CONFIG };
 	m.blob = slice_of(bytes, config_encode(&c, bytes));
 	stage_inject(s, 1, 0, &m);
+	stage_inject(s, 2, 0, &m);
 	assert_int_equal(state_of(s, 0), CORE_RECOVERING);
 	assert_true(stage_noted(s, 0, NOTE_CONFLICT));
 	assert_int_equal(core_config(s->nodes[0].core)->max_lease, 10 * SPAN_S);

@@ -40,9 +40,10 @@ static uint64_t take_after_a_crash(struct stage *s) {
 	return take(s, 3, "k", stage_lock(2));
 }
 
-static void stop_voting_with(struct stage *s, const struct core_event *event, enum core_state state) {
-	const uint64_t x = accept_above_the_ceiling(s);
-	stage_step(s, 0, event);
+static void stop_voting_with(struct stage *s, uint64_t x, const struct core_event *events, size_t count, enum core_state state) {
+	for (size_t i = 0; i < count; i++) {
+		stage_step(s, 0, &events[i]);
+	}
 	stage_settle(s);
 	assert_int_equal(stage_status(s, 0).state, state);
 	const struct stage_reply *r = stage_answer(s, x);
@@ -52,15 +53,26 @@ static void stop_voting_with(struct stage *s, const struct core_event *event, en
 }
 
 static void a_vote_that_was_held_back_does_not_leave_because_its_master_is_told_to_stop(void **state) {
-	stop_voting_with(*state, &(struct core_event){ .kind = CORE_DRAIN }, CORE_DRAINED);
+	stop_voting_with(*state, accept_above_the_ceiling(*state), &(struct core_event){ .kind = CORE_DRAIN }, 1, CORE_DRAINED);
 }
 
-/* It hears of another configuration of the same number, and so votes no more. */
+/* It hears from so many that they have another configuration of the same number that it votes no more. */
 static void a_vote_that_was_held_back_does_not_leave_because_its_master_recovers_again(void **state) {
 	struct stage *s = *state;
-	const struct frame frame = { .epoch = stage_status(s, 1).epoch, .config_hash = stage_status(s, 1).config_hash + 1,
-		.sender = s->nodes[1].disk.node_id, .boot = stage_status(s, 1).boot, .clock = stage_status(s, 1).clock, .flags = FRAME_VOTING };
-	stop_voting_with(s, &(struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 0, 1), .frame = &frame }, CORE_RECOVERING);
+	static const uint32_t others[3] = { 1, 3, 4 };
+	struct frame frames[3];
+	struct core_event events[3];
+	const uint64_t x = accept_above_the_ceiling(s);
+	stage_cut(s, 0, 3, false);
+	stage_cut(s, 0, 4, false);
+	stage_mend(s);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct core_status status = stage_status(s, others[i]);
+		frames[i] = (struct frame){ .epoch = status.epoch, .config_hash = status.config_hash + 1, .sender = s->nodes[others[i]].disk.node_id,
+			.boot = status.boot, .clock = status.clock, .flags = FRAME_VOTING };
+		events[i] = (struct core_event){ .kind = CORE_FRAME, .peer = stage_slot(s, 0, others[i]), .frame = &frames[i] };
+	}
+	stop_voting_with(s, x, events, 3, CORE_RECOVERING);
 }
 
 /* The vote is only held back: it leaves when the disk has taken the ceiling, as it would from a node that votes. */

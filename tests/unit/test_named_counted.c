@@ -273,7 +273,7 @@ static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap
 	struct stage *s = *state;
 	const uint64_t before = epoch_of(s, N3);
 	for (uint32_t other = 0; other < 2; other++) {
-		lose_to(s, other, MESSAGE_CONFIG, true);
+		lose_choices(s, other, true);
 		lose_to(s, other, MESSAGE_DECREE_PROMISE, true); /* nor do they finish it themselves */
 	}
 	stage_cut(s, 3, N3, true);
@@ -285,7 +285,7 @@ static void what_one_that_is_removed_granted_to_those_who_adopt_it_late_is_a_gap
 	take(s, 3, "k", stage_lock(1));
 	release(s, 3, "k", stage_lock(1));
 	for (uint32_t other = 0; other < 2; other++) {
-		lose_to(s, other, MESSAGE_CONFIG, false);
+		lose_choices(s, other, false);
 	}
 	stage_wait(s, 2 * SPAN_S);
 	assert_int_equal(epoch_of(s, 0), before + 1);

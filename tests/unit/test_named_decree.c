@@ -128,9 +128,15 @@ static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 
 /* ---- proposers ---- */
 
-/* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; who coordinates is no master, so that both of them are asked. */
+static int setup_four(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 4;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; n4, another master, coordinates, and needs the promises of both. */
 static span_ns chosen_of_two(struct stage *s, uint64_t of_n1, uint64_t of_n2, bool n1_first) {
-	add_replica(s, 0, "n4", "n4:7118");
 	stage_mend(s);
 	stage_settle(s);
 	accept(s, 0, of_n1, 9 * SPAN_S);
@@ -188,7 +194,7 @@ static void a_proposer_goes_above_the_ballots_that_it_meets(void **state) {
 static void promises_of_another_epoch_do_not_count(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
-		lose_to(s, i, MESSAGE_CONFIG, true);
+		lose_choices(s, i, true);
 	}
 	lose_to(s, 2, MESSAGE_DECREE_ACCEPT, true);
 	lose_to(s, 1, MESSAGE_DECREE_PROMISE, true);
@@ -201,7 +207,7 @@ static void promises_of_another_epoch_do_not_count(void **state) {
 	assert_int_equal(epoch_of(s, 1), 1);
 	assert_int_equal(epoch_of(s, 2), 1);
 	for (uint32_t i = 1; i < 3; i++) {
-		lose_to(s, i, MESSAGE_CONFIG, false);
+		lose_choices(s, i, false);
 		lose_to(s, i, MESSAGE_DECREE_PROMISE, false);
 	}
 	assert_int_not_equal(await(s, id)->r.error, PAWL_OK);
@@ -303,9 +309,9 @@ int main(void) {
 		NAMED(a_lower_ballot_is_refused_also_after_a_restart),
 		NAMED(only_what_follows_this_epoch_is_accepted),
 		MEMBERS(who_has_not_voted_in_the_epoch_does_not_answer),
-		MEMBERS(the_value_with_the_highest_ballot_is_adopted_if_it_comes_first),
-		MEMBERS(the_value_with_the_highest_ballot_is_adopted_if_it_comes_last),
-		MEMBERS(the_value_with_the_highest_ballot_is_adopted_from_either),
+		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_if_it_comes_first, setup_four, named_teardown),
+		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_if_it_comes_last, setup_four, named_teardown),
+		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_from_either, setup_four, named_teardown),
 		NAMED(of_two_operators_one_wins_and_the_other_is_told),
 		NAMED(a_proposer_goes_above_the_ballots_that_it_meets),
 		NAMED(promises_of_another_epoch_do_not_count),

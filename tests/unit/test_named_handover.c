@@ -68,7 +68,7 @@ static void two_sources_of_three_are_enough(void **state) {
 static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 1; i < 3; i++) {
-		lose_to(s, i, MESSAGE_CONFIG, true);
+		lose_choices(s, i, true);
 		lose_to(s, i, MESSAGE_DECREE_PROMISE, true); /* nor do they finish it themselves */
 	}
 	(void)ask_change(s, 0, set_of("456"));
@@ -78,8 +78,8 @@ static void who_has_not_adopted_the_epoch_is_no_source(void **state) {
 	assert_int_equal(epoch_of(s, 2), 1);
 	assert_int_equal(voters(s), 0);
 	take(s, 1, "k", stage_lock(1)); /* n2 and n3 are a quorum of epoch 1 */
-	lose_to(s, 1, MESSAGE_CONFIG, false);
-	lose_to(s, 2, MESSAGE_CONFIG, false);
+	lose_choices(s, 1, false);
+	lose_choices(s, 2, false);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(voters(s), 3);
 	assert_true(holds(s, 4, "k", stage_lock(1)));
@@ -152,7 +152,7 @@ static void noted(const struct stage *s, uint32_t node, uint64_t *token, uint64_
 static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
 	struct stage *s = *state;
 	for (uint32_t i = 0; i < 3; i += 2) {
-		lose_to(s, i, MESSAGE_CONFIG, true);
+		lose_choices(s, i, true);
 		lose_to(s, i, MESSAGE_DECREE_PROMISE, true);
 	}
 	for (uint32_t i = 3; i < 6; i++) {
@@ -166,7 +166,7 @@ static void who_has_forgotten_counts_as_having_noted_its_ceiling(void **state) {
 	assert_int_equal(epoch_of(s, 0), 1);
 	take(s, 0, "k", stage_lock(1));
 	stage_kill(s, 2);
-	lose_to(s, 0, MESSAGE_CONFIG, false);
+	lose_choices(s, 0, false);
 	stage_wait(s, SPAN_S);
 	assert_int_equal(voters(s), 3);
 	uint64_t token, clock;

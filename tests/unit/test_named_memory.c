@@ -48,10 +48,14 @@ static void who_adopts_while_it_rejoins_has_not_voted_in_the_new_epoch(void **st
 	}
 	assert_int_equal(state_of(s, 2), CORE_RECOVERING);
 	s->nodes[2].disk_held = true;
-	(void)ask_change(s, 3, anyway(set_of("3")));
+	stage_cut(s, 2, 0, true);
+	(void)ask_change(s, 0, anyway(set_of("3")));
 	stage_settle(s);
 	assert_int_equal(epoch_of(s, 0), 2);
 	assert_int_equal(epoch_of(s, 1), 2);
+	stage_cut(s, 2, 0, false);
+	stage_mend(s);
+	stage_settle(s);
 	assert_int_equal(epoch_of(s, 2), 1); /* told, and not written yet */
 	stage_stop(s, 1, 2, MESSAGE_SNAPSHOT_END, false);
 	stage_settle(s);

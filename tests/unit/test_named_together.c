@@ -142,12 +142,15 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 	struct message m = { .kind = MESSAGE_CONFIG };
 	m.blob = slice_of(bytes, config_encode(&c, bytes));
 	stage_inject(s, 0, replica, &m);
+	stage_inject(s, 1, replica, &m);
 	stage_wait(s, 30 * SPAN_MS);
 	assert_int_equal(epoch_of(s, replica), 2);
 	assert_int_equal(stage_count(s, COUNT_parked), 1);
 	assert_false(answered(s, id));
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_stop(s, replica, i, MESSAGE_COMMIT, false);
+		stage_inject(s, (i + 1) % 3, i, &m);
+		stage_inject(s, (i + 2) % 3, i, &m);
 	}
 	stage_settle(s);
 	assert_int_equal(stage_count(s, COUNT_parked_resumed), 1);

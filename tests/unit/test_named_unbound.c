@@ -301,7 +301,7 @@ static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
 	r.wait = GRACE;
 	for (uint32_t i = 0; i < 3; i += 2) {
-		lose_to(s, i, MESSAGE_CONFIG, true);
+		lose_choices(s, i, true);
 	}
 	(void)ask_change(s, 1, change_of(CHANGE_DEMOTE, "n1"));
 	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
@@ -313,7 +313,7 @@ static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	stage_settle(s);
 	assert_false(answered(s, bound));
 	for (uint32_t i = 0; i < 3; i += 2) {
-		lose_to(s, i, MESSAGE_CONFIG, false);
+		lose_choices(s, i, false);
 	}
 	stage_wait(s, 500 * SPAN_MS);
 	assert_int_equal(epoch_of(s, replica), 2);

@@ -59,7 +59,7 @@ static void a_promoted_replica_votes_and_nothing_is_lost(void **state) {
 	add_d(&r);
 	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
-	assert_int_equal(change(&r, D, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "d" }).error, 0);
+	assert_int_equal(change(&r, A, (struct pawl_change){ .kind = PAWL_PROMOTE, .name = "d" }).error, 0);
 	embed_rig_await_state(&r, D, PAWL_NODE_VOTING);
 	pawl_node_status(r.nodes[D].node, &status);
 	assert_true(status.master);

@@ -1,0 +1,199 @@
+/* Section 6, Proof: what a node believes of a later configuration. */
+#include "takeover.h"
+
+/* n1 and n2 accept, and n1 alone knows that it is chosen; n3 has heard of nothing. */
+static void leave_one_who_knows(struct stage *s) {
+	stage_lose(s, 0, 2, MESSAGE_DECREE_ACCEPT, true);
+	lose_to(s, 1, MESSAGE_DECREE_ACCEPTED, true);
+	lose_to(s, 2, MESSAGE_DECREE_ACCEPTED, true);
+	lose_to(s, 1, MESSAGE_CONFIG, true);
+	lose_to(s, 2, MESSAGE_CONFIG, true);
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 2);
+	assert_int_equal(epoch_of(s, 1), 1);
+	assert_int_equal(epoch_of(s, 2), 1);
+}
+
+static void who_has_accepted_believes_one_who_says_that_it_was_chosen(void **state) {
+	struct stage *s = *state;
+	leave_one_who_knows(s);
+	lose_to(s, 1, MESSAGE_CONFIG, false);
+	stage_wait(s, 2 * REQUEST);
+	assert_int_equal(epoch_of(s, 1), 2);
+	assert_int_equal(epoch_of(s, 2), 1);
+	lose_to(s, 2, MESSAGE_CONFIG, false);
+	stage_wait(s, 2 * REQUEST);
+	assert_int_equal(epoch_of(s, 2), 2);
+}
+
+static void one_claim_is_passed_on_when_the_other_master_is_dead(void **state) {
+	struct stage *s = *state;
+	leave_one_who_knows(s);
+	stage_kill(s, 1);
+	lose_to(s, 2, MESSAGE_CONFIG, false);
+	stage_wait(s, 3 * REQUEST);
+	assert_int_equal(epoch_of(s, 2), 1); /* n2 may be back in a moment */
+	assert_true(wait_until_epoch(s, 2, 2, 10 * REQUEST));
+	stage_wait(s, SPAN_S);
+	take(s, 0, "k", stage_lock(1));
+}
+
+static int setup_five(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 5;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* Of five n1 alone knows, and n2 and n3, which have accepted with it, are dead: it takes the word of n4 and n5, too. */
+static void those_in_doubt_pass_a_claim_on_to_each_other(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 1; i < 5; i++) {
+		lose_to(s, i, MESSAGE_DECREE_ACCEPTED, true);
+		lose_to(s, i, MESSAGE_CONFIG, true);
+	}
+	stage_lose(s, 0, 3, MESSAGE_DECREE_ACCEPT, true);
+	stage_lose(s, 0, 4, MESSAGE_DECREE_ACCEPT, true);
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 2);
+	stage_kill(s, 1);
+	stage_kill(s, 2);
+	lose_to(s, 3, MESSAGE_CONFIG, false);
+	lose_to(s, 4, MESSAGE_CONFIG, false);
+	assert_true(wait_until_epoch(s, 3, 2, 10 * REQUEST));
+	assert_true(wait_until_epoch(s, 4, 2, 10 * REQUEST));
+	stage_wait(s, SPAN_S);
+	take(s, 4, "k", stage_lock(1));
+}
+
+/* Each acceptance goes to all masters: those who have accepted need nobody to tell them. */
+static void what_is_chosen_is_known_without_its_proposer(void **state) {
+	struct stage *s = *state;
+	for (uint32_t i = 0; i < 3; i++) {
+		lose_to(s, i, MESSAGE_CONFIG, true);
+	}
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_stop(s, i, 0, MESSAGE_DECREE_ACCEPTED, true);
+	}
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 1);
+	stage_kill(s, 0);
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 1), 2);
+	assert_int_equal(epoch_of(s, 2), 2);
+}
+
+/* n4, a replica, is away while n2 and then n3 are replaced: of the masters that it knows n1 alone is left. */
+static void a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew(void **state) {
+	struct stage *s = *state;
+	add_replica(s, 0, "n4", "n4:7118");
+	add_replica(s, 0, "n5", "n5:7118");
+	add_replica(s, 0, "n6", "n6:7118");
+	stage_kill(s, 3);
+	must(s, 0, replacing("n2", "n5"));
+	stage_kill(s, 1);
+	must(s, 0, replacing("n3", "n6"));
+	stage_kill(s, 2);
+	assert_true(stage_start(s, 3));
+	stage_mend(s);
+	assert_true(wait_until_epoch(s, 3, 6, 2 * SPAN_S));
+	assert_int_equal(state_of(s, 3), CORE_FOLLOWING);
+}
+
+static int setup_five_and_three(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 5;
+	o.outside = 3;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* Of the masters that n5 knew n1 alone is left, which is no master any more: n5 cannot know, and says so. */
+static void who_was_away_for_too_long_says_what_helps(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 4, true);
+	must(s, 0, set_of("678"));
+	for (uint32_t i = 1; i < 4; i++) {
+		stage_kill(s, i);
+	}
+	stage_isolate(s, 4, false);
+	stage_mend(s);
+	stage_wait(s, 9 * SPAN_S);
+	assert_false(stage_noted(s, 4, NOTE_UNPROVEN));
+	stage_wait(s, 5 * SPAN_S);
+	assert_int_equal(epoch_of(s, 4), 1);
+	assert_true(stage_noted(s, 4, NOTE_UNPROVEN));
+	assert_non_null(strstr(stage_status(s, 4).waits_for, "state directory"));
+	assert_true(stage_start(s, 1)); /* one more that says so */
+	stage_mend(s);
+	assert_true(wait_until_epoch(s, 4, 2, 5 * SPAN_S));
+}
+
+/* A node that belongs to nothing yet believes the masters that its own file names. n5 has lost its files, and n4 is a replica. */
+static void a_node_outside_believes_no_replica(void **state) {
+	struct stage *s = *state;
+	add_replica(s, 0, "n4", "n4:7118");
+	add_replica(s, 0, "n5", "n5:7118");
+	stage_wipe(s, 4);
+	stage_isolate(s, 4, true);
+	stage_cut(s, 4, 3, false);
+	assert_true(stage_start(s, 4));
+	stage_mend(s);
+	stage_settle(s);
+	const struct config c = taken_over(s, 0, 3, 5);
+	say(s, 3, 4, MESSAGE_CONFIG, &c);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(epoch_of(s, 4), 0);
+	stage_isolate(s, 4, false);
+	stage_mend(s);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(epoch_of(s, 4), 3);
+	say(s, 3, 4, MESSAGE_CONFIG, &c); /* nor later */
+	assert_int_equal(epoch_of(s, 4), 3);
+}
+
+/* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is n2, and that it never voted. */
+static void a_link_under_another_name_does_not_stand_for_a_member(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_kill(s, 4);
+	s->nodes[4].disk.node_id = s->nodes[1].disk.node_id;
+	assert_true(stage_start(s, 4));
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_lose(s, i, 3, MESSAGE_SNAPSHOT_END, true);
+	}
+	(void)ask_change(s, 0, set_of("124"));
+	assert_true(wait_until_epoch(s, 3, 2, SPAN_S));
+	stage_mend(s);
+	stage_settle(s);
+	assert_int_not_equal(stage_slot(s, 3, 4), STAGE_NOBODY);
+	for (uint64_t round = 1; round < 20; round++) {
+		stage_inject(s, 4, 3, &(struct message){ .kind = MESSAGE_SNAPSHOT_END, .round = round, .flags = FLAG_NEVER });
+	}
+	stage_settle(s);
+	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
+	for (uint32_t i = 1; i < 3; i++) {
+		stage_lose(s, i, 3, MESSAGE_SNAPSHOT_END, false);
+		stage_break(s, i, 3);
+	}
+	stage_mend(s);
+	assert_true(stage_until_voting(s, 3, SPAN_S));
+	assert_true(knows(s, 3, "k", stage_lock(1)));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		MEMBERS(who_has_accepted_believes_one_who_says_that_it_was_chosen),
+		MEMBERS(one_claim_is_passed_on_when_the_other_master_is_dead),
+		cmocka_unit_test_setup_teardown(those_in_doubt_pass_a_claim_on_to_each_other, setup_five, named_teardown),
+		MEMBERS(what_is_chosen_is_known_without_its_proposer),
+		MEMBERS_3(a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew),
+		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
+		MEMBERS_3(a_node_outside_believes_no_replica),
+		MEMBERS_3(a_link_under_another_name_does_not_stand_for_a_member),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
