@@ -58,6 +58,7 @@ bool checker_lock_ended(const struct checker *c, uint32_t lock);
 uint64_t checker_lock_token(const struct checker *c, uint32_t lock); /* the highest it was answered with, 0: none */
 
 /* ---- operations ---- */
+#define CHECKER_LIE "liar:1" /* an address that only a configuration has that nobody chose */
 #define CHECKER_NO_VALUE UINT32_MAX
 #define CHECKER_MEMBERS 4
 struct checker_op {

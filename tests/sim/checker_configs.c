@@ -37,6 +37,12 @@ bool checker_in_config(const struct checker *c, const struct config *config, uin
 }
 
 static void add_config(struct checker *c, uint32_t node, const struct config *config, uint64_t hash) {
+	for (uint32_t i = 0; i < config->node_count; i++) {
+		if (strcmp(config->nodes[i].address, CHECKER_LIE) == 0) {
+			checker_violation(c, "a configuration is adopted with proof", TRACE_NONE, "n%" PRIu32 " has adopted epoch %" PRIu64
+				", which was made up", node + 1, config->epoch);
+		}
+	}
 	for (size_t i = 0; i < c->config_count; i++) {
 		const struct seen_config *seen = &c->configs[i];
 		if (seen->config.epoch == config->epoch && id128_equal(seen->config.cluster_id, config->cluster_id)) {

@@ -84,6 +84,11 @@ struct instant sim_node_clock(const struct sim *sim, uint32_t node);
 const struct durable *sim_node_durable(const struct sim *sim, uint32_t node);
 void sim_node_durable_set(struct sim *sim, uint32_t node, const struct durable *durable); /* while it does not run */
 
+/* One well-formed message in a frame of its own, as a node that lies would send it; its frame says what the receiver wants to hear. False:
+ * there is no link. */
+bool sim_forge(struct sim *sim, uint32_t from, uint32_t to, const struct message *m);
+uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node); /* frames with a part of a snapshot that left for it */
+
 /* ---- network; from == to never ---- */
 void sim_cut(struct sim *sim, uint32_t from, uint32_t to, bool cut); /* one way: what is sent piles up */
 void sim_isolate(struct sim *sim, uint32_t node, bool cut);          /* both ways to all */

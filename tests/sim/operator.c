@@ -58,8 +58,9 @@ static void draw_set(struct run *run, struct order *o) {
 	uint32_t nodes = sim_nodes(run->sim), most = run->profile.masters_most < nodes ? run->profile.masters_most : nodes;
 	uint32_t least = run->profile.masters_least, free_ones = BIT(nodes) - 1;
 	uint32_t masters = least + (uint32_t)prng_below(&run->prng, most - least + 1);
+	masters = masters < nodes - run->profile.liars ? masters : nodes - run->profile.liars;
 	while (masters-- > 0) {
-		uint32_t node = any_of(run, free_ones);
+		uint32_t node = any_of(run, free_ones & ~liars(run));
 		free_ones &= ~BIT(node);
 		o->masters |= BIT(node);
 	}
@@ -87,7 +88,7 @@ static void draw_timing(struct run *run, struct order *o) {
 }
 
 static bool draw_replace(struct run *run, const struct view *v, struct order *o) {
-	uint32_t in = v->replicas | (prng_chance(&run->prng, 1, 3) ? v->others : 0);
+	uint32_t in = (v->replicas | (prng_chance(&run->prng, 1, 3) ? v->others : 0)) & ~liars(run);
 	if (v->strangers && prng_chance(&run->prng, 2, 3)) {
 		o->name = o->other = any_of(run, v->strangers);
 		return true;
@@ -108,7 +109,7 @@ static bool draw_order(struct run *run, const struct view *v, struct order *o) {
 		named = v->others;
 		break;
 	case CHANGE_PROMOTE:
-		named = masters < p->masters_most ? v->replicas : 0;
+		named = masters < p->masters_most ? v->replicas & ~liars(run) : 0;
 		break;
 	case CHANGE_DEMOTE:
 		named = masters > p->masters_least ? v->masters : 0;

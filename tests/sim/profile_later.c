@@ -10,8 +10,11 @@ static uint32_t weight(struct prng *r, uint32_t max) {
 enum profile_theme profile_later_theme(uint64_t seed) {
 	struct prng r;
 	prng_init(&r, seed ^ UINT64_C(0x1a7e57));
-	uint64_t later = THEMES - PROFILE_FIRST_LATER;
+	uint64_t later = THEME_lies - PROFILE_FIRST_LATER;
 	uint64_t drawn = prng_below(&r, later + 12); /* each as often as one of the first, and a little more */
+	if (prng_chance(&r, 1, 20)) {
+		return THEME_lies;
+	}
 	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 
@@ -206,6 +209,16 @@ static void draw_rush(struct profile *p, struct prng *r) {
 	p->wait_percent = waits[prng_below(r, 3)];
 }
 
+static void draw_lies(struct profile *p, struct prng *r) {
+	p->theme = prng_chance(r, 1, 3) ? THEME_operators : THEME_membership;
+	profile_members(p, r);
+	p->theme = THEME_lies;
+	p->liars = 1;
+	p->sim.further += 1;
+	p->change_weight[CHANGE_ADD_REPLICA] += 6;
+	p->change_weight[CHANGE_REMOVE] += 4;
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -221,6 +234,8 @@ void profile_later(struct profile *p) {
 		draw_renewed(p, &r);
 	} else if (p->theme == THEME_crowd) {
 		draw_crowd(p, &r);
+	} else if (p->theme == THEME_lies) {
+		draw_lies(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
 	} else if (p->theme == THEME_quiet && prng_chance(&r, 1, 4)) {

@@ -10,7 +10,7 @@ enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
 	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED,
 	RUN_FILES_LOST, RUN_LATE_COMER_EXTENDS, RUN_LATE_COMER_REPEATS, RUN_LATE_COMER_HELD, RUN_CALM_RENEWED,
-	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_EPISODES, RUN_CROWD_JOINED, RUN_CROWD_LOOKED, RUN_COUNTS };
+	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_EPISODES, RUN_CROWD_JOINED, RUN_CROWD_LOOKED, RUN_LIED, RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -222,6 +222,10 @@ void episodes_demand(struct run *run);
 
 /* crowd.c */
 void crowd_start(struct run *run, uint32_t number);
+
+/* liar.c */
+void liar_start(struct run *run);
+uint32_t liars(const struct run *run); /* bit set of nodes that must not become masters */
 
 /* progress_terms.c */
 void terms_demand(struct run *run);

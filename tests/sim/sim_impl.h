@@ -158,6 +158,7 @@ struct sim {
 	struct sim_trace trace;
 	struct sim_round rounds[SIM_ROUNDS];
 	uint64_t requests, frames, steps;
+	uint64_t snapshots_to[SIM_NODES_MAX];
 	uint64_t counts[COUNT_TOTAL];
 	struct allocator alloc; /* of the simulator itself */
 	struct buffer scratch;  /* encoding */
