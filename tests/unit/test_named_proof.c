@@ -184,6 +184,37 @@ static void a_link_under_another_name_does_not_stand_for_a_member(void **state) 
 	assert_true(knows(s, 3, "k", stage_lock(1)));
 }
 
+/* The others are dead, the node starts over, and n2, with nothing on its disk, is added. */
+static void start_over_with(struct stage *s, uint32_t node) {
+	add_replica(s, 0, "n4", "n4:7118");
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i != node) {
+			stage_kill(s, i);
+		}
+	}
+	struct core_change force = change_of(CHANGE_FORCE, "");
+	force.anyway = true;
+	assert_int_equal(do_change(s, node, force), PAWL_OK);
+	assert_true(stage_until_voting(s, node, 20 * SPAN_S));
+	stage_wipe(s, 1);
+	assert_true(stage_start(s, 1));
+	struct core_change add = change_of(CHANGE_ADD_REPLICA, "n2");
+	add.address = slice_str("n2:7118");
+	assert_int_equal(do_change(s, node, add), PAWL_OK);
+	stage_wait(s, 15 * SPAN_S);
+}
+
+static void after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names(void **state) {
+	start_over_with(*state, 0);
+	assert_int_equal(state_of(*state, 1), CORE_FOLLOWING);
+}
+
+static void after_a_new_start_an_emptied_node_says_that_its_file_names_no_master(void **state) {
+	start_over_with(*state, 3);
+	assert_int_equal(epoch_of(*state, 1), 0);
+	assert_non_null(strstr(stage_status(*state, 1).waits_for, "[cluster.masters]"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(who_has_accepted_believes_one_who_says_that_it_was_chosen),
@@ -194,6 +225,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
 		MEMBERS_3(a_link_under_another_name_does_not_stand_for_a_member),
+		MEMBERS(after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names),
+		MEMBERS(after_a_new_start_an_emptied_node_says_that_its_file_names_no_master),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
