@@ -34,6 +34,8 @@ static const struct scope scopes[] = {
 	{ .name = "a copy ahead", .masters = 1, .outside = 1, .aims = { AIM_GROW }, .granted = true, .passes = 3, .slow = 1, .clients = {
 		{ .node = 0, .acquires = 1, .closes = true, .extends = 1 }, { .node = 0, ONCE } } },
 	{ .name = "two operators", .aims = { AIM_SHRINK, AIM_TIMING }, .clients = { { .node = 0 }, { .node = 1 } } },
+	{ .name = "a lying master", .aims = { AIM_TIMING }, .lies = 2, .clients = { { .node = 0 } } },
+	{ .name = "a stranger lies", .masters = 2, .outside = 1, .aims = { AIM_TIMING }, .lies = 1, .clients = { { .node = 0 } } },
 	{ .name = "a replacement", .masters = 2, .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .passes = 5, .slow = 1, .restarts = 1, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "one of three", .outside = 1, .aims = { AIM_REPLACE }, .granted = true, .clients = { { .node = 0, ONCE }, { .node = 1, ONCE } } },
 	{ .name = "a change", .outside = 1, .aims = { AIM_REPLACE }, .passes = 6, .slow = 2, .restarts = 1, .walks = true, .clients = {

@@ -53,6 +53,7 @@ struct scope {
 	uint8_t restarts; /* of a node, without its memory */
 	uint8_t restarted; /* which one: 1, 2, ...; 0: any */
 	uint8_t breaks;   /* of a link: what is under way is lost */
+	uint8_t lies;     /* of the last node: it tells one of the others of a configuration in which it is the only master */
 	bool granted;     /* the first client holds the key from the beginning */
 	bool walks;       /* too large for all of it: walks at random instead */
 	uint8_t masters, outside; /* 0 masters: 3; nodes that are in no configuration come after them */
@@ -61,7 +62,7 @@ struct scope {
 };
 
 enum choice_kind { CHOICE_DELIVER, CHOICE_ASK, CHOICE_EXTEND, CHOICE_RELEASE, CHOICE_DOWNGRADE, CHOICE_TRANSFER, CHOICE_UPDATE, CHOICE_CLOSE, CHOICE_PASS, CHOICE_RESTART, CHOICE_BREAK,
-	CHOICE_CHANGE };
+	CHOICE_CHANGE, CHOICE_LIE };
 struct choice {
 	enum choice_kind kind;
 	uint8_t a, b;
@@ -107,6 +108,8 @@ struct world *world_new(const struct scope *scope, const struct allocator *memor
 uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]);
 void world_apply(struct world *w, struct choice choice);
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size);
+
+#define WORLD_LIE "lie:1" /* the address that only a configuration has that was made up */
 
 /* ---- judge_world.c: mutual exclusion, the order of tokens, one update that wins, one configuration an epoch ---- */
 void judge_acquired(struct world *w, uint32_t client, uint64_t token, int64_t until);

@@ -85,6 +85,9 @@ void judge_now(struct world *w) {
 		}
 	}
 	for (uint32_t i = 0; i < w->stage->count; i++) {
+		if (strcmp(core_config(w->stage->nodes[i].core)->nodes[0].address, WORLD_LIE) == 0) {
+			w->violation = "a configuration was adopted that nobody chose";
+		}
 		for (uint32_t j = 0; j < i; j++) {
 			struct core_status a = stage_status(w->stage, i), b = stage_status(w->stage, j);
 			if (a.epoch && a.epoch == b.epoch && a.config_hash != b.config_hash) {

@@ -63,6 +63,9 @@ uint32_t world_choices(const struct world *w, struct choice out[CHOICES_MAX]) {
 		}
 	}
 	for (uint32_t i = 0; i < w->stage->count; i++) {
+		if (w->left.lies && i + 1 < w->stage->count) {
+			add(out, &n, CHOICE_LIE, w->stage->count - 1, i);
+		}
 		if (w->left.restarts && (!w->left.restarted || w->left.restarted == i + 1)) {
 			add(out, &n, CHOICE_RESTART, i, 0);
 		}
@@ -208,6 +211,25 @@ static void operator_asks(struct world *w, uint32_t i) {
 	stage_ask(w->stage, i % masters, (struct core_request){ .op = CORE_CHANGE, .change = &c, .admin = true, .client = CLIENTS + 1 + i });
 }
 
+/* The last node says to another one that it is the only master of the epoch after the one that this node is in. */
+static void lie(struct world *w, uint32_t from, uint32_t to) {
+	static uint8_t bytes[CONFIG_BYTES_MAX];
+	struct config c = *core_config(w->stage->nodes[to].core);
+	struct message m = { .kind = MESSAGE_CONFIG };
+	w->left.lies--;
+	if (stage_slot(w->stage, to, from) == STAGE_NOBODY || !w->stage->up[from][to]) {
+		return;
+	}
+	c.before_count = config_masters(&c);
+	memcpy(c.before, c.nodes, c.before_count * sizeof *c.before);
+	c.epoch++;
+	c.node_count = 1;
+	c.nodes[0] = (struct config_node){ .address = WORLD_LIE, .id = w->stage->nodes[from].disk.node_id, .master = true };
+	snprintf(c.nodes[0].name, sizeof c.nodes[0].name, "n%u", from + 1);
+	m.blob = slice_of(bytes, config_encode(&c, bytes));
+	stage_inject(w->stage, from, to, &m);
+}
+
 static void hear(struct world *w, const struct stage_reply *reply) {
 	const struct core_reply *r = &reply->r;
 	for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -335,6 +357,7 @@ void world_apply(struct world *w, struct choice choice) {
 		break;
 	case CHOICE_RESTART: restart(w, choice.a); break;
 	case CHOICE_CHANGE: operator_asks(w, choice.a); break;
+	case CHOICE_LIE: lie(w, choice.a, choice.b); break;
 	case CHOICE_BREAK:
 		w->left.breaks--;
 		stage_break(w->stage, choice.a, choice.b);
@@ -348,10 +371,10 @@ void world_apply(struct world *w, struct choice choice) {
 }
 
 void world_describe(const struct world *w, struct choice choice, char *out, size_t size) {
-	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "close", "time passes", "restart", "break", "change" };
+	static const char *const names[] = { "deliver", "ask", "extend", "release", "downgrade", "transfer", "update", "close", "time passes", "restart", "break", "change", "lie" };
 	message_set kinds = choice.kind == CHOICE_DELIVER ? w->stage->links[choice.a][choice.b].head->kinds : 0;
 	int n = snprintf(out, size, "%s %u", names[choice.kind], choice.a + 1u);
-	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK) {
+	if (choice.kind == CHOICE_DELIVER || choice.kind == CHOICE_BREAK || choice.kind == CHOICE_LIE) {
 		n += snprintf(out + n, size - (size_t)n, " -> %u", choice.b + 1u);
 	}
 	for (int kind = 1; kind <= MESSAGE_KIND_MAX && (size_t)n < size; kind++) {

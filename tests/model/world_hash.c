@@ -148,9 +148,20 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	}
 }
 
+static void hash_word(uint64_t *h, const struct word *w) {
+	mix(h, w->claimed);
+	mix(h, w->claimed_epoch << 1 | w->contradicts);
+	mix(h, w->accepted);
+	mix_ballot(h, w->ballot);
+	mix(h, w->passed_on);
+	mix_time(h, w->ahead_since);
+	mix_time(h, w->passed_on_at);
+}
+
 static void hash_peer(uint64_t *h, const struct peer *p) {
+	hash_word(h, &p->word);
 	mix(h, (uint64_t)p->up | (uint64_t)p->linked << 1 | (uint64_t)p->voting << 2 | (uint64_t)p->ping_out << 3 | (uint64_t)p->far_ahead << 4 |
-		(uint64_t)p->send.active << 5 | (uint64_t)p->send.walked << 6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 |
+		(uint64_t)p->send.active << 5 | (uint64_t)p->send.walked << 6 | (uint64_t)p->same << 7 | (uint64_t)p->heard << 8 | (uint64_t)p->complete << 9 |
 		(uint64_t)p->decree.kind << 16);
 	mix(h, p->boot);
 	mix_time(h, p->ping_sent);
@@ -218,7 +229,11 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	mix(h, core->ballot_drawn << 2 | (uint64_t)core->lonely << 1 | core->forced);
 	mix_time(h, core->adopted_at);
 	mix_time(h, core->near_at);
+	mix_time(h, core->voters_at);
 	mix_time(h, core->finish_at);
+	for (uint32_t i = 0; i < core->announced.count; i++) {
+		mix_id(h, core->announced.masters[i]);
+	}
 	hash_finish(h, core);
 	hash_gather(h, &core->gather);
 	hash_change(h, &core->change);
@@ -352,7 +367,7 @@ uint64_t world_hash(const struct world *w) {
 	uint64_t h = 0x243f6a8885a308d3u;
 	const struct stage *s = w->stage;
 	mix(&h, (uint64_t)s->now);
-	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks);
+	mix(&h, (uint64_t)w->updated << 24 | (uint64_t)w->left.passes << 16 | (uint64_t)w->left.restarts << 8 | w->left.breaks | (uint64_t)w->left.lies << 32);
 	mix(&h, (uint64_t)w->left.aims[0] << 8 | (uint64_t)w->left.aims[1]);
 	for (uint32_t i = 0; i < s->count; i++) {
 		hash_core(&h, s->nodes[i].core);
