@@ -312,8 +312,8 @@ static void a_commit_of_another_epoch_is_told_or_a_gap_of_the_key(void **state) 
 /* n3 alone has adopted the next epoch, and votes in it: what the others grant under the one before it drops. */
 static void what_is_granted_under_the_epoch_before_and_released_is_told(void **state) {
 	struct stage *s = *state;
-	lose_to(s, 0, MESSAGE_CONFIG, true);
-	lose_to(s, 1, MESSAGE_CONFIG, true);
+	lose_choices(s, 0, true);
+	lose_choices(s, 1, true);
 	(void)ask_change(s, N3, max_lease_of(9 * SPAN_S));
 	assert_true(wait_until_epoch(s, N3, 2, SPAN_S));
 	assert_int_equal(state_of(s, N3), CORE_VOTING);
@@ -323,8 +323,8 @@ static void what_is_granted_under_the_epoch_before_and_released_is_told(void **s
 	release(s, 0, "k", stage_lock(1));
 	assert_true(epoch_of(s, 0) == 1 && epoch_of(s, 1) == 1);
 	nothing_more(s);
-	lose_to(s, 0, MESSAGE_CONFIG, false);
-	lose_to(s, 1, MESSAGE_CONFIG, false);
+	lose_choices(s, 0, false);
+	lose_choices(s, 1, false);
 	assert_true(wait_until_epoch(s, 0, 2, SPAN_S) && wait_until_epoch(s, 1, 2, SPAN_S));
 	stage_wait(s, SHORT);
 	came_and_went(s, 1);
