@@ -39,8 +39,7 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
-		&core->queued };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -99,11 +98,15 @@ int core_new(const struct core_options *o, struct core **out) {
 	set_limits(&core->limits, &o->limits);
 	core->replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
-	struct list *lists[] = { &core->ops, &core->lingering, &core->waiting, &core->lists, &core->op_pool, &core->holders, &core->parked,
-		&core->groups, &core->in_line };
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-		list_init(lists[i]);
-	}
+	list_init(&core->ops);
+	list_init(&core->lingering);
+	list_init(&core->waiting);
+	list_init(&core->lists);
+	list_init(&core->op_pool);
+	list_init(&core->holders);
+	list_init(&core->parked);
+	list_init(&core->groups);
+	list_init(&core->in_line);
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
@@ -132,8 +135,7 @@ void core_free(struct core *core) {
 	released_done(core);
 	unseen_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
-		&core->queued };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}

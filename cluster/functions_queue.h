@@ -14,7 +14,7 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
 /* Its attempt is over here; a promise may have gone with it, or become a record. */
 void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
 void queue_kept_free(struct core *core, struct kept *k);
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m);
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq);
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
 void queue_record_ended(struct core *core, struct key *key);

@@ -37,7 +37,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 		last = place;
 		kept++;
 	}
-	CHECK(waiters == more->waiters && turns == more->turns && kept == more->kept_count);
+	CHECK(waiters == more->waiters && kept == more->kept_count);
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core)); /* somebody has the turn, whether the key is free or not */
 	const struct kept *first = kept ? CONTAINER_OF(list_first(&more->kept), struct kept, link) : NULL;
 	if (first && core_votes(core)) { /* behind a record, or a promise */

@@ -30,9 +30,7 @@ static void stamp(struct core *core, struct waiter *w) {
 static void waiter_free(struct core *core, struct waiter *w) {
 	list_remove(&w->link);
 	list_remove(&w->by_peer);
-	map_remove(&core->queued, &w->by_lock);
 	w->key->more->waiters--;
-	w->key->more->turns -= w->turn;
 	core->waiter_count--;
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
@@ -68,7 +66,6 @@ static void turn_to(struct core *core, struct waiter *w) {
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = w->round, .key = key_name(key), .lock_id = w->lock_id, .attempt = w->attempt,
 		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = w->terms, .ticket = w->ticket };
 	struct message turn = { .kind = MESSAGE_TURN, .round = w->round };
-	key->more->turns += !w->turn;
 	w->turn = true;
 	COUNT(core, turn_given);
 	turn.status = rule_promise(core, key, &ask, w->peer);
@@ -92,29 +89,28 @@ void queue_give_turn(struct core *core, struct key *key) {
 		return;
 	}
 	struct waiter *first = NULL;
-	uint32_t out = 0; /* turns, to those that are less important */
-	for (struct list *n = list_first(&key->more->queue); n && !(first && out == key->more->turns); n = list_after(&key->more->queue, n)) {
+	bool out = false; /* a turn, to one that is less important */
+	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
 		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
 		if (w->turn && (first == NULL || w->terms.priority == first->terms.priority)) {
 			return;
 		}
-		out += w->turn;
+		out = out || w->turn;
 		/* the other entries of a coordinator that is just being lost are dropped next */
 		first = first ? first : peer_reachable(core, w->peer) ? w : NULL;
 	}
 	if (first) {
-		core->counts[COUNT_turn_overtaken] += out > 0;
+		core->counts[COUNT_turn_overtaken] += out;
 		turn_to(core, first);
 	}
 }
 
 /* ---- entering and leaving ---- */
 
-/* Not by its place: a frame may bring as many entries as a key can have. */
-static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->queued, op_hash_lock(core, key_name(key), lock_id)); n; n = map_next(n)) {
-		struct waiter *w = CONTAINER_OF(n, struct waiter, by_lock);
-		if (w->key == key && w->peer == peer && id128_equal(w->lock_id, lock_id)) {
+static struct waiter *find_waiter(const struct key *key, uint32_t peer, struct id128 lock_id) {
+	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->peer == peer && id128_equal(w->lock_id, lock_id)) {
 			return w;
 		}
 	}
@@ -132,7 +128,7 @@ const struct waiter *queue_named(const struct core *core, const struct key *key,
 }
 
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
-	struct waiter *w = find_waiter(core, key, peer, lock_id);
+	struct waiter *w = find_waiter(key, peer, lock_id);
 	if (w == NULL || w->turn) {
 		return false;
 	}
@@ -151,7 +147,6 @@ static void insert_sorted(struct core *core, struct key *key, struct waiter *w) 
 	}
 	list_insert_before(at->next, &w->link);
 	list_append(&core->peers[w->peer].waiters, &w->by_peer);
-	map_insert(&core->queued, &w->by_lock, op_hash_lock(core, key_name(key), w->lock_id));
 	key->more->waiters++;
 	core->waiter_count++;
 }
@@ -214,7 +209,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
-	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
+	struct waiter *old = key ? find_waiter(key, from, m->lock_id) : NULL;
 	if (old) {
 		waiter_free(core, old);
 	}
@@ -272,16 +267,19 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 		queue_kept_again(core, key);
 	}
 	if (m->ticket.seq) {
-		queue_drop_ticket(core, key, from, m);
+		queue_drop_ticket(core, key, from, m->ticket.seq);
 	}
 	table_settle(core, key);
 }
 
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m) {
-	struct waiter *w = find_waiter(core, key, from, m->lock_id);
-	if (w && w->ticket.seq == m->ticket.seq) {
-		waiter_free(core, w);
-		queue_give_turn(core, key);
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq) {
+	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
+		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
+		if (w->peer == from && w->ticket.seq == seq) {
+			waiter_free(core, w);
+			queue_give_turn(core, key);
+			return;
+		}
 	}
 }
 
@@ -351,25 +349,15 @@ static void drop_claims(struct core *core, struct peer *p) {
 	}
 }
 
-/* All of its entries for this key, before anybody gets the turn: who gives it looks at the queue from its beginning. */
-static void drop_waiters(struct core *core, struct key *key, uint32_t peer) {
-	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
-		next = list_after(&key->more->queue, n);
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->peer == peer) {
-			COUNT(core, waiter_dropped);
-			waiter_free(core, w);
-		}
-	}
-}
-
 void queue_peer_lost(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	struct list *n;
 	drop_claims(core, p);
 	while ((n = list_first(&p->waiters)) != NULL) {
-		struct key *key = CONTAINER_OF(n, struct waiter, by_peer)->key;
-		drop_waiters(core, key, peer);
+		struct waiter *w = CONTAINER_OF(n, struct waiter, by_peer);
+		struct key *key = w->key;
+		COUNT(core, waiter_dropped);
+		waiter_free(core, w);
 		queue_give_turn(core, key);
 		table_settle(core, key);
 	}

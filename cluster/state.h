@@ -99,7 +99,6 @@ struct kept { /* a request that has a turn, kept behind a held record or a promi
 
 struct waiter { /* an entry of the queue of which this node is the home (section 5) */
 	struct list link, by_peer;
-	struct map_node by_lock; /* of its key and lock_id */
 	struct key *key;
 	struct id128 lock_id;
 	uint64_t attempt, round;
@@ -117,7 +116,7 @@ struct key_more { /* what few keys have */
 	struct list queue; /* struct waiter, by priority, then ticket */
 	struct list kept;  /* struct kept, by priority, then ticket */
 	struct list waits; /* struct op: local waits for a change */
-	uint32_t waiters, turns; /* turns: of them, those that have one */
+	uint32_t waiters;
 	uint32_t kept_count;
 };
 
@@ -274,7 +273,7 @@ struct core {
 	struct timer follow_timer;
 
 	/* operations */
-	struct map ops_by_id, ops_by_lock, clients, beliefs, bonded, queued;
+	struct map ops_by_id, ops_by_lock, clients, beliefs, bonded;
 	struct list ops, lingering, waiting, lists;
 	struct list *ops_next; /* of a walk over `ops` that is under way */
 	struct list op_pool;
