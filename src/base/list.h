@@ -45,6 +45,17 @@ static inline void list_remove(struct list *node) {
 	}
 }
 
+/* Moves all nodes of `from` behind those of `to`. */
+static inline void list_splice(struct list *to, struct list *from) {
+	if (!list_empty(from)) {
+		from->next->prev = to->prev;
+		to->prev->next = from->next;
+		from->prev->next = to;
+		to->prev = from->prev;
+		list_init(from);
+	}
+}
+
 /* First node, or NULL. */
 static inline struct list *list_first(const struct list *head) {
 	return head->next == head ? NULL : head->next;
