@@ -147,7 +147,7 @@ void attempt_start(struct core *core, struct op *op) {
 	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	op->home = attempt_home(core, op->key);
 	if (!list_linked(&op->waiting)) {
-		list_append(&core->waiting, &op->waiting);
+		attempt_waits(core, op);
 		core->waiting_count++;
 	}
 	bool resumes = op->resumes;

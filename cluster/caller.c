@@ -30,7 +30,11 @@ static struct client *client_make(struct core *core, uint64_t id) {
 
 static void client_settle(struct core *core, struct client *c) {
 	if (list_empty(&c->callers)) {
-		map_remove(&core->clients, &c->node);
+		if (list_linked(&c->leaving)) {
+			list_remove(&c->leaving);
+		} else {
+			map_remove(&core->clients, &c->node);
+		}
 		alloc_free(&core->alloc, c, sizeof *c);
 	}
 }
@@ -109,9 +113,19 @@ uint32_t op_client_waiters(struct core *core, uint64_t client) {
 
 /* ---- answers to callers ---- */
 
+static bool has_left(const struct caller *c) {
+	return c->client && list_linked(&c->client->leaving);
+}
+
+/* Where an answer is put that nobody reads. */
+static struct core_reply *unread(struct core *core) {
+	memset(&core->nobody, 0, sizeof core->nobody);
+	return &core->nobody;
+}
+
 struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
-	struct core_reply *r = c->group ? group_reply(core, c->group, c->member) : out_reply(core);
+	struct core_reply *r = c->group ? group_reply(core, c->group, c->member) : has_left(c) ? unread(core) : out_reply(core);
 	r->id = c->id;
 	r->client = c->client ? c->client->id : 0;
 	r->op = op->kind;
@@ -135,28 +149,64 @@ void op_reply_all(struct core *core, struct op *op, int error) {
 	}
 }
 
-void op_client_gone(struct core *core, uint64_t id) {
-	const struct client *client;
-	change_client_gone(core, id);
-	while ((client = client_find(core, id)) != NULL) { /* it is gone with the last of its callers */
+/* ---- connections that are gone ---- */
+
+/* Nobody asks for it any more. True: it was freed. */
+static bool forget(struct core *core, struct op *op) {
+	if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+		COUNT(core, waiter_dropped);
+		attempt_give_up(core, op);
+		op_free(core, op);
+	} else if (op->kind == CORE_ACQUIRE_ALL) {
+		group_forget(core, op);
+		return false;
+	} else if (op->state == OP_BOND) {
+		bond_forget(core, op);
+	} else if (op->state == OP_LOCAL) {
+		local_forget(core, op);
+		return op->kind == CORE_WAIT;
+	} else if (op->state == OP_IN_LINE) {
+		op_free(core, op);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void op_leaving_go_on(struct core *core) {
+	struct list *n;
+	while (core->left.leaving > 0 && (n = list_first(&core->leaving)) != NULL) {
+		struct client *client = CONTAINER_OF(n, struct client, leaving);
 		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
 		struct op *op = c->op;
-		op_leave(core, c);
-		if (!list_empty(&op->callers)) {
-			continue;
+		core->left.leaving--;
+		op_leave(core, c); /* the client is gone with the last of its callers */
+		if (list_empty(&op->callers)) {
+			(void)forget(core, op);
 		}
-		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
-			COUNT(core, waiter_dropped);
-			attempt_give_up(core, op);
-			op_free(core, op);
-		} else if (op->kind == CORE_ACQUIRE_ALL) {
-			group_forget(core, op);
-		} else if (op->state == OP_BOND) {
-			bond_forget(core, op);
-		} else if (op->state == OP_LOCAL) {
-			local_forget(core, op);
-		} else if (op->state == OP_IN_LINE) {
-			op_free(core, op);
+	}
+}
+
+bool op_left(struct core *core, struct op *op) {
+	bool any = false;
+	for (struct list *n = list_empty(&core->leaving) ? NULL : list_first(&op->callers), *next; n; n = next) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		next = list_after(&op->callers, n);
+		if (has_left(c)) {
+			op_leave(core, c);
+			any = true;
 		}
+	}
+	return any && list_empty(&op->callers) && forget(core, op);
+}
+
+/* What it waited for is given up in pieces: there may be tens of thousands. What is heard of meanwhile is given up at once (op_left). */
+void op_client_gone(struct core *core, uint64_t id) {
+	change_client_gone(core, id);
+	struct client *client = client_find(core, id);
+	if (client) {
+		map_remove(&core->clients, &client->node);
+		list_append(&core->leaving, &client->leaving);
+		op_leaving_go_on(core);
 	}
 }

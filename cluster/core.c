@@ -39,7 +39,8 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
+		&core->queues.waiters, &core->queues.kept };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -107,6 +108,10 @@ int core_new(const struct core_options *o, struct core **out) {
 	list_init(&core->parked);
 	list_init(&core->groups);
 	list_init(&core->in_line);
+	list_init(&core->asking);
+	list_init(&core->leaving);
+	list_init(&core->queues.lost);
+	core->turn_over = true;
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
@@ -135,7 +140,8 @@ void core_free(struct core *core) {
 	released_done(core);
 	unseen_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
+		&core->queues.waiters, &core->queues.kept };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -314,40 +320,6 @@ static void handle(struct core *core, const struct core_event *e) {
 	}
 }
 
-/* Long work, in pieces. */
-static bool background_waits(const struct core *core) {
-	return core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core) || gather_paused(core);
-}
-
-/* A piece every other millisecond: whoever asks for something meanwhile is served between two pieces, and other processes have their share of the
- * machine. But nobody waits for a piece while the masters of an epoch wait for this one. */
-#define BACKGROUND_PACE (2 * SPAN_MS)
-
-static struct instant background_due(const struct core *core) {
-	return core->gather.kind == GATHER_HANDOVER ? core->now : core->background_at;
-}
-
-static void background(struct core *core) {
-	if (!list_empty(&core->lists)) {
-		local_list_go_on(core);
-	}
-	if (!background_waits(core) || !instant_expired(core->now, background_due(core))) {
-		return;
-	}
-	core->background_at = instant_add(core->now, BACKGROUND_PACE);
-	if (core->beside_use == BESIDE_EMPTYING) {
-		table_empty_go_on(core);
-	}
-	if (core->finish.active) {
-		merge_sweep(core);
-	}
-	gather_pause_over(core);
-	if (gather_busy(core)) {
-		gather_go_on(core);
-		say_to_self(core);
-	}
-}
-
 void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
 	CHECK(!core->stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
 	if (!core->stepped) {
@@ -358,6 +330,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 	core->now = now;
 	core->out = out;
 	out_begin(core);
+	background_turn(core);
 	span_ns still = instant_elapsed_long(now, core->last_step);
 	bool stale = still > core->config.request_timeout;
 	core->last_step = now;
@@ -384,11 +357,8 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	int64_t timers = wheel_deadline(&core->wheel), due = background_due(core).boot;
-	if (!list_empty(&core->lists) || report_due(core) || follow_step_due(core)) {
-		return core->now.boot;
-	}
-	return background_waits(core) && due < timers ? due : timers;
+	const int64_t timers = wheel_deadline(&core->wheel), due = background_deadline(core);
+	return due < timers ? due : timers;
 }
 
 /* ---- looking in ---- */

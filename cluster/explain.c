@@ -68,11 +68,10 @@ static void say_requests(struct core *core, uint32_t from, const struct key *key
 		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
 		say(core, from, answer, t);
 	}
-	for (const struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
-		const struct kept *k = CONTAINER_OF(n, struct kept, link);
+	for (const struct kept *k = queue_kept_next(core, key, NULL); k && answer->part < t->all; k = queue_kept_next(core, key, k)) {
 		*answer = part(answer, common | FLAG_KEPT);
-		answer->lock_id = k->lock_id;
-		answer->terms = k->terms;
+		answer->lock_id = k->q.lock_id;
+		answer->terms = k->q.terms;
 		say(core, from, answer, t);
 	}
 }

@@ -260,7 +260,6 @@ void attempt_judge(struct core *core, struct op *op);
 int attempt_home(const struct core *core, struct slice key); /* slot, or -1: none is linked and votes */
 void attempt_enqueue(struct core *core, struct op *op);
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
-void attempt_rehome_all(struct core *core);
 void attempt_rehome_beat(struct core *core); /* those that found no home */
 /* commit.c */
 void commit_start(struct core *core, struct op *op);

@@ -2,11 +2,22 @@
 #ifndef PAWL_CLUSTER_FUNCTIONS_QUEUE_H
 #define PAWL_CLUSTER_FUNCTIONS_QUEUE_H
 
+/* ---- queued.c: what stands in an order, and is found by key and lock_id ---- */
+struct place queued_place(const struct queued *q);
+void queued_enter(struct core *core, struct map *map, struct tree_node **order, struct queued *q);
+void queued_leave(struct core *core, struct map *map, struct tree_node **order, struct queued *q);
+void queued_move(struct core *core, struct tree_node **from, struct tree_node **to, struct queued *q); /* from one order to another one */
+struct queued *queued_first(struct tree_node *order); /* NULL: there is none; this is so for all of these */
+struct queued *queued_after(const struct core *core, struct tree_node *order, const struct queued *q); /* q: need not be in it */
+bool queued_sooner(const struct core *core, const struct queued *a, const struct queued *b);
+struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key, uint32_t peer, struct id128 lock_id);
+/* Of a key and a lock_id there is one for each coordinator at most: the first, and the one after it, in no order. */
+struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key, struct id128 lock_id);
+struct queued *queued_of_lock_next(const struct queued *q);
+
 /* ---- queue.c: the home's queue, turns; kept.c: kept requests ---- */
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
 void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
-struct place queue_place(const struct waiter *w);
-struct place queue_kept_place(const struct kept *k);
 bool queue_before(const struct core *core, const struct place *a, const struct place *b); /* section 10, Order: a is served before b */
 /* A request with a turn that was refused for this reason; false: it may not wait here, and is not kept any more. */
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused);
@@ -14,7 +25,9 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
 /* Its attempt is over here; a promise may have gone with it, or become a record. */
 void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
 void queue_kept_free(struct core *core, struct kept *k);
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq);
+struct kept *queue_kept_next(const struct core *core, const struct key *key, const struct kept *behind); /* in their order; behind NULL: the first */
+bool queue_kept_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the attempt's; false: none is kept */
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the entry of its lock_id, with its ticket */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
 void queue_record_ended(struct core *core, struct key *key);
@@ -30,9 +43,34 @@ const struct waiter *queue_named(const struct core *core, const struct key *key,
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
 void queue_give_turn(struct core *core, struct key *key);
 bool queue_kept_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
-bool queue_ahead(const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
-void queue_peer_lost(struct core *core, uint32_t peer);
-void queue_forget_all(struct core *core);
+bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
+/* The first entry of these parts (PARTS_ALL, ...) behind another one, which need not be there any more; behind NULL: the first of all. One that
+ * was lost is told where many of them stand together. */
+struct waiter *queue_next(const struct core *core, const struct key_more *more, const struct queued *behind, uint32_t parts);
+/* The first key in the order of names that somebody waits for: the one of this name (where `itself`), or one behind it. */
+struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
+void queue_peer_lost(struct core *core, uint32_t peer); /* what it coordinates here; entries of queues in pieces: */
+void queue_lost_go_on(struct core *core);
+bool queue_lost_left(const struct core *core);
+void queue_forget_all(struct core *core); /* at once */
 void queue_free_all(struct core *core, struct key *key); /* at the end of the node */
+
+/* ---- home.c: looking for homes, in pieces ---- */
+void attempt_rehome_all(struct core *core); /* begins, from the beginning */
+void attempt_rehome_go_on(struct core *core);
+bool attempt_rehome_left(const struct core *core);
+void attempt_waits(struct core *core, struct op *op); /* it is one of those that wait, and knows its home */
+
+/* ---- caller.c: connections that are gone, in pieces ---- */
+void op_leaving_go_on(struct core *core);
+bool op_left(struct core *core, struct op *op); /* nobody asks for it any more, and it was freed for that */
+
+/* ---- waiters.c ---- */
+void waiters_go_on(struct core *core); /* this node's own reports */
+
+/* ---- background.c ---- */
+void background(struct core *core);
+void background_turn(struct core *core); /* perhaps another turn of the loop has begun */
+int64_t background_deadline(const struct core *core); /* INT64_MAX: there is nothing to do */
 
 #endif

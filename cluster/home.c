@@ -19,6 +19,7 @@ int attempt_home(const struct core *core, struct slice key) {
 }
 
 static void enqueue_at(struct core *core, struct op *op) {
+	op->home_stopped = core->peers[op->home].stopped;
 	struct message m = op_message(op, MESSAGE_ENQUEUE);
 	m.round = op->queue_round;
 	m.attempt = op->attempt;
@@ -48,11 +49,12 @@ void attempt_enqueue(struct core *core, struct op *op) {
 static void rehome(struct core *core, struct op *op) {
 	int home = attempt_home(core, op->key);
 	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
-	if (!waits || home == op->home) {
+	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped; /* its entry is gone, whether the home is back or not */
+	if (!waits || (home == op->home && !stopped)) {
 		core->homes_stale = core->homes_stale || (waits && home < 0);
 		return;
 	}
-	if (op->home >= 0 && peer_reachable(core, (uint32_t)op->home)) {
+	if (op->home >= 0 && !stopped && peer_reachable(core, (uint32_t)op->home)) {
 		COUNT(core, home_changed);
 		attempt_withdraw_at(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
 	} else if (op->home >= 0) {
@@ -67,12 +69,32 @@ static void rehome(struct core *core, struct op *op) {
 	}
 }
 
+/* Those that have not looked for their home since then stand before those that have. */
+void attempt_waits(struct core *core, struct op *op) {
+	op->homes = core->homes;
+	list_append(&core->waiting, &op->waiting);
+}
+
+bool attempt_rehome_left(const struct core *core) {
+	const struct list *n = list_first(&core->waiting);
+	return n && CONTAINER_OF(n, const struct op, waiting)->homes != core->homes;
+}
+
+void attempt_rehome_go_on(struct core *core) {
+	while (core->left.homes > 0 && attempt_rehome_left(core)) {
+		struct op *op = CONTAINER_OF(list_first(&core->waiting), struct op, waiting);
+		core->left.homes--;
+		list_remove(&op->waiting);
+		attempt_waits(core, op);
+		rehome(core, op);
+	}
+}
+
+/* In pieces, because many may wait. */
 void attempt_rehome_all(struct core *core) {
 	core->homes_stale = false;
-	for (struct list *n = list_first(&core->waiting), *next; n; n = next) {
-		next = list_after(&core->waiting, n);
-		rehome(core, CONTAINER_OF(n, struct op, waiting));
-	}
+	core->homes++;
+	attempt_rehome_go_on(core);
 }
 
 void attempt_rehome_beat(struct core *core) {

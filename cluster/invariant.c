@@ -20,28 +20,29 @@ static void check_record(const struct core *core, const struct record *r) {
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
 	const struct key_more *more = key->more;
 	uint32_t waiters = 0, turns = 0, kept = 0;
-	struct place last = { .priority = INT32_MAX };
-	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
-		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		CHECK(w->key == key && list_linked(&w->by_peer));
-		const struct place place = queue_place(w);
-		CHECK(w->ticket.clock != 0 && (waiters == 0 || !queue_before(core, &place, &last))); /* stamped, and in their order */
-		last = place;
-		waiters++;
-		turns += w->turn;
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		const struct queued *last = NULL;
+		for (struct queued *q = queued_first(more->queue[part]); q; last = q, q = queued_after(core, more->queue[part], q)) {
+			const struct waiter *w = CONTAINER_OF(q, struct waiter, q);
+			CHECK(q->key == key && list_linked(&q->by_peer) && part == ((w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)));
+			CHECK(q->ticket.clock != 0 && (last == NULL || queued_sooner(core, last, q))); /* stamped, and in their order */
+			CHECK(queued_find(core, &core->queues.waiters, key, q->peer, q->lock_id) == q);
+			waiters++;
+			turns += w->turn;
+		}
 	}
-	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
-		const struct kept *k = CONTAINER_OF(n, struct kept, link);
-		const struct place place = queue_kept_place(k);
-		CHECK(k->key == key && (kept == 0 || !queue_before(core, &place, &last)));
-		last = place;
+	const struct kept *last = NULL;
+	for (const struct kept *k = queue_kept_next(core, key, NULL); k; last = k, k = queue_kept_next(core, key, k)) {
+		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
+		CHECK(queued_find(core, &core->queues.kept, key, k->q.peer, k->q.lock_id) == &k->q);
 		kept++;
 	}
 	CHECK(waiters == more->waiters && kept == more->kept_count);
-	CHECK(waiters == 0 || turns > 0 || !core_votes(core)); /* somebody has the turn, whether the key is free or not */
-	const struct kept *first = kept ? CONTAINER_OF(list_first(&more->kept), struct kept, link) : NULL;
+	/* somebody has the turn, whether the key is free or not */
+	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
+	const struct queued *first = queued_first(more->kept);
 	if (first && core_votes(core)) { /* behind a record, or a promise */
-		const struct place place = queue_kept_place(first);
+		const struct place place = queued_place(first);
 		CHECK((key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms))) || (key->promise &&
 			!id128_equal(key->promise->lock_id, first->lock_id) && queue_may_wait(core, key, &place, STATUS_PROMISED)));
 	}

@@ -2,43 +2,50 @@
  * one message, and nobody polls. */
 #include "state.h"
 
-void queue_kept_free(struct core *core, struct kept *k) {
-	list_remove(&k->link);
-	list_remove(&k->by_peer);
-	k->key->more->kept_count--;
-	alloc_free(&core->alloc, k, sizeof *k);
+static struct kept *kept_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct kept, q) : NULL;
 }
 
 /* Section 10, Order: the one that comes first in the order that the home's queue has as well. */
-static void insert_sorted(const struct core *core, struct key_more *more, struct kept *k) {
-	const struct place place = queue_kept_place(k);
-	struct list *at = more->kept.prev;
-	for (; at != &more->kept; at = at->prev) {
-		const struct place other = queue_kept_place(CONTAINER_OF(at, struct kept, link));
-		if (!queue_before(core, &place, &other)) {
-			break;
-		}
-	}
-	list_insert_before(at->next, &k->link);
+static void enter(struct core *core, struct kept *k) {
+	k->q.key->more->kept_count++;
+	queued_enter(core, &core->queues.kept, &k->q.key->more->kept, &k->q);
 }
 
-struct place queue_kept_place(const struct kept *k) {
-	return (struct place){ k->terms.priority, k->ticket, k->peer };
+static void leave(struct core *core, struct kept *k) {
+	k->q.key->more->kept_count--;
+	queued_leave(core, &core->queues.kept, &k->q.key->more->kept, &k->q);
 }
 
-static struct kept *find_kept(const struct key *key, uint32_t peer, struct id128 lock_id) {
-	for (struct list *n = key->more ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == peer && id128_equal(k->lock_id, lock_id)) {
-			return k;
-		}
+void queue_kept_free(struct core *core, struct kept *k) {
+	leave(core, k);
+	list_remove(&k->q.by_peer);
+	alloc_free(&core->alloc, k, sizeof *k);
+}
+
+struct kept *queue_kept_next(const struct core *core, const struct key *key, const struct kept *behind) {
+	if (key->more == NULL) {
+		return NULL;
 	}
-	return NULL;
+	return kept_of(behind ? queued_after(core, key->more->kept, &behind->q) : queued_first(key->more->kept));
+}
+
+static struct kept *find_kept(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	return key->more ? kept_of(queued_find(core, &core->queues.kept, key, peer, lock_id)) : NULL;
+}
+
+bool queue_kept_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	struct kept *k = find_kept(core, key, from, m->lock_id);
+	if (k == NULL || k->q.attempt != m->attempt) {
+		return false;
+	}
+	queue_kept_free(core, k);
+	return true;
 }
 
 bool queue_kept_ahead(const struct key *key, struct id128 lock_id) {
-	const struct list *n = key->more ? list_first(&key->more->kept) : NULL;
-	return n && !id128_equal(CONTAINER_OF(n, struct kept, link)->lock_id, lock_id);
+	const struct queued *first = key->more ? queued_first(key->more->kept) : NULL;
+	return first && !id128_equal(first->lock_id, lock_id);
 }
 
 /* Section 5: behind a held record, and behind the promise of a request that comes before it, or has no turn. Whoever has none does not wait
@@ -62,15 +69,16 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	if (more == NULL) {
 		return false;
 	}
-	struct kept *k = find_kept(key, from, m->lock_id);
+	struct kept *k = find_kept(core, key, from, m->lock_id);
 	if (k) {
-		k->attempt = m->attempt;
-		k->round = m->round;
-		k->terms = m->terms;
-		if (k->ticket.clock != m->ticket.clock || k->ticket.seq != m->ticket.seq) { /* stamped meanwhile, or its turn was given back */
-			k->ticket = m->ticket;
-			list_remove(&k->link);
-			insert_sorted(core, more, k);
+		const bool moves = k->q.ticket.clock != m->ticket.clock || k->q.ticket.seq != m->ticket.seq; /* stamped meanwhile, or its turn was given back */
+		leave(core, k);
+		k->q.attempt = m->attempt;
+		k->q.round = m->round;
+		k->q.terms = m->terms;
+		k->q.ticket = m->ticket;
+		enter(core, k);
+		if (moves) {
 			queue_kept_again(core, key);
 		}
 		return true;
@@ -83,21 +91,15 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		COUNT(core, no_memory);
 		return false;
 	}
-	k->key = key;
-	k->lock_id = m->lock_id;
-	k->attempt = m->attempt;
-	k->round = m->round;
-	k->terms = m->terms;
-	k->ticket = m->ticket;
-	k->peer = from;
-	insert_sorted(core, more, k);
-	list_append(&core->peers[from].kept, &k->by_peer);
-	more->kept_count++;
+	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
+		.lost = core->peers[from].lost, .terms = m->terms };
+	enter(core, k);
+	list_append(&core->peers[from].kept, &k->q.by_peer);
 	return true;
 }
 
 void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
-	struct kept *k = find_kept(key, from, lock_id);
+	struct kept *k = find_kept(core, key, from, lock_id);
 	if (k) {
 		queue_kept_free(core, k);
 	}
@@ -118,21 +120,21 @@ void queue_record_ended(struct core *core, struct key *key) {
  * who is in their way. */
 void queue_kept_again(struct core *core, struct key *key) {
 	while (key->more && core_votes(core)) {
-		struct list *n = list_first(&key->more->kept);
-		if (n == NULL) {
+		struct queued *first = queued_first(key->more->kept);
+		if (first == NULL) {
 			return;
 		}
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = k->lock_id, .attempt = k->attempt, .flags = FLAG_TURN, .terms = k->terms, .ticket = k->ticket };
-		const struct place place = queue_kept_place(k);
-		const struct record *own = key_record(key, k->lock_id); /* learned since: another attempt of it was faster */
+		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id, .attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
+			.ticket = first->ticket };
+		const struct place place = queued_place(first);
+		const struct record *own = key_record(key, ask.lock_id); /* learned since: another attempt of it was faster */
 		ask.identity = own ? record_identity(own) : ask.identity;
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = k->round, .status = rule_promise(core, key, &ask, k->peer) };
-		uint32_t peer = k->peer;
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = first->round, .status = rule_promise(core, key, &ask, first->peer) };
+		uint32_t peer = first->peer;
 		if (!own && queue_may_wait(core, key, &place, answer.status)) {
 			return; /* no other passes it (section 10, Order) */
 		}
-		queue_kept_free(core, k);
+		queue_kept_free(core, kept_of(first));
 		if (answer.status == STATUS_HELD_SELF) {
 			master_held_self(key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
@@ -160,22 +162,22 @@ void queue_hand_over(struct core *core, struct key *key, const struct heir *heir
 	if (peer == core->peer_count || !core_votes(core)) {
 		return;
 	}
-	struct kept *k = find_kept(key, peer, heir->lock_id);
+	struct kept *k = find_kept(core, key, peer, heir->lock_id);
 	if (k == NULL && queue_turn_of(core, key, peer, heir->lock_id)) {
 		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
 		return;
 	}
-	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->attempt : heir->attempt, .flags = FLAG_TURN };
+	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->q.attempt : heir->attempt, .flags = FLAG_TURN };
 	if (k) {
-		ask.terms = k->terms;
-		ask.ticket = k->ticket;
+		ask.terms = k->q.terms;
+		ask.ticket = k->q.ticket;
 	}
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt, .status = rule_promise(core, key, &ask, peer) };
 	if (answer.status != STATUS_OK) {
 		return;
 	}
 	if (k) {
-		answer.round = k->round;
+		answer.round = k->q.round;
 		queue_kept_free(core, k);
 	}
 	COUNT(core, hand_over_promised);

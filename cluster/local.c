@@ -1,7 +1,7 @@
 /* local.c: reads of this node's own memory, without a message: get, wait for a change, and list (section 3). */
 #include "state.h"
 
-#define LIST_BUCKETS_A_STEP 4096 /* a list of many keys is walked in slices, so that nobody waits for it */
+#define LIST_BUCKETS_A_TURN 2048 /* a list of many keys is walked in slices, so that nobody waits for it */
 
 static void answer(struct core *core, struct op *op, const struct key *key, int error) {
 	struct list *n;
@@ -153,6 +153,9 @@ void local_list(struct core *core, struct op *op) {
 /* False: no memory. */
 static bool add_name(struct core *core, struct key_names *names, struct slice name) {
 	uint32_t low = 0, high = names->count;
+	if (high == names->capacity && slice_compare(name, names->names[high - 1]) > 0) {
+		return true; /* most keys of a large table */
+	}
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 		int c = slice_compare(names->names[middle], name);
@@ -206,7 +209,7 @@ static void list_slice(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
-	for (int i = 0; i < LIST_BUCKETS_A_STEP && op->bucket < core->live->keys.bucket_count; i++, op->bucket++) {
+	for (int i = 0; i < LIST_BUCKETS_A_TURN && op->bucket < core->live->keys.bucket_count; i++, op->bucket++) {
 		for (struct map_node *n = map_bucket(&core->live->keys, op->bucket); n; n = map_next_in_bucket(n)) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			struct slice name = key_name(key);

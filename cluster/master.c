@@ -295,7 +295,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 			queue_drop_kept(core, key, from, m->lock_id);
 		}
 		if (m->ticket.seq) {
-			queue_drop_ticket(core, key, from, m->ticket.seq);
+			queue_drop_ticket(core, key, from, m);
 		}
 		table_settle(core, key);
 	}

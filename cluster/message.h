@@ -69,8 +69,8 @@
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
 	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, F_ROUND | F_KEY | F_FLAGS | F_NUMBER) \
-	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
+	X(WAITERS, 26, F_ROUND | F_KEY | F_LOCK_ID | F_TICKET | F_FLAGS | F_NUMBER | F_VALUE | F_BY | F_TERMS) \
+	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TICKET | F_FLAGS | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
 	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
 	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_CLOCK | F_TERMS | F_LABEL | F_AGE | F_HAD) \
 	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_FLAGS | F_NUMBER) \
@@ -160,7 +160,7 @@ enum message_flag {
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
 	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
 	FLAG_REST = 16777216,   /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
-	                         * READ_ANSWER: the last of a piece, and there is more; to an explanation: more of its sort was left out */
+	                         * READ_ANSWER, WAITERS_ANSWER: the last of a piece, and there is more; to an explanation: more of its sort was left out */
 	FLAG_MORE = 33554432    /* EXTEND_ANSWER: the record has other numbers, too, that are in doubt or left to run out */
 };
 #define MESSAGE_FLAGS (2 * (uint32_t)FLAG_MORE - 1) /* all of them */

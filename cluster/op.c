@@ -307,6 +307,9 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 }
 
 void op_timer(struct core *core, struct op *op) {
+	if (op->state != OP_LINGERING && op_left(core, op)) {
+		return;
+	}
 	if (op->state == OP_LINGERING) {
 		op_free(core, op);
 	} else if (op->state == OP_PARKED) {
@@ -347,6 +350,9 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (op->state == OP_LINGERING) {
 		linger_answer(core, op, from, m);
+		return;
+	}
+	if (op_left(core, op)) {
 		return;
 	}
 	switch (op->kind) {

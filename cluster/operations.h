@@ -88,6 +88,7 @@ struct client {
 	uint64_t id;
 	struct list callers;
 	uint32_t waiters;
+	struct list leaving; /* in core->leaving: the connection is gone */
 };
 
 struct heir { /* who comes next, because the holder says so (section 10, Succession) */
@@ -133,6 +134,8 @@ struct op {
 	uint64_t queue_round;     /* under which the home knows the entry */
 	uint64_t attempt;         /* round under which promises were asked */
 	int home;                 /* slot, or -1 */
+	uint32_t home_stopped;    /* of that peer, when it was entered there; and core->homes, when its home was looked for */
+	uint32_t homes;
 	uint32_t pauses;
 	/* extend; in `terms` what the answers said of them, and the set: the numbers that it is for (none: those that q masters had) */
 	struct instant later;     /* when the first of those that may not lengthen it yet may */

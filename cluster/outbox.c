@@ -341,6 +341,7 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 }
 
 void core_out_clear(struct core_out *out) {
+	out->core->turn_over = true;
 	news_box_clear(&out->news);
 	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
 		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;

@@ -43,6 +43,8 @@ struct peer {
 	span_ns round_trip;
 	struct longest_span trips, trips_told; /* round trips to it, and those that it has measured itself */
 	struct list promises, kept, waiters; /* what it coordinates here */
+	uint32_t lost;    /* how often its entries of queues were lost here (queue_lost.c) */
+	uint32_t stopped; /* how often those that were entered there were, as far as this node sees (home.c) */
 	struct snapshot_out send;
 	struct feed feed;
 	struct decree_answer decree;

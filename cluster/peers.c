@@ -88,6 +88,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 	bond_master_peer_lost(core, peer, false);
 	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = p->complete = false;
 	p->round_trip = 0;
+	p->stopped++;
 	p->decree.kind = (enum message_kind)0;
 	proof_peer_lost(core, peer);
 	out_drop_peer(core, peer);
@@ -274,6 +275,7 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 	p->epoch = frame->epoch;
 	p->same = same;
 	p->heard = true;
+	p->stopped += p->voting && !voting;
 	p->voting = voting;
 	p->complete = same && (frame->flags & FRAME_COMPLETE) && peer < core->masters;
 	if (p->complete && !core->complete) {

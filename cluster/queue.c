@@ -2,153 +2,174 @@
  * turn, and keeps the requests of those who have one behind a held record. */
 #include "state.h"
 
-/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket: by its stamp, and where two
- * homes gave the same one, by the node that drew it and its number there. */
-bool queue_before(const struct core *core, const struct place *a, const struct place *b) {
-	if (a->priority != b->priority) {
-		return a->priority > b->priority;
-	}
-	if (a->ticket.clock != b->ticket.clock) {
-		return a->ticket.clock - 1 < b->ticket.clock - 1; /* without a stamp: behind those that have one */
-	}
-	if (a->peer != b->peer) {
-		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b) < 0;
-	}
-	return a->ticket.seq < b->ticket.seq;
+/* ---- the order ---- */
+
+static struct waiter *waiter_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
 }
 
-struct place queue_place(const struct waiter *w) {
-	return (struct place){ w->terms.priority, w->ticket, w->peer };
+/* Its link is gone, and so is it, though it has not been freed yet. */
+static bool lost(const struct core *core, const struct waiter *w) {
+	return w->q.lost != core->peers[w->q.peer].lost;
 }
 
-/* Section 5: the home stamps who arrives for the first time, above all stamps that it has seen; who comes from another home keeps its own. */
-static void stamp(struct core *core, struct waiter *w) {
-	master_raise_clock(core, w->ticket.clock ? w->ticket.clock : core->clock + 1);
-	w->ticket.clock = w->ticket.clock ? w->ticket.clock : core->clock;
+static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
+	(void)ctx;
+	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name, CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
+}
+
+struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
+	const struct key_more probe = { .name = name };
+	struct tree_node *n = itself ? tree_from(core->queues.keys, &probe.by_name, names_before, NULL)
+		: tree_after(core->queues.keys, &probe.by_name, names_before, NULL);
+	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
+}
+
+static struct tree_node **part_of(const struct waiter *w) {
+	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
+}
+
+#define LOST_PASSED 64
+
+struct waiter *queue_next(const struct core *core, const struct key_more *more, const struct queued *behind, uint32_t parts) {
+	struct queued *first = NULL;
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		struct queued *q = !(parts >> part & 1) ? NULL : behind ? queued_after(core, more->queue[part], behind) : queued_first(more->queue[part]);
+		for (int passed = 0; q && lost(core, waiter_of(q)) && passed < LOST_PASSED; passed++) {
+			q = queued_after(core, more->queue[part], q);
+		}
+		first = q && (first == NULL || queued_sooner(core, q, first)) ? q : first;
+	}
+	return waiter_of(first);
+}
+
+/* The queue of a key has this entry from now on. */
+static void enter(struct core *core, struct waiter *w) {
+	struct key_more *more = w->q.key->more;
+	if (more->waiters++ == 0) {
+		tree_insert(&core->queues.keys, &more->by_name, names_before, NULL);
+	}
+	core->waiter_count++;
+	queued_enter(core, &core->queues.waiters, part_of(w), &w->q);
+	list_append(&core->peers[w->q.peer].waiters, &w->q.by_peer);
 }
 
 static void waiter_free(struct core *core, struct waiter *w) {
-	list_remove(&w->link);
-	list_remove(&w->by_peer);
-	w->key->more->waiters--;
+	struct key_more *more = w->q.key->more;
+	queued_leave(core, &core->queues.waiters, part_of(w), &w->q);
+	list_remove(&w->q.by_peer);
 	core->waiter_count--;
+	if (--more->waiters == 0) {
+		tree_remove(&core->queues.keys, &more->by_name, names_before, NULL);
+	}
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
 
-bool queue_ahead(const struct key *key, struct id128 lock_id) {
-	if (key->more == NULL) {
-		return false;
+static void mark_turn(struct core *core, struct waiter *w) {
+	if (!w->turn) {
+		struct tree_node **from = part_of(w);
+		w->turn = true;
+		queued_move(core, from, part_of(w), &w->q);
 	}
-	for (const struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
-		if (!id128_equal(CONTAINER_OF(n, struct waiter, link)->lock_id, lock_id)) {
-			return true;
-		}
-	}
-	return false;
 }
 
-/* Somebody with a wait time is in the queue, who is not this lock_id. */
-static bool waits_ahead(const struct key_more *more, struct id128 lock_id) {
-	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
-		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->waits && !id128_equal(w->lock_id, lock_id)) {
-			return true;
-		}
+/* Somebody else than this lock_id stands in one of these parts. */
+static bool others(const struct core *core, const struct key_more *more, struct id128 lock_id, uint32_t parts) {
+	const struct waiter *w = queue_next(core, more, NULL, parts);
+	while (w && id128_equal(w->q.lock_id, lock_id)) { /* each coordinator has one at most */
+		w = queue_next(core, more, &w->q, parts);
 	}
-	return false;
+	return w != NULL;
+}
+
+bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id) {
+	return key->more && others(core, key->more, lock_id, PARTS_ALL);
 }
 
 /* ---- turns ---- */
 
 /* "Your turn" is the home's promise, if it is free there; otherwise it says what stands in the way, and keeps the request. */
 static void turn_to(struct core *core, struct waiter *w) {
-	struct key *key = w->key;
-	struct message ask = { .kind = MESSAGE_PROMISE, .round = w->round, .key = key_name(key), .lock_id = w->lock_id, .attempt = w->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = w->terms, .ticket = w->ticket };
-	struct message turn = { .kind = MESSAGE_TURN, .round = w->round };
-	w->turn = true;
+	const struct queued *q = &w->q;
+	struct key *key = q->key;
+	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key), .lock_id = q->lock_id, .attempt = q->attempt,
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket };
+	struct message turn = { .kind = MESSAGE_TURN, .round = q->round };
+	mark_turn(core, w);
 	COUNT(core, turn_given);
-	turn.status = rule_promise(core, key, &ask, w->peer);
+	turn.status = rule_promise(core, key, &ask, q->peer);
 	if (turn.status == STATUS_OK) {
-		master_grant(core, key, &ask, w->peer, &turn);
+		master_grant(core, key, &ask, q->peer, &turn);
 		queue_promise_changed(core, key);
 	} else if (turn.status == STATUS_HELD_SELF) {
-		master_held_self(key, key_record(key, w->lock_id), &turn);
+		master_held_self(key, key_record(key, q->lock_id), &turn);
 	} else {
-		master_blocker(core, key, w->lock_id, &w->terms, &turn);
-		if (queue_keep(core, key, w->peer, &ask, turn.status)) {
+		master_blocker(core, key, q->lock_id, &q->terms, &turn);
+		if (queue_keep(core, key, q->peer, &ask, turn.status)) {
 			turn.status = STATUS_KEPT;
 		}
 	}
-	out_send(core, w->peer, &turn);
+	out_send(core, q->peer, &turn);
+}
+
+/* Frees the lost ones that stand before all others of their part. False: more of them than may be freed in this turn of the loop; the rest of
+ * them are freed soon, and then the key is looked at again (queue_lost_go_on). */
+static bool drop_lost(struct core *core, struct key_more *more) {
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		struct waiter *w;
+		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL && lost(core, w)) {
+			if (core->left.lost == 0) {
+				return false;
+			}
+			core->left.lost--;
+			COUNT(core, waiter_dropped);
+			waiter_free(core, w);
+		}
+	}
+	return true;
 }
 
 /* The first of the queue has the turn, whether the key is free or not, when none is out to one that is as important (section 10, Order). */
 void queue_give_turn(struct core *core, struct key *key) {
-	if (key->more == NULL || !core_votes(core)) {
+	if (key->more == NULL || key->more->waiters == 0 || !core_votes(core) || !drop_lost(core, key->more)) {
 		return;
 	}
-	struct waiter *first = NULL;
-	bool out = false; /* a turn, to one that is less important */
-	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->turn && (first == NULL || w->terms.priority == first->terms.priority)) {
-			return;
-		}
-		out = out || w->turn;
-		/* the other entries of a coordinator that is just being lost are dropped next */
-		first = first ? first : peer_reachable(core, w->peer) ? w : NULL;
+	struct waiter *first = queue_next(core, key->more, NULL, PARTS_ALL);
+	const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN); /* the most important of those with a turn */
+	if (first == NULL || (out && out->q.terms.priority == first->q.terms.priority)) {
+		return;
 	}
-	if (first) {
-		core->counts[COUNT_turn_overtaken] += out;
-		turn_to(core, first);
-	}
+	core->counts[COUNT_turn_overtaken] += out != NULL;
+	turn_to(core, first);
 }
 
 /* ---- entering and leaving ---- */
 
-static struct waiter *find_waiter(const struct key *key, uint32_t peer, struct id128 lock_id) {
-	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->peer == peer && id128_equal(w->lock_id, lock_id)) {
-			return w;
-		}
-	}
-	return NULL;
+static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	return key->more ? waiter_of(queued_find(core, &core->queues.waiters, key, peer, lock_id)) : NULL;
 }
 
 const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
-	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
-		const struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (!id128_equal(w->lock_id, but) && slice_equal(slice_of(w->bytes, w->owner_size), owner) && peer_reachable(core, w->peer)) {
-			return w;
-		}
+	const struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
+	while (w && (id128_equal(w->q.lock_id, but) || !slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
+		w = queue_next(core, key->more, &w->q, PARTS_ALL);
 	}
-	return NULL;
+	return w;
 }
 
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
-	struct waiter *w = find_waiter(key, peer, lock_id);
-	if (w == NULL || w->turn) {
+	struct waiter *w = find_waiter(core, key, peer, lock_id);
+	if (w == NULL || w->turn || lost(core, w)) {
 		return false;
 	}
 	turn_to(core, w);
 	return true;
 }
 
-static void insert_sorted(struct core *core, struct key *key, struct waiter *w) {
-	const struct place place = queue_place(w);
-	struct list *at = key->more->queue.prev; /* mostly it belongs at the end */
-	for (; at != &key->more->queue; at = at->prev) {
-		const struct place other = queue_place(CONTAINER_OF(at, struct waiter, link));
-		if (!queue_before(core, &place, &other)) {
-			break;
-		}
-	}
-	list_insert_before(at->next, &w->link);
-	list_append(&core->peers[w->peer].waiters, &w->by_peer);
-	key->more->waiters++;
-	core->waiter_count++;
+/* Section 5: the home stamps who arrives for the first time, above all stamps that it has seen; who comes from another home keeps its own. */
+static void stamp(struct core *core, struct waiter *w) {
+	master_raise_clock(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
+	w->q.ticket.clock = w->q.ticket.clock ? w->q.ticket.clock : core->clock;
 }
 
 /* A try-lock is refused when somebody with a wait time is ahead, or a record that excludes it is held here. */
@@ -157,7 +178,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, const 
 		return STATUS_RECOVERING;
 	}
 	if (!(m->flags & FLAG_WAIT) && key) {
-		if (key->more && waits_ahead(key->more, m->lock_id)) {
+		if (key->more && others(core, key->more, m->lock_id, PARTS_WAITS)) {
 			return STATUS_QUEUED;
 		}
 		if (key_other(key, m->lock_id, &m->terms)) {
@@ -180,17 +201,10 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	w->key = key;
-	w->lock_id = m->lock_id;
-	w->attempt = m->attempt;
-	w->round = m->round;
-	w->ticket = m->ticket;
+	w->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
+		.lost = core->peers[from].lost, .terms = m->terms };
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
-	w->peer = from;
-	w->terms = m->terms;
 	w->waits = (m->flags & FLAG_WAIT) != 0;
-	w->terms = m->terms;
-	w->label_size = (uint16_t)m->label.size;
 	w->owner_size = (uint16_t)m->owner.size;
 	w->identity_size = (uint8_t)m->identity.size;
 	w->label_size = (uint16_t)m->label.size;
@@ -209,7 +223,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
 	struct key *key = table_find(core, m->key);
-	struct waiter *old = key ? find_waiter(key, from, m->lock_id) : NULL;
+	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
 	if (old) {
 		waiter_free(core, old);
 	}
@@ -224,11 +238,11 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (w) {
 		stamp(core, w);
-		answer.ticket = w->ticket;
-		insert_sorted(core, key, w);
+		answer.ticket = w->q.ticket;
+		enter(core, w);
 	}
 	out_send(core, from, &answer);
-	if (w && key_record(key, w->lock_id)) {
+	if (w && key_record(key, w->q.lock_id)) {
 		turn_to(core, w); /* its own lock_id is held: it has its turn at once */
 	}
 	if (key) {
@@ -255,53 +269,36 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 			COUNT(core, withdraw_replaced);
 		}
 	}
-	for (struct list *n = key->more && m->attempt ? list_first(&key->more->kept) : NULL; n; n = list_after(&key->more->kept, n)) {
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (k->peer == from && k->attempt == m->attempt) {
-			queue_kept_free(core, k);
-			gone = true;
-			break;
-		}
-	}
+	gone = (m->attempt && queue_kept_withdrawn(core, key, from, m)) || gone;
 	if (gone) {
 		queue_kept_again(core, key);
 	}
 	if (m->ticket.seq) {
-		queue_drop_ticket(core, key, from, m->ticket.seq);
+		queue_drop_ticket(core, key, from, m);
 	}
 	table_settle(core, key);
 }
 
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, uint64_t seq) {
-	for (struct list *n = key->more ? list_first(&key->more->queue) : NULL; n; n = list_after(&key->more->queue, n)) {
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (w->peer == from && w->ticket.seq == seq) {
-			waiter_free(core, w);
-			queue_give_turn(core, key);
-			return;
-		}
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	struct waiter *w = find_waiter(core, key, from, m->lock_id);
+	if (w && w->q.ticket.seq == m->ticket.seq) {
+		waiter_free(core, w);
+		queue_give_turn(core, key);
 	}
 }
 
 /* A release drops everything of the lock_id, and ends its wait, whichever node it came through (section 2, Release). */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
+	struct queued *q;
 	if (key->more == NULL) {
 		return;
 	}
-	for (struct list *n = list_first(&key->more->kept), *next; n; n = next) {
-		next = list_after(&key->more->kept, n);
-		struct kept *k = CONTAINER_OF(n, struct kept, link);
-		if (id128_equal(k->lock_id, lock_id)) {
-			queue_kept_free(core, k);
-		}
+	while ((q = queued_of_lock(core, &core->queues.kept, key, lock_id)) != NULL) {
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
 	}
-	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
-		next = list_after(&key->more->queue, n);
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (id128_equal(w->lock_id, lock_id)) {
-			out_send(core, w->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->round, .status = STATUS_RELEASED });
-			waiter_free(core, w);
-		}
+	while ((q = queued_of_lock(core, &core->queues.waiters, key, lock_id)) != NULL) {
+		out_send(core, q->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round, .status = STATUS_RELEASED });
+		waiter_free(core, waiter_of(q));
 	}
 	queue_kept_again(core, key);
 	queue_give_turn(core, key);
@@ -309,20 +306,20 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 
 /* A record has become held: try-locks in the queue that it excludes are refused; an entry whose own lock_id it is has its turn at once. */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
-	if (key->more == NULL) {
+	if (key->more == NULL || key->more->waiters == 0) {
 		return;
 	}
-	for (struct list *n = list_first(&key->more->queue), *next; n; n = next) {
-		next = list_after(&key->more->queue, n);
-		struct waiter *w = CONTAINER_OF(n, struct waiter, link);
-		if (id128_equal(w->lock_id, lock_id)) {
-			if (w->peer != by) { /* its own commit drops the entry anyway */
-				turn_to(core, w);
-			}
-		} else if (!w->waits && key_other(key, w->lock_id, &w->terms)) {
-			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->round, .status = STATUS_HELD };
-			master_blocker(core, key, w->lock_id, &w->terms, &refused);
-			out_send(core, w->peer, &refused);
+	for (struct queued *q = queued_of_lock(core, &core->queues.waiters, key, lock_id); q; q = queued_of_lock_next(q)) {
+		if (q->peer != by && !lost(core, waiter_of(q))) { /* its own commit drops the entry anyway */
+			turn_to(core, waiter_of(q));
+		}
+	}
+	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w; w = next) {
+		next = queue_next(core, key->more, &w->q, PARTS_TRIES);
+		if (!id128_equal(w->q.lock_id, lock_id) && key_other(key, w->q.lock_id, &w->q.terms)) {
+			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->q.round, .status = STATUS_HELD };
+			master_blocker(core, key, w->q.lock_id, &w->q.terms, &refused);
+			out_send(core, w->q.peer, &refused);
 			waiter_free(core, w);
 		}
 	}
@@ -331,12 +328,13 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 
 /* ---- links ---- */
 
-/* Promises, kept requests and queue entries end with the link to their coordinator. */
+/* Promises and kept requests end with the link to their coordinator. */
 static void drop_claims(struct core *core, struct peer *p) {
 	struct list *n;
 	while ((n = list_first(&p->kept)) != NULL) {
-		struct key *key = CONTAINER_OF(n, struct kept, by_peer)->key;
-		queue_kept_free(core, CONTAINER_OF(n, struct kept, by_peer));
+		struct queued *q = CONTAINER_OF(n, struct queued, by_peer);
+		struct key *key = q->key;
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
 		queue_kept_again(core, key);
 		table_settle(core, key);
 	}
@@ -349,34 +347,56 @@ static void drop_claims(struct core *core, struct peer *p) {
 	}
 }
 
-void queue_peer_lost(struct core *core, uint32_t peer) {
+/* Queue entries end with the link as well. From now on they count no more; as there may be many, they are freed in pieces. */
+static void lose(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
-	struct list *n;
+	p->stopped += peer == core->self; /* what this node has entered in its own queue */
+	p->lost++;
+	list_splice(&core->queues.lost, &p->waiters);
 	drop_claims(core, p);
-	while ((n = list_first(&p->waiters)) != NULL) {
-		struct waiter *w = CONTAINER_OF(n, struct waiter, by_peer);
-		struct key *key = w->key;
+}
+
+bool queue_lost_left(const struct core *core) {
+	return !list_empty(&core->queues.lost);
+}
+
+void queue_lost_go_on(struct core *core) {
+	struct list *n;
+	while (core->left.lost > 0 && (n = list_first(&core->queues.lost)) != NULL) {
+		struct waiter *w = waiter_of(CONTAINER_OF(n, struct queued, by_peer));
+		struct key *key = w->q.key;
+		core->left.lost--;
 		COUNT(core, waiter_dropped);
 		waiter_free(core, w);
 		queue_give_turn(core, key);
 		table_settle(core, key);
 	}
-	drop_claims(core, p); /* a turn went to its next waiter meanwhile: promised, or kept */
+}
+
+void queue_peer_lost(struct core *core, uint32_t peer) {
+	lose(core, peer);
+	queue_lost_go_on(core);
 }
 
 /* The node stops voting: its promises and queues are gone. */
 void queue_forget_all(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		queue_peer_lost(core, i);
+		lose(core, i);
 	}
+	const uint32_t left = core->left.lost;
+	core->left.lost = UINT32_MAX;
+	queue_lost_go_on(core);
+	core->left.lost = left;
 }
 
 void queue_free_all(struct core *core, struct key *key) {
-	struct list *n;
-	while ((n = list_first(&key->more->kept)) != NULL) {
-		queue_kept_free(core, CONTAINER_OF(n, struct kept, link));
+	struct queued *q;
+	while ((q = queued_first(key->more->kept)) != NULL) {
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
 	}
-	while ((n = list_first(&key->more->queue)) != NULL) {
-		waiter_free(core, CONTAINER_OF(n, struct waiter, link));
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		while ((q = queued_first(key->more->queue[part])) != NULL) {
+			waiter_free(core, waiter_of(q));
+		}
 	}
 }

@@ -98,7 +98,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 		return STATUS_PROMISED;
 	}
 	/* who has the turn is kept here until it may have the key: newcomers that could share it with the present holders do not slip in */
-	if (!(m->flags & FLAG_TURN) && (queue_kept_ahead(key, m->lock_id) || ((m->flags & FLAG_HOME) && queue_ahead(key, m->lock_id)))) {
+	if (!(m->flags & FLAG_TURN) && (queue_kept_ahead(key, m->lock_id) || ((m->flags & FLAG_HOME) && queue_ahead(core, key, m->lock_id)))) {
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;

@@ -87,38 +87,7 @@ struct place { /* of an entry, or of a kept request, in the order in which they 
 	uint32_t peer; /* that drew it */
 };
 
-struct kept { /* a request that has a turn, kept behind a held record or a promise (section 5) */
-	struct list link, by_peer;
-	struct key *key;
-	struct id128 lock_id;
-	uint64_t attempt, round;
-	struct ticket ticket;
-	uint32_t peer;
-	struct terms terms;
-};
-
-struct waiter { /* an entry of the queue of which this node is the home (section 5) */
-	struct list link, by_peer;
-	struct key *key;
-	struct id128 lock_id;
-	uint64_t attempt, round;
-	struct ticket ticket;
-	struct instant since;
-	uint32_t peer;
-	struct terms terms;
-	bool turn, waits; /* waits: has a wait time; otherwise a try-lock in a tie */
-	uint8_t identity_size;
-	uint16_t owner_size, label_size;
-	uint8_t bytes[]; /* owner, identity, label */
-};
-
-struct key_more { /* what few keys have */
-	struct list queue; /* struct waiter, by priority, then ticket */
-	struct list kept;  /* struct kept, by priority, then ticket */
-	struct list waits; /* struct op: local waits for a change */
-	uint32_t waiters;
-	uint32_t kept_count;
-};
+#include "queued.h"
 
 enum { DIGEST_GROUPS = 128, DIGEST_GROUP = 128, DIGEST_LEAVES = DIGEST_GROUPS * DIGEST_GROUP };
 struct leaf { /* of the digests that masters compare (digest.c) */
@@ -226,6 +195,11 @@ struct core {
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
 	struct list parked;
 	struct list in_line; /* operations that want more than a little of the masters' reports */
+	struct list asking;  /* operations that go on with this node's own report in the next turn */
+	struct list leaving; /* struct client: gone, and not all that it waited for has been given up */
+	struct core_reply nobody; /* what is answered to those */
+	struct pieces left; /* of this turn of the loop */
+	bool turn_over;     /* since the last step: another one begins */
 	uint32_t reporting, reports_begun; /* those that may; of them, those that began in this step */
 	struct list groups; /* that something has been answered to: looked at within the same step */
 	struct instant background_at; /* when the next piece of long work may be done */
@@ -239,6 +213,7 @@ struct core {
 	/* recovery */
 	struct instant rejoin_at, vote_at, vote_began;
 	bool birth_stopped, homes_stale;
+	uint32_t homes; /* operations that are to look for their home anew have another number (home.c) */
 	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
 	bool self_lost; /* a message to itself could not be queued; until the next beat */
 
@@ -252,6 +227,7 @@ struct core {
 	enum beside_use beside_use;
 	size_t empty_bucket; /* EMPTYING: from the last bucket down */
 	uint64_t promise_count, waiter_count;
+	struct queues queues;
 	struct released *ring;
 	uint32_t ring_size, ring_next;
 	struct map ring_map;

@@ -74,15 +74,20 @@ struct key_more *table_more(struct core *core, struct key *key) {
 			COUNT(core, no_memory);
 			return NULL;
 		}
-		list_init(&key->more->queue);
-		list_init(&key->more->kept);
+		key->more->name = key_name(key);
+		key->more->key = key;
 		list_init(&key->more->waits);
 	}
 	return key->more;
 }
 
+/* Somebody waits for it, one way or another. */
+static bool awaited(const struct key *key) {
+	return key->more && (key->more->waiters > 0 || key->more->kept_count > 0 || !list_empty(&key->more->waits));
+}
+
 static void free_more(struct core *core, struct key *key) {
-	if (key->more && list_empty(&key->more->queue) && list_empty(&key->more->kept) && list_empty(&key->more->waits)) {
+	if (key->more && !awaited(key)) {
 		alloc_free(&core->alloc, key->more, sizeof *key->more);
 		key->more = NULL;
 	}
@@ -146,7 +151,7 @@ bool table_expire(struct core *core, struct key *key) {
 		queue_record_ended(core, key);
 		local_wait_check(core, key);
 	}
-	bool left = key->held || key->promise || (key->more && !(list_empty(&key->more->queue) && list_empty(&key->more->kept) && list_empty(&key->more->waits)));
+	bool left = key->held || key->promise || awaited(key);
 	if (ended || !left) {
 		timer_stop(core, &key->timer);
 		table_settle(core, key);

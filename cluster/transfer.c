@@ -83,9 +83,9 @@ void transfer_nominate(struct core *core, uint32_t from, const struct message *m
 		answer.status = STATUS_ABSENT;
 	} else if (answer.status == STATUS_OK) {
 		COUNT(core, nominated);
-		answer.lock_id = w->lock_id;
-		answer.attempt = w->attempt;
-		answer.by = core->peers[w->peer].node.id;
+		answer.lock_id = w->q.lock_id;
+		answer.attempt = w->q.attempt;
+		answer.by = core->peers[w->q.peer].node.id;
 	}
 	out_send(core, from, &answer);
 }

@@ -1,115 +1,97 @@
-/* waiters.c: who waits: for one key in the order of its home, or for all keys with a prefix, as all masters know them. */
+/* waiters.c: who waits: for one key in the order of its home, or for all keys with a prefix, as all masters know them. Masters tell it in pieces that
+ * are asked for, each by the last entry of the one before (section 3, Lists of who waits). */
 #include "state.h"
 
 /* ---- a master's side ---- */
 
-/* The first keys with the prefix, in order, that somebody waits for. */
-struct choice {
-	uint32_t count, capacity;
-	struct key *keys[];
-};
-
-static void choose(struct choice *c, struct key *key) {
-	uint32_t low = 0, high = c->count;
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
-		int order = slice_compare(key_name(c->keys[middle]), key_name(key));
-		if (order == 0) {
-			return;
-		}
-		*(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
-	}
-	if (low == c->capacity) {
-		return;
-	}
-	c->count -= c->count == c->capacity;
-	memmove(&c->keys[low + 1], &c->keys[low], (c->count - low) * sizeof c->keys[0]);
-	c->keys[low] = key;
-	c->count++;
-}
-
 static void fill(const struct core *core, const struct waiter *w, struct message *answer) {
-	answer->key = key_name(w->key);
-	answer->lock_id = w->lock_id;
+	answer->key = key_name(w->q.key);
+	answer->lock_id = w->q.lock_id;
 	answer->owner = slice_of(w->bytes, w->owner_size);
 	answer->identity = slice_of(w->bytes + w->owner_size, w->identity_size);
 	answer->left_us = (uint64_t)instant_elapsed_long(core->now, w->since) / 1000;
 	answer->label = slice_of(w->bytes + w->owner_size + w->identity_size, w->label_size);
-	answer->terms = w->terms;
-	answer->by = core->peers[w->peer].node.id;
+	answer->terms = w->q.terms;
+	answer->ticket = w->q.ticket;
+	answer->by = core->peers[w->q.peer].node.id;
 }
 
-static uint32_t choice_waiters(const struct choice *c) {
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < c->count; i++) {
-		n += c->keys[i]->more->waiters;
+/* The place of the entry that was told last, whether it is there still. */
+static struct queued place_told(const struct core *core, const struct message *m) {
+	struct queued q = { .lock_id = m->lock_id, .ticket = m->ticket, .terms = m->terms };
+	while (q.peer + 1 < core->peer_count && !id128_equal(core->peers[q.peer].node.id, m->by)) {
+		q.peer++;
 	}
-	return n;
+	return q;
 }
 
-static void say_chosen(struct core *core, uint32_t from, const struct choice *c, struct message *answer) {
-	uint32_t all = choice_waiters(c);
-	answer->parts = all < c->capacity ? all : c->capacity;
-	for (uint32_t i = 0; i < c->count; i++) {
-		const struct list *queue = &c->keys[i]->more->queue;
-		for (const struct list *n = list_first(queue); n && answer->part < answer->parts; n = list_after(queue, n)) {
-			fill(core, CONTAINER_OF(n, struct waiter, link), answer);
-			out_send(core, from, answer);
-			answer->part++;
-		}
+/* The entry behind `w`; of the next key, where the list is of several. */
+static struct waiter *next_of(const struct core *core, const struct waiter *w, const struct message *m) {
+	const struct key *key = w->q.key;
+	struct waiter *next = queue_next(core, key->more, &w->q, PARTS_ALL);
+	while (next == NULL && (m->flags & FLAG_PREFIX) && (key = queue_next_key(core, key_name(key), false)) != NULL) {
+		next = queue_next(core, key->more, NULL, PARTS_ALL);
 	}
-	if (answer->parts == 0) {
-		out_send(core, from, answer);
-	}
+	return next;
 }
 
-/* All who wait stand in the lists of their coordinators, so nobody has to walk the keys. One more than asked for says that there are more. */
-static void list_prefix(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core), .key = m->key };
-	uint32_t limit = m->number < WAITERS_MAX ? (uint32_t)m->number + 1 : WAITERS_MAX + 1;
-	size_t size = sizeof(struct choice) + limit * sizeof(struct key *);
-	struct choice *c = alloc_new(&core->alloc, size);
-	if (c == NULL || answer.status != STATUS_OK) {
-		answer.status = answer.status == STATUS_OK ? STATUS_FULL : answer.status;
-		out_send(core, from, &answer);
-		alloc_free(&core->alloc, c, size);
-		return;
+/* The first entry that is to be told. */
+static struct waiter *begin_at(struct core *core, const struct message *m) {
+	const bool prefix = (m->flags & FLAG_PREFIX) != 0, rest = m->number > 0;
+	const struct slice name = prefix && rest ? m->value : m->key;
+	struct key *key = prefix ? queue_next_key(core, name, true) : table_find(core, m->key);
+	const struct queued told = place_told(core, m);
+	const bool within = rest && key && slice_equal(key_name(key), name); /* else the key that was told last is waited for no more */
+	struct waiter *w = key && key->more ? queue_next(core, key->more, within ? &told : NULL, PARTS_ALL) : NULL;
+	while (w == NULL && prefix && key && (key = queue_next_key(core, key_name(key), false)) != NULL) {
+		w = queue_next(core, key->more, NULL, PARTS_ALL);
 	}
-	c->capacity = limit;
-	for (uint32_t i = 0; i < core->peer_count; i++) {
-		for (struct list *n = list_first(&core->peers[i].waiters); n; n = list_after(&core->peers[i].waiters, n)) {
-			struct key *key = CONTAINER_OF(n, struct waiter, by_peer)->key;
-			if (slice_has_prefix(key_name(key), m->key)) {
-				choose(c, key);
-			}
-		}
-	}
-	say_chosen(core, from, c, &answer);
-	alloc_free(&core->alloc, c, size);
+	return w;
 }
 
 void waiters_list(struct core *core, uint32_t from, const struct message *m) {
-	if (m->flags & FLAG_PREFIX) {
-		list_prefix(core, from, m);
-		return;
-	}
 	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core), .key = m->key };
-	struct key *key = table_find(core, m->key);
-	if (answer.status != STATUS_OK || key == NULL || key->more == NULL || key->more->waiters == 0) {
+	const struct waiter *piece[REPORT_PIECE_MAX], *next = answer.status == STATUS_OK ? begin_at(core, m) : NULL;
+	uint32_t count = 0;
+	while (next && count < core->limits.report_piece && slice_has_prefix(key_name(next->q.key), m->key)) {
+		piece[count++] = next;
+		next = next_of(core, next, m);
+	}
+	if (count == 0) {
 		out_send(core, from, &answer);
 		return;
 	}
-	answer.parts = key->more->waiters;
-	for (struct list *n = list_first(&key->more->queue); n; n = list_after(&key->more->queue, n)) {
-		fill(core, CONTAINER_OF(n, struct waiter, link), &answer);
+	const bool more = next && slice_has_prefix(key_name(next->q.key), m->key);
+	const uint32_t before = m->number < UINT32_MAX / 2 ? (uint32_t)m->number : 0;
+	answer.parts = before + count;
+	for (uint32_t i = 0; i < count; i++) {
+		answer.part = before + i;
+		answer.flags = more && i + 1 == count ? FLAG_REST : 0;
+		fill(core, piece[i], &answer);
 		out_send(core, from, &answer);
-		answer.part++;
 	}
 }
 
 /* ---- the coordinator's ---- */
 
+/* The next piece of a master's list; `last`: its last entry so far, as it was told. */
+static void ask(struct core *core, struct op *op, uint32_t slot, const struct found *last) {
+	struct message m = op_message(op, MESSAGE_WAITERS);
+	m.flags = op->prefix ? FLAG_PREFIX : 0;
+	m.number = op->parts_seen[slot];
+	m.value = slice_of(NULL, 0);
+	if (last) {
+		m.lock_id = last->record->lock_id;
+		m.ticket = (struct ticket){ last->record->token, last->record->noted };
+		m.terms = record_terms(last->record);
+		m.by = last->node;
+		m.value = record_value(last->record);
+	}
+	op_ask(core, op, slot, &m);
+}
+
 void waiters_start(struct core *core, struct op *op) {
+	list_remove(&op->waiting);
 	if (!report_may_begin(core, op)) {
 		return;
 	}
@@ -118,16 +100,30 @@ void waiters_start(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	op->home = op->prefix ? -1 : attempt_home(core, op->key);
-	struct message m = op_message(op, MESSAGE_WAITERS);
-	m.flags = op->prefix ? FLAG_PREFIX : 0;
-	m.number = op->limit;
-	if (op->prefix) {
-		op_ask_all(core, op, &m);
-	} else if (op->home >= 0) {
-		op_ask(core, op, (uint32_t)op->home, &m);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->prefix || op->home == (int)i) {
+			ask(core, op, i, NULL);
+		}
 	}
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 	waiters_judge(core, op, false);
+}
+
+/* What this node tells itself takes a turn of the loop a piece, as it would over a link. */
+void waiters_go_on(struct core *core) {
+	struct list *n;
+	while ((n = list_first(&core->asking)) != NULL) { /* no more than may report at once */
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		uint32_t last = op->found_count;
+		list_remove(n);
+		while (last > 0 && op->found[last - 1].from != core->self) {
+			last--;
+		}
+		if (op->votes[core->self].state == VOTE_ASKED) {
+			ask(core, op, core->self, last ? &op->found[last - 1] : NULL);
+			waiters_judge(core, op, false);
+		}
+	}
 }
 
 static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_waiter *w) {
@@ -145,29 +141,42 @@ static struct slice found_key(const struct op *op, uint32_t i) {
 }
 
 /* The next entry of this master's list, or found_count. */
-static uint32_t next_of(const struct op *op, uint32_t from, uint32_t at) {
+static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) {
 	while (at < op->found_count && op->found[at].from != from) {
 		at++;
 	}
 	return at;
 }
 
-static bool shown_already(const struct op *op, const uint32_t *order, uint32_t count, uint32_t i) {
-	for (uint32_t n = count; n > 0 && slice_equal(found_key(op, order[n - 1]), found_key(op, i)); n--) {
-		if (id128_equal(op->found[order[n - 1]].record->lock_id, op->found[i].record->lock_id)) {
-			return true; /* its home has changed, and both know it */
+static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_t i) {
+	return table_hash(core, found_key(op, i)) ^ hash_lock_id(core, op->found[i].record->lock_id);
+}
+
+/* Entries that were taken, by key and lock_id. `slots` is a power of two, and more than half of them are free; 0: a free one. */
+struct taken {
+	uint32_t *entries, slots;
+};
+
+/* False: it was taken already: its home has changed, and both know it. */
+static bool take(const struct core *core, const struct op *op, struct taken *t, uint32_t i) {
+	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
+	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
+		const uint32_t other = t->entries[at] - 1;
+		if (id128_equal(op->found[other].record->lock_id, op->found[i].record->lock_id) && slice_equal(found_key(op, other), found_key(op, i))) {
+			return false;
 		}
 	}
-	return false;
+	t->entries[at] = i + 1;
+	return true;
 }
 
 /* The masters' lists, each of which is in order, into one; of one key the home's entries come first. */
-static uint32_t merge(const struct core *core, const struct op *op, uint32_t *order) {
+static uint32_t merge(const struct core *core, const struct op *op, uint32_t *order, struct taken *t) {
 	uint32_t at[MASTERS_MAX], count = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		at[i] = next_of(op, i, 0);
+		at[i] = next_of_master(op, i, 0);
 	}
-	for (;;) {
+	while (count <= op->limit) {
 		int best = -1;
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (at[i] == op->found_count) {
@@ -181,22 +190,37 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 		if (best < 0) {
 			return count;
 		}
-		if (!shown_already(op, order, count, at[best])) {
+		if (take(core, op, t, at[best])) {
 			order[count++] = at[best];
 		}
-		at[best] = next_of(op, (uint32_t)best, at[best] + 1);
+		at[best] = next_of_master(op, (uint32_t)best, at[best] + 1);
 	}
+	return count;
+}
+
+/* One list of several masters' ones; *more: it goes on. False: no memory. */
+static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count, bool *more) {
+	struct taken t = { NULL, 16 };
+	while (t.slots < 2 * op->found_count) {
+		t.slots *= 2;
+	}
+	t.entries = out_room(core, t.slots * sizeof *t.entries);
+	*order = out_room(core, (op->found_count + 1) * sizeof **order);
+	if (t.entries == NULL || *order == NULL) {
+		return false;
+	}
+	memset(t.entries, 0, t.slots * sizeof *t.entries);
+	*count = merge(core, op, *order, &t);
+	*more = *count > op->limit;
+	*count -= *more;
+	return true;
 }
 
 static void reply_to(struct core *core, struct op *op, struct caller *c, bool done) {
-	uint32_t *order = out_room(core, op->found_count * sizeof *order + 1), count = op->found_count;
-	struct core_waiter *list = out_room(core, op->found_count * sizeof *list + 1);
-	bool copied = list != NULL && order != NULL, more = false;
-	if (copied && op->prefix) {
-		count = merge(core, op, order);
-		more = count > op->limit;
-		count = more ? op->limit : count;
-	}
+	uint32_t *order = NULL, count = op->found_count;
+	bool more = false, copied = !op->prefix || merged(core, op, &order, &count, &more);
+	struct core_waiter *list = copied ? out_room(core, (count + 1) * sizeof *list) : NULL;
+	copied = list != NULL;
 	for (uint32_t i = 0; copied && i < count; i++) {
 		copied = copy_waiter(core, op, c, &op->found[op->prefix ? order[i] : i], &list[i]);
 	}
@@ -218,6 +242,31 @@ void waiters_judge(struct core *core, struct op *op, bool over) {
 	}
 }
 
+static void take_entry(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct message entry = *m;
+	entry.value = op->prefix ? m->key : entry.value;
+	entry.token = m->ticket.clock; /* and its place, to go on from there */
+	op->parts_seen[from]++;
+	const bool enough = op->prefix && op->parts_seen[from] > op->limit; /* one more than is asked for says that there are more */
+	struct record *r = op_found(core, op, from, &entry);
+	if (r == NULL) {
+		op->votes[from].state = VOTE_GONE;
+		return;
+	}
+	r->noted = m->ticket.seq;
+	if (enough || (m->part + 1 == m->parts && !(m->flags & FLAG_REST))) {
+		op->votes[from].state = VOTE_OK;
+	} else if (m->flags & FLAG_REST) {
+		op->sent = core->now;
+		timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+		if (from != core->self) {
+			ask(core, op, from, &op->found[op->found_count - 1]);
+		} else if (!list_linked(&op->waiting)) {
+			list_append(&core->asking, &op->waiting);
+		}
+	}
+}
+
 void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind != MESSAGE_WAITERS_ANSWER || v->state != VOTE_ASKED) {
@@ -227,14 +276,8 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 		v->state = VOTE_GONE;
 	} else if (m->parts == 0) {
 		v->state = VOTE_OK;
-	} else if (m->part == op->parts_seen[from]++) { /* in order, each once */
-		struct message entry = *m;
-		entry.value = op->prefix ? m->key : entry.value;
-		if (op_found(core, op, from, &entry) == NULL) {
-			v->state = VOTE_GONE;
-		} else if (m->part + 1 == m->parts) {
-			v->state = VOTE_OK;
-		}
+	} else if (m->part == op->parts_seen[from]) { /* in order, each once */
+		take_entry(core, op, from, m);
 	}
 	waiters_judge(core, op, false);
 }

@@ -66,29 +66,26 @@ static void hash_record(uint64_t *h, const struct record *r) {
 	mix_bytes(h, r->bytes + r->terms_size, (size_t)r->owner_size + r->identity_size + r->label_size + r->value_size);
 }
 
-static void hash_more(uint64_t *h, const struct key_more *more) {
-	for (const struct list *n = list_first(&more->queue); n; n = list_after(&more->queue, n)) {
-		const struct waiter *x = CONTAINER_OF(n, struct waiter, link);
-		mix_id(h, x->lock_id);
-		mix(h, x->attempt);
-		mix(h, x->round);
-		mix(h, x->ticket.clock);
-		mix(h, x->ticket.seq << 8 | x->peer << 2 | (uint64_t)x->turn << 1 | x->waits);
-		mix_terms(h, &x->terms);
+static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
+	mix_id(h, q->lock_id);
+	mix(h, q->attempt);
+	mix(h, q->round);
+	mix(h, q->ticket.clock);
+	mix(h, q->ticket.seq << 8 | q->peer << 2 | marks);
+	mix_terms(h, &q->terms);
+}
+
+static void hash_more(uint64_t *h, const struct core *core, const struct key *key) {
+	for (const struct waiter *w = queue_next(core, key->more, NULL, PARTS_ALL); w; w = queue_next(core, key->more, &w->q, PARTS_ALL)) {
+		hash_queued(h, &w->q, (uint64_t)w->turn << 1 | w->waits);
 	}
 	mix(h, 1);
-	for (const struct list *n = list_first(&more->kept); n; n = list_after(&more->kept, n)) {
-		const struct kept *k = CONTAINER_OF(n, struct kept, link);
-		mix_id(h, k->lock_id);
-		mix(h, k->attempt);
-		mix(h, k->round);
-		mix(h, k->ticket.clock);
-		mix(h, k->ticket.seq << 8 | k->peer);
-		mix_terms(h, &k->terms);
+	for (const struct kept *k = queue_kept_next(core, key, NULL); k; k = queue_kept_next(core, key, k)) {
+		hash_queued(h, &k->q, 0);
 	}
 }
 
-static void hash_key(uint64_t *h, const struct key *key) {
+static void hash_key(uint64_t *h, const struct core *core, const struct key *key) {
 	mix_bytes(h, key->name, key->size);
 	mix(h, wheel_armed(&key->timer.wheel) ? key->timer.wheel.tick : 0);
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -105,7 +102,7 @@ static void hash_key(uint64_t *h, const struct key *key) {
 		mix_terms(h, &key->promise->terms);
 	}
 	if (key->more) {
-		hash_more(h, key->more);
+		hash_more(h, core, key);
 	}
 }
 
@@ -124,7 +121,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
 		(uint64_t)(op->record != NULL) << 22 | (uint64_t)op->wavering << 23);
 	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name, op->promised,
-		(uint64_t)op->home, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
+		(uint64_t)op->home, op->home >= 0 && core->peers[op->home].stopped != op->home_stopped, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
@@ -239,19 +236,19 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	hash_change(h, &core->change);
 }
 
-static void hash_keys(uint64_t *h, const struct table *t) {
+static void hash_keys(uint64_t *h, const struct core *core, const struct table *t) {
 	mix(h, t->tries);
 	for (size_t b = 0; b < t->keys.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n)) {
-			hash_key(h, CONTAINER_OF(n, struct key, node));
+			hash_key(h, core, CONTAINER_OF(n, struct key, node));
 		}
 	}
 }
 
 static void hash_tables(uint64_t *h, const struct core *core) {
-	hash_keys(h, core->live);
+	hash_keys(h, core, core->live);
 	mix(h, (uint64_t)core->beside_use);
-	hash_keys(h, core->beside);
+	hash_keys(h, core, core->beside);
 	for (size_t b = 0; b < core->beliefs.bucket_count; b++) {
 		for (struct map_node *n = map_bucket(&core->beliefs, b); n; n = map_next_in_bucket(n)) {
 			const struct belief *belief = CONTAINER_OF(n, struct belief, node);
