@@ -54,15 +54,21 @@ static void go_on_with_tables(struct core *core) {
 }
 
 void background(struct core *core) {
-	queue_lost_go_on(core);
-	op_leaving_go_on(core);
-	attempt_rehome_go_on(core);
+	if (queue_lost_left(core)) {
+		queue_lost_go_on(core);
+	}
+	if (!list_empty(&core->leaving)) {
+		op_leaving_go_on(core);
+	}
+	if (attempt_rehome_left(core)) {
+		attempt_rehome_go_on(core);
+	}
 	if (core->left.list && !list_empty(&core->lists)) {
 		core->left.list = false;
 		local_list_go_on(core);
 	}
-	if (core->left.asked) {
-		core->left.asked = list_empty(&core->asking);
+	if (core->left.asked && !list_empty(&core->asking)) {
+		core->left.asked = false;
 		waiters_go_on(core);
 	}
 	go_on_with_tables(core);

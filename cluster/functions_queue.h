@@ -14,6 +14,8 @@ struct queued *queued_find(const struct core *core, const struct map *map, const
 /* Of a key and a lock_id there is one for each coordinator at most: the first, and the one after it, in no order. */
 struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key, struct id128 lock_id);
 struct queued *queued_of_lock_next(const struct queued *q);
+void queued_key_enter(struct core *core, struct key_more *more); /* somebody waits for it from now on */
+void queued_key_leave(struct core *core, struct key_more *more); /* and nobody any more */
 
 /* ---- queue.c: the home's queue, turns; kept.c: kept requests ---- */
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
@@ -51,14 +53,19 @@ struct waiter *queue_next(const struct core *core, const struct key_more *more, 
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
 void queue_peer_lost(struct core *core, uint32_t peer); /* what it coordinates here; entries of queues in pieces: */
 void queue_lost_go_on(struct core *core);
-bool queue_lost_left(const struct core *core);
+static inline bool queue_lost_left(const struct core *core) {
+	return !list_empty(&core->queues.lost);
+}
 void queue_forget_all(struct core *core); /* at once */
 void queue_free_all(struct core *core, struct key *key); /* at the end of the node */
 
 /* ---- home.c: looking for homes, in pieces ---- */
 void attempt_rehome_all(struct core *core); /* begins, from the beginning */
 void attempt_rehome_go_on(struct core *core);
-bool attempt_rehome_left(const struct core *core);
+static inline bool attempt_rehome_left(const struct core *core) {
+	const struct list *n = core->waiting.next;
+	return n != &core->waiting && CONTAINER_OF(n, const struct op, waiting)->homes != core->homes;
+}
 void attempt_waits(struct core *core, struct op *op); /* it is one of those that wait, and knows its home */
 
 /* ---- caller.c: connections that are gone, in pieces ---- */

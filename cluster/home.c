@@ -75,11 +75,6 @@ void attempt_waits(struct core *core, struct op *op) {
 	list_append(&core->waiting, &op->waiting);
 }
 
-bool attempt_rehome_left(const struct core *core) {
-	const struct list *n = list_first(&core->waiting);
-	return n && CONTAINER_OF(n, const struct op, waiting)->homes != core->homes;
-}
-
 void attempt_rehome_go_on(struct core *core) {
 	while (core->left.homes > 0 && attempt_rehome_left(core)) {
 		struct op *op = CONTAINER_OF(list_first(&core->waiting), struct op, waiting);

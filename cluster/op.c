@@ -352,7 +352,7 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		linger_answer(core, op, from, m);
 		return;
 	}
-	if (op_left(core, op)) {
+	if (!list_empty(&core->leaving) && op_left(core, op)) {
 		return;
 	}
 	switch (op->kind) {

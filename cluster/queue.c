@@ -13,18 +13,6 @@ static bool lost(const struct core *core, const struct waiter *w) {
 	return w->q.lost != core->peers[w->q.peer].lost;
 }
 
-static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
-	(void)ctx;
-	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name, CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
-}
-
-struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
-	const struct key_more probe = { .name = name };
-	struct tree_node *n = itself ? tree_from(core->queues.keys, &probe.by_name, names_before, NULL)
-		: tree_after(core->queues.keys, &probe.by_name, names_before, NULL);
-	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
-}
-
 static struct tree_node **part_of(const struct waiter *w) {
 	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
 }
@@ -47,7 +35,7 @@ struct waiter *queue_next(const struct core *core, const struct key_more *more, 
 static void enter(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
 	if (more->waiters++ == 0) {
-		tree_insert(&core->queues.keys, &more->by_name, names_before, NULL);
+		queued_key_enter(core, more);
 	}
 	core->waiter_count++;
 	queued_enter(core, &core->queues.waiters, part_of(w), &w->q);
@@ -60,7 +48,7 @@ static void waiter_free(struct core *core, struct waiter *w) {
 	list_remove(&w->q.by_peer);
 	core->waiter_count--;
 	if (--more->waiters == 0) {
-		tree_remove(&core->queues.keys, &more->by_name, names_before, NULL);
+		queued_key_leave(core, more);
 	}
 	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
 }
@@ -354,10 +342,6 @@ static void lose(struct core *core, uint32_t peer) {
 	p->lost++;
 	list_splice(&core->queues.lost, &p->waiters);
 	drop_claims(core, p);
-}
-
-bool queue_lost_left(const struct core *core) {
-	return !list_empty(&core->queues.lost);
 }
 
 void queue_lost_go_on(struct core *core) {

@@ -95,3 +95,25 @@ struct queued *queued_find(const struct core *core, const struct map *map, const
 	}
 	return q;
 }
+
+/* ---- keys that somebody waits for ---- */
+
+static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
+	(void)ctx;
+	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name, CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
+}
+
+struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
+	const struct key_more probe = { .name = name };
+	struct tree_node *n = itself ? tree_from(core->queues.keys, &probe.by_name, names_before, NULL)
+		: tree_after(core->queues.keys, &probe.by_name, names_before, NULL);
+	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
+}
+
+void queued_key_enter(struct core *core, struct key_more *more) {
+	tree_insert(&core->queues.keys, &more->by_name, names_before, NULL);
+}
+
+void queued_key_leave(struct core *core, struct key_more *more) {
+	tree_remove(&core->queues.keys, &more->by_name, names_before, NULL);
+}

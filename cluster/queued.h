@@ -3,7 +3,7 @@
 #ifndef PAWL_CLUSTER_QUEUED_H
 #define PAWL_CLUSTER_QUEUED_H
 
-#include "tree.h"
+#include "treap.h"
 
 struct queued {
 	struct tree_node order;   /* in its key's */

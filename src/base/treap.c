@@ -1,4 +1,4 @@
-#include "tree.h"
+#include "treap.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 
 #include "list.h"
 #include "prng.h"
-#include "tree.h"
+#include "treap.h"
 
 #define NODES 3000
 #define LOW 48 /* of so many in random order, the longest way from the root is about 30 */

@@ -1,11 +1,11 @@
-/* tree.h: intrusive ordered tree: a treap (Aragon and Seidel, 1989). Its shape is that of a tree whose nodes came in a random
+/* treap.h: intrusive ordered tree: a treap (Aragon and Seidel, 1989). Its shape is that of a tree whose nodes came in a random
  * order, so that a way from the root is as long as the logarithm of the count, whatever the order in which they come.
  *
  * The caller says what comes before what. No two nodes may be alike, and what the order rests on must not change while a
  * node is in a tree. A tree is a pointer to its root; NULL: it is empty.
  */
-#ifndef PAWL_BASE_TREE_H
-#define PAWL_BASE_TREE_H
+#ifndef PAWL_BASE_TREAP_H
+#define PAWL_BASE_TREAP_H
 
 #include <stdbool.h>
 
