@@ -67,16 +67,20 @@ static const char *key_at(struct stage *s, uint32_t home) {
 	return NULL;
 }
 
-/* Through n2, over connection 2. */
-static void crowd_in(struct stage *s, const char *key) {
+/* Through n2, over connection 2, with so many priorities. */
+static void crowd_of(struct stage *s, const char *key, uint32_t priorities) {
 	for (uint32_t i = 0; i < CROWD; i++) {
 		struct core_request r = stage_acquire(key, one_of(i), LEASE, WAIT);
-		r.terms.priority = (int32_t)(i % 5);
+		r.terms.priority = (int32_t)(i % priorities);
 		(void)stage_ask(s, 1, r);
 	}
 	stage_settle(s);
 	assert_int_equal(entries(s, 0, key), CROWD);
 	check(s);
+}
+
+static void crowd_in(struct stage *s, const char *key) {
+	crowd_of(s, key, 5);
 }
 
 static void the_entries_of_a_lost_node_are_freed_in_pieces_and_none_of_them_has_a_turn(void **state) {
@@ -124,7 +128,7 @@ static void a_try_is_not_refused_for_those_that_are_lost(void **state) {
 static void what_a_connection_waited_for_is_given_up_in_pieces_and_granted_to_nobody(void **state) {
 	struct stage *s = *state;
 	const char *key = key_at(s, 0);
-	crowd_in(s, key);
+	crowd_of(s, key, CROWD); /* the last one is the most important one, and given up last */
 	uint64_t other = wait_for(s, 2, key, stage_lock(202)), replies = s->reply_count, before = dropped(s);
 	stage_client_gone(s, 1, 2);
 	assert_in_range(dropped(s) - before, 1, CROWD / 2); /* one piece in one turn of the loop */
