@@ -86,6 +86,8 @@ void cli_client_options(const struct cli_command_line *line, struct pawl_options
 struct pawl *cli_connect(const struct cli_command_line *line);
 /* The same on the caller's loop. */
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base);
+/* Undoes what connecting did to signals of this process: what it executes next finds them as this program did. */
+void cli_restore_signals(void);
 
 /* Says once, on standard error, that no node has answered within --timeout; `answered` is asked then. The command goes on. */
 void cli_tell_silence(const struct cli_command_line *line, struct event_base *base, struct pawl *client, bool (*answered)(void *ctx),

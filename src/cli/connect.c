@@ -9,6 +9,24 @@
 
 #define SUBJECT_MAX 64 /* bytes of a key in a message */
 
+static struct sigaction sigpipe_before;
+static bool sigpipe_ignored;
+
+/* A connection that breaks is an error to be told, not a reason to die. */
+static void ignore_sigpipe(void) {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	if (!sigpipe_ignored) {
+		sigpipe_ignored = sigaction(SIGPIPE, &ignore, &sigpipe_before) == 0;
+	}
+}
+
+void cli_restore_signals(void) {
+	if (sigpipe_ignored) {
+		sigaction(SIGPIPE, &sigpipe_before, NULL);
+		sigpipe_ignored = false;
+	}
+}
+
 void cli_client_options(const struct cli_command_line *line, struct pawl_options *out_options) {
 	*out_options = (struct pawl_options){
 		.endpoints = line->endpoints,
@@ -22,9 +40,7 @@ void cli_client_options(const struct cli_command_line *line, struct pawl_options
 }
 
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base) {
-	/* A connection that breaks is an error to be told, not a reason to die. */
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	sigaction(SIGPIPE, &ignore, NULL);
+	ignore_sigpipe();
 	if (!line->ca_file && strstr(line->endpoints, "tls://")) {
 		cli_misuse(line, "tls:// endpoints need --cacert FILE (or PAWL_CACERT): who may vouch for nodes");
 	}

@@ -104,10 +104,10 @@ void guardian_continue(const struct guardian *g) {
 
 void guardian_replace(struct guardian *g) {
 	struct timespec pause = { .tv_nsec = 1000000 };
-	sigset_t child;
+	sigset_t child, before;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigprocmask(SIG_BLOCK, &child, &before);
 	pid_t group = g->group;
 	int status;
 	bool ended = false;
@@ -116,6 +116,7 @@ void guardian_replace(struct guardian *g) {
 		sigtimedwait(&child, NULL, &pause); /* until one has ended; what was forked meanwhile is killed in the next round */
 		pause.tv_nsec = pause.tv_nsec < 200000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
 	} while (!reaper_collect(group, &status, &ended));
+	sigprocmask(SIG_SETMASK, &before, NULL); /* a candidate that begins anew hands it on to its next command */
 }
 
 void guardian_terminal(const struct guardian *g, bool give) {

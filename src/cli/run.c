@@ -381,6 +381,7 @@ static int begin_anew(void) {
 	}
 	if (whole && count > 0) {
 		fflush(NULL);
+		cli_restore_signals();
 		execv("/proc/self/exe", words);
 	}
 	fprintf(stderr, "pawl elect: cannot be a candidate again: %s\n", whole ? strerror(errno) : "the command line is too long");
