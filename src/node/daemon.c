@@ -182,7 +182,9 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 	sigaction(SIGPIPE, &ignore, NULL);
 	log_level_set(d.config->log_level);
 	daemon_raise_files();
-	int error = daemon_start(&d, problem);
+	problem_set(problem, "the thread that writes the log cannot be started: out of memory or processes");
+	int error = log_begin();
+	error = error ? error : daemon_start(&d, problem);
 	if (!error) {
 		daemon_log_start(&d);
 		notify_ready();
@@ -197,5 +199,6 @@ int daemon_run(const struct daemon_options *options, struct problem *problem) {
 		log_plain(LEVEL_NOTICE, "stopped");
 	}
 	daemon_done(&d);
+	log_end();
 	return error;
 }

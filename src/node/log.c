@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "log_limit.h"
+#include "log_writer.h"
 
-#define LOG_LINE_MAX 2048
 #define LOG_BYTES_SHOWN 256 /* of one value */
 
 static _Atomic int log_level_now = LEVEL_INFO;
@@ -199,8 +199,25 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 	log_prefix(&t, level);
 	log_body(&t, event, fields, suppressed);
 	line[t.used++] = '\n';
-	ssize_t n = write(STDERR_FILENO, line, t.used);
-	(void)n; /* there is nobody to tell */
+	log_writer_put(line, t.used);
+}
+
+static size_t log_lost_line(uint64_t lost, char out[LOG_LINE_MAX]) {
+	struct log_text t = { out, LOG_LINE_MAX, 0 };
+	const struct log_field fields[] = { LOG_NUMBER("lines", lost),
+		LOG_TEXT("why", "whatever reads this log was too slow, or could not write it"), { .kind = LOG_KIND_END } };
+	log_prefix(&t, LEVEL_WARNING);
+	log_fields(&t, "log_lines_lost", fields);
+	out[t.used++] = '\n';
+	return t.used;
+}
+
+int log_begin(void) {
+	return log_writer_start(STDERR_FILENO, log_lost_line);
+}
+
+void log_end(void) {
+	log_writer_stop();
 }
 
 void log_plain(enum log_level level, const char *event) {

@@ -1,7 +1,8 @@
 /* log.h: one line = an event's name and key=value pairs, to stderr; with <N> priorities when systemd reads it.
  *
  * Values are quoted where they need it, so a line can always be taken apart again. lock_ids are the proof of holding:
- * LOG_LOCK shows their first four bytes and no more. Safe from several threads: a line is one write.
+ * LOG_LOCK shows their first four bytes and no more. Safe from several threads: a line is one write, and from log_begin on none
+ * of them waits for it (log_writer.h).
  *
  *	log_event(LEVEL_INFO, "peer_up", LOG_TEXT("peer", name), LOG_NUMBER("boot", boot));
  */
@@ -44,6 +45,10 @@ void log_level_set(enum log_level level);
 bool log_wanted(enum log_level level);
 /* Reads the environment: priorities instead of times and levels when stderr is systemd's journal. Call once in main. */
 void log_start(void);
+/* From now on a thread writes the lines, so that no reader of the log can stop the node. 0 or PAWL_ENOMEM. */
+int log_begin(void);
+/* At the end of the process: waits a second at most for what is still to be written. */
+void log_end(void);
 
 /* ---- the lines of one node, where a process has several, or a program wants them itself ---- */
 struct log {
