@@ -335,8 +335,9 @@ int driver_init(struct driver *d, struct event_base *base, struct core *take_cor
 	d->flush = event_new(base, -1, 0, driver_on_flush, d);
 	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST, driver_on_timer, d);
 	d->unwatched = evtimer_new(base, driver_on_unwatched, d);
+	d->review = evtimer_new(base, driver_on_review, d);
 	peer_decoder_init(&d->decoder, alloc);
-	if (!d->unwatched || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0
+	if (!d->unwatched || !d->review || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0
 		|| driver_init_watches(d, client_alloc) != 0) {
 		return PAWL_ENOMEM;
 	}
@@ -360,6 +361,9 @@ void driver_done(struct driver *d) {
 	}
 	if (d->unwatched) {
 		event_free(d->unwatched);
+	}
+	if (d->review) {
+		event_free(d->review);
 	}
 	events_done(&d->events);
 	leashes_done(&d->leashes);

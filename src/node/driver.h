@@ -41,6 +41,7 @@ struct driver {
 	int timer_fd;
 	struct event *timer, *flush;
 	struct event *unwatched; /* goes off when nobody has watched anything for a while */
+	struct event *review;    /* goes off in the next turn while watches are to be judged by new access rules */
 	uint64_t last_own; /* id */
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
@@ -95,9 +96,11 @@ extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ct
 extern const struct events_port driver_events_port; /* ctx: the driver */
 void driver_take_news(struct driver *d);     /* from the core to those who watch */
 void driver_serve_watches(struct driver *d); /* those that are behind; after a flush of the sessions */
-/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end. */
+/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end; over
+ * several turns of the loop, and until a connection was judged it is told nothing. */
 void driver_rules_changed(struct driver *d);
 void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
+void driver_on_review(evutil_socket_t fd, short what, void *ctx);
 
 /* service.c */
 void driver_answer(struct driver *d, const struct core_reply *reply); /* one reply of the core */

@@ -1,31 +1,9 @@
-#include "events.h"
+#include "events_impl.h"
 
 #include "check.h"
 #include "pawl/error.h"
 
 #define SERVE_STEPS 4096 /* news looked at for one client in one turn */
-
-struct events_client {
-	struct map_node node;
-	struct list watches, lagging;
-	uint64_t id;
-	bool admin;
-	uint64_t next;  /* while it is in `lagging`: the first number that it may not have been told of */
-	uint32_t count, stamp;
-	uint8_t identity_size;
-	uint8_t identity[IDENTITY_MAX];
-};
-
-struct events_one { /* a watch */
-	struct map_node by_subject, by_own;
-	struct list among; /* of its client */
-	struct events_client *client;
-	uint64_t id;
-	uint64_t since;    /* numbers below are not for it, or it was told */
-	bool prefix;
-	uint16_t size;
-	uint8_t subject[];
-};
 
 /* ---- finding ---- */
 
@@ -111,7 +89,7 @@ static void events_lag(struct events *e, struct events_client *c, uint64_t next)
 static bool events_tell_at_once(struct events *e, struct events_one *w, const void *arg) {
 	const struct events_telling *t = arg;
 	struct events_client *c = w->client;
-	if (!list_linked(&c->lagging) && (e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
+	if (!list_linked(&c->lagging) && (list_linked(&c->doubted) || e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
 		events_lag(e, c, t->number); /* what its other watches were told of this one is noted in `since` */
 	}
 	return true;
@@ -184,7 +162,8 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 static bool events_serve_client(struct events *e, struct events_client *c) {
 	uint64_t told = e->told;
 	unsigned steps = 0;
-	while (c->next < e->ring.next && steps < SERVE_STEPS && !e->port->full(e->ctx, c->id) && events_serve_one(e, c)) {
+	bool may = !list_linked(&c->doubted);
+	while (may && c->next < e->ring.next && steps < SERVE_STEPS && !e->port->full(e->ctx, c->id) && events_serve_one(e, c)) {
 		steps++;
 	}
 	if (c->next == e->ring.next) {
@@ -227,6 +206,7 @@ static struct events_client *events_client_of(struct events *e, const struct eve
 static void events_client_tidy(struct events *e, struct events_client *c) {
 	if (c->count == 0) {
 		list_remove(&c->lagging);
+		list_remove(&c->doubted);
 		map_remove(&e->clients, &c->node);
 		alloc_free(e->alloc, c, sizeof *c);
 	}
@@ -271,6 +251,7 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 	w->id = ++e->last_id;
 	w->since = events_since(e, from);
 	w->prefix = prefix;
+	w->rules = e->rules;
 	w->size = (uint16_t)subject.size;
 	memcpy(w->subject, subject.size ? subject.data : w->subject, subject.size);
 	events_go_back(e, c, w->since);
@@ -321,20 +302,6 @@ void events_forget(struct events *e, uint64_t client) {
 	}
 }
 
-bool events_find(struct events *e, bool (*is_it)(void *ctx, const struct events_watcher *who, struct slice subject), uint64_t *out_client) {
-	for (size_t bucket = 0; bucket < e->by_subject.bucket_count; bucket++) {
-		for (struct map_node *n = map_bucket(&e->by_subject, bucket); n; n = map_next_in_bucket(n)) {
-			const struct events_one *w = CONTAINER_OF(n, struct events_one, by_subject);
-			const struct events_watcher who = { w->client->id, slice_of(w->client->identity, w->client->identity_size), w->client->admin };
-			if (is_it(e->ctx, &who, slice_of(w->subject, w->size))) {
-				*out_client = who.client;
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
 static bool events_count_client(struct events *e, struct events_one *w, const void *arg) {
 	uint32_t *count = *(uint32_t *const *)arg;
 	if (w->client->stamp != e->stamp) {
@@ -373,6 +340,7 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 	const struct events_port *port, void *ctx) {
 	*e = (struct events){ .alloc = alloc, .port = port, .ctx = ctx, .hash_key = hash_key, .log = log, .ring_bytes = EVENTS_RING_BYTES };
 	list_init(&e->lagging);
+	list_init(&e->doubted);
 	news_ring_init(&e->ring, alloc);
 	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0 || map_init(&e->by_own, alloc) != 0) {
 		events_done(e);

@@ -56,6 +56,8 @@ struct events {
 	uint32_t prefixes[KEY_MAX + 1]; /* how many there are of each length */
 	uint32_t stamp;         /* of the last count */
 	struct list lagging;    /* clients that are behind */
+	struct list doubted;    /* clients with watches that were not judged by the present rules */
+	uint32_t rules;         /* how often they were replaced */
 };
 
 /* 0 or PAWL_ENOMEM. `log`: random, of this start. Everything is borrowed. */
@@ -81,8 +83,18 @@ int events_watch(struct events *e, const struct events_watcher *who, struct slic
 	const struct events_position *from, uint32_t limit, uint64_t *out_watch);
 bool events_unwatch(struct events *e, uint64_t client, uint64_t watch); /* false: the client has no such watch */
 void events_forget(struct events *e, uint64_t client);
-/* A client with a watch for which `is_it` says true. False: there is none. */
-bool events_find(struct events *e, bool (*is_it)(void *ctx, const struct events_watcher *who, struct slice subject), uint64_t *out_client);
+/* Other rules hold from now on. Every client that has a watch is in doubt, and is told nothing until events_review has passed all
+ * its watches; what happens meanwhile it is told of then. */
+void events_doubt(struct events *e);
+
+/* Whether the watcher may not watch this any more. Must not call anything in here. */
+typedef bool events_forbidden(void *ctx, const struct events_watcher *who, struct slice subject);
+enum events_reviewed {
+	EVENTS_REVIEW_DONE,     /* nobody is in doubt; events_serve tells those that waited */
+	EVENTS_REVIEW_MORE,     /* `limit` watches were judged, and there are others */
+	EVENTS_REVIEW_FORBIDDEN /* *out_client has a watch that it may not have: to be forgotten by the caller, who calls again */
+};
+enum events_reviewed events_review(struct events *e, uint32_t limit, events_forbidden *is_it, uint64_t *out_client);
 
 void events_add(struct events *e, const struct core_news *news);
 /* Serves those that are behind, as far as their connections take it. True: some got on, so that it should be called again. */

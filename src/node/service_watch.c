@@ -5,9 +5,12 @@
 #include "config_file.h"
 #include "pawl/error.h"
 #include "service.h"
+#include "time_source.h"
 
 #define WATCH_BACKLOG_MAX ((size_t)256 << 10) /* unsent on a connection, above which it is behind */
 #define WATCH_ROUNDS 4                        /* of serving and writing in one turn */
+#define WATCH_REVIEW_SLICE (2 * SPAN_MS)      /* of a turn for judging watches by new rules */
+#define WATCH_REVIEW_AT_ONCE 8                /* watches, between two looks at the clock */
 
 /* ---- the port ---- */
 
@@ -199,9 +202,31 @@ static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, 
 	return !acl_allows(d->config, watcher->identity, false, subject) || (watcher->admin && !acl_is_admin(d->config, watcher->identity));
 }
 
-void driver_rules_changed(struct driver *d) {
+/* Each turn of the loop a slice, so that connections are served in between. */
+static void watch_review(struct driver *d) {
+	static const struct timeval next_turn = { 0, 0 };
+	struct instant begun = time_source_now();
+	enum events_reviewed reviewed = EVENTS_REVIEW_MORE;
 	uint64_t client;
-	while (events_find(&d->events, watch_is_forbidden, &client)) {
-		service_sever(d, client);
+	while (reviewed != EVENTS_REVIEW_DONE && instant_elapsed_short(time_source_now(), begun) < WATCH_REVIEW_SLICE) {
+		reviewed = events_review(&d->events, WATCH_REVIEW_AT_ONCE, watch_is_forbidden, &client);
+		if (reviewed == EVENTS_REVIEW_FORBIDDEN) {
+			service_sever(d, client);
+		}
 	}
+	driver_flush_later(d);
+	if (reviewed != EVENTS_REVIEW_DONE) {
+		event_add(d->review, &next_turn); /* a timer waits for the sockets to be looked at, event_active would not */
+	}
+}
+
+void driver_on_review(evutil_socket_t fd, short what, void *ctx) {
+	(void)fd;
+	(void)what;
+	watch_review(ctx);
+}
+
+void driver_rules_changed(struct driver *d) {
+	events_doubt(&d->events);
+	watch_review(d);
 }

@@ -8,6 +8,7 @@ import ssl
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 import pawltest
@@ -182,6 +183,29 @@ class Tls(unittest.TestCase):
         self.assertEqual(refused.exception.code, "denied")
 
 
+    def test_a_reload_with_very_many_watches_stops_nobody(self):
+        cluster = self.cluster(masters=1, node="[limits]\nwatches_per_client = 100000\n").__enter__()
+        node, path = cluster.nodes["a"], cluster.config("a")
+        watcher, other = self.connect(cluster, "a", "bob"), self.connect(cluster, "a", "alice")
+        for _ in range(100):
+            asked = [pack([0, i, "watch", [{"prefix": "p%d/" % i}]]) for i in range(1000)]
+            watcher.socket.sendall(b"".join(asked))
+            for i in range(1000):
+                watcher.answer(i)
+        with open(path, "a") as f:
+            f.write("bob = %sread p\n" % ("read q, " * 500))
+        node.signal(signal.SIGHUP)
+        longest, end = 0, time.monotonic() + 3
+        while time.monotonic() < end:
+            before = time.monotonic()
+            other.call("ping")
+            longest = max(longest, time.monotonic() - before)
+        self.assertLess(longest, 0.4)
+        node.wait_log(" reloaded ")
+        other.call("acquire", key="p7/", lease_ms=60000)
+        self.assertEqual(watcher.event()["key"], b"p7/")
+
+
 class TlsOptional(Tls):
     """The same with client_auth = optional: without a certificate one has no name, and no rights of an administrator."""
     auth = "optional"
@@ -196,6 +220,7 @@ class TlsOptional(Tls):
     test_a_node_does_not_start_with_anothers_certificate = None
     test_certificates_are_reloaded_for_new_connections = None
     test_who_loses_its_rights_is_told_nothing_any_more = None
+    test_a_reload_with_very_many_watches_stops_nobody = None
 
 
 if __name__ == "__main__":

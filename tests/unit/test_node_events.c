@@ -235,6 +235,60 @@ static void without_memory_a_watch_is_refused_and_nothing_else_suffers(void **st
 	}
 }
 
+/* ---- other rules ---- */
+
+static bool begins_with_f(void *ctx, const struct events_watcher *who, struct slice subject) {
+	(void)ctx, (void)who;
+	return subject.size > 0 && subject.data[0] == 'f';
+}
+
+static void watches_are_judged_by_new_rules_a_few_at_a_time(void **state) {
+	(void)state;
+	struct world *w = world_new();
+	uint64_t client = 99;
+	for (int i = 0; i < 10; i++) {
+		watch_key(w, 0, "a");
+		watch_key(w, 1, i == 7 ? "f" : "b");
+	}
+	assert_int_equal(events_review(&w->events, 1, begins_with_f, &client), EVENTS_REVIEW_DONE);
+	events_doubt(&w->events);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_MORE);
+	uint64_t later = watch_key(w, 0, "f"); /* judged when it was asked for */
+	events_doubt(&w->events); /* and again, before all were */
+	assert_true(events_unwatch(&w->events, 0, later));
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_MORE);
+	}
+	assert_int_equal(client, 99);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_FORBIDDEN);
+	assert_int_equal(client, 1);
+	events_forget(&w->events, 1);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
+	world_free(w);
+}
+
+static void who_is_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
+	(void)state;
+	struct world *w = world_new();
+	uint64_t client;
+	watch_key(w, 0, "k");
+	watch_key(w, 1, "f");
+	watch_prefix(w, 1, "");
+	happen(w, NEWS_ACQUIRED, "k", 1);
+	events_doubt(&w->events);
+	happen(w, NEWS_UPDATED, "k", 2);
+	serve(w);
+	ASSERT_TOKENS(w, 0, 1);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_FORBIDDEN);
+	events_forget(&w->events, client);
+	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
+	serve(w);
+	happen(w, NEWS_RELEASED, "k", 3);
+	ASSERT_TOKENS(w, 0, 1, 2, 3);
+	ASSERT_TOKENS(w, 1, 1);
+	world_free(w);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whoever_watches_a_key_or_a_prefix_of_it_is_told_and_nobody_else),
@@ -249,6 +303,8 @@ int main(void) {
 		cmocka_unit_test(a_gap_is_an_overflow_for_everybody_in_its_place),
 		cmocka_unit_test(a_gap_of_a_key_is_an_overflow_for_those_who_watch_it),
 		cmocka_unit_test(what_could_not_be_told_for_lack_of_memory_is_told_later),
+		cmocka_unit_test(watches_are_judged_by_new_rules_a_few_at_a_time),
+		cmocka_unit_test(who_is_in_doubt_is_told_nothing_and_misses_nothing),
 		cmocka_unit_test(without_memory_a_watch_is_refused_and_nothing_else_suffers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
