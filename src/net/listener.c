@@ -66,9 +66,9 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 			return; /* anything else was that connection's misfortune, or there is none left */
 		}
 		listener_tune(fd);
-		char from[ADDRESS_TEXT_BYTES];
-		address_print((struct sockaddr *)&addr, size, from);
-		l->accepted(l->ctx, fd, l->local || address_is_loopback((struct sockaddr *)&addr), from);
+		struct origin from;
+		origin_of(fd, (struct sockaddr *)&addr, size, l->address, &from);
+		l->accepted(l->ctx, fd, &from);
 	}
 }
 

@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 #include "net_loop.h"
+#include "origin.h"
 
 struct listener;
 
-/* A connection: non-blocking, without delay. `local`: it comes from this machine. */
-typedef void listener_accepted(void *ctx, int take_fd, bool local, const char *from);
+/* A connection: non-blocking, without delay. */
+typedef void listener_accepted(void *ctx, int take_fd, const struct origin *from);
 
 #define LISTENER_WHY_BYTES 512
 /* 0; PAWL_EINVAL, PAWL_ENOMEM or PAWL_EUNREACHABLE with a sentence in `why`. A Unix socket that nobody listens on any more is

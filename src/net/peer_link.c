@@ -178,6 +178,7 @@ int peer_link_new(const struct peer_link_options *o, struct peer_link **out) {
 	}
 	*link = (struct peer_link){ .peer = o->peer, .dialled = o->role == TLS_CLIENT, .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .hello = o->hello,
 		.stream = made };
+	snprintf(link->from, sizeof link->from, "%s", o->from);
 	link->deadline = event_new(o->loop->base, -1, 0, peer_link_on_deadline, link);
 	if (!link->deadline || event_add(link->deadline, &greeting) != 0) {
 		peer_link_destroy(link);

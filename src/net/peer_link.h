@@ -6,6 +6,7 @@
 #ifndef PAWL_NET_PEER_LINK_H
 #define PAWL_NET_PEER_LINK_H
 
+#include "address.h"
 #include "clock.h"
 #include "list.h"
 #include "peer.h"
@@ -43,6 +44,7 @@ struct peer_link {
 	bool doomed;
 	char why[PEER_LINK_WHY_BYTES]; /* a refusal that names versions or certificates: it comes again with every attempt; else empty */
 	struct tls_identity certificate; /* of the other side, once it has said hello */
+	char from[ADDRESS_TEXT_BYTES]; /* the address of the other end */
 };
 
 struct peer_link_options {
@@ -54,6 +56,7 @@ struct peer_link_options {
 	const struct peer_link_handlers *handlers;
 	void *ctx;
 	int peer;
+	const char *from;
 };
 
 int peer_link_new(const struct peer_link_options *options, struct peer_link **out); /* 0 or PAWL_ENOMEM */

@@ -27,16 +27,15 @@ static bool peers_is_news(char told[PEER_LINK_WHY_BYTES], const char *why) {
 	return strcmp(last, told) != 0;
 }
 
-static void peers_tell(struct peers_slot *slot, const char *why) {
+static void peers_tell(struct peers_slot *slot, const char *from, const char *why) {
 	if (peers_is_news(slot->told, why)) {
-		slot->peers->handlers->trouble(slot->peers->ctx, slot->name, why);
+		slot->peers->handlers->trouble(slot->peers->ctx, slot->name, from, why);
 	}
 }
 
-/* Of a connection that has not said who it is, or was refused before that counted. */
-static void peers_tell_stranger(struct peers *p, bool comes_again, const char *why) {
+static void peers_tell_stranger(struct peers *p, bool comes_again, const char *from, const char *why) {
 	if (!comes_again || peers_is_news(p->stranger_told, why)) {
-		p->handlers->trouble(p->ctx, "a stranger", why);
+		p->handlers->trouble(p->ctx, NULL, from, why);
 	}
 }
 
@@ -54,7 +53,7 @@ static void peers_dial_later(struct peers_slot *slot) {
 	event_add(slot->again, &after);
 }
 
-static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, struct peer_link **out);
+static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, const char *from, struct peer_link **out);
 
 /* By which a link knows its slot. */
 static int peers_place(const struct peers_slot *slot) {
@@ -66,9 +65,9 @@ static void peers_on_dialled(void *ctx, int take_fd) {
 	dialer_free(slot->dialer);
 	slot->dialer = NULL;
 	if (take_fd < 0) {
-		peers_tell(slot, "its address cannot be found or reached");
+		peers_tell(slot, slot->address, "its address cannot be found or reached");
 	} else {
-		peers_link_new(slot->peers, take_fd, TLS_CLIENT, peers_place(slot), &slot->dialling);
+		peers_link_new(slot->peers, take_fd, TLS_CLIENT, peers_place(slot), slot->address, &slot->dialling);
 	}
 	peers_dial_later(slot);
 }
@@ -82,7 +81,7 @@ static void peers_on_again(evutil_socket_t fd, short what, void *ctx) {
 	}
 	int error = dialer_new(slot->peers->loop->base, slot->address, slot->attempts++, peers_on_dialled, slot, &slot->dialer);
 	if (error) {
-		peers_tell(slot, pawl_error_message(error));
+		peers_tell(slot, slot->address, pawl_error_message(error));
 		peers_dial_later(slot);
 	}
 }
@@ -176,7 +175,7 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 	}
 	if (slot && slot->link) {
 		if (peers_keeps_place(slot, theirs)) {
-			peers_tell(slot, peers_namesake);
+			peers_tell(slot, link->from, peers_namesake);
 			return peers_namesake;
 		}
 		if (peers_older_stays(slot, link, theirs)) {
@@ -225,15 +224,16 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 	struct peers_slot *slot = peers_slot_of(p, link);
 	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
 	bool crossed = why == peers_crossed || why == peers_namesake, versions = link->why[0] != '\0';
-	char text[PEER_LINK_WHY_BYTES];
+	char text[PEER_LINK_WHY_BYTES], from[ADDRESS_TEXT_BYTES];
 	snprintf(text, sizeof text, "%s", why); /* it may be the link's own */
+	memcpy(from, link->from, sizeof from);
 	peers_forget(p, link);
 	if (up) {
 		p->handlers->down(p->ctx, slot->index, text, closed);
 	} else if (slot && !slot->link && !crossed) {
-		peers_tell(slot, text);
+		peers_tell(slot, from, text);
 	} else if (!slot && !crossed) {
-		peers_tell_stranger(p, versions, text);
+		peers_tell_stranger(p, versions, from, text);
 	}
 	if (slot) {
 		peers_dial_later(slot);
@@ -244,9 +244,9 @@ static const struct peer_link_handlers peers_link_handlers = {
 	peers_on_greeted, peers_on_up, peers_on_frame, peers_on_closed,
 };
 
-static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, struct peer_link **out) {
+static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, const char *from, struct peer_link **out) {
 	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls, .role = role,
-		.hello = &p->hello, .handlers = &peers_link_handlers, .ctx = p, .peer = peer };
+		.hello = &p->hello, .handlers = &peers_link_handlers, .ctx = p, .peer = peer, .from = from };
 	return peer_link_new(&link, out);
 }
 
@@ -254,11 +254,11 @@ void peers_accept(struct peers *p, int take_fd, const char *from) {
 	struct peer_link *link;
 	if (p->stranger_count >= STRANGERS_MAX) {
 		close(take_fd);
-		p->handlers->trouble(p->ctx, from, "too many connections that have not said hello");
+		p->handlers->trouble(p->ctx, NULL, from, "too many connections that have not said hello");
 		return;
 	}
-	if (peers_link_new(p, take_fd, TLS_SERVER, -1, &link) != 0) {
-		p->handlers->trouble(p->ctx, from, "out of memory");
+	if (peers_link_new(p, take_fd, TLS_SERVER, -1, from, &link) != 0) {
+		p->handlers->trouble(p->ctx, NULL, from, "out of memory");
 		return;
 	}
 	list_append(&p->strangers, &link->among);
@@ -266,6 +266,11 @@ void peers_accept(struct peers *p, int take_fd, const char *from) {
 }
 
 /* ---- out ---- */
+
+const char *peers_from(const struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? p->table[peer]->link->from : "";
+}
 
 struct buffer *peers_out(struct peers *p, uint32_t peer) {
 	CHECK(peer < p->count);

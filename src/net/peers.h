@@ -27,8 +27,9 @@ struct peers_handlers { /* from the loop, never from within a call of the owner;
 	/* `closed`: the other side did it. */
 	void (*down)(void *ctx, uint32_t peer, const char *why, bool closed);
 	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now); /* not 0: the link is dropped, down() follows */
-	/* A connection that did not become a link; `who` is a name or an address. The same trouble of a peer is told once. */
-	void (*trouble)(void *ctx, const char *who, const char *why);
+	/* A connection that did not become a link. `peer`: whose; NULL: it was accepted, and has not said who it is, or was refused
+	 * before that counted. `from`: the address. The same trouble of a peer is told once. */
+	void (*trouble)(void *ctx, const char *peer, const char *from, const char *why);
 	/* A node said hello whose name is not in the table: the owner makes room for it with peers_set_nodes and returns its
 	 * index, or a negative PAWL_E...: the connection is refused. up() follows. NULL: strangers are refused. */
 	int (*welcome)(void *ctx, const struct peer_hello *theirs);
@@ -69,6 +70,8 @@ bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTE
 /* Drops all connections that are not links yet: they began under the context before. They are dialled again. */
 void peers_reset_unfinished(struct peers *p);
 
+/* The address of the other end of the link, "" without one. Valid until the link is gone. */
+const char *peers_from(const struct peers *p, uint32_t peer);
 /* NULL: no link. Append packets, then flush. */
 struct buffer *peers_out(struct peers *p, uint32_t peer);
 /* Not 0: the link broke and is gone; down() is not called. PAWL_ECLOSED: the other side closed it. */

@@ -1,4 +1,4 @@
-#include "sessions.h"
+#include "sessions_impl.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -7,10 +7,7 @@
 
 #include "address.h"
 #include "check.h"
-#include "list.h"
-#include "map.h"
 #include "pawl/error.h"
-#include "stream.h"
 #include "time_source.h"
 
 #define OUT_BYTES_MAX (20u << 20) /* more than the largest answer */
@@ -18,36 +15,25 @@
 #define OPENING_MAX (10 * SPAN_S) /* for the handshake */
 #define SWEEP_S 1
 
-struct session {
-	struct sessions *all;
-	struct list among, dirty;
-	struct map_node node;
-	uint64_t id;
-	struct stream *stream;
-	struct client_scanner scanner;
-	enum tls_client_auth auth;
-	bool local, inside, greeted, closing, kept;
-	uint32_t open; /* requests under way */
-	struct instant heard;
-	char identity[TLS_NAME_MAX + 1];
-	char from[ADDRESS_TEXT_BYTES];
-};
-
-struct sessions {
-	struct net_loop *loop;
-	struct sessions_limits limits;
-	const struct sessions_handlers *handlers;
-	void *ctx;
-	struct client_decoder decoder;
-	struct list among, dirty;
-	struct map by_id; /* ids count up: no hash needed */
-	uint64_t last_id;
-	struct event *sweep;
-};
-
-static struct session *sessions_find(const struct sessions *s, uint64_t client) {
+struct session *sessions_find(const struct sessions *s, uint64_t client) {
 	struct map_node *node = map_first(&s->by_id, client);
 	return node ? CONTAINER_OF(node, struct session, node) : NULL;
+}
+
+struct session_who session_who(const struct session *session) {
+	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside,
+		.from = &session->from };
+}
+
+static void session_trouble(const struct session *session, const char *why) {
+	const struct session_who who = session_who(session);
+	session->all->handlers->trouble(session->all->ctx, &who, why);
+}
+
+/* Of a connection that has not become a session. */
+static void sessions_trouble(const struct sessions *s, const struct origin *from, const char *why) {
+	const struct session_who who = { .from = from };
+	s->handlers->trouble(s->ctx, &who, why);
 }
 
 static void session_free(struct session *session) {
@@ -64,7 +50,7 @@ static void session_end(struct session *session, const char *why) {
 	uint64_t id = session->id;
 	bool closed_there = !session->closing && stream_closed_there(session->stream);
 	if (why) {
-		s->handlers->trouble(s->ctx, session->from, why);
+		session_trouble(session, why);
 	}
 	session_free(session);
 	s->handlers->gone(s->ctx, id, closed_there);
@@ -86,16 +72,11 @@ static int session_refuse(struct session *session, uint32_t msgid, const struct 
 
 /* The last words: one refusal, behind what was answered already. */
 static void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
-	struct sessions *s = session->all;
 	session_refuse(session, msgid, refusal); /* without memory it goes without */
 	list_remove(&session->dirty);
 	session->closing = true;
 	stream_close(session->stream);
-	s->handlers->trouble(s->ctx, session->from, refusal->message ? refusal->message : pawl_error_message(refusal->error));
-}
-
-static struct session_who session_who(const struct session *session) {
-	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside };
+	session_trouble(session, refusal->message ? refusal->message : pawl_error_message(refusal->error));
 }
 
 /* 0, or a refusal that could not be written. The session may be gone. */
@@ -107,6 +88,7 @@ static int session_dispatch(struct session *session, const struct client_request
 	}
 	const struct session_who who = session_who(session);
 	session->open++;
+	session->requests++;
 	s->handlers->request(s->ctx, session->id, &who, request, now);
 	return 0;
 }
@@ -209,10 +191,10 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- the owner's calls ---- */
 
-static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls, const char *from) {
+static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls, const struct origin *from) {
 	if (s->by_id.count >= s->limits.clients) {
 		close(take_fd);
-		s->handlers->trouble(s->ctx, from, "too many clients");
+		sessions_trouble(s, from, "too many clients");
 		return NULL;
 	}
 	struct session *session = alloc_new(s->loop->alloc, sizeof *session);
@@ -224,17 +206,18 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 	if (!session || error) {
 		stream_free(made);
 		alloc_free(s->loop->alloc, session, sizeof *session);
-		s->handlers->trouble(s->ctx, from, "out of memory");
+		sessions_trouble(s, from, "out of memory");
 		return NULL;
 	}
-	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .heard = time_source_now() };
-	snprintf(session->from, sizeof session->from, "%s", from);
+	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .heard = time_source_now(), .from = *from };
+	session->since = session->heard;
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
 	return session;
 }
 
-void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from) {
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local,
+	const struct origin *from) {
 	struct session *session = sessions_add(s, take_fd, tls, from);
 	if (session) {
 		session->auth = auth;
@@ -243,7 +226,9 @@ void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_cli
 }
 
 void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity) {
-	struct session *session = sessions_add(s, take_fd, NULL, "inside");
+	struct origin from;
+	origin_named("inside", &from);
+	struct session *session = sessions_add(s, take_fd, NULL, &from);
 	if (session) {
 		session->local = session->inside = true;
 		snprintf(session->identity, sizeof session->identity, "%s", identity);

@@ -12,6 +12,7 @@
 #include "client.h"
 #include "tls_context.h"
 #include "net_loop.h"
+#include "origin.h"
 
 struct sessions;
 
@@ -19,6 +20,7 @@ struct session_who {
 	struct slice identity; /* proven by a certificate; empty: none */
 	bool local;            /* a Unix socket, or loopback without TLS */
 	bool inside;           /* the program that the node is part of: trusted, whatever its name */
+	const struct origin *from;
 };
 
 struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
@@ -28,7 +30,8 @@ struct sessions_handlers { /* from the loop; each may call anything here but ses
 	/* Its requests need no answer any more. `closed_there`: the other side closed the connection (it ended, or its kernel did that
 	 * for it), and neither the network nor the node did. */
 	void (*gone)(void *ctx, uint64_t client, bool closed_there);
-	void (*trouble)(void *ctx, const char *from, const char *why);
+	/* A connection was refused, or ended because of what it did. The node says so; nothing else follows. */
+	void (*trouble)(void *ctx, const struct session_who *who, const char *why);
 	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
 	void (*drained)(void *ctx, uint64_t client); /* everything that had stayed behind after a flush has left */
 };
@@ -50,7 +53,8 @@ void sessions_free(struct sessions *s); /* no handler is called any more; accept
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits); /* for what comes after */
 
 /* `tls`: NULL for plain. With client_auth other than off a certificate that is shown must be a client's. */
-void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local, const char *from);
+void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_client_auth auth, bool local,
+	const struct origin *from);
 /* The other end of the socket is in this process, and speaks under that name. */
 void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity);
 
@@ -72,5 +76,23 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
 void sessions_flush(struct sessions *s);
 
 uint32_t sessions_count(const struct sessions *s);
+
+/* One connection as operators see it. Borrowed from it. */
+struct session_view {
+	uint64_t client;
+	struct session_who who;
+	/* How long it has been there, and how long it has said nothing. */
+	span_ns age, silent;
+	/* Requests since its beginning, and those that are not answered yet. */
+	uint64_t requests;
+	uint32_t open;
+	/* Bytes on the network since its beginning, and those that the other side has not read yet. */
+	uint64_t received, sent;
+	size_t unsent;
+};
+/* Calls for each connection with a number above `after`, in the order of their numbers, which is that of their age, until it returns
+ * false. It must not call anything here that changes the connections. */
+typedef bool sessions_visit(void *ctx, const struct session_view *view);
+void sessions_each(const struct sessions *s, uint64_t after, sessions_visit *visit, void *ctx);
 
 #endif

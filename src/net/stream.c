@@ -35,6 +35,8 @@ struct stream {
 	unsigned busy;   /* handlers under way: freed after the last */
 	unsigned dropped; /* reads since stream_close */
 	size_t pause_above;
+	uint64_t received, sent; /* bytes so far */
+	bool accepted; /* the other side connected, not this one */
 	bool doomed, shut, paused, closed_there;
 };
 
@@ -151,6 +153,7 @@ static int stream_push(struct stream *s) {
 			s->closed_there = errno == EPIPE || errno == ECONNRESET;
 			return PAWL_ECLOSED;
 		}
+		s->sent += (uint64_t)n;
 		if (s->tls) {
 			tls_engine_sent(s->tls, (size_t)n);
 		} else {
@@ -261,6 +264,7 @@ static int stream_receive(struct stream *s) {
 		s->closed_there = n == 0 || errno == ECONNRESET;
 		return PAWL_ECLOSED;
 	}
+	s->received += (uint64_t)n;
 	if (s->state == STREAM_CLOSING) {
 		return ++s->dropped < LAST_READS ? 0 : PAWL_ECLOSED;
 	}
@@ -291,7 +295,8 @@ static int stream_opened(struct stream *s) {
 	int error = 0;
 	socklen_t size = sizeof error;
 	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
-		return PAWL_EUNREACHABLE;
+		s->closed_there = s->accepted && error == ECONNRESET; /* whoever connected is gone before it was looked at */
+		return s->accepted ? PAWL_ECLOSED : PAWL_EUNREACHABLE;
 	}
 	event_add(s->readable, NULL);
 	if (!s->tls) {
@@ -331,7 +336,7 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 		return PAWL_ENOMEM;
 	}
 	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
-		.pause_above = o->pause_above };
+		.accepted = o->role == TLS_SERVER, .pause_above = o->pause_above };
 	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, o->loop->alloc, o->out_max);
 	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);
@@ -359,6 +364,11 @@ void stream_free(struct stream *s) {
 
 SSL *stream_ssl(const struct stream *s) {
 	return s->tls ? tls_engine_ssl(s->tls) : NULL;
+}
+
+void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent) {
+	*out_received = s->received;
+	*out_sent = s->sent;
 }
 
 bool stream_closed_there(const struct stream *s) {

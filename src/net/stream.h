@@ -53,6 +53,8 @@ int stream_flush(struct stream *s);
 void stream_close(struct stream *s);
 
 SSL *stream_ssl(const struct stream *s); /* NULL: plain */
+/* What went over the network so far, with what TLS adds. */
+void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent);
 bool stream_is_open(const struct stream *s);
 /* What ended it: the other side closed the connection, in order (of TCP or TLS) or by a reset, and neither the network nor this
  * side did. */

@@ -58,6 +58,16 @@ static void daemon_on_stop(int signal_number, short what, void *ctx) {
 	}
 }
 
+/* An operator who made certificates may think that they say who may do what. */
+static void daemon_log_rights(const struct node_config *c) {
+	if (c->tls.on && c->rule_count == 0) {
+		log_event(LEVEL_WARNING, "no_access_rules", LOG_TEXT("what", c->tls.client_auth == CLIENT_AUTH_REQUIRED
+			? "everybody with a certificate of this authority may do everything with every key"
+			: "everybody who reaches a listener for clients may do everything with every key"),
+			LOG_TEXT("remedy", "say in [acl] who may read and write what"));
+	}
+}
+
 static int daemon_reload(struct daemon *d, char why[NODE_WHY_BYTES]) {
 	struct node_config *wanted = NULL;
 	struct problem problem = { "" };
@@ -94,6 +104,7 @@ static void daemon_on_reload(int signal_number, short what, void *ctx) {
 		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why), LOG_TEXT("effect", "everything stays as it was"));
 	} else {
 		log_plain(LEVEL_NOTICE, "reloaded");
+		daemon_log_rights(d->config);
 	}
 	notify_ready();
 }
@@ -128,6 +139,7 @@ static void daemon_log_start(const struct daemon *d) {
 	if (c->insecure) {
 		log_event(LEVEL_WARNING, "insecure", LOG_TEXT("what", "listeners without TLS may be reached from other machines"));
 	}
+	daemon_log_rights(c);
 	if (c->admin_listen.kind != LISTEN_NONE) {
 		log_event(LEVEL_WARNING, "admin_not_served", LOG_TEXT("what", "[admin] listen is for a later version; nothing listens there"));
 	}

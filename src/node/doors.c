@@ -119,17 +119,16 @@ int doors_reload(struct doors *d, const struct node_config *config, char why[NOD
 
 /* ---- listeners ---- */
 
-static void doors_on_peer(void *ctx, int take_fd, bool local, const char *from) {
+static void doors_on_peer(void *ctx, int take_fd, const struct origin *from) {
 	struct door *door = ctx;
-	(void)local;
-	peers_accept(door->doors->driver->peers, take_fd, from);
+	peers_accept(door->doors->driver->peers, take_fd, from->address);
 }
 
 /* A plain connection from this machine is trusted as its operator is; one over TLS is who its certificate says. */
-static void doors_on_client(void *ctx, int take_fd, bool local, const char *from) {
+static void doors_on_client(void *ctx, int take_fd, const struct origin *from) {
 	struct door *door = ctx;
 	struct doors *d = door->doors;
-	sessions_accept(d->driver->sessions, take_fd, door->tls ? d->tls.client : NULL, d->client_auth, local && !door->tls, from);
+	sessions_accept(d->driver->sessions, take_fd, door->tls ? d->tls.client : NULL, d->client_auth, from->local && !door->tls, from);
 }
 
 static void doors_address(const struct listen_address *a, char out[LISTEN_TEXT_BYTES]) {
@@ -140,8 +139,8 @@ static void doors_address(const struct listen_address *a, char out[LISTEN_TEXT_B
 	}
 }
 
-static int doors_listen(struct doors *d, struct door *door, const struct listen_address *a, void (*accepted)(void *, int, bool,
-	const char *), char why[NODE_WHY_BYTES]) {
+static int doors_listen(struct doors *d, struct door *door, const struct listen_address *a, listener_accepted *accepted,
+	char why[NODE_WHY_BYTES]) {
 	char text[LISTEN_TEXT_BYTES];
 	doors_address(a, text);
 	*door = (struct door){ .doors = d, .tls = a->kind == LISTEN_TLS };

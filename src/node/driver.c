@@ -101,14 +101,16 @@ void driver_step_now(struct driver *d, const struct core_event *event) {
 
 static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello *theirs) {
 	struct driver *d = ctx;
-	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_NUMBER("boot", theirs->boot));
+	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_TEXT("from", peers_from(d->peers, peer)),
+		LOG_NUMBER("boot", theirs->boot));
 	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot };
 	driver_step_now(d, &event);
 }
 
 static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool closed) {
 	struct driver *d = ctx;
-	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name), LOG_TEXT("why", why));
+	log_to(d->log, LEVEL_INFO, "peer_down", LOG_TEXT("peer", core_peer(d->core, peer)->name),
+		LOG_TEXT("address", core_peer(d->core, peer)->address), LOG_TEXT("why", why));
 	const struct core_event event = { .kind = CORE_PEER_DOWN, .peer = peer, .closed = closed };
 	driver_step_now(d, &event);
 }
@@ -149,20 +151,13 @@ static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, str
 	return 0;
 }
 
-bool driver_may_log(struct driver *d) {
-	const uint32_t lines_a_second = 10;
-	struct instant now = time_source_now();
-	if ((uint64_t)now.boot - d->log_tokens_at >= (uint64_t)SPAN_S) {
-		d->log_tokens_at = (uint64_t)now.boot;
-		d->log_tokens = lines_a_second;
-	}
-	return d->log_tokens > 0 && d->log_tokens-- > 0;
-}
-
-static void driver_on_peer_trouble(void *ctx, const char *who, const char *why) {
+/* Strangers have an event of their own: however many knock, a peer that fails is not hidden by them. */
+static void driver_on_peer_trouble(void *ctx, const char *peer, const char *from, const char *why) {
 	struct driver *d = ctx;
-	if (driver_may_log(d)) {
-		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", who), LOG_TEXT("why", why));
+	if (peer) {
+		log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", peer), LOG_TEXT("from", from), LOG_TEXT("why", why));
+	} else {
+		log_outside(d->log, "stranger_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
 	}
 }
 
@@ -324,6 +319,7 @@ static int driver_init_watches(struct driver *d, const struct allocator *alloc) 
 	uint64_t log;
 	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
 	int error = events_init(&d->events, alloc, key, log, &driver_events_port, d);
+	error = error ? error : full_init(&d->full, d);
 	return error ? error : leashes_init(&d->leashes, alloc, key);
 }
 
@@ -365,6 +361,7 @@ void driver_done(struct driver *d) {
 	if (d->review) {
 		event_free(d->review);
 	}
+	full_done(&d->full);
 	events_done(&d->events);
 	leashes_done(&d->leashes);
 	if (d->requests.alloc) {

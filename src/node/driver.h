@@ -15,6 +15,7 @@
 #include "peers.h"
 #include "disk.h"
 #include "events.h"
+#include "full.h"
 #include "leashes.h"
 #include "requests.h"
 #include "sessions.h"
@@ -35,6 +36,7 @@ struct driver {
 	struct requests requests;
 	struct events events;
 	struct leashes leashes;
+	struct full full;
 	struct peer_decoder decoder;
 	const struct node_config *config;
 	struct instant last, started;
@@ -51,8 +53,6 @@ struct driver {
 	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
 	/* What happened to links while the core's output was being written: told to it before anything else steps it. */
 	uint64_t lost_links, closed_links; /* closed: of those that were lost, by the other side */
-	uint64_t log_tokens_at; /* ns; see driver_may_log */
-	uint32_t log_tokens;
 	void (*on_note)(void *ctx, const struct core_note *note);
 	void (*on_drain_request)(void *ctx, uint64_t request_id);
 	void *ctx; /* of both */
@@ -82,9 +82,6 @@ bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq)
 
 /* Drops the links that certificates or roles forbid now: after a reload, and when the configuration has changed. The core is told. */
 void driver_check_links(struct driver *d);
-
-/* Whether another line about strangers may be logged: at most ten a second, so that nobody fills the disk from outside. */
-bool driver_may_log(struct driver *d);
 
 /* Makes the links of the nodes that the core knows; peers_start begins to dial. 0 or PAWL_ENOMEM. */
 int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed);

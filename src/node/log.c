@@ -110,6 +110,7 @@ static void log_value(struct log_text *t, const struct log_field *f) {
 	case LOG_KIND_NODE:
 		log_hex(t, f->id->b, sizeof f->id->b);
 		return;
+	case LOG_KIND_NONE:
 	case LOG_KIND_END:
 		return;
 	}
@@ -118,6 +119,9 @@ static void log_value(struct log_text *t, const struct log_field *f) {
 static void log_fields(struct log_text *t, const char *event, const struct log_field *fields) {
 	log_chars(t, event);
 	for (const struct log_field *f = fields; f->kind != LOG_KIND_END; f++) {
+		if (f->kind == LOG_KIND_NONE) {
+			continue;
+		}
 		log_char(t, ' ');
 		log_chars(t, f->name);
 		log_char(t, '=');
@@ -166,17 +170,17 @@ static void log_prefix(struct log_text *t, enum log_level level) {
 	log_chars(t, text);
 }
 
-static bool log_may_pass(struct log_limit *limit, const char *event, uint64_t *out_suppressed) {
+static bool log_may_pass(struct log_limit *limit, const char *event, uint32_t lines, uint64_t *out_suppressed) {
 	struct timespec now = { .tv_sec = 0 };
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return log_limit_pass(limit, event, now.tv_sec, out_suppressed);
+	return log_limit_pass(limit, event, lines, now.tv_sec, out_suppressed);
 }
 
-static bool log_may_write(const char *event, uint64_t *out_suppressed) {
+static bool log_may_write(const char *event, uint32_t lines, uint64_t *out_suppressed) {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct log_limit limit;
 	pthread_mutex_lock(&lock);
-	bool pass = log_may_pass(&limit, event, out_suppressed);
+	bool pass = log_may_pass(&limit, event, lines, out_suppressed);
 	pthread_mutex_unlock(&lock);
 	return pass;
 }
@@ -189,17 +193,21 @@ static void log_body(struct log_text *t, const char *event, const struct log_fie
 	}
 }
 
-void log_write(enum log_level level, const char *event, const struct log_field *fields) {
+static void log_write_own(enum log_level level, uint32_t lines, const char *event, const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
 	uint64_t suppressed;
-	if (!log_wanted(level) || !log_may_write(event, &suppressed)) {
+	if (!log_wanted(level) || !log_may_write(event, lines, &suppressed)) {
 		return;
 	}
 	log_prefix(&t, level);
 	log_body(&t, event, fields, suppressed);
 	line[t.used++] = '\n';
 	log_writer_put(line, t.used);
+}
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields) {
+	log_write_own(level, LOG_LIMIT_LINES, event, fields);
 }
 
 static size_t log_lost_line(uint64_t lost, char out[LOG_LINE_MAX]) {
@@ -225,12 +233,16 @@ void log_plain(enum log_level level, const char *event) {
 }
 
 void log_write_to(struct log *log, enum log_level level, const char *event, const struct log_field *fields) {
+	log_write_limited(log, level, LOG_LIMIT_LINES, event, fields);
+}
+
+void log_write_limited(struct log *log, enum log_level level, uint32_t lines, const char *event, const struct log_field *fields) {
 	char line[LOG_LINE_MAX];
 	struct log_text t = { line, sizeof line, 0 };
 	uint64_t suppressed;
 	if (!log) {
-		log_write(level, event, fields);
-	} else if (level <= log->level && log_may_pass(&log->limit, event, &suppressed)) {
+		log_write_own(level, lines, event, fields);
+	} else if (level <= log->level && log_may_pass(&log->limit, event, lines, &suppressed)) {
 		log_body(&t, event, fields, suppressed);
 		line[t.used] = '\0';
 		log->line(log->ctx, level, line);

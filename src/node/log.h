@@ -14,7 +14,7 @@
 
 enum log_level { LEVEL_ERROR = 3, LEVEL_WARNING = 4, LEVEL_NOTICE = 5, LEVEL_INFO = 6, LEVEL_DEBUG = 7 };
 
-enum log_kind { LOG_KIND_END, LOG_KIND_TEXT, LOG_KIND_BYTES, LOG_KIND_NUMBER, LOG_KIND_SPAN, LOG_KIND_LOCK, LOG_KIND_NODE };
+enum log_kind { LOG_KIND_END, LOG_KIND_NONE, LOG_KIND_TEXT, LOG_KIND_BYTES, LOG_KIND_NUMBER, LOG_KIND_SPAN, LOG_KIND_LOCK, LOG_KIND_NODE };
 
 struct log_field {
 	enum log_kind kind;
@@ -27,6 +27,8 @@ struct log_field {
 #define LOG_TEXT(n, s) { .kind = LOG_KIND_TEXT, .name = (n), .bytes = log_slice(s) }
 #define LOG_BYTES(n, b) { .kind = LOG_KIND_BYTES, .name = (n), .bytes = (b) }
 #define LOG_NUMBER(n, v) { .kind = LOG_KIND_NUMBER, .name = (n), .number = (uint64_t)(v) }
+/* Left out when it is negative: not known. */
+#define LOG_KNOWN(n, v) { .kind = (v) < 0 ? LOG_KIND_NONE : LOG_KIND_NUMBER, .name = (n), .number = (uint64_t)(v) }
 #define LOG_SPAN(n, ns) { .kind = LOG_KIND_SPAN, .name = (n), .number = (uint64_t)(ns) } /* printed as 1.5s, 300ms, 20us */
 #define LOG_LOCK(n, i) { .kind = LOG_KIND_LOCK, .name = (n), .id = (i) }
 #define LOG_NODE(n, i) { .kind = LOG_KIND_NODE, .name = (n), .id = (i) }
@@ -61,8 +63,12 @@ struct log {
 /* NULL: as log_event. */
 #define log_to(log, level, event, ...) \
 	log_write_to((log), (level), (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
+/* A warning that anybody can cause who reaches a listener: fewer of them a second. */
+#define log_outside(log, event, ...) \
+	log_write_limited((log), LEVEL_WARNING, LOG_LIMIT_OUTSIDE, (event), (const struct log_field[]){ __VA_ARGS__, { .kind = LOG_KIND_END } })
 void log_plain_to(struct log *log, enum log_level level, const char *event);
 void log_write_to(struct log *log, enum log_level level, const char *event, const struct log_field *fields);
+void log_write_limited(struct log *log, enum log_level level, uint32_t lines, const char *event, const struct log_field *fields);
 
 /* What the core says that an operator should read. */
 void log_core_note(struct log *log, const struct core *core, const struct core_note *note);

@@ -1,6 +1,7 @@
 #include "log_limit.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static struct log_limit_row *log_limit_row(struct log_limit *limit, const char *event) {
 	for (size_t i = 0; i < LOG_LIMIT_EVENTS; i++) {
@@ -8,14 +9,14 @@ static struct log_limit_row *log_limit_row(struct log_limit *limit, const char *
 		if (!row->event) {
 			row->event = event;
 		}
-		if (row->event == event) {
+		if (row->event == event || strcmp(row->event, event) == 0) { /* two files may have the same literal at two places */
 			return row;
 		}
 	}
 	return NULL;
 }
 
-bool log_limit_pass(struct log_limit *limit, const char *event, int64_t second, uint64_t *out_suppressed) {
+bool log_limit_pass(struct log_limit *limit, const char *event, uint32_t lines, int64_t second, uint64_t *out_suppressed) {
 	struct log_limit_row *row = log_limit_row(limit, event);
 	*out_suppressed = 0;
 	if (!row) {
@@ -25,7 +26,7 @@ bool log_limit_pass(struct log_limit *limit, const char *event, int64_t second, 
 		row->second = second;
 		row->lines = 0;
 	}
-	if (row->lines == LOG_LIMIT_LINES) {
+	if (row->lines >= lines) {
 		row->suppressed++;
 		return false;
 	}

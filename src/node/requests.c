@@ -8,6 +8,7 @@ struct requests_client {
 	struct map_node node;
 	struct list open;
 	uint64_t client;
+	uint32_t waiting;
 };
 
 static struct requests_client *requests_client_find(const struct requests *r, uint64_t client) {
@@ -84,7 +85,21 @@ struct request *requests_find(const struct requests *r, uint64_t id) {
 	return node ? CONTAINER_OF(node, struct request, node) : NULL;
 }
 
+void requests_mark_waiting(struct requests *r, struct request *request) {
+	CHECK(!request->waiting);
+	request->waiting = true;
+	requests_client_find(r, request->client)->waiting++;
+}
+
+uint32_t requests_waiting(const struct requests *r, uint64_t client) {
+	const struct requests_client *c = requests_client_find(r, client);
+	return c ? c->waiting : 0;
+}
+
 static void requests_unlink(struct requests *r, struct request *request) {
+	if (request->waiting) {
+		requests_client_find(r, request->client)->waiting--;
+	}
 	map_remove(&r->by_id, &request->node);
 	list_remove(&request->among);
 }

@@ -23,6 +23,7 @@ struct request {
 	uint32_t msgid;
 	struct requests_batch *batch; /* NULL: a request of its own */
 	uint32_t index;               /* in the batch */
+	bool waiting;                 /* it may stay for as long as others hold the key */
 	struct requests_watch *watch; /* NULL: none; what is to be watched from when the answer is there */
 };
 
@@ -49,6 +50,10 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 
 /* The request begins a watch of the key when it is answered. 0 or PAWL_ENOMEM; gone with the request. */
 int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number);
+
+/* The request waits for others, and counts as such until it is closed. */
+void requests_mark_waiting(struct requests *r, struct request *request);
+uint32_t requests_waiting(const struct requests *r, uint64_t client); /* how many of the client's do */
 
 struct request *requests_find(const struct requests *r, uint64_t id); /* NULL: its client is gone */
 

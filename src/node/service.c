@@ -1,9 +1,8 @@
-/* service.c: requests of clients become events of the core, its replies answers; and who may ask for what. */
+/* service.c: requests of clients become events of the core, and its replies answers. */
 #include <openssl/rand.h>
 
 #include "check.h"
 #include "config_file.h"
-#include "log.h"
 #include "pawl/error.h"
 #include "roles.h"
 #include "service.h"
@@ -86,6 +85,7 @@ void driver_answer(struct driver *d, const struct core_reply *reply) {
 		return; /* its client is gone */
 	}
 	service_leash_answered(d, request->client, reply);
+	service_log_refusal(d, request->client, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&d->requests, request, &result);
@@ -125,31 +125,6 @@ void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
 		service_sever(d, client);
 	}
 	driver_flush_later(d);
-}
-
-/* ---- rights ---- */
-
-static bool service_may_use(const struct service_call *call, struct slice key) {
-	return call->trusted || call->admin
-		|| acl_allows(call->driver->config, call->who->identity, client_method_class(call->request->method) == CLIENT_WRITES, key);
-}
-
-static bool service_may(const struct service_call *call) {
-	const struct client_request *request = call->request;
-	if (!(request->present & CLIENT_HAS_LOCKS)) {
-		return service_may_use(call, request->core.key);
-	}
-	for (uint32_t i = 0; i < request->core.lock_count; i++) {
-		if (!service_may_use(call, request->core.locks[i].key)) {
-			return false;
-		}
-	}
-	for (size_t i = 0; i < request->lock_count; i++) {
-		if (!service_may_use(call, request->locks[i].key)) {
-			return false;
-		}
-	}
-	return true;
 }
 
 /* ---- requests for the core ---- */
@@ -192,6 +167,9 @@ static void service_call_core(const struct service_call *call) {
 		return;
 	}
 	request.id = open->id;
+	if (request.wait > 0) {
+		requests_mark_waiting(&d->requests, open);
+	}
 	if (service_leash_ask(call, &request) != 0) {
 		requests_close(&d->requests, open);
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
@@ -267,41 +245,35 @@ static void service_ping(const struct service_call *call) {
 static void service_drain(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct request *open;
-	if (!call->admin) {
-		service_refuse(d, call->client, call->request->msgid, PAWL_EDENIED, NULL,
-			"only an administrator may drain a node: name the identity in [acl] admin");
+	if (!service_is_admin(call, "only an administrator may drain a node: name the identity in [acl] admin")) {
 		return;
 	}
 	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	log_to(d->log, LEVEL_NOTICE, "drain_asked", LOG_BYTES("by", call->who->identity));
+	log_to(d->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
 	d->on_drain_request(d->ctx, open->id);
 }
 
 /* A holder is deprived by somebody else: who may write the key may not do that. The log says who did. */
 static void service_break(const struct service_call *call) {
 	const struct core_request *core = &call->request->core;
-	if (!call->admin) {
-		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL,
-			"only an administrator may break a lock: name the identity in [acl] admin");
+	if (!service_is_admin(call, "only an administrator may break a lock: name the identity in [acl] admin")) {
 		return;
 	}
-	log_to(call->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_BYTES("by", call->who->identity),
+	log_to(call->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_WHO(call->who),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);
 }
 
 static void service_change(const struct service_call *call) {
 	const char *method = client_method_name(call->request->method);
-	if (!call->admin) {
-		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL,
-			"only an administrator may change the cluster: name the identity in [acl] admin");
+	if (!service_is_admin(call, "only an administrator may change the cluster: name the identity in [acl] admin")) {
 		return;
 	}
 	log_to(call->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
-		LOG_BYTES("by", call->who->identity));
+		LOG_WHO(call->who));
 	char why[ROLES_WHY_BYTES];
 	if (roles_forbid(call->driver, &call->request->change, why)) {
 		log_to(call->driver->log, LEVEL_WARNING, "role_refused", LOG_BYTES("peer", call->request->change.name), LOG_TEXT("why", why));
@@ -340,12 +312,6 @@ static void service_dispatch(const struct service_call *call) {
 	}
 }
 
-/* To a key; the others ask for an administrator where they need one. */
-static bool service_needs_rights(enum client_method method) {
-	enum client_class class = client_method_class(method);
-	return class == CLIENT_READS || class == CLIENT_WRITES;
-}
-
 /* ---- the sessions' events ---- */
 
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
@@ -354,23 +320,18 @@ static void service_on_request(void *ctx, uint64_t client, const struct session_
 	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .now = now };
 	call.trusted = service_trusts(who);
 	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
-	if (service_needs_rights(request->method) && !service_may(&call)) {
-		const char *field = request->present & CLIENT_HAS_LOCKS ? "locks" : request->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
-		service_refuse(d, client, request->msgid, PAWL_EDENIED, field, "the access rules of this node do not allow it to this identity");
-		return;
+	if (service_may(&call)) {
+		service_dispatch(&call);
 	}
-	service_dispatch(&call);
 }
 
 static void service_on_gone(void *ctx, uint64_t client, bool closed_there) {
 	service_gone(ctx, client, closed_there);
 }
 
-static void service_on_trouble(void *ctx, const char *from, const char *why) {
+static void service_on_trouble(void *ctx, const struct session_who *who, const char *why) {
 	struct driver *d = ctx;
-	if (driver_may_log(d)) {
-		log_to(d->log, LEVEL_WARNING, "client_refused", LOG_TEXT("from", from), LOG_TEXT("why", why));
-	}
+	log_outside(d->log, "client_refused", LOG_WHO(who), LOG_TEXT("why", why));
 }
 
 static void service_on_refused(void *ctx) {

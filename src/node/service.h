@@ -3,6 +3,7 @@
 #define PAWL_NODE_SERVICE_H
 
 #include "driver.h"
+#include "log.h"
 
 struct service_call {
 	struct driver *driver;
@@ -13,6 +14,11 @@ struct service_call {
 	bool trusted; /* a caller on this machine that the operator let in without a name, or in this process */
 	bool admin;
 };
+
+/* Who it is and where it comes from, as every line of the log about a client says it: an identity that was not proven is empty. */
+#define LOG_WHO(who) \
+	LOG_BYTES("identity", (who)->identity), LOG_TEXT("from", (who)->from->address), LOG_KNOWN("uid", (who)->from->uid), \
+		LOG_KNOWN("pid", (who)->from->pid)
 
 static inline bool service_trusts(const struct session_who *who) {
 	return who->inside || (who->local && who->identity.size == 0);
@@ -29,6 +35,16 @@ void service_sever(struct driver *d, uint64_t client);
  * those that say that it was refused. service_view_end takes what begin returned and the encoder's error; PAWL_EBUSY: the refusal is in its place. */
 size_t service_view_begin(struct buffer *to);
 int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error);
+
+/* service_rights.c */
+/* False: its caller may not use the key, or one of them; it was refused then, and the log says so. */
+bool service_may(const struct service_call *call);
+/* The same for methods that only administrators may call; `message` says which right is missing. */
+bool service_is_admin(const struct service_call *call, const char *message);
+/* Refuses, and logs who asked for what; `key`: the key or node it is about, empty: none. */
+void service_deny(const struct service_call *call, struct slice key, const char *field, const char *message);
+/* Logs a reply of the core that refuses for lack of rights or room. */
+void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply);
 
 /* service_watch.c */
 void service_watch(const struct service_call *call);

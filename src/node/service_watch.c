@@ -202,6 +202,14 @@ static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, 
 	return !acl_allows(d->config, watcher->identity, false, subject) || (watcher->admin && !acl_is_admin(d->config, watcher->identity));
 }
 
+static void watch_withdraw(struct driver *d, uint64_t client) {
+	struct session_who who;
+	if (sessions_who(d->sessions, client, &who)) {
+		log_to(d->log, LEVEL_NOTICE, "watch_withdrawn", LOG_WHO(&who), LOG_TEXT("why", "the new access rules do not allow it"));
+	}
+	service_sever(d, client);
+}
+
 /* Each turn of the loop a slice, so that connections are served in between. */
 static void watch_review(struct driver *d) {
 	static const struct timeval next_turn = { 0, 0 };
@@ -211,7 +219,7 @@ static void watch_review(struct driver *d) {
 	while (reviewed != EVENTS_REVIEW_DONE && instant_elapsed_short(time_source_now(), begun) < WATCH_REVIEW_SLICE) {
 		reviewed = events_review(&d->events, WATCH_REVIEW_AT_ONCE, watch_is_forbidden, &client);
 		if (reviewed == EVENTS_REVIEW_FORBIDDEN) {
-			service_sever(d, client);
+			watch_withdraw(d, client);
 		}
 	}
 	driver_flush_later(d);

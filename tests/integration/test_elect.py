@@ -7,7 +7,6 @@ A candidate's command opens a named pipe and keeps it open: when the test reads 
 import json
 import os
 import pty
-import signal
 import subprocess
 
 import cli_fixture
@@ -15,8 +14,6 @@ from cli_fixture import DevCase, finish, pawl
 from pawltest import PATIENCE
 
 LEADS = "exec 9>$0; trap 'echo told >&9; exit 0' TERM; echo \"leads $PAWL_KEY $PAWL_TOKEN\" >&9; while :; do sleep 0.01; done"
-SIGNALS = ("exec 9>$0; trap '' TERM; grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n' >&9; echo >&9; "
-           "while :; do sleep 0.01; done")
 STUBBORN = "exec 9>$0; trap '' TERM; echo leads >&9; while :; do sleep 0.01; done"
 
 
@@ -127,27 +124,6 @@ class Elections(ElectCase):
         _, third = self.candidate("carl", "--priority", "4", "--takeover")
         self.wait_for_candidates("carl", "anna")
         self.assertEqual(self.leader(), "bert")
-
-    def terms(self, *options):
-        """A candidate that tells the signals of each of its terms; its pipe does not end between two of them."""
-        process, alive = self.candidate("a", *options, script=SIGNALS)
-        self.addCleanup(os.close, os.open(alive.path, os.O_WRONLY))
-        return process, alive
-
-    def test_the_command_of_a_later_term_finds_signals_as_the_first_one_did(self):
-        _, alive = self.terms("--lease", "3s")
-        first = alive.line()
-        self.succeeds(self.pawl("break", "e", "--now"))
-        self.assertEqual(alive.line(), first)
-
-    def test_the_command_after_a_guardian_that_was_replaced_finds_signals_as_the_first_one_did(self):
-        process, alive = self.terms("--lease", "12s", "--grace", "3s")
-        first = alive.line()
-        self.succeeds(self.pawl("break", "e"))
-        process.stderr.readline()  # the command is to end, and does not
-        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
-            os.kill(int(f.read()), signal.SIGKILL)
-        self.assertEqual(alive.line(), first)
 
     def test_once_is_one_term(self):
         process, alive = self.candidate("anna", "--once")

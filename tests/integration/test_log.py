@@ -4,13 +4,17 @@
 import fcntl
 import os
 import re
+import signal
+import socket
+import struct
 import subprocess
-import tempfile
+import threading
 import time
 
 import cli_fixture
-from cli_fixture import Case
-from pawltest import PATIENCE, Client
+from cli_fixture import Case, DevCase
+from pawltest import PATIENCE, Client, Closed, Cluster, Refused, split
+from test_tls import Certificates
 
 F_SETPIPE_SZ = 1031
 
@@ -61,6 +65,171 @@ class Unread(UnreadCase):
             self.say(client, 1)
         self.node.terminate()
         self.assertEqual(self.node.wait(10), 0)
+
+
+def reset(connection):
+    """Closes it so that the other side finds it reset."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+class Plain(DevCase):
+    def line_of(self, *words):
+        return self.node.wait_log(*words)
+
+    def test_a_process_on_this_machine_is_named_by_its_user_and_number(self):
+        who = " from=%s uid=%d pid=%d" % (self.endpoints, os.getuid(), os.getpid())
+        with Client(self.endpoints) as client:
+            with self.assertRaises(Refused):
+                client.call("break", key="k")
+            self.assertIn(who, self.line_of(" break_asked ", "key=k ", 'identity="" '))
+            client.socket.sendall(b"garbage")
+            self.assertIn(who, self.line_of(" client_refused ", "not MessagePack-RPC"))
+
+    def test_a_flood_says_how_many_lines_it_left_out(self):
+        for _ in range(3):
+            for _ in range(30):
+                with Client(self.endpoints) as client:
+                    client.socket.sendall(b"garbage")
+                    client.read()  # why it is refused
+            time.sleep(1)
+        line = self.line_of(" client_refused ", "suppressed=")
+        self.assertGreaterEqual(int(re.search(r"suppressed=(\d+)", line)[1]), 1)
+        self.assertLessEqual(sum(" client_refused " in line for line in self.node.lines), 80)
+
+
+class Reset(Case):
+    def test_a_connection_that_is_reset_before_it_is_looked_at_is_no_node_that_cannot_be_reached(self):
+        with Cluster(cli_fixture.PAWLD, masters=1) as cluster:
+            node = cluster.nodes["a"]
+            node.signal(signal.SIGSTOP)
+            for _ in range(20):
+                reset(socket.create_connection(split(cluster.clients["a"])))
+            node.signal(signal.SIGCONT)
+            with cluster.client("a") as client:
+                client.call("ping")
+            self.assertNotIn("can be reached", node.log())
+
+
+class Strangers(Case):
+    def test_strangers_have_addresses_and_do_not_hide_a_peer_that_fails(self):
+        """c is down; somebody knocks at both listeners of a without a pause. Then something else answers at c's address."""
+        with Cluster(cli_fixture.PAWLD) as cluster:
+            node = cluster.nodes["a"]
+            cluster.nodes["c"].kill()
+            node.wait_log(" peer_link_failed ", "peer=c ", "from=%s " % cluster.peers["c"])
+            over = threading.Event()
+
+            def knock():
+                while not over.is_set():
+                    for address in (cluster.clients["a"], cluster.peers["a"]):
+                        with socket.create_connection(split(address)) as stranger:
+                            stranger.sendall(b"\xff" * 64)
+
+            knocking = threading.Thread(target=knock)
+            knocking.start()
+            try:
+                node.wait_log(" client_refused ", "suppressed=")
+                node.wait_log(" stranger_refused ", "suppressed=", "from=127.0.0.1:")
+                with socket.create_server(split(cluster.peers["c"])) as impostor:
+                    impostor.settimeout(PATIENCE)
+                    connection = impostor.accept()[0]
+                    with connection:
+                        connection.sendall(b"\xff" * 64)
+                        node.wait_log(" peer_link_failed ", "peer=c ", "it sent what is not a packet")
+            finally:
+                over.set()
+                knocking.join()
+
+
+class Full(Case):
+    def test_a_node_that_is_full_says_so_and_who_filled_it(self):
+        with Cluster(cli_fixture.PAWLD, masters=1, node="[limits]\nclients = 5\nkeys = 4\nwaiters = 6\n") as cluster:
+            node = cluster.nodes["a"]
+            first = Client(cluster.unix("a"))
+            for i in range(4):
+                first.call("acquire", key="k%d" % i, lease_ms=60000, owner="greedy" if i else "modest")
+            line = node.wait_log(" full what=keys ", "used=4 limit=4 ", "owner=greedy")
+            self.assertIn(" most=3 ", line)
+            with self.assertRaises(Refused) as refused:
+                first.call("acquire", key="one more", lease_ms=1000)
+            self.assertEqual(refused.exception.code, "full")
+            node.wait_log(" no_room what=acquire ", "pid=%d" % os.getpid())
+            for i in range(6):
+                first.send("acquire", key="k1", lease_ms=1000, wait_ms=60000)
+            node.wait_log(" full what=waiters ", "limit=6 most=6 ", "pid=%d" % os.getpid())
+            others = [cluster.client("a") for _ in range(4)]
+            node.wait_log(" full what=clients used=5 limit=5 most=4 ", "from=127.0.0.1:")
+            with cluster.client("a") as late, self.assertRaises((Closed, ConnectionResetError)):
+                late.call("ping")
+            node.wait_log(" client_refused ", "too many clients", "from=127.0.0.1:")
+            for client in others + [first]:
+                client.close()
+            for what in ("clients", "waiters"):
+                node.wait_log(" full_over what=%s " % what)
+
+
+class Rights(Case):
+    """Over TLS, with an administrator and three that are none."""
+    rules = "[acl]\nadmin = alice\nbob = read public/\ncarol = write all/\ndave = write all/\n"
+
+    def setUp(self):
+        super().setUp()
+        self.certificates = Certificates(self.folder)
+        self.certificates.make("a", "pawl:node:a")
+        for name in ("alice", "bob", "carol", "dave"):
+            self.certificates.make(name, "pawl:client:" + name)
+
+    def section(self, _, name):
+        c = self.certificates
+        return "ca = %s\ncert = %s\nkey = %s\n%s" % (c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), self.rules)
+
+    def cluster(self):
+        cluster = Cluster(cli_fixture.PAWLD, masters=1, tls=self.section)
+        cluster.__enter__()
+        self.addCleanup(cluster.__exit__)
+        return cluster
+
+    def connect(self, cluster, name):
+        client = cluster.client("a", tls=self.certificates.context(name))
+        self.addCleanup(client.close)
+        return client
+
+    def test_what_is_denied_is_in_the_log_with_who_asked(self):
+        cluster = self.cluster()
+        bob = self.connect(cluster, "bob")
+        where = " identity=bob from=127.0.0.1:%d" % bob.socket.getsockname()[1]
+        for what, key, params in (("acquire", "x", {"key": "x", "lease_ms": 1000}), ("get", "secret", {"key": "secret"}),
+                                  ("list", "s", {"prefix": "s"}), ("break", "public/1", {"key": "public/1"}),
+                                  ("cluster_remove", "a", {"name": "a"}), ("drain", '""', {}),
+                                  ("acquire", "two", {"locks": [{"key": "two"}], "lease_ms": 1000})):
+            with self.assertRaises(Refused) as refused:
+                bob.call(what, **params)
+            self.assertEqual(refused.exception.code, "denied")
+            cluster.nodes["a"].wait_log(" denied what=%s key=%s%s " % (what, key, where))
+        carol = self.connect(cluster, "carol")
+        got = carol.call("acquire", key="all/1", lease_ms=60000)
+        dave = self.connect(cluster, "dave")
+        time.sleep(1)  # the lines of one second are counted together
+        with self.assertRaises(Refused):
+            dave.call("acquire", key="all/1", lock_id=got["lock_id"], lease_ms=1000)
+        cluster.nodes["a"].wait_log(" denied what=acquire lock_id=%s... identity=dave " % got["lock_id"][:8])
+
+    def test_denied_requests_have_a_rate(self):
+        cluster = self.cluster()
+        bob = self.connect(cluster, "bob")
+        for i in range(100):
+            with self.assertRaises(Refused):
+                bob.call("get", key="secret")
+        time.sleep(1.1)
+        with self.assertRaises(Refused):
+            bob.call("get", key="secret")
+        cluster.nodes["a"].wait_log(" denied ", "suppressed=")
+        self.assertLess(sum(" denied " in line for line in cluster.nodes["a"].lines), 60)
+
+    def test_a_cluster_without_access_rules_says_who_may_do_what(self):
+        self.rules = ""
+        self.cluster().nodes["a"].wait_log(" warning no_access_rules ", "everybody with a certificate of this authority may do everything")
 
 
 if __name__ == "__main__":

@@ -27,9 +27,10 @@ static int party_frame(void *ctx, uint32_t peer, struct slice body, struct insta
 	return p->refuse;
 }
 
-static void party_trouble(void *ctx, const char *who, const char *why) {
+static void party_trouble(void *ctx, const char *who, const char *from, const char *why) {
 	struct party *p = ctx;
-	(void)who;
+	assert_true(strncmp(from, "127.0.0.1:", 10) == 0);
+	p->stranger = !who;
 	p->troubles++;
 	snprintf(p->why, sizeof p->why, "%s", why);
 }
@@ -46,11 +47,11 @@ static int party_welcome(void *ctx, const struct peer_hello *theirs) {
 
 static const struct peers_handlers party_handlers = { party_up, party_down, party_frame, party_trouble, party_welcome };
 
-void party_accepted(void *ctx, int take_fd, bool local, const char *from) {
+void party_accepted(void *ctx, int take_fd, const struct origin *from) {
 	struct party *p = ctx;
 	p->accepted++;
-	assert_true(local);
-	peers_accept(p->peers, take_fd, from);
+	assert_true(from->local);
+	peers_accept(p->peers, take_fd, from->address);
 }
 
 static void party_listen(struct net_fixture *f, struct party *p) {

@@ -28,6 +28,7 @@ struct party {
 	uint32_t last_up; /* index */
 	bool dials_all;
 	uint8_t identity; /* 0: of the name */
+	bool stranger; /* its last trouble was with a connection that had not said who it is */
 	uint32_t version; /* the only one it speaks; 0: as this program */
 	char why[512], who[256];
 };
@@ -39,7 +40,7 @@ struct pair {
 
 /* `claim` is the name that the party says it has. */
 void party_make_with(struct net_fixture *f, struct party *p, const char *claim, const struct peers_node nodes[2]);
-void party_accepted(void *ctx, int take_fd, bool local, const char *from);
+void party_accepted(void *ctx, int take_fd, const struct origin *from);
 /* Nodes "a" and "b" of the cluster "test"; a dials, or both do. */
 void pair_open_with(struct pair *p, bool both_dial);
 void pair_open(struct pair *p);

@@ -67,12 +67,12 @@ static void a_flood_of_one_event_is_counted_not_written(void **state) {
 	static const char flood[] = "flood", rare[] = "rare";
 	uint64_t suppressed;
 	for (int i = 0; i < LOG_LIMIT_LINES + 7; i++) {
-		assert_int_equal(log_limit_pass(&limit, flood, 1, &suppressed), i < LOG_LIMIT_LINES);
+		assert_int_equal(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 1, &suppressed), i < LOG_LIMIT_LINES);
 	}
-	assert_true(log_limit_pass(&limit, rare, 1, &suppressed));
-	assert_true(log_limit_pass(&limit, flood, 2, &suppressed));
+	assert_true(log_limit_pass(&limit, rare, 1, 1, &suppressed));
+	assert_true(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 2, &suppressed));
 	assert_int_equal(suppressed, 7);
-	assert_true(log_limit_pass(&limit, flood, 2, &suppressed));
+	assert_true(log_limit_pass(&limit, flood, LOG_LIMIT_LINES, 2, &suppressed));
 	assert_int_equal(suppressed, 0);
 }
 

@@ -73,10 +73,10 @@ static void host_gone(void *ctx, uint64_t client, bool closed_there) {
 	h->client = client;
 }
 
-static void host_trouble(void *ctx, const char *from, const char *why) {
+static void host_trouble(void *ctx, const struct session_who *who, const char *why) {
 	struct host *h = ctx;
-	(void)from;
 	assert_non_null(why);
+	assert_string_equal(who->from->address, "test");
 	h->troubles++;
 }
 
@@ -114,8 +114,10 @@ static void host_done(struct host *h) {
 /* The other end of a new connection. */
 static int host_connect(struct host *h) {
 	int fds[2];
+	struct origin from;
 	net_fixture_pair(fds);
-	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, "test");
+	origin_named("test", &from);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from);
 	net_fixture_settle(&h->f);
 	return fds[1];
 }
@@ -375,8 +377,49 @@ static void without_memory_a_session_ends_and_nothing_else_does(void **state) {
 	}
 }
 
+struct listing {
+	uint64_t clients[8], received[8];
+	size_t count, max;
+};
+
+static bool list_one(void *ctx, const struct session_view *view) {
+	struct listing *l = ctx;
+	assert_string_equal(view->who.from->address, "test");
+	l->clients[l->count] = view->client;
+	l->received[l->count] = view->received;
+	return ++l->count < l->max;
+}
+
+static void connections_are_listed_in_their_order_from_any_of_them_on(void **state) {
+	struct host h;
+	int fds[4];
+	(void)state;
+	host_init(&h, INT_MAX);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	for (int i = 0; i < 4; i++) {
+		fds[i] = host_connect(&h);
+	}
+	static const uint8_t ping[] = "\x94\x00\x01\xa4ping\x90";
+	assert_int_equal(write(fds[1], ping, sizeof ping - 1), sizeof ping - 1);
+	host_run(&h);
+	struct listing all = { .max = 8 }, two = { .max = 2 }, behind = { .max = 8 };
+	sessions_each(h.sessions, 0, list_one, &all);
+	assert_int_equal(all.count, 4);
+	assert_int_equal(all.received[1], sizeof ping - 1);
+	sessions_each(h.sessions, all.clients[0], list_one, &two);
+	assert_true(two.count == 2 && two.clients[0] == all.clients[1]);
+	sessions_drop(h.sessions, all.clients[1]);
+	sessions_each(h.sessions, all.clients[1], list_one, &behind); /* it is gone, those behind it are not */
+	assert_true(behind.count == 2 && behind.clients[0] == all.clients[2]);
+	for (int i = 0; i < 4; i++) {
+		close(fds[i]);
+	}
+	host_done(&h);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connections_are_listed_in_their_order_from_any_of_them_on),
 		cmocka_unit_test(pipelined_requests_are_answered_with_one_flush),
 		cmocka_unit_test(a_request_too_many_is_refused_until_another_is_answered_but_no_ping),
 		cmocka_unit_test(a_refusal_that_there_is_no_memory_for_ends_the_connection),

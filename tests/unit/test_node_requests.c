@@ -109,8 +109,32 @@ static void without_memory_nothing_is_left_behind(void **state) {
 	assert_int_equal(counter.used, 0);
 }
 
+static void requests_that_wait_are_counted_until_they_are_closed(void **state) {
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc;
+	struct requests r = open_table(&counter, &alloc);
+	struct request *one, *two, *other;
+	(void)state;
+	assert_int_equal(requests_waiting(&r, 7), 0);
+	assert_int_equal(requests_open(&r, 7, 1, &one), 0);
+	assert_int_equal(requests_open(&r, 7, 2, &two), 0);
+	assert_int_equal(requests_open(&r, 8, 3, &other), 0);
+	requests_mark_waiting(&r, one);
+	requests_mark_waiting(&r, other);
+	assert_int_equal(requests_waiting(&r, 7), 1);
+	requests_close(&r, two);
+	assert_int_equal(requests_waiting(&r, 7), 1);
+	requests_close(&r, one);
+	assert_int_equal(requests_waiting(&r, 7), 0);
+	requests_forget(&r, 8);
+	assert_int_equal(requests_waiting(&r, 8), 0);
+	requests_done(&r);
+	assert_int_equal(counter.used, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_that_wait_are_counted_until_they_are_closed),
 		cmocka_unit_test(each_request_is_found_by_its_id_until_it_is_closed),
 		cmocka_unit_test(a_batch_is_whole_with_its_last_part_in_whatever_order),
 		cmocka_unit_test(a_client_that_is_gone_takes_its_requests_along_and_no_others),

@@ -1,0 +1,152 @@
+#include "full.h"
+
+#include <event2/event.h>
+
+#include "config_file.h"
+#include "pawl/error.h"
+#include "service.h"
+#include "tally.h"
+#include "time_source.h"
+
+#define LOOK_S 1
+#define AGAIN (60 * SPAN_S)
+#define SAMPLE 2000 /* held keys that are looked at, in the order of a table under a secret key: as good as drawn */
+
+/* As the core's own, for what the configuration leaves open (docs/operations.md). */
+#define KEYS_DEFAULT 4000000u
+#define MEMORY_DEFAULT ((uint64_t)4 << 30)
+#define WAITERS_DEFAULT 100000u
+
+static const char *const full_names[FULL_KINDS] = { [FULL_CLIENTS] = "clients", [FULL_WAITERS] = "waiters", [FULL_KEYS] = "keys",
+	[FULL_MEMORY] = "memory" };
+
+struct full_use {
+	uint64_t used, limit;
+};
+
+/* ---- who filled it ---- */
+
+struct full_walk {
+	struct driver *driver;
+	struct tally tally;
+	uint64_t sampled;
+	bool waits; /* counts requests that wait, not connections */
+};
+
+static uint64_t full_hash(const struct driver *d, uint64_t before, const void *data, size_t size) {
+	return siphash_short((struct siphash_key){ d->events.hash_key.k0, before }, data, size);
+}
+
+/* Connections of one identity from one machine, or from one account of this machine, are one party. */
+static bool full_count_session(void *ctx, const struct session_view *view) {
+	struct full_walk *walk = ctx;
+	const struct driver *d = walk->driver;
+	const struct origin *from = view->who.from;
+	uint64_t name = full_hash(d, (uint64_t)from->uid, view->who.identity.data, view->who.identity.size);
+	name = full_hash(d, name, from->address, from->host_bytes);
+	tally_add(&walk->tally, name, walk->waits ? requests_waiting(&d->requests, view->client) : 1, view->client, slice_of(NULL, 0));
+	return true;
+}
+
+static void full_say_clients(struct driver *d, enum full_what what, const struct full_use *use) {
+	struct full_walk walk = { .driver = d, .waits = what == FULL_WAITERS };
+	struct session_who who;
+	sessions_each(d->sessions, 0, full_count_session, &walk);
+	const struct tally_row *most = tally_most(&walk.tally);
+	if (most && sessions_who(d->sessions, most->part, &who)) {
+		log_to(d->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
+			LOG_NUMBER("limit", use->limit), LOG_NUMBER("most", most->count), LOG_WHO(&who));
+	} else {
+		log_to(d->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
+			LOG_NUMBER("limit", use->limit));
+	}
+}
+
+/* Those without an identity go by what they call themselves. */
+static bool full_count_key(void *ctx, const struct core_look *look) {
+	struct full_walk *walk = ctx;
+	const struct core_entry *e = &look->entry;
+	struct slice name = e->identity.size ? e->identity : e->owner;
+	tally_add(&walk->tally, full_hash(walk->driver, e->identity.size > 0, name.data, name.size), 1, e->identity.size > 0, name);
+	return ++walk->sampled < SAMPLE;
+}
+
+static void full_say_keys(struct driver *d, enum full_what what, const struct full_use *use) {
+	struct full_walk walk = { .driver = d };
+	core_look_each(d->core, slice_of(NULL, 0), d->last, full_count_key, &walk);
+	const struct tally_row *most = tally_most(&walk.tally);
+	struct slice nobody = slice_of(NULL, 0);
+	log_to(d->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
+		LOG_NUMBER("limit", use->limit), LOG_NUMBER("sampled", walk.sampled), LOG_NUMBER("most", most ? most->count : 0),
+		LOG_BYTES(most && !most->part ? "owner" : "identity", most ? most->text : nobody));
+}
+
+/* ---- whether it is full ---- */
+
+static struct full_use full_use(const struct driver *d, const struct core_status *core, enum full_what what) {
+	const struct node_limits *limits = &d->config->limits;
+	switch (what) {
+	case FULL_CLIENTS:
+		return (struct full_use){ sessions_count(d->sessions), limits->clients };
+	case FULL_WAITERS:
+		return (struct full_use){ core->waiters, limits->core.waiters ? limits->core.waiters : WAITERS_DEFAULT };
+	case FULL_KEYS:
+		return (struct full_use){ core->keys, limits->core.keys ? limits->core.keys : KEYS_DEFAULT };
+	case FULL_MEMORY:
+		return (struct full_use){ core->memory_bytes, limits->core.memory_bytes ? limits->core.memory_bytes : MEMORY_DEFAULT };
+	case FULL_KINDS:
+		break;
+	}
+	return (struct full_use){ 0, 1 };
+}
+
+/* The last piece that fits into memory hardly ever ends at the limit. */
+static bool full_reached(enum full_what what, const struct full_use *use) {
+	return use->used >= use->limit - (what == FULL_MEMORY ? use->limit / 128 : 0);
+}
+
+static void full_judge(struct full *f, enum full_what what, const struct full_use *use, struct instant now) {
+	struct driver *d = f->driver;
+	if (full_reached(what, use) && (!f->reached[what] || instant_elapsed_long(now, f->said[what]) >= AGAIN)) {
+		f->reached[what] = true;
+		f->said[what] = now;
+		if (what == FULL_CLIENTS || what == FULL_WAITERS) {
+			full_say_clients(d, what, use);
+		} else {
+			full_say_keys(d, what, use);
+		}
+	} else if (f->reached[what] && use->used < use->limit - use->limit / 20) {
+		f->reached[what] = false;
+		log_to(d->log, LEVEL_NOTICE, "full_over", LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),
+			LOG_NUMBER("limit", use->limit));
+	}
+}
+
+static void full_on_look(evutil_socket_t fd, short what, void *ctx) {
+	struct full *f = ctx;
+	struct instant now = time_source_now();
+	struct core_status status;
+	(void)fd;
+	(void)what;
+	if (!f->driver->sessions || !f->driver->config) {
+		return; /* the node is not started yet */
+	}
+	core_status(f->driver->core, f->driver->last, &status);
+	for (int i = 0; i < FULL_KINDS; i++) {
+		const struct full_use use = full_use(f->driver, &status, (enum full_what)i);
+		full_judge(f, (enum full_what)i, &use, now);
+	}
+}
+
+int full_init(struct full *f, struct driver *driver) {
+	static const struct timeval second = { LOOK_S, 0 };
+	*f = (struct full){ .driver = driver, .look = event_new(driver->base, -1, EV_PERSIST, full_on_look, f) };
+	return f->look && event_add(f->look, &second) == 0 ? 0 : PAWL_ENOMEM;
+}
+
+void full_done(struct full *f) {
+	if (f->look) {
+		event_free(f->look);
+	}
+	*f = (struct full){ 0 };
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""test_terms.py PAWLD PAWL: what one term of a candidate leaves to the next one: nothing."""
+
+import os
+import signal
+
+import cli_fixture
+from test_elect import ElectCase
+
+SIGNALS = ("exec 9>$0; trap '' TERM; grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n' >&9; echo >&9; "
+           "while :; do sleep 0.01; done")
+
+
+class Terms(ElectCase):
+    def terms(self, *options):
+        """A candidate that tells the signals of each of its terms; its pipe does not end between two of them."""
+        process, alive = self.candidate("a", *options, script=SIGNALS)
+        self.addCleanup(os.close, os.open(alive.path, os.O_WRONLY))
+        return process, alive
+
+    def test_the_command_of_a_later_term_finds_signals_as_the_first_one_did(self):
+        _, alive = self.terms("--lease", "3s")
+        first = alive.line()
+        self.succeeds(self.pawl("break", "e", "--now"))
+        self.assertEqual(alive.line(), first)
+
+    def test_the_command_after_a_guardian_that_was_replaced_finds_signals_as_the_first_one_did(self):
+        process, alive = self.terms("--lease", "12s", "--grace", "3s")
+        first = alive.line()
+        self.succeeds(self.pawl("break", "e"))
+        process.stderr.readline()  # the command is to end, and does not
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        self.assertEqual(alive.line(), first)
+
+
+if __name__ == "__main__":
+    cli_fixture.main()
