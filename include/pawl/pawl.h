@@ -149,8 +149,7 @@ enum pawl_method {
 	PAWL_LIST,
 	/* Waits until `key` is held, or free with `for_free`, for at most wait_ms. Gives what PAWL_GET gives. PAWL_ETIMEOUT. */
 	PAWL_WAIT,
-	/* Who waits for `key`, in order; with `prefix` for all keys that begin with `key`, in their order (limit as in PAWL_LIST).
-	 * Gives waiters. */
+	/* Who waits for `key`, in order; with `prefix` for all keys that begin with it, in order (limit as in PAWL_LIST). Gives waiters. */
 	PAWL_WAITERS,
 	/* Bars the holder of `key` with `token` from extending; with `now` frees the key at once, although its holder may still
 	 * believe to hold it. Gives `released` and perhaps a warning in `tree`. For administrators. */
@@ -178,7 +177,11 @@ enum pawl_method {
 	/* What stands on `key`: gives entry, and in `tree` what each master says: masters: [{node, state, home, waiting,
 	 * records, promise, kept}], see docs/client-protocol.md; more: there may be further holders. PAWL_EINDETERMINATE. */
 	PAWL_EXPLAIN,
-	PAWL_WATCH, PAWL_UNWATCH /* what watch.h sends; PAWL_EINVAL from a program */
+	PAWL_WATCH, PAWL_UNWATCH, /* what watch.h sends; PAWL_EINVAL from a program */
+	/* Who is connected with the node: limit, `client` (those that came after it). Gives node, more, and `clients` in `tree`. */
+	PAWL_CLIENTS,
+	/* Ends the connection `client` of the node. Never repeated at another. For administrators. PAWL_ENOTFOUND. */
+	PAWL_KICK
 };
 
 enum pawl_mode {
@@ -221,8 +224,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	enum pawl_method method;
 	struct pawl_bytes key; /* PAWL_LIST: the prefix */
 	struct pawl_id lock_id;
-	uint32_t lease_ms;       /* 0: 30000 */
-	uint32_t wait_ms;
+	uint32_t lease_ms, wait_ms; /* lease_ms 0: 30000 */
 	uint32_t timeout_ms;     /* beyond wait_ms; 0: as in the client's options */
 	struct pawl_bytes owner; /* 0 bytes: as in the client's options */
 	struct pawl_bytes value;
@@ -242,6 +244,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	const struct pawl_key_item *keys; /* PAWL_ACQUIRE */
 	size_t key_count;                 /* at most PAWL_KEYS_MAX, no key twice */
 	bool prefix;                      /* PAWL_WAITERS: key is a prefix */
+	uint64_t client;                  /* PAWL_CLIENTS, PAWL_KICK: the number of a connection */
 };
 
 /* ---- results ---- */
@@ -337,10 +340,8 @@ struct pawl_result {
 	size_t got_count;
 	struct pawl_bytes key;     /* PAWL_ACQUIRE with `keys`, errors: the one it is about; else empty */
 	uint32_t reached;          /* PAWL_ASK_RELEASE */
-
 	struct pawl_bytes value_seq; /* PAWL_UPDATE */
 	bool released;
-
 	struct pawl_entry entry; /* reads; PAWL_EHELD: the holder, if entry.held; PAWL_EMISMATCH: the present value */
 	const struct pawl_entry *holders; /* where several hold the key: all of them, entry is the first; else NULL */
 	size_t holder_count;
@@ -349,10 +350,9 @@ struct pawl_result {
 	int64_t age_ms; /* how old a replica's view may be; -1: not said (a master) */
 	const struct pawl_entry *entries;
 	size_t entry_count;
-	bool more;
+	bool more; /* of PAWL_LIST, PAWL_WAITERS, PAWL_CLIENTS */
 	const struct pawl_waiter *waiters;
 	size_t waiter_count;
-
 	uint64_t epoch; /* PAWL_CHANGE: the present one; a majority of its masters votes in it, all of them do */
 	bool settled, complete;
 	const char *const *missing; /* names of its masters that do not */

@@ -1,6 +1,5 @@
 /* pawl break, drain: what operators do to a lock, and to a node. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,48 +120,12 @@ static const char drain_help[] =
 	"Example:\n"
 	"  pawl drain b --endpoints a:7117,b:7117,c:7117 && ssh b systemctl restart pawld\n";
 
-static const char nowhere[] = "that node is at none of the endpoints; ";
-
-/* A client that talks to this one endpoint only, if the node there is the one that is meant; `found` gets what else there is. */
-static struct pawl *connect_if_named(const struct cli_command_line *line, const char *endpoint, const char *node, FILE *found) {
-	struct cli_command_line one = *line;
-	one.endpoints = endpoint;
-	struct pawl *client = cli_connect(&one);
-	const struct pawl_request ping = { .method = PAWL_PING };
-	struct pawl_result *result = cli_call(client, &ping);
-	bool same = !result->error && strcmp(result->node, node) == 0;
-	if (!same) {
-		fprintf(found, "%s%s%s%s", ftell(found) > (long)strlen(nowhere) ? ", " : "", result->error ? "" : endpoint,
-			result->error ? "" : " is ", result->error ? result->message : result->node);
-		pawl_free(client);
-	}
-	pawl_result_free(result);
-	return same ? client : NULL;
-}
-
-static struct pawl *connect_named(const struct cli_command_line *line, const char *node, FILE *found) {
-	char *list = strdup(line->endpoints), *rest = list, *endpoint;
-	struct pawl *client = NULL;
-	while (!client && rest && (endpoint = strsep(&rest, ",")) != NULL) {
-		client = connect_if_named(line, endpoint, node, found);
-	}
-	free(list);
-	return client;
-}
-
 static int drain_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
-	char text[512] = "";
-	FILE *found = fmemopen(text, sizeof text - 1, "w"); /* what does not fit is left out */
-	if (!found) {
-		cli_misuse(line, "out of memory");
-	}
-	fputs(nowhere, found);
-	struct pawl *client = connect_named(line, operands[0], found);
-	fclose(found);
+	struct pawl *client;
+	int status = cli_connect_node(line, operands[0], &client);
 	if (!client) {
-		struct pawl_result none = { .error = PAWL_EUNREACHABLE, .message = text, .endpoint = "", .field = "" };
-		return cli_fail(line, &none, "drain", operands[0]);
+		return status;
 	}
 	const struct pawl_request request = { .method = PAWL_DRAIN };
 	struct pawl_result *result = cli_call(client, &request);

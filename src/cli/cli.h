@@ -36,7 +36,7 @@ struct cli_command_line {
 
 extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls, cli_wait, cli_waiters,
 	cli_break, cli_status, cli_cluster, cli_drain, cli_run, cli_cert, cli_bench, cli_elect, cli_leader, cli_watch, cli_explain,
-	cli_ask_release, cli_transfer, cli_downgrade, cli_fence;
+	cli_ask_release, cli_transfer, cli_downgrade, cli_fence, cli_clients;
 
 /* ---- options (options.c) ---- */
 
@@ -86,6 +86,8 @@ void cli_client_options(const struct cli_command_line *line, struct pawl_options
 struct pawl *cli_connect(const struct cli_command_line *line);
 /* The same on the caller's loop. */
 struct pawl *cli_connect_on(const struct cli_command_line *line, struct event_base *base);
+/* A client of the endpoint where the node of that name is. NULL and the exit status: there is none, and that was said. */
+int cli_connect_node(const struct cli_command_line *line, const char *node, struct pawl **out_client);
 /* Undoes what connecting did to signals of this process: what it executes next finds them as this program did. */
 void cli_restore_signals(void);
 

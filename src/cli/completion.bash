@@ -41,7 +41,7 @@ _pawl_scan() {
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
 	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
-	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status cluster drain cert bench help"
+	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status clients cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -70,6 +70,8 @@ _pawl() {
 		mapfile -t COMPREPLY < <(compgen -W "check show" -- "$current") && ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$current")
 	elif [[ $command == cluster ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "show add-replica promote demote remove replace set-nodes set-timing force" -- "$current")
+	elif [[ $command == clients ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "kick" -- "$current")
 	elif [[ $command == bench ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "cycle handoff extend gap fill" -- "$current")
 	elif [[ $command == help ]]; then

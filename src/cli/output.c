@@ -34,7 +34,7 @@ void output_help(const struct cli_command *command, const char *common) {
 		{ "Look:", &cli_get }, { NULL, &cli_ls }, { NULL, &cli_wait }, { NULL, &cli_waiters }, { NULL, &cli_explain },
 		{ NULL, &cli_watch }, { NULL, &cli_status },
 		{ "Guard what a lock protects:", &cli_fence },
-		{ "Operate a cluster:", &cli_cluster }, { NULL, &cli_break }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
+		{ "Operate a cluster:", &cli_cluster }, { NULL, &cli_break }, { NULL, &cli_clients }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
 	};
 	fputs(overview, stdout);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -97,6 +97,8 @@ static span_ns wait_of(const struct pawl_request *r) {
 	case PAWL_EXPLAIN:
 	case PAWL_WATCH:
 	case PAWL_UNWATCH:
+	case PAWL_CLIENTS:
+	case PAWL_KICK:
 		return 0;
 	}
 	return 0;

@@ -33,6 +33,8 @@ static const struct row rows[] = {
 	[PAWL_EXPLAIN] = { CLIENT_EXPLAIN, CORE_EXPLAIN, CLIENT_HAS_KEY },
 	[PAWL_WATCH] = { CLIENT_WATCH, CORE_GET, 0 },
 	[PAWL_UNWATCH] = { CLIENT_UNWATCH, CORE_GET, CLIENT_HAS_WATCH },
+	[PAWL_CLIENTS] = { CLIENT_CLIENTS, CORE_GET, 0 },
+	[PAWL_KICK] = { CLIENT_KICK, CORE_GET, CLIENT_HAS_CLIENT },
 };
 
 static uint64_t if_named(bool named, uint64_t bit) {
@@ -88,6 +90,9 @@ static uint64_t present_named(const struct pawl_request *r, const struct order_s
 			| if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
 	case PAWL_WATCH:
 		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY) | if_named(r->after.size, CLIENT_HAS_FROM);
+	case PAWL_CLIENTS:
+		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT);
+	case PAWL_KICK:
 	case PAWL_RELEASE:
 	case PAWL_WAIT:
 	case PAWL_STATUS:
@@ -228,6 +233,7 @@ static void fill(struct order *o, const struct pawl_request *r, const struct ord
 	if (core->expect_seq) {
 		core->expected_seq = seq_read(r->expect_seq.data);
 	}
+	o->wire.client = r->client;
 	o->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
 	if (r->method == PAWL_WATCH && r->after.size) {
 		o->wire.from = position_read(r->after.data);
@@ -319,7 +325,8 @@ void order_free(struct order *order) {
 }
 
 bool order_repeatable(const struct order *order) {
-	return !order_unsure(order) && order->method != PAWL_DRAIN && order->wire.method != CLIENT_CLUSTER_FORCE;
+	return !order_unsure(order) && order->method != PAWL_DRAIN && order->method != PAWL_KICK
+		&& order->wire.method != CLIENT_CLUSTER_FORCE;
 }
 
 bool order_unsure(const struct order *order) {

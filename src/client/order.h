@@ -32,7 +32,7 @@ int order_draw(struct order *order); /* other lock_ids; 0 or PAWL_EIO */
 
 /* May be sent again when its answer was lost (docs/protocol.md: repeats with the same lock_id are safe). An update may not: it
  * could undo what others wrote since; nor a transfer, which could find that its successor is gone, and not say that it was done;
- * nor a drain, which would stop the next node as well, or a forced new start. */
+ * nor a drain, which would stop the next node as well, or a forced new start; nor a kick, which would meet somebody else there. */
 bool order_repeatable(const struct order *order);
 
 /* Sent and not answered it may have taken effect, or may yet. */

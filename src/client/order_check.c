@@ -58,6 +58,8 @@ static bool ids_valid(const struct pawl_request *r) {
 		return r->locks || !pawl_id_none(&r->lock_id);
 	case PAWL_ACQUIRE:
 		return mode_valid(r->terms.mode, r->terms.permits, r->terms.of);
+	case PAWL_KICK:
+		return r->client != 0;
 	case PAWL_WATCH:
 		return r->after.size == 0 || r->after.size == ORDER_POSITION_BYTES;
 	case PAWL_GET:
@@ -72,13 +74,14 @@ static bool ids_valid(const struct pawl_request *r) {
 	case PAWL_ASK_RELEASE:
 	case PAWL_EXPLAIN:
 	case PAWL_UNWATCH:
+	case PAWL_CLIENTS:
 		return true;
 	}
 	return false;
 }
 
 int order_check(const struct pawl_request *r, const struct order_self *self, size_t *bytes) {
-	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_UNWATCH || !ids_valid(r)) {
+	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_KICK || !ids_valid(r)) {
 		return PAWL_EINVAL;
 	}
 	if (r->expect_seq.data && (r->expect_seq.size != ORDER_SEQ_BYTES || r->expect.data)) {

@@ -56,6 +56,8 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_EXPLAIN:
 	case PAWL_WATCH:
 	case PAWL_UNWATCH:
+	case PAWL_CLIENTS:
+	case PAWL_KICK:
 		return false;
 	}
 	return false;

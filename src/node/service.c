@@ -300,6 +300,8 @@ static void (*const service_methods[CLIENT_METHODS])(const struct service_call *
 	[CLIENT_DRAIN] = service_drain,
 	[CLIENT_WATCH] = service_watch,
 	[CLIENT_UNWATCH] = service_unwatch,
+	[CLIENT_CLIENTS] = service_clients,
+	[CLIENT_KICK] = service_kick,
 };
 
 static void service_dispatch(const struct service_call *call) {

@@ -46,6 +46,10 @@ void service_deny(const struct service_call *call, struct slice key, const char 
 /* Logs a reply of the core that refuses for lack of rights or room. */
 void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply);
 
+/* service_clients.c */
+void service_clients(const struct service_call *call);
+void service_kick(const struct service_call *call);
+
 /* service_watch.c */
 void service_watch(const struct service_call *call);
 void service_unwatch(const struct service_call *call);

@@ -24,6 +24,7 @@
 	X(STATUS, "status", ASKS_NODE) X(PING, "ping", ASKS_NODE) X(DRAIN, "drain", ASKS_NODE) \
 	X(DOWNGRADE, "downgrade", WRITES) X(TRANSFER, "transfer", WRITES) X(ASK_RELEASE, "ask_release", WRITES) \
 	X(EXPLAIN, "explain", READS) X(WATCH, "watch", READS) X(UNWATCH, "unwatch", ASKS_NODE) \
+	X(CLIENTS, "clients", ASKS_NODE) X(KICK, "kick", ASKS_NODE) \
 	X(CLUSTER_ADD_REPLICA, "cluster_add_replica", CHANGES) X(CLUSTER_PROMOTE, "cluster_promote", CHANGES) \
 	X(CLUSTER_DEMOTE, "cluster_demote", CHANGES) X(CLUSTER_REMOVE, "cluster_remove", CHANGES) \
 	X(CLUSTER_REPLACE, "cluster_replace", CHANGES) X(CLUSTER_SET_NODES, "cluster_set_nodes", CHANGES) \
@@ -34,14 +35,14 @@ enum client_method {
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
 #undef CLIENT_METHOD_ENUM
 };
-#define CLIENT_METHODS 26
+#define CLIENT_METHODS 28
 const char *client_method_name(enum client_method method);
 
 enum client_class {
 	CLIENT_READS,     /* keys: whoever may read them */
 	CLIENT_WRITES,    /* keys: whoever may write them; `break` is for administrators */
 	CLIENT_CHANGES,   /* the set of nodes: cluster_..., for administrators */
-	CLIENT_ASKS_NODE  /* is about no key; `drain` is for administrators */
+	CLIENT_ASKS_NODE  /* is about no key; `drain` and `kick` are for administrators */
 };
 enum client_class client_method_class(enum client_method method);
 bool client_method_changes(enum client_method method); /* CLIENT_CHANGES */
@@ -127,6 +128,7 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 #define CLIENT_HAS_WATCH (UINT64_C(1) << 40) /* unwatch */
 #define CLIENT_HAS_BOND (UINT64_C(1) << 41) /* extend: core.bond */
 #define CLIENT_HAS_SLOTS (UINT64_C(1) << 42) /* extend: core.terms.set */
+#define CLIENT_HAS_CLIENT (UINT64_C(1) << 43) /* kick: client_request.client; clients: likewise, as `after` */
 
 struct client_lock { /* one of `locks` */
 	struct slice key;
@@ -154,6 +156,7 @@ struct client_request {
 	struct client_label label; /* ACQUIRE; core.label is made of it by decoding */
 	bool release_on_disconnect; /* ACQUIRE; core.terms.bond is 1 then by decoding */
 	uint64_t watch;              /* UNWATCH */
+	uint64_t client;             /* KICK: the number of a connection; CLIENTS: those with greater ones; 0: all */
 	struct client_position from; /* WATCH with CLIENT_HAS_FROM */
 	uint8_t label_bytes[LABEL_MAX]; /* what core.label points to, decoded */
 };
@@ -204,13 +207,13 @@ struct client_facts {
  * buffer's room or client_response_limits is cut short with `more` set. */
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out);
 int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out); /* any error, not 0 */
-int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain, unwatch */
+int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain, unwatch, kick */
 int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out);
 
 /* `watch`: its number, the position from which it goes on, and for a key (view not NULL) what a local CORE_GET says. */
 int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position, const struct core_reply *view,
 	const struct client_facts *facts, struct buffer *out);
-/* Notifications: client_event_encode. */
+/* Notifications: client_event_encode. The answer to `clients`: client_connections.h. */
 
 /* One result of an `extend` with `locks`; a core_reply is gone before all of them are there. */
 struct client_extended {

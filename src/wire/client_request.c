@@ -326,7 +326,7 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
 		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain, "
-		"downgrade, transfer, ask_release, explain, watch, unwatch, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
+		"downgrade, transfer, ask_release, explain, watch, unwatch, clients, kick, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
 		"cluster_set_timing, cluster_force");
 }
 
@@ -339,7 +339,7 @@ static void request_defaults(struct client_request *out) {
 	if (out->method == CLIENT_WAIT) {
 		out->core.wait = (span_ns)CLIENT_MS_MAX * SPAN_MS;
 	}
-	if (out->method == CLIENT_LIST) {
+	if (out->method == CLIENT_LIST || out->method == CLIENT_CLIENTS) {
 		out->core.limit = CLIENT_LIST_DEFAULT;
 	}
 }

@@ -103,7 +103,8 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 		request_put_position(k, r->from);
 		return;
 	case CLIENT_HAS_WATCH:
-		pack_uint(k, r->watch);
+	case CLIENT_HAS_CLIENT:
+		pack_uint(k, param == CLIENT_HAS_WATCH ? r->watch : r->client);
 		return;
 	case CLIENT_HAS_EXPECT:
 		pack_bin(k, core->expected);

@@ -85,6 +85,13 @@ const char *client_take_watch(struct unpack *u, struct client_request *r, int *e
 	return watch ? NULL : "must be the number that watch answered";
 }
 
+const char *client_take_client(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	uint64_t client = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	r->client = client;
+	return client ? NULL : "must be the number of a connection, as clients tells it";
+}
+
 const char *client_take_value(struct unpack *u, struct client_request *r, int *error) {
 	return take_value_bytes(u, &r->core.value, error);
 }

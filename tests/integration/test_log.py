@@ -4,6 +4,7 @@
 import fcntl
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -169,7 +170,7 @@ class Full(Case):
                 node.wait_log(" full_over what=%s " % what)
 
 
-class Rights(Case):
+class Clients(Case):
     """Over TLS, with an administrator and three that are none."""
     rules = "[acl]\nadmin = alice\nbob = read public/\ncarol = write all/\ndave = write all/\n"
 
@@ -195,13 +196,18 @@ class Rights(Case):
         self.addCleanup(client.close)
         return client
 
+    def command(self, cluster, name, *arguments):
+        path = self.certificates.path
+        return cli_fixture.pawl("clients", *arguments, "--endpoints", "tls://" + cluster.clients["a"], "--cacert", path("ca.crt"),
+                                "--cert", path(name + ".crt"), "--key", path(name + ".key"))
+
     def test_what_is_denied_is_in_the_log_with_who_asked(self):
         cluster = self.cluster()
         bob = self.connect(cluster, "bob")
         where = " identity=bob from=127.0.0.1:%d" % bob.socket.getsockname()[1]
         for what, key, params in (("acquire", "x", {"key": "x", "lease_ms": 1000}), ("get", "secret", {"key": "secret"}),
                                   ("list", "s", {"prefix": "s"}), ("break", "public/1", {"key": "public/1"}),
-                                  ("cluster_remove", "a", {"name": "a"}), ("drain", '""', {}),
+                                  ("cluster_remove", "a", {"name": "a"}), ("drain", '""', {}), ("kick", '""', {"client": 1}),
                                   ("acquire", "two", {"locks": [{"key": "two"}], "lease_ms": 1000})):
             with self.assertRaises(Refused) as refused:
                 bob.call(what, **params)
@@ -227,9 +233,80 @@ class Rights(Case):
         cluster.nodes["a"].wait_log(" denied ", "suppressed=")
         self.assertLess(sum(" denied " in line for line in cluster.nodes["a"].lines), 60)
 
+    def test_connections_are_listed_with_who_they_are_and_what_they_do(self):
+        cluster = self.cluster()
+        with Client(cluster.unix("a")) as local:
+            local.call("acquire", key="all/1", lease_ms=60000)
+            carol, bob = self.connect(cluster, "carol"), self.connect(cluster, "bob")
+            for _ in range(3):
+                carol.send("acquire", key="all/1", lease_ms=1000, wait_ms=60000)
+            carol.call("ping")
+            bob.call("watch", prefix="public/")
+            shown = {c["identity"]: c for c in self.succeeds(self.command(cluster, "alice", "--json")).json["clients"]}
+            self.assertEqual(set(shown), {"", "alice", "bob", "carol"})
+            self.assertEqual([shown["carol"][what] for what in ("requests", "open", "waits", "watches")], [4, 3, 3, 0])
+            self.assertEqual(shown["carol"]["address"], "127.0.0.1:%d" % carol.socket.getsockname()[1])
+            self.assertEqual(shown["bob"]["watches"], 1)
+            self.assertEqual((shown[""]["uid"], shown[""]["pid"]), (os.getuid(), os.getpid()))
+            self.assertNotIn("pid", shown["bob"])
+            self.assertTrue(shown["alice"]["own"])
+            self.assertGreater(shown["bob"]["bytes_in"], 0)
+            self.assertGreater(shown["bob"]["bytes_out"], 0)
+            table = self.succeeds(self.command(cluster, "alice", "a")).out
+            self.assertRegex(table, r"(?m)^a/%d +carol +127\.0\.0\.1:\d+ " % shown["carol"]["client"])
+            own = self.succeeds(self.command(cluster, "bob", "--json")).json["clients"]
+            self.assertEqual([c["identity"] for c in own], ["bob", "bob"])
+
+    def test_an_administrator_ends_a_connection_and_nobody_else_does(self):
+        cluster = self.cluster()
+        bob = self.connect(cluster, "bob")
+        bob.call("ping")
+        [one] = [c for c in self.succeeds(self.command(cluster, "bob", "--json")).json["clients"] if not c.get("own")]
+        self.assertEqual(self.command(cluster, "carol", "kick", "a/%d" % one["client"]).status, 1)
+        self.succeeds(self.command(cluster, "alice", "kick", "a/%d" % one["client"]))
+        with self.assertRaises((Closed, ConnectionResetError)):
+            bob.call("ping")
+        cluster.nodes["a"].wait_log(" client_kicked client=%d kicked_identity=bob kicked_from=127.0.0.1:" % one["client"], "identity=alice ")
+        again = self.command(cluster, "alice", "kick", str(one["client"]), "--json")
+        self.assertEqual((again.status, again.json["error"]["code"]), (1, "not_found"))
+        self.assertEqual(self.command(cluster, "alice", "kick", "b/1").status, 3)
+
     def test_a_cluster_without_access_rules_says_who_may_do_what(self):
         self.rules = ""
         self.cluster().nodes["a"].wait_log(" warning no_access_rules ", "everybody with a certificate of this authority may do everything")
+
+
+class ManyClients(DevCase):
+    COUNT = 1100
+
+    def test_very_many_connections_are_told_page_by_page(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard != resource.RLIM_INFINITY and hard < self.COUNT + 100:
+            self.skipTest("so many files are not allowed here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        connections = []
+        for _ in range(self.COUNT):
+            connections.append(Client(self.endpoints))
+            self.addCleanup(connections[-1].close)
+            connections[-1].call("ping")
+        asker, seen, pages, after = connections[0], [], 0, {}
+        more = True
+        while more:
+            page = asker.call("clients", limit=300, **after)
+            self.assertLessEqual(len(page["clients"]), 300)
+            seen += [c["client"] for c in page["clients"]]
+            after, more, pages = {"after": seen[-1]}, page["more"], pages + 1
+        self.assertEqual((len(seen), pages), (self.COUNT, 4))
+        self.assertEqual(seen, sorted(set(seen)))
+        self.assertEqual(len(asker.call("clients")["clients"]), 100)
+        for limit in (0, 1001):
+            with self.assertRaises(Refused):
+                asker.call("clients", limit=limit)
+        connections[seen.index(seen[500])].close()  # a page may begin behind one that is gone
+        self.assertGreater(asker.call("clients", after=seen[500], limit=1)["clients"][0]["client"], seen[500])
+        told = self.succeeds(self.pawl("clients", "--json")).json["clients"]
+        self.assertEqual(len(told), self.COUNT)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ static const struct { enum client_method method; uint64_t needs, may; } methods[
 	{ CLIENT_WATCH, CLIENT_HAS_KEY, CLIENT_HAS_FROM },
 	{ CLIENT_WATCH, CLIENT_HAS_PREFIX, CLIENT_HAS_FROM },
 	{ CLIENT_UNWATCH, CLIENT_HAS_WATCH, 0 },
+	{ CLIENT_CLIENTS, 0, CLIENT_HAS_LIMIT | CLIENT_HAS_CLIENT },
+	{ CLIENT_KICK, CLIENT_HAS_CLIENT, 0 },
 	{ CLIENT_ACQUIRE, CLIENT_HAS_KEY | CLIENT_HAS_LEASE, CLIENT_HAS_WAIT | CLIENT_HAS_OWNER | CLIENT_HAS_VALUE | CLIENT_HAS_LOCK_ID },
 	{ CLIENT_EXTEND, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE, CLIENT_HAS_TOKEN | CLIENT_HAS_DEADLINE_KEPT | CLIENT_HAS_BOND },
 	{ CLIENT_EXTEND, CLIENT_HAS_LOCKS, CLIENT_HAS_DEADLINE_KEPT },
@@ -166,6 +168,7 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	r->label.pid = has & CLIENT_HAS_PID ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
 	r->core.label = slice_of(label, client_label_pack(&r->label, label));
 	r->core.to = has & CLIENT_HAS_TO ? wire_bytes(p, 0, OWNER_MAX) : r->core.to;
+	r->client = has & CLIENT_HAS_CLIENT ? 1 + wire_number(p, UINT64_MAX - 1) : 0;
 	r->watch = has & CLIENT_HAS_WATCH ? 1 + wire_number(p, UINT64_MAX - 1) : 0;
 	r->from = (struct client_position){ has & CLIENT_HAS_FROM ? prng_next(p) : 0, has & CLIENT_HAS_FROM ? prng_next(p) : 0 };
 }
@@ -192,7 +195,7 @@ static struct client_request random_request(struct request_test *t, size_t row, 
 	c->expect_seq = (has & CLIENT_HAS_VALUE_SEQ) != 0;
 	c->expected_seq = c->expect_seq ? wire_ballot(p) : c->expected_seq;
 	c->quorum = has & CLIENT_HAS_CONSISTENCY && prng_chance(p, 1, 2);
-	c->limit = has & CLIENT_HAS_LIMIT ? 1 + (uint32_t)prng_below(p, 1000) : r.method == CLIENT_LIST || (has & CLIENT_HAS_PREFIX && r.method == CLIENT_WAITERS) ? 100 : 0;
+	c->limit = has & CLIENT_HAS_LIMIT ? 1 + (uint32_t)prng_below(p, 1000) : r.method == CLIENT_LIST || r.method == CLIENT_CLIENTS || (has & CLIENT_HAS_PREFIX && r.method == CLIENT_WAITERS) ? 100 : 0;
 	c->prefix = has & CLIENT_HAS_PREFIX && r.method != CLIENT_LIST;
 	c->after = has & CLIENT_HAS_AFTER ? wire_bytes(p, 0, KEY_MAX) : c->after;
 	c->for_free = has & CLIENT_HAS_FOR && prng_chance(p, 1, 2);
@@ -231,7 +234,7 @@ static void assert_terms_equal(const struct client_request *a, const struct clie
 	const struct core_request *x = &a->core, *y = &b->core;
 	assert_true(x->terms.of == y->terms.of && x->terms.count == y->terms.count && x->terms.priority == y->terms.priority);
 	assert_true(x->terms.delay == y->terms.delay && x->terms.bond == y->terms.bond && x->bond == y->bond);
-	assert_true(a->release_on_disconnect == b->release_on_disconnect && a->watch == b->watch);
+	assert_true(a->release_on_disconnect == b->release_on_disconnect && a->watch == b->watch && a->client == b->client);
 	assert_true(a->from.log == b->from.log && a->from.sequence == b->from.sequence);
 	assert_true(slice_equal(a->label.text, b->label.text) && slice_equal(a->label.host, b->label.host) && a->label.pid == b->label.pid);
 	assert_true(slice_equal(x->label, y->label) && slice_equal(x->to, y->to) && x->prefix == y->prefix);

@@ -3,6 +3,7 @@
 
 #include <msgpack.h>
 
+#include "client_connections.h"
 #include "wire_answer.h"
 
 static void acquire_tells_everything(void **state) {
@@ -185,8 +186,6 @@ static void ping_and_drain_answer(void **state) {
 	assert_int_equal(receive(t, CLIENT_DRAIN), 0);
 }
 
-/* ---- by hand ---- */
-
 static int decode_text(struct response_test *t, enum client_method method, const char *data, size_t size) {
 	uint8_t *exact = wire_exact((const uint8_t *)data, size);
 	int error = client_response_decode(&t->decoder, method, slice_of(exact, size), &t->got);
@@ -194,6 +193,25 @@ static int decode_text(struct response_test *t, enum client_method method, const
 	return error;
 }
 #define DECODE(t, method, text) decode_text((t), (method), (text), sizeof(text) - 1)
+
+static void connections_are_told_with_what_is_known_of_them(void **state) {
+	struct response_test *t = *state;
+	struct client_connections page;
+	const struct client_connection one = { .client = 7, .present = CLIENT_CONNECTION_PROCESS, .identity = slice_str("alice"),
+		.address = slice_str("unix:/s"), .uid = 3, .pid = 4, .age = SPAN_S, .requests = 9, .open = 2, .waits = 1, .watches = 5,
+		.received = 6, .sent = 8, .unsent = 10 };
+	const struct client_connection other = { .client = 8, .present = CLIENT_CONNECTION_OWN, .own = true };
+	client_connections_begin(&page, 5, &t->bytes);
+	client_connections_put(&page, &one);
+	client_connections_put(&page, &other);
+	assert_int_equal(client_connections_end(&page, "n1", true), 0);
+	assert_int_equal(receive(t, CLIENT_CLIENTS), 0);
+	assert_true(t->got.more && slice_equal(t->got.node, slice_str("n1")));
+	assert_int_equal(DECODE(t, CLIENT_CLIENTS, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL); /* without `more` a caller would not know whether to go on */
+	assert_int_equal(DECODE(t, CLIENT_KICK, "\x94\x01\x05\xc0\x80"), 0);
+}
+
+/* ---- by hand ---- */
 
 static void what_a_newer_server_adds_is_skipped(void **state) {
 	struct response_test *t = *state;
@@ -228,6 +246,14 @@ static void notifications_are_told_from_responses(void **state) {
 }
 
 /* Some response of each method, in t->bytes. */
+static void encode_connections(struct response_test *t) {
+	struct client_connections page;
+	const struct client_connection one = { .client = 7, .present = CLIENT_CONNECTION_PROCESS, .identity = slice_str("alice") };
+	client_connections_begin(&page, 5, &t->bytes);
+	client_connections_put(&page, &one);
+	assert_int_equal(client_connections_end(&page, "n1", false), 0);
+}
+
 static void encode_some(struct response_test *t, enum client_method method) {
 	struct core_entry entries[3] = { random_entry(t), random_entry(t), random_entry(t) };
 	struct core_waiter waiters[2] = { { .owner = slice_str("a"), .node = t->nodes[1].id }, { .owner = slice_str("b") } };
@@ -255,6 +281,8 @@ static void encode_some(struct response_test *t, enum client_method method) {
 		assert_int_equal(client_status_encode(5, &status, &t->bytes), 0);
 	} else if (method == CLIENT_WATCH) {
 		assert_int_equal(client_watch_encode(5, 9, (struct client_position){ 1, 2 }, prng_chance(&t->prng, 1, 2) ? &r : NULL, &t->facts, &t->bytes), 0);
+	} else if (method == CLIENT_CLIENTS) {
+		encode_connections(t);
 	} else if (method == CLIENT_EXTEND && prng_chance(&t->prng, 1, 2)) {
 		assert_int_equal(client_batch_encode(5, items, 2, &t->facts, &t->bytes), 0);
 	} else {
@@ -316,6 +344,7 @@ int main(void) {
 		TEST(every_error_code_comes_back),
 		TEST(a_batch_has_a_result_for_each_lock),
 		TEST(ping_and_drain_answer),
+		TEST(connections_are_told_with_what_is_known_of_them),
 		TEST(what_a_newer_server_adds_is_skipped),
 		TEST(an_answer_without_what_it_must_tell_is_refused),
 		TEST(notifications_are_told_from_responses),

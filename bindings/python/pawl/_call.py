@@ -12,7 +12,7 @@ from ._errors import (
 )
 
 # What a repeat could undo (an update) or misread (a transfer), or would do to the next node as well.
-NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "cluster_force"))
+NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # These come before any commit, and say that there is none.
 REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError)

@@ -1,0 +1,180 @@
+/* pawl clients: who is connected with a node, and the end of a connection. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "fact.h"
+#include "output.h"
+
+#define PAGE 1000 /* the most that a node tells at once */
+
+static const char clients_help[] =
+	"usage: pawl clients [NODE]\n"
+	"       pawl clients kick NODE/ID\n"
+	"\n"
+	"Lists the connections of clients with NODE (default: the first node that answers), the oldest first: who they are, where\n"
+	"they come from, since when, how many requests they made, how many of them wait for a lock, what they watch, and the\n"
+	"bytes in both directions. Administrators see all connections, others those of their own identity.\n"
+	"\n"
+	"kick ends a connection. For administrators; the node logs who did it. Locks stay until their leases end, and programs\n"
+	"that use libpawl connect again: to keep somebody out take away its certificate or its rights ([acl]).\n"
+	"NODE must be among the --endpoints. With a single endpoint the ID alone will do.\n"
+	"\n"
+	"Example:\n"
+	"  pawl clients a && pawl clients kick a/17\n";
+
+/* ---- the list ---- */
+
+struct clients {
+	const struct cli_command_line *line;
+	json_t *all; /* with --json */
+	uint64_t shown, last;
+	char node[64];
+};
+
+static void clients_header(void) {
+	printf("%-12s %-16s %-36s %9s %9s %9s %6s %8s %11s %11s\n", "ID", "IDENTITY", "FROM", "AGE", "SILENT", "REQUESTS", "WAITS", "WATCHES",
+		"BYTES IN", "BYTES OUT");
+}
+
+static void clients_row(const struct clients *c, const struct pawl_value *v) {
+	char id[96], from[512];
+	int64_t pid = fact_int(v, "pid", 0);
+	snprintf(id, sizeof id, "%s/%" PRId64, c->node, fact_int(v, "client", 0));
+	snprintf(from, sizeof from, pid ? "%s uid %" PRId64 " pid %" PRId64 : "%s", fact_text(v, "address"), fact_int(v, "uid", 0), pid);
+	const struct pawl_value *identity = pawl_value_get(v, "identity");
+	printf("%-12s ", id);
+	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str("-"), 16);
+	putchar(' ');
+	output_bytes(stdout, pawl_str(from), 36);
+	printf(" %9s %9s %9" PRId64 " %6" PRId64 " %8" PRId64 " %11" PRId64 " %11" PRId64 "%s\n", output_duration(fact_int(v, "age_ms", 0)),
+		output_duration(fact_int(v, "silent_ms", 0)), fact_int(v, "requests", 0), fact_int(v, "waits", 0),
+		fact_int(v, "watches", 0), fact_int(v, "bytes_in", 0), fact_int(v, "bytes_out", 0),
+		fact_bool(v, "own") ? "  (this one)" : "");
+}
+
+static void clients_page(struct clients *c, const struct pawl_value *list) {
+	for (size_t i = 0; i < list->count; i++, c->shown++) {
+		const struct pawl_value *v = &list->items[i];
+		c->last = (uint64_t)fact_int(v, "client", 0);
+		if (c->line->json) {
+			if (json_array_append_new(c->all, output_json_tree(v)) != 0) {
+				cli_misuse(c->line, "out of memory");
+			}
+			continue;
+		}
+		if (c->shown == 0) {
+			clients_header();
+		}
+		clients_row(c, v);
+	}
+}
+
+/* Page by page, all of the same node: elsewhere the numbers mean others. NULL when all is there, else what ended it. */
+static struct pawl_result *clients_pages(struct clients *c, struct pawl *client) {
+	struct pawl_request request = { .method = PAWL_CLIENTS, .limit = PAGE };
+	for (bool more = true; more;) {
+		struct pawl_result *page = cli_call(client, &request);
+		const struct pawl_value *list = pawl_value_get(page->tree, "clients");
+		if (!page->error && c->node[0] && strcmp(c->node, page->node) != 0) {
+			page->error = PAWL_ECLOSED;
+			page->message = "the connection with the node was lost in the middle of its list: name the node";
+		}
+		if (page->error || !list || list->kind != PAWL_ARRAY) {
+			return page;
+		}
+		snprintf(c->node, sizeof c->node, "%s", page->node);
+		clients_page(c, list);
+		more = page->more && list->count > 0;
+		request.client = c->last;
+		pawl_result_free(page);
+	}
+	return NULL;
+}
+
+static int clients_list(struct cli_command_line *line, const char *node) {
+	struct clients c = { .line = line, .all = line->json ? json_array() : NULL };
+	struct pawl *client = NULL;
+	int status = CLI_DONE;
+	if (node) {
+		status = cli_connect_node(line, node, &client);
+		if (!client) {
+			return status;
+		}
+	} else {
+		client = cli_connect(line);
+	}
+	struct pawl_result *failed = clients_pages(&c, client);
+	if (failed) {
+		json_decref(c.all);
+		return cli_finish(client, failed, cli_fail(line, failed, "clients", node ? node : ""));
+	}
+	if (line->json) {
+		json_t *object = json_object();
+		output_json_bytes(object, "node", pawl_str(c.node));
+		output_json_set(object, "clients", c.all);
+		output_json(object);
+	}
+	return cli_finish(client, NULL, CLI_DONE);
+}
+
+/* ---- kick ---- */
+
+/* NODE/ID, or ID where that can mean one node only. Sets *out_client to the connection's number; returns a client of the node. */
+static struct pawl *kick_connect(struct cli_command_line *line, const char *what, uint64_t *out_number, int *out_status) {
+	const char *slash = strrchr(what, '/');
+	struct pawl *client;
+	if (!cli_number_parse(slash ? slash + 1 : what, out_number) || *out_number == 0) {
+		cli_misuse(line, "'%s' is no connection: write NODE/ID, as pawl clients shows it", what);
+	}
+	if (!slash) {
+		if (strchr(line->endpoints, ',')) {
+			cli_misuse(line, "'%s': each node numbers its connections by itself: write NODE/ID, as pawl clients shows it", what);
+		}
+		return cli_connect(line);
+	}
+	char *node = strndup(what, (size_t)(slash - what));
+	if (!node) {
+		cli_misuse(line, "out of memory");
+	}
+	*out_status = cli_connect_node(line, node, &client);
+	free(node);
+	return client;
+}
+
+static int clients_kick(struct cli_command_line *line, const char *what) {
+	struct pawl_request request = { .method = PAWL_KICK };
+	int status = CLI_REFUSED;
+	struct pawl *client = kick_connect(line, what, &request.client, &status);
+	if (!client) {
+		return status;
+	}
+	struct pawl_result *result = cli_call(client, &request);
+	if (result->error) {
+		return cli_finish(client, result, cli_fail(line, result, "clients kick", what));
+	}
+	if (line->json) {
+		json_t *object = json_object();
+		output_json_bytes(object, "kicked", pawl_str(what));
+		output_json(object);
+	} else {
+		output_field("kicked", "%s", what);
+	}
+	return cli_finish(client, result, CLI_DONE);
+}
+
+static int clients_run(struct cli_command_line *line) {
+	int count;
+	char **operands = cli_options(line, NULL, 0, 0, 2, &count);
+	bool kick = count > 0 && strcmp(operands[0], "kick") == 0;
+	if (kick && count < 2) {
+		cli_misuse(line, "kick whom? Write NODE/ID, as pawl clients shows it");
+	}
+	if (!kick && count > 1) {
+		cli_misuse(line, "'%s' is too much", operands[1]);
+	}
+	return kick ? clients_kick(line, operands[1]) : clients_list(line, count ? operands[0] : NULL);
+}
+
+const struct cli_command cli_clients = { "clients", "who is connected with a node; and the end of a connection", clients_help, clients_run };

@@ -1,0 +1,91 @@
+/* service_clients.c: `clients` and `kick`: who is connected with this node, and the end of a connection. */
+#include "client_connections.h"
+#include "pawl/error.h"
+#include "service.h"
+
+struct clients_page {
+	const struct service_call *call;
+	struct client_connections answer;
+	uint32_t left; /* how many more the page may have */
+	bool more;
+};
+
+/* Whoever is no administrator sees what is its own. */
+static bool clients_shows(const struct service_call *call, const struct session_view *view) {
+	return call->admin || view->client == call->client
+		|| (call->who->identity.size > 0 && slice_equal(view->who.identity, call->who->identity));
+}
+
+static struct client_connection clients_describe(const struct service_call *call, const struct session_view *view) {
+	const struct driver *d = call->driver;
+	const struct origin *from = view->who.from;
+	struct client_connection c = { .client = view->client, .identity = view->who.identity, .address = slice_str(from->address),
+		.age = view->age, .silent = view->silent, .requests = view->requests, .open = view->open,
+		.waits = requests_waiting(&d->requests, view->client), .watches = events_watches(&d->events, view->client),
+		.received = view->received, .sent = view->sent, .unsent = view->unsent, .own = view->client == call->client };
+	c.present = c.own ? CLIENT_CONNECTION_OWN : 0;
+	if (from->uid != ORIGIN_UNKNOWN) {
+		c.present |= CLIENT_CONNECTION_PROCESS;
+		c.uid = (uint32_t)from->uid;
+		c.pid = (uint32_t)from->pid;
+	}
+	return c;
+}
+
+static bool clients_visit(void *ctx, const struct session_view *view) {
+	struct clients_page *page = ctx;
+	if (!clients_shows(page->call, view)) {
+		return true;
+	}
+	page->more = page->left == 0;
+	if (!page->more) {
+		const struct client_connection c = clients_describe(page->call, view);
+		client_connections_put(&page->answer, &c);
+		page->left--;
+	}
+	return !page->more;
+}
+
+void service_clients(const struct service_call *call) {
+	struct driver *d = call->driver;
+	struct clients_page page = { .call = call, .left = call->request->core.limit };
+	struct buffer *to = sessions_answer(d->sessions, call->client);
+	if (to) {
+		client_connections_begin(&page.answer, call->request->msgid, to);
+		sessions_each(d->sessions, call->request->client, clients_visit, &page);
+		if (client_connections_end(&page.answer, d->facts.node, page.more) != 0) {
+			service_sever(d, call->client);
+		}
+	}
+	driver_flush_later(d);
+}
+
+static void clients_kick(const struct service_call *call, uint64_t client, const struct session_who *kicked) {
+	struct driver *d = call->driver;
+	log_to(d->log, LEVEL_NOTICE, "client_kicked", LOG_NUMBER("client", client), LOG_BYTES("kicked_identity", kicked->identity),
+		LOG_TEXT("kicked_from", kicked->from->address), LOG_KNOWN("kicked_uid", kicked->from->uid),
+		LOG_KNOWN("kicked_pid", kicked->from->pid), LOG_WHO(call->who));
+	service_sever(d, client);
+	struct buffer *to = sessions_answer(d->sessions, call->client);
+	if (to && client_done_encode(call->request->msgid, to) != 0) {
+		service_sever(d, call->client);
+	}
+	driver_flush_later(d);
+}
+
+void service_kick(const struct service_call *call) {
+	struct driver *d = call->driver;
+	uint32_t msgid = call->request->msgid;
+	uint64_t client = call->request->client;
+	struct session_who kicked;
+	if (!service_is_admin(call, "only an administrator may end a connection: name the identity in [acl] admin")) {
+		return;
+	}
+	if (client == call->client) {
+		service_refuse(d, client, msgid, PAWL_EBADREQUEST, "client", "is the connection that asks: simply close it");
+	} else if (!sessions_who(d->sessions, client, &kicked)) {
+		service_refuse(d, call->client, msgid, PAWL_ENOTFOUND, "client", "this node has no such connection (any more)");
+	} else {
+		clients_kick(call, client, &kicked);
+	}
+}
