@@ -134,10 +134,11 @@ class Strangers(Case):
                 node.wait_log(" stranger_refused ", "suppressed=", "from=127.0.0.1:")
                 with socket.create_server(split(cluster.peers["c"])) as impostor:
                     impostor.settimeout(PATIENCE)
-                    connection = impostor.accept()[0]
-                    with connection:
-                        connection.sendall(b"\xff" * 64)
-                        node.wait_log(" peer_link_failed ", "peer=c ", "it sent what is not a packet")
+                    while not re.search("peer_link_failed peer=c .*it sent what is not a packet", node.log()):
+                        with impostor.accept()[0] as connection:  # a's, or b's
+                            connection.sendall(b"\xff" * 64)
+                            time.sleep(0.1)
+                    node.wait_log(" peer_link_failed ", "peer=c ", "it sent what is not a packet")
             finally:
                 over.set()
                 knocking.join()
