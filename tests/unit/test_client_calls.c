@@ -203,47 +203,6 @@ static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
 	rig_close(&r);
 }
 
-static void an_update_whose_answer_is_lost_is_unsure_and_not_repeated(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_request request = { .method = PAWL_UPDATE, .key = key, .value = pawl_str("v"), .lock_id = { { 1 } } };
-	struct pawl_result *result = ask(&r, &request);
-	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_EUNSURE);
-	assert_int_equal(r.nodes[1].asked[CLIENT_UPDATE], 0);
-	pawl_result_free(result);
-	rig_close(&r);
-}
-
-static void a_drain_is_never_repeated_at_another_node(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_DRAIN });
-	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_ECLOSED);
-	assert_int_equal(r.nodes[1].asked[CLIENT_DRAIN], 0);
-	pawl_result_free(result);
-	rig_close(&r);
-}
-
-/* Elsewhere the number is that of another connection. */
-static void a_kick_is_never_repeated_at_another_node(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, NULL);
-	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_KICK, .client = 7 });
-	assert_non_null(result);
-	assert_int_equal(result->error, PAWL_ECLOSED);
-	assert_int_equal(r.nodes[1].asked[CLIENT_KICK], 0);
-	pawl_result_free(result);
-	rig_close(&r);
-}
-
 static void a_node_that_talks_rot_is_left(void **state) {
 	(void)state;
 	struct rig r;
@@ -399,9 +358,6 @@ int main(void) {
 		cmocka_unit_test(an_answer_says_more_than_the_silence_of_the_others),
 		cmocka_unit_test(the_next_endpoint_is_asked_with_the_same_lock_id),
 		cmocka_unit_test(a_refusal_after_a_repeat_is_released_all_the_same),
-		cmocka_unit_test(an_update_whose_answer_is_lost_is_unsure_and_not_repeated),
-		cmocka_unit_test(a_drain_is_never_repeated_at_another_node),
-		cmocka_unit_test(a_kick_is_never_repeated_at_another_node),
 		cmocka_unit_test(a_node_that_talks_rot_is_left),
 		cmocka_unit_test(a_silent_node_is_pinged_then_left),
 		cmocka_unit_test(a_wait_that_is_pinged_may_last),

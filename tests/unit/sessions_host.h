@@ -1,0 +1,164 @@
+/* sessions_host.h: a node that serves sessions, for their tests: it answers everything as it is told to. */
+#ifndef PAWL_TESTS_SESSIONS_HOST_H
+#define PAWL_TESTS_SESSIONS_HOST_H
+
+#include "sessions.h" /* before unistd.h */
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net_fixture.h"
+#include "pawl/error.h"
+
+/* malloc that refuses one of its calls, or none. */
+struct fussy {
+	struct allocator libc;
+	int refuse_at, calls; /* refuse_at negative: none */
+	bool refused;
+};
+
+static inline void *fussy_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct fussy *f = ctx;
+	if (new_size > old_size && f->calls++ == f->refuse_at) {
+		f->refused = true;
+		return NULL;
+	}
+	return f->libc.resize(f->libc.ctx, p, old_size, new_size);
+}
+
+/* The node of the test: answers everything with a ping's answer, in the order in which it is told to. */
+struct host {
+	struct net_fixture f;
+	struct fussy fussy;
+	struct sessions *sessions;
+	unsigned requests, gone, troubles, refused, drained;
+	bool closed_there; /* by the client that is gone */
+	uint64_t client;
+	bool hold; /* do not answer yet */
+	bool local;
+	enum client_method method;
+	size_t locks;
+};
+
+static inline void host_answer(struct host *h) {
+	struct buffer *to = sessions_answer(h->sessions, h->client);
+	if (to && client_ping_encode(1, "0", "host", to) != 0) {
+		sessions_drop(h->sessions, h->client);
+	}
+}
+
+static inline void host_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
+	struct instant now) {
+	struct host *h = ctx;
+	(void)now;
+	h->requests++;
+	h->client = client;
+	h->local = who->local;
+	h->method = request->method;
+	h->locks = request->lock_count;
+	assert_int_equal(who->identity.size, 0);
+	if (!h->hold) {
+		host_answer(h);
+	}
+}
+
+static inline void host_gone(void *ctx, uint64_t client, bool closed_there) {
+	struct host *h = ctx;
+	h->gone++;
+	h->closed_there = closed_there;
+	h->client = client;
+}
+
+static inline void host_trouble(void *ctx, const struct session_who *who, const char *why) {
+	struct host *h = ctx;
+	assert_non_null(why);
+	assert_string_equal(who->from->address, "test");
+	h->troubles++;
+}
+
+static inline void host_refused(void *ctx) {
+	struct host *h = ctx;
+	h->refused++;
+}
+
+static inline void host_drained(void *ctx, uint64_t client) {
+	struct host *h = ctx;
+	assert_int_equal(client, h->client);
+	h->drained++;
+}
+
+static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble, host_refused, host_drained };
+
+static inline void host_init(struct host *h, int refuse_at) {
+	memset(h, 0, sizeof *h);
+	net_fixture_init(&h->f);
+	h->fussy = (struct fussy){ .libc = alloc_libc(NULL), .refuse_at = refuse_at };
+	h->f.alloc = (struct allocator){ fussy_resize, &h->fussy };
+}
+
+static inline int host_open(struct host *h, uint32_t clients, uint32_t requests) {
+	const struct sessions_options o = { .loop = &h->f.loop, .limits = { .clients = clients, .requests_per_client = requests },
+		.handlers = &host_handlers, .ctx = h };
+	return sessions_new(&o, &h->sessions);
+}
+
+static inline void host_done(struct host *h) {
+	sessions_free(h->sessions);
+	net_fixture_done(&h->f);
+}
+
+/* The other end of a new connection. */
+static inline int host_connect(struct host *h) {
+	int fds[2];
+	struct origin from;
+	net_fixture_pair(fds);
+	origin_named("test", &from);
+	sessions_accept(h->sessions, fds[0], NULL, TLS_CLIENT_OFF, true, &from);
+	net_fixture_settle(&h->f);
+	return fds[1];
+}
+
+static inline void host_run(struct host *h) {
+	net_fixture_settle(&h->f);
+	sessions_flush(h->sessions);
+	net_fixture_settle(&h->f);
+}
+
+static inline void send_bytes(int fd, const void *bytes, size_t size) {
+	assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), size);
+}
+
+static inline void send_request(int fd, const struct client_request *request) {
+	struct allocator libc = alloc_libc(NULL);
+	struct buffer out;
+	buffer_init(&out, &libc, 1 << 20);
+	assert_int_equal(client_request_encode(request, &out), 0);
+	send_bytes(fd, out.data, out.size);
+	buffer_done(&out);
+}
+
+static inline void send_ping(int fd) {
+	const struct client_request ping = { .msgid = 1, .method = CLIENT_PING };
+	send_request(fd, &ping);
+}
+
+static inline void send_status(int fd) {
+	const struct client_request status = { .msgid = 1, .method = CLIENT_STATUS };
+	send_request(fd, &status);
+}
+
+static size_t answers(int fd) {
+	static uint8_t bytes[65536];
+	ssize_t n = recv(fd, bytes, sizeof bytes, 0);
+	size_t count = 0, at = 0, size;
+	struct client_scanner scanner = { 0 };
+	while (n > 0 && client_scan(&scanner, &client_response_limits, slice_of(bytes + at, (size_t)n - at), &size)
+		== CLIENT_SCAN_COMPLETE) {
+		at += size;
+		count++;
+	}
+	return count;
+}
+
+#endif
