@@ -42,7 +42,7 @@ static void a_repeat_while_everything_is_given_back_begins_anew(void **state) {
 	struct stage *s = *state;
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	take(s, 1, "b", stage_lock(9));
-	struct core_request r = group(locks, 2, WAIT);
+	struct core_request r = group(locks, 2, 20 * SPAN_S);
 	r.client = 50;
 	(void)stage_ask(s, 0, r);
 	stage_wait(s, 100 * SPAN_MS);
@@ -78,7 +78,7 @@ static void an_extension_brings_nothing_back_that_was_given_back(void **state) {
 	stage_lose(s, replica, 2, MESSAGE_LEARN, true);
 	stage_lose(s, 2, 0, MESSAGE_SYNC_FETCH, true);
 	stage_lose(s, 2, 1, MESSAGE_SYNC_FETCH, true);
-	struct core_request r = group(locks, 2, WAIT);
+	struct core_request r = group(locks, 2, 20 * SPAN_S);
 	r.client = 50;
 	(void)stage_ask(s, replica, r);
 	stage_wait(s, 100 * SPAN_MS);
@@ -158,8 +158,22 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 	take(s, 1, "k", stage_lock(2)); /* what the commit has left was given back before that */
 }
 
+static void the_deadline_of_all_is_that_of_the_one_that_ends_first(void **state) {
+	struct stage *s = *state;
+	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
+	take(s, 1, "b", stage_lock(9));
+	uint64_t id = stage_ask(s, 0, group(locks, 2, 20 * SPAN_S));
+	stage_wait(s, LEASE / 20); /* too short for the elder to be extended */
+	assert_int_equal(release(s, 1, "b", stage_lock(9)), PAWL_OK);
+	stage_settle(s);
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_group_extended), 0);
+	assert_true(stage_answer(s, id)->r.valid <= span_shrink(LEASE, 10000)); /* since it was asked */
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		NAMED(the_deadline_of_all_is_that_of_the_one_that_ends_first),
 		NAMED(a_lock_id_for_two_keys_of_a_request_is_refused),
 		NAMED(a_lock_id_of_two_keys_is_vouched_for_each_by_itself),
 		NAMED(a_repeat_while_everything_is_given_back_begins_anew),
