@@ -102,8 +102,8 @@ static void session_on_ready(void *ctx) {
 	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)
 		&& !tls_peer_name(ssl, TLS_PERSON, session->identity)) {
 		session_refuse_and_close(session, 0, &denied);
-	} else if (session_join(session) != 0) {
-		session_end(session, "out of memory");
+	} else {
+		session_join(session);
 	}
 }
 
@@ -206,8 +206,9 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	if (!session) {
 		return NULL;
 	}
-	CHECK(session->open > 0);
+	CHECK(session->open > 0 && session->share->open > 0);
 	session->open--;
+	session->share->open--;
 	if (session->closing) {
 		return NULL;
 	}
