@@ -79,7 +79,7 @@ async def change(calm, operator):
     actors += [together(calm, [calm.key("pair"), calm.key("pair")], done) for _ in range(3)]
     tasks = [asyncio.ensure_future(actor) for actor in actors]
     await asyncio.sleep(calm.random.uniform(0, 0.1))
-    answer = await operator.ask(calm.random.choice(sorted(nodes)), "cluster_set_nodes", operators.CHANGE_S, masters=named[0], replicas=named[1])
+    answer = await operator.ask(calm.random.choice(sorted(calm.cluster.masters)), "cluster_set_nodes", operators.CHANGE_S, masters=named[0], replicas=named[1])
     operator.write("change", answer, method="cluster_set_nodes", asked=masters)
     await asyncio.sleep(0.3)
     done.set()
