@@ -87,3 +87,10 @@ void rig_done(struct pawl_result *take_result, void *arg) {
 	pawl_result_free(*to);
 	*to = take_result;
 }
+
+struct pawl_result *rig_ask(struct rig *r, const struct pawl_request *request) {
+	struct pawl_result *result = NULL;
+	CHECK(pawl_start(r->client, request, rig_done, &result, NULL) == 0);
+	rig_settle(r);
+	return result;
+}

@@ -32,5 +32,7 @@ void rig_jump(struct rig *r, span_ns boot, span_ns raw); /* the clocks move at o
 
 /* Callback for pawl_start: keeps the result in a struct pawl_result *. */
 void rig_done(struct pawl_result *take_result, void *arg);
+/* Its answer, once nothing goes on any more; NULL: none yet. The caller frees it. */
+struct pawl_result *rig_ask(struct rig *r, const struct pawl_request *request);
 
 #endif

@@ -11,19 +11,12 @@
 
 static const struct pawl_bytes key = { "k", 1 };
 
-static struct pawl_result *ask(struct rig *r, const struct pawl_request *request) {
-	struct pawl_result *result = NULL;
-	assert_int_equal(pawl_start(r->client, request, rig_done, &result, NULL), 0);
-	rig_settle(r);
-	return result;
-}
-
 static void an_acquire_tells_token_and_time(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .lease_ms = 10000 };
-	struct pawl_result *result = ask(&r, &request);
+	struct pawl_result *result = rig_ask(&r, &request);
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_int_equal(result->token, 1);
@@ -47,7 +40,7 @@ static void a_refusal_names_the_holder(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_EHELD;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EHELD);
 	assert_true(result->entry.held);
@@ -62,7 +55,7 @@ static void reads_give_the_entry(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_true(result->entry.held);
@@ -82,7 +75,7 @@ static void an_acquire_that_failed_in_the_commit_is_released(void **state) {
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ENOQUORUM;
 	const struct pawl_id named = { { 7 } };
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ENOQUORUM); /* the lock_id is the caller's: no other was tried */
 	rig_settle(&r);
@@ -98,7 +91,7 @@ static void what_is_held_in_another_mode_under_the_lock_id_is_not_released(void 
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	r.nodes[1].error = PAWL_EMISMATCH;
 	const struct pawl_id named = { { 7 } };
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key, .lock_id = named });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EMISMATCH);
 	rig_settle(&r);
@@ -113,7 +106,7 @@ static void a_node_without_the_others_is_left_with_a_new_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ENOQUORUM;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
@@ -130,7 +123,7 @@ static void a_node_that_recovers_is_left_with_the_same_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].error = PAWL_ERECOVERING;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_memory_equal(result->lock_id.bytes, r.nodes[0].last_lock_id.b, 16);
@@ -164,7 +157,7 @@ static void when_no_node_does_better_the_last_answer_is_given(void **state) {
 	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
 		r.nodes[i].error = PAWL_ENOQUORUM;
 	}
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_GET, .key = key, .quorum = true });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ENOQUORUM);
 	for (size_t i = 0; i < sizeof(r.nodes) / sizeof(r.nodes[0]); i++) {
@@ -179,7 +172,7 @@ static void the_next_endpoint_is_asked_with_the_same_lock_id(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);
@@ -194,7 +187,7 @@ static void a_refusal_after_a_repeat_is_released_all_the_same(void **state) {
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP; /* and may have committed */
 	r.nodes[1].error = PAWL_EHELD;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EHELD);
 	rig_settle(&r);
@@ -208,7 +201,7 @@ static void a_node_that_talks_rot_is_left(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_TALKS_ROT;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_PING });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_PING });
 	assert_non_null(result);
 	assert_int_equal(result->error, 0);
 	assert_string_equal(result->endpoint, r.nodes[1].endpoint);

@@ -9,18 +9,11 @@
 
 static const struct pawl_bytes key = { "k", 1 };
 
-static struct pawl_result *ask(struct rig *r, const struct pawl_request *request) {
-	struct pawl_result *result = NULL;
-	assert_int_equal(pawl_start(r->client, request, rig_done, &result, NULL), 0);
-	rig_settle(r);
-	return result;
-}
-
 static void what_is_started_in_one_turn_arrives_in_one_read(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
-	pawl_result_free(ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
+	pawl_result_free(rig_ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
 	unsigned reads = r.nodes[0].reads;
 	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key };
 	struct pawl_result *results[256] = { 0 };
@@ -151,7 +144,7 @@ static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	struct rig r;
 	unsigned done = 0;
 	rig_open(&r, NULL);
-	pawl_result_free(ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
+	pawl_result_free(rig_ask(&r, &(struct pawl_request){ .method = PAWL_PING }));
 	event_del(r.nodes[0].conns[0].event);
 	for (unsigned i = 0; i < many; i++) {
 		struct pawl_request request = { .method = PAWL_ACQUIRE, .key = key, .value = { value, sizeof(value) } };

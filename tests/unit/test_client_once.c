@@ -11,20 +11,13 @@
 
 static const struct pawl_bytes key = { "k", 1 };
 
-static struct pawl_result *ask(struct rig *r, const struct pawl_request *request) {
-	struct pawl_result *result = NULL;
-	assert_int_equal(pawl_start(r->client, request, rig_done, &result, NULL), 0);
-	rig_settle(r);
-	return result;
-}
-
 static void an_update_whose_answer_is_lost_is_unsure_and_not_repeated(void **state) {
 	(void)state;
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
 	struct pawl_request request = { .method = PAWL_UPDATE, .key = key, .value = pawl_str("v"), .lock_id = { { 1 } } };
-	struct pawl_result *result = ask(&r, &request);
+	struct pawl_result *result = rig_ask(&r, &request);
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_EUNSURE);
 	assert_int_equal(r.nodes[1].asked[CLIENT_UPDATE], 0);
@@ -37,7 +30,7 @@ static void a_drain_is_never_repeated_at_another_node(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_DRAIN });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_DRAIN });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ECLOSED);
 	assert_int_equal(r.nodes[1].asked[CLIENT_DRAIN], 0);
@@ -51,7 +44,7 @@ static void a_kick_is_never_repeated_at_another_node(void **state) {
 	struct rig r;
 	rig_open(&r, NULL);
 	r.nodes[0].mood = FAKE_HANGS_UP;
-	struct pawl_result *result = ask(&r, &(struct pawl_request){ .method = PAWL_KICK, .client = 7 });
+	struct pawl_result *result = rig_ask(&r, &(struct pawl_request){ .method = PAWL_KICK, .client = 7 });
 	assert_non_null(result);
 	assert_int_equal(result->error, PAWL_ECLOSED);
 	assert_int_equal(r.nodes[1].asked[CLIENT_KICK], 0);

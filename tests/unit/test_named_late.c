@@ -253,15 +253,7 @@ static void who_gets_the_record_from_a_repeat_counts_for_its_value(void **state)
  * not promised before; n4, which had, is slow to answer. */
 static void a_master_is_told_that_the_first_value_stands_when_that_is_known_late(void **state) {
 	struct stage *s = *state;
-	struct core_request r = acquire_with("first");
-	r.lease = 500 * SPAN_MS;
-	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
-	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
-	stage_isolate(s, 1, true);
-	(void)extend(s, 1, "k", stage_lock(1), 5 * LEASE, true);
-	stage_wait(s, 600 * SPAN_MS);
-	stage_isolate(s, 1, false);
-	stage_wait(s, 10 * SPAN_MS);
+	n2_keeps_an_earlier_holding(s);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
 	stage_stop(s, 0, 4, MESSAGE_PROMISE, true);
 	stage_stop(s, 3, 0, MESSAGE_COMMIT_ANSWER, true);

@@ -219,15 +219,7 @@ static void a_repeat_at_masters_of_which_one_has_lost_the_update_leaves_it_alone
 /* n2 alone has an extension: there the lease lasts, with the value of then, when the lock_id is acquired anew, and n2's promise is late. */
 static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **state) {
 	struct stage *s = *state;
-	struct core_request r = acquire_with("first");
-	r.lease = 500 * SPAN_MS;
-	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
-	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
-	stage_isolate(s, 1, true);
-	(void)extend(s, 1, "k", stage_lock(1), 5 * LEASE, true);
-	stage_wait(s, 600 * SPAN_MS);
-	stage_isolate(s, 1, false);
-	stage_wait(s, 10 * SPAN_MS);
+	n2_keeps_an_earlier_holding(s);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
 	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);

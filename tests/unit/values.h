@@ -30,4 +30,17 @@ static inline bool value_is(struct stage *s, uint32_t node, const char *value) {
 	return reply->r.held && slice_equal(slice_of(reply->value.bytes, reply->value.size), slice_str(value));
 }
 
+/* X lapses with its update; n2 alone has an extension, and the update with it. */
+static inline void n2_keeps_an_earlier_holding(struct stage *s) {
+	struct core_request r = acquire_with("first");
+	r.lease = 500 * SPAN_MS;
+	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
+	assert_int_equal(stage_do(s, 0, update_to("second", "first")), PAWL_OK);
+	stage_isolate(s, 1, true);
+	(void)extend(s, 1, "k", stage_lock(1), 5 * LEASE, true);
+	stage_wait(s, 600 * SPAN_MS);
+	stage_isolate(s, 1, false);
+	stage_wait(s, 10 * SPAN_MS);
+}
+
 #endif
