@@ -74,13 +74,14 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 
 /* ---- opening ---- */
 
-/* A socket file outlives its process: whether somebody listens is found out by calling. */
+/* A socket file outlives its process: whether somebody listens is found out by calling. Without blocking: where somebody listens whose
+ * backlog is full, the call would wait for as long as that one likes (and says EAGAIN so, which is an answer). */
 static void listener_remove_stale(const struct address *a, const struct address_socket *at) {
 	struct stat st;
 	if (lstat(a->host, &st) != 0 || !S_ISSOCK(st.st_mode)) {
 		return;
 	}
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->size) != 0 && errno == ECONNREFUSED) {
 		unlink(a->host);
 	}

@@ -1,0 +1,58 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "net_fixture.h"
+#include "pawl/error.h"
+
+static void take_none(void *ctx, int take_fd, const struct origin *from) {
+	(void)from;
+	close(take_fd);
+	++*(unsigned *)ctx;
+}
+
+/* Whoever listens there accepts nothing, and its backlog is full: a call that blocks would never come back. */
+static void a_foreign_listener_that_does_not_accept_holds_up_no_start(void **state) {
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct net_fixture f;
+	struct listener *l;
+	char text[160], why[LISTENER_WHY_BYTES];
+	unsigned accepted = 0;
+	int calls[64], count = 0;
+	(void)state;
+	net_fixture_init(&f);
+	snprintf(un.sun_path, sizeof un.sun_path, "%s/socket", f.dir);
+	snprintf(text, sizeof text, "unix:%s", un.sun_path);
+	int foreign = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(foreign, (struct sockaddr *)&un, sizeof un) + listen(foreign, 1), 0);
+	do {
+		calls[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	} while (connect(calls[count++], (struct sockaddr *)&un, sizeof un) == 0 && count < 64);
+	alarm(10);
+	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why), PAWL_EUNREACHABLE);
+	alarm(0);
+	while (count > 0) {
+		close(calls[--count]);
+	}
+	close(foreign); /* the file stays: nobody listens there any more */
+	assert_int_equal(listener_new(&f.loop, text, take_none, &accepted, &l, why), 0);
+	listener_free(l);
+	net_fixture_done(&f);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_foreign_listener_that_does_not_accept_holds_up_no_start),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
