@@ -75,3 +75,12 @@ void buffer_consume(struct buffer *b, size_t size) {
 void buffer_clear(struct buffer *b) {
 	b->size = 0;
 }
+
+void buffer_trim(struct buffer *b, size_t keep) {
+	if (b->size == 0 && b->capacity > keep) {
+		const struct allocator *alloc = b->alloc;
+		size_t max = b->max;
+		buffer_done(b);
+		buffer_init(b, alloc, max);
+	}
+}

@@ -21,6 +21,7 @@ uint8_t *buffer_reserve(struct buffer *b, size_t size);             /* room for 
 void buffer_commit(struct buffer *b, size_t size);                  /* the bytes written into the room */
 void buffer_consume(struct buffer *b, size_t size);                 /* drops bytes at the front */
 void buffer_clear(struct buffer *b);                                /* keeps the memory */
+void buffer_trim(struct buffer *b, size_t keep);                    /* an empty one gives back its memory if that is more than `keep` bytes */
 static inline struct slice buffer_slice(const struct buffer *b) {
 	return slice_of(b->data, b->size);
 }

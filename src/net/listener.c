@@ -14,8 +14,9 @@
 #include "pawl/error.h"
 
 #define BACKLOG 1024
-#define ACCEPTS_PER_TURN 64
-#define PAUSE_MS 100 /* after running out of descriptors */
+#define ACCEPTS_PER_TURN 16 /* what else is ready goes between */
+#define PAUSE_MS 100        /* after running out of descriptors */
+#define PACE_MS 2           /* while enough handshakes wait */
 #define RESOLVED_MAX 8
 
 struct listener {
@@ -25,12 +26,13 @@ struct listener {
 	int fd;
 	bool local;
 	struct event *readable, *pause;
+	const struct handshakes *paced_by; /* NULL: none */
 	char address[ADDRESS_TEXT_BYTES];
 };
 
-/* Out of descriptors or memory: the connection stays in the backlog, and a level-triggered event would spin. */
-static void listener_pause(struct listener *l) {
-	static const struct timeval pause = { 0, PAUSE_MS * 1000 };
+/* The connection stays in the backlog, and a level-triggered event would spin. */
+static void listener_pause(struct listener *l, int ms) {
+	const struct timeval pause = { 0, ms * 1000 };
 	event_del(l->readable);
 	event_add(l->pause, &pause);
 }
@@ -56,12 +58,16 @@ static void listener_on_readable(evutil_socket_t listening, short what, void *ct
 	struct listener *l = ctx;
 	(void)what;
 	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+		if (l->paced_by && l->paced_by->waiting >= HANDSHAKES_WAITING_MAX) {
+			listener_pause(l, PACE_MS);
+			return;
+		}
 		struct sockaddr_storage addr;
 		socklen_t size = sizeof addr;
 		int fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-				listener_pause(l);
+				listener_pause(l, PAUSE_MS);
 			}
 			return; /* anything else was that connection's misfortune, or there is none left */
 		}
@@ -177,6 +183,10 @@ void listener_free(struct listener *l) {
 		}
 	}
 	alloc_free(l->loop->alloc, l, sizeof *l);
+}
+
+void listener_pace(struct listener *l, const struct handshakes *borrowed_handshakes) {
+	l->paced_by = borrowed_handshakes;
 }
 
 const char *listener_address(const struct listener *l) {

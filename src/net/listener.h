@@ -18,6 +18,8 @@ typedef void listener_accepted(void *ctx, int take_fd, const struct origin *from
 int listener_new(struct net_loop *loop, const char *address, listener_accepted *accepted, void *ctx, struct listener **out,
 	char why[LISTENER_WHY_BYTES]);
 void listener_free(struct listener *l); /* accepts NULL */
+/* Accepts nothing while more handshakes wait for their turn than HANDSHAKES_WAITING_MAX: connections then wait in the kernel. */
+void listener_pace(struct listener *l, const struct handshakes *borrowed_handshakes);
 const char *listener_address(const struct listener *l); /* as it is bound */
 
 #endif

@@ -6,7 +6,7 @@ int net_loop_init(struct net_loop *loop, struct event_base *base, const struct a
 	*loop = (struct net_loop){ .base = base, .alloc = alloc };
 	loop->scratch = alloc_new(alloc, NET_SCRATCH_BYTES);
 	loop->plain = alloc_new(alloc, NET_SCRATCH_BYTES);
-	if (!loop->scratch || !loop->plain) {
+	if (handshakes_init(&loop->handshakes, base) != 0 || !loop->scratch || !loop->plain) {
 		net_loop_done(loop);
 		return PAWL_ENOMEM;
 	}
@@ -14,6 +14,7 @@ int net_loop_init(struct net_loop *loop, struct event_base *base, const struct a
 }
 
 void net_loop_done(struct net_loop *loop) {
+	handshakes_done(&loop->handshakes);
 	if (loop->alloc) {
 		alloc_free(loop->alloc, loop->scratch, NET_SCRATCH_BYTES);
 		alloc_free(loop->alloc, loop->plain, NET_SCRATCH_BYTES);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "alloc.h"
+#include "handshakes.h"
 
 struct event_base;
 
@@ -16,8 +17,10 @@ struct net_loop {
 	struct event_base *base;       /* borrowed */
 	const struct allocator *alloc; /* borrowed */
 	uint8_t *scratch, *plain;      /* as read; as decrypted */
+	struct handshakes handshakes;  /* of connections that were accepted */
 };
 
+/* The loop must stay where it is until net_loop_done. */
 int net_loop_init(struct net_loop *loop, struct event_base *base, const struct allocator *alloc); /* 0 or PAWL_ENOMEM */
 void net_loop_done(struct net_loop *loop);
 

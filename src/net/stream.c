@@ -12,6 +12,7 @@
 #define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
 #define KEEP_BYTES (256u * 1024)    /* larger buffers are given back when they are empty */
 #define LAST_WORDS_MS 1000
+#define HANDSHAKE_READ_BYTES (16u * 1024)
 #define LAST_READS 64 /* of a connection that goes on sending after we have said our last words */
 
 enum stream_state {
@@ -36,8 +37,10 @@ struct stream {
 	unsigned dropped; /* reads since stream_close */
 	size_t pause_above;
 	uint64_t received, sent; /* bytes so far */
-	bool accepted; /* the other side connected, not this one */
+	bool accepted, first; /* the other side connected: its handshake takes turns with others; before those that are not `first` */
 	bool doomed, shut, paused, closed_there;
+	size_t shaken;     /* bytes that the handshake has brought */
+	struct handshake turn;
 };
 
 static void stream_destroy(struct stream *s) {
@@ -69,6 +72,7 @@ static void stream_over(struct stream *s, int error, const char *why) {
 		return;
 	}
 	s->state = STREAM_OVER;
+	handshakes_leave(&s->loop->handshakes, &s->turn);
 	event_del(s->readable);
 	event_del(s->writable);
 	s->handlers->closed(s->ctx, error, why);
@@ -80,22 +84,13 @@ static struct slice stream_unsent(const struct stream *s) {
 	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
 }
 
-static void stream_trim(struct buffer *b) {
-	if (b->size == 0 && b->capacity > KEEP_BYTES) {
-		const struct allocator *alloc = b->alloc;
-		size_t max = b->max;
-		buffer_done(b);
-		buffer_init(b, alloc, max);
-	}
-}
-
 /* Moves what is left to the front only when that is less than what has gone, so that a long backlog costs no more than its bytes. */
 static void stream_out_advance(struct stream *s, size_t size) {
 	s->out_done += size;
 	if (s->out_done >= s->out.size - s->out_done) {
 		buffer_consume(&s->out, s->out_done);
 		s->out_done = 0;
-		stream_trim(&s->out);
+		buffer_trim(&s->out, KEEP_BYTES);
 	}
 }
 
@@ -220,7 +215,7 @@ static int stream_deliver(struct stream *s, struct slice bytes, struct instant n
 	CHECK((size_t)taken <= bytes.size);
 	if (s->in.size > 0) {
 		buffer_consume(&s->in, (size_t)taken);
-		stream_trim(&s->in);
+		buffer_trim(&s->in, KEEP_BYTES);
 		return 0;
 	}
 	return buffer_append(&s->in, bytes.data + taken, bytes.size - (size_t)taken);
@@ -256,7 +251,8 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 
 /* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
 static int stream_receive(struct stream *s) {
-	ssize_t n = recv(s->fd, s->loop->scratch, NET_SCRATCH_BYTES, 0);
+	bool paced = s->accepted && s->state == STREAM_SHAKING;
+	ssize_t n = recv(s->fd, s->loop->scratch, paced ? HANDSHAKE_READ_BYTES : NET_SCRATCH_BYTES, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		return 0;
 	}
@@ -270,23 +266,41 @@ static int stream_receive(struct stream *s) {
 	}
 	struct instant now = time_source_now();
 	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
+	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
+		stream_over(s, PAWL_ETLS, "its handshake is too large");
+		return 0;
+	}
 	return s->tls ? stream_deliver_tls(s, bytes, now) : stream_deliver(s, bytes, now);
 }
 
 static void stream_fail(struct stream *s, int error) {
-	const char *why = error == PAWL_ETLS && s->tls ? tls_engine_why(s->tls) : NULL;
-	stream_over(s, error, why);
+	stream_over(s, error, error == PAWL_ETLS && s->tls ? tls_engine_why(s->tls) : NULL);
+}
+
+static void stream_read(struct stream *s, bool too_late) {
+	stream_enter(s);
+	int error = too_late ? PAWL_ECLOSED : stream_receive(s);
+	if (error && !s->doomed) {
+		stream_fail(s, error);
+	}
+	stream_leave(s);
 }
 
 static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
-	stream_enter(s);
-	int error = what & EV_TIMEOUT ? PAWL_ECLOSED : stream_receive(s);
-	if (error && !s->doomed) {
-		stream_fail(s, error);
+	if (s->accepted && s->state == STREAM_SHAKING && !(what & EV_TIMEOUT)) {
+		event_del(s->readable);
+		handshakes_wait(&s->loop->handshakes, &s->turn, s->first);
+		return;
 	}
-	stream_leave(s);
+	stream_read(s, what & EV_TIMEOUT);
+}
+
+static void stream_on_turn(void *ctx) {
+	struct stream *s = ctx;
+	event_add(s->readable, NULL);
+	stream_read(s, false);
 }
 
 /* ---- opening ---- */
@@ -336,7 +350,8 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 		return PAWL_ENOMEM;
 	}
 	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
-		.accepted = o->role == TLS_SERVER, .pause_above = o->pause_above };
+		.accepted = o->role == TLS_SERVER, .pause_above = o->pause_above, .first = o->first };
+	s->turn = (struct handshake){ .step = stream_on_turn, .ctx = s };
 	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, o->loop->alloc, o->out_max);
 	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);
@@ -355,6 +370,7 @@ void stream_free(struct stream *s) {
 		return;
 	}
 	s->doomed = true;
+	handshakes_leave(&s->loop->handshakes, &s->turn);
 	event_del(s->readable);
 	event_del(s->writable);
 	if (s->busy == 0) {
@@ -369,6 +385,10 @@ SSL *stream_ssl(const struct stream *s) {
 void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent) {
 	*out_received = s->received;
 	*out_sent = s->sent;
+}
+
+bool stream_waits_for_turn(const struct stream *s) {
+	return list_linked(&s->turn.in);
 }
 
 bool stream_closed_there(const struct stream *s) {

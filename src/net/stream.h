@@ -33,7 +33,8 @@ struct stream_options {
 	struct net_loop *loop; /* borrowed */
 	int take_fd;           /* non-blocking, connecting or connected; taken also on failure */
 	SSL_CTX *tls;          /* NULL: plain */
-	enum tls_role role;
+	enum tls_role role;     /* as a server its handshake takes turns with others (handshakes.h) */
+	bool first;             /* ... and has its turn before those without this */
 	size_t in_max, out_max; /* incomplete input, unsent output; what they may grow to */
 	size_t pause_above;     /* more unsent than this: nothing is read until it has left; 0: always read */
 	const struct stream_handlers *handlers; /* borrowed, static */
@@ -52,6 +53,7 @@ int stream_flush(struct stream *s);
 /* Flushes, and closes when the last byte has left, or after a second. What arrives meanwhile is dropped. */
 void stream_close(struct stream *s);
 
+bool stream_waits_for_turn(const struct stream *s); /* the next step of the handshake has arrived, others are before it */
 SSL *stream_ssl(const struct stream *s); /* NULL: plain */
 /* What went over the network so far, with what TLS adds. */
 void stream_bytes(const struct stream *s, uint64_t *out_received, uint64_t *out_sent);

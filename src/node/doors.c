@@ -163,6 +163,9 @@ int doors_open(struct doors *d, struct net_loop *loop, struct driver *driver, co
 	for (size_t i = 0; !error && i < config->listen_client_count; i++) {
 		error = doors_listen(d, &d->clients[i], &config->listen_client[i], doors_on_client, why);
 		d->client_count = i + 1;
+		if (!error && d->clients[i].tls) {
+			listener_pace(d->clients[i].listener, &loop->handshakes);
+		}
 	}
 	return error;
 }

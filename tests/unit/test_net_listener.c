@@ -5,12 +5,14 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "listener.h"
 #include "net_fixture.h"
 #include "pawl/error.h"
@@ -50,9 +52,46 @@ static void a_foreign_listener_that_does_not_accept_holds_up_no_start(void **sta
 	net_fixture_done(&f);
 }
 
+static int call(const struct listener *l) {
+	struct address a;
+	struct address_socket at;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(address_parse(listener_address(l), &a), 0);
+	assert_int_equal(address_resolve(&a, true, &at, 1), 1);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.addr, at.size), 0);
+	return fd;
+}
+
+static bool accepted_one(void *ctx) {
+	return *(unsigned *)ctx == 1;
+}
+
+static void nothing_is_accepted_while_enough_handshakes_wait(void **state) {
+	struct net_fixture f;
+	struct listener *l;
+	struct handshakes full = { .waiting = HANDSHAKES_WAITING_MAX };
+	char why[LISTENER_WHY_BYTES];
+	unsigned accepted = 0;
+	(void)state;
+	net_fixture_init(&f);
+	assert_int_equal(listener_new(&f.loop, "127.0.0.1:0", take_none, &accepted, &l, why), 0);
+	listener_pace(l, &full);
+	int fd = call(l);
+	net_fixture_settle(&f);
+	poll(NULL, 0, 20);
+	net_fixture_settle(&f);
+	assert_int_equal(accepted, 0);
+	full.waiting--;
+	assert_true(net_fixture_until(&f, accepted_one, &accepted));
+	close(fd);
+	listener_free(l);
+	net_fixture_done(&f);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_foreign_listener_that_does_not_accept_holds_up_no_start),
+		cmocka_unit_test(nothing_is_accepted_while_enough_handshakes_wait),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
