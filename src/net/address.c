@@ -99,6 +99,21 @@ void address_print(const struct sockaddr *addr, socklen_t size, char out[ADDRESS
 	snprintf(out, ADDRESS_TEXT_BYTES, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+bool address_ip(const struct sockaddr *addr, uint8_t out[16]) {
+	if (addr->sa_family == AF_INET) {
+		struct sockaddr_in in;
+		memcpy(&in, addr, sizeof in);
+		memset(out, 0, 10);
+		memset(out + 10, 0xff, 2);
+		memcpy(out + 12, &in.sin_addr, 4);
+	} else if (addr->sa_family == AF_INET6) {
+		struct sockaddr_in6 in;
+		memcpy(&in, addr, sizeof in);
+		memcpy(out, &in.sin6_addr, 16);
+	}
+	return addr->sa_family == AF_INET || addr->sa_family == AF_INET6;
+}
+
 bool address_is_loopback(const struct sockaddr *addr) {
 	if (addr->sa_family == AF_INET) {
 		struct sockaddr_in in;

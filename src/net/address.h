@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #define ADDRESS_TEXT_BYTES 320
@@ -26,6 +27,8 @@ struct address_socket {
 size_t address_resolve(const struct address *a, bool numeric_only, struct address_socket *out, size_t max);
 
 void address_print(const struct sockaddr *addr, socklen_t size, char out[ADDRESS_TEXT_BYTES]);
+/* As IPv6, IPv4 mapped into it; false: it is neither, *out stays. */
+bool address_ip(const struct sockaddr *addr, uint8_t out[16]);
 bool address_is_loopback(const struct sockaddr *addr); /* Unix sockets are, too */
 
 #endif

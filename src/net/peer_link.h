@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "list.h"
 #include "peer.h"
+#include "strangers.h"
 #include "stream.h"
 #include "tls_certificate.h"
 
@@ -29,7 +30,8 @@ struct peer_link_handlers { /* each may free the link */
 };
 
 struct peer_link {
-	struct list among; /* the owner's */
+	struct stranger stranger; /* the owner's */
+	bool member;              /* a stranger from an address of a node in the table; set by the owner */
 	int peer;          /* the owner's, or -1: not known yet */
 	bool dialled;      /* by this node */
 	bool up;
@@ -52,6 +54,7 @@ struct peer_link_options {
 	int take_fd;           /* taken also on failure */
 	SSL_CTX *tls;
 	enum tls_role role;
+	bool first; /* as in stream_options */
 	const struct peer_hello *hello;
 	const struct peer_link_handlers *handlers;
 	void *ctx;

@@ -11,7 +11,6 @@
 #include "tls_context.h"
 
 #define BACKOFF_MAX_MS 1000
-#define STRANGERS_MAX 64 /* accepted connections that have not said hello */
 
 /* Between two nodes that dial each other: no trouble, and told to nobody. */
 static const char peers_crossed[] = "another link to it stays";
@@ -53,8 +52,6 @@ static void peers_dial_later(struct peers_slot *slot) {
 	event_add(slot->again, &after);
 }
 
-static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, const char *from, struct peer_link **out);
-
 /* By which a link knows its slot. */
 static int peers_place(const struct peers_slot *slot) {
 	return (int)(slot - slot->peers->slots);
@@ -67,7 +64,7 @@ static void peers_on_dialled(void *ctx, int take_fd) {
 	if (take_fd < 0) {
 		peers_tell(slot, slot->address, "its address cannot be found or reached");
 	} else {
-		peers_link_new(slot->peers, take_fd, TLS_CLIENT, peers_place(slot), slot->address, &slot->dialling);
+		peers_link_new(slot->peers, take_fd, slot, slot->address, false, &slot->dialling);
 	}
 	peers_dial_later(slot);
 }
@@ -109,12 +106,9 @@ static struct peers_slot *peers_slot_of(struct peers *p, const struct peer_link 
 	return link->peer < 0 ? NULL : &p->slots[link->peer];
 }
 
-static void peers_forget(struct peers *p, struct peer_link *link) {
+void peers_forget(struct peers *p, struct peer_link *link) {
 	struct peers_slot *slot = peers_slot_of(p, link);
-	if (list_linked(&link->among)) {
-		list_remove(&link->among);
-		p->stranger_count--;
-	}
+	peers_no_stranger(p, link);
 	if (slot && slot->dialling == link) {
 		slot->dialling = NULL;
 	}
@@ -196,9 +190,9 @@ static const char *peers_on_greeted(void *ctx, struct peer_link *link, const str
 static void peers_on_up(void *ctx, struct peer_link *link, const struct peer_hello *theirs) {
 	struct peers *p = ctx;
 	struct peers_slot *slot = peers_slot_of(p, link);
-	if (list_linked(&link->among)) {
-		list_remove(&link->among);
-		p->stranger_count--;
+	if (peers_no_stranger(p, link)) {
+		slot->linked_from = link->stranger.address;
+		slot->was_linked = true;
 	}
 	if (slot->dialling == link) {
 		slot->dialling = NULL;
@@ -233,6 +227,7 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 	} else if (slot && !slot->link && !crossed) {
 		peers_tell(slot, from, text);
 	} else if (!slot && !crossed) {
+		p->refused++;
 		peers_tell_stranger(p, versions, from, text);
 	}
 	if (slot) {
@@ -244,25 +239,10 @@ static const struct peer_link_handlers peers_link_handlers = {
 	peers_on_greeted, peers_on_up, peers_on_frame, peers_on_closed,
 };
 
-static int peers_link_new(struct peers *p, int take_fd, enum tls_role role, int peer, const char *from, struct peer_link **out) {
-	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls, .role = role,
-		.hello = &p->hello, .handlers = &peers_link_handlers, .ctx = p, .peer = peer, .from = from };
+int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from, bool first, struct peer_link **out) {
+	struct peer_link_options link = { .loop = p->loop, .take_fd = take_fd, .tls = p->tls, .role = slot ? TLS_CLIENT : TLS_SERVER,
+		.hello = &p->hello, .handlers = &peers_link_handlers, .ctx = p, .peer = slot ? peers_place(slot) : -1, .from = from, .first = first };
 	return peer_link_new(&link, out);
-}
-
-void peers_accept(struct peers *p, int take_fd, const char *from) {
-	struct peer_link *link;
-	if (p->stranger_count >= STRANGERS_MAX) {
-		close(take_fd);
-		p->handlers->trouble(p->ctx, NULL, from, "too many connections that have not said hello");
-		return;
-	}
-	if (peers_link_new(p, take_fd, TLS_SERVER, -1, from, &link) != 0) {
-		p->handlers->trouble(p->ctx, NULL, from, "out of memory");
-		return;
-	}
-	list_append(&p->strangers, &link->among);
-	p->stranger_count++;
 }
 
 /* ---- out ---- */
@@ -312,10 +292,7 @@ bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTE
 }
 
 void peers_reset_unfinished(struct peers *p) {
-	struct list *stranger;
-	while ((stranger = list_first(&p->strangers)) != NULL) {
-		peers_forget(p, CONTAINER_OF(stranger, struct peer_link, among));
-	}
+	peers_strangers_free(p);
 	for (uint32_t i = 0; i < p->count; i++) {
 		if (p->table[i]->dialling) {
 			peers_forget(p, p->table[i]->dialling);
@@ -353,7 +330,9 @@ int peers_new(const struct peers_options *o, struct peers **out) {
 	p->handlers = o->handlers;
 	p->ctx = o->ctx;
 	prng_init(&p->prng, o->seed);
-	list_init(&p->strangers);
+	p->limits = o->strangers;
+	strangers_init(&p->strangers);
+	strangers_init(&p->members);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		struct peers_slot *slot = &p->slots[i];
 		slot->peers = p;

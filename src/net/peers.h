@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "net_loop.h"
 #include "peer.h"
+#include "strangers.h"
 #include "tls_certificate.h"
 
 struct peers;
@@ -45,6 +46,7 @@ struct peers_node {
 struct peers_options {
 	struct net_loop *loop; /* borrowed */
 	struct peer_hello hello; /* ours */
+	struct strangers_limits strangers;
 	uint64_t seed; /* for the jitter */
 	const struct peers_handlers *handlers; /* borrowed, static */
 	void *ctx;
@@ -60,7 +62,12 @@ void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t c
 
 void peers_set_tls(struct peers *p, SSL_CTX *context); /* for connections to come; NULL: plain. Holds a reference */
 void peers_start(struct peers *p);                     /* begins to dial */
+/* A connection from outside. Until it has said hello it is a stranger, within the limits; strangers from the addresses of the nodes in
+ * the table have limits of their own and go first, so that no others can keep those nodes out. */
 void peers_accept(struct peers *p, int take_fd, const char *from);
+void peers_set_limits(struct peers *p, const struct strangers_limits *limits); /* for connections to come */
+
+struct strangers_counts peers_strangers(const struct peers *p);
 
 /* The certificate at the other end of the link; NULL: no link. Valid until the loop goes on. */
 const struct tls_identity *peers_certificate(const struct peers *p, uint32_t peer);

@@ -5,11 +5,13 @@
 #include "peers.h"
 
 #include "dialer.h"
+#include "job.h"
 #include "peer_link.h"
 #include "prng.h"
 #include "types.h"
 
 #define BACKOFF_MIN_MS 50
+#define PEERS_KNOWN_MAX 8 /* addresses of one node */
 
 struct peers_slot {
 	struct peers *peers;
@@ -28,6 +30,11 @@ struct peers_slot {
 	struct id128 expected;      /* who should be; zero: whoever */
 	uint64_t boot;
 	struct event *again;
+	struct stranger_address known[PEERS_KNOWN_MAX]; /* where connections of this node come from */
+	uint32_t known_count;
+	struct job *lookup; /* of the same, while it is under way */
+	bool was_linked; /* by a connection that it made ... */
+	struct stranger_address linked_from; /* ... from here, the latest time */
 	char told[PEER_LINK_WHY_BYTES]; /* the last trouble */
 };
 
@@ -39,8 +46,10 @@ struct peers {
 	SSL_CTX *tls;
 	struct prng prng;
 	bool started;
-	struct list strangers;
-	uint32_t stranger_count;
+	struct strangers_limits limits;
+	struct strangers strangers, members; /* members: from addresses of nodes in the table */
+	uint64_t evicted, refused;
+	struct instant looked_up; /* when the addresses of nodes were looked up last; zero: never */
 	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal that comes again every second */
 	uint32_t count;
 	struct peers_slot *table[NODES_MAX]; /* by index */
@@ -50,5 +59,13 @@ struct peers {
 struct peers_slot *peers_find(struct peers *p, const char *name); /* or NULL */
 void peers_stop_dialling(struct peers_slot *slot);
 void peers_drop(struct peers_slot *slot); /* its link and its place */
+/* slot: NULL: it is accepted. from: the address of the other end. first: its handshake goes before others. */
+int peers_link_new(struct peers *p, int take_fd, const struct peers_slot *slot, const char *from, bool first, struct peer_link **out);
+void peers_forget(struct peers *p, struct peer_link *link);
+
+/* peers_strangers.c */
+void peers_know(struct peers_slot *slot); /* its address has changed */
+bool peers_no_stranger(struct peers *p, struct peer_link *link); /* from now on; false: it was none */
+void peers_strangers_free(struct peers *p);
 
 #endif

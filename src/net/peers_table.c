@@ -8,6 +8,8 @@
 
 void peers_drop(struct peers_slot *slot) {
 	peers_stop_dialling(slot);
+	job_give_up(slot->lookup);
+	slot->lookup = NULL;
 	peer_link_free(slot->link);
 	slot->link = NULL;
 	slot->used = slot->dial = false;
@@ -31,6 +33,9 @@ static void peers_set_slot(struct peers_slot *slot, const struct peers_node *nod
 	memcpy(slot->address, node->address, strlen(node->address) + 1);
 	slot->expected = node->id;
 	slot->master = node->master;
+	if (moved) {
+		peers_know(slot);
+	}
 	if (slot->dial && (!dial || moved)) {
 		peers_stop_dialling(slot);
 	}

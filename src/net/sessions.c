@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "check.h"
 #include "pawl/error.h"
 #include "time_source.h"
@@ -25,27 +24,17 @@ struct session_who session_who(const struct session *session) {
 		.from = &session->from };
 }
 
-static void session_trouble(const struct session *session, const char *why) {
-	const struct session_who who = session_who(session);
-	session->all->handlers->trouble(session->all->ctx, &who, why);
-}
-
-/* Of a connection that has not become a session. */
-static void sessions_trouble(const struct sessions *s, const struct origin *from, const char *why) {
-	const struct session_who who = { .from = from };
-	s->handlers->trouble(s->ctx, &who, why);
-}
-
 static void session_free(struct session *session) {
 	struct sessions *s = session->all;
 	list_remove(&session->among);
 	list_remove(&session->dirty);
+	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
 	stream_free(session->stream);
 	alloc_free(s->loop->alloc, session, sizeof *session);
 }
 
-static void session_end(struct session *session, const char *why) {
+void session_end(struct session *session, const char *why) {
 	struct sessions *s = session->all;
 	uint64_t id = session->id;
 	bool closed_there = !session->closing && stream_closed_there(session->stream);
@@ -82,6 +71,7 @@ static void session_refuse_and_close(struct session *session, uint32_t msgid, co
 /* 0, or a refusal that could not be written. The session may be gone. */
 static int session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
 	struct sessions *s = session->all;
+	strangers_remove(&s->strangers, &session->stranger);
 	if (request->method != CLIENT_PING && session->open >= s->limits.requests_per_client) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
 		return session_refuse(session, request->msgid, &busy);
@@ -152,10 +142,14 @@ static void session_on_ready(void *ctx) {
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
-	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)
-		&& !tls_peer_name(ssl, TLS_PERSON, session->identity)) {
-		session_refuse_and_close(session, 0, &denied);
+	if (!ssl || session->auth == TLS_CLIENT_OFF || !tls_peer_has_certificate(ssl)) {
+		return;
 	}
+	if (!tls_peer_name(ssl, TLS_PERSON, session->identity)) {
+		session_refuse_and_close(session, 0, &denied);
+		return;
+	}
+	strangers_remove(&session->all->strangers, &session->stranger);
 }
 
 static void session_on_closed(void *ctx, int error, const char *why) {
@@ -192,7 +186,8 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 /* ---- the owner's calls ---- */
 
 static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tls, const struct origin *from) {
-	if (s->by_id.count >= s->limits.clients) {
+	const struct stranger newcomer = { .address = stranger_address_of(take_fd), .bytes = tls ? STRANGER_TLS_BYTES : STRANGER_PLAIN_BYTES };
+	if (!sessions_make_room(s, &newcomer)) {
 		close(take_fd);
 		sessions_trouble(s, from, "too many clients");
 		return NULL;
@@ -209,7 +204,7 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		sessions_trouble(s, from, "out of memory");
 		return NULL;
 	}
-	*session = (struct session){ .all = s, .id = ++s->last_id, .stream = made, .heard = time_source_now(), .from = *from };
+	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .heard = time_source_now(), .from = *from };
 	session->since = session->heard;
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
@@ -222,6 +217,7 @@ void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_cli
 	if (session) {
 		session->auth = auth;
 		session->local = local;
+		strangers_add(&s->strangers, &session->stranger);
 	}
 }
 
@@ -330,6 +326,7 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers, .ctx = o->ctx };
 	list_init(&s->among);
 	list_init(&s->dirty);
+	strangers_init(&s->strangers);
 	client_decoder_init(&s->decoder, o->loop->alloc);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
 	if (map_init(&s->by_id, o->loop->alloc) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "client.h"
+#include "strangers.h"
 #include "tls_context.h"
 #include "net_loop.h"
 #include "origin.h"
@@ -39,6 +40,7 @@ struct sessions_handlers { /* from the loop; each may call anything here but ses
 struct sessions_limits {
 	uint32_t clients, requests_per_client;
 	span_ns idle; /* 0: for ever */
+	struct strangers_limits strangers; /* connections that have shown no certificate and made no request */
 };
 
 struct sessions_options {
@@ -76,6 +78,7 @@ void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
 void sessions_flush(struct sessions *s);
 
 uint32_t sessions_count(const struct sessions *s);
+struct strangers_counts sessions_strangers(const struct sessions *s);
 
 /* One connection as operators see it. Borrowed from it. */
 struct session_view {

@@ -31,6 +31,9 @@ struct node_config *node_config_new(void) {
 	c->limits.requests_per_client = 4096;
 	c->limits.watches_per_client = 1000;
 	c->limits.idle_timeout = 600 * SPAN_S;
+	c->limits.handshakes = 256;
+	c->limits.handshakes_per_address = 128;
+	c->limits.handshake_memory = 64u << 20;
 	return c;
 }
 

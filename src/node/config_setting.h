@@ -44,6 +44,9 @@
 	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
 	X(LIMIT_REQUESTS, "limits", "requests_per_client", COUNT32, limits.requests_per_client) \
 	X(LIMIT_WATCHES, "limits", "watches_per_client", COUNT32, limits.watches_per_client) \
+	X(LIMIT_HANDSHAKES, "limits", "handshakes", COUNT32, limits.handshakes) \
+	X(LIMIT_HANDSHAKES_PER_ADDRESS, "limits", "handshakes_per_address", COUNT32, limits.handshakes_per_address) \
+	X(LIMIT_HANDSHAKE_MEMORY, "limits", "handshake_memory", SIZE64, limits.handshake_memory) \
 	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout)
 
 enum setting {

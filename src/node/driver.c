@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "config_file.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "time_source.h"
@@ -72,8 +73,13 @@ static void driver_read_table(struct driver *d) {
 	}
 }
 
+struct strangers_limits driver_strangers_limits(const struct node_config *c) {
+	return (struct strangers_limits){ .count = c->limits.handshakes, .per_address = c->limits.handshakes_per_address,
+		.bytes = c->limits.handshake_memory };
+}
+
 int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed) {
-	const struct peers_options options = { .loop = loop, .hello = *hello, .seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
+	const struct peers_options options = { .loop = loop, .hello = *hello, .strangers = driver_strangers_limits(d->config), .seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
 	int error = peers_new(&options, &d->peers);
 	if (!error) {
 		driver_read_table(d);

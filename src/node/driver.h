@@ -83,6 +83,7 @@ bool driver_take_persist(struct driver *d, struct durable *state, uint64_t *seq)
 /* Drops the links that certificates or roles forbid now: after a reload, and when the configuration has changed. The core is told. */
 void driver_check_links(struct driver *d);
 
+struct strangers_limits driver_strangers_limits(const struct node_config *config);
 /* Makes the links of the nodes that the core knows; peers_start begins to dial. 0 or PAWL_ENOMEM. */
 int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed);
 

@@ -257,7 +257,7 @@ static int node_make_peers(struct node *node) {
 
 static struct sessions_limits node_session_limits(const struct node_config *c) {
 	return (struct sessions_limits){ .clients = c->limits.clients, .requests_per_client = c->limits.requests_per_client,
-		.idle = c->limits.idle_timeout };
+		.idle = c->limits.idle_timeout, .strangers = driver_strangers_limits(c) };
 }
 
 int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
@@ -294,6 +294,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	}
 	node->config = node->driver.config = node->doors.config = config;
 	sessions_set_limits(node->driver.sessions, &limits);
+	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_rules_changed(&node->driver);
 	return 0;
 }

@@ -214,6 +214,13 @@ static void service_status_certificates(const struct driver *d, struct client_st
 	}
 }
 
+static void service_count_strangers(const struct driver *d, struct client_status *out) {
+	const struct strangers_counts clients = sessions_strangers(d->sessions), peers = peers_strangers(d->peers);
+	out->handshakes = clients.now + peers.now;
+	out->handshakes_evicted = clients.evicted + peers.evicted;
+	out->handshakes_refused = clients.refused + peers.refused;
+}
+
 static void service_status(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct core_status core;
@@ -223,6 +230,7 @@ static void service_status(const struct service_call *call) {
 	status.version = slice_str(PAWL_VERSION);
 	status.clients = sessions_count(d->sessions);
 	status.watches = events_count(&d->events);
+	service_count_strangers(d, &status);
 	status.events = d->events.told;
 	status.uptime = instant_elapsed_long(call->now, d->started);
 	service_status_certificates(d, &status);

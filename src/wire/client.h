@@ -279,6 +279,7 @@ struct client_status {
 	uint32_t quorum, voting_linked;
 	uint64_t boot, clock, ceiling;
 	uint64_t keys, held, promises, waiters, rounds, memory_bytes, clients;
+	uint64_t handshakes, handshakes_evicted, handshakes_refused; /* connections that have not said who they are; since the start, such that ended */
 	uint64_t watches, events; /* of all clients; events that they were told since the start */
 	span_ns uptime;
 	span_ns max_lease, request_timeout, promise_timeout; /* of the configuration, with drift_ppm */
@@ -286,7 +287,7 @@ struct client_status {
 	uint32_t peer_count; /* masters first, then replicas, then guests; the node itself is among them */
 	struct client_status_peer peers[NODES_MAX];
 };
-/* Fills everything that the core knows: all but version, clients, watches, events, uptime and certificates. Borrows from core, config and the facts. */
+/* Fills everything that the core knows: all but version, clients, handshakes*, watches, events, uptime and certificates. Borrows from core, config and the facts. */
 void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
 	const struct client_facts *facts);
 int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out);

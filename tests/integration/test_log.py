@@ -161,6 +161,8 @@ class Full(Case):
                 first.send("acquire", key="k1", lease_ms=1000, wait_ms=60000)
             node.wait_log(" full what=waiters ", "limit=6 most=6 ", "pid=%d" % os.getpid())
             others = [cluster.client("a") for _ in range(4)]
+            for client in others:
+                client.call("ping")  # one that had asked for nothing would make room for a newcomer
             node.wait_log(" full what=clients used=5 limit=5 most=4 ", "from=127.0.0.1:")
             with cluster.client("a") as late, self.assertRaises((Closed, ConnectionResetError)):
                 late.call("ping")

@@ -98,8 +98,8 @@ static inline void host_init(struct host *h, int refuse_at) {
 }
 
 static inline int host_open(struct host *h, uint32_t clients, uint32_t requests) {
-	const struct sessions_options o = { .loop = &h->f.loop, .limits = { .clients = clients, .requests_per_client = requests },
-		.handlers = &host_handlers, .ctx = h };
+	const struct sessions_options o = { .loop = &h->f.loop,
+		.limits = { .clients = clients, .requests_per_client = requests, .strangers = { 64, 64, 64 << 20 } }, .handlers = &host_handlers, .ctx = h };
 	return sessions_new(&o, &h->sessions);
 }
 

@@ -1,0 +1,35 @@
+/* Connections of clients that have shown no certificate and made no request. */
+#include "sessions_impl.h"
+
+void session_trouble(const struct session *session, const char *why) {
+	struct sessions *s = session->all;
+	s->evicted += why == strangers_evicted;
+	s->refused += why != strangers_evicted && list_linked(&session->stranger.in);
+	const struct session_who who = session_who(session);
+	s->handlers->trouble(s->ctx, &who, why);
+}
+
+void sessions_trouble(struct sessions *s, const struct origin *from, const char *why) {
+	const struct session_who who = { .from = from };
+	s->refused++;
+	s->handlers->trouble(s->ctx, &who, why);
+}
+
+static bool session_busy(const struct stranger *stranger) {
+	return stream_waits_for_turn(CONTAINER_OF(stranger, struct session, stranger)->stream);
+}
+
+bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
+	struct stranger *victim;
+	while ((victim = strangers_victim(&s->strangers, &s->limits.strangers, newcomer, session_busy)) != NULL) {
+		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
+	}
+	if (s->by_id.count >= s->limits.clients && (victim = strangers_oldest(&s->strangers)) != NULL) {
+		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
+	}
+	return s->by_id.count < s->limits.clients;
+}
+
+struct strangers_counts sessions_strangers(const struct sessions *s) {
+	return (struct strangers_counts){ s->strangers.count, s->evicted, s->refused };
+}
