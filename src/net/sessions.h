@@ -84,6 +84,8 @@ struct strangers_counts sessions_strangers(const struct sessions *s);
 struct session_view {
 	uint64_t client;
 	struct session_who who;
+	/* It has shown no certificate and made no request: its place is a newcomer's as soon as one needs it. */
+	bool stranger;
 	/* How long it has been there, and how long it has said nothing. */
 	span_ns age, silent;
 	/* Requests since its beginning, and those that are not answered yet. */

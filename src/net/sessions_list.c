@@ -4,8 +4,8 @@
 #include "time_source.h"
 
 static void session_describe(const struct session *session, struct instant now, struct session_view *out) {
-	*out = (struct session_view){ .client = session->id, .who = session_who(session), .requests = session->requests,
-		.open = session->open, .age = instant_elapsed_short(now, session->since), .silent = instant_elapsed_short(now, session->heard),
+	*out = (struct session_view){ .client = session->id, .who = session_who(session), .stranger = list_linked(&session->stranger.in),
+		.requests = session->requests, .open = session->open, .age = instant_elapsed_short(now, session->since), .silent = instant_elapsed_short(now, session->heard),
 		.unsent = stream_backlog(session->stream) };
 	stream_bytes(session->stream, &out->received, &out->sent);
 }

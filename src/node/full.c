@@ -37,11 +37,15 @@ static uint64_t full_hash(const struct driver *d, uint64_t before, const void *d
 	return siphash_short((struct siphash_key){ d->events.hash_key.k0, before }, data, size);
 }
 
-/* Connections of one identity from one machine, or from one account of this machine, are one party. */
+/* Connections of one identity from one machine, or from one account of this machine, are one party. Strangers fill nothing: they make
+ * room for whoever comes. */
 static bool full_count_session(void *ctx, const struct session_view *view) {
 	struct full_walk *walk = ctx;
 	const struct driver *d = walk->driver;
 	const struct origin *from = view->who.from;
+	if (view->stranger) {
+		return true;
+	}
 	uint64_t name = full_hash(d, (uint64_t)from->uid, view->who.identity.data, view->who.identity.size);
 	name = full_hash(d, name, from->address, from->host_bytes);
 	tally_add(&walk->tally, name, walk->waits ? requests_waiting(&d->requests, view->client) : 1, view->client, slice_of(NULL, 0));
@@ -87,7 +91,7 @@ static struct full_use full_use(const struct driver *d, const struct core_status
 	const struct node_limits *limits = &d->config->limits;
 	switch (what) {
 	case FULL_CLIENTS:
-		return (struct full_use){ sessions_count(d->sessions), limits->clients };
+		return (struct full_use){ sessions_count(d->sessions) - sessions_strangers(d->sessions).now, limits->clients };
 	case FULL_WAITERS:
 		return (struct full_use){ core->waiters, limits->core.waiters ? limits->core.waiters : WAITERS_DEFAULT };
 	case FULL_KEYS:

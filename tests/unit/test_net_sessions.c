@@ -223,6 +223,7 @@ static void without_memory_a_session_ends_and_nothing_else_does(void **state) {
 
 struct listing {
 	uint64_t clients[8], received[8];
+	unsigned strangers;
 	size_t count, max;
 };
 
@@ -231,6 +232,7 @@ static bool list_one(void *ctx, const struct session_view *view) {
 	assert_string_equal(view->who.from->address, "test");
 	l->clients[l->count] = view->client;
 	l->received[l->count] = view->received;
+	l->strangers += view->stranger;
 	return ++l->count < l->max;
 }
 
@@ -250,6 +252,7 @@ static void connections_are_listed_in_their_order_from_any_of_them_on(void **sta
 	sessions_each(h.sessions, 0, list_one, &all);
 	assert_int_equal(all.count, 4);
 	assert_int_equal(all.received[1], sizeof ping - 1);
+	assert_int_equal(all.strangers, 3); /* all but the one that has made a request */
 	sessions_each(h.sessions, all.clients[0], list_one, &two);
 	assert_true(two.count == 2 && two.clients[0] == all.clients[1]);
 	sessions_drop(h.sessions, all.clients[1]);
