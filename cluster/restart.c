@@ -93,6 +93,11 @@ void restart_attempt(struct core *core, struct op *op) {
 	begin_again(core, op);
 }
 
+/* It has told masters to end the lock. */
+static bool ends_lock(const struct op *op) {
+	return op->kind == CORE_RELEASE || (op->state == OP_SECOND && (op->kind == CORE_TRANSFER || op->kind == CORE_BREAK));
+}
+
 static void restart(struct core *core, struct op *op) {
 	if (op->state == OP_BOND) {
 		bond_epoch(core, op);
@@ -116,6 +121,7 @@ static void restart(struct core *core, struct op *op) {
 	if (op->state == OP_COMMITTING) {
 		op->committed = !commit_give_back(core, op) || op->committed;
 	}
+	op->had_any = op->had_any || ends_lock(op); /* who has ended it already, unheard, lacks it when it is asked again */
 	if (op->kind == CORE_BREAK && op->state == OP_SECOND) {
 		op->token = op->best_token; /* it goes on with the one that it has found, not with who may have the key by now */
 	}

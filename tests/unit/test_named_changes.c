@@ -1,6 +1,6 @@
 /* Changes of the set as those meet them who ask for them: repeats, rivals, interruptions (docs/protocol.md, section 6). The changes
  * here keep the masters, so that each core's slots stay what they are on the stage. */
-#include "named.h"
+#include "members.h"
 
 static struct core_request change_timing(const struct core_change *change, uint64_t client) {
 	return (struct core_request){ .op = CORE_CHANGE, .change = change, .admin = true, .client = client };
@@ -113,6 +113,61 @@ static void a_wait_that_ends_between_two_epochs_is_over_and_no_more(void **state
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
 }
 
+/* n1 and n2 hear of the end of a lock that n3 has missed, their answers are lost, and an epoch follows before they are asked again. */
+static const struct stage_reply *ended_over_a_change(struct stage *s, struct core_request r, enum message_kind answer) {
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_lose(s, i, 2, answer, true);
+	}
+	uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	assert_false(knows(s, 0, "k", stage_lock(1)));
+	assert_false(knows(s, 1, "k", stage_lock(1)));
+	assert_false(answered(s, id));
+	for (uint32_t i = 0; i < 2; i++) {
+		stage_lose(s, i, 2, answer, false);
+	}
+	assert_int_equal(stage_do(s, 0, change_timing(&longer, 1)), PAWL_OK);
+	stage_settle(s);
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_OK);
+	return stage_answer(s, id);
+}
+
+static void take_without_n3(struct stage *s) {
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, true);
+	take(s, 0, "k", stage_lock(1));
+	stage_lose(s, 0, 2, MESSAGE_COMMIT, false);
+	assert_false(knows(s, 2, "k", stage_lock(1)));
+}
+
+static void a_release_that_an_epoch_interrupts_says_that_the_lock_was_there(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	assert_true(ended_over_a_change(s, stage_request(CORE_RELEASE, "k", stage_lock(1)), MESSAGE_RELEASE_ANSWER)->r.released);
+}
+
+static void a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	struct core_request next = stage_acquire("k", stage_lock(2), LEASE, WAIT);
+	next.owner = slice_str("next");
+	uint64_t waits = stage_ask(s, 1, next);
+	stage_wait(s, 20 * SPAN_MS);
+	struct core_request r = stage_request(CORE_TRANSFER, "k", stage_lock(1));
+	r.to = slice_str("next");
+	assert_true(ended_over_a_change(s, r, MESSAGE_RELEASE_ANSWER)->r.released);
+	stage_wait(s, SPAN_S);
+	assert_int_equal(stage_answer(s, waits)->r.error, PAWL_OK);
+}
+
+static void a_break_that_an_epoch_interrupts_says_that_the_lock_was_there(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	struct core_request r = stage_request(CORE_BREAK, "k", stage_lock(9));
+	r.admin = r.now = true;
+	assert_true(ended_over_a_change(s, r, MESSAGE_BREAK_ANSWER)->r.released);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
@@ -121,6 +176,9 @@ int main(void) {
 		NAMED(a_new_start_is_made_once_however_often_it_is_asked_for),
 		NAMED(a_new_start_does_not_wait_for_a_change_that_never_ends),
 		NAMED(a_wait_that_ends_between_two_epochs_is_over_and_no_more),
+		NAMED(a_release_that_an_epoch_interrupts_says_that_the_lock_was_there),
+		NAMED(a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there),
+		NAMED(a_break_that_an_epoch_interrupts_says_that_the_lock_was_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
