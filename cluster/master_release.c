@@ -5,6 +5,7 @@
  * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
  * NULL: the first one. */
 bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum core_news_kind how, const struct heir *heir) {
+	(void)table_find(core, name); /* a merge is finished with the key first: it drops what it finds among the released */
 	released_add(core, lock_id, false);
 	bond_master_released(core, lock_id);
 	snapshot_released(core, name, lock_id);
@@ -81,6 +82,7 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 /* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
  * goes on; and may yet do so, so that the lock_id is not remembered among the released, but what is bound to this connection is. */
 bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	(void)table_find(core, name); /* as for a release */
 	released_end_bond(core, lock_id, bond);
 	snapshot_released(core, name, lock_id);
 	struct key *key = table_find(core, name);

@@ -175,6 +175,7 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
 	c->operations++;
 	checker_spent_invoked(c, state);
+	checker_ending(c, state);
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
 		state->believed_lock = b->lock;

@@ -53,6 +53,16 @@ static void check_lost(struct checker *c, uint32_t node, const struct op_state *
 	}
 }
 
+/* Section 6: that it was not held is said only where it is certain. Of a request that arrives twice the second answer may come alone. */
+void checker_end_answered(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
+	const struct lock_state *lock = &c->locks[op->op.lock];
+	if (!c->options.unkind && !reply->released && op->ends_first && lock->ends == 1 && !lock->barred && !may_end(lock) && sim_now(c->sim) < lock->held_until) {
+		checker_violation(c, "not held is certain", op->op.key, "n%" PRIu32 " answers that L%" PRIu32 " was not held when it was to end, although "
+			"an answer from %.6f on holds for %.3f ms more", node + 1, op->op.lock, (double)lock->held_since / 1e9,
+			(double)(lock->held_until - sim_now(c->sim)) / 1e6);
+	}
+}
+
 /* The answer leaves the node: of an extension any error, of others that the lock is lost. */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error) {
 	const struct lock_state *lock = &c->locks[op->op.lock];

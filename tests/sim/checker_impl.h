@@ -99,6 +99,7 @@ struct lock_state {
 	uint32_t asking, extending; /* acquires and extensions without an answer */
 	int64_t may_last; /* no record of it lasts longer */
 	bool leaving;    /* may have been handed over */
+	uint32_t ends;   /* requests that release it, or hand it over */
 	bool barred;     /* by a break: masters that lack it do not get it */
 	bool downgraded; /* its holder takes it only for a shared one */
 	struct terms terms, wanted; /* wanted: as it asks for them, whatever becomes of it */
@@ -141,6 +142,7 @@ struct op_state {
 	bool known, answered, returned;     /* answered: the answer left the node */
 	bool again; /* acquire: some master had the record of its lock_id when it was asked */
 	bool clean; /* read of a value: no write was under way when it was asked */
+	bool ends_first; /* release, hand-over: nothing else had been asked that ends a lock that is held */
 };
 
 struct token_entry {
@@ -280,12 +282,14 @@ void checker_watched_free(struct checker *c);
 
 /* What may be left of a lock_id at masters; checker_tables.c. */
 void checker_spent_invoked(struct checker *c, const struct op_state *op);
+void checker_ending(struct checker *c, struct op_state *op); /* it is asked for */
 void checker_spent_returned(struct checker *c, const struct op_state *op, int error);
 
 /* checker_calm.c */
 void checker_held(struct checker *c, const struct op_state *op, uint32_t lock, span_ns valid); /* answered so */
 void checker_refused(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply); /* with no_quorum */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
+void checker_end_answered(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
 
 /* history.c */
 void checker_history_begin(struct checker *c);

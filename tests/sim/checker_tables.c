@@ -186,6 +186,14 @@ void checker_spent_invoked(struct checker *c, const struct op_state *op) {
 	}
 }
 
+void checker_ending(struct checker *c, struct op_state *op) {
+	if (op->op.lock == TRACE_NONE || (op->op.op != CORE_RELEASE && op->op.op != CORE_TRANSFER)) {
+		return;
+	}
+	struct lock_state *lock = &c->locks[op->op.lock];
+	op->ends_first = lock->ends++ == 0 && !lock->gone && !lock->barred && lock->held_since < op->invoked && op->invoked < lock->held_until;
+}
+
 void checker_spent_returned(struct checker *c, const struct op_state *op, int error) {
 	bool all = op->op.op == CORE_ACQUIRE_ALL;
 	if (op->op.op == CORE_RELEASE) {

@@ -168,6 +168,30 @@ static void a_break_that_an_epoch_interrupts_says_that_the_lock_was_there(void *
 	assert_true(ended_over_a_change(s, r, MESSAGE_BREAK_ANSWER)->r.released);
 }
 
+static int setup_alone(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 1;
+	o.outside = 1;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n2 has the lock in what it copies, and is asked for its release before it votes. */
+static void a_release_asked_for_while_copying_finds_the_lock(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	stage_stop(s, 0, 1, MESSAGE_SNAPSHOT_END, true);
+	(void)ask_change(s, 0, set_of("2"));
+	assert_true(wait_until_epoch(s, 1, 2, SPAN_S));
+	uint64_t id = stage_ask(s, 1, stage_request(CORE_RELEASE, "k", stage_lock(1)));
+	stage_settle(s);
+	assert_false(answered(s, id));
+	stage_stop(s, 0, 1, MESSAGE_SNAPSHOT_END, false);
+	const struct stage_reply *r = await(s, id);
+	assert_int_equal(r->r.error, PAWL_OK);
+	assert_true(r->r.released);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
@@ -178,6 +202,7 @@ int main(void) {
 		NAMED(a_wait_that_ends_between_two_epochs_is_over_and_no_more),
 		NAMED(a_release_that_an_epoch_interrupts_says_that_the_lock_was_there),
 		NAMED(a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there),
+		cmocka_unit_test_setup_teardown(a_release_asked_for_while_copying_finds_the_lock, setup_alone, named_teardown),
 		NAMED(a_break_that_an_epoch_interrupts_says_that_the_lock_was_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
