@@ -1,0 +1,73 @@
+"""Where the edits of the mutants belong.
+
+An edit names what it changes, not the file where that stands: a function, a table, a struct or a macro. Its text has to occur
+exactly once in all that has this name in the product's sources, so that a row survives when code moves from file to file.
+"""
+import glob
+import os
+import re
+
+SOURCES = "cluster/**/*.[ch]", "src/**/*.[ch]"
+HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{|.*?(\w+)\(")
+
+
+class Problem(Exception):
+    """The edit fits nowhere, or in several places."""
+
+
+def definitions(text):
+    """(name, begin, end) of each definition: it begins in the first column and ends with a brace there, or is a macro."""
+    head = None
+    at = 0
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        if line.startswith("#define "):
+            yield re.match(r"#define (\w+)", line).group(1), at, end
+        elif head is not None and line.startswith("}"):
+            match = HEAD.match(text[head:])
+            if match:
+                yield next(filter(None, match.groups())), head, end
+            head = None
+        elif head is None and re.match(r"[A-Za-z_]", line) and not line.rstrip().endswith((";", ":")):
+            head = at
+        elif head is not None and line.startswith(")"):
+            head = None
+        at = end
+
+
+class Anchors:
+    def __init__(self, root):
+        self.root = root
+        self.places = {}  # by name: [(path, text)]
+        for path in sorted(p for pattern in SOURCES for p in glob.glob(os.path.join(root, pattern), recursive=True)):
+            with open(path, encoding="utf-8") as source:
+                text = source.read()
+            for name, begin, end in definitions(text):
+                self.places.setdefault(name, []).append((os.path.relpath(path, root), text[begin:end]))
+
+    def path(self, edit):
+        """The file in which the edit's text stands."""
+        places = self.places.get(edit["in"])
+        if not places:
+            raise Problem("there is no %s" % edit["in"])
+        found = [path for path, text in places for _ in range(text.count(edit["old"]))]
+        if len(found) != 1:
+            raise Problem("the text occurs %d times in %s: %s" % (len(found), edit["in"], edit["old"].strip().splitlines()[0]))
+        return found[0]
+
+    def apply(self, edits):
+        """{file: its text after the edits}."""
+        texts = {}
+        for edit in edits:
+            path = self.path(edit)
+            if path not in texts:
+                with open(os.path.join(self.root, path), encoding="utf-8") as source:
+                    texts[path] = source.read()
+            if texts[path].count(edit["old"]) == 1:
+                texts[path] = texts[path].replace(edit["old"], edit["new"])
+                continue
+            for name, begin, end in definitions(texts[path]):
+                if name == edit["in"] and texts[path].count(edit["old"], begin, end) == 1:
+                    texts[path] = texts[path][:begin] + texts[path][begin:end].replace(edit["old"], edit["new"]) + texts[path][end:]
+                    break
+        return texts
