@@ -132,6 +132,9 @@ struct client_event {
 struct client_event client_event_of(const struct core_news *news, bool show_lock_id);
 /* Server: appends the notification. 0, PAWL_ENOMEM, PAWL_ETOOLARGE: buffer unchanged. */
 int client_event_encode(const struct client_event *event, struct buffer *out);
+/* For many who are told the same: encode it once with the watch CLIENT_EVENT_ANY_WATCH, then write each one's into its copy of the bytes. */
+#define CLIENT_EVENT_ANY_WATCH UINT64_MAX
+void client_event_address(struct slice message, uint64_t watch);
 /* Client: what client_response_peek found to be a notification. 0, or PAWL_EPROTOCOL: an event that is none. Other
  * notifications than `event`, and events of unknown types, are CLIENT_EVENT_OTHER. Borrows from the message. */
 int client_event_decode(struct slice message, struct client_event *out);

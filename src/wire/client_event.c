@@ -101,6 +101,17 @@ int client_event_encode(const struct client_event *event, struct buffer *out) {
 	return pack_end(&k);
 }
 
+/* The type comes first, which is one of ours, then the watch: what others wrote stands behind it. */
+void client_event_address(struct slice message, uint64_t watch) {
+	static const uint8_t key[] = { 0xa5, 'w', 'a', 't', 'c', 'h', 0xcf };
+	const uint8_t *at = memmem(message.data, message.size, key, sizeof key);
+	CHECK(at && message.size - (size_t)(at - message.data) >= sizeof key + 8);
+	uint8_t *to = (uint8_t *)(uintptr_t)at + sizeof key;
+	for (int i = 7; i >= 0; i--, watch >>= 8) {
+		to[i] = (uint8_t)watch;
+	}
+}
+
 /* ---- the client's side ---- */
 
 static enum client_event_type event_take_type(struct unpack *u) {

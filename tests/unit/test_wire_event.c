@@ -20,10 +20,14 @@ static struct client_event tell(struct response_test *t, const struct core_news 
 	enum client_kind kind;
 	uint32_t msgid;
 	size_t size = 0;
-	sent.watch = 3;
+	bool shared = prng_chance(&t->prng, 1, 2); /* encoded once for many */
+	sent.watch = shared ? CLIENT_EVENT_ANY_WATCH : 3;
 	sent.position = (struct client_position){ 8, 9 };
 	buffer_clear(&t->bytes);
 	assert_int_equal(client_event_encode(&sent, &t->bytes), 0);
+	if (shared) {
+		client_event_address(buffer_slice(&t->bytes), 3);
+	}
 	assert_int_equal(client_scan(&s, &client_response_limits, buffer_slice(&t->bytes), &size), CLIENT_SCAN_COMPLETE);
 	assert_int_equal(size, t->bytes.size);
 	assert_int_equal(client_response_peek(buffer_slice(&t->bytes), &kind, &msgid), 0);
