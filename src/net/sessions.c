@@ -1,6 +1,6 @@
 #include "sessions_impl.h"
 
-#include <event2/event.h>
+#include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,9 +9,10 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define OUT_BYTES_MAX (20u << 20) /* more than the largest answer */
 #define PAUSE_BYTES (256u << 10)  /* unsent answers above which no further requests are read */
 #define OPENING_MAX (10 * SPAN_S) /* for the handshake */
+#define READ_BYTES (64u << 10)    /* taken from one connection in one turn */
+#define STUCK_MAX (30 * SPAN_S)   /* for a client that does not read what was written to it */
 #define SWEEP_S 1
 
 struct session *sessions_find(const struct sessions *s, uint64_t client) {
@@ -24,12 +25,14 @@ struct session_who session_who(const struct session *session) {
 		.from = &session->from };
 }
 
-static void session_free(struct session *session) {
+void session_free(struct session *session) {
 	struct sessions *s = session->all;
 	list_remove(&session->among);
 	list_remove(&session->dirty);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
+	session_part(session);
+	session_batch_free(session);
 	stream_free(session->stream);
 	alloc_free(s->loop->alloc, session, sizeof *session);
 }
@@ -45,7 +48,7 @@ void session_end(struct session *session, const char *why) {
 	s->handlers->gone(s->ctx, id, closed_there);
 }
 
-static void session_mark(struct session *session) {
+void session_mark(struct session *session) {
 	if (!list_linked(&session->dirty)) {
 		list_append(&session->all->dirty, &session->dirty);
 	}
@@ -53,14 +56,13 @@ static void session_mark(struct session *session) {
 
 /* ---- requests ---- */
 
-static int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
+int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
 	session_mark(session);
 	session->all->handlers->refused(session->all->ctx);
 	return client_refusal_encode(msgid, refusal, stream_out(session->stream));
 }
 
-/* The last words: one refusal, behind what was answered already. */
-static void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
+void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal) {
 	session_refuse(session, msgid, refusal); /* without memory it goes without */
 	list_remove(&session->dirty);
 	session->closing = true;
@@ -68,69 +70,14 @@ static void session_refuse_and_close(struct session *session, uint32_t msgid, co
 	session_trouble(session, refusal->message ? refusal->message : pawl_error_message(refusal->error));
 }
 
-/* 0, or a refusal that could not be written. The session may be gone. */
-static int session_dispatch(struct session *session, const struct client_request *request, struct instant now) {
-	struct sessions *s = session->all;
-	strangers_remove(&s->strangers, &session->stranger);
-	if (request->method != CLIENT_PING && session->open >= s->limits.requests_per_client) {
-		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
-		return session_refuse(session, request->msgid, &busy);
-	}
-	const struct session_who who = session_who(session);
-	session->open++;
-	session->requests++;
-	s->handlers->request(s->ctx, session->id, &who, request, now);
-	return 0;
-}
-
-/* False: nothing more is to be read from this connection. The session may be gone. */
-static bool session_on_message(struct session *session, struct slice message, struct instant now) {
-	struct sessions *s = session->all;
-	uint64_t id = session->id;
-	struct client_request request = { 0 };
-	struct client_refusal refusal = { 0 };
-	int error = client_request_decode(&s->decoder, message, &request, &refusal);
-	if (error == PAWL_EPROTOCOL) {
-		refusal.error = PAWL_EBADREQUEST;
-		session_refuse_and_close(session, request.msgid, &refusal);
-		return false;
-	}
-	if (error == PAWL_ENOMEM) {
-		refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
-	}
-	int unsaid = error ? session_refuse(session, request.msgid, &refusal) : session_dispatch(session, &request, now);
-	if (unsaid) {
-		session_end(session, "out of memory"); /* better no connection than an answer that never comes */
-	}
-	return sessions_find(s, id) != NULL;
-}
-
+/* What one turn brings is served together with what the others bring, a piece of each at a time. */
 static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now) {
-	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST, .message = "this is not MessagePack-RPC" };
-	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE, .message = "the request is too large" };
 	struct session *session = ctx;
-	size_t taken = 0;
+	(void)bytes;
 	session->heard = now;
-	for (;;) {
-		size_t size = 0;
-		struct slice rest = slice_of(bytes.data + taken, bytes.size - taken);
-		switch (client_scan(&session->scanner, &client_request_limits, rest, &size)) {
-		case CLIENT_SCAN_MORE:
-			return (ssize_t)taken;
-		case CLIENT_SCAN_COMPLETE:
-			taken += size;
-			if (!session_on_message(session, slice_of(rest.data, size), now)) {
-				return (ssize_t)bytes.size;
-			}
-			break;
-		case CLIENT_SCAN_GARBAGE:
-			session_refuse_and_close(session, 0, &garbage);
-			return (ssize_t)bytes.size;
-		case CLIENT_SCAN_TOO_LARGE:
-			session_refuse_and_close(session, 0, &too_large);
-			return (ssize_t)bytes.size;
-		}
-	}
+	stream_hold(session->stream);
+	session_wait(session);
+	return 0;
 }
 
 /* ---- the stream's other events ---- */
@@ -142,14 +89,16 @@ static void session_on_ready(void *ctx) {
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
-	if (!ssl || session->auth == TLS_CLIENT_OFF || !tls_peer_has_certificate(ssl)) {
-		return;
+	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)) {
+		if (!tls_peer_name(ssl, TLS_PERSON, session->identity)) {
+			session_refuse_and_close(session, 0, &denied);
+			return;
+		}
+		strangers_remove(&session->all->strangers, &session->stranger);
 	}
-	if (!tls_peer_name(ssl, TLS_PERSON, session->identity)) {
-		session_refuse_and_close(session, 0, &denied);
-		return;
+	if (session_join(session) != 0) {
+		session_end(session, "out of memory");
 	}
-	strangers_remove(&session->all->strangers, &session->stranger);
 }
 
 static void session_on_closed(void *ctx, int error, const char *why) {
@@ -159,11 +108,26 @@ static void session_on_closed(void *ctx, int error, const char *why) {
 
 static void session_on_drained(void *ctx) {
 	struct session *session = ctx;
-	session->all->handlers->drained(session->all->ctx, session->id);
+	session_wait(session);
+	if (session->crowded) {
+		session->crowded = false;
+		session->all->handlers->drained(session->all->ctx, session->id);
+	}
 }
 
 static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed,
 	session_on_drained };
+
+/* Its answers and events would stay in memory for as long as it likes. */
+static bool session_is_stuck(struct session *session, struct instant now) {
+	uint64_t received, sent;
+	stream_bytes(session->stream, &received, &sent);
+	if (stream_backlog(session->stream) == 0 || sent != session->sent) {
+		session->stuck = now;
+	}
+	session->sent = sent;
+	return instant_elapsed_short(now, session->stuck) > STUCK_MAX;
+}
 
 static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	struct sessions *s = ctx;
@@ -177,6 +141,8 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 		span_ns silent = instant_elapsed_short(now, session->heard);
 		if (!session->greeted && silent > OPENING_MAX) {
 			session_end(session, "the handshake took too long");
+		} else if (session_is_stuck(session, now)) {
+			session_end(session, "it does not read what is written to it");
 		} else if (session->open == 0 && !session->kept && s->limits.idle > 0 && silent > s->limits.idle) {
 			session_end(session, NULL);
 		}
@@ -194,7 +160,7 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 	}
 	struct session *session = alloc_new(s->loop->alloc, sizeof *session);
 	struct stream_options stream = { .loop = s->loop, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
-		.in_max = client_request_limits.bytes, .out_max = OUT_BYTES_MAX, .pause_above = PAUSE_BYTES,
+		.in_max = client_request_limits.bytes, .out_max = SESSIONS_OUT_BYTES_MAX, .read_max = READ_BYTES, .pause_above = PAUSE_BYTES,
 		.handlers = &session_stream_handlers, .ctx = session };
 	struct stream *made = NULL;
 	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
@@ -204,8 +170,8 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		sessions_trouble(s, from, "out of memory");
 		return NULL;
 	}
-	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .heard = time_source_now(), .from = *from };
-	session->since = session->heard;
+	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .from = *from };
+	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
 	return session;
@@ -262,9 +228,13 @@ struct buffer *sessions_notify(struct sessions *s, uint64_t client) {
 	return stream_out(session->stream);
 }
 
-size_t sessions_backlog(const struct sessions *s, uint64_t client) {
-	const struct session *session = sessions_find(s, client);
-	return session ? stream_backlog(session->stream) : 0;
+bool sessions_crowded(struct sessions *s, uint64_t client, size_t most) {
+	struct session *session = sessions_find(s, client);
+	bool crowded = session && stream_backlog(session->stream) > most;
+	if (crowded) {
+		session->crowded = true;
+	}
+	return crowded;
 }
 
 void sessions_keep(struct sessions *s, uint64_t client, bool keep) {
@@ -286,8 +256,14 @@ void sessions_flush(struct sessions *s) {
 	while ((first = list_first(&s->dirty)) != NULL) {
 		struct session *session = CONTAINER_OF(first, struct session, dirty);
 		list_remove(&session->dirty);
+		session_charge_written(session);
 		if (stream_flush(session->stream) != 0) {
 			session_end(session, NULL);
+			continue;
+		}
+		session->charged = stream_backlog(session->stream);
+		if (session->charged == 0) {
+			session_on_drained(session);
 		}
 	}
 }
@@ -327,9 +303,11 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	list_init(&s->among);
 	list_init(&s->dirty);
 	strangers_init(&s->strangers);
+	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
+	CHECK(RAND_bytes((unsigned char *)&s->hash_key, sizeof s->hash_key) == 1);
 	client_decoder_init(&s->decoder, o->loop->alloc);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
-	if (map_init(&s->by_id, o->loop->alloc) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
+	if (map_init(&s->by_id, o->loop->alloc) != 0 || map_init(&s->shares, o->loop->alloc) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
 		sessions_free(s);
 		return PAWL_ENOMEM;
 	}
@@ -349,6 +327,7 @@ void sessions_free(struct sessions *s) {
 		event_free(s->sweep);
 	}
 	map_done(&s->by_id);
+	map_done(&s->shares);
 	client_decoder_done(&s->decoder);
 	alloc_free(s->loop->alloc, s, sizeof *s);
 }

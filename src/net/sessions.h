@@ -15,7 +15,16 @@
 #include "net_loop.h"
 #include "origin.h"
 
+#define SESSIONS_OUT_BYTES_MAX (20u << 20) /* that may wait on a connection: more than the largest answer */
+
 struct sessions;
+
+/* How far a request of many parts has come that is not served in one piece. */
+struct session_progress {
+	size_t done; /* parts: of an `extend` with `locks` each lock is one, of everything else the whole */
+	size_t most; /* parts to be done in this piece */
+	uint64_t tag; /* the owner's, who finds the request by it again; 0 before the first piece */
+};
 
 struct session_who {
 	struct slice identity; /* proven by a certificate; empty: none */
@@ -25,16 +34,19 @@ struct session_who {
 };
 
 struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
-	/* A well-formed request: to be answered once, by sessions_answer. */
+	/* Requests wait for sessions_serve in this turn. */
+	void (*ready)(void *ctx);
+	/* A well-formed request: to be answered once, by sessions_answer. An `extend` with `locks` may come several times, until
+	 * progress->done has reached their number; others come once, and `progress` is not for them. */
 	void (*request)(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-		struct instant now);
+		struct session_progress *progress, struct instant now);
 	/* Its requests need no answer any more. `closed_there`: the other side closed the connection (it ended, or its kernel did that
 	 * for it), and neither the network nor the node did. */
 	void (*gone)(void *ctx, uint64_t client, bool closed_there);
 	/* A connection was refused, or ended because of what it did. The node says so; nothing else follows. */
 	void (*trouble)(void *ctx, const struct session_who *who, const char *why);
 	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
-	void (*drained)(void *ctx, uint64_t client); /* everything that had stayed behind after a flush has left */
+	void (*drained)(void *ctx, uint64_t client); /* of a client that was crowded everything has left */
 };
 
 struct sessions_limits {
@@ -66,13 +78,18 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client);
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out);
 /* Where to append what answers no request; NULL: it is gone. */
 struct buffer *sessions_notify(struct sessions *s, uint64_t client);
-size_t sessions_backlog(const struct sessions *s, uint64_t client); /* bytes that have not left yet */
+/* More than `most` bytes have not left yet: nothing should be added before drained(), which is called for nobody else. */
+bool sessions_crowded(struct sessions *s, uint64_t client, size_t most);
 void sessions_keep(struct sessions *s, uint64_t client, bool keep); /* it waits for notifications: silence is no reason to close it */
 void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
 
 /* Ends the connections whose certificate the context would refuse as revoked, and those over TLS that have not finished their
  * handshake: they began under the context before. Calls trouble() and gone(). */
 void sessions_end_revoked(struct sessions *s, SSL_CTX *now);
+
+/* Once a turn of the loop, after the sockets that were readable have been read: hands over requests that wait, those of every
+ * identity and of every connection by turns, for as long as one turn may take. True: some are left for the next turn. */
+bool sessions_serve(struct sessions *s);
 
 /* Once a turn of the loop: one write for each client that has answers. May call gone(). */
 void sessions_flush(struct sessions *s);

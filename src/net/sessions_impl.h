@@ -1,26 +1,57 @@
-/* sessions_impl.h: what the parts of sessions share. Internal. */
+/* sessions_impl.h: inside the sessions: what their parts share. */
 #ifndef PAWL_NET_SESSIONS_IMPL_H
 #define PAWL_NET_SESSIONS_IMPL_H
 
-#include "sessions.h"
+#include <event2/event.h>
 
+#include "fair.h"
 #include "list.h"
 #include "map.h"
+#include "sessions.h"
+#include "siphash.h"
 #include "stream.h"
+
+/* Credits are in units of one simple request (see fair.h). */
+#define SESSIONS_SHARE_QUANTUM 32
+#define SESSIONS_CONNECTION_QUANTUM 8
+
+/* Whose connections share one share of the node: those of an identity, and without one those that come from one address. */
+struct session_share {
+	struct map_node node;
+	struct fair_flow flow;
+	struct fair_queue ready; /* its connections whose requests wait */
+	uint32_t connections;
+	size_t name_size;
+	uint8_t name[];
+};
+
+struct session_batch { /* decoded once; borrows from the stream's input */
+	struct client_decoder decoder;
+	struct client_request request;
+	struct session_progress progress;
+	size_t size; /* of the message */
+};
 
 struct session {
 	struct sessions *all;
 	struct list among, dirty;
 	struct stranger stranger; /* until it has shown a certificate or made a request */
 	struct map_node node;
+	struct session_share *share; /* NULL: it is not known yet who it is */
+	struct fair_flow flow;       /* among the connections of its share */
+	struct session_batch *batch; /* a request that is served in parts, and whose bytes are still in the stream; NULL: none */
 	uint64_t id;
 	struct stream *stream;
 	struct client_scanner scanner;
 	enum tls_client_auth auth;
 	bool local, inside, greeted, closing, kept;
+	bool crowded; /* the owner wants to hear when everything has left */
 	uint32_t open; /* requests under way */
 	uint64_t requests; /* since the beginning */
 	struct instant since, heard;
+	struct instant stuck; /* since when none of what was written has left, if anything is left */
+	uint64_t sent;        /* bytes that had left when that was looked at */
+	size_t charged;       /* bytes unsent after the last flush: what is more now has been written since */
 	char identity[TLS_NAME_MAX + 1];
 	struct origin from;
 };
@@ -35,11 +66,21 @@ struct sessions {
 	struct map by_id; /* ids count up: no hash needed */
 	struct strangers strangers;
 	uint64_t evicted, refused; /* of them */
+	struct map shares;
+	struct siphash_key hash_key;
+	struct fair_queue ready; /* shares with connections whose requests wait */
+	uint64_t turn;    /* of sessions_serve */
+	int64_t unlooked; /* cost of what was served since the clock was looked at */
 	uint64_t last_id;
 	struct event *sweep;
 };
 
 struct session *sessions_find(const struct sessions *s, uint64_t client); /* NULL: it is gone */
+void session_free(struct session *session);
+void session_mark(struct session *session); /* it has something to write */
+int session_refuse(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
+/* The last words: one refusal, behind what was answered already. */
+void session_refuse_and_close(struct session *session, uint32_t msgid, const struct client_refusal *refusal);
 struct session_who session_who(const struct session *session);
 void session_end(struct session *session, const char *why); /* frees it; why may be NULL: nothing to tell */
 
@@ -48,5 +89,15 @@ void session_trouble(const struct session *session, const char *why);
 void sessions_trouble(struct sessions *s, const struct origin *from, const char *why); /* of a connection that has not become a session */
 /* False: all places are taken, and there is no stranger whose place the newcomer could have. */
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
+
+/* sessions_serve.c */
+void session_wait(struct session *session); /* its stream's input is held: it is served when its turn comes */
+void session_stop_waiting(struct session *session);
+void session_charge_written(struct session *session); /* before a flush: answers cost by their size */
+void session_batch_free(struct session *session);
+
+/* sessions_share.c */
+int session_join(struct session *session); /* its identity is known. 0 or PAWL_ENOMEM */
+void session_part(struct session *session);
 
 #endif

@@ -16,7 +16,8 @@ void sessions_trouble(struct sessions *s, const struct origin *from, const char 
 }
 
 static bool session_busy(const struct stranger *stranger) {
-	return stream_waits_for_turn(CONTAINER_OF(stranger, struct session, stranger)->stream);
+	const struct session *session = CONTAINER_OF(stranger, struct session, stranger);
+	return stream_waits_for_turn(session->stream) || fair_waits(&session->flow);
 }
 
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {

@@ -1,7 +1,6 @@
-#include "stream.h"
+#include "stream_impl.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,39 +8,9 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
-#define KEEP_BYTES (256u * 1024)    /* larger buffers are given back when they are empty */
-#define LAST_WORDS_MS 1000
 #define HANDSHAKE_READ_BYTES (16u * 1024)
+#define KEEP_HELD_BYTES 4096u /* the same for input that was held, which every connection has */
 #define LAST_READS 64 /* of a connection that goes on sending after we have said our last words */
-
-enum stream_state {
-	STREAM_OPENING,
-	STREAM_SHAKING, /* connected; the TLS handshake */
-	STREAM_OPEN,
-	STREAM_CLOSING,
-	STREAM_OVER
-};
-
-struct stream {
-	struct net_loop *loop;
-	const struct stream_handlers *handlers;
-	void *ctx;
-	enum stream_state state;
-	int fd;
-	struct event *readable, *writable;
-	struct tls_engine *tls;
-	struct buffer in, out;
-	size_t out_done; /* of `out`, how much is on its way */
-	unsigned busy;   /* handlers under way: freed after the last */
-	unsigned dropped; /* reads since stream_close */
-	size_t pause_above;
-	uint64_t received, sent; /* bytes so far */
-	bool accepted, first; /* the other side connected: its handshake takes turns with others; before those that are not `first` */
-	bool doomed, shut, paused, closed_there;
-	size_t shaken;     /* bytes that the handshake has brought */
-	struct handshake turn;
-};
 
 static void stream_destroy(struct stream *s) {
 	if (s->readable) {
@@ -57,11 +26,11 @@ static void stream_destroy(struct stream *s) {
 	alloc_free(s->loop->alloc, s, sizeof *s);
 }
 
-static void stream_enter(struct stream *s) {
+void stream_enter(struct stream *s) {
 	s->busy++;
 }
 
-static void stream_leave(struct stream *s) {
+void stream_leave(struct stream *s) {
 	if (--s->busy == 0 && s->doomed) {
 		stream_destroy(s);
 	}
@@ -78,135 +47,18 @@ static void stream_over(struct stream *s, int error, const char *why) {
 	s->handlers->closed(s->ctx, error, why);
 }
 
-/* ---- out ---- */
-
-static struct slice stream_unsent(const struct stream *s) {
-	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
-}
-
-/* Moves what is left to the front only when that is less than what has gone, so that a long backlog costs no more than its bytes. */
-static void stream_out_advance(struct stream *s, size_t size) {
-	s->out_done += size;
-	if (s->out_done >= s->out.size - s->out_done) {
-		buffer_consume(&s->out, s->out_done);
-		s->out_done = 0;
-		buffer_trim(&s->out, KEEP_BYTES);
-	}
-}
-
-/* What the socket is to be given next, encrypted if need be; no bytes: there is nothing. */
-static int stream_next_bytes(struct stream *s, struct slice *bytes) {
-	if (!s->tls) {
-		*bytes = stream_unsent(s);
-		return 0;
-	}
-	*bytes = tls_engine_outgoing(s->tls);
-	struct slice plain = stream_unsent(s);
-	if (bytes->size > 0 || plain.size == 0 || !tls_engine_ready(s->tls)) {
-		return 0;
-	}
-	plain.size = plain.size < ENCRYPT_BYTES ? plain.size : ENCRYPT_BYTES;
-	int error = tls_engine_write(s->tls, plain);
-	if (error) {
-		return error;
-	}
-	stream_out_advance(s, plain.size);
-	*bytes = tls_engine_outgoing(s->tls);
-	return 0;
-}
-
-/* Who does not read our answers need not be asked for more questions. */
-static void stream_balance(struct stream *s) {
-	size_t unsent = stream_unsent(s).size;
-	if (s->pause_above == 0 || s->state != STREAM_OPEN) {
-		return;
-	}
-	if (!s->paused && unsent > s->pause_above) {
-		s->paused = true;
-		event_del(s->readable);
-	} else if (s->paused && unsent == 0) {
-		s->paused = false;
-		event_add(s->readable, NULL);
-	}
-}
-
-/* Writes until there is nothing left or the kernel takes no more. */
-static int stream_push(struct stream *s) {
-	struct slice bytes;
-	int error;
-	while ((error = stream_next_bytes(s, &bytes)) == 0 && bytes.size > 0) {
-		ssize_t n = send(s->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			event_add(s->writable, NULL);
-			stream_balance(s);
-			return 0;
-		}
-		if (n < 0) {
-			s->closed_there = errno == EPIPE || errno == ECONNRESET;
-			return PAWL_ECLOSED;
-		}
-		s->sent += (uint64_t)n;
-		if (s->tls) {
-			tls_engine_sent(s->tls, (size_t)n);
-		} else {
-			stream_out_advance(s, (size_t)n);
-		}
-	}
-	stream_balance(s);
-	if (!error && s->state == STREAM_CLOSING && !s->shut) {
-		s->shut = true;
-		shutdown(s->fd, SHUT_WR); /* the other side reads our last words, then closes */
-	}
-	return error;
-}
-
-struct buffer *stream_out(struct stream *s) {
-	return &s->out;
-}
-
-size_t stream_backlog(const struct stream *s) {
-	return stream_unsent(s).size + (s->tls ? tls_engine_outgoing(s->tls).size : 0);
-}
-
-int stream_flush(struct stream *s) {
-	return s->state == STREAM_OPEN ? stream_push(s) : 0;
-}
-
-void stream_close(struct stream *s) {
-	static const struct timeval last_words = { LAST_WORDS_MS / 1000, LAST_WORDS_MS % 1000 * 1000 };
-	if (s->state != STREAM_OPEN) {
-		s->state = STREAM_CLOSING;
-		s->shut = true;
-		event_active(s->writable, EV_TIMEOUT, 0);
-		return;
-	}
-	if (s->tls) {
-		struct slice rest;
-		/* The words first, then close_notify behind them. */
-		while ((rest = stream_unsent(s)).size > 0 && tls_engine_write(s->tls, rest) == 0) {
-			stream_out_advance(s, rest.size);
-		}
-		tls_engine_close(s->tls);
-	}
-	s->state = STREAM_CLOSING;
-	if (stream_push(s) != 0) {
-		event_active(s->writable, EV_TIMEOUT, 0);
-	}
-	event_add(s->readable, &last_words);
-}
-
 /* ---- in ---- */
 
 static int stream_deliver(struct stream *s, struct slice bytes, struct instant now) {
-	if (s->in.size > 0) {
+	if (s->in.size > 0 || s->held) {
 		int error = buffer_append(&s->in, bytes.data, bytes.size);
 		if (error) {
 			return error;
 		}
 		bytes = buffer_slice(&s->in);
+	}
+	if (s->held) {
+		return 0;
 	}
 	ssize_t taken = s->handlers->data(s->ctx, bytes, now);
 	if (taken < 0 || s->doomed) {
@@ -215,7 +67,7 @@ static int stream_deliver(struct stream *s, struct slice bytes, struct instant n
 	CHECK((size_t)taken <= bytes.size);
 	if (s->in.size > 0) {
 		buffer_consume(&s->in, (size_t)taken);
-		buffer_trim(&s->in, KEEP_BYTES);
+		buffer_trim(&s->in, STREAM_KEEP_BYTES);
 		return 0;
 	}
 	return buffer_append(&s->in, bytes.data + taken, bytes.size - (size_t)taken);
@@ -239,7 +91,8 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 		int n = tls_engine_read(s->tls, s->loop->plain, NET_SCRATCH_BYTES);
 		if (n <= 0) {
 			s->closed_there = n == PAWL_ECLOSED;
-			return n;
+			s->ended = s->held ? n : 0;
+			return s->held ? 0 : n;
 		}
 		error = stream_deliver(s, slice_of(s->loop->plain, (size_t)n), now);
 		if (error) {
@@ -252,7 +105,7 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 /* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
 static int stream_receive(struct stream *s) {
 	bool paced = s->accepted && s->state == STREAM_SHAKING;
-	ssize_t n = recv(s->fd, s->loop->scratch, paced ? HANDSHAKE_READ_BYTES : NET_SCRATCH_BYTES, 0);
+	ssize_t n = recv(s->fd, s->loop->scratch, paced ? HANDSHAKE_READ_BYTES : s->read_max, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		return 0;
 	}
@@ -279,7 +132,7 @@ static void stream_fail(struct stream *s, int error) {
 
 static void stream_read(struct stream *s, bool too_late) {
 	stream_enter(s);
-	int error = too_late ? PAWL_ECLOSED : stream_receive(s);
+	int error = s->ended ? s->ended : too_late ? PAWL_ECLOSED : stream_receive(s);
 	if (error && !s->doomed) {
 		stream_fail(s, error);
 	}
@@ -289,6 +142,11 @@ static void stream_read(struct stream *s, bool too_late) {
 static void stream_on_readable(evutil_socket_t fd, short what, void *ctx) {
 	struct stream *s = ctx;
 	(void)fd;
+	if (s->held) { /* only now: most often it is released before more arrives */
+		s->parked = true;
+		event_del(s->readable);
+		return;
+	}
 	if (s->accepted && s->state == STREAM_SHAKING && !(what & EV_TIMEOUT)) {
 		event_del(s->readable);
 		handshakes_wait(&s->loop->handshakes, &s->turn, s->first);
@@ -301,6 +159,44 @@ static void stream_on_turn(void *ctx) {
 	struct stream *s = ctx;
 	event_add(s->readable, NULL);
 	stream_read(s, false);
+}
+
+/* ---- input that is held ---- */
+
+void stream_hold(struct stream *s) {
+	s->held = true;
+}
+
+bool stream_is_held(const struct stream *s) {
+	return s->held;
+}
+
+struct slice stream_input(const struct stream *s) {
+	return slice_of(s->in.data ? s->in.data + s->in_done : NULL, s->in.size - s->in_done);
+}
+
+void stream_take(struct stream *s, size_t size) {
+	CHECK(s->held && size <= s->in.size - s->in_done);
+	s->in_done += size;
+}
+
+void stream_release(struct stream *s) {
+	CHECK(s->held);
+	s->held = false;
+	buffer_consume(&s->in, s->in_done);
+	s->in_done = 0;
+	buffer_trim(&s->in, KEEP_HELD_BYTES);
+	if (s->parked) {
+		s->parked = false;
+		stream_listen(s);
+	}
+	if (s->ended) {
+		event_active(s->readable, EV_READ, 0);
+	}
+}
+
+bool stream_is_paused(const struct stream *s) {
+	return s->paused;
 }
 
 /* ---- opening ---- */
@@ -350,7 +246,8 @@ int stream_new(const struct stream_options *o, struct stream **out) {
 		return PAWL_ENOMEM;
 	}
 	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
-		.accepted = o->role == TLS_SERVER, .pause_above = o->pause_above, .first = o->first };
+		.accepted = o->role == TLS_SERVER, .read_max = o->read_max ? o->read_max : NET_SCRATCH_BYTES, .pause_above = o->pause_above,
+		.first = o->first };
 	s->turn = (struct handshake){ .step = stream_on_turn, .ctx = s };
 	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
 	buffer_init(&s->out, o->loop->alloc, o->out_max);

@@ -4,6 +4,9 @@
  *   OPENING -----------> OPEN -----------> CLOSING (the last words leave, nothing is read any more)
  *   (connect, handshake)   |                  |
  *        +-----------------+------------------+----> closed() once, unless the owner freed it first
+ *
+ * An owner that serves many streams in turn holds the input of one (stream_hold) and takes from it when its turn has come.
+ * While it is held nothing is read, so the other side waits in the end; and the end of the connection is not told either.
  */
 #ifndef PAWL_NET_STREAM_H
 #define PAWL_NET_STREAM_H
@@ -36,6 +39,7 @@ struct stream_options {
 	enum tls_role role;     /* as a server its handshake takes turns with others (handshakes.h) */
 	bool first;             /* ... and has its turn before those without this */
 	size_t in_max, out_max; /* incomplete input, unsent output; what they may grow to */
+	size_t read_max;        /* bytes taken from the socket in one turn of the loop; 0: NET_SCRATCH_BYTES */
 	size_t pause_above;     /* more unsent than this: nothing is read until it has left; 0: always read */
 	const struct stream_handlers *handlers; /* borrowed, static */
 	void *ctx;
@@ -49,6 +53,17 @@ struct buffer *stream_out(struct stream *s);
 size_t stream_backlog(const struct stream *s); /* how many bytes have not left yet */
 /* 0, or why the connection is broken: the owner frees it, closed() is not called. */
 int stream_flush(struct stream *s);
+
+/* From within data(), or later: what was not taken stays, nothing more is read, and data() is not called until stream_release. */
+void stream_hold(struct stream *s);
+bool stream_is_held(const struct stream *s);
+struct slice stream_input(const struct stream *s); /* while it is held: what has not been taken; stays where it is */
+void stream_take(struct stream *s, size_t size);   /* the first bytes of it are done with */
+void stream_release(struct stream *s);             /* reads on; what was not taken comes again together with more */
+bool stream_is_paused(const struct stream *s);     /* more than pause_above had not left, and has not yet */
+/* Between these two stream_free frees nothing yet: for an owner that works on what stream_input points to. */
+void stream_enter(struct stream *s);
+void stream_leave(struct stream *s);
 
 /* Flushes, and closes when the last byte has left, or after a second. What arrives meanwhile is dropped. */
 void stream_close(struct stream *s);

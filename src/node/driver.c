@@ -16,7 +16,11 @@ _Static_assert(NODES_MAX <= 64, "sets of peers are 64 bits");
 /* ---- in ---- */
 
 void driver_flush_later(struct driver *d) {
-	event_active(d->flush, EV_TIMEOUT, 0); /* goes behind the events that are active already */
+	if (d->in_turn) {
+		d->again = true;
+	} else {
+		event_active(d->flush, EV_TIMEOUT, 0); /* goes behind the events that are active already */
+	}
 }
 
 static void driver_reset_links(struct driver *d) {
@@ -296,6 +300,7 @@ static void driver_flush_persist(struct driver *d) {
 void driver_flush(struct driver *d) {
 	driver_flush_peers(d); /* first: others wait for these */
 	driver_flush_replies(d);
+	events_turn(&d->events);
 	driver_take_news(d); /* after the answers: whoever did it hears that first */
 	driver_log_notes(d);
 	driver_flush_persist(d);
@@ -314,8 +319,17 @@ void driver_flush(struct driver *d) {
 
 static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
+	static const struct timeval at_once = { 0, 0 };
+	struct driver *d = ctx;
 	(void)what;
-	driver_flush(ctx);
+	d->in_turn = true;
+	bool more = d->sessions && sessions_serve(d->sessions); /* behind the frames of peers that came in this turn */
+	d->again = more;
+	driver_flush(d);
+	d->in_turn = false;
+	if (d->again) {
+		event_add(d->flush, &at_once); /* not active: that would come before the sockets are looked at */
+	}
 }
 
 /* ---- life ---- */
@@ -324,6 +338,9 @@ static int driver_init_watches(struct driver *d, const struct allocator *alloc) 
 	struct siphash_key key;
 	uint64_t log;
 	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
+	for (int i = 0; i < 2; i++) {
+		buffer_init(&d->last_events[i].bytes, alloc, SESSIONS_OUT_BYTES_MAX);
+	}
 	int error = events_init(&d->events, alloc, key, log, &driver_events_port, d);
 	error = error ? error : full_init(&d->full, d);
 	return error ? error : leashes_init(&d->leashes, alloc, key);
@@ -369,6 +386,9 @@ void driver_done(struct driver *d) {
 	}
 	full_done(&d->full);
 	events_done(&d->events);
+	for (int i = 0; i < 2; i++) {
+		buffer_done(&d->last_events[i].bytes);
+	}
 	leashes_done(&d->leashes);
 	if (d->requests.alloc) {
 		requests_done(&d->requests);

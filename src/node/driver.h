@@ -25,6 +25,11 @@ struct node_config;
 #define DRIVER_LOCAL ((uint64_t)1 << 63)
 #define DRIVER_OWN ((uint64_t)1 << 62) /* what the node asks for itself: nobody waits for the answer */
 
+struct driver_event { /* as those who watch are told of it */
+	uint64_t number; /* of the news; 0: none */
+	struct buffer bytes;
+};
+
 struct driver {
 	struct event_base *base;
 	struct core *core;
@@ -37,6 +42,7 @@ struct driver {
 	struct events events;
 	struct leashes leashes;
 	struct full full;
+	struct driver_event last_events[2]; /* without lock_id, and with it */
 	struct peer_decoder decoder;
 	const struct node_config *config;
 	struct instant last, started;
@@ -61,6 +67,7 @@ struct driver {
 	void (*on_changed)(void *ctx); /* something was noted, or the table of peers has changed; once a turn; must not step */
 	void *local_ctx;
 	bool changed;
+	bool in_turn, again; /* requests are served and everything leaves; and then once more, when the sockets were looked at again */
 };
 
 /* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */

@@ -51,11 +51,15 @@ struct events {
 	size_t ring_bytes;
 	struct news_ring ring;
 	struct map clients;     /* by id */
-	struct map by_subject;  /* watches, by a hash of key or prefix */
-	struct map by_own;      /* the same, by that and their client */
+	struct map by_subject;  /* keys and prefixes that are watched, by their hash */
+	struct map by_own;      /* watches, by that and their client */
+	uint64_t count;         /* watches */
 	uint32_t prefixes[KEY_MAX + 1]; /* how many there are of each length */
 	uint32_t stamp;         /* of the last count */
-	struct list lagging;    /* clients that are behind */
+	struct list lagging;    /* clients that are behind, and whose connection takes more */
+	struct list full;       /* clients that are behind, and whose connection does not, or that are in doubt */
+	int64_t left;           /* of what may be told in this turn */
+	uint64_t turn;
 	struct list doubted;    /* clients with watches that were not judged by the present rules */
 	uint32_t rules;         /* how often they were replaced */
 };
@@ -97,13 +101,17 @@ enum events_reviewed {
 enum events_reviewed events_review(struct events *e, uint32_t limit, events_forbidden *is_it, uint64_t *out_client);
 
 void events_add(struct events *e, const struct core_news *news);
-/* Serves those that are behind, as far as their connections take it. True: some got on, so that it should be called again. */
+/* A new turn of the loop: what may be told in it is bounded, at once and late together. Who would be told more is behind. */
+void events_turn(struct events *e);
+/* Serves those that are behind, one after the other, as far as their connections and the turn allow. True: there are more, for the next
+ * turn. */
 bool events_serve(struct events *e);
+void events_room(struct events *e, uint64_t client); /* its connection takes more again */
 
 uint32_t events_watchers(struct events *e, struct slice key); /* how many clients watch the key, or a prefix of it */
 uint32_t events_watches(const struct events *e, uint64_t client); /* how many the client has */
 static inline uint64_t events_count(const struct events *e) {
-	return e->by_subject.count;
+	return e->count;
 }
 
 #endif

@@ -36,13 +36,14 @@ enum events_reviewed events_review(struct events *e, uint32_t limit, events_forb
 			if (limit-- == 0) {
 				return EVENTS_REVIEW_MORE;
 			}
-			if (is_it(e->ctx, &who, slice_of(w->subject, w->size))) {
+			if (is_it(e->ctx, &who, slice_of(w->subject->bytes, w->subject->size))) {
 				*out_client = c->id;
 				return EVENTS_REVIEW_FORBIDDEN;
 			}
 			review_pass(e, w);
 		}
 		list_remove(&c->doubted);
+		events_room(e, c->id); /* what happened meanwhile it has not been told */
 	}
 	return EVENTS_REVIEW_DONE;
 }

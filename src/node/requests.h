@@ -46,7 +46,7 @@ void requests_done(struct requests *r); /* accepts zeroed memory */
 
 /* 0, PAWL_ENOMEM or PAWL_EBUSY. */
 int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out);
-int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out);
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out); /* their ids follow each other */
 
 /* The request begins a watch of the key when it is answered. 0 or PAWL_ENOMEM; gone with the request. */
 int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number);

@@ -178,26 +178,44 @@ static void service_call_core(const struct service_call *call) {
 	service_step(call, &request);
 }
 
-/* The core sees each lock on its own; what it sends to a master for all of them leaves in one frame anyway. */
-static void service_call_batch(const struct service_call *call) {
-	struct driver *d = call->driver;
+static bool service_open_batch(const struct service_call *call) {
 	const struct client_request *asked = call->request;
 	struct requests_batch *batch;
-	if (requests_open_batch(&d->requests, call->client, asked->msgid, (uint32_t)asked->lock_count, &batch) != 0) {
-		service_refuse(d, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
+	if (requests_open_batch(&call->driver->requests, call->client, asked->msgid, (uint32_t)asked->lock_count, &batch) != 0) {
+		service_refuse(call->driver, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
+		return false;
+	}
+	call->progress->tag = batch->requests[0].id;
+	return true;
+}
+
+static void service_call_part(const struct service_call *call, const struct client_lock *lock, uint64_t id) {
+	struct core_request request = service_core_request(call);
+	request.id = id;
+	request.key = lock->key;
+	request.lock_id = lock->lock_id;
+	request.lease = lock->lease;
+	request.token = lock->token;
+	request.bond = lock->bond;
+	request.terms.set = lock->slots;
+	(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
+	service_step(call, &request);
+}
+
+/* The core sees each lock on its own; what it sends to a master for all of them leaves in one frame anyway. With the last one the batch
+ * may be answered, and its client gone. */
+static void service_call_batch(const struct service_call *call) {
+	const struct client_request *asked = call->request;
+	size_t from = call->progress->done, left = asked->lock_count - from;
+	size_t to = from + (left < call->progress->most ? left : call->progress->most);
+	if (from == 0 && !service_open_batch(call)) {
+		call->progress->done = asked->lock_count;
 		return;
 	}
-	for (size_t i = 0; i < asked->lock_count; i++) {
-		struct core_request request = service_core_request(call);
-		request.id = batch->requests[i].id;
-		request.key = asked->locks[i].key;
-		request.lock_id = asked->locks[i].lock_id;
-		request.lease = asked->locks[i].lease;
-		request.token = asked->locks[i].token;
-		request.bond = asked->locks[i].bond;
-		request.terms.set = asked->locks[i].slots;
-		(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
-		service_step(call, &request);
+	uint64_t first = call->progress->tag;
+	call->progress->done = to;
+	for (size_t i = from; i < to; i++) {
+		service_call_part(call, &asked->locks[i], first + i);
 	}
 }
 
@@ -324,14 +342,20 @@ static void service_dispatch(const struct service_call *call) {
 
 /* ---- the sessions' events ---- */
 
+static void service_on_ready(void *ctx) {
+	driver_flush_later(ctx);
+}
+
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-	struct instant now) {
+	struct session_progress *progress, struct instant now) {
 	struct driver *d = ctx;
-	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .now = now };
+	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .progress = progress, .now = now };
 	call.trusted = service_trusts(who);
 	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
-	if (service_may(&call)) {
+	if (progress->done > 0 || service_may(&call)) {
 		service_dispatch(&call);
+	} else {
+		progress->done = request->lock_count;
 	}
 }
 
@@ -349,9 +373,10 @@ static void service_on_refused(void *ctx) {
 }
 
 static void service_on_drained(void *ctx, uint64_t client) {
-	(void)client;
-	driver_flush_later(ctx); /* it may be behind with what it watches */
+	struct driver *d = ctx;
+	events_room(&d->events, client);
+	driver_flush_later(d);
 }
 
-const struct sessions_handlers driver_sessions_handlers = { service_on_request, service_on_gone, service_on_trouble,
+const struct sessions_handlers driver_sessions_handlers = { service_on_ready, service_on_request, service_on_gone, service_on_trouble,
 	service_on_refused, service_on_drained };

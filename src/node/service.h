@@ -10,6 +10,7 @@ struct service_call {
 	uint64_t client;
 	const struct session_who *who;
 	const struct client_request *request;
+	struct session_progress *progress;
 	struct instant now;
 	bool trusted; /* a caller on this machine that the operator let in without a name, or in this process */
 	bool admin;

@@ -7,31 +7,49 @@
 #include "service.h"
 #include "time_source.h"
 
-#define WATCH_BACKLOG_MAX ((size_t)256 << 10) /* unsent on a connection, above which it is behind */
-#define WATCH_ROUNDS 4                        /* of serving and writing in one turn */
-#define WATCH_REVIEW_SLICE (2 * SPAN_MS)      /* of a turn for judging watches by new rules */
-#define WATCH_REVIEW_AT_ONCE 8                /* watches, between two looks at the clock */
+#define WATCH_BACKLOG_MAX ((size_t)32 << 10) /* unsent on a connection, above which it is behind */
+#define WATCH_REVIEW_SLICE (2 * SPAN_MS)     /* of a turn for judging watches by new rules */
+#define WATCH_REVIEW_AT_ONCE 8               /* watches, between two looks at the clock */
 
 /* ---- the port ---- */
 
 static bool watch_full(void *ctx, uint64_t client) {
-	const struct driver *d = ctx;
-	return sessions_backlog(d->sessions, client) > WATCH_BACKLOG_MAX;
+	struct driver *d = ctx;
+	return sessions_crowded(d->sessions, client, WATCH_BACKLOG_MAX);
 }
 
+static int watch_encode(const struct events_item *item, struct buffer *to) {
+	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW };
+	if (item->news) {
+		event = client_event_of(item->news, item->show_lock_id);
+	}
+	event.watch = CLIENT_EVENT_ANY_WATCH;
+	event.position = (struct client_position){ item->position.log, item->position.number };
+	return client_event_encode(&event, to);
+}
+
+/* Encoded once for all who watch: in two forms, with the lock_id and without. */
 static int watch_tell(void *ctx, uint64_t client, const struct events_item *item) {
 	struct driver *d = ctx;
-	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW };
+	struct driver_event *last = &d->last_events[item->show_lock_id];
 	struct buffer *to = sessions_notify(d->sessions, client);
 	if (!to) {
 		return 0; /* it says its last words */
 	}
-	if (item->news) {
-		event = client_event_of(item->news, item->show_lock_id);
+	if (!item->news || last->number != item->position.number) {
+		buffer_clear(&last->bytes);
+		last->number = 0;
+		int error = watch_encode(item, &last->bytes);
+		if (error) {
+			return error;
+		}
+		last->number = item->news ? item->position.number : 0;
 	}
-	event.watch = item->watch;
-	event.position = (struct client_position){ item->position.log, item->position.number };
-	return client_event_encode(&event, to);
+	int error = buffer_append(to, last->bytes.data, last->bytes.size);
+	if (!error) {
+		client_event_address(slice_of(to->data + to->size - last->bytes.size, last->bytes.size), item->watch);
+	}
+	return error;
 }
 
 const struct events_port driver_events_port = { watch_full, watch_tell };
@@ -79,11 +97,11 @@ void driver_take_news(struct driver *d) {
 }
 
 void driver_serve_watches(struct driver *d) {
-	bool more = !list_empty(&d->events.lagging);
-	for (int i = 0; more && i < WATCH_ROUNDS; i++) {
-		more = events_serve(&d->events);
-		sessions_flush(d->sessions);
+	if (list_empty(&d->events.lagging)) {
+		return;
 	}
+	bool more = events_serve(&d->events);
+	sessions_flush(d->sessions);
 	if (more) {
 		driver_flush_later(d);
 	}

@@ -96,6 +96,7 @@ static inline uint64_t watch_prefix(struct world *w, uint64_t client, const char
 
 static inline void happen(struct world *w, enum core_news_kind kind, const char *key, uint64_t token) {
 	const struct core_news news = { .kind = kind, .key = slice_str(key), .identity = slice_str("client:a"), .token = token };
+	events_turn(&w->events);
 	events_add(&w->events, &news);
 }
 
@@ -103,13 +104,19 @@ static inline void happen_large(struct world *w, const char *key, uint64_t token
 	uint8_t *value = calloc(1, bytes);
 	assert_non_null(value);
 	const struct core_news news = { .kind = NEWS_UPDATED, .key = slice_str(key), .token = token, .value = slice_of(value, bytes) };
+	events_turn(&w->events);
 	events_add(&w->events, &news);
 	free(value);
 }
 
+/* As many turns as it takes. */
 static inline void serve(struct world *w) {
-	while (events_serve(&w->events)) {
+	for (uint64_t client = 0; client < CLIENTS; client++) {
+		events_room(&w->events, client);
 	}
+	do {
+		events_turn(&w->events);
+	} while (events_serve(&w->events));
 }
 
 static inline void assert_tokens(const struct world *w, uint64_t client, const uint64_t *tokens, size_t count) {

@@ -36,6 +36,10 @@ struct host {
 	bool closed_there; /* by the client that is gone */
 	uint64_t client;
 	bool hold; /* do not answer yet */
+	bool ready; /* requests wait to be served */
+	unsigned before_ping, drop_after; /* requests before the first ping; the piece after which the client is dropped, 0: none */
+	bool pinged;
+	size_t pieces, most; /* of requests that came; the parts of the largest piece */
 	bool local;
 	enum client_method method;
 	size_t locks;
@@ -49,9 +53,22 @@ static inline void host_answer(struct host *h) {
 }
 
 static inline void host_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
-	struct instant now) {
+	struct session_progress *progress, struct instant now) {
 	struct host *h = ctx;
 	(void)now;
+	size_t left = request->lock_count - progress->done, piece = left < progress->most ? left : progress->most;
+	progress->done += piece;
+	h->pieces++;
+	h->most = piece > h->most ? piece : h->most;
+	h->pinged = h->pinged || request->method == CLIENT_PING;
+	h->before_ping += !h->pinged;
+	if (h->pieces == h->drop_after) {
+		sessions_drop(h->sessions, client);
+		return;
+	}
+	if (progress->done < request->lock_count) {
+		return;
+	}
 	h->requests++;
 	h->client = client;
 	h->local = who->local;
@@ -88,7 +105,12 @@ static inline void host_drained(void *ctx, uint64_t client) {
 	h->drained++;
 }
 
-static const struct sessions_handlers host_handlers = { host_request, host_gone, host_trouble, host_refused, host_drained };
+static inline void host_ready(void *ctx) {
+	struct host *h = ctx;
+	h->ready = true;
+}
+
+static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone, host_trouble, host_refused, host_drained };
 
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);
@@ -119,8 +141,18 @@ static inline int host_connect(struct host *h) {
 	return fds[1];
 }
 
+static inline void host_serve(struct host *h) {
+	do {
+		h->ready = false;
+		net_fixture_settle(&h->f);
+		while (sessions_serve(h->sessions)) {
+		}
+		net_fixture_settle(&h->f);
+	} while (h->ready);
+}
+
 static inline void host_run(struct host *h) {
-	net_fixture_settle(&h->f);
+	host_serve(h);
 	sessions_flush(h->sessions);
 	net_fixture_settle(&h->f);
 }
@@ -148,7 +180,7 @@ static inline void send_status(int fd) {
 	send_request(fd, &status);
 }
 
-static size_t answers(int fd) {
+static inline size_t answers(int fd) {
 	static uint8_t bytes[65536];
 	ssize_t n = recv(fd, bytes, sizeof bytes, 0);
 	size_t count = 0, at = 0, size;

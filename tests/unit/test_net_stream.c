@@ -20,7 +20,7 @@ struct end {
 	size_t unit, got, calls;
 	uint8_t last;
 	struct instant stamp;
-	bool ready, closed, closed_there, free_on_data;
+	bool ready, closed, closed_there, free_on_data, hold;
 	int error;
 };
 
@@ -33,6 +33,10 @@ static ssize_t end_data(void *ctx, struct slice bytes, struct instant now) {
 	size_t taken = bytes.size / e->unit * e->unit;
 	e->calls++;
 	e->stamp = now;
+	if (e->hold) {
+		stream_hold(e->stream);
+		return 0;
+	}
 	if (taken) {
 		e->got += taken;
 		e->last = bytes.data[taken - 1];
@@ -278,6 +282,48 @@ static void input_that_never_becomes_complete_is_bounded(void **state) {
 	net_fixture_done(&f);
 }
 
+static bool end_is_held(void *ctx) {
+	struct end *e = ctx;
+	return stream_is_held(e->stream) && stream_input(e->stream).size == 1000;
+}
+
+/* `contexts`: NULL for plain. */
+static void hold_and_release(struct net_fixture *f, SSL_CTX *server, SSL_CTX *client) {
+	static const uint8_t bytes[1000];
+	struct end e[2] = { { .unit = 1 }, { .unit = 1, .hold = true } };
+	open_both(f, e, server, client);
+	assert_true(net_fixture_until(f, ends_ready, e));
+	assert_int_equal(buffer_append(stream_out(e[0].stream), bytes, sizeof bytes), 0);
+	stream_close(e[0].stream); /* the end comes right behind them */
+	assert_true(net_fixture_until(f, end_is_held, &e[1]));
+	net_fixture_settle(f);
+	assert_true(e[1].calls == 1 && !e[1].closed);
+	stream_take(e[1].stream, 400);
+	assert_int_equal(stream_input(e[1].stream).size, 600);
+	stream_take(e[1].stream, 600);
+	stream_release(e[1].stream);
+	assert_true(net_fixture_until(f, end_is_closed, &e[1]));
+	assert_true(e[1].closed_there);
+	net_fixture_until(f, end_is_closed, &e[0]);
+}
+
+static void input_that_is_held_stays_and_so_does_the_end_behind_it(void **state) {
+	struct net_fixture f;
+	struct tls_contexts a, b;
+	char why[TLS_WHY_BYTES];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_certificate(&f, "a", "pawl:node:a");
+	net_fixture_certificate(&f, "b", "pawl:node:b");
+	assert_int_equal(net_fixture_contexts(&f, "a", "a", TLS_CLIENT_REQUIRED, &a, why), 0);
+	assert_int_equal(net_fixture_contexts(&f, "b", "b", TLS_CLIENT_REQUIRED, &b, why), 0);
+	hold_and_release(&f, NULL, NULL);
+	hold_and_release(&f, a.peer, b.peer);
+	tls_contexts_free(&a);
+	tls_contexts_free(&b);
+	net_fixture_done(&f);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_arrive_whole_when_the_kernel_takes_them_in_pieces),
@@ -289,6 +335,7 @@ int main(void) {
 		cmocka_unit_test(a_stream_may_be_freed_by_the_handler_of_its_own_data),
 		cmocka_unit_test(last_words_leave_before_the_connection_closes),
 		cmocka_unit_test(input_that_never_becomes_complete_is_bounded),
+		cmocka_unit_test(input_that_is_held_stays_and_so_does_the_end_behind_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

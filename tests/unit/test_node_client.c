@@ -115,7 +115,7 @@ static void many_large_values_at_once_are_given_or_refused_and_the_connection_st
 		assert_int_equal(pawl_start(client, &(struct pawl_request){ .method = PAWL_GET, .key = KEY }, on_read, &reads, NULL), 0);
 	}
 	assert_true(net_fixture_until(&r.f, are_read, &reads));
-	assert_true(reads.given >= 200 && reads.busy >= 200);
+	assert_true(reads.given >= 200); /* those that wait for their turn are given later, not refused */
 	assert_int_equal(reads.other, 0);
 	assert_int_equal(pawl_lock_error(t.lock), 0);
 	pawl_result_free(t.result);

@@ -105,6 +105,33 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 	world_free(w);
 }
 
+/* However much happens in one turn, and however many watch it: what is told in it is bounded, and the rest is told later, in order. */
+static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	watch_key(w, 0, "k");
+	watch_key(w, 1, "k");
+	events_turn(&w->events);
+	for (uint64_t token = 1; token <= 3000; token++) {
+		const struct core_news news = { .kind = NEWS_ACQUIRED, .key = slice_str("k"), .identity = slice_str("client:a"), .token = token };
+		events_add(&w->events, &news);
+	}
+	size_t at_once = w->count[0] + w->count[1];
+	assert_in_range(at_once, 100, 3000);
+	assert_true(events_serve(&w->events)); /* some of each turn is for those that are behind */
+	assert_true(w->count[0] + w->count[1] > at_once);
+	serve(w);
+	for (size_t client = 0; client < 2; client++) {
+		assert_int_equal(w->count[client], 3000);
+		for (size_t i = 0; i < 3000; i++) {
+			assert_int_equal(w->told[client][i].token, i + 1);
+		}
+	}
+	happen(w, NEWS_ACQUIRED, "k", 3001); /* they have caught up: at once again */
+	assert_int_equal(w->count[0] + w->count[1], 6002);
+	world_free(w);
+}
+
 static void what_one_watch_was_told_is_not_told_again_because_another_was_not(void **state) {
 	struct world *w = world_new();
 	(void)state;
@@ -297,6 +324,7 @@ int main(void) {
 		cmocka_unit_test(a_client_counts_once_however_many_of_its_watches_meet_the_key),
 		cmocka_unit_test(a_client_may_watch_so_many_keys_and_no_more),
 		cmocka_unit_test(who_is_behind_is_told_the_rest_in_order_when_there_is_room_again),
+		cmocka_unit_test(one_turn_tells_so_much_and_the_next_ones_the_rest),
 		cmocka_unit_test(what_one_watch_was_told_is_not_told_again_because_another_was_not),
 		cmocka_unit_test(who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_what_is_new),
 		cmocka_unit_test(a_watch_that_began_later_loses_nothing_when_an_older_one_overflows),

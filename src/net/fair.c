@@ -1,0 +1,45 @@
+#include "fair.h"
+
+#define DEBT_QUANTA 1024 /* at most: so that the longest way out of debt is bounded */
+
+void fair_init(struct fair_queue *q, int64_t quantum) {
+	list_init(&q->fresh);
+	list_init(&q->rest);
+	q->quantum = quantum;
+}
+
+void fair_wait(struct fair_queue *q, struct fair_flow *flow, uint64_t turn) {
+	uint64_t passed = turn - flow->turn;
+	int64_t earned = passed < DEBT_QUANTA + 1 ? (int64_t)passed * q->quantum : (DEBT_QUANTA + 1) * q->quantum;
+	int64_t least = -DEBT_QUANTA * q->quantum;
+	flow->credit = (flow->credit > least ? flow->credit : least) + earned;
+	flow->credit = flow->credit < q->quantum ? flow->credit : q->quantum;
+	flow->turn = turn;
+	list_append(flow->credit > 0 ? &q->fresh : &q->rest, &flow->among);
+}
+
+void fair_leave(struct fair_flow *flow, uint64_t turn) {
+	list_remove(&flow->among);
+	flow->turn = turn; /* what it got while it waited it does not get again */
+}
+
+struct fair_flow *fair_next(struct fair_queue *q) {
+	for (;;) {
+		struct list *first = list_first(&q->fresh);
+		first = first ? first : list_first(&q->rest);
+		if (!first) {
+			return NULL;
+		}
+		struct fair_flow *flow = CONTAINER_OF(first, struct fair_flow, among);
+		if (flow->credit > 0) {
+			return flow;
+		}
+		flow->credit += q->quantum;
+		list_remove(first);
+		list_append(&q->rest, first);
+	}
+}
+
+void fair_charge(struct fair_flow *flow, int64_t cost) {
+	flow->credit -= cost;
+}

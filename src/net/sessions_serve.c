@@ -1,0 +1,255 @@
+/* sessions_serve.c: requests that have arrived are handed over, a few of each connection at a time.
+ *
+ *   socket --(one read a turn, held in the stream)--> waiting --(share's turn, connection's turn)--> request()
+ */
+#include "sessions_impl.h"
+
+#include "check.h"
+#include "pawl/error.h"
+#include "time_source.h"
+
+#define TURN_MAX (SPAN_MS / 4) /* for the requests of one turn: then peers and timers come first again */
+#define LOOK_EVERY 8        /* simple requests between two looks at the clock */
+#define PIECE 32            /* locks of an `extend` that are served in one piece */
+#define BYTES_A_COST 4096u  /* of a request or an answer cost as much as a simple request */
+
+/* ---- what a request costs, in simple requests ---- */
+
+/* What is not 1: it makes every master look or send, or reads much. */
+static const uint8_t serve_costs[CLIENT_METHODS] = {
+	[CLIENT_CLIENTS] = 16,
+	[CLIENT_EXPLAIN] = 16,
+	[CLIENT_LIST] = 16,
+	[CLIENT_WAITERS] = 16,
+	[CLIENT_STATUS] = 8,
+	[CLIENT_WATCH] = 4,
+	[CLIENT_UNWATCH] = 4,
+};
+
+static int64_t serve_cost(const struct client_request *request, size_t size) {
+	int64_t cost = serve_costs[request->method];
+	int64_t parts = (int64_t)request->core.lock_count;
+	return (cost > parts ? cost : parts > 0 ? parts : 1) + (int64_t)(size / BYTES_A_COST);
+}
+
+static void session_charge(struct session *session, int64_t cost) {
+	session->all->unlooked += cost;
+	fair_charge(&session->flow, cost);
+	if (session->share) {
+		fair_charge(&session->share->flow, cost);
+	}
+}
+
+void session_charge_written(struct session *session) {
+	size_t written = stream_backlog(session->stream);
+	written -= session->charged < written ? session->charged : written;
+	session_charge(session, (int64_t)(written / BYTES_A_COST));
+}
+
+/* ---- waiting ---- */
+
+void session_wait(struct session *session) {
+	struct sessions *s = session->all;
+	if (!session->share || session->closing || !stream_is_held(session->stream) || stream_is_paused(session->stream)
+		|| fair_waits(&session->flow)) {
+		return;
+	}
+	fair_wait(&session->share->ready, &session->flow, s->turn);
+	if (!fair_waits(&session->share->flow)) {
+		fair_wait(&s->ready, &session->share->flow, s->turn);
+	}
+	s->handlers->ready(s->ctx);
+}
+
+void session_stop_waiting(struct session *session) {
+	struct fair_queue *q = &session->share->ready;
+	uint64_t turn = session->all->turn;
+	fair_leave(&session->flow, turn);
+	if (list_empty(&q->fresh) && list_empty(&q->rest)) {
+		fair_leave(&session->share->flow, turn);
+	}
+}
+
+/* ---- one request ---- */
+
+void session_batch_free(struct session *session) {
+	if (session->batch) {
+		client_decoder_done(&session->batch->decoder);
+		alloc_free(session->all->loop->alloc, session->batch, sizeof *session->batch);
+		session->batch = NULL;
+	}
+}
+
+/* What lets others go on, or keeps a lock, is let through where a connection has too much under way; but not without end. */
+static bool session_is_full(const struct session *session, enum client_method method) {
+	uint64_t most = session->all->limits.requests_per_client;
+	if (method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH) {
+		most *= 2;
+	}
+	return method != CLIENT_PING && session->open >= most;
+}
+
+/* 0, or a refusal that could not be written. The session may be gone. */
+static int session_dispatch(struct session *session, const struct client_request *request, struct session_progress *progress, struct instant now) {
+	struct sessions *s = session->all;
+	if (progress->done == 0 && session_is_full(session, request->method)) {
+		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
+		progress->done = request->lock_count;
+		return session_refuse(session, request->msgid, &busy);
+	}
+	const struct session_who who = session_who(session);
+	strangers_remove(&s->strangers, &session->stranger);
+	session->open += progress->done == 0;
+	session->requests += progress->done == 0;
+	s->handlers->request(s->ctx, session->id, &who, request, progress, now);
+	return 0;
+}
+
+static int session_begin_batch(struct session *session, struct slice message) {
+	struct sessions *s = session->all;
+	struct client_refusal refusal;
+	struct session_batch *batch = alloc_new(s->loop->alloc, sizeof *batch);
+	if (!batch) {
+		return PAWL_ENOMEM;
+	}
+	session->batch = batch;
+	client_decoder_init(&batch->decoder, s->loop->alloc);
+	batch->size = message.size;
+	int error = client_request_decode(&batch->decoder, message, &batch->request, &refusal);
+	if (error) {
+		session_batch_free(session);
+	}
+	return error;
+}
+
+/* The session may be gone afterwards. */
+static void session_on_batch(struct session *session, struct instant now) {
+	struct sessions *s = session->all;
+	struct session_batch *batch = session->batch;
+	uint64_t id = session->id;
+	batch->progress.most = PIECE;
+	session_charge(session, PIECE);
+	int unsaid = session_dispatch(session, &batch->request, &batch->progress, now);
+	session = sessions_find(s, id);
+	if (session && unsaid) {
+		session_end(session, "out of memory");
+	} else if (session && batch->progress.done >= batch->request.lock_count) {
+		stream_take(session->stream, batch->size);
+		session_batch_free(session);
+	}
+}
+
+static void session_on_request(struct session *session, struct slice message, const struct client_request *request, struct instant now) {
+	struct session_progress whole = { .most = SIZE_MAX };
+	uint64_t id = session->id;
+	struct sessions *s = session->all;
+	int error = 0;
+	if (request->lock_count > PIECE) {
+		error = session_begin_batch(session, message);
+		if (!error) {
+			session_on_batch(session, now);
+			return;
+		}
+	}
+	session_charge(session, serve_cost(request, message.size) + (int64_t)request->lock_count);
+	if (error) {
+		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+		error = session_refuse(session, request->msgid, &busy);
+	} else {
+		error = session_dispatch(session, request, &whole, now);
+	}
+	session = sessions_find(s, id);
+	if (session) {
+		stream_take(session->stream, message.size);
+	}
+	if (session && error) {
+		session_end(session, "out of memory"); /* better no connection than an answer that never comes */
+	}
+}
+
+/* The session may be gone afterwards, or say its last words. */
+static void session_on_message(struct session *session, struct slice message, struct instant now) {
+	struct client_request request = { 0 };
+	struct client_refusal refusal = { 0 };
+	int error = client_request_decode(&session->all->decoder, message, &request, &refusal);
+	if (error == PAWL_EPROTOCOL) {
+		refusal.error = PAWL_EBADREQUEST;
+		session_refuse_and_close(session, request.msgid, &refusal);
+		return;
+	}
+	if (!error) {
+		session_on_request(session, message, &request, now);
+		return;
+	}
+	if (error == PAWL_ENOMEM) {
+		refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+	}
+	session_charge(session, serve_cost(&request, message.size));
+	stream_take(session->stream, message.size);
+	if (session_refuse(session, request.msgid, &refusal) != 0) {
+		session_end(session, "out of memory");
+	}
+}
+
+/* False: nothing complete is there. */
+static bool session_serve_one(struct session *session, struct instant now) {
+	static const struct client_refusal garbage = { .error = PAWL_EBADREQUEST, .message = "this is not MessagePack-RPC" };
+	static const struct client_refusal too_large = { .error = PAWL_ETOOLARGE, .message = "the request is too large" };
+	size_t size = 0;
+	struct slice input = stream_input(session->stream);
+	if (session->batch) {
+		session_on_batch(session, now);
+		return true;
+	}
+	switch (client_scan(&session->scanner, &client_request_limits, input, &size)) {
+	case CLIENT_SCAN_MORE:
+		return false;
+	case CLIENT_SCAN_COMPLETE:
+		session_on_message(session, slice_of(input.data, size), now);
+		return true;
+	case CLIENT_SCAN_GARBAGE:
+		session_refuse_and_close(session, 0, &garbage);
+		return true;
+	case CLIENT_SCAN_TOO_LARGE:
+		session_refuse_and_close(session, 0, &too_large);
+		return true;
+	}
+	CHECK(false);
+}
+
+/* ---- a turn ---- */
+
+static void sessions_serve_next(struct sessions *s, struct fair_flow *share, struct instant now) {
+	struct fair_flow *flow = fair_next(&CONTAINER_OF(share, struct session_share, flow)->ready);
+	struct session *session = CONTAINER_OF(flow, struct session, flow);
+	struct stream *stream = session->stream;
+	uint64_t id = session->id;
+	stream_enter(stream); /* the request's bytes are the stream's */
+	bool more = session_serve_one(session, now);
+	session = sessions_find(s, id);
+	if (session && (session->closing || stream_is_paused(stream))) {
+		session_stop_waiting(session);
+	} else if (session && !more) {
+		session_stop_waiting(session);
+		stream_release(stream);
+	}
+	stream_leave(stream);
+}
+
+bool sessions_serve(struct sessions *s) {
+	struct fair_flow *share = fair_next(&s->ready);
+	if (!share) {
+		return false;
+	}
+	struct instant now = time_source_now(), begun = now;
+	s->turn++;
+	while (share && instant_elapsed_short(now, begun) < TURN_MAX) {
+		sessions_serve_next(s, share, now);
+		if (s->unlooked >= LOOK_EVERY) {
+			s->unlooked = 0;
+			now = time_source_now();
+		}
+		share = fair_next(&s->ready);
+	}
+	return share;
+}

@@ -1,0 +1,64 @@
+/* sessions_share.c: whose connections belong together. */
+#include "sessions_impl.h"
+
+#include <string.h>
+
+#include "pawl/error.h"
+
+/* "=" and the identity; without one "@" and the address without its port: of a Unix socket its path. */
+static struct slice share_name(const struct session *session, uint8_t room[ADDRESS_TEXT_BYTES + 1]) {
+	bool named = session->identity[0];
+	const struct slice name = named ? slice_str(session->identity) : slice_of((const uint8_t *)session->from.address, session->from.host_bytes);
+	_Static_assert(TLS_NAME_MAX < ADDRESS_TEXT_BYTES, "either fits");
+	room[0] = named ? '=' : '@';
+	memcpy(room + 1, name.data, name.size);
+	return slice_of(room, name.size + 1);
+}
+
+static struct session_share *share_find(const struct sessions *s, uint64_t hash, struct slice name) {
+	for (struct map_node *n = map_first(&s->shares, hash); n; n = map_next(n)) {
+		struct session_share *share = CONTAINER_OF(n, struct session_share, node);
+		if (slice_equal(slice_of(share->name, share->name_size), name)) {
+			return share;
+		}
+	}
+	return NULL;
+}
+
+static struct session_share *share_new(struct sessions *s, uint64_t hash, struct slice name) {
+	struct session_share *share = alloc_new(s->loop->alloc, sizeof *share + name.size);
+	if (share) {
+		share->name_size = name.size;
+		memcpy(share->name, name.data, name.size);
+		fair_init(&share->ready, SESSIONS_CONNECTION_QUANTUM);
+		map_insert(&s->shares, &share->node, hash);
+	}
+	return share;
+}
+
+int session_join(struct session *session) {
+	struct sessions *s = session->all;
+	uint8_t room[ADDRESS_TEXT_BYTES + 1];
+	struct slice name = share_name(session, room);
+	uint64_t hash = siphash(s->hash_key, name.data, name.size);
+	struct session_share *share = share_find(s, hash, name);
+	share = share ? share : share_new(s, hash, name);
+	if (!share) {
+		return PAWL_ENOMEM;
+	}
+	share->connections++;
+	session->share = share;
+	return 0;
+}
+
+void session_part(struct session *session) {
+	struct sessions *s = session->all;
+	struct session_share *share = session->share;
+	if (fair_waits(&session->flow)) {
+		session_stop_waiting(session);
+	}
+	if (share && --share->connections == 0) {
+		map_remove(&s->shares, &share->node);
+		alloc_free(s->loop->alloc, share, sizeof *share + share->name_size);
+	}
+}

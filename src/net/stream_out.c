@@ -1,0 +1,134 @@
+/* stream_out.c: what a stream writes. */
+#include "stream_impl.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "pawl/error.h"
+
+#define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
+#define LAST_WORDS_MS 1000
+
+static struct slice stream_unsent(const struct stream *s) {
+	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
+}
+
+/* Moves what is left to the front only when that is less than what has gone, so that a long backlog costs no more than its bytes. */
+static void stream_out_advance(struct stream *s, size_t size) {
+	s->out_done += size;
+	if (s->out_done >= s->out.size - s->out_done) {
+		buffer_consume(&s->out, s->out_done);
+		s->out_done = 0;
+		buffer_trim(&s->out, STREAM_KEEP_BYTES);
+	}
+}
+
+/* What the socket is to be given next, encrypted if need be; no bytes: there is nothing. */
+static int stream_next_bytes(struct stream *s, struct slice *bytes) {
+	if (!s->tls) {
+		*bytes = stream_unsent(s);
+		return 0;
+	}
+	*bytes = tls_engine_outgoing(s->tls);
+	struct slice plain = stream_unsent(s);
+	if (bytes->size > 0 || plain.size == 0 || !tls_engine_ready(s->tls)) {
+		return 0;
+	}
+	plain.size = plain.size < ENCRYPT_BYTES ? plain.size : ENCRYPT_BYTES;
+	int error = tls_engine_write(s->tls, plain);
+	if (error) {
+		return error;
+	}
+	stream_out_advance(s, plain.size);
+	*bytes = tls_engine_outgoing(s->tls);
+	return 0;
+}
+
+void stream_listen(struct stream *s) {
+	if (!s->paused && !s->parked) {
+		event_add(s->readable, NULL);
+	}
+}
+
+/* Who does not read our answers need not be asked for more questions. */
+static void stream_balance(struct stream *s) {
+	size_t unsent = stream_unsent(s).size;
+	if (s->pause_above == 0 || s->state != STREAM_OPEN) {
+		return;
+	}
+	if (!s->paused && unsent > s->pause_above) {
+		s->paused = true;
+		event_del(s->readable);
+	} else if (s->paused && unsent == 0) {
+		s->paused = false;
+		stream_listen(s);
+	}
+}
+
+int stream_push(struct stream *s) {
+	struct slice bytes;
+	int error;
+	while ((error = stream_next_bytes(s, &bytes)) == 0 && bytes.size > 0) {
+		ssize_t n = send(s->fd, bytes.data, bytes.size, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			event_add(s->writable, NULL);
+			stream_balance(s);
+			return 0;
+		}
+		if (n < 0) {
+			s->closed_there = errno == EPIPE || errno == ECONNRESET;
+			return PAWL_ECLOSED;
+		}
+		s->sent += (uint64_t)n;
+		if (s->tls) {
+			tls_engine_sent(s->tls, (size_t)n);
+		} else {
+			stream_out_advance(s, (size_t)n);
+		}
+	}
+	stream_balance(s);
+	if (!error && s->state == STREAM_CLOSING && !s->shut) {
+		s->shut = true;
+		shutdown(s->fd, SHUT_WR); /* the other side reads our last words, then closes */
+	}
+	return error;
+}
+
+struct buffer *stream_out(struct stream *s) {
+	return &s->out;
+}
+
+size_t stream_backlog(const struct stream *s) {
+	return stream_unsent(s).size + (s->tls ? tls_engine_outgoing(s->tls).size : 0);
+}
+
+int stream_flush(struct stream *s) {
+	return s->state == STREAM_OPEN ? stream_push(s) : 0;
+}
+
+void stream_close(struct stream *s) {
+	static const struct timeval last_words = { LAST_WORDS_MS / 1000, LAST_WORDS_MS % 1000 * 1000 };
+	if (s->state != STREAM_OPEN) {
+		s->state = STREAM_CLOSING;
+		s->shut = true;
+		event_active(s->writable, EV_TIMEOUT, 0);
+		return;
+	}
+	if (s->tls) {
+		struct slice rest;
+		/* The words first, then close_notify behind them. */
+		while ((rest = stream_unsent(s)).size > 0 && tls_engine_write(s->tls, rest) == 0) {
+			stream_out_advance(s, rest.size);
+		}
+		tls_engine_close(s->tls);
+	}
+	s->state = STREAM_CLOSING;
+	s->held = false;
+	if (stream_push(s) != 0) {
+		event_active(s->writable, EV_TIMEOUT, 0);
+	}
+	event_add(s->readable, &last_words);
+}

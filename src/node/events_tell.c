@@ -1,0 +1,188 @@
+/* events_tell.c: telling what has happened: at once, or late to those that are behind. */
+#include "events_impl.h"
+
+#include "check.h"
+
+/* What is told in one turn is paid for in bytes of events; what costs time without being bytes is as dear as so many. */
+#define TURN_COST ((int64_t)256 << 10)
+#define TURN_LATE (TURN_COST / 4)  /* of it, what is left to those that are behind */
+#define TURN_CLIENT (TURN_COST / 16) /* what one of them gets before the next one's turn */
+#define COST_STEP 64   /* to see whether a piece of news is for a client */
+#define COST_TELL 128
+#define COST_WRITE 2048
+
+struct events_telling {
+	uint64_t number;
+	const struct core_news *news;
+};
+
+static bool events_shows_lock_id(const struct events_client *c, const struct core_news *n) {
+	return c->admin || slice_equal(slice_of(c->identity, c->identity_size), n->identity);
+}
+
+/* A gap without a key concerns everybody. */
+static bool events_is_global(const struct core_news *news) {
+	return news->kind == NEWS_GAP && news->key.size == 0;
+}
+
+/* A write of its own for each client in each turn is what costs most. */
+static int64_t events_cost(struct events *e, struct events_client *c, const struct core_news *n) {
+	size_t size = n ? n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size : 0;
+	int64_t write = c->turn == e->turn ? 0 : COST_WRITE;
+	c->turn = e->turn;
+	return write + COST_TELL + (int64_t)size;
+}
+
+/* False: not now. */
+static bool events_tell(struct events *e, struct events_one *w, const struct events_telling *t) {
+	const struct core_news *news = t->news && events_is_global(t->news) ? NULL : t->news;
+	const struct events_item item = { .watch = w->id, .position = { e->log, t->number }, .news = news,
+		.show_lock_id = news && news->kind != NEWS_GAP && events_shows_lock_id(w->client, news) };
+	if (e->port->tell(e->ctx, w->client->id, &item) != 0) {
+		return false;
+	}
+	e->left -= events_cost(e, w->client, t->news);
+	e->told++;
+	w->since = t->number + 1;
+	return true;
+}
+
+/* Where there is no room it waits for events_room, and where there is doubt for the end of the review. */
+static void events_wait(struct events *e, struct events_client *c) {
+	c->full = list_linked(&c->doubted) || e->port->full(e->ctx, c->id);
+	list_append(c->full ? &e->full : &e->lagging, &c->lagging);
+}
+
+void events_lag(struct events *e, struct events_client *c, uint64_t next) {
+	c->next = next;
+	events_wait(e, c);
+}
+
+static void events_catch_up(struct events_client *c) {
+	list_remove(&c->lagging);
+	for (struct list *at = list_first(&c->watches); at; at = list_after(&c->watches, at)) {
+		CONTAINER_OF(at, struct events_one, among)->subject->all_behind = false;
+	}
+}
+
+static void events_tell_at_once(struct events *e, struct events_one *w, const struct events_telling *t) {
+	struct events_client *c = w->client;
+	bool may = !list_linked(&c->doubted) && e->left >= TURN_LATE;
+	if (!list_linked(&c->lagging) && (!may || e->port->full(e->ctx, c->id) || !events_tell(e, w, t))) {
+		events_lag(e, c, t->number); /* what its other watches were told of this one is noted in `since` */
+	}
+}
+
+static void events_tell_subject(struct events *e, struct events_subject *s, const void *arg) {
+	bool all_behind = true;
+	for (struct list *at = s->all_behind ? NULL : list_first(&s->watches); at; at = list_after(&s->watches, at)) {
+		struct events_one *w = CONTAINER_OF(at, struct events_one, of_subject);
+		events_tell_at_once(e, w, arg);
+		all_behind = all_behind && list_linked(&w->client->lagging);
+	}
+	s->all_behind = all_behind;
+}
+
+static void events_tell_all(struct events *e, const struct events_telling *t) {
+	for (size_t bucket = 0; bucket < e->clients.bucket_count; bucket++) {
+		for (struct map_node *n = map_bucket(&e->clients, bucket); n; n = map_next_in_bucket(n)) {
+			struct events_client *c = CONTAINER_OF(n, struct events_client, node);
+			for (struct list *at = list_first(&c->watches); at; at = list_after(&c->watches, at)) {
+				events_tell_at_once(e, CONTAINER_OF(at, struct events_one, among), t);
+			}
+		}
+	}
+}
+
+void events_add(struct events *e, const struct core_news *news) {
+	if (!events_is_open(e)) {
+		return;
+	}
+	news_ring_push(&e->ring, news);
+	const struct events_telling t = { e->ring.next - 1, news };
+	if (events_is_global(news)) {
+		events_tell_all(e, &t);
+	} else {
+		events_each(e, news->key, events_tell_subject, &t);
+	}
+}
+
+/* ---- those that are behind ---- */
+
+static bool events_tell_late(struct events *e, struct events_one *w, const void *arg) {
+	const struct events_telling *t = arg;
+	return w->since > t->number || events_tell(e, w, t);
+}
+
+static bool events_serve_gap(struct events *e, struct events_client *c, const struct events_telling *t) {
+	bool on = true;
+	for (struct list *at = list_first(&c->watches); on && at; at = list_after(&c->watches, at)) {
+		on = events_tell_late(e, CONTAINER_OF(at, struct events_one, among), t);
+	}
+	return on;
+}
+
+/* The ring has gone on without it: a watch that lost something goes on with what comes now, for its owner reads anew. */
+static bool events_serve_overflow(struct events *e, struct events_client *c) {
+	const struct events_telling now = { e->ring.next - 1, NULL };
+	bool on = true;
+	for (struct list *at = list_first(&c->watches); on && at; at = list_after(&c->watches, at)) {
+		struct events_one *w = CONTAINER_OF(at, struct events_one, among);
+		on = w->since >= e->ring.oldest || events_tell(e, w, &now);
+	}
+	if (on) {
+		c->next = e->ring.oldest;
+	}
+	return on;
+}
+
+static bool events_serve_one(struct events *e, struct events_client *c) {
+	if (c->next < e->ring.oldest) {
+		return events_serve_overflow(e, c);
+	}
+	const struct events_telling t = { c->next, news_ring_at(&e->ring, c->next) };
+	bool on = events_is_global(t.news) ? events_serve_gap(e, c, &t) : events_each_of(e, c, t.news->key, events_tell_late, &t);
+	c->next += on;
+	return on;
+}
+
+/* Its share of a turn. False: it could not be told. */
+static bool events_serve_client(struct events *e, struct events_client *c) {
+	int64_t least = e->left - TURN_CLIENT;
+	bool on = true, may = !list_linked(&c->doubted);
+	while (on && may && c->next < e->ring.next && e->left > least && !e->port->full(e->ctx, c->id)) {
+		e->left -= COST_STEP;
+		on = events_serve_one(e, c);
+	}
+	return on;
+}
+
+bool events_serve(struct events *e) {
+	struct list *first;
+	bool on = true;
+	while (on && e->left > 0 && (first = list_first(&e->lagging)) != NULL) {
+		struct events_client *c = CONTAINER_OF(first, struct events_client, lagging);
+		on = events_serve_client(e, c);
+		if (c->next == e->ring.next) {
+			events_catch_up(c);
+		} else {
+			list_remove(first);
+			events_wait(e, c);
+		}
+	}
+	return on && !list_empty(&e->lagging);
+}
+
+void events_room(struct events *e, uint64_t client) {
+	struct events_client *c = events_client(e, client);
+	if (c && list_linked(&c->lagging) && c->full && !list_linked(&c->doubted)) {
+		c->full = false;
+		list_remove(&c->lagging);
+		list_append(&e->lagging, &c->lagging);
+	}
+}
+
+void events_turn(struct events *e) {
+	e->left = TURN_COST;
+	e->turn++;
+}

@@ -1,0 +1,216 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sessions_host.h"
+
+#include "fair.h"
+
+/* ---- whose turn it is ---- */
+
+struct flows {
+	struct fair_queue queue;
+	struct fair_flow flow[4];
+	int64_t served[4];
+};
+
+static void flows_init(struct flows *f) {
+	memset(f, 0, sizeof *f);
+	fair_init(&f->queue, 8);
+}
+
+static void flows_serve(struct flows *f, unsigned pieces, const int64_t cost[4]) {
+	for (unsigned i = 0; i < pieces; i++) {
+		struct fair_flow *next = fair_next(&f->queue);
+		assert_non_null(next);
+		size_t at = (size_t)(next - f->flow);
+		f->served[at] += cost[at];
+		fair_charge(next, cost[at]);
+	}
+}
+
+static void those_who_wait_get_the_same_whatever_their_pieces_cost(void **state) {
+	const int64_t cost[4] = { 1, 16, 3, 8 };
+	struct flows f;
+	(void)state;
+	flows_init(&f);
+	for (int i = 0; i < 4; i++) {
+		fair_wait(&f.queue, &f.flow[i], 1);
+	}
+	flows_serve(&f, 10000, cost);
+	for (int i = 1; i < 4; i++) {
+		assert_in_range(f.served[i], f.served[0] - 32, f.served[0] + 32);
+	}
+}
+
+static void who_asked_for_little_is_served_before_those_that_wait_with_much(void **state) {
+	const int64_t cost[4] = { 1, 1, 1, 1 };
+	struct flows f;
+	(void)state;
+	flows_init(&f);
+	fair_wait(&f.queue, &f.flow[0], 1);
+	fair_wait(&f.queue, &f.flow[1], 1);
+	flows_serve(&f, 100, cost);
+	fair_wait(&f.queue, &f.flow[2], 2);
+	flows_serve(&f, 8 + 8, cost);
+	assert_int_equal(f.served[2], 8); /* at once, after what was left to the one whose turn it was; and then no more than the others */
+}
+
+static void a_debt_is_forgiven_by_turns_and_not_by_leaving(void **state) {
+	struct flows f;
+	(void)state;
+	flows_init(&f);
+	fair_wait(&f.queue, &f.flow[0], 1);
+	fair_charge(&f.flow[0], 8 + 80);
+	fair_leave(&f.flow[0], 1);
+	fair_wait(&f.queue, &f.flow[1], 2);
+	fair_charge(&f.flow[1], 1000);
+	fair_wait(&f.queue, &f.flow[0], 2);
+	assert_int_equal(f.flow[0].credit, -72);
+	fair_leave(&f.flow[0], 2);
+	fair_wait(&f.queue, &f.flow[0], 100);
+	assert_int_equal(f.flow[0].credit, 8);
+	assert_ptr_equal(fair_next(&f.queue), &f.flow[0]);
+	fair_leave(&f.flow[0], 100);
+	fair_leave(&f.flow[1], 100);
+	assert_null(fair_next(&f.queue));
+}
+
+/* ---- connections ---- */
+
+#define MANY 100
+
+static void one_turn_does_not_serve_one_connection_alone(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	int greedy = host_connect(&h), other = host_connect(&h);
+	h.hold = true;
+	for (int i = 0; i < MANY; i++) {
+		send_status(greedy);
+	}
+	net_fixture_settle(&h.f);
+	send_ping(other);
+	net_fixture_settle(&h.f);
+	assert_true(h.ready);
+	assert_int_equal(h.requests, 0); /* reading is not serving */
+	while (!h.pinged) {
+		sessions_serve(h.sessions);
+	}
+	assert_in_range(h.before_ping, 0, 8); /* statuses that were served before it */
+	host_run(&h);
+	assert_int_equal(h.requests, MANY + 1);
+	close(greedy);
+	close(other);
+	host_done(&h);
+}
+
+static void a_large_batch_comes_in_pieces_and_is_answered_once(void **state) {
+	static struct client_lock locks[1000];
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	for (size_t i = 0; i < 1000; i++) {
+		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S };
+		locks[i].lock_id.b[0] = 1;
+	}
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
+	int fd = host_connect(&h);
+	send_request(fd, &batch);
+	send_ping(fd);
+	host_run(&h);
+	assert_int_equal(h.requests, 2);
+	assert_in_range(h.pieces, 10, 100);
+	assert_in_range(h.most, 1, 100);
+	assert_int_equal(answers(fd), 2);
+	close(fd);
+	host_run(&h);
+	assert_int_equal(sessions_count(h.sessions), 0);
+	host_done(&h);
+}
+
+/* The client is gone while its batch is half done, or the owner drops it. */
+static void a_batch_ends_with_its_connection(void **state) {
+	static struct client_lock locks[1000];
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	memset(locks, 1, sizeof locks);
+	for (size_t i = 0; i < 1000; i++) {
+		locks[i] = (struct client_lock){ .key = slice_str("k"), .lease = SPAN_S, .lock_id.b[0] = 1 };
+	}
+	const struct client_request batch = { .msgid = 1, .method = CLIENT_EXTEND, .present = CLIENT_HAS_LOCKS, .locks = locks, .lock_count = 1000 };
+	int fd = host_connect(&h);
+	send_request(fd, &batch);
+	net_fixture_settle(&h.f);
+	h.drop_after = 3;
+	host_run(&h);
+	assert_int_equal(h.pieces, 3);
+	assert_int_equal(sessions_count(h.sessions), 0);
+	close(fd);
+	host_done(&h);
+}
+
+/* A program with as many waits as it may have must be able to keep and to give back what it holds. */
+static void at_the_limit_of_requests_locks_are_still_extended_and_released(void **state) {
+	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE, .present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
+		.core = { .key = slice_str("k"), .lock_id.b[0] = 1 } };
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 2), 0);
+	int fd = host_connect(&h);
+	h.hold = true;
+	for (int i = 0; i < 3; i++) {
+		send_status(fd);
+	}
+	host_run(&h);
+	assert_int_equal(h.refused, 1);
+	for (int i = 0; i < 3; i++) {
+		send_request(fd, &release);
+	}
+	host_run(&h);
+	assert_int_equal(h.requests, 4);
+	assert_int_equal(h.refused, 2); /* not without end */
+	close(fd);
+	host_done(&h);
+}
+
+static void what_was_sent_before_the_end_of_the_connection_is_served(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 1000), 0);
+	int fd = host_connect(&h);
+	for (int i = 0; i < 100; i++) {
+		send_ping(fd);
+	}
+	shutdown(fd, SHUT_WR);
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 0);
+	host_run(&h);
+	assert_int_equal(h.requests, 100);
+	assert_int_equal(h.gone, 1);
+	close(fd);
+	host_done(&h);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(those_who_wait_get_the_same_whatever_their_pieces_cost),
+		cmocka_unit_test(who_asked_for_little_is_served_before_those_that_wait_with_much),
+		cmocka_unit_test(a_debt_is_forgiven_by_turns_and_not_by_leaving),
+		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
+		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
+		cmocka_unit_test(a_batch_ends_with_its_connection),
+		cmocka_unit_test(at_the_limit_of_requests_locks_are_still_extended_and_released),
+		cmocka_unit_test(what_was_sent_before_the_end_of_the_connection_is_served),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
