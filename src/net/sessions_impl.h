@@ -70,6 +70,8 @@ struct sessions {
 	struct siphash_key hash_key;
 	struct fair_queue ready; /* shares with connections whose requests wait */
 	uint64_t turn;    /* of sessions_serve */
+	uint64_t served;       /* the connection whose request was handed over last */
+	struct instant shared; /* when it was another one */
 	int64_t unlooked; /* cost of what was served since the clock was looked at */
 	uint64_t last_id;
 	struct event *sweep;

@@ -8,10 +8,14 @@
 #include "pawl/error.h"
 #include "time_source.h"
 
-#define TURN_MAX (SPAN_MS / 4) /* for the requests of one turn: then peers and timers come first again */
-#define LOOK_EVERY 8        /* simple requests between two looks at the clock */
-#define PIECE 32            /* locks of an `extend` that are served in one piece */
-#define BYTES_A_COST 4096u  /* of a request or an answer cost as much as a simple request */
+/* For the requests of one turn: then peers and timers come first again. The more requests leave in one frame the cheaper they are, so a
+ * connection that is alone gets more. */
+#define TURN_SHARED (SPAN_MS / 4)
+#define TURN_ALONE (2 * SPAN_MS)
+#define ALONE_AFTER SPAN_S /* without a request of another connection */
+#define LOOK_EVERY 8 /* simple requests between two looks at the clock */
+#define PIECE 32 /* locks of an `extend` that are served in one piece */
+#define BYTES_A_COST 4096u /* of a request or an answer cost as much as a simple request */
 
 /* ---- what a request costs, in simple requests ---- */
 
@@ -224,6 +228,10 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	struct session *session = CONTAINER_OF(flow, struct session, flow);
 	struct stream *stream = session->stream;
 	uint64_t id = session->id;
+	if (s->served != id) {
+		s->served = id;
+		s->shared = now;
+	}
 	stream_enter(stream); /* the request's bytes are the stream's */
 	bool more = session_serve_one(session, now);
 	session = sessions_find(s, id);
@@ -243,7 +251,8 @@ bool sessions_serve(struct sessions *s) {
 	}
 	struct instant now = time_source_now(), begun = now;
 	s->turn++;
-	while (share && instant_elapsed_short(now, begun) < TURN_MAX) {
+	span_ns most = instant_elapsed_short(now, s->shared) > ALONE_AFTER ? TURN_ALONE : TURN_SHARED;
+	while (share && instant_elapsed_short(now, begun) < most) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
 			s->unlooked = 0;
