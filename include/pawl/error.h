@@ -24,6 +24,7 @@ extern "C" {
 	X(PAWL_EBUSY, 14, "busy", "too many operations under way") \
 	X(PAWL_EUNSETTLED, 15, "unsettled", "a change of membership is not settled yet") \
 	X(PAWL_EINDETERMINATE, 16, "indeterminate", "the masters' answers do not determine the state") \
+	X(PAWL_EQUOTA, 17, "quota", "a limit of this identity on this node is reached") \
 	X(PAWL_ENOMEM, 32, "no_memory", "out of memory") \
 	X(PAWL_EPROTOCOL, 33, "protocol", "what arrived is not the protocol") \
 	X(PAWL_ECLOSED, 34, "closed", "the connection is closed") \

@@ -96,9 +96,7 @@ static void session_on_ready(void *ctx) {
 		}
 		strangers_remove(&session->all->strangers, &session->stranger);
 	}
-	if (session_join(session) != 0) {
-		session_end(session, "out of memory");
-	}
+	session_join(session);
 }
 
 static void session_on_closed(void *ctx, int error, const char *why) {
@@ -202,8 +200,9 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	if (!session) {
 		return NULL;
 	}
-	CHECK(session->open > 0);
+	CHECK(session->open > 0 && session->share->open > 0);
 	session->open--;
+	session->share->open--;
 	if (session->closing) {
 		return NULL;
 	}

@@ -51,6 +51,8 @@ struct sessions_handlers { /* from the loop; each may call anything here but ses
 
 struct sessions_limits {
 	uint32_t clients, requests_per_client;
+	/* Of all connections of one identity; without a certificate: of those from one address. 0: no limit. */
+	uint32_t clients_per_identity, requests_per_identity;
 	span_ns idle; /* 0: for ever */
 	struct strangers_limits strangers; /* connections that have shown no certificate and made no request */
 };

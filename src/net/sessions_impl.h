@@ -13,7 +13,13 @@
 
 /* Credits are in units of one simple request (see fair.h). */
 #define SESSIONS_SHARE_QUANTUM 32
+#define SESSIONS_QUOTA_BYTES (ADDRESS_TEXT_BYTES + 160)
 #define SESSIONS_CONNECTION_QUANTUM 8
+
+struct session_quota { /* what a limit of an identity says */
+	struct client_refusal refusal;
+	char message[SESSIONS_QUOTA_BYTES];
+};
 
 /* Whose connections share one share of the node: those of an identity, and without one those that come from one address. */
 struct session_share {
@@ -21,6 +27,7 @@ struct session_share {
 	struct fair_flow flow;
 	struct fair_queue ready; /* its connections whose requests wait */
 	uint32_t connections;
+	uint32_t open; /* requests under way on all of them */
 	size_t name_size;
 	uint8_t name[];
 };
@@ -99,7 +106,10 @@ void session_charge_written(struct session *session); /* before a flush: answers
 void session_batch_free(struct session *session);
 
 /* sessions_share.c */
-int session_join(struct session *session); /* its identity is known. 0 or PAWL_ENOMEM */
+/* Its identity is known. Where that has as many connections as it may, or there is no memory, the connection is told, or gone. */
+void session_join(struct session *session);
+/* The limit of its share, if so many requests are under way; NULL: it may have another one. In `room`, until that is used again. */
+const struct client_refusal *session_share_full(const struct session *session, struct session_quota *room);
 void session_part(struct session *session);
 
 #endif

@@ -84,27 +84,36 @@ void session_batch_free(struct session *session) {
 	}
 }
 
-/* What lets others go on, or keeps a lock, is let through where a connection has too much under way; but not without end. */
+/* What lets others go on, or keeps a lock, and says that one lives. */
+static bool session_keeps(enum client_method method) {
+	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH || method == CLIENT_PING;
+}
+
+/* These are let through where a connection has too much under way; but not without end. */
 static bool session_is_full(const struct session *session, enum client_method method) {
 	uint64_t most = session->all->limits.requests_per_client;
-	if (method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH) {
-		most *= 2;
-	}
-	return method != CLIENT_PING && session->open >= most;
+	return method != CLIENT_PING && session->open >= most * (session_keeps(method) ? 2 : 1);
 }
 
 /* 0, or a refusal that could not be written. The session may be gone. */
 static int session_dispatch(struct session *session, const struct client_request *request, struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
+	struct session_quota quota;
 	if (progress->done == 0 && session_is_full(session, request->method)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
 		progress->done = request->lock_count;
 		return session_refuse(session, request->msgid, &busy);
 	}
+	const struct client_refusal *full = progress->done == 0 && !session_keeps(request->method) ? session_share_full(session, &quota) : NULL;
+	if (full) {
+		progress->done = request->lock_count;
+		return session_refuse(session, request->msgid, full);
+	}
 	const struct session_who who = session_who(session);
 	strangers_remove(&s->strangers, &session->stranger);
 	session->open += progress->done == 0;
 	session->requests += progress->done == 0;
+	session->share->open += progress->done == 0;
 	s->handlers->request(s->ctx, session->id, &who, request, progress, now);
 	return 0;
 }

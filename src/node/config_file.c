@@ -28,6 +28,8 @@ struct node_config *node_config_new(void) {
 	c->replication_interval = 5 * SPAN_MS;
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->limits.clients = 10000;
+	c->limits.clients_per_identity = 5000;
+	c->limits.requests_per_identity = 65536;
 	c->limits.requests_per_client = 4096;
 	c->limits.watches_per_client = 1000;
 	c->limits.idle_timeout = 600 * SPAN_S;

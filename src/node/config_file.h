@@ -55,7 +55,9 @@ struct acl_rule {
 struct node_limits {
 	struct core_limits core;
 	uint32_t clients;             /* connections */
-	uint32_t requests_per_client; /* under way on one connection */
+	uint32_t clients_per_identity;  /* of one identity; without a certificate: from one address */
+	uint32_t requests_per_identity; /* under way on all of these together */
+	uint32_t requests_per_client;   /* under way on one connection */
 	uint32_t watches_per_client;  /* on one connection */
 	uint32_t handshakes, handshakes_per_address; /* connections that have not said who they are, on the peer port and on those of clients */
 	uint64_t handshake_memory;    /* of them on either, in bytes */
@@ -100,8 +102,8 @@ int node_config_parse(struct slice text, const char *name, struct node_config **
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
 
 /* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] but
- * for whether it is there, [acl], log_level, and of [limits] clients, requests_per_client, watches_per_client,
- * idle_timeout and handshake*. */
+ * for whether it is there, [acl], log_level, and of [limits] clients, clients_per_identity, requests_per_identity, requests_per_client,
+ * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted);
 
 /* host:port, [v6]:port, unix:/path (and plain:host:port where tls is on). NULL on success, else what is wrong. */

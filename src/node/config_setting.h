@@ -42,6 +42,8 @@
 	X(LIMIT_LINGERING, "limits", "lingering", COUNT32, limits.core.lingering) \
 	X(LIMIT_LEASE_MIN, "limits", "lease_min", SPAN, limits.core.lease_min) \
 	X(LIMIT_CLIENTS, "limits", "clients", COUNT32, limits.clients) \
+	X(LIMIT_CLIENTS_IDENTITY, "limits", "clients_per_identity", COUNT32, limits.clients_per_identity) \
+	X(LIMIT_REQUESTS_IDENTITY, "limits", "requests_per_identity", COUNT32, limits.requests_per_identity) \
 	X(LIMIT_REQUESTS, "limits", "requests_per_client", COUNT32, limits.requests_per_client) \
 	X(LIMIT_WATCHES, "limits", "watches_per_client", COUNT32, limits.watches_per_client) \
 	X(LIMIT_HANDSHAKES, "limits", "handshakes", COUNT32, limits.handshakes) \

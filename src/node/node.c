@@ -256,7 +256,8 @@ static int node_make_peers(struct node *node) {
 }
 
 static struct sessions_limits node_session_limits(const struct node_config *c) {
-	return (struct sessions_limits){ .clients = c->limits.clients, .requests_per_client = c->limits.requests_per_client,
+	return (struct sessions_limits){ .clients = c->limits.clients, .clients_per_identity = c->limits.clients_per_identity,
+		.requests_per_identity = c->limits.requests_per_identity, .requests_per_client = c->limits.requests_per_client,
 		.idle = c->limits.idle_timeout, .strangers = driver_strangers_limits(c) };
 }
 

@@ -182,6 +182,36 @@ static void at_the_limit_of_requests_locks_are_still_extended_and_released(void 
 	host_done(&h);
 }
 
+/* Two connections from one address share what one of them could have alone; and a third one is told why it is closed. */
+static void an_identity_has_so_many_connections_and_requests_under_way(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10), 0);
+	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .clients_per_identity = 2, .requests_per_identity = 3 };
+	sessions_set_limits(h.sessions, &limits);
+	int one = host_connect(&h), two = host_connect(&h), three = host_connect(&h);
+	host_run(&h);
+	assert_int_equal(answers(three), 1);
+	assert_int_equal(h.refused, 1);
+	h.hold = true;
+	for (int i = 0; i < 2; i++) {
+		send_status(one);
+		send_status(two);
+	}
+	host_run(&h);
+	assert_int_equal(h.requests, 3);
+	assert_int_equal(h.refused, 2);
+	close(one);
+	host_run(&h); /* what it had under way is given back */
+	send_status(two);
+	host_run(&h);
+	assert_int_equal(h.requests, 4);
+	close(two);
+	close(three);
+	host_done(&h);
+}
+
 static void what_was_sent_before_the_end_of_the_connection_is_served(void **state) {
 	struct host h;
 	(void)state;
@@ -210,6 +240,7 @@ int main(void) {
 		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
 		cmocka_unit_test(a_batch_ends_with_its_connection),
 		cmocka_unit_test(at_the_limit_of_requests_locks_are_still_extended_and_released),
+		cmocka_unit_test(an_identity_has_so_many_connections_and_requests_under_way),
 		cmocka_unit_test(what_was_sent_before_the_end_of_the_connection_is_served),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,13 @@ class UnsettledError(PawlError):
     default_message = "a change of membership is not settled yet"
 
 
+class QuotaError(PawlError):
+    """This identity has as much on the node as it may: `field` names the limit."""
+
+    code = "quota"
+    default_message = "a limit of this identity on this node is reached"
+
+
 class IndeterminateError(PawlError):
     """A quorum read found no majority for either answer: ask again."""
 
