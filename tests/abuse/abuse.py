@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""What others feel of a client that takes too much.
+
+    tests/abuse/abuse.py PAWLD [--seconds S] [--only ATTACK,...] [--judge TIMES] [--json FILE]
+
+Three masters on loopback. A victim acquires and releases a key of its own, one after the other, through node a: first while
+nobody else does anything, then while one client attacks node a with all that its rights allow. Prints a table in Markdown:
+the victim's p50, p99 and longest wait before and during, and how many of its requests were refused and links between nodes broke. With --judge it fails if
+half of the victim's requests took more than TIMES the p50 before (and more than FLOOR_MS), or one was refused, or a link broke. A p99
+is not judged, and the floor is high: on a machine that does other work besides, they say more about that than about the node. Without turns
+half of the requests took 400 ms and more.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import selectors
+import socket
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import pawltest  # noqa: E402
+
+FLOOR_MS = 250.0
+SETTLE_S = 1.0
+WATCHERS = 2300
+CROWD, CROWD_WATCHES = 500, 20
+PAIRS = 64      # of acquire and release, in one piece that is sent again and again
+LOCKS = 4096    # in one `extend`
+
+
+def request(method, **params):
+    return pawltest.pack([0, 1, method, [params]])
+
+
+def id_of(number):
+    return number.to_bytes(16, "big")
+
+
+# ---- the attacks: each makes connections, and says what each of them sends for ever ----
+
+def connect(address, count):
+    made = []
+    for _ in range(count):
+        s = socket.create_connection(pawltest.split(address))
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.append(s)
+    return made
+
+
+def pairs(number):
+    key, lock = "abuse/%d" % number, id_of(number + 1)
+    pair = request("acquire", key=key, lock_id=lock, lease_ms=10000) + request("release", key=key, lock_id=lock)
+    return pair * PAIRS
+
+
+def attack_pipeline(address):
+    """16 connections that pipeline acquire and release"""
+    return {s: pairs(i) for i, s in enumerate(connect(address, 16))}
+
+
+def attack_explain(address):
+    """4 connections that pipeline explain"""
+    return {s: request("explain", key="abuse/%d" % i) * PAIRS for i, s in enumerate(connect(address, 4))}
+
+
+def attack_list(address):
+    """4 connections that pipeline lists of 1,000 keys"""
+    with pawltest.Client(address) as c:
+        for at in range(0, 2000, 100):
+            sent = [c.send("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000) for i in range(at, at + 100)]
+            for msgid in sent:
+                c.answer(msgid)
+    return {s: request("list", prefix="abuse/", limit=1000) * PAIRS for s in connect(address, 4)}
+
+
+def attack_extend(address):
+    """4 connections that extend 4,096 locks at once, again and again"""
+    with pawltest.Client(address) as c:
+        for i in range(64):
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000)
+    locks = [{"key": "abuse/%d" % (i % 64), "lock_id": id_of(i % 64 + 1), "lease_ms": 60000} for i in range(LOCKS)]
+    return {s: request("extend", locks=locks) for s in connect(address, 4)}
+
+
+def updates(address):
+    """A connection that updates the value of a key that it holds, for ever."""
+    s = connect(address, 1)[0]
+    with pawltest.Client(address) as c:
+        c.call("acquire", key="abuse/0", lock_id=id_of(1), lease_ms=60000, value=b"x")
+    return {s: request("update", key="abuse/0", lock_id=id_of(1), value=b"x" * 100) * PAIRS}
+
+
+def attack_deaf(address):
+    """2,300 watchers that do not read, and a connection that updates what they watch"""
+    for s in connect(address, WATCHERS):
+        s.sendall(request("watch", prefix="abuse/"))
+        deaf.append(s)
+    return updates(address)
+
+
+def attack_crowd(address):
+    """500 connections with 20 watches each, and one that updates what they watch"""
+    made = connect(address, CROWD)
+    for s in made:
+        s.sendall(request("watch", key="abuse/0") * CROWD_WATCHES)
+    load = {s: b"" for s in made}
+    load.update(updates(address))
+    return load
+
+
+deaf = []  # kept open, never read
+ATTACKS = {name[7:]: function for name, function in list(globals().items()) if name.startswith("attack_")}
+
+
+def write(s, load, at):
+    """Sends what the socket takes of what is sent again and again; how far it came."""
+    try:
+        return (at + s.send(memoryview(load)[at:])) % len(load)
+    except BlockingIOError:
+        return at
+
+
+def attack(name, address, ready):
+    """Sends as much as the node takes, and reads all that it answers, until it is killed."""
+    loads = ATTACKS[name](address)
+    selector, places = selectors.DefaultSelector(), dict.fromkeys(loads, 0)
+    for s, load in loads.items():
+        s.setblocking(False)
+        selector.register(s, selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0))
+    ready.set()
+    while selector.get_map():
+        for key, what in selector.select():
+            s = key.fileobj
+            try:
+                if what & selectors.EVENT_READ and not s.recv(1 << 20):
+                    raise ConnectionResetError
+                if what & selectors.EVENT_WRITE:
+                    places[s] = write(s, loads[s], places[s])
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                selector.unregister(s)
+
+
+# ---- the victim ----
+
+def measure(client, seconds):
+    """How long each pair of acquire and release took, in ms, and how many the node refused."""
+    taken, refused, end = [], 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        begun, lock = time.monotonic(), pawltest.lock_id()
+        try:
+            client.call("acquire", key="victim", lease_ms=10000, lock_id=lock)
+            client.call("release", key="victim", lock_id=lock)
+        except pawltest.Refused:
+            refused += 1
+        taken.append(1000 * (time.monotonic() - begun))
+    ms = sorted(taken)
+    return {"p50": ms[len(ms) // 2], "p99": ms[len(ms) * 99 // 100], "longest": ms[-1], "refused": refused}
+
+
+def broken_links(cluster):
+    return sum(line is not None and " peer_down" in line for node in cluster.nodes.values() for line in node.lines)
+
+
+def try_attack(pawld, name, seconds):
+    context = multiprocessing.get_context("spawn")
+    with pawltest.Cluster(pawld) as cluster, cluster.client("a", timeout=60) as victim:
+        ready = context.Event()
+        measure(victim, SETTLE_S)
+        result = {"before": measure(victim, seconds)}
+        links = broken_links(cluster)
+        attacker = context.Process(target=attack, args=(name, cluster.clients["a"], ready), daemon=True)
+        attacker.start()
+        assert ready.wait(60), "the attack has not begun"
+        try:
+            measure(victim, SETTLE_S)
+            result["during"] = measure(victim, seconds)
+        finally:
+            attacker.kill()
+            attacker.join()
+        result["broken_links"] = broken_links(cluster) - links
+        return result
+
+
+def problem(name, result, times):
+    before, during = result["before"]["p50"], result["during"]["p50"]
+    if result["broken_links"]:
+        return "%s: %d links between nodes broke" % (name, result["broken_links"])
+    if result["during"]["refused"]:
+        return "%s: %d requests were refused" % (name, result["during"]["refused"])
+    if during > max(times * before, FLOOR_MS):
+        return "%s: p50 %.1f ms, more than %g times the %.1f ms before" % (name, during, times, before)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pawld")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--only", default=",".join(ATTACKS))
+    parser.add_argument("--judge", type=float, metavar="TIMES")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    results, problems = {}, []
+    print("| Attack | p50 | p99 | longest | p50 during | p99 during | longest during | refused | broken links |")
+    print("| :-- | --: | --: | --: | --: | --: | --: | --: | --: |")
+    for name in args.only.split(","):
+        r = results[name] = try_attack(os.path.abspath(args.pawld), name, args.seconds)
+        numbers = ["%.1f ms" % r[when][what] for when in ("before", "during") for what in ("p50", "p99", "longest")]
+        print("| %s | %s | %d | %d |" % (ATTACKS[name].__doc__, " | ".join(numbers), r["during"]["refused"], r["broken_links"]), flush=True)
+        problems.append(args.judge and problem(name, r, args.judge))
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump(results, f, indent=1)
+    problems = [p for p in problems if p]
+    print("".join(p + "\n" for p in problems), end="", file=sys.stderr)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
