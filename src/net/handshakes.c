@@ -3,6 +3,7 @@
 #include <event2/event.h>
 
 #include "pawl/error.h"
+#include "time_source.h"
 
 /* A timer that is due at once: unlike an event that is made active it lets the loop look at the sockets first. */
 static void handshakes_next_turn(struct handshakes *h) {
@@ -22,7 +23,9 @@ static void handshakes_on_turn(evutil_socket_t fd, short what, void *ctx) {
 		struct handshake *handshake = CONTAINER_OF(next, struct handshake, in);
 		handshakes_leave(h, handshake);
 		handshakes_next_turn(h);
+		struct instant begun = time_source_now();
 		handshake->step(handshake->ctx);
+		h->owed = instant_elapsed_short(time_source_now(), begun);
 	}
 }
 
@@ -39,6 +42,12 @@ void handshakes_leave(struct handshakes *h, struct handshake *handshake) {
 		list_remove(&handshake->in);
 		h->waiting--;
 	}
+}
+
+span_ns handshakes_take_owed(struct handshakes *h) {
+	span_ns owed = h->owed;
+	h->owed = 0;
+	return owed;
 }
 
 int handshakes_init(struct handshakes *h, struct event_base *base) {

@@ -260,7 +260,7 @@ bool sessions_serve(struct sessions *s) {
 	}
 	struct instant now = time_source_now(), begun = now;
 	s->turn++;
-	span_ns most = instant_elapsed_short(now, s->shared) > ALONE_AFTER ? TURN_ALONE : TURN_SHARED;
+	span_ns most = (instant_elapsed_short(now, s->shared) > ALONE_AFTER ? TURN_ALONE : TURN_SHARED) + handshakes_take_owed(&s->loop->handshakes);
 	while (share && instant_elapsed_short(now, begun) < most) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {

@@ -109,6 +109,33 @@ static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	host_done(&h);
 }
 
+/* What a handshake took of the thread, requests may take as well. */
+static void requests_have_as_long_as_the_handshake_before_them_took(void **state) {
+	static const char ping[] = "\x94\x00\x01\xa4ping\x91\x80";
+	char pings[(sizeof ping - 1) * 10 * MANY];
+	struct host h;
+	(void)state;
+	for (size_t i = 0; i < sizeof pings; i++) {
+		pings[i] = ping[i % (sizeof ping - 1)];
+	}
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	int fds[8];
+	for (int i = 0; i < 8; i++) {
+		fds[i] = host_connect(&h);
+		send_bytes(fds[i], pings, sizeof pings);
+	}
+	net_fixture_settle(&h.f);
+	h.f.loop.handshakes.owed = SPAN_S;
+	assert_false(sessions_serve(h.sessions));
+	assert_int_equal(h.requests, 80 * MANY);
+	assert_int_equal(handshakes_take_owed(&h.f.loop.handshakes), 0);
+	for (int i = 0; i < 8; i++) {
+		close(fds[i]);
+	}
+	host_done(&h);
+}
+
 static void a_large_batch_comes_in_pieces_and_is_answered_once(void **state) {
 	static struct client_lock locks[1000];
 	struct host h;
@@ -188,7 +215,8 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 	(void)state;
 	host_init(&h, -1);
 	assert_int_equal(host_open(&h, 10, 10), 0);
-	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .clients_per_identity = 2, .requests_per_identity = 3 };
+	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .clients_per_identity = 2, .requests_per_identity = 3,
+		.strangers = { 64, 64, 64 << 20 } };
 	sessions_set_limits(h.sessions, &limits);
 	int one = host_connect(&h), two = host_connect(&h), three = host_connect(&h);
 	host_run(&h);
@@ -237,6 +265,7 @@ int main(void) {
 		cmocka_unit_test(who_asked_for_little_is_served_before_those_that_wait_with_much),
 		cmocka_unit_test(a_debt_is_forgiven_by_turns_and_not_by_leaving),
 		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
+		cmocka_unit_test(requests_have_as_long_as_the_handshake_before_them_took),
 		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
 		cmocka_unit_test(a_batch_ends_with_its_connection),
 		cmocka_unit_test(at_the_limit_of_requests_locks_are_still_extended_and_released),

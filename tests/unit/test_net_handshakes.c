@@ -14,6 +14,7 @@
 #include "net_fixture.h"
 #include "pawl/error.h"
 #include "stream.h"
+#include "time_source.h"
 
 struct stepper {
 	struct handshake handshake;
@@ -50,6 +51,27 @@ static void one_handshake_goes_on_in_a_turn_and_members_are_first(void **state) 
 	assert_int_equal(s[0].at, 2);
 	assert_int_equal(s[2].at, 3);
 	assert_int_equal(s[1].at + f.loop.handshakes.waiting, 0);
+	net_fixture_done(&f);
+}
+
+#define STEP (2 * SPAN_MS)
+
+static void step_for_long(void *ctx) {
+	struct instant begun = time_source_now();
+	(void)ctx;
+	while (instant_elapsed_short(time_source_now(), begun) < STEP) {
+	}
+}
+
+static void what_a_step_took_is_owed_to_others(void **state) {
+	struct handshake handshake = { .step = step_for_long };
+	struct net_fixture f;
+	(void)state;
+	net_fixture_init(&f);
+	handshakes_wait(&f.loop.handshakes, &handshake, false);
+	turn(&f);
+	assert_true(handshakes_take_owed(&f.loop.handshakes) >= STEP);
+	assert_int_equal(handshakes_take_owed(&f.loop.handshakes), 0);
 	net_fixture_done(&f);
 }
 
@@ -166,6 +188,7 @@ static void a_handshake_may_not_bring_more_than_certificates_need(void **state) 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_handshake_goes_on_in_a_turn_and_members_are_first),
+		cmocka_unit_test(what_a_step_took_is_owed_to_others),
 		cmocka_unit_test(connections_whose_hello_came_at_once_are_answered_one_in_a_turn),
 		cmocka_unit_test(a_handshake_may_not_bring_more_than_certificates_need),
 	};

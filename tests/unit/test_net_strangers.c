@@ -274,6 +274,23 @@ static void plain_connections_that_say_nothing_are_few(void **state) {
 	net_fixture_done(&f);
 }
 
+static void who_has_asked_and_waits_for_its_turn_is_closed_last(void **state) {
+	struct net_fixture f;
+	unsigned troubles = 0;
+	(void)state;
+	net_fixture_init(&f);
+	struct sessions *s = open_sessions(&f, 100, &troubles);
+	int asks = connect_client(&f, s, "", 0), silent = connect_client(&f, s, "", 0);
+	assert_int_equal(send(asks, ping, sizeof ping - 1, MSG_NOSIGNAL), sizeof ping - 1);
+	net_fixture_settle(&f); /* read, not served */
+	int newcomer = connect_client(&f, s, "", 0);
+	assert_true(is_closed(silent));
+	assert_false(is_closed(asks) || is_closed(newcomer));
+	hang_up((int[]){ asks, silent, newcomer }, 3);
+	sessions_free(s);
+	net_fixture_done(&f);
+}
+
 static void strangers_keep_no_client_out_where_all_places_are_taken(void **state) {
 	struct net_fixture f;
 	unsigned troubles = 0;
@@ -301,6 +318,7 @@ int main(void) {
 		cmocka_unit_test(a_members_name_is_looked_up_when_a_stranger_comes),
 		cmocka_unit_test(where_a_link_came_from_is_a_members_address_too),
 		cmocka_unit_test(plain_connections_that_say_nothing_are_few),
+		cmocka_unit_test(who_has_asked_and_waits_for_its_turn_is_closed_last),
 		cmocka_unit_test(strangers_keep_no_client_out_where_all_places_are_taken),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
