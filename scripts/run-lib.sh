@@ -175,9 +175,10 @@ write_config() {
 			client_auth = required
 
 			[acl]
-			admin = me
+			file = $dir/rights.conf
 		END
 	} >"$dir/$1.conf"
+	printf '[me]\nallow = all on *\n' >"$dir/rights.conf"
 }
 
 make_certificates() {

@@ -77,6 +77,7 @@ struct pawl_node_options { /* zero means the default everywhere; everything is c
 	const char *ca_file, *cert_file, *key_file; /* PEM, absolute paths: all three, or none: no TLS */
 	/* Certificates that are no good any more, as [tls] revoked and crl of pawld: a list, resp. CRLs in PEM. NULL: none. */
 	const char *revoked_file, *crl_file;
+	const char *acl_file;      /* who may do what at listen_client, as [acl] file of pawld; absolute path. NULL: there are no rules */
 	bool any_key_mode;         /* as [tls] any_key_mode: the key file may be one that other users can read */
 
 	/* Timing, for the birth of a cluster only, and then the same on all masters; from then on the cluster's own counts. */

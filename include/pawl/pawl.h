@@ -156,8 +156,7 @@ enum pawl_method {
 	PAWL_BREAK,
 	/* How the node does. Gives everything in `tree`: node, role, state, epoch, masters, replicas, peers, ... */
 	PAWL_STATUS,
-	/* Gives node and version. */
-	PAWL_PING,
+	PAWL_PING, /* gives node and version */
 	/* Before a planned stop: the node that is asked stops voting and writes what it knows. Never repeated at another. */
 	PAWL_DRAIN,
 	/* Changes the cluster: `change` (change.h). Gives epoch, settled, complete, missing, warning. May take long, wait_ms is how
@@ -181,7 +180,8 @@ enum pawl_method {
 	/* Who is connected with the node: limit, `client` (those that came after it). Gives node, more, and `clients` in `tree`. */
 	PAWL_CLIENTS,
 	/* Ends the connection `client` of the node. Never repeated at another. For administrators. PAWL_ENOTFOUND. */
-	PAWL_KICK
+	PAWL_KICK,
+	PAWL_CAN /* whether access rules allow the method `to`: key or prefix, terms.priority; of `owner` (0 bytes: oneself), gids in `value` */
 };
 
 enum pawl_mode {
@@ -243,7 +243,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	struct pawl_bytes to;             /* PAWL_TRANSFER, PAWL_ASK_RELEASE: the owner of a waiter */
 	const struct pawl_key_item *keys; /* PAWL_ACQUIRE */
 	size_t key_count;                 /* at most PAWL_KEYS_MAX, no key twice */
-	bool prefix;                      /* PAWL_WAITERS: key is a prefix */
+	bool prefix;                      /* PAWL_WAITERS, PAWL_CAN: key is a prefix */
 	uint64_t client;                  /* PAWL_CLIENTS, PAWL_KICK: the number of a connection */
 };
 

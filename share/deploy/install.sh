@@ -21,7 +21,7 @@ if [ -e @state_dir@/state ] && [ -e @config_dir@/pawld.conf ] && ! grep -qx 'nam
 fi
 
 install -d -m 750 -g pawl @config_dir@
-install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf @config_dir@/
+install -m 640 -g pawl ca.crt @name@.crt @name@.key pawld.conf rights.conf @config_dir@/
 install -D -m 644 unit.conf /etc/systemd/system/pawld.service.d/cluster.conf
 setpriv --reuid pawl --regid pawl --clear-groups pawld --check-config @config_dir@/pawld.conf
 

@@ -18,7 +18,7 @@ static const char clients_help[] =
 	"bytes in both directions. Administrators see all connections, others those of their own identity.\n"
 	"\n"
 	"kick ends a connection. For administrators; the node logs who did it. Locks stay until their leases end, and programs\n"
-	"that use libpawl connect again: to keep somebody out take away its certificate or its rights ([acl]).\n"
+	"that use libpawl connect again: to keep somebody out take away its certificate or its rights ([acl] file).\n"
 	"NODE must be among the --endpoints. With a single endpoint the ID alone will do.\n"
 	"\n"
 	"Example:\n"

@@ -132,7 +132,7 @@ const char *cli_remedy(enum pawl_method method, int error) {
 		{ PAWL_ETOOLONG, "ask for a shorter --lease, or --lock-delay", 0 },
 		{ PAWL_EMISMATCH, "read it with pawl get --quorum and try again", PAWL_UPDATE },
 		{ PAWL_EMISMATCH, "it is still held in its other mode: release it first, or leave --lock-id away to acquire another", PAWL_ACQUIRE },
-		{ PAWL_EDENIED, "see [acl] in the node's configuration, and which certificate --cert names", 0 },
+		{ PAWL_EDENIED, "pawl can says which rule it is; and see which certificate --cert names", 0 },
 		{ PAWL_ETLS, "check --cacert, --cert, --key and the host in the endpoint", 0 },
 		{ PAWL_EFULL, "see [limits] in the node's configuration", 0 },
 		{ PAWL_EINDETERMINATE, "look with pawl get --quorum: it was changing, or there is more on it than can be told at once", PAWL_EXPLAIN },

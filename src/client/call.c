@@ -99,6 +99,7 @@ static span_ns wait_of(const struct pawl_request *r) {
 	case PAWL_UNWATCH:
 	case PAWL_CLIENTS:
 	case PAWL_KICK:
+	case PAWL_CAN:
 		return 0;
 	}
 	return 0;

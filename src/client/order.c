@@ -35,6 +35,7 @@ static const struct row rows[] = {
 	[PAWL_UNWATCH] = { CLIENT_UNWATCH, CORE_GET, CLIENT_HAS_WATCH },
 	[PAWL_CLIENTS] = { CLIENT_CLIENTS, CORE_GET, 0 },
 	[PAWL_KICK] = { CLIENT_KICK, CORE_GET, CLIENT_HAS_CLIENT },
+	[PAWL_CAN] = { CLIENT_CAN, CORE_GET, CLIENT_HAS_TO },
 };
 
 static uint64_t if_named(bool named, uint64_t bit) {
@@ -92,6 +93,9 @@ static uint64_t present_named(const struct pawl_request *r, const struct order_s
 		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY) | if_named(r->after.size, CLIENT_HAS_FROM);
 	case PAWL_CLIENTS:
 		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT);
+	case PAWL_CAN:
+		return (r->prefix ? CLIENT_HAS_PREFIX : if_named(r->key.size, CLIENT_HAS_KEY)) | if_named(r->owner.size, CLIENT_HAS_OWNER)
+			| if_named(r->value.size, CLIENT_HAS_VALUE) | if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
 	case PAWL_KICK:
 	case PAWL_RELEASE:
 	case PAWL_WAIT:

@@ -75,13 +75,14 @@ static bool ids_valid(const struct pawl_request *r) {
 	case PAWL_EXPLAIN:
 	case PAWL_UNWATCH:
 	case PAWL_CLIENTS:
+	case PAWL_CAN:
 		return true;
 	}
 	return false;
 }
 
 int order_check(const struct pawl_request *r, const struct order_self *self, size_t *bytes) {
-	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_KICK || !ids_valid(r)) {
+	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_CAN || !ids_valid(r)) {
 		return PAWL_EINVAL;
 	}
 	if (r->expect_seq.data && (r->expect_seq.size != ORDER_SEQ_BYTES || r->expect.data)) {

@@ -4,10 +4,32 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "rights.h"
+
 void origin_named(const char *name, struct origin *out) {
 	*out = (struct origin){ .uid = ORIGIN_UNKNOWN, .pid = ORIGIN_UNKNOWN };
 	snprintf(out->address, sizeof out->address, "%s", name);
 	out->host_bytes = (uint16_t)strlen(out->address);
+}
+
+/* Its own group, and those it is in beside that. */
+static void origin_groups(int fd, gid_t own, struct origin *out) {
+	socklen_t size = (ORIGIN_GIDS_MAX - 1) * sizeof out->gids[0];
+	out->gids[0] = own;
+	out->gid_count = 1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, &out->gids[1], &size) == 0) {
+		out->gid_count += (uint32_t)(size / sizeof out->gids[0]);
+	} else {
+		out->more_gids = true; /* more than there is room for */
+	}
+}
+
+void origin_identity(const struct origin *from, char out[ORIGIN_IDENTITY_BYTES]) {
+	if (from->uid == ORIGIN_UNKNOWN) {
+		snprintf(out, ORIGIN_IDENTITY_BYTES, RIGHTS_PLAIN);
+	} else {
+		snprintf(out, ORIGIN_IDENTITY_BYTES, RIGHTS_UNIX "uid:%lld", (long long)from->uid);
+	}
 }
 
 /* The kernel says it, as of the time of connect(): nobody can pretend to be another process. */
@@ -19,6 +41,7 @@ static void origin_of_process(int fd, const char *listener, struct origin *out) 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &size) == 0) {
 		out->uid = process.uid;
 		out->pid = process.pid;
+		origin_groups(fd, process.gid, out);
 	}
 }
 

@@ -66,6 +66,7 @@ static const char *peer_link_judge(struct peer_link *link, struct slice body, st
 	if (problem) {
 		return problem;
 	}
+	link->features = terms.features;
 	if (!peer_link_certified(link, theirs)) {
 		return link->why;
 	}

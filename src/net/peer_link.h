@@ -47,6 +47,9 @@ struct peer_link {
 	char why[PEER_LINK_WHY_BYTES]; /* a refusal that names versions or certificates: it comes again with every attempt; else empty */
 	struct tls_identity certificate; /* of the other side, once it has said hello */
 	char from[ADDRESS_TEXT_BYTES]; /* the address of the other end */
+	uint64_t features;             /* that both sides have */
+	struct peer_note note;         /* what the other side has told */
+	bool told;                     /* it was told what this side has to tell */
 };
 
 struct peer_link_options {

@@ -77,6 +77,12 @@ bool peers_objection(const struct peers *p, uint32_t peer, char why[TLS_WHY_BYTE
 /* Drops all connections that are not links yet: they began under the context before. They are dialled again. */
 void peers_reset_unfinished(struct peers *p);
 
+/* What the other side told beside the frames, for the owner to fill in; gone with the link. NULL: no link. */
+struct peer_note *peers_note(struct peers *p, uint32_t peer);
+/* Whether the other side is still to be told this node's note, and takes notes; from then on it counts as told. */
+bool peers_note_due(struct peers *p, uint32_t peer);
+void peers_note_changed(struct peers *p); /* all are to be told anew */
+
 /* The address of the other end of the link, "" without one. Valid until the link is gone. */
 const char *peers_from(const struct peers *p, uint32_t peer);
 /* NULL: no link. Append packets, then flush. */

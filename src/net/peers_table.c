@@ -68,3 +68,28 @@ void peers_set_nodes(struct peers *p, const struct peers_node *nodes, uint32_t c
 		peers_set_slot(p->table[i], &nodes[i]);
 	}
 }
+
+/* ---- notes ---- */
+
+struct peer_note *peers_note(struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	return p->table[peer]->link ? &p->table[peer]->link->note : NULL;
+}
+
+bool peers_note_due(struct peers *p, uint32_t peer) {
+	CHECK(peer < p->count);
+	struct peer_link *link = p->table[peer]->link;
+	bool due = link && !link->told && (link->features & PEER_FEATURE_NOTES);
+	if (due) {
+		link->told = true;
+	}
+	return due;
+}
+
+void peers_note_changed(struct peers *p) {
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->table[i]->link) {
+			p->table[i]->link->told = false;
+		}
+	}
+}

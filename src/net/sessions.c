@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "rights.h"
 #include "time_source.h"
 
 #define PAUSE_BYTES (256u << 10)  /* unsent answers above which no further requests are read */
@@ -86,12 +87,15 @@ static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now
 static void session_on_ready(void *ctx) {
 	static const struct client_refusal denied = { .error = PAWL_EDENIED,
 		.message = "the certificate is not a client's: it lacks the alternative name URI:pawl:client:NAME" };
+	static const struct client_refusal reserved = { .error = PAWL_EDENIED,
+		.message = "the name in the certificate is one of those that stand for clients without a certificate: make another one" };
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
 	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)) {
-		if (!tls_peer_name(ssl, TLS_PERSON, session->identity)) {
-			session_refuse_and_close(session, 0, &denied);
+		bool named = tls_peer_name(ssl, TLS_PERSON, session->identity);
+		if (!named || rights_name_reserved(slice_str(session->identity))) {
+			session_refuse_and_close(session, 0, named ? &reserved : &denied);
 			return;
 		}
 		strangers_remove(&session->all->strangers, &session->stranger);
@@ -182,6 +186,9 @@ void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_cli
 		session->auth = auth;
 		session->local = local;
 		strangers_add(&s->strangers, &session->stranger);
+		if (local) {
+			origin_identity(from, session->identity);
+		}
 	}
 }
 

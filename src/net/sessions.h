@@ -27,7 +27,7 @@ struct session_progress {
 };
 
 struct session_who {
-	struct slice identity; /* proven by a certificate; empty: none */
+	struct slice identity; /* proven by a certificate; of a local connection unix:uid:N, by the kernel, or plain; empty: none */
 	bool local;            /* a Unix socket, or loopback without TLS */
 	bool inside;           /* the program that the node is part of: trusted, whatever its name */
 	const struct origin *from;

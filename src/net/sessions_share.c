@@ -6,10 +6,11 @@
 
 #include "check.h"
 #include "pawl/error.h"
+#include "rights.h"
 
-/* "=" and the identity; without one "@" and the address without its port: of a Unix socket its path. */
+/* "=" and the identity, of a Unix socket its account; without one "@" and the address without its port. */
 static struct slice share_name(const struct session *session, uint8_t room[ADDRESS_TEXT_BYTES + 1]) {
-	bool named = session->identity[0];
+	bool named = session->identity[0] && strcmp(session->identity, RIGHTS_PLAIN) != 0;
 	const struct slice name = named ? slice_str(session->identity) : slice_of((const uint8_t *)session->from.address, session->from.host_bytes);
 	_Static_assert(TLS_NAME_MAX < ADDRESS_TEXT_BYTES, "either fits");
 	room[0] = named ? '=' : '@';

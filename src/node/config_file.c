@@ -40,7 +40,10 @@ struct node_config *node_config_new(void) {
 }
 
 void node_config_free(struct node_config *c) {
-	free(c);
+	if (c) {
+		rights_free(c->rights);
+		free(c);
+	}
 }
 
 int config_wrong(struct config_reading *r, unsigned line, const char *format, ...) {
@@ -108,6 +111,10 @@ int config_master_line(struct config_reading *r, unsigned line, const char *name
 
 static int config_setting_line(struct config_reading *r, unsigned line, enum config_section section, const char *name, const char *value) {
 	int setting = config_setting_find(section, name);
+	if (setting < 0 && section == SECTION_ACL) {
+		return config_wrong(r, line, "[acl] %s is no setting: the rules stand in a file of their own: write file = /etc/pawl/rights.conf here, and "
+			"there [%s] with allow = ... below it", name, name);
+	}
 	if (setting < 0) {
 		char known[512];
 		config_setting_names(section, known, sizeof known);
@@ -126,13 +133,12 @@ static int config_value_line(struct config_reading *r, unsigned line, enum confi
 	switch (section) {
 	case SECTION_MASTERS:
 		return config_master_line(r, line, item->name, item->value);
-	case SECTION_ACL:
-		return config_acl_line(r, line, item->name, item->value);
 	case SECTION_NODE:
 	case SECTION_CLUSTER:
 	case SECTION_TLS:
 	case SECTION_ADMIN:
 	case SECTION_LIMITS:
+	case SECTION_ACL:
 		return config_setting_line(r, line, section, item->name, item->value);
 	case SECTION_COUNT:
 		break;
@@ -212,6 +218,21 @@ int node_config_read(const char *path, struct node_config **out, struct problem 
 		error = node_config_parse(slice_of(bytes, size), path, out, problem);
 	}
 	free(bytes);
+	if (!error && node_config_read_rights(*out, problem) != 0) {
+		node_config_free(*out);
+		*out = NULL;
+		error = PAWL_EINVAL;
+	}
+	return error;
+}
+
+int node_config_read_rights(struct node_config *c, struct problem *problem) {
+	struct rights *fresh = NULL;
+	int error = c->acl_file[0] ? rights_read(c->acl_file, &fresh, problem) : 0;
+	if (!error) {
+		rights_free(c->rights);
+		c->rights = fresh;
+	}
 	return error;
 }
 

@@ -9,11 +9,10 @@
 #include "core.h"
 #include "log.h"
 #include "problem.h"
+#include "rights.h"
 
 #define CONFIG_PATH_MAX 1024
 #define LISTEN_CLIENT_MAX 8
-#define ACL_ADMINS_MAX 64
-#define ACL_RULES_MAX 512
 #define CLIENT_PORT_DEFAULT 7117
 #define PEER_PORT_DEFAULT 7118
 
@@ -46,12 +45,6 @@ struct tls_config {
 	enum client_auth client_auth; /* peers always show theirs */
 };
 
-struct acl_rule {
-	char identity[IDENTITY_MAX + 1];
-	char prefix[KEY_MAX + 1]; /* empty: every key */
-	bool write;               /* read is included */
-};
-
 struct node_limits {
 	struct core_limits core;
 	uint32_t clients;             /* connections */
@@ -81,23 +74,23 @@ struct node_config {
 	struct tls_config tls;
 	struct node_limits limits;
 
-	char admins[ACL_ADMINS_MAX][IDENTITY_MAX + 1];
-	uint32_t admin_count;
-	struct acl_rule rules[ACL_RULES_MAX];
-	uint32_t rule_count;
+	char acl_file[CONFIG_PATH_MAX]; /* empty: there are no rules */
+	struct rights *rights;          /* what stands in it, once it is read; else NULL */
 
 	/* Accepted, and served from a later version on; main warns. LISTEN_NONE: not configured. */
 	struct listen_address admin_listen;
 };
 
-/* Large (about 0.5 MB): on the heap. NULL: no memory. */
+/* Large: on the heap. NULL: no memory. */
 struct node_config *node_config_new(void);
 void node_config_free(struct node_config *c);
 
 /* 0, PAWL_EIO, PAWL_ENOMEM or PAWL_EINVAL with *problem set. On success *out is the caller's. */
 int node_config_read(const char *path, struct node_config **out, struct problem *problem);
-/* The same for bytes; `name` stands for the file in problems. Pure: opens nothing. */
+/* The same for bytes; `name` stands for the file in problems. Pure: opens nothing, so that `rights` is not there yet. */
 int node_config_parse(struct slice text, const char *name, struct node_config **out, struct problem *problem);
+/* Reads acl_file, where one is named, into `rights`. Errors likewise, and then nothing has changed. */
+int node_config_read_rights(struct node_config *c, struct problem *problem);
 /* One master on loopback without a file: `listen` may be NULL (127.0.0.1:7117). */
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
 
@@ -111,12 +104,5 @@ const char *listen_address_parse(const char *text, bool tls, struct listen_addre
 bool listen_address_loopback(const struct listen_address *a); /* UNIX, 127.0.0.0/8, ::1, localhost */
 /* As it was written: for logs and for `--dev`. */
 void listen_address_format(const struct listen_address *a, char *out, size_t size);
-
-/* ---- who may do what ----
- * An administrator is named in `admin`. Callers that the node trusts without a name (a Unix socket or plain loopback) are
- * the session's business: it asks only for those whose rights depend on their name. An empty identity has no name. */
-bool acl_is_admin(const struct node_config *c, struct slice identity);
-/* Without any rule everybody who got in may use every key. `key` may be the prefix of a list or watch. */
-bool acl_allows(const struct node_config *c, struct slice identity, bool op_is_write, struct slice key);
 
 #endif

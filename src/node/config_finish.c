@@ -153,9 +153,8 @@ static int finish_limits(struct config_reading *r) {
 		return config_wrong(r, r->setting_line[SETTING_LIMIT_LEASE_MIN], "[limits] lease_min is longer than [cluster] max_lease: no lease "
 			"would be possible; shorten it");
 	}
-	if (c->admin_count + c->rule_count > 0 && !c->tls.on) {
-		return config_wrong(r, r->section_line[SECTION_ACL], "[acl] needs [tls]: without certificates callers have no names; add [tls] or "
-			"take [acl] away");
+	if (r->section_line[SECTION_ACL] && !c->acl_file[0]) {
+		return config_wrong(r, r->section_line[SECTION_ACL], "[acl] file is missing: write file = /etc/pawl/rights.conf, or take [acl] away");
 	}
 	return 0;
 }

@@ -49,7 +49,8 @@
 	X(LIMIT_HANDSHAKES, "limits", "handshakes", COUNT32, limits.handshakes) \
 	X(LIMIT_HANDSHAKES_PER_ADDRESS, "limits", "handshakes_per_address", COUNT32, limits.handshakes_per_address) \
 	X(LIMIT_HANDSHAKE_MEMORY, "limits", "handshake_memory", SIZE64, limits.handshake_memory) \
-	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout)
+	X(LIMIT_IDLE, "limits", "idle_timeout", SPAN_OR_0, limits.idle_timeout) \
+	X(ACL_FILE, "acl", "file", PATH, acl_file)
 
 enum setting {
 #define SETTING_ENUM(name, section, key, kind, member) SETTING_##name,
@@ -92,9 +93,6 @@ int config_setting_find(enum config_section section, const char *key);
 void config_setting_names(enum config_section section, char *out, size_t size);
 /* NULL or what the value should have been. */
 const char *config_setting_set(struct config_reading *r, enum setting setting, const char *value);
-
-/* A line of [acl]. 0 or PAWL_EINVAL. */
-int config_acl_line(struct config_reading *r, unsigned line, const char *name, const char *value);
 
 /* One initial master. 0 or PAWL_EINVAL. */
 int config_master_line(struct config_reading *r, unsigned line, const char *name, const char *value);

@@ -60,11 +60,11 @@ static void daemon_on_stop(int signal_number, short what, void *ctx) {
 
 /* An operator who made certificates may think that they say who may do what. */
 static void daemon_log_rights(const struct node_config *c) {
-	if (c->tls.on && c->rule_count == 0) {
+	if (c->tls.on && !c->rights) {
 		log_event(LEVEL_WARNING, "no_access_rules", LOG_TEXT("what", c->tls.client_auth == CLIENT_AUTH_REQUIRED
 			? "everybody with a certificate of this authority may do everything with every key"
 			: "everybody who reaches a listener for clients may do everything with every key"),
-			LOG_TEXT("remedy", "say in [acl] who may read and write what"));
+			LOG_TEXT("remedy", "say who may do what in a file, and name it in [acl] file: docs/security.md, Rights"));
 	}
 }
 

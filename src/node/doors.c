@@ -124,7 +124,7 @@ static void doors_on_peer(void *ctx, int take_fd, const struct origin *from) {
 	peers_accept(door->doors->driver->peers, take_fd, from->address);
 }
 
-/* A plain connection from this machine is trusted as its operator is; one over TLS is who its certificate says. */
+/* A plain connection from this machine is known by its account, or as plain; one over TLS is who its certificate says. */
 static void doors_on_client(void *ctx, int take_fd, const struct origin *from) {
 	struct door *door = ctx;
 	struct doors *d = door->doors;

@@ -9,6 +9,7 @@
 #include "config_file.h"
 #include "log.h"
 #include "pawl/error.h"
+#include "roles.h"
 #include "time_source.h"
 
 _Static_assert(NODES_MAX <= 64, "sets of peers are 64 bits");
@@ -125,21 +126,9 @@ static void driver_on_peer_down(void *ctx, uint32_t peer, const char *why, bool 
 	driver_step_now(d, &event);
 }
 
-/* Who else knows of the new configuration refuses this node's links by themselves. */
-static void driver_check_own_role(struct driver *d) {
-	const struct tls_identity *own = &d->own_certificate;
-	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER && d->nodes[core_self(d->core)]->master;
-	if (forbidden && !d->role_told) {
-		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node), LOG_TEXT("role", node_role_name(own->role)),
-			LOG_TEXT("why", "the configuration makes this node a master, and its certificate does not let it be one"),
-			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload, or demote it (pawl cluster demote)"));
-	}
-	d->role_told = forbidden;
-}
-
 void driver_check_links(struct driver *d) {
 	char why[TLS_WHY_BYTES];
-	driver_check_own_role(d);
+	roles_check_own(d);
 	for (uint32_t peer = 0; d->peers && peer < core_peer_count(d->core); peer++) {
 		if (peers_objection(d->peers, peer, why)) {
 			log_to(d->log, LEVEL_WARNING, "peer_link_failed", LOG_TEXT("peer", d->nodes[peer]->name), LOG_TEXT("why", why));
@@ -152,6 +141,9 @@ void driver_check_links(struct driver *d) {
 static int driver_on_peer_frame(void *ctx, uint32_t peer, struct slice body, struct instant now) {
 	struct driver *d = ctx;
 	struct frame frame;
+	if (peer_is_note(body)) {
+		return driver_take_note(d, peer, body);
+	}
 	int error = peer_frame_decode(&d->decoder, body, &frame);
 	if (error) {
 		return error;
@@ -227,7 +219,8 @@ static void driver_log_notes(struct driver *d) {
 /* Everything for one peer into its buffer. True: there is something to write. */
 static bool driver_fill_peer(struct driver *d, uint32_t peer) {
 	struct frame frame;
-	bool filled = false;
+	struct buffer *note = d->peers ? peers_out(d->peers, peer) : NULL;
+	bool filled = note && driver_put_note(d, peer, note);
 	while (core_out_frame(d->out, peer, &frame)) {
 		struct buffer *to = d->peers ? peers_out(d->peers, peer) : NULL;
 		/* A backlog at its limit: the peer does not read. Losing the link is what the protocol can stand. */

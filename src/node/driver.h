@@ -18,6 +18,7 @@
 #include "full.h"
 #include "leashes.h"
 #include "requests.h"
+#include "rights.h"
 #include "sessions.h"
 
 struct node_config;
@@ -54,6 +55,7 @@ struct driver {
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
 	struct tls_identity own_certificate; /* of this node; empty without TLS */
+	char rights[2 * RIGHTS_DIGEST_BYTES + 1]; /* the digest of the file of rules in hex digits, or "none" */
 	bool role_told; /* that the configuration makes this node a master, which its certificate does not let it be */
 	const struct config_node *nodes[NODES_MAX]; /* the core's, by index */
 	char names[NODES_MAX][NODE_NAME_MAX + 1];   /* of the same, as they were when the table was last looked at */
@@ -93,6 +95,12 @@ void driver_check_links(struct driver *d);
 struct strangers_limits driver_strangers_limits(const struct node_config *config);
 /* Makes the links of the nodes that the core knows; peers_start begins to dial. 0 or PAWL_ENOMEM. */
 int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed);
+
+/* driver_rights.c: after the start of the links, and after a reload: what the configuration's rules are is told to all nodes. */
+void driver_set_rights(struct driver *d);
+int driver_take_note(struct driver *d, uint32_t peer, struct slice body); /* not 0: it is none */
+/* Appends this node's note if the peer is still to be told. True: there is something to write. */
+bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);
 
 extern const struct peers_handlers driver_peers_handlers;       /* ctx: the driver */
 extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ctx: the driver */

@@ -164,8 +164,19 @@ int pawl_node_reload(struct pawl_node *node, char why[PAWL_NODE_WHY]) {
 	if (!node->started || node->doomed) {
 		return embed_fail(PAWL_EINVAL, why, "the node has not been started");
 	}
-	int error = node_reload(node->node, node->config, text);
-	return error ? embed_fail(error, why, text) : 0;
+	struct rights *before = node->config->rights;
+	struct problem problem = { "" };
+	node->config->rights = NULL;
+	int error = node_config_read_rights(node->config, &problem);
+	snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, problem.text);
+	error = error ? error : node_reload(node->node, node->config, text);
+	if (error) {
+		rights_free(node->config->rights);
+		node->config->rights = before;
+		return embed_fail(error, why, text);
+	}
+	rights_free(before);
+	return 0;
 }
 
 int pawl_node_drain(struct pawl_node *node, pawl_node_drained_fn *done, void *arg) {

@@ -49,6 +49,7 @@ static int options_files(struct config_reading *r, const struct pawl_node_option
 	error = error ? error : options_path(r, "key_file", o->key_file, c->tls.key);
 	error = error ? error : options_path(r, "revoked_file", o->revoked_file, c->tls.revoked);
 	error = error ? error : options_path(r, "crl_file", o->crl_file, c->tls.crl);
+	error = error ? error : options_path(r, "acl_file", o->acl_file, c->acl_file);
 	c->tls.any_key_mode = o->any_key_mode;
 	c->tls.embedded = true;
 	r->section_line[SECTION_TLS] = o->ca_file || o->cert_file || o->key_file || o->revoked_file || o->crl_file;
@@ -91,7 +92,8 @@ static int options_read(struct config_reading *r, const struct pawl_node_options
 	if (!error && o->value_bytes > VALUE_MAX_HARD) {
 		error = config_wrong(r, 0, "value_bytes is greater than 1 MiB");
 	}
-	return error ? error : config_finish(r);
+	error = error ? error : config_finish(r);
+	return error ? error : node_config_read_rights(r->config, r->problem);
 }
 
 int embed_options_read(const struct pawl_node_options *options, struct node_config **out, struct problem *problem) {

@@ -58,6 +58,7 @@ static bool ask_op(enum pawl_method method, enum core_op *out) {
 	case PAWL_UNWATCH:
 	case PAWL_CLIENTS:
 	case PAWL_KICK:
+	case PAWL_CAN:
 		return false;
 	}
 	return false;

@@ -91,8 +91,8 @@ void events_forget(struct events *e, uint64_t client);
  * its watches; what happens meanwhile it is told of then. */
 void events_doubt(struct events *e);
 
-/* Whether the watcher may not watch this any more. Must not call anything in here. */
-typedef bool events_forbidden(void *ctx, const struct events_watcher *who, struct slice subject);
+/* Whether the watcher may not watch this key, or the keys with this prefix, any more. Must not call anything in here. */
+typedef bool events_forbidden(void *ctx, const struct events_watcher *who, struct slice subject, bool prefix);
 enum events_reviewed {
 	EVENTS_REVIEW_DONE,     /* nobody is in doubt; events_serve tells those that waited */
 	EVENTS_REVIEW_MORE,     /* `limit` watches were judged, and there are others */

@@ -36,7 +36,7 @@ enum events_reviewed events_review(struct events *e, uint32_t limit, events_forb
 			if (limit-- == 0) {
 				return EVENTS_REVIEW_MORE;
 			}
-			if (is_it(e->ctx, &who, slice_of(w->subject->bytes, w->subject->size))) {
+			if (is_it(e->ctx, &who, slice_of(w->subject->bytes, w->subject->size), w->subject->prefix)) {
 				*out_client = c->id;
 				return EVENTS_REVIEW_FORBIDDEN;
 			}

@@ -42,6 +42,10 @@ static enum pawld_exit pawld_check(const char *path) {
 	if (!error) {
 		printf("%s: good: node %s of cluster %s, %u master%s, %s\n", path, c->name, c->birth.cluster, c->birth.node_count,
 			c->birth.node_count == 1 ? "" : "s", c->tls.on ? "TLS" : "no TLS");
+		struct problem warning;
+		for (unsigned n = 0; c->rights && rights_warning(c->rights, n, &warning); n++) {
+			printf("warning: %s\n", warning.text);
+		}
 		if (c->admin_listen.kind != LISTEN_NONE) {
 			printf("%s: note: [admin] listen is for a later version; nothing listens there yet\n", path);
 		}

@@ -278,6 +278,7 @@ int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	if (error) {
 		return error;
 	}
+	driver_set_rights(d);
 	peers_start(d->peers);
 	driver_flush_later(d);
 	return 0;
@@ -296,6 +297,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	node->config = node->driver.config = node->doors.config = config;
 	sessions_set_limits(node->driver.sessions, &limits);
 	peers_set_limits(node->driver.peers, &limits.strangers);
+	driver_set_rights(&node->driver);
 	driver_rules_changed(&node->driver);
 	return 0;
 }

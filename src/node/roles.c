@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "log.h"
+
 /* The peer of that name, or -1. */
 static int roles_find(const struct driver *d, struct slice name) {
 	for (uint32_t i = 0; i < core_peer_count(d->core); i++) {
@@ -62,4 +64,16 @@ bool roles_forbid(const struct driver *d, const struct core_change *change, char
 		return false;
 	}
 	return false;
+}
+
+/* Who else knows of the new configuration refuses this node's links by themselves. */
+void roles_check_own(struct driver *d) {
+	const struct tls_identity *own = &d->own_certificate;
+	bool forbidden = own->serial[0] && own->role < NODE_ROLE_MASTER && d->nodes[core_self(d->core)]->master;
+	if (forbidden && !d->role_told) {
+		log_to(d->log, LEVEL_ERROR, "role_refused", LOG_TEXT("peer", d->facts.node), LOG_TEXT("role", node_role_name(own->role)),
+			LOG_TEXT("why", "the configuration makes this node a master, and its certificate does not let it be one"),
+			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload, or demote it (pawl cluster demote)"));
+	}
+	d->role_told = forbidden;
 }

@@ -10,4 +10,7 @@
  * one is not linked with is not known: should it become a master all the same, the others refuse its links (peers.h). */
 bool roles_forbid(const struct driver *d, const struct core_change *change, char why[ROLES_WHY_BYTES]);
 
+/* Logs, once, that the configuration makes this node a master, which its certificate does not let it be. */
+void roles_check_own(struct driver *d);
+
 #endif

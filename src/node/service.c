@@ -132,8 +132,8 @@ void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
 struct core_request service_core_request(const struct service_call *call) {
 	struct core_request request = call->request->core;
 	request.client = call->client;
-	request.identity = call->who->identity;
-	request.admin = call->admin;
+	request.identity = service_owner(call->driver, call->who);
+	request.admin = service_has(call->driver, call->who, RIGHT_BREAK);
 	return request;
 }
 
@@ -221,7 +221,7 @@ static void service_call_batch(const struct service_call *call) {
 
 /* ---- what the node answers itself ---- */
 
-static void service_status_certificates(const struct driver *d, struct client_status *status) {
+static void service_status_peers(const struct driver *d, struct client_status *status) {
 	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(d->core); i++) {
 		const struct tls_identity *c = i == core_self(d->core) ? &d->own_certificate : peers_certificate(d->peers, i);
 		if (c && c->serial[0]) {
@@ -229,6 +229,8 @@ static void service_status_certificates(const struct driver *d, struct client_st
 			status->peers[i].certificate_ends = (uint64_t)c->ends;
 			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
 		}
+		const struct peer_note *note = peers_note(d->peers, i);
+		status->peers[i].rights = slice_str(i == core_self(d->core) ? d->rights : note ? note->rights : "");
 	}
 }
 
@@ -246,12 +248,13 @@ static void service_status(const struct service_call *call) {
 	core_status(d->core, d->last, &core);
 	client_status_of_core(&status, &core, core_config(d->core), &d->facts);
 	status.version = slice_str(PAWL_VERSION);
+	status.rights = slice_str(d->rights);
 	status.clients = sessions_count(d->sessions);
 	status.watches = events_count(&d->events);
 	service_count_strangers(d, &status);
 	status.events = d->events.told;
 	status.uptime = instant_elapsed_long(call->now, d->started);
-	service_status_certificates(d, &status);
+	service_status_peers(d, &status);
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {
 		service_sever(d, call->client);
@@ -271,9 +274,6 @@ static void service_ping(const struct service_call *call) {
 static void service_drain(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct request *open;
-	if (!service_is_admin(call, "only an administrator may drain a node: name the identity in [acl] admin")) {
-		return;
-	}
 	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
@@ -282,12 +282,9 @@ static void service_drain(const struct service_call *call) {
 	d->on_drain_request(d->ctx, open->id);
 }
 
-/* A holder is deprived by somebody else: who may write the key may not do that. The log says who did. */
+/* A holder is deprived by somebody else: the log says who did. */
 static void service_break(const struct service_call *call) {
 	const struct core_request *core = &call->request->core;
-	if (!service_is_admin(call, "only an administrator may break a lock: name the identity in [acl] admin")) {
-		return;
-	}
 	log_to(call->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_WHO(call->who),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);
@@ -295,9 +292,6 @@ static void service_break(const struct service_call *call) {
 
 static void service_change(const struct service_call *call) {
 	const char *method = client_method_name(call->request->method);
-	if (!service_is_admin(call, "only an administrator may change the cluster: name the identity in [acl] admin")) {
-		return;
-	}
 	log_to(call->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
 		LOG_WHO(call->who));
 	char why[ROLES_WHY_BYTES];
@@ -328,6 +322,7 @@ static void (*const service_methods[CLIENT_METHODS])(const struct service_call *
 	[CLIENT_UNWATCH] = service_unwatch,
 	[CLIENT_CLIENTS] = service_clients,
 	[CLIENT_KICK] = service_kick,
+	[CLIENT_CAN] = service_can,
 };
 
 static void service_dispatch(const struct service_call *call) {
@@ -349,9 +344,7 @@ static void service_on_ready(void *ctx) {
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
 	struct driver *d = ctx;
-	struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .progress = progress, .now = now };
-	call.trusted = service_trusts(who);
-	call.admin = call.trusted || acl_is_admin(d->config, who->identity);
+	const struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .progress = progress, .now = now };
 	if (progress->done > 0 || service_may(&call)) {
 		service_dispatch(&call);
 	} else {

@@ -4,6 +4,7 @@
 
 #include "driver.h"
 #include "log.h"
+#include "rights.h"
 
 struct service_call {
 	struct driver *driver;
@@ -12,18 +13,12 @@ struct service_call {
 	const struct client_request *request;
 	struct session_progress *progress;
 	struct instant now;
-	bool trusted; /* a caller on this machine that the operator let in without a name, or in this process */
-	bool admin;
 };
 
 /* Who it is and where it comes from, as every line of the log about a client says it: an identity that was not proven is empty. */
 #define LOG_WHO(who) \
 	LOG_BYTES("identity", (who)->identity), LOG_TEXT("from", (who)->from->address), LOG_KNOWN("uid", (who)->from->uid), \
 		LOG_KNOWN("pid", (who)->from->pid)
-
-static inline bool service_trusts(const struct session_who *who) {
-	return who->inside || (who->local && who->identity.size == 0);
-}
 
 /* service.c */
 struct core_request service_core_request(const struct service_call *call);
@@ -38,14 +33,24 @@ size_t service_view_begin(struct buffer *to);
 int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error);
 
 /* service_rights.c */
-/* False: its caller may not use the key, or one of them; it was refused then, and the log says so. */
+struct rights_caller service_caller(const struct session_who *who);
+/* Whether the rules, or their absence, allow it; *out says why. */
+bool service_judge(const struct driver *d, const struct session_who *who, const struct rights_question *question,
+	struct rights_verdict *out);
+/* Whether it has the right to every key. With BREAK to every key it is told the lock_ids of others, too: it could end their locks
+ * anyway. */
+bool service_has(const struct driver *d, const struct session_who *who, enum right right);
+bool service_may_watch(const struct driver *d, const struct session_who *who, struct slice subject, bool prefix);
+/* The name under which its locks are held: other nodes go by it, so it is one that means the same there. Without TLS nobody
+ * proves who it is to all nodes, and all have the empty one. */
+struct slice service_owner(const struct driver *d, const struct session_who *who);
+/* False: its caller has not got the right that the request needs; it was refused then, and the log says so. */
 bool service_may(const struct service_call *call);
-/* The same for methods that only administrators may call; `message` says which right is missing. */
-bool service_is_admin(const struct service_call *call, const char *message);
-/* Refuses, and logs who asked for what; `key`: the key or node it is about, empty: none. */
-void service_deny(const struct service_call *call, struct slice key, const char *field, const char *message);
 /* Logs a reply of the core that refuses for lack of rights or room. */
 void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply);
+
+/* service_can.c */
+void service_can(const struct service_call *call);
 
 /* service_clients.c */
 void service_clients(const struct service_call *call);

@@ -10,9 +10,9 @@ struct clients_page {
 	bool more;
 };
 
-/* Whoever is no administrator sees what is its own. */
+/* Whoever may not end connections sees what is its own. */
 static bool clients_shows(const struct service_call *call, const struct session_view *view) {
-	return call->admin || view->client == call->client
+	return service_has(call->driver, call->who, RIGHT_CLUSTER) || view->client == call->client
 		|| (call->who->identity.size > 0 && slice_equal(view->who.identity, call->who->identity));
 }
 
@@ -78,9 +78,6 @@ void service_kick(const struct service_call *call) {
 	uint32_t msgid = call->request->msgid;
 	uint64_t client = call->request->client;
 	struct session_who kicked;
-	if (!service_is_admin(call, "only an administrator may end a connection: name the identity in [acl] admin")) {
-		return;
-	}
 	if (client == call->client) {
 		service_refuse(d, client, msgid, PAWL_EBADREQUEST, "client", "is the connection that asks: simply close it");
 	} else if (!sessions_who(d->sessions, client, &kicked)) {

@@ -4,61 +4,123 @@
 #include "pawl/error.h"
 #include "service.h"
 
-void service_deny(const struct service_call *call, struct slice key, const char *field, const char *message) {
-	log_outside(call->driver->log, "denied", LOG_TEXT("what", client_method_name(call->request->method)), LOG_BYTES("key", key),
-		LOG_WHO(call->who));
-	service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, field, message);
+/* ---- one caller ---- */
+
+struct rights_caller service_caller(const struct session_who *who) {
+	const struct origin *from = who->from;
+	return (struct rights_caller){ .identity = who->identity, .gids = from->gids, .gid_count = from->gid_count, .more_gids = from->more_gids };
 }
 
-bool service_is_admin(const struct service_call *call, const char *message) {
-	if (!call->admin) {
-		const struct client_request *r = call->request;
-		service_deny(call, client_method_changes(r->method) ? r->change.name : r->core.key, NULL, message);
+/* Without a file of rules: every key for everybody who gets in, and the cluster for whoever is on this machine. */
+static bool rights_open(const struct session_who *who, enum right right) {
+	return who->local || (right != RIGHT_BREAK && right != RIGHT_CLUSTER);
+}
+
+bool service_judge(const struct driver *d, const struct session_who *who, const struct rights_question *question,
+	struct rights_verdict *out) {
+	const struct rights *rules = d->config->rights;
+	*out = (struct rights_verdict){ .allowed = who->inside || (!rules && rights_open(who, question->right)) };
+	if (!out->allowed && rules) {
+		const struct rights_caller caller = service_caller(who);
+		*out = rights_judge(rules, &caller, question);
 	}
-	return call->admin;
+	return out->allowed;
 }
 
-static bool rights_to(const struct service_call *call, struct slice key) {
-	return call->trusted || call->admin
-		|| acl_allows(call->driver->config, call->who->identity, client_method_class(call->request->method) == CLIENT_WRITES, key);
+bool service_has(const struct driver *d, const struct session_who *who, enum right right) {
+	const struct rights_question question = { .right = right, .key = slice_of(NULL, 0), .prefix = RIGHT_HAS_KEY(right) };
+	struct rights_verdict verdict;
+	return service_judge(d, who, &question, &verdict);
 }
 
-/* The first key of the request that its caller may not use; false: there is none. */
-static bool rights_lack(const struct service_call *call, struct slice *out_key) {
-	const struct client_request *request = call->request;
-	*out_key = request->core.key;
-	if (!(request->present & CLIENT_HAS_LOCKS)) {
-		return !rights_to(call, *out_key);
+bool service_may_watch(const struct driver *d, const struct session_who *who, struct slice subject, bool prefix) {
+	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject, .prefix = prefix };
+	struct rights_verdict verdict;
+	return service_judge(d, who, &question, &verdict);
+}
+
+struct slice service_owner(const struct driver *d, const struct session_who *who) {
+	bool proven = who->inside || !who->local || (d->config->tls.on && who->from->uid != ORIGIN_UNKNOWN);
+	return proven ? who->identity : slice_of(NULL, 0);
+}
+
+/* ---- one request ---- */
+
+struct rights_denial {
+	struct rights_question question;
+	struct rights_verdict verdict;
+};
+
+/* Judges one key of the request, and its priority there. */
+static bool rights_lack_key(const struct service_call *call, struct slice key, bool prefix, struct rights_denial *out) {
+	const struct client_request *r = call->request;
+	out->question = (struct rights_question){ .right = client_method_right(r->method), .key = key, .prefix = prefix };
+	if (!service_judge(call->driver, call->who, &out->question, &out->verdict)) {
+		return true;
 	}
-	for (uint32_t i = 0; i < request->core.lock_count; i++) {
-		*out_key = request->core.locks[i].key;
-		if (!rights_to(call, *out_key)) {
+	if (!(r->present & CLIENT_HAS_PRIORITY) || r->core.terms.priority <= 0) {
+		return false;
+	}
+	out->question.right = RIGHT_PRIORITY;
+	out->question.priority = r->core.terms.priority;
+	return !service_judge(call->driver, call->who, &out->question, &out->verdict);
+}
+
+/* The first key of the request that its caller may not use so; false: there is none. */
+static bool rights_lack(const struct service_call *call, struct rights_denial *out) {
+	const struct client_request *r = call->request;
+	bool prefix = r->method == CLIENT_LIST || (r->present & CLIENT_HAS_PREFIX);
+	if (!(r->present & CLIENT_HAS_LOCKS)) {
+		return rights_lack_key(call, r->core.key, prefix, out);
+	}
+	for (uint32_t i = 0; i < r->core.lock_count; i++) {
+		if (rights_lack_key(call, r->core.locks[i].key, false, out)) {
 			return true;
 		}
 	}
-	for (size_t i = 0; i < request->lock_count; i++) {
-		*out_key = request->locks[i].key;
-		if (!rights_to(call, *out_key)) {
+	for (size_t i = 0; i < r->lock_count; i++) {
+		if (rights_lack_key(call, r->locks[i].key, false, out)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-/* To a key; the other methods ask for an administrator where they need one. */
-static bool rights_needed(enum client_method method) {
-	enum client_class class = client_method_class(method);
-	return class == CLIENT_READS || class == CLIENT_WRITES;
+static const char *rights_field(const struct client_request *r, enum right right) {
+	if (!RIGHT_HAS_KEY(right)) {
+		return NULL;
+	}
+	return right == RIGHT_PRIORITY ? "priority" : r->present & CLIENT_HAS_LOCKS ? "locks" : r->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
+}
+
+/* What the client is told names the right; whose rules there are, and where, is for the log. */
+static void rights_refuse(const struct service_call *call, const struct rights_denial *denial) {
+	const struct client_request *r = call->request;
+	const struct driver *d = call->driver;
+	enum right right = denial->question.right;
+	char message[256];
+	struct slice what = client_method_changes(r->method) ? r->change.name : denial->question.key;
+	log_outside(d->log, "denied", LOG_TEXT("what", client_method_name(r->method)), LOG_BYTES("key", what), LOG_WHO(call->who),
+		LOG_TEXT("right", right_name(right)), LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
+	if (!d->config->rights) {
+		snprintf(message, sizeof message, "this needs the right %s: without [acl] file only clients on the node's own machine, on a listener "
+			"without TLS, have it", right_name(right));
+	} else if (right == RIGHT_PRIORITY && denial->verdict.priority > 0) {
+		snprintf(message, sizeof message, "the access rules allow you priorities up to %lld here: pawl can says which rule it is",
+			(long long)denial->verdict.priority);
+	} else {
+		snprintf(message, sizeof message, "the access rules do not give you the right %s%s: pawl can says why", right_name(right),
+			denial->verdict.part ? " to all of these keys (ask for a narrower prefix)" : RIGHT_HAS_KEY(right) ? " to this key" : "");
+	}
+	service_refuse(call->driver, call->client, r->msgid, PAWL_EDENIED, rights_field(r, right), message);
 }
 
 bool service_may(const struct service_call *call) {
-	const struct client_request *request = call->request;
-	struct slice key;
-	if (!rights_needed(request->method) || !rights_lack(call, &key)) {
+	struct rights_denial denial;
+	if (client_method_right(call->request->method) == RIGHT_NONE || !rights_lack(call, &denial)) {
 		return true;
 	}
-	const char *field = request->present & CLIENT_HAS_LOCKS ? "locks" : request->present & CLIENT_HAS_PREFIX ? "prefix" : "key";
-	service_deny(call, key, field, "the access rules of this node do not allow it to this identity");
+	rights_refuse(call, &denial);
 	return false;
 }
 

@@ -115,7 +115,7 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 	if (!sessions_who(d->sessions, client, &who)) {
 		return;
 	}
-	const struct events_watcher watcher = { client, who.identity, service_trusts(&who) || acl_is_admin(d->config, who.identity) };
+	const struct events_watcher watcher = { client, service_owner(d, &who), service_has(d, &who, RIGHT_BREAK) };
 	uint64_t watch = 0;
 	int error = watch_open(d);
 	error = error ? error : events_watch(&d->events, &watcher, subject, prefix, from, d->config->limits.watches_per_client, &watch);
@@ -211,13 +211,11 @@ void service_watch_forget(struct driver *d, uint64_t client) {
 
 /* ---- other access rules ---- */
 
-static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, struct slice subject) {
+static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, struct slice subject, bool prefix) {
 	const struct driver *d = ctx;
 	struct session_who who;
-	if (!sessions_who(d->sessions, watcher->client, &who) || service_trusts(&who)) {
-		return false;
-	}
-	return !acl_allows(d->config, watcher->identity, false, subject) || (watcher->admin && !acl_is_admin(d->config, watcher->identity));
+	return sessions_who(d->sessions, watcher->client, &who)
+		&& (!service_may_watch(d, &who, subject, prefix) || (watcher->admin && !service_has(d, &who, RIGHT_BREAK)));
 }
 
 static void watch_withdraw(struct driver *d, uint64_t client) {

@@ -7,14 +7,14 @@
 #define CLIENT_LIST_MIN 16
 
 static const char *const client_method_names[CLIENT_METHODS] = {
-#define CLIENT_METHOD_NAME(name, text, class) [CLIENT_##name] = text,
+#define CLIENT_METHOD_NAME(name, text, right) [CLIENT_##name] = text,
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_NAME)
 #undef CLIENT_METHOD_NAME
 };
-static const uint8_t client_method_classes[CLIENT_METHODS] = {
-#define CLIENT_METHOD_CLASS(name, text, class) [CLIENT_##name] = CLIENT_##class,
-	CLIENT_METHOD_TABLE(CLIENT_METHOD_CLASS)
-#undef CLIENT_METHOD_CLASS
+static const uint8_t client_method_rights[CLIENT_METHODS] = {
+#define CLIENT_METHOD_RIGHT(name, text, right) [CLIENT_##name] = RIGHT_##right,
+	CLIENT_METHOD_TABLE(CLIENT_METHOD_RIGHT)
+#undef CLIENT_METHOD_RIGHT
 };
 
 const struct client_limits client_request_limits = { .bytes = 4u << 20, .items = 1u << 16 };
@@ -25,13 +25,13 @@ const char *client_method_name(enum client_method method) {
 	return client_method_names[method];
 }
 
-enum client_class client_method_class(enum client_method method) {
+enum right client_method_right(enum client_method method) {
 	CHECK((unsigned)method < CLIENT_METHODS);
-	return (enum client_class)client_method_classes[method];
+	return (enum right)client_method_rights[method];
 }
 
 bool client_method_changes(enum client_method method) {
-	return client_method_class(method) == CLIENT_CHANGES;
+	return method >= CLIENT_CLUSTER_ADD_REPLICA;
 }
 
 bool client_method_op(enum client_method method, enum core_op *out) {

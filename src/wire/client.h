@@ -16,36 +16,31 @@
 #include "client_entry.h"
 #include "core.h"
 #include "pawl/error.h"
+#include "right.h"
 
-/* X(name, on the wire, what it does) */
+/* X(name, on the wire, the right that it needs) */
 #define CLIENT_METHOD_TABLE(X) \
-	X(ACQUIRE, "acquire", WRITES) X(EXTEND, "extend", WRITES) X(UPDATE, "update", WRITES) X(RELEASE, "release", WRITES) \
-	X(GET, "get", READS) X(LIST, "list", READS) X(WAIT, "wait", READS) X(WAITERS, "waiters", READS) X(BREAK, "break", WRITES) \
-	X(STATUS, "status", ASKS_NODE) X(PING, "ping", ASKS_NODE) X(DRAIN, "drain", ASKS_NODE) \
-	X(DOWNGRADE, "downgrade", WRITES) X(TRANSFER, "transfer", WRITES) X(ASK_RELEASE, "ask_release", WRITES) \
-	X(EXPLAIN, "explain", READS) X(WATCH, "watch", READS) X(UNWATCH, "unwatch", ASKS_NODE) \
-	X(CLIENTS, "clients", ASKS_NODE) X(KICK, "kick", ASKS_NODE) \
-	X(CLUSTER_ADD_REPLICA, "cluster_add_replica", CHANGES) X(CLUSTER_PROMOTE, "cluster_promote", CHANGES) \
-	X(CLUSTER_DEMOTE, "cluster_demote", CHANGES) X(CLUSTER_REMOVE, "cluster_remove", CHANGES) \
-	X(CLUSTER_REPLACE, "cluster_replace", CHANGES) X(CLUSTER_SET_NODES, "cluster_set_nodes", CHANGES) \
-	X(CLUSTER_SET_TIMING, "cluster_set_timing", CHANGES) X(CLUSTER_FORCE, "cluster_force", CHANGES)
+	X(ACQUIRE, "acquire", ACQUIRE) X(EXTEND, "extend", ACQUIRE) X(UPDATE, "update", ACQUIRE) X(RELEASE, "release", ACQUIRE) \
+	X(GET, "get", READ) X(LIST, "list", READ) X(WAIT, "wait", WAIT) X(WAITERS, "waiters", READ) X(BREAK, "break", BREAK) \
+	X(STATUS, "status", STATUS) X(PING, "ping", NONE) X(DRAIN, "drain", CLUSTER) \
+	X(DOWNGRADE, "downgrade", ACQUIRE) X(TRANSFER, "transfer", ACQUIRE) X(ASK_RELEASE, "ask_release", ACQUIRE) \
+	X(EXPLAIN, "explain", READ) X(WATCH, "watch", WATCH) X(UNWATCH, "unwatch", NONE) \
+	X(CLIENTS, "clients", STATUS) X(KICK, "kick", CLUSTER) X(CAN, "can", NONE) \
+	X(CLUSTER_ADD_REPLICA, "cluster_add_replica", CLUSTER) X(CLUSTER_PROMOTE, "cluster_promote", CLUSTER) \
+	X(CLUSTER_DEMOTE, "cluster_demote", CLUSTER) X(CLUSTER_REMOVE, "cluster_remove", CLUSTER) \
+	X(CLUSTER_REPLACE, "cluster_replace", CLUSTER) X(CLUSTER_SET_NODES, "cluster_set_nodes", CLUSTER) \
+	X(CLUSTER_SET_TIMING, "cluster_set_timing", CLUSTER) X(CLUSTER_FORCE, "cluster_force", CLUSTER)
 
 enum client_method {
-#define CLIENT_METHOD_ENUM(name, text, class) CLIENT_##name,
+#define CLIENT_METHOD_ENUM(name, text, right) CLIENT_##name,
 	CLIENT_METHOD_TABLE(CLIENT_METHOD_ENUM)
 #undef CLIENT_METHOD_ENUM
 };
-#define CLIENT_METHODS 28
+#define CLIENT_METHODS 29
 const char *client_method_name(enum client_method method);
 
-enum client_class {
-	CLIENT_READS,     /* keys: whoever may read them */
-	CLIENT_WRITES,    /* keys: whoever may write them; `break` is for administrators */
-	CLIENT_CHANGES,   /* the set of nodes: cluster_..., for administrators */
-	CLIENT_ASKS_NODE  /* is about no key; `drain` and `kick` are for administrators */
-};
-enum client_class client_method_class(enum client_method method);
-bool client_method_changes(enum client_method method); /* CLIENT_CHANGES */
+enum right client_method_right(enum client_method method);
+bool client_method_changes(enum client_method method); /* the set of nodes: cluster_... */
 /* What the core is asked by it; CORE_ACQUIRE also for what will be CORE_ACQUIRE_ALL. False: the node answers it. */
 bool client_method_op(enum client_method method, enum core_op *out);
 
@@ -128,6 +123,7 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 #define CLIENT_HAS_WATCH (UINT64_C(1) << 40) /* unwatch */
 #define CLIENT_HAS_BOND (UINT64_C(1) << 41) /* extend: core.bond */
 #define CLIENT_HAS_SLOTS (UINT64_C(1) << 42) /* extend: core.terms.set */
+/* `can` has identity, method and gids (4 bytes each, in network byte order) as OWNER, TO and VALUE. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43) /* kick: client_request.client; clients: likewise, as `after` */
 
 struct client_lock { /* one of `locks` */
@@ -213,6 +209,17 @@ int client_ping_encode(uint32_t msgid, const char *version, const char *node, st
 /* `watch`: its number, the position from which it goes on, and for a key (view not NULL) what a local CORE_GET says. */
 int client_watch_encode(uint32_t msgid, uint64_t watch, struct client_position position, const struct core_reply *view,
 	const struct client_facts *facts, struct buffer *out);
+/* The answer to `can`. */
+struct client_can {
+	bool allowed;
+	struct slice right, identity; /* which right the method needs, and who was judged */
+	struct slice why;
+	struct slice file; /* empty: there are no rules, as the next two */
+	uint32_t line;     /* of the rule that decided it; 0: none applies */
+	struct slice rights;
+	struct slice node;
+};
+int client_can_encode(uint32_t msgid, const struct client_can *can, struct buffer *out);
 /* Notifications: client_event_encode. The answer to `clients`: client_connections.h. */
 
 /* One result of an `extend` with `locks`; a core_reply is gone before all of them are there. */
@@ -245,6 +252,7 @@ struct client_status_peer {
 	uint64_t position, lag; /* the place in the node's log that it has, and how many entries it is behind */
 	struct slice serial;    /* of its certificate, in hex digits; empty: not linked, or no TLS. Only if not: */
 	uint64_t certificate_ends;     /* s since 1970 */
+	struct slice rights;    /* as client_status.rights; empty: not known */
 	struct slice certificate_role; /* "master", "replica" or "embedded": what it lets the node be */
 };
 
@@ -264,6 +272,7 @@ struct client_status_change { /* of the set, coordinated by the node; step empty
 
 struct client_status {
 	struct slice node, role, version;
+	struct slice rights;    /* the digest of the file with the access rules, in hex digits; "none": there is no such file */
 	struct slice cluster;
 	struct slice state;     /* "unconfigured", "following", "handover", "recovering", "voting", "drained" */
 	struct slice waits_for; /* empty: nothing */

@@ -8,7 +8,7 @@
 #define M_KEYED \
 	(METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_UPDATE) | METHOD_BIT(CLIENT_RELEASE) | \
 		METHOD_BIT(CLIENT_DOWNGRADE) | METHOD_BIT(CLIENT_TRANSFER) | METHOD_BIT(CLIENT_ASK_RELEASE) | METHOD_BIT(CLIENT_EXPLAIN) | \
-		METHOD_BIT(CLIENT_WATCH) | METHOD_BIT(CLIENT_PARAM_GROUP) | \
+		METHOD_BIT(CLIENT_WATCH) | METHOD_BIT(CLIENT_CAN) | METHOD_BIT(CLIENT_PARAM_GROUP) | \
 		METHOD_BIT(CLIENT_GET) | METHOD_BIT(CLIENT_WAIT) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_BREAK) | \
 		METHOD_BIT(CLIENT_PARAM_LOCK))
 #define M_LEASED (METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_EXTEND) | METHOD_BIT(CLIENT_PARAM_LOCK))
@@ -39,7 +39,7 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("mode"), CLIENT_HAS_MODE, M_TERMS, client_take_mode },
 	{ NAME("permits"), CLIENT_HAS_PERMITS, M_TERMS, client_take_permits },
 	{ NAME("of"), CLIENT_HAS_OF, M_TERMS, client_take_of },
-	{ NAME("priority"), CLIENT_HAS_PRIORITY, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_ASK_RELEASE), client_take_priority },
+	{ NAME("priority"), CLIENT_HAS_PRIORITY, METHOD_BIT(CLIENT_ACQUIRE) | METHOD_BIT(CLIENT_ASK_RELEASE) | METHOD_BIT(CLIENT_CAN), client_take_priority },
 	{ NAME("lock_delay_ms"), CLIENT_HAS_LOCK_DELAY, METHOD_BIT(CLIENT_ACQUIRE), client_take_lock_delay },
 	{ NAME("release_on_disconnect"), CLIENT_HAS_RELEASE_ON_DISCONNECT, METHOD_BIT(CLIENT_ACQUIRE), client_take_release_on_disconnect },
 	{ NAME("label"), CLIENT_HAS_LABEL, METHOD_BIT(CLIENT_ACQUIRE), client_take_label },
@@ -51,11 +51,14 @@ static const struct client_param_rule param_rules[] = {
 	{ NAME("expect"), CLIENT_HAS_EXPECT, METHOD_BIT(CLIENT_UPDATE), client_take_expect },
 	{ NAME("value_seq"), CLIENT_HAS_VALUE_SEQ, METHOD_BIT(CLIENT_UPDATE), client_take_value_seq },
 	{ NAME("consistency"), CLIENT_HAS_CONSISTENCY, METHOD_BIT(CLIENT_GET), client_take_consistency },
-	{ NAME("prefix"), CLIENT_HAS_PREFIX, METHOD_BIT(CLIENT_LIST) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_WATCH), client_take_prefix },
+	{ NAME("prefix"), CLIENT_HAS_PREFIX, METHOD_BIT(CLIENT_LIST) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_WATCH) | METHOD_BIT(CLIENT_CAN), client_take_prefix },
 	{ NAME("limit"), CLIENT_HAS_LIMIT, METHOD_BIT(CLIENT_LIST) | METHOD_BIT(CLIENT_WAITERS) | METHOD_BIT(CLIENT_CLIENTS), client_take_limit },
 	{ NAME("after"), CLIENT_HAS_AFTER, METHOD_BIT(CLIENT_LIST), client_take_after },
 	{ NAME("after"), CLIENT_HAS_CLIENT, METHOD_BIT(CLIENT_CLIENTS), client_take_client },
 	{ NAME("client"), CLIENT_HAS_CLIENT, METHOD_BIT(CLIENT_KICK), client_take_client },
+	{ NAME("identity"), CLIENT_HAS_OWNER, METHOD_BIT(CLIENT_CAN), client_take_owner },
+	{ NAME("method"), CLIENT_HAS_TO, METHOD_BIT(CLIENT_CAN), client_take_to },
+	{ NAME("gids"), CLIENT_HAS_VALUE, METHOD_BIT(CLIENT_CAN), client_take_value },
 	{ NAME("for"), CLIENT_HAS_FOR, METHOD_BIT(CLIENT_WAIT), client_take_for },
 	{ NAME("timeout_ms"), CLIENT_HAS_WAIT, METHOD_BIT(CLIENT_WAIT), client_take_wait },
 	{ NAME("now"), CLIENT_HAS_NOW, METHOD_BIT(CLIENT_BREAK), client_take_now },
@@ -104,6 +107,7 @@ static const struct param_method param_methods[CLIENT_PARAM_SETS] = {
 	[CLIENT_UNWATCH] = { CLIENT_HAS_WATCH, "unknown parameter: unwatch takes watch" },
 	[CLIENT_CLIENTS] = { 0, "unknown parameter: clients takes limit, after" },
 	[CLIENT_KICK] = { CLIENT_HAS_CLIENT, "unknown parameter: kick takes client" },
+	[CLIENT_CAN] = { CLIENT_HAS_TO, "unknown parameter: can takes method, key or prefix, identity, gids, priority" },
 	[CLIENT_CLUSTER_ADD_REPLICA] = { CLIENT_HAS_NAME, "unknown parameter: cluster_add_replica takes name, address" },
 	[CLIENT_CLUSTER_PROMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_promote takes name, anyway" },
 	[CLIENT_CLUSTER_DEMOTE] = { CLIENT_HAS_NAME, "unknown parameter: cluster_demote takes name, anyway" },

@@ -255,6 +255,9 @@ static uint64_t request_check_locks(struct request_reader *r, const struct clien
 /* Of those that are about one key or all with a prefix. */
 static void request_check_prefix(struct request_reader *r, struct client_request *out) {
 	uint64_t which = out->present & (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX);
+	if (which == 0 && out->method == CLIENT_CAN) {
+		return; /* it may be about a method that has no key */
+	}
 	if (which == 0) {
 		request_refuse_text(r, "key", "is missing: this method needs it, or prefix instead");
 	} else if (which == (CLIENT_HAS_KEY | CLIENT_HAS_PREFIX)) {
@@ -277,7 +280,7 @@ static void request_check_together(struct request_reader *r, struct client_reque
 	if (problem) {
 		request_refuse_text(r, field, problem);
 	}
-	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH) {
+	if (out->method == CLIENT_WAITERS || out->method == CLIENT_WATCH || out->method == CLIENT_CAN) {
 		request_check_prefix(r, out);
 	}
 	if (client_method_changes(out->method)) {
@@ -326,7 +329,7 @@ static void request_take_method(struct request_reader *r, struct client_request 
 	name.size = name.size > REQUEST_NAME_MAX ? REQUEST_NAME_MAX : name.size;
 	request_refuse(r, PAWL_EBADREQUEST, name,
 		"unknown method: there are acquire, extend, update, release, get, list, wait, waiters, break, status, ping, drain, "
-		"downgrade, transfer, ask_release, explain, watch, unwatch, clients, kick, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
+		"downgrade, transfer, ask_release, explain, watch, unwatch, clients, kick, can, cluster_add_replica, cluster_promote, cluster_demote, cluster_remove, cluster_replace, cluster_set_nodes, "
 		"cluster_set_timing, cluster_force");
 }
 

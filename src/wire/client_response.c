@@ -133,6 +133,7 @@ static uint32_t response_needs(enum client_method method, uint32_t present) {
 		[CLIENT_EXPLAIN] = CLIENT_GOT_HELD,
 		[CLIENT_WATCH] = CLIENT_GOT_WATCH | CLIENT_GOT_POSITION,
 		[CLIENT_CLIENTS] = CLIENT_GOT_MORE | CLIENT_GOT_NODE,
+		[CLIENT_CAN] = CLIENT_GOT_NODE,
 	};
 	if (present & CLIENT_GOT_LIST) {
 		return method == CLIENT_ACQUIRE ? CLIENT_GOT_VALID : method == CLIENT_EXTEND ? 0 : needs[method];

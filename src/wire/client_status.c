@@ -9,6 +9,7 @@ static const struct client_fact status_facts[] = {
 	FACT(node, FACT_TEXT),
 	FACT(role, FACT_TEXT),
 	FACT(version, FACT_TEXT),
+	FACT(rights, FACT_TEXT),
 	FACT(cluster, FACT_TEXT),
 	FACT(state, FACT_TEXT),
 	FACT(waits_for, FACT_TEXT),
@@ -85,6 +86,11 @@ static const struct client_fact certificate_facts[] = {
 	PEER_FACT(serial, FACT_TEXT),
 	PEER_FACT(certificate_ends, FACT_U64),
 	PEER_FACT(certificate_role, FACT_TEXT),
+};
+
+/* Only where it is known. */
+static const struct client_fact rights_facts[] = {
+	PEER_FACT(rights, FACT_TEXT),
 };
 
 static const char *status_state_name(enum core_state state) {
@@ -212,6 +218,9 @@ static void status_put_peer(struct pack *k, const struct client_status_peer *pee
 	if (peer->serial.size > 0) {
 		client_fact_put_all(k, &map, certificate_facts, COUNT(certificate_facts), peer, 0);
 	}
+	if (peer->rights.size > 0) {
+		client_fact_put_all(k, &map, rights_facts, COUNT(rights_facts), peer, 0);
+	}
 	pack_map_close(k, &map);
 }
 
@@ -289,7 +298,8 @@ static void status_take_map(struct unpack *u, const struct client_fact_set *sets
 
 static void status_take_peer(struct unpack *u, struct client_status_peer *peer) {
 	const struct client_fact_set sets[] = { { peer_facts, COUNT(peer_facts), peer, NULL },
-		{ follower_facts, COUNT(follower_facts), peer, NULL }, { certificate_facts, COUNT(certificate_facts), peer, NULL } };
+		{ follower_facts, COUNT(follower_facts), peer, NULL }, { certificate_facts, COUNT(certificate_facts), peer, NULL },
+		{ rights_facts, COUNT(rights_facts), peer, NULL } };
 	*peer = (struct client_status_peer){ 0 };
 	status_take_map(u, sets, COUNT(sets));
 }

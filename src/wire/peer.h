@@ -65,7 +65,8 @@ int peer_frame_decode(struct peer_decoder *d, struct slice body, struct frame *o
 #define PEER_VERSION_MIN (PAWL_PRETEND_NEXT == 2 ? 2u : 1u) /* versions of this protocol that this program speaks */
 #define PEER_VERSION_MAX (PAWL_PRETEND_NEXT ? 2u : 1u)
 /* Optional things that this program can do; a feature is used when both have its bit. */
-#define PEER_FEATURES (PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0))
+#define PEER_FEATURE_NOTES (UINT64_C(1) << 0)
+#define PEER_FEATURES (PEER_FEATURE_NOTES | (PAWL_PRETEND_NEXT ? UINT64_C(1) << 62 : UINT64_C(0)))
 
 /* Each side sends one as the first packet of a link and reads the other's before anything else:
  * a map {"pawl": [min, max], "features", "cluster", "node", "id", "boot"}; further keys are for later versions. */
@@ -94,5 +95,17 @@ struct peer_terms {
 /* NULL: they can work together, *out is set. Else a sentence why not, for the log (static storage). Both sides come to the
  * same result. Whether the other is the node that was dialled, and proved it, is for the caller to check. */
 const char *peer_hello_problem(const struct peer_hello *ours, const struct peer_hello *theirs, struct peer_terms *out);
+
+/* ---- notes ---- */
+
+/* What nodes that have PEER_FEATURE_NOTES tell each other beside the frames, for operators: nothing of the protocol depends on it.
+ * A packet whose body is a map, between frames; the latest one counts; keys that are not known are for later versions. */
+struct peer_note {
+	/* The digest of the file with the access rules in hex digits, or "none"; empty: not told. */
+	char rights[2 * 32 + 1];
+};
+bool peer_is_note(struct slice body); /* else it is a frame, or garbage */
+int peer_note_encode(const struct peer_note *note, struct buffer *out); /* appends the packet; errors as peer_frame_encode */
+int peer_note_decode(struct slice body, struct peer_note *out);         /* 0 or PAWL_EPROTOCOL; *out only on success */
 
 #endif

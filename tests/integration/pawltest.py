@@ -257,6 +257,21 @@ class Node:
         return self.wait()
 
 
+ALL = "allow = all on *\n"
+KEYS = "allow = read, acquire, wait, watch, priority, status on *\n"
+
+
+def rights(folder, *sections, local=True):
+    """Writes the file of rules; returns [acl], which names it. Each of the sections is a pair of a name and its lines. local: who runs the
+    tests may do everything without TLS, as without a file."""
+    if local:
+        sections = (*sections, ("plain", ALL), ("unix:uid:%d" % os.getuid(), ALL))
+    path = os.path.join(folder, "rights.conf")
+    with open(path, "w") as f:
+        f.write("".join("[%s]\n%s" % section for section in sections))
+    return "[acl]\nfile = %s\n" % path
+
+
 class Cluster:
     """Masters a, b, c, ... on loopback, in a directory of their own. Use in a with statement."""
 

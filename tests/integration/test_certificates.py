@@ -38,9 +38,10 @@ class Certified(Case):
         return self.succeeds(pawl("cert", "show", self.path(name + ".crt"), "--dir", self.folder, "--json")).json["serial"]
 
     def section(self, _, name):
-        return "ca = %s\ncert = %s\nkey = %s\nrevoked = %s\n%s[acl]\nadmin = ops\n" % (
+        return "ca = %s\ncert = %s\nkey = %s\nrevoked = %s\n%s%s" % (
             self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"), self.path("revoked"),
-            "crl = %s\n" % self.path("ca.crl") if self.crl else "")
+            "crl = %s\n" % self.path("ca.crl") if self.crl else "",
+            pawltest.rights(self.folder, ("ops", pawltest.ALL), ("everybody", pawltest.KEYS)))
 
     def cluster(self, masters=3, names="", crl=False):
         """Not started yet."""

@@ -26,7 +26,7 @@ promise_timeout = 600ms
 %(replicas)s
 [clients]
 ops = admin
-app = write app/
+app = read, acquire on app/; deny acquire on app/fixed/
 [limits]
 keys = 1000
 [places]
@@ -121,9 +121,9 @@ class TestDeploy(unittest.TestCase):
         news = self.deploy()
         self.assertIn("changed hosts/x: pawld.conf", news)
         self.assertIn("new     clients/new: ", news)
-        self.assertNotIn("hosts/a:", news)
+        self.assertIn("changed hosts/a: rights.conf\n", news)
         self.assertNotIn("authority", news)
-        self.write(text.replace("app = write app/\n", ""))
+        self.write(text.replace("app = read, acquire on app/; deny acquire on app/fixed/\n", ""))
         self.assertIn("clients/app is no longer", self.deploy())
 
     def test_keys_are_for_their_owner_alone(self):
@@ -147,6 +147,7 @@ class TestDeploy(unittest.TestCase):
             ("[masters]\na = 10.0.0.1\n", "[cluster] name is missing"),
             ("[cluster]\nname = x\n", "0 masters"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\na =\n", "the name a is taken"),
+            ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\n[clients]\nc = write c/\n", ":6: c = write c/: write rights with commas"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7118\n", "have the same address"),
             ("[cluster]\nname = x\n[masters]\na = 10.0.0.1\nb = 10.0.0.1:7120 client=10.0.0.1:7121\n", "must hold {name}"),
         ]

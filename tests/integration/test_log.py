@@ -13,6 +13,7 @@ import threading
 import time
 
 import cli_fixture
+import pawltest
 from cli_fixture import Case, DevCase
 from pawltest import PATIENCE, Client, Closed, Cluster, Refused, split
 from test_tls import Certificates
@@ -83,7 +84,7 @@ class Plain(DevCase):
         with Client(self.endpoints) as client:
             with self.assertRaises(Refused):
                 client.call("break", key="k")
-            self.assertIn(who, self.line_of(" break_asked ", "key=k ", 'identity="" '))
+            self.assertIn(who, self.line_of(" break_asked ", "key=k ", "identity=unix:uid:%d " % os.getuid()))
             client.socket.sendall(b"garbage")
             self.assertIn(who, self.line_of(" client_refused ", "not MessagePack-RPC"))
 
@@ -180,7 +181,8 @@ class Full(Case):
 
 class Clients(Case):
     """Over TLS, with an administrator and three that are none."""
-    rules = "[acl]\nadmin = alice\nbob = read public/\ncarol = write all/\ndave = write all/\n"
+    writer = "allow = status\nallow = read, acquire, wait, watch on all/\n"
+    rules = (("alice", pawltest.ALL), ("bob", "allow = status\nallow = read, watch on public/\n"), ("carol", writer), ("dave", writer))
 
     def setUp(self):
         super().setUp()
@@ -191,7 +193,8 @@ class Clients(Case):
 
     def section(self, _, name):
         c = self.certificates
-        return "ca = %s\ncert = %s\nkey = %s\n%s" % (c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), self.rules)
+        return "ca = %s\ncert = %s\nkey = %s\n%s" % (c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"),
+                                                       pawltest.rights(self.folder, *self.rules) if self.rules else "")
 
     def cluster(self):
         cluster = Cluster(cli_fixture.PAWLD, masters=1, tls=self.section)
@@ -251,11 +254,12 @@ class Clients(Case):
             carol.call("ping")
             bob.call("watch", prefix="public/")
             shown = {c["identity"]: c for c in self.succeeds(self.command(cluster, "alice", "--json")).json["clients"]}
-            self.assertEqual(set(shown), {"", "alice", "bob", "carol"})
+            local = "unix:uid:%d" % os.getuid()
+            self.assertEqual(set(shown), {local, "alice", "bob", "carol"})
             self.assertEqual([shown["carol"][what] for what in ("requests", "open", "waits", "watches")], [4, 3, 3, 0])
             self.assertEqual(shown["carol"]["address"], "127.0.0.1:%d" % carol.socket.getsockname()[1])
             self.assertEqual(shown["bob"]["watches"], 1)
-            self.assertEqual((shown[""]["uid"], shown[""]["pid"]), (os.getuid(), os.getpid()))
+            self.assertEqual((shown[local]["uid"], shown[local]["pid"]), (os.getuid(), os.getpid()))
             self.assertNotIn("pid", shown["bob"])
             self.assertTrue(shown["alice"]["own"])
             self.assertGreater(shown["bob"]["bytes_in"], 0)
@@ -280,7 +284,7 @@ class Clients(Case):
         self.assertEqual(self.command(cluster, "alice", "kick", "b/1").status, 3)
 
     def test_a_cluster_without_access_rules_says_who_may_do_what(self):
-        self.rules = ""
+        self.rules = ()
         self.cluster().nodes["a"].wait_log(" warning no_access_rules ", "everybody with a certificate of this authority may do everything")
 
 

@@ -57,8 +57,9 @@ class Tls(unittest.TestCase):
 
     def section(self, _, name):
         c = self.certificates
-        return "ca = %s\ncert = %s\nkey = %s\nclient_auth = %s\n[acl]\nadmin = alice\n" % (
-            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), self.auth)
+        return "ca = %s\ncert = %s\nkey = %s\nclient_auth = %s\n%s" % (
+            c.path("ca.crt"), c.path(name + ".crt"), c.path(name + ".key"), self.auth,
+            pawltest.rights(c.dir, ("alice", pawltest.ALL), ("everybody", pawltest.KEYS)))
 
     def cluster(self, **options):
         cluster = Cluster(PAWLD, tls=self.section, **options)
@@ -158,19 +159,16 @@ class Tls(unittest.TestCase):
 
     def test_who_loses_its_rights_is_told_nothing_any_more(self):
         cluster = self.cluster(masters=1).__enter__()
-        node, path = cluster.nodes["a"], cluster.config("a")
+        node = cluster.nodes["a"]
         watchers = {name: self.connect(cluster, "a", name) for name in ("alice", "bob")}
         kept = self.connect(cluster, "a", "bob")
         kept.call("watch", prefix="public/")
         for watcher in watchers.values():
             watcher.call("watch", prefix="secret/")
-        with open(path) as f:
-            text = f.read()
-        with open(path, "w") as f:
-            f.write(text.replace("admin = alice", "admin = carol\nbob = read public/\nalice = write secret/"))
+        pawltest.rights(self.certificates.dir, ("bob", "allow = read, watch on public/\n"), ("alice", "allow = acquire, watch on secret/\n"))
         node.signal(signal.SIGHUP)
         node.wait_log(" reloaded ")
-        for watcher in watchers.values():  # alice may read, and is no administrator any more, who would see lock_ids
+        for watcher in watchers.values():  # alice may watch it, and may not see the lock_ids of others any more
             with self.assertRaises(REFUSED):
                 watcher.event()
         self.assertEqual(kept.call("ping")["node"], "a")
@@ -185,15 +183,14 @@ class Tls(unittest.TestCase):
 
     def test_a_reload_with_very_many_watches_stops_nobody(self):
         cluster = self.cluster(masters=1, node="[limits]\nwatches_per_client = 100000\n").__enter__()
-        node, path = cluster.nodes["a"], cluster.config("a")
+        node = cluster.nodes["a"]
         watcher, other = self.connect(cluster, "a", "bob"), self.connect(cluster, "a", "alice")
         for _ in range(100):
             asked = [pack([0, i, "watch", [{"prefix": "p%d/" % i}]]) for i in range(1000)]
             watcher.socket.sendall(b"".join(asked))
             for i in range(1000):
                 watcher.answer(i)
-        with open(path, "a") as f:
-            f.write("bob = %sread p\n" % ("read q, " * 500))
+        pawltest.rights(self.certificates.dir, ("alice", pawltest.ALL), ("bob", "allow = watch on q\n" * 500 + "allow = watch on p\n"))
         node.signal(signal.SIGHUP)
         longest, end = 0, time.monotonic() + 3
         while time.monotonic() < end:

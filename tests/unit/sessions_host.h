@@ -74,7 +74,7 @@ static inline void host_request(void *ctx, uint64_t client, const struct session
 	h->local = who->local;
 	h->method = request->method;
 	h->locks = request->lock_count;
-	assert_int_equal(who->identity.size, 0);
+	assert_true(slice_equal(who->identity, slice_str(who->local ? "plain" : "")));
 	if (!h->hold) {
 		host_answer(h);
 	}

@@ -152,14 +152,10 @@ static const struct {
 	{ "[node]\nname = a\nlisten_peer = plain:127.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "listen_peer", "take `plain:` away" },
 	{ "[node]\nname = a\nlisten_client = plain:10.0.0.1:9\n[cluster]\nname = t\n" MASTERS TLS, "f:3:", "without TLS", "insecure = yes" },
 	{ "[node]\nname = a\n[cluster]\nname = t\n[cluster.masters]\na = 10.0.0.1:1\n", "f:6:", "a = 10.0.0.1:1 is outside", "add [tls]" },
-	{ BASE "[acl]\nadmin = x\n", "f:9:", "[acl] needs [tls]", "take [acl] away" },
-	{ BASE TLS "[acl]\nadmin = x\nadmin = y\n", "f:15:", "admin stands here a second time", "with commas" },
-	{ BASE TLS "[acl]\nadmin = x y\n", "f:14:", "admin", "alice, bob" },
-	{ BASE TLS "[acl]\nx = reed y\n", "f:14:", "[acl] x", "read PREFIX" },
-	{ BASE TLS "[acl]\nx = read\n", "f:14:", "a prefix is missing", "read *" },
-	{ BASE TLS "[acl]\nx = read a*\n", "f:14:", "has no *", "begins with it" },
-	{ BASE TLS "[acl]\nx = read a,\n", "f:14:", "[acl] x", "read PREFIX" },
-	{ BASE TLS "[acl]\nx = read a\nx = write b\n", "f:15:", "x stands here a second time", "with commas" },
+	{ BASE "[acl]\n", "f:9:", "[acl] file is missing", "take [acl] away" },
+	{ BASE "[acl]\nfile = rights.conf\n", "f:10:", "[acl] file", "absolute path" },
+	{ BASE "[acl]\nbilling = read x\n", "f:10:", "[acl] billing is no setting", "[billing] with allow" },
+	{ BASE "[acl]\nfile = /a\nfile = /b\n", "f:11:", "file stands here a second time", "take one of them away" },
 };
 
 static void every_problem_names_line_culprit_and_remedy(void **state) {
@@ -221,34 +217,6 @@ static void a_node_that_is_to_be_added_says_where_it_listens(void **state) {
 	node_config_free(c);
 }
 
-static void rules_allow_what_they_name_and_nothing_else(void **state) {
-	(void)state;
-	struct node_config *c = parse_good(BASE TLS "[acl]\nadmin = root, ops\nx = read r/, write w/\nall = read *\n");
-	struct slice x = slice_str("x"), all = slice_str("all"), nobody = slice_str(""), root = slice_str("root");
-	assert_true(acl_allows(c, x, false, slice_str("r/1")));
-	assert_false(acl_allows(c, x, true, slice_str("r/1")));
-	assert_true(acl_allows(c, x, true, slice_str("w/1")));
-	assert_true(acl_allows(c, x, false, slice_str("w/1")));
-	assert_false(acl_allows(c, x, false, slice_str("w")));
-	assert_true(acl_allows(c, all, false, slice_str("")));
-	assert_false(acl_allows(c, all, true, slice_str("k")));
-	assert_false(acl_allows(c, nobody, false, slice_str("k")));
-	assert_false(acl_allows(c, slice_str("xx"), false, slice_str("r/1")));
-	assert_true(acl_allows(c, root, true, slice_str("k")));
-	assert_true(acl_is_admin(c, slice_str("ops")));
-	assert_false(acl_is_admin(c, x));
-	assert_false(acl_is_admin(c, nobody));
-	node_config_free(c);
-}
-
-static void without_rules_everybody_who_got_in_may_use_every_key(void **state) {
-	(void)state;
-	struct node_config *c = parse_good(BASE TLS "[acl]\nadmin = root\n");
-	assert_true(acl_allows(c, slice_str("x"), true, slice_str("k")));
-	assert_false(acl_is_admin(c, slice_str("x")));
-	node_config_free(c);
-}
-
 static void dev_is_one_master_on_loopback(void **state) {
 	(void)state;
 	struct node_config *c = NULL;
@@ -265,7 +233,8 @@ static void dev_is_one_master_on_loopback(void **state) {
 static void a_reload_changes_only_what_can_change(void **state) {
 	(void)state;
 	struct node_config *c = parse_good(BASE TLS);
-	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\ncrl = /c\nrevoked = /r\n[limits]\nclients = 9\n[acl]\nadmin = x\n");
+	struct node_config *good = parse_good(BASE "[tls]\nca = /x\ncert = /y\nkey = /z\ncrl = /c\nrevoked = /r\n[limits]\nclients = 9\n[acl]\nfile = /x\n");
+	assert_string_equal(good->acl_file, "/x");
 	assert_null(node_config_reload_problem(c, good));
 	node_config_free(good);
 	static const char *const refused[] = { BASE, BASE TLS "[limits]\nkeys = 9\n",
@@ -302,8 +271,6 @@ int main(void) {
 		cmocka_unit_test(a_file_that_is_not_there_is_named),
 		cmocka_unit_test(insecure_lets_plain_listeners_out),
 		cmocka_unit_test(a_node_that_is_to_be_added_says_where_it_listens),
-		cmocka_unit_test(rules_allow_what_they_name_and_nothing_else),
-		cmocka_unit_test(without_rules_everybody_who_got_in_may_use_every_key),
 		cmocka_unit_test(dev_is_one_master_on_loopback),
 		cmocka_unit_test(a_reload_changes_only_what_can_change),
 		cmocka_unit_test(addresses_survive_being_written_and_read),

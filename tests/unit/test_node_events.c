@@ -264,7 +264,8 @@ static void without_memory_a_watch_is_refused_and_nothing_else_suffers(void **st
 
 /* ---- other rules ---- */
 
-static bool begins_with_f(void *ctx, const struct events_watcher *who, struct slice subject) {
+static bool begins_with_f(void *ctx, const struct events_watcher *who, struct slice subject, bool prefix) {
+	(void)prefix;
 	(void)ctx, (void)who;
 	return subject.size > 0 && subject.data[0] == 'f';
 }

@@ -60,7 +60,8 @@ static enum ini_kind ini_section(struct slice line, struct ini_item *out) {
 	if (line.data[line.size - 1] != ']') {
 		return ini_wrong(out, "a section without its end: write [section] alone on the line");
 	}
-	if (!ini_copy(ini_trim(slice_of(line.data + 1, line.size - 2)), out->name, INI_NAME_MAX)) {
+	out->where = ini_trim(slice_of(line.data + 1, line.size - 2));
+	if (!ini_copy(out->where, out->name, INI_NAME_MAX)) {
 		return ini_wrong(out, "a section without a name, or with one that is too long: write [section]");
 	}
 	return INI_SECTION;
@@ -88,6 +89,7 @@ static enum ini_kind ini_value(struct slice line, struct ini_item *out) {
 	if (!ini_copy(value, out->value, INI_VALUE_MAX)) {
 		return ini_wrong(out, "the value is too long: at most 4095 bytes");
 	}
+	out->where = value;
 	return INI_VALUE;
 }
 

@@ -1,6 +1,6 @@
 /* problem.h: what is wrong with what the operator gave, in words: what, where, and the remedy. */
-#ifndef PAWL_NODE_PROBLEM_H
-#define PAWL_NODE_PROBLEM_H
+#ifndef PAWL_RIGHTS_PROBLEM_H
+#define PAWL_RIGHTS_PROBLEM_H
 
 struct problem {
 	char text[768];

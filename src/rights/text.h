@@ -1,6 +1,6 @@
 /* text.h: copies of texts that never overrun. */
-#ifndef PAWL_NODE_TEXT_H
-#define PAWL_NODE_TEXT_H
+#ifndef PAWL_RIGHTS_TEXT_H
+#define PAWL_RIGHTS_TEXT_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* ini.h: the lines of an INI file: [section], `name = value`, comments. Pure; what a name means is the caller's business.
  *
  * Written here because the usual library cuts long lines and hands over the cut value, and loses line numbers. */
-#ifndef PAWL_NODE_INI_H
-#define PAWL_NODE_INI_H
+#ifndef PAWL_RIGHTS_INI_H
+#define PAWL_RIGHTS_INI_H
 
 #include "slice.h"
 
@@ -19,6 +19,7 @@ enum ini_kind { INI_END, INI_SECTION, INI_VALUE, INI_WRONG };
 struct ini_item {
 	char name[INI_NAME_MAX + 1]; /* of the section or value */
 	char value[INI_VALUE_MAX + 1];
+	struct slice where; /* the section's name, or the value, as it stands in the text */
 	const char *wrong; /* what is wrong and the remedy; static storage */
 };
 
