@@ -194,6 +194,35 @@ static void advise_number(const struct adviser *a) {
 	}
 }
 
+/* What most nodes have; of as many what the node that was asked has. */
+static const char *common_rights(const struct view *v) {
+	const struct view_node *self = view_find(v, v->node);
+	const char *common = self ? self->rights : "";
+	size_t most = 0;
+	for (size_t i = 0; i < v->count; i++) {
+		size_t same = 0;
+		for (size_t k = 0; *v->nodes[i].rights && k < v->count; k++) {
+			same += strcmp(v->nodes[k].rights, v->nodes[i].rights) == 0;
+		}
+		if (same > most || (same == most && self && strcmp(v->nodes[i].rights, self->rights) == 0)) {
+			most = same;
+			common = v->nodes[i].rights;
+		}
+	}
+	return common;
+}
+
+static void advise_rights(const struct adviser *a) {
+	const char *common = common_rights(a->v);
+	for (size_t i = 0; i < a->v->count; i++) {
+		const struct view_node *n = &a->v->nodes[i];
+		if (*n->rights && strcmp(n->rights, common) != 0) {
+			advise(a, "%s has other access rules (%.8s) than the rest (%.8s): put the same file of rules ([acl] file) on all nodes, and reload "
+				"them: systemctl reload pawld", n->name, n->rights, common);
+		}
+	}
+}
+
 static void advise_certificate(const struct adviser *a, const struct view_node *n) {
 	if (n->certificate_days != VIEW_UNKNOWN && n->certificate_days < CERTIFICATE_DAYS_FEW) {
 		advise(a, "the certificate of %s (serial %s) ends in %" PRId64 " days: make a new one, pawl cert node %s, put it there and reload: "
@@ -213,6 +242,7 @@ void advice_give(const struct view *v, advice_say *say, void *ctx) {
 	for (size_t i = 0; i < v->count; i++) {
 		advise_certificate(&a, &v->nodes[i]);
 	}
+	advise_rights(&a);
 	advise_change(&a);
 	if (inside(v)) {
 		advise_number(&a);

@@ -139,15 +139,15 @@ static const char *state_of(const struct view_node *n) {
 }
 
 static void print_nodes(const struct view *v) {
-	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", "NODE", "ROLE", "ADDRESS", "STATE", "VOTES", "BEHIND", "AGE", "FOLLOWS");
+	printf("\n%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8s %s\n", "NODE", "ROLE", "ADDRESS", "STATE", "VOTES", "BEHIND", "AGE", "RIGHTS", "FOLLOWS");
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_node *n = &v->nodes[i];
 		if (!n->master && !n->replica && !n->self && !n->linked && !*n->state) {
 			continue; /* it was in once, and is gone */
 		}
-		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %s\n", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-",
+		printf("%-16s %-8s %-24s %-13s %-6s %-12s %-7s %-8.8s %s\n", n->name, *n->role ? n->role : "-", *n->address ? n->address : "-",
 			state_of(n), n->voting ? "yes" : n->master ? "NO" : "-", behind(n),
-			n->age_ms == VIEW_UNKNOWN ? "-" : output_duration(n->age_ms), *n->following ? n->following : "-");
+			n->age_ms == VIEW_UNKNOWN ? "-" : output_duration(n->age_ms), *n->rights ? n->rights : "-", *n->following ? n->following : "-");
 	}
 }
 

@@ -18,6 +18,7 @@ _pawl_options() {
 	fence) echo "--shared" ;;
 	status) echo "--all --watch --interval" ;;
 	cluster) echo "--anyway --wait --masters --replicas --max-lease --request-timeout --promise-timeout --clock-drift --yes" ;;
+	can) echo "--prefix --priority --file" ;;
 	cert) echo "--host --role --dir --ca --ca-key --crl --list --days --type --name --force" ;;
 	bench) echo "--outstanding --duration --count --connections --batch --leases --lease --hold --value --prefix" ;;
 	esac
@@ -41,7 +42,7 @@ _pawl_scan() {
 _pawl() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command after
 	local common="--endpoints --cacert --cert --key --server-name --timeout --json --help"
-	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status clients cluster drain cert bench help"
+	local commands="run elect leader acquire extend update release downgrade transfer ask-release get ls wait waiters watch explain break fence status clients can cluster drain cert bench help"
 	COMPREPLY=()
 	_pawl_scan
 	if ((after)); then
@@ -53,7 +54,7 @@ _pawl() {
 		return
 	fi
 	case $before in
-	--cacert | --cert | --key | --ca | --ca-key | --crl | --list) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+	--cacert | --cert | --key | --ca | --ca-key | --crl | --list | --file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
 	--dir) mapfile -t COMPREPLY < <(compgen -d -- "$current") && return ;;
 	--for) mapfile -t COMPREPLY < <(compgen -W "held free" -- "$current") && return ;;
 	--on-ask) mapfile -t COMPREPLY < <(compgen -W "ignore term" -- "$current") && return ;;

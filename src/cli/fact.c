@@ -39,6 +39,7 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 		.lag = fact_bool(peer, "follows") ? fact_int(peer, "lag", VIEW_UNKNOWN) : VIEW_UNKNOWN,
 		.state = "", .waits_for = "", .following = "", .version = "",
 		.age_ms = VIEW_UNKNOWN,
+		.rights = fact_text(peer, "rights"),
 		.serial = fact_text(peer, "serial"),
 		.certificate_days = days_left(fact_int(peer, "certificate_ends", 0)),
 	};
@@ -52,6 +53,7 @@ static void read_self(struct view_node *n, const struct pawl_value *status) {
 	n->state = fact_text(status, "state");
 	n->waits_for = fact_text(status, "waits_for");
 	n->version = fact_text(status, "version");
+	n->rights = fact_text(status, "rights");
 	n->left_ms = fact_int(status, "left_ms", 0);
 	n->following = fact_text(following, "node");
 	n->age_ms = fact_int(following, "age_ms", VIEW_UNKNOWN);

@@ -7,7 +7,7 @@
 static const struct cli_command *const commands[] = {
 	&cli_run, &cli_acquire, &cli_extend, &cli_update, &cli_release, &cli_get, &cli_ls, &cli_wait, &cli_waiters,
 	&cli_break, &cli_status, &cli_cluster, &cli_drain, &cli_cert, &cli_bench, &cli_elect, &cli_leader, &cli_watch, &cli_explain,
-	&cli_ask_release, &cli_transfer, &cli_downgrade, &cli_fence, &cli_clients,
+	&cli_ask_release, &cli_transfer, &cli_downgrade, &cli_fence, &cli_clients, &cli_can,
 };
 
 static const struct cli_command *command_find(const char *name) {

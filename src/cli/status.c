@@ -112,6 +112,9 @@ static void print_status(const struct pawl_result *result) {
 		fact_int(tree, "promises", 0), fact_int(tree, "waiters", 0));
 	output_field("memory", "%.1f MiB", (double)fact_int(tree, "memory_bytes", 0) / 1048576);
 	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
+	if (*fact_text(tree, "rights")) {
+		output_field("rights", "%s", strcmp(fact_text(tree, "rights"), "none") == 0 ? "no file of rules ([acl] file)" : fact_text(tree, "rights"));
+	}
 	if (self && self->certificate_days != VIEW_UNKNOWN) {
 		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial, self->certificate_days);
 	}

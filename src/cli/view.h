@@ -21,6 +21,7 @@ struct view_node {
 	const char *state, *waits_for, *following, *version;
 	int64_t left_ms, age_ms, snapshot_done; /* age_ms: VIEW_UNKNOWN on masters, and before a replica has followed anybody */
 	bool catching_up;
+	const char *rights;       /* the digest of its access rules, "none": it has none; "": not known */
 	const char *serial;       /* of its certificate; "": no TLS, or not linked */
 	int64_t certificate_days; /* that its certificate is still valid; VIEW_UNKNOWN: not known */
 };

@@ -45,7 +45,8 @@ class Authority:
         return os.path.join(self.dir, name)
 
     def section(self, _, name):
-        return "ca = %s\ncert = %s\nkey = %s\n[acl]\nadmin = ops\n" % (self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"))
+        return "ca = %s\ncert = %s\nkey = %s\n%s" % (self.path("ca.crt"), self.path(name + ".crt"), self.path(name + ".key"),
+                                                    pawltest.rights(self.dir, ("ops", pawltest.ALL)))
 
     def context(self):
         return pawltest.tls_context(self.path("ca.crt"), self.path("ops.crt"), self.path("ops.key"))

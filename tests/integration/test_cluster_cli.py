@@ -260,7 +260,7 @@ class Show(NodesCase):
         self.assertIn("prod, epoch 4, complete", run.out)
         self.assertRegex(run.out, r"(?m)^timing +leases to 1m00s, request timeout 1\.0s, promise timeout 2\.0s, clock drift 0\.5%$")
         self.assertRegex(run.out, r"(?m)^a +master +a.example:7118 +voting +yes")
-        self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +a$")
+        self.assertRegex(run.out, r"(?m)^d +replica +d.example:7118 +following +- +3 +12ms +- +a$")
         self.assertNotIn("What to do", run.out)
         shown = self.pawl("cluster", "show", "--json").json
         self.assertEqual((shown["epoch"], shown["advice"], len(shown["nodes"])), (4, [], 3))

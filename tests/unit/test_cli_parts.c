@@ -143,7 +143,7 @@ static void without_a_terminal_each_step_is_a_line_said_once(void **state) {
 static struct view_node healthy(const char *name, bool master) {
 	return (struct view_node){ .name = name, .address = "", .role = master ? "master" : "replica", .master = master,
 		.replica = !master, .linked = true, .voting = master, .lag = master ? VIEW_UNKNOWN : 3, .state = "", .waits_for = "",
-		.following = "", .version = "", .age_ms = VIEW_UNKNOWN, .serial = "", .certificate_days = VIEW_UNKNOWN };
+		.following = "", .version = "", .age_ms = VIEW_UNKNOWN, .rights = "", .serial = "", .certificate_days = VIEW_UNKNOWN };
 }
 
 /* Three masters a (which is asked), b, c and a replica d. */
@@ -214,6 +214,26 @@ static void a_master_that_lost_its_state_gets_its_own_place_again(void **state) 
 	assert_non_null(strstr(advised(&v).text, "pawl cluster replace c c"));
 }
 
+static void a_node_with_other_access_rules_than_the_rest_is_named(void **state) {
+	(void)state;
+	struct view v = healthy_cluster();
+	for (size_t i = 0; i < 3; i++) {
+		v.nodes[i].rights = "0123456789";
+	}
+	assert_int_equal(advised(&v).count, 0); /* d has not told */
+	v.nodes[0].rights = "none";
+	struct advised a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_string_equal(a.text, "a has other access rules (none) than the rest (01234567): put the same file of rules ([acl] file) on all nodes, and "
+		"reload them: systemctl reload pawld\n");
+	v.nodes[1].rights = "none"; /* of as many the node's that was asked */
+	a = advised(&v);
+	assert_int_equal(a.count, 1);
+	assert_non_null(strstr(a.text, "c has other access rules (01234567) than the rest (none)"));
+	v.nodes[3].rights = v.nodes[2].rights;
+	assert_int_equal(advised(&v).count, 2);
+}
+
 static void a_certificate_near_its_end_is_to_be_renewed(void **state) {
 	(void)state;
 	struct view v = healthy_cluster();
@@ -278,6 +298,7 @@ int main(void) {
 		cmocka_unit_test(a_dead_master_is_to_be_restarted_or_replaced_by_a_replica_that_is_there),
 		cmocka_unit_test(a_lost_majority_comes_first_and_names_force),
 		cmocka_unit_test(a_master_that_lost_its_state_gets_its_own_place_again),
+		cmocka_unit_test(a_node_with_other_access_rules_than_the_rest_is_named),
 		cmocka_unit_test(a_certificate_near_its_end_is_to_be_renewed),
 		cmocka_unit_test(a_recovering_master_is_waited_for_with_the_time_that_it_says),
 		cmocka_unit_test(an_outsider_is_told_how_it_gets_in),
