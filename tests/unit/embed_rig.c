@@ -65,6 +65,21 @@ void embed_rig_revoke(struct embed_rig *r, const char *lines) {
 	assert_true(f && fputs(lines, f) >= 0 && fclose(f) == 0);
 }
 
+static void rig_rules_path(const struct embed_rig *r, size_t n, char out[128]) {
+	snprintf(out, 128, "%s/rights-%s", r->f.dir, r->nodes[n].name);
+}
+
+void embed_rig_rules(struct embed_rig *r, size_t n, const char *text) {
+	char path[128];
+	rig_rules_path(r, n, path);
+	FILE *f = fopen(path, "w");
+	assert_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+void embed_rig_endpoint(const struct embed_rig *r, size_t n, char out[160]) {
+	snprintf(out, 160, "unix:%s/%s.sock", r->f.dir, r->nodes[n].name);
+}
+
 void embed_rig_close(struct embed_rig *r) {
 	for (size_t i = 0; i < EMBED_RIG_NODES; i++) {
 		pawl_node_free(r->nodes[i].node);
@@ -108,6 +123,13 @@ void embed_rig_start(struct embed_rig *r, size_t i) {
 		o.key_file = file;
 		snprintf(list, sizeof list, "%s/revoked", r->f.dir);
 		o.revoked_file = r->revoked ? list : NULL;
+	}
+	char rules[128], endpoint[160];
+	if (r->ruled) {
+		rig_rules_path(r, i, rules);
+		embed_rig_endpoint(r, i, endpoint);
+		o.acl_file = rules;
+		o.listen_client = endpoint;
 	}
 	if (pawl_node_new(&o, &n->node, why) != 0 || pawl_node_start(n->node, why) != 0) {
 		fail_msg("%s", why);

@@ -32,6 +32,7 @@ struct embed_rig {
 	struct pawl_node_master masters[EMBED_RIG_NODES];
 	size_t master_count;
 	bool tls;     /* set before a start */
+	bool ruled;   /* clients come by a Unix socket, embed_rig_endpoint, and have the rights of embed_rig_rules */
 	bool revoked; /* with tls: a list of revoked certificates is named, embed_rig_revoke */
 	struct embed_rig_node nodes[EMBED_RIG_NODES]; /* a, b, c, d */
 };
@@ -39,6 +40,9 @@ struct embed_rig {
 /* A directory and an address for each node; `masters` of them are those of the birth. Starts none. */
 void embed_rig_open(struct embed_rig *r, size_t masters);
 void embed_rig_revoke(struct embed_rig *r, const char *lines); /* what the list says from the next reload on */
+/* What the node's file of rules says from its start or next reload on. */
+void embed_rig_rules(struct embed_rig *r, size_t n, const char *text);
+void embed_rig_endpoint(const struct embed_rig *r, size_t n, char out[160]);
 void embed_rig_close(struct embed_rig *r);
 void embed_rig_start(struct embed_rig *r, size_t n);
 void embed_rig_start_all(struct embed_rig *r); /* the masters, until all of them vote */

@@ -78,6 +78,10 @@ static void the_longest_prefix_counts(void **state) {
 	assert_true(may(r, "x", RIGHT_READ, "a/b/c/1"));
 	assert_int_equal(judge(r, "x", RIGHT_READ, "a/b/c/1", false).line, 2);
 	rights_free(r);
+	r = rules("[x]\ndeny = read on *\nallow = read on a/\n[everybody]\ndeny = read on a/b/\nallow = read on a/b/c/\n");
+	assert_true(may(r, "x", RIGHT_READ, "a/1") && may(r, "x", RIGHT_READ, "a/b/c/1"));
+	assert_false(may(r, "x", RIGHT_READ, "k") || may(r, "x", RIGHT_READ, "a/b/1"));
+	rights_free(r);
 }
 
 static void of_rules_with_one_prefix_a_deny_counts(void **state) {
