@@ -1,8 +1,23 @@
-/* The first packet of a link. What is accepted can be sent on, and both sides judge each other alike. */
+/* The first packet of a link, and a note. What is accepted can be sent on, and both sides judge each other alike. */
 #include "fuzz.h"
 
 #include "check.h"
 #include "peer.h"
+
+static void note_can_be_sent_on(struct slice bytes) {
+	struct allocator alloc = alloc_libc(NULL);
+	struct peer_note note, same;
+	struct buffer b;
+	struct slice body;
+	if (!peer_is_note(bytes) || peer_note_decode(bytes, &note) != 0 || !note.rights[0]) {
+		return;
+	}
+	buffer_init(&b, &alloc, PEER_HELLO_BYTES_MAX);
+	CHECK(peer_note_encode(&note, &b) == 0);
+	CHECK(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
+	CHECK(peer_note_decode(body, &same) == 0 && strcmp(note.rights, same.rights) == 0);
+	buffer_done(&b);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	static const struct peer_hello ours = { .version_min = 1, .version_max = 2, .features = 5, .cluster = "prod", .node = "n1",
@@ -12,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct peer_terms here = { 0 }, there = { 0 };
 	struct buffer b;
 	struct slice body;
+	note_can_be_sent_on(slice_of(data, size));
 	if (peer_hello_decode(slice_of(data, size), &hello) != 0) {
 		return 0;
 	}

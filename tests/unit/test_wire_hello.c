@@ -135,6 +135,30 @@ static void what_keeps_two_nodes_apart_is_named(void **state) {
 	assert_non_null(strstr(peer_hello_problem(&a, &b, &terms), "same identity"));
 }
 
+static void a_note_comes_back_as_it_was_and_is_no_frame(void **state) {
+	(void)state;
+	struct allocator alloc = alloc_libc(NULL);
+	struct peer_note note = { .rights = "none" }, got;
+	struct buffer b;
+	struct slice body;
+	buffer_init(&b, &alloc, PEER_HELLO_BYTES_MAX);
+	assert_int_equal(peer_note_encode(&note, &b), 0);
+	assert_int_equal(peer_scan(buffer_slice(&b), PEER_HELLO_BYTES_MAX, &body, NULL), PEER_SCAN_COMPLETE);
+	assert_true(peer_is_note(body));
+	assert_int_equal(peer_note_decode(body, &got), 0);
+	assert_string_equal(got.rights, "none");
+	for (size_t size = 0; size < body.size; size++) {
+		assert_int_equal(peer_note_decode(slice_of(body.data, size), &got), PAWL_EPROTOCOL);
+	}
+	buffer_done(&b);
+	assert_int_equal(peer_note_decode(slice_str("\x82\xa6later!\x93\x01\x02\x03\xa6rights\xa2" "4a"), &got), 0); /* what it does not know is skipped */
+	assert_string_equal(got.rights, "4a");
+	assert_int_equal(peer_note_decode(slice_str("\x81\xa6rights\xa2\n!"), &got), PAWL_EPROTOCOL);
+	assert_int_equal(peer_note_decode(slice_str("\x81\xa6rights\xa0"), &got), PAWL_EPROTOCOL);
+	assert_false(peer_is_note(slice_str("\x97")));
+	assert_false(peer_is_note(slice_str("")));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hello_comes_back_as_it_was),
@@ -145,6 +169,7 @@ int main(void) {
 		cmocka_unit_test(names_that_are_none_are_refused),
 		cmocka_unit_test(two_nodes_agree_on_the_highest_version_and_common_features),
 		cmocka_unit_test(what_keeps_two_nodes_apart_is_named),
+		cmocka_unit_test(a_note_comes_back_as_it_was_and_is_no_frame),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
