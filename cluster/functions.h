@@ -112,6 +112,7 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r, u
 span_ns rule_later(const struct core *core);
 bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);
+bool rule_message_sound(const struct message *m);
 bool rule_value_counts(const struct core *core, const struct record *r);
 
 /* ---- master.c, master_release.c, master_value.c: what a master does with messages ---- */

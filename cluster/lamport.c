@@ -1,15 +1,27 @@
 /* lamport.c: the Lamport clock from which tokens are taken, and how fast others may raise it (section 9). */
 #include "state.h"
 
-/* The greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its own, and over time one a nanosecond. A clock above the
- * limit comes from a jump that the protocol allows (a start, a merge before it votes): such a clock begins with the whole margin. */
+static uint64_t later(uint64_t clock, uint64_t by) {
+	return clock < TOKEN_MAX - by ? clock + by : TOKEN_MAX;
+}
+
+/* One a nanosecond since the limit was set. A clock above the limit comes from a jump that the protocol allows (a start, a merge before it
+ * votes): such a clock begins with the whole margin. */
+static uint64_t clock_limit_grown(const struct core *core) {
+	const uint64_t limit = core->clock_limit >= core->clock ? core->clock_limit : later(core->clock, CLOCK_JUMP_MAX);
+	return later(limit, (uint64_t)instant_elapsed_short(core->now, core->clock_limit_at));
+}
+
+/* The greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its own, and over time one a nanosecond. */
 uint64_t clock_most(const struct core *core) {
-	uint64_t bound = core->clock < TOKEN_MAX - CLOCK_JUMP_MAX ? core->clock + CLOCK_JUMP_MAX : TOKEN_MAX;
-	if (core->clock_limit >= core->clock) {
-		const uint64_t grown = core->clock_limit + (uint64_t)instant_elapsed_short(core->now, core->clock_limit_at);
-		bound = grown < bound ? grown : bound;
-	}
-	return bound;
+	const uint64_t bound = later(core->clock, CLOCK_JUMP_MAX), grown = clock_limit_grown(core);
+	return grown < bound ? grown : bound;
+}
+
+/* The same of a master that has been above that since then: as much more as it has been so for, out of what the limit would have grown. */
+uint64_t clock_most_since(const struct core *core, struct instant since) {
+	const uint64_t late = later(clock_most(core), (uint64_t)instant_elapsed_short(core->now, since)), grown = clock_limit_grown(core);
+	return late < grown ? late : grown;
 }
 
 void clock_limit_raise(struct core *core, uint64_t limit) {
@@ -19,7 +31,8 @@ void clock_limit_raise(struct core *core, uint64_t limit) {
 
 void master_raise_clock(struct core *core, uint64_t clock) {
 	if (clock > core->clock) {
-		clock_limit_raise(core, clock_most(core));
+		const uint64_t most = clock_most(core);
+		clock_limit_raise(core, clock > most && clock <= clock_limit_grown(core) ? clock : most);
 		core->clock = clock;
 		ceiling_raise(core);
 	}

@@ -29,6 +29,8 @@ struct peer {
 	struct word word;
 	struct instant far_since; /* far_ahead, with every frame since; the lowest clock of those */
 	uint64_t far_clock;
+	bool refused; /* its last frame was, for its clock, also if the link has been lost since; and all were since then */
+	struct instant refused_since;
 	struct id128 link_id; /* of the other end of the link */
 	uint64_t epoch;       /* of its last frame */
 	uint64_t boot, clock, ping_round;

@@ -212,12 +212,19 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 		p->far_clock = was && p->far_clock < frame->clock ? p->far_clock : frame->clock;
 	}
 	if (!p->far_ahead || !core_votes(core)) {
+		p->refused = false;
 		return true;
 	}
+	p->refused_since = p->refused ? p->refused_since : core->now; /* links without an answer do not last */
+	p->refused = true;
 	const uint64_t says = quorum_says(core);
 	if (says) {
 		follow_quorum(core, peer, says);
 		p->far_ahead = frame->clock > clock_most(core);
+	} else if (frame->clock <= clock_most_since(core, p->refused_since)) {
+		COUNT(core, clock_followed);
+		clock_limit_raise(core, frame->clock);
+		p->far_ahead = false;
 	}
 	if (!p->far_ahead) {
 		return true;
@@ -256,7 +263,9 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 			peer = (uint32_t)at;
 		}
 		counted_came(core, peer, m);
-		if (!rule_message_bound(core, m)) {
+		if (!rule_message_sound(m)) {
+			COUNT(core, unsound);
+		} else if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
 		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
 			step_message(core, peer, m);

@@ -67,6 +67,13 @@ bool rule_message_bound(const struct core *core, const struct message *m) {
 		(!(fields & F_TICKET) || rule_token_bound(core, m->ticket.clock));
 }
 
+/* Section 9: what no master that keeps to the protocol says, although each field is in its range. */
+bool rule_message_sound(const struct message *m) {
+	static const message_set records = MESSAGE_BIT(MESSAGE_COMMIT) | MESSAGE_BIT(MESSAGE_LEARN) | MESSAGE_BIT(MESSAGE_FETCH_ANSWER) |
+		MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_FEED_RECORD) | MESSAGE_BIT(MESSAGE_SYNC_RECORD);
+	return !(records & MESSAGE_BIT(m->kind)) || !terms_semaphore(&m->terms) || !permits_none(m->terms.set);
+}
+
 enum status rule_promise(const struct core *core, const struct key *key, const struct message *m, uint32_t peer) {
 	(void)peer;
 	enum status s = rule_votes(core);

@@ -144,6 +144,7 @@ void stage_close(struct stage *s, uint32_t who, uint32_t other); /* in order: th
 void stage_cut(struct stage *s, uint32_t a, uint32_t b, bool cut); /* breaks it, and none is made until it heals */
 void stage_isolate(struct stage *s, uint32_t node, bool cut);
 bool stage_deliver(struct stage *s, uint32_t from, uint32_t to); /* the next frame, held or not; false: there is none */
+void stage_drop(struct stage *s, uint32_t from, uint32_t to);    /* the next frame is lost, if there is one */
 bool stage_head_is(const struct stage *s, uint32_t from, uint32_t to, enum message_kind kind);
 /* Everything but what is held or stopped, until nothing moves. */
 void stage_settle(struct stage *s);

@@ -81,6 +81,13 @@ bool stage_deliver(struct stage *s, uint32_t from, uint32_t to) {
 	return true;
 }
 
+void stage_drop(struct stage *s, uint32_t from, uint32_t to) {
+	struct stage_frame *f = fifo_take(&s->links[from][to]);
+	if (f) {
+		alloc_free(s->options.own, f, sizeof *f + f->size);
+	}
+}
+
 bool stage_head_is(const struct stage *s, uint32_t from, uint32_t to, enum message_kind kind) {
 	const struct stage_frame *f = s->links[from][to].head;
 	return f && (f->kinds >> kind & 1);

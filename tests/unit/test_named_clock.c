@@ -61,6 +61,32 @@ static void a_clock_that_a_quorum_of_others_says_is_followed(void **state) {
 	assert_int_equal(stage_status(s, 1).clock, high);
 }
 
+/* n2 raises n0's clock as far as it may, n0 starts again above that, and n2 is gone: n0 and n1 are a quorum. */
+static void a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time(void **state) {
+	struct stage *s = *state;
+	const uint64_t clock = stage_status(s, 1).clock;
+	stage_isolate(s, 1, true);
+	say(s, 2, 0, clock + CLOCK_JUMP_MAX);
+	stage_wait(s, SPAN_S);
+	say(s, 2, 0, clock + CLOCK_JUMP_MAX + SPAN_S);
+	assert_int_equal(stage_status(s, 0).clock, clock + CLOCK_JUMP_MAX + SPAN_S);
+	stage_kill(s, 2);
+	stage_cut(s, 0, 1, false);
+	stage_wait(s, SPAN_S / 2);
+	assert_true(stage_status(s, 1).clock < clock + CLOCK_JUMP_MAX);
+	stage_wait(s, SPAN_S);
+	const uint64_t followed = stage_status(s, 1).clock;
+	assert_true(followed >= clock + CLOCK_JUMP_MAX + SPAN_S);
+	say(s, 0, 1, followed + CLOCK_JUMP_MAX); /* no margin has come with that */
+	assert_int_equal(stage_status(s, 1).clock, followed);
+	take(s, 1, "k", stage_lock(1));
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, 3 * s->options.max_lease));
+	stage_wait(s, SPAN_S / 10);
+	take(s, 1, "l", stage_lock(2));
+}
+
 /* n0's clock is raised by n4 while both are cut off; then n4 dies. */
 static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone(void **state) {
 	(void)state;
@@ -92,6 +118,7 @@ int main(void) {
 		NAMED(one_member_raises_the_clock_by_one_a_nanosecond_at_most),
 		NAMED(the_margin_comes_back_with_time_and_grows_no_further),
 		NAMED(a_clock_that_a_quorum_of_others_says_is_followed),
+		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
 		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
