@@ -14,6 +14,7 @@
 #define OPENING_MAX (10 * SPAN_S) /* for the handshake */
 #define READ_BYTES (64u << 10)    /* taken from one connection in one turn */
 #define STUCK_MAX (30 * SPAN_S)   /* for a client that does not read what was written to it */
+#define LEAVES_AT_ONCE 32         /* requests under way of a connection that is closed; with more it has to wait for a turn */
 #define SWEEP_S 1
 
 struct session *sessions_find(const struct sessions *s, uint64_t client) {
@@ -30,6 +31,7 @@ void session_free(struct session *session) {
 	struct sessions *s = session->all;
 	list_remove(&session->among);
 	list_remove(&session->dirty);
+	list_remove(&session->leaving);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
 	session_part(session);
@@ -41,12 +43,34 @@ void session_free(struct session *session) {
 void session_end(struct session *session, const char *why) {
 	struct sessions *s = session->all;
 	uint64_t id = session->id;
-	bool closed_there = !session->closing && stream_closed_there(session->stream);
+	bool closed_there = session->left || (!session->closing && stream_closed_there(session->stream));
 	if (why) {
 		session_trouble(session, why);
 	}
 	session_free(session);
 	s->handlers->gone(s->ctx, id, closed_there);
+}
+
+/* Thousands of requests that end at once would keep the others waiting: the connections that have many under way end one by one. */
+static void session_leave(struct session *session, const char *why) {
+	if (list_linked(&session->leaving)) {
+		return; /* it broke in writing, and now its end is read as well */
+	}
+	if (session->open <= LEAVES_AT_ONCE) {
+		session_end(session, why);
+		return;
+	}
+	if (why) {
+		session_trouble(session, why);
+	}
+	session->left = !session->closing && stream_closed_there(session->stream);
+	session->closing = true;
+	list_remove(&session->dirty);
+	if (fair_waits(&session->flow)) {
+		session_stop_waiting(session);
+	}
+	list_append(&session->all->leaving, &session->leaving);
+	session->all->handlers->ready(session->all->ctx);
 }
 
 void session_mark(struct session *session) {
@@ -105,7 +129,8 @@ static void session_on_ready(void *ctx) {
 
 static void session_on_closed(void *ctx, int error, const char *why) {
 	struct session *session = ctx;
-	session_end(session, error == PAWL_ECLOSED ? NULL : why ? why : pawl_error_message(error));
+	const char *trouble = error == PAWL_ECLOSED ? NULL : why ? why : pawl_error_message(error);
+	session_leave(session, trouble);
 }
 
 static void session_on_drained(void *ctx) {
@@ -264,7 +289,7 @@ void sessions_flush(struct sessions *s) {
 		list_remove(&session->dirty);
 		session_charge_written(session);
 		if (stream_flush(session->stream) != 0) {
-			session_end(session, NULL);
+			session_leave(session, NULL);
 			continue;
 		}
 		session->charged = stream_backlog(session->stream);
@@ -308,6 +333,7 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	*s = (struct sessions){ .loop = o->loop, .limits = o->limits, .handlers = o->handlers, .ctx = o->ctx };
 	list_init(&s->among);
 	list_init(&s->dirty);
+	list_init(&s->leaving);
 	strangers_init(&s->strangers);
 	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
 	CHECK(RAND_bytes((unsigned char *)&s->hash_key, sizeof s->hash_key) == 1);

@@ -42,6 +42,8 @@ struct session_batch { /* decoded once; borrows from the stream's input */
 struct session {
 	struct sessions *all;
 	struct list among, dirty;
+	struct list leaving; /* linked: it is closed, and its requests end when its turn comes */
+	bool left;           /* the other side closed it, and it is leaving */
 	struct stranger stranger; /* until it has shown a certificate or made a request */
 	struct map_node node;
 	struct session_share *share; /* NULL: it is not known yet who it is */
@@ -79,6 +81,9 @@ struct sessions {
 	uint64_t turn;    /* of sessions_serve */
 	uint64_t served;       /* the connection whose request was handed over last */
 	struct instant shared; /* when it was another one */
+	struct instant mixed;  /* when one that asked for little was served while one in debt waited */
+	bool content;          /* in this turn one got all that it asked for, and has credit left */
+	struct list leaving;   /* connections that are closed and had much under way: one of them ends in a turn */
 	int64_t unlooked; /* cost of what was served since the clock was looked at */
 	uint64_t last_id;
 	struct event *sweep;

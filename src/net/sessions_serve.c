@@ -11,6 +11,8 @@
 /* For the requests of one turn: then peers and timers come first again. The more requests leave in one frame the cheaper they are, so a
  * connection that is alone gets more. */
 #define TURN_SHARED (SPAN_MS / 4)
+#define TURN_SHORT (SPAN_MS / 16) /* while one that asks for little shares the node with one that asks for much */
+#define SHORT_FOR SPAN_S
 #define TURN_ALONE (2 * SPAN_MS)
 #define ALONE_AFTER SPAN_S /* without a request of another connection */
 #define LOOK_EVERY 8 /* simple requests between two looks at the clock */
@@ -247,20 +249,46 @@ static void sessions_serve_next(struct sessions *s, struct fair_flow *share, str
 	if (session && (session->closing || stream_is_paused(stream))) {
 		session_stop_waiting(session);
 	} else if (session && !more) {
+		s->content = s->content || session->flow.credit > 0;
 		session_stop_waiting(session);
 		stream_release(stream);
 	}
 	stream_leave(stream);
 }
 
+/* A request waits for the turn before its own, and so do the answers of peers to it: short turns cost more, and serve those who ask for
+ * little sooner. */
+static span_ns sessions_turn(struct sessions *s, struct instant now) {
+	if (instant_elapsed_short(now, s->shared) > ALONE_AFTER) {
+		return TURN_ALONE;
+	}
+	return instant_elapsed_short(now, s->mixed) < SHORT_FOR ? TURN_SHORT : TURN_SHARED;
+}
+
+/* At the end of a turn: `share` is next. One that got all it asked for, and has credit left, is not like one that waits in debt. */
+static void sessions_note_mixture(struct sessions *s, const struct fair_flow *share, struct instant now) {
+	if (s->content && share && !list_empty(&CONTAINER_OF(share, struct session_share, flow)->ready.rest)) {
+		s->mixed = now;
+	}
+	s->content = false;
+}
+
+static void sessions_part_with_one(struct sessions *s) {
+	struct list *first = list_first(&s->leaving);
+	if (first) {
+		session_end(CONTAINER_OF(first, struct session, leaving), NULL);
+	}
+}
+
 bool sessions_serve(struct sessions *s) {
+	sessions_part_with_one(s);
 	struct fair_flow *share = fair_next(&s->ready);
 	if (!share) {
-		return false;
+		return !list_empty(&s->leaving);
 	}
 	struct instant now = time_source_now(), begun = now;
 	s->turn++;
-	span_ns most = (instant_elapsed_short(now, s->shared) > ALONE_AFTER ? TURN_ALONE : TURN_SHARED) + handshakes_take_owed(&s->loop->handshakes);
+	span_ns most = sessions_turn(s, now) + handshakes_take_owed(&s->loop->handshakes);
 	while (share && instant_elapsed_short(now, begun) < most) {
 		sessions_serve_next(s, share, now);
 		if (s->unlooked >= LOOK_EVERY) {
@@ -269,5 +297,6 @@ bool sessions_serve(struct sessions *s) {
 		}
 		share = fair_next(&s->ready);
 	}
-	return share;
+	sessions_note_mixture(s, share, now);
+	return share || !list_empty(&s->leaving);
 }

@@ -10,6 +10,7 @@
 
 #include "net_fixture.h"
 #include "pawl/error.h"
+#include "time_source.h"
 
 /* malloc that refuses one of its calls, or none. */
 struct fussy {
@@ -36,6 +37,7 @@ struct host {
 	bool closed_there; /* by the client that is gone */
 	uint64_t client;
 	bool hold; /* do not answer yet */
+	span_ns takes; /* to handle a request */
 	bool ready; /* requests wait to be served */
 	unsigned before_ping, drop_after; /* requests before the first ping; the piece after which the client is dropped, 0: none */
 	bool pinged;
@@ -55,7 +57,10 @@ static inline void host_answer(struct host *h) {
 static inline void host_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
 	struct host *h = ctx;
+	struct instant begun = time_source_now();
 	(void)now;
+	while (instant_elapsed_short(time_source_now(), begun) < h->takes) {
+	}
 	size_t left = request->lock_count - progress->done, piece = left < progress->most ? left : progress->most;
 	progress->done += piece;
 	h->pieces++;

@@ -109,6 +109,93 @@ static void one_turn_does_not_serve_one_connection_alone(void **state) {
 	host_done(&h);
 }
 
+static void connections_with_much_under_way_end_one_in_a_turn(void **state) {
+	struct host h;
+	int fds[3];
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	h.hold = true;
+	for (int i = 0; i < 3; i++) {
+		fds[i] = host_connect(&h);
+		for (int j = 0; j < (i == 2 ? 1 : MANY); j++) {
+			send_status(fds[i]);
+		}
+	}
+	host_run(&h);
+	for (int i = 0; i < 3; i++) {
+		close(fds[i]);
+	}
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 1); /* the one with a single request */
+	assert_true(h.ready);
+	assert_null(sessions_answer(h.sessions, h.client - 1));
+	assert_true(sessions_serve(h.sessions));
+	assert_int_equal(h.gone, 2);
+	assert_true(h.closed_there);
+	assert_false(sessions_serve(h.sessions));
+	assert_int_equal(h.gone, 3);
+	host_done(&h);
+}
+
+/* First the node cannot write to it, then it reads the end. */
+static void a_connection_that_breaks_in_writing_ends_once(void **state) {
+	struct host h;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	h.hold = true;
+	int fd = host_connect(&h);
+	for (int i = 0; i < MANY; i++) {
+		send_status(fd);
+	}
+	host_run(&h);
+	host_answer(&h);
+	close(fd);
+	sessions_flush(h.sessions);
+	net_fixture_settle(&h.f);
+	assert_int_equal(h.gone, 0);
+	assert_false(sessions_serve(h.sessions));
+	assert_int_equal(h.gone, 1);
+	assert_true(h.closed_there);
+	assert_int_equal(sessions_count(h.sessions), 0);
+	host_done(&h);
+}
+
+static unsigned served_in_a_turn(struct host *h) {
+	unsigned before = h->requests;
+	assert_true(sessions_serve(h->sessions));
+	return h->requests - before;
+}
+
+static void turns_are_short_while_one_with_little_shares_the_node_with_one_with_much(void **state) {
+	struct host h;
+	unsigned most = 0;
+	(void)state;
+	host_init(&h, -1);
+	assert_int_equal(host_open(&h, 10, 10000), 0);
+	h.hold = true;
+	h.takes = SPAN_MS / 10;
+	int greedy = host_connect(&h), other = host_connect(&h);
+	for (int i = 0; i < 2 * MANY; i++) {
+		send_status(greedy);
+	}
+	net_fixture_settle(&h.f);
+	for (int i = 0; i < 10; i++) {
+		unsigned served = served_in_a_turn(&h);
+		most = i > 0 && served > most ? served : most; /* in the first one it is still alone */
+	}
+	assert_in_range(most, 2, 3);
+	send_ping(other);
+	net_fixture_settle(&h.f);
+	served_in_a_turn(&h);
+	assert_true(h.pinged);
+	assert_int_equal(served_in_a_turn(&h), 1);
+	close(greedy);
+	close(other);
+	host_done(&h);
+}
+
 /* What a handshake took of the thread, requests may take as well. */
 static void requests_have_as_long_as_the_handshake_before_them_took(void **state) {
 	static const char ping[] = "\x94\x00\x01\xa4ping\x91\x80";
@@ -265,6 +352,9 @@ int main(void) {
 		cmocka_unit_test(who_asked_for_little_is_served_before_those_that_wait_with_much),
 		cmocka_unit_test(a_debt_is_forgiven_by_turns_and_not_by_leaving),
 		cmocka_unit_test(one_turn_does_not_serve_one_connection_alone),
+		cmocka_unit_test(connections_with_much_under_way_end_one_in_a_turn),
+		cmocka_unit_test(a_connection_that_breaks_in_writing_ends_once),
+		cmocka_unit_test(turns_are_short_while_one_with_little_shares_the_node_with_one_with_much),
 		cmocka_unit_test(requests_have_as_long_as_the_handshake_before_them_took),
 		cmocka_unit_test(a_large_batch_comes_in_pieces_and_is_answered_once),
 		cmocka_unit_test(a_batch_ends_with_its_connection),
