@@ -73,8 +73,8 @@ static void lives_again(void *ctx, uint64_t lock) {
 	}
 	c->died_with = TRACE_NONE;
 	if (c->run->healing || c->state != CALLER_IDLE || sim_actor_paused(c->run->sim, &c->actor) || !caller_pending(c, 0) ||
-		!checker_lock_is_gone(c->run->checker, (uint32_t)lock)) {
-		return;
+		!checker_lock_is_gone(c->run->checker, (uint32_t)lock) || latecomers_use(c->run, (uint32_t)lock, NULL)) {
+		return; /* two at once would end the lock for each other */
 	}
 	const struct lock_info *info = caller_info(c->run, (uint32_t)lock); /* others may have tried to use it meanwhile */
 	c->connections = info->bond_top >= c->connections ? info->bond_top + 1 : c->connections;

@@ -105,10 +105,10 @@ static void repeat(struct latecomer *l) {
 		.bond = r.terms.bond }, false);
 }
 
-static bool another_uses(const struct latecomer *l) {
+bool latecomers_use(const struct run *run, uint32_t lock, const struct latecomer *but) {
 	for (uint32_t i = 0; i < LATECOMERS_MAX; i++) {
-		const struct latecomer *other = &l->run->latecomers[i];
-		if (other != l && other->run && other->lock == l->lock && !latecomer_done(other)) {
+		const struct latecomer *l = &run->latecomers[i];
+		if (l != but && l->run && l->lock == lock && !latecomer_done(l)) {
 			return true;
 		}
 	}
@@ -127,7 +127,7 @@ static bool choose(struct latecomer *l) {
 	if (!info->known) {
 		return false;
 	}
-	return !info->bonded || (checker_lock_is_gone(run->checker, l->lock) && !another_uses(l));
+	return !info->bonded || (checker_lock_is_gone(run->checker, l->lock) && !latecomers_use(run, l->lock, l));
 }
 
 static void use_one(struct latecomer *l) {

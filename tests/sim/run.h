@@ -198,6 +198,7 @@ bool grouper_done(const struct grouper *g);
 /* latecomers.c */
 void latecomer_start(struct run *run, uint32_t number);
 bool latecomer_done(const struct latecomer *l);
+bool latecomers_use(const struct run *run, uint32_t lock, const struct latecomer *but); /* one of them, but that one; but: may be NULL */
 
 /* caller_terms.c: what comes with more than one holder, and with who is next */
 bool caller_bonded(const struct caller *c); /* what it holds ends with its connection */
