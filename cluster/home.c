@@ -34,6 +34,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 		op->ticket = (struct ticket){ 0, ++core->ticket_next }; /* its home gives the stamp */
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
+	op->since = core->now;
 	op->state = OP_QUEUED;
 	op->wavering = false;
 	op->home = attempt_home(core, op->key);
