@@ -216,9 +216,14 @@ void checker_watched_granted(struct checker *c, uint32_t lock, const struct core
 	}
 }
 
+/* Who is in no more and cannot know it hears of nothing, like one that is cut off: how old its view is says so. */
 static bool tells(const struct checker *c, uint32_t node) {
 	struct core_status status;
+	bool master;
 	if (!sim_node_running(c->sim, node) || !sim_node_core(c->sim, node) || c->watched[node].incarnation != sim_node_incarnation(c->sim, node)) {
+		return false;
+	}
+	if (!checker_newest(c) || !checker_in_config(c, checker_newest(c), node, &master)) {
 		return false;
 	}
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);

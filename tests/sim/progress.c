@@ -216,6 +216,9 @@ static void demand_single(struct run *run) {
 			checker_violation(run->checker, "progress (a free key is had)", all.key, "asked at n%" PRIu32 ": %s", node + 1,
 				p->answered ? pawl_error_code(p->error) : "no answer");
 		}
+		if (!p->released) {
+			checker_violation(run->checker, "progress (a release is done)", all.key, "asked at n%" PRIu32, node + 1);
+		}
 		if (p->granted - p->asked > single_bound(run)) {
 			checker_violation(run->checker, "progress (two rounds)", all.key, "a free key was had after %.3f ms, at most %.3f are allowed",
 				(double)(p->granted - p->asked) / 1e6, (double)single_bound(run) / 1e6);
