@@ -19,6 +19,7 @@ static void fill_result(const struct core *core, struct core_reply *r) {
 	r->missing = epoch_missing(core);
 }
 
+/* `what` is constant text: it may be read when this step is long over. */
 static struct slice say(struct core *core, const char *what, struct slice who) {
 	struct slice text = what ? slice_str(what) : slice_of(NULL, 0); /* with no memory left: without the name */
 	uint8_t *to = what && who.size ? out_room(core, WHY_BYTES) : NULL;

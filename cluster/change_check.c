@@ -192,7 +192,8 @@ static uint8_t *put_ms(uint8_t *to, span_ns span) { /* rounded up */
 	return slice_put(slice_put(to, slice_of(digits + at, sizeof digits - at)), slice_str("ms"));
 }
 
-/* NULL: it may be set, as far as this node can tell. A request_timeout that is not lowered is not looked at. */
+/* NULL: it may be set, as far as this node can tell. A request_timeout that is not lowered is not looked at. What is measured stands beside whom:
+ * the sentence itself is constant, and is said also where there is no memory for more. */
 static const char *timing_problem(const struct core *core, const struct config *c, char text[CHANGE_STEP_BYTES], struct slice *who) {
 	uint32_t peer;
 	span_ns longest = pace_longest(core, &peer);
@@ -202,12 +203,11 @@ static const char *timing_problem(const struct core *core, const struct config *
 	if (c->request_timeout >= core->config.request_timeout || c->request_timeout / ROUND_TRIPS >= longest) {
 		return NULL;
 	}
-	uint8_t *to = slice_put((uint8_t *)text, slice_str("a round trip with it took "));
-	to = slice_put(put_ms(to, longest), slice_str(" lately: request_timeout must be at least "));
-	to = slice_put(put_ms(to, ROUND_TRIPS * longest), slice_str(", 8 times that"));
-	*to = '\0';
-	*who = slice_str(core->peers[peer].node.name);
-	return text;
+	uint8_t *to = slice_put((uint8_t *)text, slice_str(core->peers[peer].node.name));
+	to = slice_put(put_ms(slice_put(to, slice_str(": a round trip with it took ")), longest), slice_str(" lately, and 8 times that is "));
+	to = put_ms(to, ROUND_TRIPS * longest);
+	*who = slice_of(text, (size_t)(to - (uint8_t *)text));
+	return "request_timeout must be at least 8 times the longest round trip";
 }
 
 /* Everything that can be said against it is said before anybody is asked. Called again while it waits. */

@@ -2,7 +2,7 @@
  * Frames): the node handles that like any other loss, in the same step. */
 #include <stdio.h>
 
-#include "named.h"
+#include "members.h"
 
 #include "failing.h"
 
@@ -211,6 +211,40 @@ static void a_mismatch_shows_the_present_value_or_is_not_told(void **state) {
 	assert_true(nth > 12);
 }
 
+/* n3 is slow, and a request_timeout below eight round trips with it is refused. The sentence that says why is read when the step is long
+ * over: where there is no memory for the name and what was measured it is said without them. */
+static bool refused_without_what_was_measured(uint64_t nth) {
+	struct stage *s = stage_short_of(3, 0);
+	static const char least[] = "request_timeout must be at least 8 times the longest round trip";
+	s->held[2][0] = true;
+	stage_wait(s, 70 * SPAN_MS);
+	s->held[2][0] = false;
+	stage_settle(s);
+	fail_from(nth, 1);
+	uint64_t id = ask_change(s, 0, (struct core_change){ .kind = CHANGE_SET_TIMING, .request_timeout = 80 * SPAN_MS });
+	fail_none();
+	stage_wait(s, SPAN_S / 4);
+	const struct stage_reply *r = answered(s, id) ? stage_answer(s, id) : NULL; /* not where there is no memory for any answer */
+	const bool without = r && r->r.error == PAWL_EBADREQUEST && r->why.size == strlen(least);
+	if (without) {
+		assert_memory_equal(r->why.bytes, least, strlen(least));
+	} else if (r && r->r.error == PAWL_EBADREQUEST) {
+		assert_true(r->why.size > strlen(least));
+		assert_memory_equal(r->why.bytes, "n3: a round trip with it took ", 30);
+	}
+	end(s);
+	return without;
+}
+
+static void a_change_that_is_refused_says_why_also_without_memory(void **state) {
+	(void)state;
+	uint32_t without = 0;
+	for (uint64_t nth = 1; nth <= 12; nth++) {
+		without += refused_without_what_was_measured(nth);
+	}
+	assert_true(without > 0);
+}
+
 /* ---- what cannot be taken ---- */
 
 /* n1 and n2 have X, n1 by a repeat's later token and with a longer value; n3 lacks it. Both others are taught by n1's extension, and the nth
@@ -274,6 +308,7 @@ int main(void) {
 		cmocka_unit_test(who_waits_gets_the_key_although_a_turn_could_not_be_told),
 		cmocka_unit_test(what_could_not_be_given_back_is_given_back_soon),
 		cmocka_unit_test(a_mismatch_shows_the_present_value_or_is_not_told),
+		cmocka_unit_test(a_change_that_is_refused_says_why_also_without_memory),
 		cmocka_unit_test(a_lock_is_not_lost_where_there_was_no_memory_for_its_copy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
