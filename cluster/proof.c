@@ -98,6 +98,22 @@ void proof_wanted(struct core *core) {
 	core->unproven = true;
 }
 
+/* This node has accepted what is claimed. Those of its epoch who have accepted it too may have missed that, and whoever has started anew since
+ * then has forgotten what it heard. */
+static void say_accepted_again(struct core *core, uint64_t hash) {
+	const struct durable *d = &core->durable;
+	if (d->decree_config.epoch != core->config.epoch + 1 || config_hash(&d->decree_config) != hash || core->persist_done < core->persist_seq) {
+		return;
+	}
+	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK, .ballot = d->decree_accepted, .number = hash };
+	COUNT(core, accepted_again);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
 /* A later configuration, of this cluster. */
 void proof_told(struct core *core, uint32_t from, const struct message *m, const struct config *c) {
 	struct word *w = &core->peers[from].word;
@@ -112,6 +128,7 @@ void proof_told(struct core *core, uint32_t from, const struct message *m, const
 		w->ahead_since = w->claimed_epoch > core->config.epoch ? w->ahead_since : core->now;
 		w->claimed = hash;
 		w->claimed_epoch = c->epoch;
+		say_accepted_again(core, hash);
 		if (to_be_passed_on(core, from, c)) {
 			pass_on(core, m, hash);
 		}

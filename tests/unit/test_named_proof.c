@@ -86,6 +86,40 @@ static void what_is_chosen_is_known_without_its_proposer(void **state) {
 	assert_int_equal(epoch_of(s, 2), 2);
 }
 
+static int setup_four(void **state) {
+	struct stage_options o = named_options();
+	o.masters = 4;
+	*state = stage_born(&o);
+	return 0;
+}
+
+/* n1 alone knows that it is chosen. n2 and n3 have accepted, and did not hear so of each other; with n4 they are enough to go on, so that
+ * nobody is in doubt. */
+static void who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen(void **state) {
+	struct stage *s = *state;
+	stage_lose(s, 0, 3, MESSAGE_DECREE_ACCEPT, true);
+	for (uint32_t i = 1; i < 4; i++) {
+		lose_to(s, i, MESSAGE_DECREE_ACCEPTED, true);
+		lose_to(s, i, MESSAGE_CONFIG, true);
+	}
+	(void)ask_change(s, 0, max_lease_of(9 * SPAN_S));
+	stage_settle(s);
+	assert_int_equal(epoch_of(s, 0), 2);
+	stage_kill(s, 2); /* it knows from its disk alone what it has accepted */
+	assert_true(stage_start(s, 2));
+	stage_settle(s);
+	for (uint32_t i = 1; i < 4; i++) {
+		assert_int_equal(epoch_of(s, i), 1);
+		lose_to(s, i, MESSAGE_DECREE_ACCEPTED, false);
+		lose_to(s, i, MESSAGE_CONFIG, false);
+	}
+	stage_mend(s);
+	stage_wait(s, 2 * REQUEST);
+	for (uint32_t i = 1; i < 4; i++) {
+		assert_int_equal(epoch_of(s, i), 2);
+	}
+}
+
 /* n4, a replica, is away while n2 and then n3 are replaced: of the masters that it knows n1 alone is left. */
 static void a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew(void **state) {
 	struct stage *s = *state;
@@ -221,6 +255,7 @@ int main(void) {
 		MEMBERS(one_claim_is_passed_on_when_the_other_master_is_dead),
 		cmocka_unit_test_setup_teardown(those_in_doubt_pass_a_claim_on_to_each_other, setup_five, named_teardown),
 		MEMBERS(what_is_chosen_is_known_without_its_proposer),
+		cmocka_unit_test_setup_teardown(who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen, setup_four, named_teardown),
 		MEMBERS_3(a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew),
 		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
