@@ -133,7 +133,7 @@ static void ask(struct probe *p) {
 	span_ns wait = p->wait;
 	uint32_t value = ++run->values;
 	p->lock = checker_lock_new(run->checker, all->key, value);
-	span_ns lease = members_longest(run);
+	span_ns lease = run->profile.sim.max_lease;
 	struct core_request r = { .op = CORE_ACQUIRE, .key = sim_name_key(key, all->key), .lock_id = checker_lock_id(run->checker, p->lock),
 		.lease = lease, .wait = wait, .owner = slice_str("probe") };
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = p->actor.number, .key = all->key, .lock = p->lock, .lease = lease, .wait = wait,

@@ -189,12 +189,6 @@ static void take_timing(struct run *run) {
 	o->drift_ppm = newest->drift_ppm;
 }
 
-/* A decree that some master had accepted may be finished at any time, also with a shorter longest lease. */
-span_ns members_longest(struct run *run) {
-	const span_ns newest = checker_newest(run->checker)->max_lease, known = run->profile.sim.max_lease;
-	return newest < known ? newest : known;
-}
-
 static void demand_agreement(struct run *run) {
 	struct trouble t = { .run = run };
 	if (!sim_run_until(run->sim, all_agree, &t, 3 * lease_over(run) + 40 * run->born.request_timeout + 4 * SPAN_S)) {

@@ -269,7 +269,6 @@ void progress_demand(struct run *run); /* after the heal */
 span_ns progress_hop(const struct run *run); /* at most: one message between nodes, with what it waits for at both */
 
 /* progress_members.c */
-span_ns members_longest(struct run *run); /* the longest lease that all nodes grant by now */
 void members_demand(struct run *run);  /* all agree, every master votes, every replica follows */
 void members_demand_change(struct run *run);
 bool members_node(struct run *run, uint32_t at, uint32_t *out_node); /* the at-th node of the newest configuration */
