@@ -89,7 +89,7 @@ refused() { ! /packages/host/install.sh 2>/tmp/refused && grep -q 'is another no
 check "a machine that is another node is left alone" refused
 kill -TERM $deployed
 wait $deployed
-rm -rf /etc/pawl/solo.* /etc/pawl/ca.crt /etc/systemd/system/pawld.service.d /run/pawl
+rm -rf /etc/pawl/solo.* /etc/pawl/ca.crt /etc/pawl/rights.conf /etc/systemd/system/pawld.service.d /run/pawl
 
 left() {
 	local found
