@@ -131,7 +131,8 @@ void master_release(struct core *core, uint32_t from, const struct message *m) {
 	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, from, m) :
 		master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, NULL);
 	COUNT(core, release_ok);
-	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+		.age_us = lacked_us(core, m->lock_id) };
 	out_send(core, from, &answer);
 }
 

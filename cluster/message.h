@@ -37,7 +37,7 @@
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made;
-                              * EXTEND_, PREPARE_, DOWNGRADE_ANSWER: since anything of it ended here last */
+                              * EXTEND_, PREPARE_, DOWNGRADE_, RELEASE_ANSWER: since anything of it ended here last */
 #define F_HAD (1u << 27)      /* two u64: numbers of a semaphore. EXTEND_ANSWER: those of `terms` that it had; SNAPSHOT_RECORD: see struct older, `clock` is theirs */
 #define BLOB_MAX 65536
 #define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
@@ -56,7 +56,7 @@
 	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
 	X(LEARN_ANSWER, 11, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_NUMBER) \
-	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS) \
+	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS | F_AGE) \
 	X(BREAK, 14, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
 	X(BREAK_ANSWER, 15, F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
 	X(PREPARE, 16, F_ROUND | F_KEY | F_LOCK_ID | F_BALLOT | F_PREPARED) \

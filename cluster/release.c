@@ -84,7 +84,7 @@ void release_judge(struct core *core, struct op *op, bool over) {
 }
 
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	op->had_any = op->had_any || (m->flags & FLAG_HAD);
+	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
 	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	release_judge(core, op, false);
 }

@@ -67,7 +67,7 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
-		op->had_any = op->had_any || (m->flags & FLAG_HAD);
+		op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	}
 	transfer_judge(core, op, false);
@@ -98,6 +98,7 @@ void transfer_hand_over(struct core *core, uint32_t from, const struct message *
 	}
 	bool had = master_release_here(core, m->key, m->lock_id, NEWS_RELEASED, named ? &heir : NULL);
 	COUNT(core, release_ok);
-	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0 };
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+		.age_us = lacked_us(core, m->lock_id) };
 	out_send(core, from, &answer);
 }

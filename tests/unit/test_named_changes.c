@@ -192,6 +192,39 @@ static void a_release_asked_for_while_copying_finds_the_lock(void **state) {
 	assert_true(r->r.released);
 }
 
+/* n3 asks for the end of a lock that it lacks. n1, which has it, ends it, and its answer is slow; n2 hears of that from n1 before it hears
+ * from n3. */
+static void a_release_that_others_hear_of_first_says_that_the_lock_was_there(void **state) {
+	struct stage *s = *state;
+	take_without_n3(s);
+	stage_stop(s, 0, 2, MESSAGE_RELEASE_ANSWER, true);
+	stage_stop(s, 2, 1, MESSAGE_RELEASE, true);
+	uint64_t id = stage_ask(s, 2, stage_request(CORE_RELEASE, "k", stage_lock(1)));
+	stage_settle(s);
+	assert_false(knows(s, 0, "k", stage_lock(1)));
+	const struct message told = { .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1) };
+	stage_inject(s, 0, 1, &told);
+	stage_settle(s);
+	assert_false(knows(s, 1, "k", stage_lock(1)));
+	assert_false(answered(s, id));
+	stage_wait(s, 2 * SPAN_MS);
+	stage_stop(s, 2, 1, MESSAGE_RELEASE, false);
+	const struct stage_reply *r = await(s, id);
+	assert_int_equal(r->r.error, PAWL_OK);
+	assert_true(r->r.released);
+}
+
+/* What had ended before was not there. */
+static void a_second_release_says_that_the_lock_was_not_there(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	release(s, 0, "k", stage_lock(1));
+	stage_wait(s, SPAN_S);
+	const struct stage_reply *r = await(s, stage_ask(s, 2, stage_request(CORE_RELEASE, "k", stage_lock(1))));
+	assert_int_equal(r->r.error, PAWL_OK);
+	assert_false(r->r.released);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(a_change_that_is_repeated_changes_nothing),
@@ -200,6 +233,8 @@ int main(void) {
 		NAMED(a_new_start_is_made_once_however_often_it_is_asked_for),
 		NAMED(a_new_start_does_not_wait_for_a_change_that_never_ends),
 		NAMED(a_wait_that_ends_between_two_epochs_is_over_and_no_more),
+		NAMED(a_release_that_others_hear_of_first_says_that_the_lock_was_there),
+		NAMED(a_second_release_says_that_the_lock_was_not_there),
 		NAMED(a_release_that_an_epoch_interrupts_says_that_the_lock_was_there),
 		NAMED(a_transfer_that_an_epoch_interrupts_says_that_the_lock_was_there),
 		cmocka_unit_test_setup_teardown(a_release_asked_for_while_copying_finds_the_lock, setup_alone, named_teardown),

@@ -262,9 +262,9 @@ static void fields_out_of_range_are_refused(void **state) {
 #define LOCK_ID "\xc4\x10" "0123456789abcdef"
 	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x00" LOCK_ID "\x00\x00", 25), PAWL_EPROTOCOL); /* READ of an empty key */
 	assert_int_equal(decode_message(t, "\x96\x14\x05\xc4\x01k" LOCK_ID "\x00\x00", 26), 0);
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x14", 5), 0); /* RELEASE_ANSWER, status 20 */
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\x00\x15", 5), PAWL_EPROTOCOL); /* 21 */
-	assert_int_equal(decode_message(t, "\x94\x0d\x05\xce\x80\x00\x00\x00\x00", 9), PAWL_EPROTOCOL); /* flag 2^31 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x14\x00", 6), 0); /* RELEASE_ANSWER, status 20 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\x00\x15\x00", 6), PAWL_EPROTOCOL); /* 21 */
+	assert_int_equal(decode_message(t, "\x95\x0d\x05\xce\x80\x00\x00\x00\x00\x00", 10), PAWL_EPROTOCOL); /* flag 2^31 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x02\x03", 5), 0); /* SNAPSHOT_CHUNK, part 2 of 3 */
 	assert_int_equal(decode_message(t, "\x94\x1f\x05\x03\x03", 5), PAWL_EPROTOCOL);
 	/* SNAPSHOT_END with the greatest clock, and one above */
