@@ -110,7 +110,7 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		r.deadline_kept = kept = kept && c->named == c->connections;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
-		.kept = kept, .bond = r.bond };
+		.kept = kept, .bond = r.bond, .numbers = r.terms.set };
 	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .bond = r.bond }, &op);
 }
 

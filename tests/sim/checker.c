@@ -252,7 +252,7 @@ static void check_all(struct checker *c, uint32_t node, const struct op_state *o
 			checker_violation(c, "honest answers", one.op.key, "asked for L%" PRIu32 ", and was answered about another lock_id", lock);
 		}
 		check_honest(c, node, &one, &said);
-		checker_held(c, op, lock, reply->valid);
+		checker_held(c, op, lock, reply->valid, reply->got[i].terms.set);
 		checker_answered(c, &one, said.token, &reply->got[i].terms);
 	}
 }
@@ -291,7 +291,7 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	}
 	checker_answered(c, op, reply->token, &reply->terms);
 	if (op->op.op == CORE_ACQUIRE || op->op.op == CORE_EXTEND) {
-		checker_held(c, op, op->op.lock, reply->valid);
+		checker_held(c, op, op->op.lock, reply->valid, reply->terms.set);
 	}
 	if (op->op.op == CORE_EXTEND && !op->op.kept) {
 		checker_extended(c, op, reply);

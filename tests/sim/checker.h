@@ -72,6 +72,7 @@ struct checker_op {
 	bool for_free;
 	bool kept;                  /* EXTEND: the caller keeps the deadline */
 	uint32_t bond;              /* ACQUIRE, ACQUIRE_ALL, EXTEND: the lock ends with this connection; 0: with none */
+	struct permits numbers;     /* EXTEND: of a semaphore, those that it names */
 };
 /* Right after sim_send, which gave the id. */
 void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op);

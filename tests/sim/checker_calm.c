@@ -26,7 +26,7 @@ static bool may_end(const struct lock_state *lock) {
 }
 
 /* Who keeps its deadline trusts an answer only while an earlier one holds. Its clocks may be as fast as the drift allows. */
-void checker_held(struct checker *c, const struct op_state *op, uint32_t number, span_ns valid) {
+void checker_held(struct checker *c, const struct op_state *op, uint32_t number, span_ns valid, struct permits numbers) {
 	struct lock_state *lock = &c->locks[number];
 	int64_t now = sim_now(c->sim), until = op->invoked + span_shrink(valid, c->options.drift_ppm);
 	if (now >= lock->held_until && op->op.kept) {
@@ -34,7 +34,9 @@ void checker_held(struct checker *c, const struct op_state *op, uint32_t number,
 	}
 	if (now >= lock->held_until) {
 		lock->held_since = now;
+		lock->held_numbers = numbers;
 	}
+	lock->held_numbers = permits_and(lock->held_numbers, numbers);
 	lock->held_until = until > lock->held_until ? until : lock->held_until;
 }
 
@@ -42,11 +44,12 @@ static const char *asks_for(const struct op_state *op) {
 	return op->op.op == CORE_EXTEND ? "an extension" : op->op.op == CORE_UPDATE ? "an update" : "a downgrade";
 }
 
-/* What a node has answered still holds, and did when this was asked. */
+/* What a node has answered still holds, and did when this was asked. Of a semaphore's lock numbers may be lost that an earlier holding had. */
 static void check_lost(struct checker *c, uint32_t node, const struct op_state *op, int error) {
 	const struct lock_state *lock = &c->locks[op->op.lock];
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
-	if (lost && lock->held_since < op->invoked && sim_now(c->sim) < lock->held_until) {
+	bool held = lock->held_since < op->invoked && sim_now(c->sim) < lock->held_until;
+	if (lost && held && permits_within(op->op.numbers, lock->held_numbers)) {
 		checker_violation(c, "lost is certain", op->op.key, "n%" PRIu32 " answers %s of L%" PRIu32 " with %s, although an answer from %.6f on "
 			"holds for %.3f ms more", node + 1, asks_for(op), op->op.lock, pawl_error_code(error), (double)lock->held_since / 1e9,
 			(double)(lock->held_until - sim_now(c->sim)) / 1e6);
@@ -78,7 +81,8 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
 	bool wrong = lost || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
 	for (const struct belief *b = checker_key(c, op->op.key)->beliefs; b && wrong; b = b->next) {
-		if (b->lock == op->op.lock && (lost || b->actor->number == op->op.client) && b->since < op->invoked && belief_live(c, b)) {
+		if (b->lock == op->op.lock && (lost || b->actor->number == op->op.client) && permits_within(op->op.numbers, b->set) && b->since < op->invoked &&
+				belief_live(c, b)) {
 			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers %s of L%" PRIu32 " with %s, although client %" PRIu32
 				" believes in it for %.3f ms more", node + 1, asks_for(op), op->op.lock, pawl_error_code(error), b->actor->number,
 				(double)instant_left_short(sim_actor_clock(c->sim, b->actor), b->deadline) / 1e6);

@@ -116,6 +116,7 @@ struct lock_state {
 	int64_t displaced_at;          /* a lease that came back took its turn from it */
 	uint64_t answered; /* highest token of an acquire's answer */
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */
+	struct permits held_numbers;    /* of a semaphore: those that were held all the time */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
 	int64_t released_at[SIM_NODES_MAX];
 	uint32_t release_node;          /* whose answer to the release the client has; with that node's incarnation */
@@ -286,7 +287,7 @@ void checker_ending(struct checker *c, struct op_state *op); /* it is asked for 
 void checker_spent_returned(struct checker *c, const struct op_state *op, int error);
 
 /* checker_calm.c */
-void checker_held(struct checker *c, const struct op_state *op, uint32_t lock, span_ns valid); /* answered so */
+void checker_held(struct checker *c, const struct op_state *op, uint32_t lock, span_ns valid, struct permits numbers); /* answered so */
 void checker_refused(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply); /* with no_quorum */
 void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op, int error);
 void checker_end_answered(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
