@@ -207,7 +207,7 @@ class Masters(ChangeCase):
 
 
 class Timing(ChangeCase):
-    NEED = re.compile(r"must be at least (\d+)ms")
+    NEED = re.compile(r"(?:must be at least|8 times that is) (\d+)ms")
 
     def timing(self, request_ms, at="abc"):
         return self.change("set-timing", "--request-timeout", "%dms" % request_ms, "--promise-timeout", "%dms" % (2 * request_ms), at=at)
