@@ -67,8 +67,8 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
-		op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
-		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+		release_answer(core, op, from, m);
+		return; /* that may have been the last one, and the operation be gone */
 	}
 	transfer_judge(core, op, false);
 }
