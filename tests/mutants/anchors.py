@@ -63,11 +63,10 @@ class Anchors:
             if path not in texts:
                 with open(os.path.join(self.root, path), encoding="utf-8") as source:
                     texts[path] = source.read()
-            if texts[path].count(edit["old"]) == 1:
-                texts[path] = texts[path].replace(edit["old"], edit["new"])
-                continue
             for name, begin, end in definitions(texts[path]):
                 if name == edit["in"] and texts[path].count(edit["old"], begin, end) == 1:
                     texts[path] = texts[path][:begin] + texts[path][begin:end].replace(edit["old"], edit["new"]) + texts[path][end:]
                     break
+            else:
+                raise Problem("an edit before it has changed the text in %s: %s" % (edit["in"], edit["old"].strip().splitlines()[0]))
         return texts
