@@ -9,10 +9,7 @@
 static const struct id128 nobody;
 
 static inline int members_setup(void **state, uint32_t outside) {
-	struct stage_options o = named_options();
-	o.outside = outside;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 3, outside);
 }
 
 static inline int setup_one(void **state) {

@@ -20,10 +20,16 @@ static inline struct stage_options named_options(void) {
 	return o;
 }
 
-static inline int named_setup(void **state) {
+static inline int named_setup_of(void **state, uint32_t masters, uint32_t outside) {
 	struct stage_options o = named_options();
+	o.masters = masters;
+	o.outside = outside;
 	*state = stage_born(&o);
 	return 0;
+}
+
+static inline int named_setup(void **state) {
+	return named_setup_of(state, 3, 0);
 }
 
 static inline int named_teardown(void **state) {

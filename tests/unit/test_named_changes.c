@@ -169,11 +169,7 @@ static void a_break_that_an_epoch_interrupts_says_that_the_lock_was_there(void *
 }
 
 static int setup_alone(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 1;
-	o.outside = 1;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 1, 1);
 }
 
 /* n2 has the lock in what it copies, and is asked for its release before it votes. */

@@ -129,10 +129,7 @@ static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 /* ---- proposers ---- */
 
 static int setup_four(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 4;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 4, 0);
 }
 
 /* n1 holds 9 s with one ballot and n2 8 s with another; n3 is dead; n4, another master, coordinates, and needs the promises of both. */

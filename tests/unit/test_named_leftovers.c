@@ -199,10 +199,7 @@ static void an_extension_that_was_answered_lost_teaches_nobody(void **state) {
 }
 
 static int setup_four(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 4;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 4, 0);
 }
 
 /* Two of four masters lack it. Those that have it have taken the extension, so that no name gives it back any more: told that it is lost, its

@@ -40,10 +40,7 @@ static void one_claim_is_passed_on_when_the_other_master_is_dead(void **state) {
 }
 
 static int setup_five(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 5;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 5, 0);
 }
 
 /* Of five n1 alone knows, and n2 and n3, which have accepted with it, are dead: it takes the word of n4 and n5, too. */
@@ -87,10 +84,7 @@ static void what_is_chosen_is_known_without_its_proposer(void **state) {
 }
 
 static int setup_four(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 4;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 4, 0);
 }
 
 /* n1 alone knows that it is chosen. n2 and n3 have accepted, and did not hear so of each other; with n4 they are enough to go on, so that
@@ -138,11 +132,7 @@ static void a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew(v
 }
 
 static int setup_five_and_three(void **state) {
-	struct stage_options o = named_options();
-	o.masters = 5;
-	o.outside = 3;
-	*state = stage_born(&o);
-	return 0;
+	return named_setup_of(state, 5, 3);
 }
 
 /* Of the masters that n5 knew n1 alone is left, which is no master any more: n5 cannot know, and says so. */
