@@ -209,9 +209,10 @@ void checker_spent_returned(struct checker *c, const struct op_state *op, int er
 	if (!all && op->op.op != CORE_ACQUIRE) {
 		return;
 	}
-	/* What else fails may be left at some masters, until it is released. */
+	/* What else fails may be left at some masters, until it is released: "full" too, where a master that had room has accepted the commit
+	 * and a master without room has refused it. */
 	bool nothing = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_EBADREQUEST ||
-		error == PAWL_EBUSY || error == PAWL_EFULL;
+		error == PAWL_EBUSY;
 	for (uint32_t i = 0; i < (all ? op->op.member_count : 1); i++) {
 		struct lock_state *lock = &c->locks[all ? op->op.members[i] : op->op.lock];
 		lock->asking--;
