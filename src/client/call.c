@@ -16,6 +16,7 @@ static void call_free(struct pawl_call *call) {
 		map_remove(&hub->by_msgid, &call->by_msgid);
 	}
 	agenda_clear(&hub->agenda, &call->alarm);
+	agenda_clear(&hub->agenda, &call->rest);
 	order_free(call->order);
 	if (call->box) {
 		pawl_result_free(&call->box->result);
@@ -35,7 +36,7 @@ static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answe
 		return false;
 	}
 	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST || error == PAWL_EDENIED
-		|| error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE;
+		|| error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE || error == PAWL_EQUOTA;
 	return !(answered && refused && call->sends == 1);
 }
 
@@ -114,7 +115,8 @@ static void call_schedule(struct pawl_call *call, const struct call_start *start
 		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : hub->timeout;
 	}
 	call->wait_end = instant_add(now, wait_of(r));
-	agenda_set(&hub->agenda, &call->alarm, instant_add(call->wait_end, timeout).boot);
+	call->deadline = instant_add(call->wait_end, timeout).boot;
+	agenda_set(&hub->agenda, &call->alarm, call->deadline);
 }
 
 int call_start(struct pawl *hub, const struct call_start *start, struct pawl_call **out_call) {
@@ -269,7 +271,7 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 		call_fail(call, order_unsure(call->order) ? PAWL_EUNSURE : error, NULL);
 		return;
 	}
-	if (can_move_on(call, r.error) && move_on(call, &r, message)) {
+	if (call_back_off(call, &r) || (can_move_on(call, r.error) && move_on(call, &r, message))) {
 		return;
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
@@ -317,7 +319,7 @@ void calls_fail_all(struct pawl *hub, int error) {
 	struct list all;
 	list_init(&all);
 	struct list *at;
-	while ((at = list_first(&hub->flight)) != NULL || (at = list_first(&hub->queue)) != NULL) {
+	while ((at = list_first(&hub->flight)) != NULL || (at = list_first(&hub->queue)) != NULL || (at = list_first(&hub->resting)) != NULL) {
 		list_remove(at);
 		list_append(&all, at);
 	}

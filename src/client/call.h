@@ -2,7 +2,8 @@
  *
  *   queued --sent--> in flight --answer--> over
  *      ^                 |
- *      +--- line lost ---+      (but not what must not be repeated); at the deadline or a cancel: over, from either
+ *      +--- line lost ---+      (but not what must not be repeated)
+ *      +---- resting ----+      (its identity has had enough); at the deadline or a cancel: over, from any of them
  */
 #ifndef PAWL_CLIENT_CALL_H
 #define PAWL_CLIENT_CALL_H
@@ -12,7 +13,7 @@
 #include "result.h"
 
 struct pawl_call {
-	struct list link;         /* in queue or flight */
+	struct list link;         /* in queue, flight or resting */
 	struct map_node by_msgid; /* in flight */
 	struct list named;        /* in hub->named: an acquire whose lock_ids others may know, too */
 	struct pawl *hub;
@@ -20,6 +21,8 @@ struct pawl_call {
 	struct result_box *box; /* made in advance: an outcome needs no memory */
 	struct result_box *before; /* what a node said that was left for another one; else NULL */
 	struct alarm alarm;     /* the deadline */
+	int64_t deadline;       /* CLOCK_BOOTTIME */
+	struct alarm rest;      /* when it is sent again */
 	struct instant wait_end;
 	struct instant sent_at; /* on this line */
 	uint32_t msgid;
@@ -67,5 +70,8 @@ void reclaim_note_update(struct pawl *hub, const struct order *order);
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 /* The same for all that an acquire asks for. */
 void calls_release_quietly(struct pawl *hub, const struct order *order);
+
+/* rest.c: the node says when it may be asked again. False: it does not, or that is too late for this call. */
+bool call_back_off(struct pawl_call *call, const struct client_response *r);
 
 #endif

@@ -130,6 +130,7 @@ void entering_asked(struct pawl_call *call) {
 	if (acquire) {
 		meet_all(call, &hub->flight);
 		meet_all(call, &hub->queue);
+		meet_all(call, &hub->resting);
 		list_append(&hub->named, &call->named);
 	}
 	for (size_t i = 0; (acquire || call->order->method == PAWL_DOWNGRADE) && i < order_locks(call->order); i++) {

@@ -66,6 +66,7 @@ struct pawl {
 	/* call.c */
 	struct list queue;  /* to be sent */
 	struct list flight; /* sent on this line, in order */
+	struct list resting; /* rest.c: to be sent again later */
 	struct list named;  /* acquires among them: entering.c */
 	struct map by_msgid;
 	size_t call_count;

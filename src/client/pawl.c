@@ -285,6 +285,7 @@ int hub_new(const struct pawl_options *options, const struct env *env, struct pa
 	hub->line.fd = -1;
 	list_init(&hub->queue);
 	list_init(&hub->flight);
+	list_init(&hub->resting);
 	list_init(&hub->named);
 	list_init(&hub->locks);
 	list_init(&hub->due);

@@ -173,6 +173,7 @@ struct client_refusal {
 	int error;           /* PAWL_EBADREQUEST or PAWL_ETOOLARGE (or as given to client_refusal_encode) */
 	struct slice field;  /* the parameter (or what else) at fault, perhaps from the request itself; empty: none */
 	const char *message; /* what is wrong and what to do, static storage; NULL: the error's own text */
+	span_ns retry_after; /* PAWL_EQUOTA: the same request may be served after so long; 0: not known */
 };
 
 /* Server. `message` is what client_scan found. 0: *out is set, until the next decode.
@@ -289,6 +290,7 @@ struct client_status {
 	uint64_t boot, clock, ceiling;
 	uint64_t keys, held, promises, waiters, rounds, memory_bytes, clients;
 	uint64_t handshakes, handshakes_evicted, handshakes_refused; /* connections that have not said who they are; since the start, such that ended */
+	uint64_t quota_refused;   /* requests and connections since the start, of who had as much as it may */
 	uint64_t watches, events; /* of all clients; events that they were told since the start */
 	span_ns uptime;
 	span_ns max_lease, request_timeout, promise_timeout; /* of the configuration, with drift_ppm */
@@ -296,7 +298,7 @@ struct client_status {
 	uint32_t peer_count; /* masters first, then replicas, then guests; the node itself is among them */
 	struct client_status_peer peers[NODES_MAX];
 };
-/* Fills everything that the core knows: all but version, clients, handshakes*, watches, events, uptime and certificates. Borrows from core, config and the facts. */
+/* Fills everything that the core knows: all but version, clients, handshakes*, quota_refused, watches, events, uptime and certificates. Borrows from core, config and the facts. */
 void client_status_of_core(struct client_status *out, const struct core_status *core, const struct config *config,
 	const struct client_facts *facts);
 int client_status_encode(uint32_t msgid, const struct client_status *status, struct buffer *out);
@@ -330,6 +332,7 @@ enum client_result {
 	CLIENT_GOT_REACHED = 1 << 22,
 	CLIENT_GOT_WATCH = 1 << 23,
 	CLIENT_GOT_POSITION = 1 << 24,
+	CLIENT_GOT_RETRY_AFTER = 1 << 26,
 	CLIENT_GOT_KEY = 1 << 25 /* errors of an ACQUIRE with `locks`: which key it is about */
 };
 
@@ -344,6 +347,7 @@ struct client_response {
 	uint64_t token;
 	span_ns valid, waited, age;
 	span_ns limit;                /* too_long: the longest lease allowed */
+	span_ns retry_after;          /* CLIENT_GOT_RETRY_AFTER: quota: after so long it may be served */
 	uint32_t quorum, votes, acks; /* also of no_quorum */
 	bool released;                /* release, break (which calls it `broken`), transfer (`transferred`) */
 	bool held, contested, recovering, more;

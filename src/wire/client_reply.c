@@ -186,6 +186,9 @@ int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, 
 	struct pack_open map = pack_map_open(&k);
 	reply_put_error_head(&k, &map, refusal->error, refusal->field,
 		slice_str(refusal->message ? refusal->message : ""));
+	if (refusal->retry_after > 0) {
+		client_reply_put_uint(&k, &map, "retry_after_ms", client_reply_ms_up(refusal->retry_after));
+	}
 	pack_map_close(&k, &map);
 	pack_nil(&k);
 	return pack_end(&k);

@@ -24,7 +24,7 @@ struct request_reader {
 static void request_refuse(struct request_reader *r, int error, struct slice field, const char *message) {
 	if (!r->error) {
 		r->error = error;
-		*r->refusal = (struct client_refusal){ error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error, field, message };
+		*r->refusal = (struct client_refusal){ .error = error == PAWL_EPROTOCOL ? PAWL_EBADREQUEST : error, .field = field, .message = message };
 	}
 }
 

@@ -13,6 +13,7 @@ static const struct client_fact response_facts[] = {
 	FACT_NAMED("waited_ms", waited, FACT_MS, CLIENT_GOT_WAITED),
 	FACT_NAMED("age_ms", age, FACT_MS, CLIENT_GOT_AGE),
 	FACT_NAMED("limit_ms", limit, FACT_MS, CLIENT_GOT_LIMIT),
+	FACT_NAMED("retry_after_ms", retry_after, FACT_MS, CLIENT_GOT_RETRY_AFTER),
 	FACT(released, FACT_BOOL, CLIENT_GOT_RELEASED),
 	FACT_NAMED("broken", released, FACT_BOOL, CLIENT_GOT_RELEASED),
 	FACT_NAMED("transferred", released, FACT_BOOL, CLIENT_GOT_RELEASED),

@@ -33,6 +33,7 @@ static const struct client_fact status_facts[] = {
 	FACT(handshakes, FACT_U64),
 	FACT(handshakes_evicted, FACT_U64),
 	FACT(handshakes_refused, FACT_U64),
+	FACT(quota_refused, FACT_U64),
 	FACT(watches, FACT_U64),
 	FACT(events, FACT_U64),
 	FACT_NAMED("uptime_ms", uptime, FACT_MS),

@@ -186,10 +186,10 @@ static void answer(struct fake_conn *c, const struct client_request *r) {
 		n->watch = r->method == CLIENT_UNWATCH && r->watch == n->watch ? 0 : n->watch;
 		error = client_done_encode(r->msgid, &c->out);
 	} else if (r->method == CLIENT_ACQUIRE && n->acquire_error) {
-		struct client_refusal refusal = { .error = n->acquire_error };
+		struct client_refusal refusal = { .error = n->acquire_error, .retry_after = n->retry_after };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (n->error && n->error != PAWL_EHELD) {
-		struct client_refusal refusal = { .error = n->error };
+		struct client_refusal refusal = { .error = n->error, .retry_after = n->retry_after };
 		error = client_refusal_encode(r->msgid, &refusal, &c->out);
 	} else if (r->method == CLIENT_WATCH) {
 		answer_watch(c, r);

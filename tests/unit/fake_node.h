@@ -43,6 +43,7 @@ struct fake_node {
 
 	enum fake_mood mood;
 	int error;             /* answered to everything but pings, 0: success */
+	span_ns retry_after;   /* said with errors; 0: nothing is */
 	int error_of_item;     /* of every second lock of a batch */
 	uint64_t numbers_of_item; /* permits that each lock of a batch is answered to have been extended for, as bits; 0: it is not said */
 	uint64_t token;        /* of the last acquire */

@@ -1,0 +1,33 @@
+/* rest.c: calls that a node has refused because their identity has had enough, until they are sent again (docs/client-protocol.md, Errors). */
+#include "call.h"
+
+#include "check.h"
+
+static void on_rested(struct alarm *alarm) {
+	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, rest);
+	struct pawl *hub = call->hub;
+	list_remove(&call->link);
+	list_append(&hub->queue, &call->link);
+	hub_kick(hub);
+}
+
+/* Not before the node says, and up to half as long again, so that those who were refused together do not come back together. */
+bool call_back_off(struct pawl_call *call, const struct client_response *r) {
+	struct pawl *hub = call->hub;
+	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_GOT_RETRY_AFTER)) {
+		return false;
+	}
+	span_ns pause = prng_between(&hub->prng, r->retry_after, r->retry_after + r->retry_after / 2);
+	int64_t again = clock_saturating_add(hub_now(hub).boot, pause);
+	if (again >= call->deadline) {
+		return false;
+	}
+	map_remove(&hub->by_msgid, &call->by_msgid);
+	call->flying = false;
+	call->sends--; /* nothing came of it */
+	list_remove(&call->link);
+	list_append(&hub->resting, &call->link);
+	call->rest.ring = on_rested;
+	agenda_set(&hub->agenda, &call->rest, again);
+	return true;
+}
