@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _clock
 from ._call import Call
-from ._errors import BusyError, IndeterminateError, LostError, NoQuorumError, RecoveringError, UnreachableError, WaitTimeoutError
+from ._errors import (
+    BusyError, IndeterminateError, LostError, NoQuorumError, QuotaError, RecoveringError, UnreachableError, WaitTimeoutError,
+)
 from ._types import EXCLUSIVE, Bytes, check_text, check_whole, mode_params, to_bytes, to_ms
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 # docs/protocol.md, What the holder may count on: the drift of the clocks over a wait is taken off the lease. So nobody waits for much
 # longer than this many leases in one request.
 WAIT_LEASES = 20
-PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError)
+PASSING = (NoQuorumError, RecoveringError, UnreachableError, BusyError, IndeterminateError, QuotaError)
 PAUSE_FIRST, PAUSE_LAST = 0.1, 5.0
 
 

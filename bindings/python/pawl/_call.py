@@ -8,14 +8,14 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _clock
 from ._errors import (
-    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, TooLargeError, TooLongError, WaitTimeoutError,
+    BadRequestError, DeniedError, HeldError, MismatchError, PawlError, QuotaError, TooLargeError, TooLongError, WaitTimeoutError,
 )
 
 # What a repeat could undo (an update) or misread (a transfer), or would do to the next node as well.
 NEVER_REPEATED = frozenset(("update", "transfer", "unwatch", "drain", "kick", "cluster_force"))
 UNSURE_AFTERWARDS = frozenset(("update", "transfer"))
 # These come before any commit, and say that there is none.
-REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError)
+REFUSALS = (HeldError, WaitTimeoutError, BadRequestError, DeniedError, TooLongError, TooLargeError, QuotaError)
 
 
 class Answer(NamedTuple):

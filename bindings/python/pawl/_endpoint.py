@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import ipaddress
-from typing import List, Sequence, Union
+import socket
+from typing import List, Sequence, Tuple, Union
+
+from ._errors import UnreachableError
 
 ENDPOINTS_MAX = 32
 Endpoints = Union[str, Sequence[str]]
@@ -66,3 +70,19 @@ def parse(endpoints: Endpoints) -> List[Endpoint]:
     if len(found) > ENDPOINTS_MAX:
         raise ValueError("more than %d endpoints" % ENDPOINTS_MAX)
     return found
+
+
+async def addresses(endpoint: Endpoint, limit: float) -> List[Tuple[str, int]]:
+    """Host and port of each address that the node may have; a name is looked up within so many seconds, or UnreachableError."""
+    if endpoint.path:
+        return [("", 0)]
+    if endpoint.is_address:
+        return [(endpoint.host, endpoint.port)]
+    looking = asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    try:
+        found = await asyncio.wait_for(looking, limit)
+    except asyncio.TimeoutError:
+        raise UnreachableError("%s: looking up the name took too long" % endpoint.text) from None
+    except OSError as error:
+        raise UnreachableError("%s: %s" % (endpoint.text, error)) from error
+    return [(str(item[4][0]), int(item[4][1])) for item in found]

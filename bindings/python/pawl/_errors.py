@@ -147,7 +147,7 @@ class UnsettledError(PawlError):
 
 
 class QuotaError(PawlError):
-    """This identity has as much on the node as it may: `field` names the limit."""
+    """This identity, or its address, has as much of the node as it may: `field` names the limit. Asking again in time did not help."""
 
     code = "quota"
     default_message = "a limit of this identity on this node is reached"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import socket
 import ssl
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import _clock
 from ._call import UNSURE_AFTERWARDS, Answer, Call
-from ._endpoint import Endpoint
+from ._endpoint import Endpoint, addresses
 from ._errors import (
     BusyError, ClosedError, NoQuorumError, PawlError, ProtocolError, RecoveringError, TooLargeError, UnreachableError, UnsureError,
     WaitTimeoutError, from_wire,
 )
 from ._link import Link, as_pawl_error
 from ._msgpack import REQUEST_BYTES_MAX, FormatError, pack
+from ._resting import Resting
 from ._rounds import Rounds
 
 SILENCE_LEAST = 0.1
@@ -49,6 +49,7 @@ class Reach:
         self.listening: Callable[[], bool] = lambda: False
         self._queue: Deque[Call] = collections.deque()
         self._flight: Dict[int, Call] = {}
+        self._resting = Resting(self._loop, self._come_back)
         self._msgid = PING_MSGID
         self._link: Optional[Link] = None
         self._lines = 0  # that came up so far
@@ -77,7 +78,7 @@ class Reach:
     def start(self, call: Call, timeout: Optional[float] = None) -> None:
         if self.closed:
             raise ClosedError()
-        if len(self._queue) + len(self._flight) >= CALLS_MAX * (2 if call.internal else 1):
+        if len(self._queue) + len(self._flight) + len(self._resting) >= CALLS_MAX * (2 if call.internal else 1):
             raise BusyError("too many requests under way")
         limit = self.timeout if timeout is None else timeout
         wait = _clock.left(call.wait_end, _clock.now()) / _clock.SECOND
@@ -86,6 +87,10 @@ class Reach:
             self._queue.appendleft(call)
         else:
             self._queue.append(call)
+        self._kick()
+
+    def _come_back(self, call: Call) -> None:
+        self._queue.append(call)
         self._kick()
 
     def _kick(self) -> None:
@@ -100,6 +105,7 @@ class Reach:
             del self._flight[call.msgid]
         elif call in self._queue:
             self._queue.remove(call)
+        self._resting.drop(call)
 
     def _forget(self, call: Call) -> None:
         self._drop(call)
@@ -222,7 +228,11 @@ class Reach:
                 self._end(call, Answer(found, call.sent_at, link.number), None)
 
     def _on_refusal(self, link: Link, call: Call, error: PawlError) -> None:
-        """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better."""
+        """A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. Who has had
+        enough there comes again later."""
+        if self._resting.take(call, error):
+            del self._flight[call.msgid]
+            return
         useless = isinstance(error, (RecoveringError, NoQuorumError))
         if not useless or call.internal or not call.repeatable or call.moves + 1 >= self._rounds.count:
             self._end(call, None, error, True)
@@ -280,20 +290,11 @@ class Reach:
         await asyncio.sleep(self._rounds.pause(self.lease_share()))
 
     async def _addresses(self, endpoint: Endpoint) -> List[Tuple[str, int]]:
-        if endpoint.path:
-            return [("", 0)]
-        if endpoint.is_address:
-            return [(endpoint.host, endpoint.port)]
-        looking = self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
         try:
-            found = await asyncio.wait_for(looking, min(self._connect_timeout, self.lease_share()))
-        except asyncio.TimeoutError:
-            self._last_error = UnreachableError("%s: looking up the name took too long" % endpoint.text)
+            return await addresses(endpoint, min(self._connect_timeout, self.lease_share()))
+        except UnreachableError as error:
+            self._last_error = error
             return []
-        except OSError as error:
-            self._last_error = UnreachableError("%s: %s" % (endpoint.text, error))
-            return []
-        return [(str(item[4][0]), int(item[4][1])) for item in found]
 
     async def _connect(self, endpoint: Endpoint, address: Tuple[str, int]) -> Link:
         link = Link(self._on_message, self._flush, self._on_down)
@@ -374,7 +375,7 @@ class Reach:
 
     def end_acquires(self) -> None:
         """Acquires that are under way end with ClosedError, and are released in the background."""
-        for call in [*self._flight.values(), *self._queue]:
+        for call in [*self._flight.values(), *self._queue, *self._resting]:
             if call.method == "acquire":
                 self._end(call, None, ClosedError())
 
@@ -382,11 +383,11 @@ class Reach:
         """What is under way ends with ClosedError; acquires are released as far as that goes without waiting for it."""
         if self.closed:
             return
-        for call in [*self._flight.values(), *self._queue]:
+        for call in [*self._flight.values(), *self._queue, *self._resting]:
             self._end(call, None, ClosedError())
         self._flush()  # the releases of acquires
         self.closed = True
-        for call in [*self._flight.values(), *self._queue]:
+        for call in [*self._flight.values(), *self._queue, *self._resting]:
             call.finish(None, ClosedError())
         if self._pulse_timer is not None:
             self._pulse_timer.cancel()

@@ -1,0 +1,44 @@
+"""Requests that a node has refused because their identity has had enough, until they are sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Callable, Dict, Iterator
+
+from ._call import Call
+from ._errors import PawlError, QuotaError
+
+
+class Resting:
+    def __init__(self, loop: asyncio.AbstractEventLoop, come_back: Callable[[Call], None]) -> None:
+        self._loop, self._come_back = loop, come_back
+        self._timers: Dict[Call, asyncio.TimerHandle] = {}
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._timers)
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def take(self, call: Call, error: PawlError) -> bool:
+        """Not before the node says, and up to half as long again, so that those who were refused together do not come back together. False:
+        the node does not say when, or that is too late for the call."""
+        retry_ms = error.details.get("retry_after_ms")
+        if not isinstance(error, QuotaError) or not isinstance(retry_ms, int) or call.timer is None:
+            return False
+        pause = retry_ms / 1000 * random.uniform(1, 1.5)
+        if self._loop.time() + pause >= call.timer.when():
+            return False
+        call.sends -= 1  # nothing came of it
+        self._timers[call] = self._loop.call_later(pause, self._wake, call)
+        return True
+
+    def _wake(self, call: Call) -> None:
+        del self._timers[call]
+        self._come_back(call)
+
+    def drop(self, call: Call) -> None:
+        timer = self._timers.pop(call, None)
+        if timer is not None:
+            timer.cancel()
