@@ -24,7 +24,7 @@ struct session *sessions_find(const struct sessions *s, uint64_t client) {
 
 struct session_who session_who(const struct session *session) {
 	return (struct session_who){ .identity = slice_str(session->identity), .local = session->local, .inside = session->inside,
-		.from = &session->from };
+		.from = &session->from, .share = &session->share };
 }
 
 void session_free(struct session *session) {
@@ -162,6 +162,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	(void)what;
 	struct instant now = time_source_now();
 	struct list *next;
+	shares_sweep(&s->shares, now);
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
 		next = list_after(&s->among, at); /* session_end takes away none but its own */
@@ -170,7 +171,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 			session_end(session, "the handshake took too long");
 		} else if (session_is_stuck(session, now)) {
 			session_end(session, "it does not read what is written to it");
-		} else if (session->open == 0 && !session->kept && s->limits.idle > 0 && silent > s->limits.idle) {
+		} else if (session->open == 0 && !session->watches && s->limits.idle > 0 && silent > s->limits.idle) {
 			session_end(session, NULL);
 		}
 	}
@@ -232,14 +233,27 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	if (!session) {
 		return NULL;
 	}
-	CHECK(session->open > 0 && session->share->open > 0);
+	CHECK(session->open > 0);
 	session->open--;
-	session->share->open--;
+	shares_give(&session->share, SHARE_REQUESTS, 1);
 	if (session->closing) {
 		return NULL;
 	}
 	session_mark(session);
 	return stream_out(session->stream);
+}
+
+const struct share_pair *sessions_share(const struct sessions *s, uint64_t client) {
+	const struct session *session = sessions_find(s, client);
+	return session ? &session->share : NULL;
+}
+
+void sessions_count_refused(struct sessions *s) {
+	s->shares.refused++;
+}
+
+uint64_t sessions_refused(const struct sessions *s) {
+	return s->shares.refused;
 }
 
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
@@ -268,10 +282,12 @@ bool sessions_crowded(struct sessions *s, uint64_t client, size_t most) {
 	return crowded;
 }
 
-void sessions_keep(struct sessions *s, uint64_t client, bool keep) {
+void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches) {
 	struct session *session = sessions_find(s, client);
 	if (session) {
-		session->kept = keep;
+		shares_give(&session->share, SHARE_WATCHES, session->watches);
+		session->watches = watches;
+		shares_take(&session->share, SHARE_WATCHES, watches);
 	}
 }
 
@@ -322,6 +338,7 @@ uint32_t sessions_count(const struct sessions *s) {
 
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
 	s->limits = *limits;
+	s->rules++;
 }
 
 int sessions_new(const struct sessions_options *o, struct sessions **out) {
@@ -336,10 +353,11 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	list_init(&s->leaving);
 	strangers_init(&s->strangers);
 	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
-	CHECK(RAND_bytes((unsigned char *)&s->hash_key, sizeof s->hash_key) == 1);
+	struct siphash_key hash_key;
+	CHECK(RAND_bytes((unsigned char *)&hash_key, sizeof hash_key) == 1);
 	client_decoder_init(&s->decoder, o->loop->alloc);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
-	if (map_init(&s->by_id, o->loop->alloc) != 0 || map_init(&s->shares, o->loop->alloc) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
+	if (map_init(&s->by_id, o->loop->alloc) != 0 || shares_init(&s->shares, o->loop->alloc, hash_key) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
 		sessions_free(s);
 		return PAWL_ENOMEM;
 	}
@@ -359,7 +377,7 @@ void sessions_free(struct sessions *s) {
 		event_free(s->sweep);
 	}
 	map_done(&s->by_id);
-	map_done(&s->shares);
+	shares_done(&s->shares);
 	client_decoder_done(&s->decoder);
 	alloc_free(s->loop->alloc, s, sizeof *s);
 }

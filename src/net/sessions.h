@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "client.h"
+#include "shares.h"
 #include "strangers.h"
 #include "tls_context.h"
 #include "net_loop.h"
@@ -31,6 +32,7 @@ struct session_who {
 	bool local;            /* a Unix socket, or loopback without TLS */
 	bool inside;           /* the program that the node is part of: trusted, whatever its name */
 	const struct origin *from;
+	const struct share_pair *share; /* what it counts for; its identity is NULL before that is known */
 };
 
 struct sessions_handlers { /* from the loop; each may call anything here but sessions_free */
@@ -47,12 +49,17 @@ struct sessions_handlers { /* from the loop; each may call anything here but ses
 	void (*trouble)(void *ctx, const struct session_who *who, const char *why);
 	void (*refused)(void *ctx); /* a request was refused here: the refusal waits for sessions_flush in this turn */
 	void (*drained)(void *ctx, uint64_t client); /* of a client that was crowded everything has left */
+	/* Changes the limits of its identity to what it has of its own. True: it is an administrator, who gets in where others do not. */
+	bool (*terms)(void *ctx, const struct session_who *who, struct share_limits *limits);
+	/* A request was refused because its identity or address has had enough. */
+	void (*over)(void *ctx, const struct session_who *who, const struct client_refusal *refusal);
 };
 
 struct sessions_limits {
 	uint32_t clients, requests_per_client;
-	/* Of all connections of one identity; without a certificate: of those from one address. 0: no limit. */
-	uint32_t clients_per_identity, requests_per_identity;
+	uint32_t admin_clients; /* further connections, for administrators alone */
+	/* Of all connections of one identity (without one: of those from one address), and of one address whatever the identities. */
+	struct share_limits identity, address;
 	span_ns idle; /* 0: for ever */
 	struct strangers_limits strangers; /* connections that have shown no certificate and made no request */
 };
@@ -82,7 +89,9 @@ bool sessions_who(const struct sessions *s, uint64_t client, struct session_who 
 struct buffer *sessions_notify(struct sessions *s, uint64_t client);
 /* More than `most` bytes have not left yet: nothing should be added before drained(), which is called for nobody else. */
 bool sessions_crowded(struct sessions *s, uint64_t client, size_t most);
-void sessions_keep(struct sessions *s, uint64_t client, bool keep); /* it waits for notifications: silence is no reason to close it */
+void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches); /* it has so many: then silence is no reason to close it */
+/* What it counts for; NULL: it is gone. */
+const struct share_pair *sessions_share(const struct sessions *s, uint64_t client);
 void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
 
 /* Ends the connections whose certificate the context would refuse as revoked, and those over TLS that have not finished their
@@ -98,6 +107,8 @@ void sessions_flush(struct sessions *s);
 
 uint32_t sessions_count(const struct sessions *s);
 struct strangers_counts sessions_strangers(const struct sessions *s);
+uint64_t sessions_refused(const struct sessions *s); /* for having had enough, since the start */
+void sessions_count_refused(struct sessions *s); /* the owner has done so */
 
 /* One connection as operators see it. Borrowed from it. */
 struct session_view {

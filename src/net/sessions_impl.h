@@ -8,29 +8,12 @@
 #include "list.h"
 #include "map.h"
 #include "sessions.h"
-#include "siphash.h"
+#include "shares.h"
 #include "stream.h"
 
 /* Credits are in units of one simple request (see fair.h). */
 #define SESSIONS_SHARE_QUANTUM 32
-#define SESSIONS_QUOTA_BYTES (ADDRESS_TEXT_BYTES + 160)
 #define SESSIONS_CONNECTION_QUANTUM 8
-
-struct session_quota { /* what a limit of an identity says */
-	struct client_refusal refusal;
-	char message[SESSIONS_QUOTA_BYTES];
-};
-
-/* Whose connections share one share of the node: those of an identity, and without one those that come from one address. */
-struct session_share {
-	struct map_node node;
-	struct fair_flow flow;
-	struct fair_queue ready; /* its connections whose requests wait */
-	uint32_t connections;
-	uint32_t open; /* requests under way on all of them */
-	size_t name_size;
-	uint8_t name[];
-};
 
 struct session_batch { /* decoded once; borrows from the stream's input */
 	struct client_decoder decoder;
@@ -46,14 +29,17 @@ struct session {
 	bool left;           /* the other side closed it, and it is leaving */
 	struct stranger stranger; /* until it has shown a certificate or made a request */
 	struct map_node node;
-	struct session_share *share; /* NULL: it is not known yet who it is */
-	struct fair_flow flow;       /* among the connections of its share */
+	struct share_pair share;     /* identity NULL: it is not known yet who it is */
+	uint32_t rules;              /* under which its limits, and whether it is an administrator, were looked up */
+	bool admin;
+	struct fair_flow flow;       /* among the connections of its identity */
 	struct session_batch *batch; /* a request that is served in parts, and whose bytes are still in the stream; NULL: none */
 	uint64_t id;
 	struct stream *stream;
 	struct client_scanner scanner;
 	enum tls_client_auth auth;
-	bool local, inside, greeted, closing, kept;
+	bool local, inside, greeted, closing;
+	uint32_t watches; /* of the owner's: silence is no reason to close it */
 	bool crowded; /* the owner wants to hear when everything has left */
 	uint32_t open; /* requests under way */
 	uint64_t requests; /* since the beginning */
@@ -75,8 +61,8 @@ struct sessions {
 	struct map by_id; /* ids count up: no hash needed */
 	struct strangers strangers;
 	uint64_t evicted, refused; /* of them */
-	struct map shares;
-	struct siphash_key hash_key;
+	struct shares shares;
+	uint32_t rules; /* how often the limits have changed */
 	struct fair_queue ready; /* shares with connections whose requests wait */
 	uint64_t turn;    /* of sessions_serve */
 	uint64_t served;       /* the connection whose request was handed over last */
@@ -105,16 +91,18 @@ void sessions_trouble(struct sessions *s, const struct origin *from, const char 
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 
 /* sessions_serve.c */
+bool session_keeps(enum client_method method); /* it gives back, or keeps a lock: let through where there is no room for others */
 void session_wait(struct session *session); /* its stream's input is held: it is served when its turn comes */
 void session_stop_waiting(struct session *session);
 void session_charge_written(struct session *session); /* before a flush: answers cost by their size */
 void session_batch_free(struct session *session);
 
 /* sessions_share.c */
-/* Its identity is known. Where that has as many connections as it may, or there is no memory, the connection is told, or gone. */
+/* Its identity is known. Where that has as many connections as it may, or the node has, the connection is told; without memory it is gone. */
 void session_join(struct session *session);
-/* The limit of its share, if so many requests are under way; NULL: it may have another one. In `room`, until that is used again. */
-const struct client_refusal *session_share_full(const struct session *session, struct session_quota *room);
+/* What refuses the request, because its identity or address has had enough; NULL: nothing does. In `room`, until that is used again. */
+const struct client_refusal *session_over_quota(struct session *session, const struct client_request *request, struct instant now,
+	struct share_quota *room);
 void session_part(struct session *session);
 
 #endif

@@ -41,8 +41,8 @@ static int64_t serve_cost(const struct client_request *request, size_t size) {
 static void session_charge(struct session *session, int64_t cost) {
 	session->all->unlooked += cost;
 	fair_charge(&session->flow, cost);
-	if (session->share) {
-		fair_charge(&session->share->flow, cost);
+	if (session->share.identity) {
+		fair_charge(&session->share.identity->flow, cost);
 	}
 }
 
@@ -56,23 +56,24 @@ void session_charge_written(struct session *session) {
 
 void session_wait(struct session *session) {
 	struct sessions *s = session->all;
-	if (!session->share || session->closing || !stream_is_held(session->stream) || stream_is_paused(session->stream)
+	struct share *share = session->share.identity;
+	if (!share || session->closing || !stream_is_held(session->stream) || stream_is_paused(session->stream)
 		|| fair_waits(&session->flow)) {
 		return;
 	}
-	fair_wait(&session->share->ready, &session->flow, s->turn);
-	if (!fair_waits(&session->share->flow)) {
-		fair_wait(&s->ready, &session->share->flow, s->turn);
+	fair_wait(&share->ready, &session->flow, s->turn);
+	if (!fair_waits(&share->flow)) {
+		fair_wait(&s->ready, &share->flow, s->turn);
 	}
 	s->handlers->ready(s->ctx);
 }
 
 void session_stop_waiting(struct session *session) {
-	struct fair_queue *q = &session->share->ready;
+	struct fair_queue *q = &session->share.identity->ready;
 	uint64_t turn = session->all->turn;
 	fair_leave(&session->flow, turn);
 	if (list_empty(&q->fresh) && list_empty(&q->rest)) {
-		fair_leave(&session->share->flow, turn);
+		fair_leave(&session->share.identity->flow, turn);
 	}
 }
 
@@ -87,7 +88,7 @@ void session_batch_free(struct session *session) {
 }
 
 /* What lets others go on, or keeps a lock, and says that one lives. */
-static bool session_keeps(enum client_method method) {
+bool session_keeps(enum client_method method) {
 	return method == CLIENT_EXTEND || method == CLIENT_RELEASE || method == CLIENT_UNWATCH || method == CLIENT_PING;
 }
 
@@ -100,22 +101,23 @@ static bool session_is_full(const struct session *session, enum client_method me
 /* 0, or a refusal that could not be written. The session may be gone. */
 static int session_dispatch(struct session *session, const struct client_request *request, struct session_progress *progress, struct instant now) {
 	struct sessions *s = session->all;
-	struct session_quota quota;
+	struct share_quota quota;
 	if (progress->done == 0 && session_is_full(session, request->method)) {
 		const struct client_refusal busy = { .error = PAWL_EBUSY, .message = "too many requests of this connection are under way" };
 		progress->done = request->lock_count;
 		return session_refuse(session, request->msgid, &busy);
 	}
-	const struct client_refusal *full = progress->done == 0 && !session_keeps(request->method) ? session_share_full(session, &quota) : NULL;
+	const struct client_refusal *full = progress->done == 0 ? session_over_quota(session, request, now, &quota) : NULL;
+	const struct session_who who = session_who(session);
 	if (full) {
 		progress->done = request->lock_count;
+		s->handlers->over(s->ctx, &who, full);
 		return session_refuse(session, request->msgid, full);
 	}
-	const struct session_who who = session_who(session);
 	strangers_remove(&s->strangers, &session->stranger);
 	session->open += progress->done == 0;
 	session->requests += progress->done == 0;
-	session->share->open += progress->done == 0;
+	shares_take(&session->share, SHARE_REQUESTS, progress->done == 0);
 	s->handlers->request(s->ctx, session->id, &who, request, progress, now);
 	return 0;
 }
@@ -235,7 +237,7 @@ static bool session_serve_one(struct session *session, struct instant now) {
 /* ---- a turn ---- */
 
 static void sessions_serve_next(struct sessions *s, struct fair_flow *share, struct instant now) {
-	struct fair_flow *flow = fair_next(&CONTAINER_OF(share, struct session_share, flow)->ready);
+	struct fair_flow *flow = fair_next(&CONTAINER_OF(share, struct share, flow)->ready);
 	struct session *session = CONTAINER_OF(flow, struct session, flow);
 	struct stream *stream = session->stream;
 	uint64_t id = session->id;
@@ -267,7 +269,7 @@ static span_ns sessions_turn(struct sessions *s, struct instant now) {
 
 /* At the end of a turn: `share` is next. One that got all it asked for, and has credit left, is not like one that waits in debt. */
 static void sessions_note_mixture(struct sessions *s, const struct fair_flow *share, struct instant now) {
-	if (s->content && share && !list_empty(&CONTAINER_OF(share, struct session_share, flow)->ready.rest)) {
+	if (s->content && share && !list_empty(&CONTAINER_OF(share, struct share, flow)->ready.rest)) {
 		s->mixed = now;
 	}
 	s->content = false;

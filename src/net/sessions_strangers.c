@@ -25,10 +25,11 @@ bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
 	while ((victim = strangers_victim(&s->strangers, &s->limits.strangers, newcomer, session_busy)) != NULL) {
 		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
 	}
-	if (s->by_id.count >= s->limits.clients && (victim = strangers_oldest(&s->strangers)) != NULL) {
+	uint64_t most = (uint64_t)s->limits.clients + s->limits.admin_clients;
+	if (s->by_id.count >= most && (victim = strangers_oldest(&s->strangers)) != NULL) {
 		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
 	}
-	return s->by_id.count < s->limits.clients;
+	return s->by_id.count < most;
 }
 
 struct strangers_counts sessions_strangers(const struct sessions *s) {

@@ -28,8 +28,11 @@ enum setting_kind {
 	KIND_SPAN_OR_0,
 	KIND_PERCENT,
 	KIND_COUNT32,
+	KIND_COUNT32_OR_0,
 	KIND_COUNT64,
+	KIND_COUNT_OR_0,
 	KIND_SIZE64,
+	KIND_SIZE_OR_0,
 	KIND_VALUE_BYTES
 };
 
@@ -44,8 +47,11 @@ enum setting_kind {
 #define PLACE_SPAN_OR_0 PLACE_NAME
 #define PLACE_PERCENT PLACE_NAME
 #define PLACE_COUNT32 PLACE_NAME
+#define PLACE_COUNT32_OR_0 PLACE_NAME
 #define PLACE_COUNT64 PLACE_NAME
+#define PLACE_COUNT_OR_0 PLACE_NAME
 #define PLACE_SIZE64 PLACE_NAME
+#define PLACE_SIZE_OR_0 PLACE_NAME
 #define PLACE_VALUE_BYTES PLACE_NAME
 #define PLACE_RAW(member) offsetof(struct config_reading, member)
 
@@ -72,10 +78,14 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 	size_t used = 0;
 	out[0] = '\0';
 	for (int i = 0; i < SETTING_COUNT; i++) {
-		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && used < size) {
+		bool share = i >= SETTING_CLIENTS_IDENTITY && i <= SETTING_RATE_ADDRESS; /* too many to be named one by one */
+		if (strcmp(setting_row[i].section, config_section_name[section]) == 0 && !share && used < size) {
 			int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "", setting_row[i].key);
 			used += n > 0 ? (size_t)n : 0;
 		}
+	}
+	if (section == SECTION_LIMITS && used < size) {
+		snprintf(out + used, size - used, "; and clients, requests, waits, watches, locks, value_bytes and rate with _per_identity or _per_address");
 	}
 }
 
@@ -103,19 +113,19 @@ static const char *set_span(span_ns *out, const char *value, span_ns least, cons
 	return NULL;
 }
 
-static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t max, const char *range) {
+static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t least, uint64_t max, const char *range) {
 	uint64_t n = 0;
 	const char *wrong = is_size ? config_value_size(value, &n) : config_value_count(value, &n);
-	if (wrong || n < 1 || n > max) {
+	if (wrong || n < least || n > max) {
 		return wrong ? wrong : range;
 	}
 	*out = n;
 	return NULL;
 }
 
-static const char *set_u32(uint32_t *out, const char *value, bool is_size, uint32_t max, const char *range) {
+static const char *set_u32(uint32_t *out, const char *value, bool is_size, uint32_t least, uint32_t max, const char *range) {
 	uint64_t n = 0;
-	const char *wrong = set_u64(&n, value, is_size, max, range);
+	const char *wrong = set_u64(&n, value, is_size, least, max, range);
 	if (!wrong) {
 		*out = (uint32_t)n;
 	}
@@ -175,13 +185,19 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 	case KIND_PERCENT:
 		return config_value_percent(value, to);
 	case KIND_COUNT32:
-		return set_u32(to, value, false, 100u * 1000 * 1000, "write a number from 1 to 100000000");
+		return set_u32(to, value, false, 1, 100u * 1000 * 1000, "write a number from 1 to 100000000");
+	case KIND_COUNT32_OR_0:
+		return set_u32(to, value, false, 0, 100u * 1000 * 1000, "write a number from 0 to 100000000");
 	case KIND_COUNT64:
-		return set_u64(to, value, false, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000");
+		return set_u64(to, value, false, 1, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000");
+	case KIND_COUNT_OR_0:
+		return set_u64(to, value, false, 0, 1000ull * 1000 * 1000, "write a number from 1 to 1000000000, or 0: no limit");
 	case KIND_SIZE64:
-		return set_u64(to, value, true, (uint64_t)1 << 44, "write a size from 1 byte to 16384g");
+		return set_u64(to, value, true, 1, (uint64_t)1 << 44, "write a size from 1 byte to 16384g");
+	case KIND_SIZE_OR_0:
+		return set_u64(to, value, true, 0, (uint64_t)1 << 44, "write a size from 1 byte to 16384g, or 0: no limit");
 	case KIND_VALUE_BYTES:
-		return set_u32(to, value, true, VALUE_MAX_HARD, "write a size from 1 byte to 1m");
+		return set_u32(to, value, true, 1, VALUE_MAX_HARD, "write a size from 1 byte to 1m");
 	}
 	return "unknown";
 }

@@ -336,6 +336,7 @@ static int driver_init_watches(struct driver *d, const struct allocator *alloc) 
 	}
 	int error = events_init(&d->events, alloc, key, log, &driver_events_port, d);
 	error = error ? error : full_init(&d->full, d);
+	error = error ? error : driver_shares_init(d, d->requests.alloc, key);
 	return error ? error : leashes_init(&d->leashes, alloc, key);
 }
 
@@ -383,9 +384,7 @@ void driver_done(struct driver *d) {
 		buffer_done(&d->last_events[i].bytes);
 	}
 	leashes_done(&d->leashes);
-	if (d->requests.alloc) {
-		requests_done(&d->requests);
-	}
+	driver_shares_done(d);
 	peer_decoder_done(&d->decoder);
 	core_out_free(d->out);
 	core_free(d->core);

@@ -16,6 +16,7 @@
 #include "disk.h"
 #include "events.h"
 #include "full.h"
+#include "holdings.h"
 #include "leashes.h"
 #include "requests.h"
 #include "rights.h"
@@ -42,6 +43,7 @@ struct driver {
 	struct requests requests;
 	struct events events;
 	struct leashes leashes;
+	struct holdings holdings;
 	struct full full;
 	struct driver_event last_events[2]; /* without lock_id, and with it */
 	struct peer_decoder decoder;
@@ -50,6 +52,7 @@ struct driver {
 	int timer_fd;
 	struct event *timer, *flush;
 	struct event *unwatched; /* goes off when nobody has watched anything for a while */
+	struct event *sweep;     /* goes off when locks may have ended that count for a share */
 	struct event *review;    /* goes off in the next turn while watches are to be judged by new access rules */
 	uint64_t last_own; /* id */
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
@@ -114,6 +117,10 @@ void driver_serve_watches(struct driver *d); /* those that are behind; after a f
 void driver_rules_changed(struct driver *d);
 void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
 void driver_on_review(evutil_socket_t fd, short what, void *ctx);
+
+/* service_shares.c */
+int driver_shares_init(struct driver *d, const struct allocator *alloc, struct siphash_key hash_key); /* 0 or PAWL_ENOMEM */
+void driver_shares_done(struct driver *d); /* forgets all requests of clients too; before the sessions go; may be called again */
 
 /* service.c */
 void driver_answer(struct driver *d, const struct core_reply *reply); /* one reply of the core */

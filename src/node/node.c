@@ -256,8 +256,8 @@ static int node_make_peers(struct node *node) {
 }
 
 static struct sessions_limits node_session_limits(const struct node_config *c) {
-	return (struct sessions_limits){ .clients = c->limits.clients, .clients_per_identity = c->limits.clients_per_identity,
-		.requests_per_identity = c->limits.requests_per_identity, .requests_per_client = c->limits.requests_per_client,
+	return (struct sessions_limits){ .clients = c->limits.clients, .admin_clients = c->limits.admin_clients,
+		.identity = c->limits.identity, .address = c->limits.address, .requests_per_client = c->limits.requests_per_client,
 		.idle = c->limits.idle_timeout, .strangers = driver_strangers_limits(c) };
 }
 
@@ -310,6 +310,7 @@ void node_free(struct node *node) {
 	drain_stop(&node->drain);
 	disk_free(d->disk);
 	doors_close(&node->doors);
+	driver_shares_done(d);
 	sessions_free(d->sessions);
 	peers_free(d->peers);
 	driver_done(d);

@@ -96,7 +96,24 @@ uint32_t requests_waiting(const struct requests *r, uint64_t client) {
 	return c ? c->waiting : 0;
 }
 
+void requests_charge(struct requests *r, struct request *request, const struct share_pair *share, bool waits, uint32_t locks, uint64_t bytes) {
+	request->share = *share;
+	request->locks = locks;
+	request->bytes = bytes;
+	shares_take(share, SHARE_WAITS, waits);
+	shares_take(share, SHARE_LOCKS, locks);
+	shares_take(share, SHARE_VALUES, bytes);
+	if (waits) {
+		requests_mark_waiting(r, request);
+	}
+}
+
 static void requests_unlink(struct requests *r, struct request *request) {
+	if (request->share.identity) {
+		shares_give(&request->share, SHARE_WAITS, request->waiting);
+		shares_give(&request->share, SHARE_LOCKS, request->locks);
+		shares_give(&request->share, SHARE_VALUES, request->bytes);
+	}
 	if (request->waiting) {
 		requests_client_find(r, request->client)->waiting--;
 	}

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "list.h"
 #include "map.h"
+#include "shares.h"
 
 #define REQUESTS_MAX (1u << 20) /* under way in all */
 
@@ -24,6 +25,10 @@ struct request {
 	struct requests_batch *batch; /* NULL: a request of its own */
 	uint32_t index;               /* in the batch */
 	bool waiting;                 /* it may stay for as long as others hold the key */
+	struct share_pair share;      /* identity NULL: nothing is counted for it */
+	uint32_t locks;               /* that it may get, and bytes of values: both count for the share */
+	uint64_t bytes;
+	uint64_t held;                /* its lock, as the holdings know it */
 	struct requests_watch *watch; /* NULL: none; what is to be watched from when the answer is there */
 };
 
@@ -53,6 +58,8 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 
 /* The request waits for others, and counts as such until it is closed. */
 void requests_mark_waiting(struct requests *r, struct request *request);
+/* So much counts for the share until the request is closed. */
+void requests_charge(struct requests *r, struct request *request, const struct share_pair *share, bool waits, uint32_t locks, uint64_t bytes);
 uint32_t requests_waiting(const struct requests *r, uint64_t client); /* how many of the client's do */
 
 struct request *requests_find(const struct requests *r, uint64_t id); /* NULL: its client is gone */

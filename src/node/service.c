@@ -24,13 +24,30 @@ void service_sever(struct driver *d, uint64_t client) {
 	service_gone(d, client, false);
 }
 
-void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
-	const struct client_refusal refusal = { .error = error, .field = log_slice(field), .message = message };
+static void service_refuse_as(struct driver *d, uint64_t client, uint32_t msgid, const struct client_refusal *refusal) {
 	struct buffer *to = sessions_answer(d->sessions, client);
-	if (to && client_refusal_encode(msgid, &refusal, to) != 0) {
+	if (to && client_refusal_encode(msgid, refusal, to) != 0) {
 		service_sever(d, client);
 	}
 	driver_flush_later(d);
+}
+
+void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
+	service_refuse_as(d, client, msgid, &(struct client_refusal){ .error = error, .field = log_slice(field), .message = message });
+}
+
+static void service_on_over(void *ctx, const struct session_who *who, const struct client_refusal *refusal) {
+	struct driver *d = ctx;
+	log_outside(d->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who), LOG_TEXT("why", refusal->message));
+}
+
+void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
+	struct session_who who;
+	sessions_count_refused(d->sessions);
+	if (sessions_who(d->sessions, client, &who)) {
+		service_on_over(d, &who, &quota->refusal);
+	}
+	service_refuse_as(d, client, msgid, &quota->refusal);
 }
 
 size_t service_view_begin(struct buffer *to) {
@@ -86,6 +103,7 @@ void driver_answer(struct driver *d, const struct core_reply *reply) {
 	}
 	service_leash_answered(d, request->client, reply);
 	service_log_refusal(d, request->client, reply);
+	service_share_answered(d, request, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
 		struct requests_batch *whole = requests_close_part(&d->requests, request, &result);
@@ -162,14 +180,15 @@ static void service_call_core(const struct service_call *call) {
 	for (uint32_t i = 0; i < request.lock_count; i++) {
 		service_draw(&call->request->group[i].lock_id); /* what request.locks points to */
 	}
+	if (service_share_full(call, &request)) {
+		return;
+	}
 	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
 	request.id = open->id;
-	if (request.wait > 0) {
-		requests_mark_waiting(&d->requests, open);
-	}
+	service_share_take(call, &request, open);
 	if (service_leash_ask(call, &request) != 0) {
 		requests_close(&d->requests, open);
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
@@ -198,6 +217,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.token = lock->token;
 	request.bond = lock->bond;
 	request.terms.set = lock->slots;
+	requests_find(&call->driver->requests, id)->held = holdings_hash(&call->driver->holdings, lock->key, lock->lock_id);
 	(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 	service_step(call, &request);
 }
@@ -251,6 +271,7 @@ static void service_status(const struct service_call *call) {
 	status.rights = slice_str(d->rights);
 	status.clients = sessions_count(d->sessions);
 	status.watches = events_count(&d->events);
+	status.quota_refused = sessions_refused(d->sessions);
 	service_count_strangers(d, &status);
 	status.events = d->events.told;
 	status.uptime = instant_elapsed_long(call->now, d->started);
@@ -365,6 +386,10 @@ static void service_on_refused(void *ctx) {
 	driver_flush_later(ctx);
 }
 
+static bool service_on_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+	return service_terms(ctx, who, limits);
+}
+
 static void service_on_drained(void *ctx, uint64_t client) {
 	struct driver *d = ctx;
 	events_room(&d->events, client);
@@ -372,4 +397,4 @@ static void service_on_drained(void *ctx, uint64_t client) {
 }
 
 const struct sessions_handlers driver_sessions_handlers = { service_on_ready, service_on_request, service_on_gone, service_on_trouble,
-	service_on_refused, service_on_drained };
+	service_on_refused, service_on_drained, service_on_terms, service_on_over };

@@ -24,6 +24,7 @@ struct service_call {
 struct core_request service_core_request(const struct service_call *call);
 void service_step(const struct service_call *call, const struct core_request *request);
 void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message);
+void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota);
 /* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
  * an answer that never comes. */
 void service_sever(struct driver *d, uint64_t client);
@@ -48,6 +49,14 @@ struct slice service_owner(const struct driver *d, const struct session_who *who
 bool service_may(const struct service_call *call);
 /* Logs a reply of the core that refuses for lack of rights or room. */
 void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply);
+
+/* service_shares.c */
+bool service_terms(const struct driver *d, const struct session_who *who, struct share_limits *limits);
+/* True: its caller has as much as it may, and the request was refused. */
+bool service_share_full(const struct service_call *call, const struct core_request *request);
+bool service_share_watched_enough(struct driver *d, uint64_t client, uint32_t msgid); /* of a watch, likewise */
+void service_share_take(const struct service_call *call, const struct core_request *request, struct request *open);
+void service_share_answered(struct driver *d, struct request *request, const struct core_reply *reply);
 
 /* service_can.c */
 void service_can(const struct service_call *call);

@@ -115,6 +115,9 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 	if (!sessions_who(d->sessions, client, &who)) {
 		return;
 	}
+	if (service_share_watched_enough(d, client, msgid)) {
+		return;
+	}
 	const struct events_watcher watcher = { client, service_owner(d, &who), service_has(d, &who, RIGHT_BREAK) };
 	uint64_t watch = 0;
 	int error = watch_open(d);
@@ -137,7 +140,7 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 	} else if (error) {
 		service_sever(d, client);
 	}
-	sessions_keep(d->sessions, client, events_watches(&d->events, client) > 0);
+	sessions_watches(d->sessions, client, events_watches(&d->events, client));
 	driver_flush_later(d);
 }
 
@@ -195,7 +198,7 @@ void service_unwatch(const struct service_call *call) {
 		service_refuse(d, call->client, msgid, PAWL_ENOTFOUND, "watch", "this connection has no such watch");
 		return;
 	}
-	sessions_keep(d->sessions, call->client, events_watches(&d->events, call->client) > 0);
+	sessions_watches(d->sessions, call->client, events_watches(&d->events, call->client));
 	watch_settle(d);
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to && client_done_encode(msgid, to) != 0) {

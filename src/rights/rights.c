@@ -86,8 +86,7 @@ int rights_compare(const struct rights_holder *a, const struct rights_holder *b)
 	return a->kind == RIGHTS_NAME ? slice_compare(rights_holder_name(a), rights_holder_name(b)) : 0;
 }
 
-/* Judges by the sections of all holders that compare equal. */
-static void judge_holder(struct judgement *j, const struct rights *r, const struct rights_holder *wanted, bool denies_only) {
+uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted) {
 	uint32_t from = 0, to = r->holder_count;
 	while (from < to) {
 		uint32_t middle = from + (to - from) / 2;
@@ -97,7 +96,12 @@ static void judge_holder(struct judgement *j, const struct rights *r, const stru
 			to = middle;
 		}
 	}
-	for (; from < r->holder_count && rights_compare(&r->holders[from], wanted) == 0; from++) {
+	return from;
+}
+
+/* Judges by the sections of all holders that compare equal. */
+static void judge_holder(struct judgement *j, const struct rights *r, const struct rights_holder *wanted, bool denies_only) {
+	for (uint32_t from = rights_first(r, wanted); from < r->holder_count && rights_compare(&r->holders[from], wanted) == 0; from++) {
 		judge_section(j, r, r->holders[from].section, denies_only);
 	}
 }

@@ -10,6 +10,8 @@
  *   members = alice, unix:group:wheel
  *   allow = all on *
  *
+ * A section may also have limits (src/base/share.h), each with a number: `locks = 1000`. Each of a group's members has so much.
+ *
  * Of the rules about a right that apply to a caller the one with the longest prefix counts; of several as long a deny. Where none
  * applies the caller has not got the right. Whoever asks for all keys with a prefix also needs that no deny is about some of them.
  */
@@ -21,6 +23,7 @@
 
 #include "problem.h"
 #include "right.h"
+#include "share.h"
 #include "slice.h"
 
 #define RIGHTS_RULES_MAX 4096
@@ -89,6 +92,10 @@ struct rights_verdict {
 };
 
 struct rights_verdict rights_judge(const struct rights *r, const struct rights_caller *caller, const struct rights_question *question);
+
+/* Changes the limits to those that the sections say which are about the caller: of its own name before those of its groups, and these before
+ * everybody's. Of several groups the greatest counts. */
+void rights_limits(const struct rights *r, const struct rights_caller *caller, struct share_limits *limits);
 
 /* The verdict as a sentence with file, line and the rule as it stands there. */
 void rights_explain(const struct rights *r, const struct rights_caller *caller, const struct rights_question *question,

@@ -18,6 +18,8 @@ struct rights_section {
 	unsigned line;
 	uint32_t first, count; /* rules */
 	uint32_t members;
+	uint8_t limited; /* a bit for each kind of share that it sets */
+	struct share_limits limits;
 };
 
 enum rights_kind {
@@ -49,6 +51,8 @@ struct rights {
 	uint8_t digest[RIGHTS_DIGEST_BYTES];
 };
 
+/* The first holder that does not come before the wanted one. */
+uint32_t rights_first(const struct rights *r, const struct rights_holder *wanted);
 /* By kind, then by name or number. */
 int rights_compare(const struct rights_holder *a, const struct rights_holder *b);
 /* NAME's name. */

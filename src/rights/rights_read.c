@@ -45,6 +45,7 @@ void rights_free(struct rights *r) {
 /* ---- the lines ---- */
 
 static int read_value(struct rights_reading *r, unsigned line, const struct ini_item *item) {
+	int error = 0;
 	if (r->rights->section_count == 0) {
 		return rights_wrong(r, line, "%s stands in front of the first section: write whom it is about above it, such as [billing]",
 			item->name);
@@ -55,7 +56,11 @@ static int read_value(struct rights_reading *r, unsigned line, const struct ini_
 	if (strcmp(item->name, "members") == 0) {
 		return rights_members_line(r, line, item->where);
 	}
-	return rights_wrong(r, line, "%s is no setting: there are allow, deny and, in [group:NAME], members", item->name);
+	if (rights_limit_line(r, line, item, &error)) {
+		return error;
+	}
+	return rights_wrong(r, line, "%s is no setting: there are allow, deny, in [group:NAME] members, and the limits clients, requests, waits, watches, "
+		"locks, value_bytes and rate", item->name);
 }
 
 static int read_lines(struct rights_reading *r, struct slice text) {

@@ -2,6 +2,7 @@
 #ifndef PAWL_RIGHTS_RIGHTS_READING_H
 #define PAWL_RIGHTS_RIGHTS_READING_H
 
+#include "ini.h"
 #include "rights_impl.h"
 
 #define RIGHTS_SECTIONS_MAX 4096
@@ -21,6 +22,8 @@ void *rights_grow(void *items, uint32_t count, size_t item_bytes);
 
 /* `allow = ...` or `deny = ...` of the last section. `value`: in the kept text. 0, PAWL_EINVAL or PAWL_ENOMEM. */
 int rights_rule_line(struct rights_reading *r, unsigned line, bool deny, struct slice value);
+/* One of the limits of the last section. False: it has no such name. */
+bool rights_limit_line(struct rights_reading *r, unsigned line, const struct ini_item *item, int *out_error);
 /* `members = ...`, resp. the name of the last section. Likewise. */
 int rights_members_line(struct rights_reading *r, unsigned line, struct slice value);
 int rights_section_line(struct rights_reading *r, unsigned line, struct slice name);

@@ -45,6 +45,11 @@ struct host {
 	bool local;
 	enum client_method method;
 	size_t locks;
+	const struct share_limits *own; /* NULL: those of all */
+	bool admin; /* whoever connects now */
+	unsigned over; /* requests that were refused for having had enough, and what the last one was told */
+	span_ns retry_after;
+	char limit[64];
 };
 
 static inline void host_answer(struct host *h) {
@@ -115,7 +120,26 @@ static inline void host_ready(void *ctx) {
 	h->ready = true;
 }
 
-static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone, host_trouble, host_refused, host_drained };
+/* The test says whose limits are its own, and who is an administrator. */
+static inline bool host_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+	const struct host *h = ctx;
+	(void)who;
+	if (h->own) {
+		*limits = *h->own;
+	}
+	return h->admin;
+}
+
+static inline void host_over(void *ctx, const struct session_who *who, const struct client_refusal *refusal) {
+	struct host *h = ctx;
+	assert_string_equal(who->from->address, "test");
+	h->over++;
+	h->retry_after = refusal->retry_after;
+	snprintf(h->limit, sizeof h->limit, "%.*s", (int)refusal->field.size, (const char *)refusal->field.data);
+}
+
+static const struct sessions_handlers host_handlers = { host_ready, host_request, host_gone, host_trouble, host_refused, host_drained, host_terms,
+	host_over };
 
 static inline void host_init(struct host *h, int refuse_at) {
 	memset(h, 0, sizeof *h);

@@ -302,7 +302,7 @@ static void an_identity_has_so_many_connections_and_requests_under_way(void **st
 	(void)state;
 	host_init(&h, -1);
 	assert_int_equal(host_open(&h, 10, 10), 0);
-	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .clients_per_identity = 2, .requests_per_identity = 3,
+	const struct sessions_limits limits = { .clients = 10, .requests_per_client = 10, .identity = { { [SHARE_CLIENTS] = 2, [SHARE_REQUESTS] = 3 } },
 		.strangers = { 64, 64, 64 << 20 } };
 	sessions_set_limits(h.sessions, &limits);
 	int one = host_connect(&h), two = host_connect(&h), three = host_connect(&h);

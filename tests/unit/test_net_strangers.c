@@ -229,7 +229,14 @@ static void on_refused(void *ctx) {
 	(void)ctx;
 }
 
-static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble, on_refused, NULL };
+static bool on_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
+	(void)ctx;
+	(void)who;
+	(void)limits;
+	return false;
+}
+
+static const struct sessions_handlers client_handlers = { on_ready, on_request, on_gone, on_trouble, on_refused, NULL, on_terms, NULL };
 
 static int connect_client(struct net_fixture *f, struct sessions *s, const void *words, size_t size) {
 	int fds[2];

@@ -177,6 +177,29 @@ static void of_groups_that_are_not_known_only_denies_count(void **state) {
 }
 
 /* Each method needs one right, and this is the list that docs/security.md has. */
+static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid, enum share_kind kind) {
+	const struct rights_caller caller = { .identity = slice_str(who), .gids = &gid, .gid_count = 1 };
+	struct share_limits limits = { { [SHARE_WAITS] = 5, [SHARE_LOCKS] = 5, [SHARE_VALUES] = 5 } };
+	rights_limits(r, &caller, &limits);
+	return limits.most[kind];
+}
+
+static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(void **state) {
+	(void)state;
+	struct rights *r = rules("[everybody]\nlocks = 10\nwaits = 10\n[one]\nlocks = 3\nvalue_bytes = 2m\n[group:g]\nmembers = one, two\nlocks = 20\nwaits = 20\n"
+		"[group:h]\nmembers = two\nlocks = 0\nwaits = 15\n[unix:gid:7]\nlocks = 8\n[anonymous]\nlocks = 1\n");
+	assert_int_equal(limit_of(r, "one", 1, SHARE_LOCKS), 3);
+	assert_int_equal(limit_of(r, "one", 1, SHARE_WAITS), 20);
+	assert_int_equal(limit_of(r, "one", 1, SHARE_VALUES), 2 << 20);
+	assert_int_equal(limit_of(r, "two", 1, SHARE_LOCKS), 0); /* no limit is the greatest */
+	assert_int_equal(limit_of(r, "two", 1, SHARE_WAITS), 20);
+	assert_int_equal(limit_of(r, "two", 1, SHARE_VALUES), 5); /* nobody says anything of it */
+	assert_int_equal(limit_of(r, "unix:uid:9", 7, SHARE_LOCKS), 8);
+	assert_int_equal(limit_of(r, "unix:uid:9", 8, SHARE_LOCKS), 10);
+	assert_int_equal(limit_of(r, "", 8, SHARE_LOCKS), 1);
+	rights_free(r);
+}
+
 static void every_method_needs_one_right(void **state) {
 	(void)state;
 	static const struct {
@@ -245,6 +268,7 @@ int main(void) {
 		cmocka_unit_test(priorities_have_a_limit),
 		cmocka_unit_test(callers_without_a_certificate_have_names),
 		cmocka_unit_test(of_groups_that_are_not_known_only_denies_count),
+		cmocka_unit_test(limits_of_ones_own_count_before_those_of_groups_and_of_everybody),
 		cmocka_unit_test(every_method_needs_one_right),
 		cmocka_unit_test(a_verdict_names_the_rule),
 	};

@@ -1,0 +1,193 @@
+#include "shares.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define AT_ONCE SPAN_S       /* of what a rate allows may come at once; for urgent requests twice as much */
+#define MORE_SOON (100 * SPAN_MS)
+#define MORE_LATER SPAN_S
+
+static const char *const share_whats[SHARE_KINDS] = {
+#define SHARE_WHAT(name, text, what) [SHARE_##name] = what,
+	SHARE_TABLE(SHARE_WHAT)
+#undef SHARE_WHAT
+};
+
+/* The settings, by kind: of an identity, of an address. */
+static const char *const share_settings[SHARE_KINDS][2] = {
+#define SHARE_SETTING(name, text, what) [SHARE_##name] = { text "_per_identity", text "_per_address" },
+	SHARE_TABLE(SHARE_SETTING)
+#undef SHARE_SETTING
+};
+
+/* ---- the table ---- */
+
+int shares_init(struct shares *s, const struct allocator *alloc, struct siphash_key hash_key) {
+	*s = (struct shares){ .alloc = alloc, .hash_key = hash_key };
+	list_init(&s->idle);
+	return map_init(&s->by_name, alloc);
+}
+
+static void share_free(struct share *share) {
+	struct shares *s = share->all;
+	list_remove(&share->idle);
+	map_remove(&s->by_name, &share->node);
+	alloc_free(s->alloc, share, sizeof *share + share->name_size);
+}
+
+void shares_done(struct shares *s) {
+	map_walk_begin(&s->by_name); /* removing must not move those that are still to come */
+	for (size_t bucket = 0; bucket < s->by_name.bucket_count; bucket++) {
+		struct map_node *node;
+		while ((node = map_bucket(&s->by_name, bucket)) != NULL) {
+			share_free(CONTAINER_OF(node, struct share, node));
+		}
+	}
+	map_walk_end(&s->by_name);
+	map_done(&s->by_name);
+	*s = (struct shares){ 0 };
+}
+
+void shares_sweep(struct shares *s, struct instant now) {
+	struct list *next;
+	for (struct list *at = list_first(&s->idle); at; at = next) {
+		struct share *share = CONTAINER_OF(at, struct share, idle);
+		next = list_after(&s->idle, at);
+		if (share->paid <= now.boot) {
+			share_free(share);
+		}
+	}
+}
+
+struct share *shares_find(struct shares *s, char kind, struct slice name, int64_t connection_quantum) {
+	uint64_t hash = siphash((struct siphash_key){ s->hash_key.k0 + (uint64_t)kind, s->hash_key.k1 }, name.data, name.size);
+	for (struct map_node *n = map_first(&s->by_name, hash); n; n = map_next(n)) {
+		struct share *share = CONTAINER_OF(n, struct share, node);
+		if (share->name[0] == (uint8_t)kind && slice_equal(slice_of(share->name + 1, share->name_size - 1), name)) {
+			return share;
+		}
+	}
+	struct share *share = alloc_new(s->alloc, sizeof *share + name.size + 1);
+	if (share) {
+		share->all = s;
+		share->name_size = name.size + 1;
+		share->name[0] = (uint8_t)kind;
+		memcpy(share->name + 1, name.size ? name.data : share->name, name.size);
+		fair_init(&share->ready, connection_quantum);
+		map_insert(&s->by_name, &share->node, hash);
+		list_append(&s->idle, &share->idle);
+	}
+	return share;
+}
+
+/* ---- what a full share says ---- */
+
+static span_ns share_retry(enum share_kind kind) {
+	return kind == SHARE_REQUESTS ? MORE_SOON : MORE_LATER; /* answers come by themselves; for the rest somebody has to give something back */
+}
+
+static void share_refuse(const struct share *share, enum share_kind kind, span_ns retry, struct share_quota *out) {
+	bool address = share->name[0] == '#';
+	const char *who = share->name[0] == '=' ? "the identity" : address ? "the address" : "without a certificate, the address";
+	const char *field = share_settings[kind][address];
+	snprintf(out->message, sizeof out->message, "%s %.*s %s %llu %s, which is all that it may (%s of this node, or %s)", who,
+		(int)share->name_size - 1, (const char *)share->name + 1, kind == SHARE_RATE ? "makes" : "has",
+		(unsigned long long)share->limits.most[kind], share_whats[kind], field, address ? "of [limits]" : "a limit of its own in the rules");
+	out->refusal = (struct client_refusal){ .error = PAWL_EQUOTA, .field = slice_str(field), .message = out->message, .retry_after = retry };
+}
+
+/* ---- what is counted ---- */
+
+static bool share_full(const struct share *share, enum share_kind kind, uint64_t count, uint64_t spare) {
+	uint64_t most = share->limits.most[kind];
+	return most && share->used[kind] + count > most + spare;
+}
+
+bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count, uint64_t spare, struct share_quota *out) {
+	const struct share *full = share_full(pair->identity, kind, count, spare) ? pair->identity
+		: pair->address && share_full(pair->address, kind, count, spare)    ? pair->address
+		                                                                    : NULL;
+	if (full) {
+		share_refuse(full, kind, share_retry(kind), out);
+	}
+	return full;
+}
+
+static void share_take(struct share *share, enum share_kind kind, uint64_t count) {
+	share->used[kind] += count;
+	share->total += count;
+	list_remove(&share->idle);
+}
+
+void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count) {
+	if (count > 0) {
+		share_take(pair->identity, kind, count);
+		if (pair->address) {
+			share_take(pair->address, kind, count);
+		}
+	}
+}
+
+static void share_give(struct share *share, enum share_kind kind, uint64_t count) {
+	CHECK(share->used[kind] >= count);
+	share->used[kind] -= count;
+	share->total -= count;
+	if (share->total == 0) {
+		list_append(&share->all->idle, &share->idle);
+	}
+}
+
+void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count) {
+	if (count > 0) {
+		share_give(pair->identity, kind, count);
+		if (pair->address) {
+			share_give(pair->address, kind, count);
+		}
+	}
+}
+
+/* ---- requests a second ---- */
+
+static span_ns share_each(const struct share *share) {
+	span_ns each = SPAN_S / (span_ns)share->limits.most[SHARE_RATE];
+	return each ? each : 1;
+}
+
+/* How long another request has to wait. */
+static span_ns share_wait(const struct share *share, span_ns at_once, struct instant now) {
+	if (!share->limits.most[SHARE_RATE] || share->paid <= now.boot) {
+		return 0;
+	}
+	span_ns wait = share->paid - now.boot + share_each(share) - at_once;
+	return wait > 0 ? wait : 0;
+}
+
+bool shares_hurried(const struct share_pair *pair, bool urgent, struct instant now, struct share_quota *out) {
+	span_ns at_once = urgent ? 2 * AT_ONCE : AT_ONCE;
+	span_ns identity = share_wait(pair->identity, at_once, now);
+	span_ns address = pair->address ? share_wait(pair->address, at_once, now) : 0;
+	if (identity > 0 || address > 0) {
+		bool of_identity = identity >= address;
+		share_refuse(of_identity ? pair->identity : pair->address, SHARE_RATE, of_identity ? identity : address, out);
+	}
+	return identity > 0 || address > 0;
+}
+
+/* No more than what urgent requests may come to: else one large batch would keep its share out for long. */
+static void share_charge(struct share *share, uint64_t requests, struct instant now) {
+	if (share->limits.most[SHARE_RATE]) {
+		int64_t from = share->paid > now.boot ? share->paid : now.boot, most = now.boot + 2 * AT_ONCE;
+		int64_t paid = from + (int64_t)requests * share_each(share);
+		share->paid = paid < most ? paid : most;
+	}
+}
+
+void shares_charge(const struct share_pair *pair, uint64_t requests, struct instant now) {
+	share_charge(pair->identity, requests, now);
+	if (pair->address) {
+		share_charge(pair->address, requests, now);
+	}
+}
