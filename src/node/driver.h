@@ -112,10 +112,11 @@ extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ct
 extern const struct events_port driver_events_port; /* ctx: the driver */
 void driver_take_news(struct driver *d);     /* from the core to those who watch */
 void driver_serve_watches(struct driver *d); /* those that are behind; after a flush of the sessions */
-/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end; over
- * several turns of the loop, and until a connection was judged it is told nothing. */
-void driver_rules_changed(struct driver *d);
 void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
+
+/* service_review.c. After a reload: connections that watch what they may not read any more, or as the administrators that they were, end, and so do
+ * those that wait for what they may not have any more; over several turns of the loop. Until its watches were judged a connection is told nothing. */
+void driver_rules_changed(struct driver *d);
 void driver_on_review(evutil_socket_t fd, short what, void *ctx);
 
 /* service_shares.c */

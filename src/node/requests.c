@@ -108,6 +108,72 @@ void requests_charge(struct requests *r, struct request *request, const struct s
 	}
 }
 
+/* ---- what is waited for ---- */
+
+static size_t wait_keys_size(const struct core_request *asked) {
+	size_t size = asked->lock_count ? 0 : sizeof(uint16_t) + asked->key.size;
+	for (uint32_t i = 0; i < asked->lock_count; i++) {
+		size += sizeof(uint16_t) + asked->locks[i].key.size;
+	}
+	return size;
+}
+
+static uint8_t *wait_put_key(uint8_t *to, struct slice key) {
+	const uint16_t size = (uint16_t)key.size;
+	memcpy(to, &size, sizeof size);
+	return slice_put(to + sizeof size, key);
+}
+
+int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked) {
+	size_t size = wait_keys_size(asked);
+	struct requests_wait *wait = alloc_new(r->alloc, sizeof *wait + size);
+	if (!wait) {
+		return PAWL_ENOMEM;
+	}
+	uint8_t *to = wait->keys;
+	for (uint32_t i = 0; i < asked->lock_count; i++) {
+		to = wait_put_key(to, asked->locks[i].key);
+	}
+	if (asked->lock_count == 0) {
+		wait_put_key(to, asked->key);
+	}
+	wait->request = request;
+	wait->right = asked->op == CORE_WAIT ? RIGHT_WAIT : RIGHT_ACQUIRE;
+	wait->priority = asked->terms.priority;
+	wait->size = (uint32_t)size;
+	request->wait = wait;
+	list_append(&r->waits, &wait->in);
+	return 0;
+}
+
+void requests_doubt(struct requests *r) {
+	list_splice(&r->doubted, &r->waits);
+}
+
+const struct requests_wait *requests_doubted(const struct requests *r) {
+	struct list *first = list_first(&r->doubted);
+	return first ? CONTAINER_OF(first, struct requests_wait, in) : NULL;
+}
+
+void requests_trust(struct requests *r, const struct requests_wait *wait) {
+	struct requests_wait *kept = wait->request->wait;
+	list_remove(&kept->in);
+	list_append(&r->waits, &kept->in);
+}
+
+bool requests_wait_key(const struct requests_wait *wait, size_t *at, struct slice *out) {
+	uint16_t size;
+	if (*at >= wait->size) {
+		return false;
+	}
+	memcpy(&size, wait->keys + *at, sizeof size);
+	*out = slice_of(wait->keys + *at + sizeof size, size);
+	*at += sizeof size + size;
+	return true;
+}
+
+/* ---- the end ---- */
+
 static void requests_unlink(struct requests *r, struct request *request) {
 	if (request->share.identity) {
 		shares_give(&request->share, SHARE_WAITS, request->waiting);
@@ -138,6 +204,10 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 void requests_close(struct requests *r, struct request *request) {
 	CHECK(!request->batch);
 	requests_unlink(r, request);
+	if (request->wait) {
+		list_remove(&request->wait->in);
+		alloc_free(r->alloc, request->wait, sizeof *request->wait + request->wait->size);
+	}
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
 	}
@@ -185,6 +255,8 @@ void requests_forget(struct requests *r, uint64_t client) {
 
 int requests_init(struct requests *r, const struct allocator *alloc) {
 	*r = (struct requests){ .alloc = alloc };
+	list_init(&r->waits);
+	list_init(&r->doubted);
 	int error = map_init(&r->by_id, alloc);
 	if (!error) {
 		error = map_init(&r->by_client, alloc);

@@ -13,6 +13,8 @@ struct requests {
 	const struct allocator *alloc;
 	struct map by_id, by_client;
 	uint64_t last_id;
+	struct list waits;   /* of requests that wait, by what they wait for: judged by the present rules, */
+	struct list doubted; /* and not yet */
 };
 
 struct requests_batch; /* an `extend` with `locks` */
@@ -29,6 +31,7 @@ struct request {
 	uint32_t locks;               /* that it may get, and bytes of values: both count for the share */
 	uint64_t bytes;
 	uint64_t held;                /* its lock, as the holdings know it */
+	struct requests_wait *wait;   /* NULL: it does not wait; for what, to be judged again when the rules change */
 	struct requests_watch *watch; /* NULL: none; what is to be watched from when the answer is there */
 };
 
@@ -36,6 +39,15 @@ struct requests_watch {
 	uint64_t log, number; /* from behind this position */
 	uint16_t size;
 	uint8_t key[];
+};
+
+struct requests_wait {
+	struct list in;
+	struct request *request;
+	enum right right;
+	int32_t priority;
+	uint32_t size;
+	uint8_t keys[]; /* each its size in two bytes, and itself */
 };
 
 struct requests_batch {
@@ -58,6 +70,14 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 
 /* The request waits for others, and counts as such until it is closed. */
 void requests_mark_waiting(struct requests *r, struct request *request);
+/* What the request waits for is known until it is closed. 0 or PAWL_ENOMEM. */
+int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked);
+void requests_doubt(struct requests *r); /* other rules hold: all that wait are to be judged again */
+const struct requests_wait *requests_doubted(const struct requests *r); /* the next one; NULL: none is left */
+void requests_trust(struct requests *r, const struct requests_wait *wait); /* it was judged, and may go on */
+/* The key at *at, which goes on to the next; false: there is none. */
+bool requests_wait_key(const struct requests_wait *wait, size_t *at, struct slice *out);
+
 /* So much counts for the share until the request is closed. */
 void requests_charge(struct requests *r, struct request *request, const struct share_pair *share, bool waits, uint32_t locks, uint64_t bytes);
 uint32_t requests_waiting(const struct requests *r, uint64_t client); /* how many of the client's do */

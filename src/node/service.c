@@ -189,7 +189,7 @@ static void service_call_core(const struct service_call *call) {
 	}
 	request.id = open->id;
 	service_share_take(call, &request, open);
-	if (service_leash_ask(call, &request) != 0) {
+	if ((request.wait > 0 && requests_keep_wait(&d->requests, open, &request) != 0) || service_leash_ask(call, &request) != 0) {
 		requests_close(&d->requests, open);
 		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;

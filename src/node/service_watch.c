@@ -8,8 +8,6 @@
 #include "time_source.h"
 
 #define WATCH_BACKLOG_MAX ((size_t)32 << 10) /* unsent on a connection, above which it is behind */
-#define WATCH_REVIEW_SLICE (2 * SPAN_MS)     /* of a turn for judging watches by new rules */
-#define WATCH_REVIEW_AT_ONCE 8               /* watches, between two looks at the clock */
 
 /* ---- the port ---- */
 
@@ -210,50 +208,4 @@ void service_unwatch(const struct service_call *call) {
 void service_watch_forget(struct driver *d, uint64_t client) {
 	events_forget(&d->events, client);
 	watch_settle(d);
-}
-
-/* ---- other access rules ---- */
-
-static bool watch_is_forbidden(void *ctx, const struct events_watcher *watcher, struct slice subject, bool prefix) {
-	const struct driver *d = ctx;
-	struct session_who who;
-	return sessions_who(d->sessions, watcher->client, &who)
-		&& (!service_may_watch(d, &who, subject, prefix) || (watcher->admin && !service_has(d, &who, RIGHT_BREAK)));
-}
-
-static void watch_withdraw(struct driver *d, uint64_t client) {
-	struct session_who who;
-	if (sessions_who(d->sessions, client, &who)) {
-		log_to(d->log, LEVEL_NOTICE, "watch_withdrawn", LOG_WHO(&who), LOG_TEXT("why", "the new access rules do not allow it"));
-	}
-	service_sever(d, client);
-}
-
-/* Each turn of the loop a slice, so that connections are served in between. */
-static void watch_review(struct driver *d) {
-	static const struct timeval next_turn = { 0, 0 };
-	struct instant begun = time_source_now();
-	enum events_reviewed reviewed = EVENTS_REVIEW_MORE;
-	uint64_t client;
-	while (reviewed != EVENTS_REVIEW_DONE && instant_elapsed_short(time_source_now(), begun) < WATCH_REVIEW_SLICE) {
-		reviewed = events_review(&d->events, WATCH_REVIEW_AT_ONCE, watch_is_forbidden, &client);
-		if (reviewed == EVENTS_REVIEW_FORBIDDEN) {
-			watch_withdraw(d, client);
-		}
-	}
-	driver_flush_later(d);
-	if (reviewed != EVENTS_REVIEW_DONE) {
-		event_add(d->review, &next_turn); /* a timer waits for the sockets to be looked at, event_active would not */
-	}
-}
-
-void driver_on_review(evutil_socket_t fd, short what, void *ctx) {
-	(void)fd;
-	(void)what;
-	watch_review(ctx);
-}
-
-void driver_rules_changed(struct driver *d) {
-	events_doubt(&d->events);
-	watch_review(d);
 }

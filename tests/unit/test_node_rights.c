@@ -159,6 +159,56 @@ static void a_reload_counts_for_the_next_request_and_a_wrong_file_not_at_all(voi
 	close_ruled(&r, client);
 }
 
+/* The request of another client, which comes by the same socket. */
+static struct pawl *wait_for(struct embed_rig *r, const char *key, struct asked *asked) {
+	char endpoint[160];
+	struct pawl *client;
+	const char *message = NULL;
+	embed_rig_endpoint(r, 0, endpoint);
+	const struct pawl_options options = { .endpoints = endpoint, .base = r->f.base };
+	const struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_str(key), .terms.priority = 5, .wait_ms = 60000 };
+	assert_int_equal(pawl_new(&options, &client, &message), 0);
+	asked->result = NULL;
+	assert_int_equal(pawl_start(client, &request, on_done, asked, NULL), 0);
+	return client;
+}
+
+static bool wait_both(struct embed_rig *r, struct pawl *client) {
+	const struct pawl_request waiters = { .method = PAWL_WAITERS, .prefix = true, .key = pawl_str("") };
+	struct pawl_result *result = ask(r, client, &waiters);
+	bool both = result->error == 0 && result->waiter_count == 2;
+	pawl_result_free(result);
+	return both;
+}
+
+static void who_waits_for_what_it_may_not_have_any_more_is_told_so(void **state) {
+	(void)state;
+	struct embed_rig r;
+	struct asked a, b;
+	static const char *const rules[] = { "allow = read on *\nallow = acquire, priority 5 on b\n",
+		"allow = read, acquire on *\nallow = acquire, priority 5 on b\nallow = priority 4 on a\n" };
+	for (size_t i = 0; i < 2; i++) {
+		struct pawl *client = open_ruled(&r, 1, "allow = all on *\n");
+		const struct pawl_key_item keys[] = { { .key = pawl_str("a"), .lock_id = { { 1 } } }, { .key = pawl_str("b"), .lock_id = { { 2 } } } };
+		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_ACQUIRE, .keys = keys, .key_count = 2 }), 0);
+		struct pawl *for_a = wait_for(&r, "a", &a), *for_b = wait_for(&r, "b", &b);
+		while (!wait_both(&r, client)) {
+		}
+		reload(&r, rules[i]);
+		assert_true(net_fixture_until(&r.f, is_done, &a));
+		assert_int_equal(a.result->error, PAWL_EDENIED);
+		assert_null(b.result);
+		assert_int_equal(outcome(&r, client, &(struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_str("b"), .lock_id = { { 2 } } }), 0);
+		assert_true(net_fixture_until(&r.f, is_done, &b));
+		assert_int_equal(b.result->error, 0);
+		pawl_result_free(a.result);
+		pawl_result_free(b.result);
+		pawl_free(for_a);
+		pawl_free(for_b);
+		close_ruled(&r, client);
+	}
+}
+
 static void about_others_only_those_may_ask_who_may_change_the_cluster(void **state) {
 	(void)state;
 	struct embed_rig r;
@@ -223,6 +273,7 @@ int main(void) {
 		cmocka_unit_test(all_keys_with_a_prefix_are_judged),
 		cmocka_unit_test(lock_ids_are_for_those_who_may_break_every_key),
 		cmocka_unit_test(a_reload_counts_for_the_next_request_and_a_wrong_file_not_at_all),
+		cmocka_unit_test(who_waits_for_what_it_may_not_have_any_more_is_told_so),
 		cmocka_unit_test(about_others_only_those_may_ask_who_may_change_the_cluster),
 		cmocka_unit_test(nodes_tell_each_other_which_rules_they_have),
 	};
