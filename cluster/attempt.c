@@ -7,7 +7,7 @@
  *     \--given back---/
  * In every state before COMMITTING the end of the wait, or the last caller's leaving, withdraws everything.
  */
-#include "state.h"
+#include "first.h"
 
 #define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
 #define OPEN VOTE_BIT(VOTE_ASKED)
@@ -113,6 +113,7 @@ static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = op->attempt;
 	m.ticket = op->ticket;
+	m.ballot = op->ballot;
 	for (; slots; slots &= slots - 1) {
 		int slot = __builtin_ctz(slots);
 		m.flags = (turn ? FLAG_TURN : 0) | (op->home == slot ? FLAG_HOME : 0);
@@ -130,12 +131,18 @@ static void forget_value(struct core *core, struct op *op) {
 static void ask_all(struct core *core, struct op *op, bool turn) {
 	forget_value(core, op);
 	op->attempt = op_next_round(core, op);
+	op->since = core->now;
 	op->state = turn ? OP_TURN : OP_ASKING;
 	op->wavering = false;
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	attempt_judge(core, op); /* nobody may be linked */
+}
+
+void attempt_ask_all(struct core *core, struct op *op, bool turn) {
+	op->ballot = first_draw(core);
+	ask_all(core, op, turn);
 }
 
 /* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
@@ -151,13 +158,14 @@ void attempt_start(struct core *core, struct op *op) {
 		core->waiting_count++;
 	}
 	bool resumes = op->resumes;
-	op->resumes = false;
+	op->ballot = first_draw(core);
 	if (op->ticket.seq) {
 		attempt_enqueue(core, op);
 	}
 	if (op->ticket.seq == 0 || resumes) { /* the home may have given the turn to the next one: the masters keep this one before it, by its stamp */
 		ask_all(core, op, resumes);
 	}
+	op->resumes = false;
 }
 
 /* ---- votes on promises ---- */
@@ -179,7 +187,7 @@ static enum vote_state vote_of(enum status s) {
 
 /* The value with the highest ballot that a master reports: for those that lack the record. False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
-	if (op->own_value && value_compare(m->ballot, op->own_value->wrote) <= 0) {
+	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
 		return true;
 	}
 	struct record *r = record_with_value(core, m->value);
@@ -199,6 +207,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->token = m->token;
 	v->noted = m->noted;
 	v->set = m->terms.set;
+	v->lapsed = first_lapsed(core, op, m);
 	if (m->status == STATUS_KEPT) {
 		op->kept_until = instant_later(op->kept_until, instant_add(core->now, span_from_us(m->left_us)));
 	}
@@ -211,7 +220,9 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	op->sent = core->now;
 	op->kept_until = core->now;
 	forget_value(core, op);
+	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot; /* it has drawn one */
 	take_vote(core, op, from, m);
+	op->votes[from].lapsed = m->status == STATUS_OK; /* the others have lacked it at this moment, too, if they have since before */
 	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
@@ -353,7 +364,7 @@ void attempt_timer(struct core *core, struct op *op) {
 		}
 		break;
 	case OP_PAUSED:
-		ask_all(core, op, true);
+		attempt_ask_all(core, op, true);
 		break;
 	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_PARKED: case OP_BOND: case OP_LINGERING:
 		CHECK(false); /* no such state before the commit */

@@ -1,5 +1,5 @@
 /* commit.c: the second phase of an acquire: the token, the acceptances, the answer, and afterwards teaching (section 2). */
-#include "first.h"
+#include "state.h"
 
 /* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
  * token, and with these permits, that is above every noted and not below any other token: that one, so that a repeat gives the
@@ -26,15 +26,16 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 }
 
 /* A master that lacks the lock_id gets the value that others have (section 2, Acquire); if nobody has it, the first one. */
-void commit_put_value(const struct core *core, const struct op *op, struct message *m) {
+void commit_put_value(const struct op *op, struct message *m) {
 	const struct record *there = op->own_value;
 	m->value = there ? record_value(there) : op->value;
-	m->ballot = there ? there->wrote : (struct ballot){ op->token, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
+	m->ballot = there ? there->wrote : op->ballot;
 	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
 }
 
 void commit_start(struct core *core, struct op *op) {
 	bool reused;
+	master_raise_clock(core, op->ballot.clock);
 	op->token = choose_token(core, op, &reused);
 	if (op->token > TOKEN_MAX) {
 		attempt_fail(core, op, PAWL_EFULL);
@@ -44,7 +45,6 @@ void commit_start(struct core *core, struct op *op) {
 	master_raise_clock(core, op->token);
 	list_remove(&op->waiting);
 	core->waiting_count--;
-	first_begin(op);
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
@@ -53,7 +53,7 @@ void commit_start(struct core *core, struct op *op) {
 	m.attempt = op->part_of ? op->part_of : op->commit;
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
 	m.token = op->token;
-	commit_put_value(core, op, &m);
+	commit_put_value(op, &m);
 	m.ticket = op->ticket;
 	core->commits_begun++;
 	op_ask_all(core, op, &m);
@@ -177,10 +177,12 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	struct vote *v = &op->votes[from];
 	v->status = m->status;
-	first_answered(core, op, from, m);
 	switch (m->status) {
 	case STATUS_OK: v->state = VOTE_OK; break;
-	case STATUS_STALE: v->state = VOTE_STALE; break;
+	case STATUS_STALE:
+		v->state = VOTE_STALE;
+		master_raise_clock(core, m->token);
+		break;
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
 	case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:

@@ -6,7 +6,7 @@
 #define CORE_COUNT_TABLE(X) \
 	X(promise_ok) X(promise_held_self) X(promise_kept) X(promise_refused_held) X(promise_refused_promised) \
 	X(promise_refused_queued) X(promise_refused_released) X(promise_refused_recovering) X(promise_refused_contested) \
-	X(promise_refused_denied) X(promise_refused_full) X(promise_displaced) \
+	X(promise_refused_denied) X(promise_refused_full) X(promise_displaced) X(promise_unlapsed) X(commit_overtaken_first) \
 	X(commit_ok) X(commit_without_promise) X(commit_refused_held) X(commit_refused_stale_noted) X(commit_refused_stale_clock) \
 	X(commit_refused_released) X(commit_refused_too_long) X(commit_refused_recovering) X(commit_refused_contested) X(commit_refused_full) \
 	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_taken_back) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \

@@ -245,7 +245,7 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
 		if (w->told >> i & 1) {
 			struct record *r = op->found[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
-			int newer = best ? value_compare(r->wrote, best->wrote) : 1;
+			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
 			best = newer > 0 || (newer == 0 && best->uneven && !r->uneven) ? r : best;
 			best->end = end;
 		}

@@ -1,65 +1,79 @@
-/* first.c: first values that may be older than an update of the same lock_id (section 2, Acquire and Update): a commit comes late to a master
- * where the lock was, with the update, and has ended. So a master remembers whose update it has lost; and the coordinator knows that nothing
- * of the present holding is lost if its q masters had no record from before the commit was sent until it came. */
+/* first.c: the ballot of a first value (section 2, Acquire). It is drawn before the promises are asked for, and each master that promises notes
+ * it, so that the first value of an attempt that was overtaken is older than what was written since. What a master has noted and lost it
+ * remembers in a table, in which lock_ids share places: of those that do the highest ballot and the latest end count. */
 #include "first.h"
+
+static uint32_t place(const struct core *core, struct id128 lock_id) {
+	return (uint32_t)(hash_lock_id(core, lock_id) % LACKED_PLACES);
+}
 
 /* ---- a master ---- */
 
-void first_outlived(struct core *core, const struct key *key, const struct record *r) {
-	if (!ballot_first(r->wrote) && r->wrote.clock > 0) {
-		released_add_update(core, r->lock_id);
-		if (key_table(core, key) == core->live) { /* who copies may have been sent the ring already */
-			snapshot_released(core, key_name(key), r->lock_id);
-		}
+/* What was before it voted it does not know; its clock was not above the one that it began with. */
+struct ballot first_floor(const struct core *core, struct id128 lock_id) {
+	const struct ballot lost = core->lost[place(core, lock_id)].noted;
+	const struct ballot before = { core->clock_began, UINT64_MAX, UINT32_MAX };
+	return core->clock_began > 0 && ballot_compare(before, lost) > 0 ? before : lost;
+}
+
+void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
+	struct ballot *highest = &core->lost[place(core, lock_id)].noted;
+	*highest = ballot_compare(noted, *highest) > 0 ? noted : *highest;
+}
+
+void first_ended(struct core *core, const struct record *r) {
+	struct instant *last = &core->lost[place(core, r->lock_id)].at;
+	if (!given_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
+		*last = instant_later(*last, instant_expired(core->now, r->end) ? r->end : core->now);
+	}
+	first_lost(core, r->lock_id, r->prepared);
+}
+
+void first_promised(struct core *core, struct promise *p, const struct message *m, struct message *answer) {
+	p->first = ballot_compare(m->ballot, p->first) > 0 ? m->ballot : p->first;
+	answer->ballot = m->ballot; /* this attempt's own, whatever others have named */
+	answer->age_us = first_lacked_us(core, p->lock_id);
+	master_raise_clock(core, m->ballot.clock);
+}
+
+void first_noted(const struct key *key, struct record *r) {
+	const struct promise *p = key->promise;
+	if (p && id128_equal(p->lock_id, r->lock_id) && ballot_compare(p->first, r->prepared) > 0) {
+		r->prepared = p->first;
 	}
 }
 
-bool first_in_doubt(const struct core *core, const struct record *r) {
-	const struct released *was = ballot_first(r->wrote) ? released_find(core, r->lock_id) : NULL;
-	return was && was->updated;
-}
-
-/* A record that is made drops the promise, and the one that may follow is of another attempt. */
-bool first_promised(const struct key *key, const struct message *commit, uint32_t from) {
-	const struct promise *p = key ? key->promise : NULL;
-	return p && id128_equal(p->lock_id, commit->lock_id) && p->peer == from && p->attempt >> 16 == commit->round >> 16;
-}
-
-/* Older nodes take no heed of what stands in these fields. */
-void first_accepted(const struct core *core, const struct key *key, const struct message *commit, bool promised, struct message *answer) {
-	if (answer->status == STATUS_OK) {
-		answer->by = promised ? commit->lock_id : answer->by;
-		answer->token = first_in_doubt(core, key_record(key, commit->lock_id)) ? 0 : answer->token;
+bool first_overtaken(const struct core *core, const struct key *key, const struct message *commit) {
+	if (commit->prepared.clock > 0) {
+		return false; /* it brings what masters have reported */
 	}
+	const struct record *own = key ? key_record(key, commit->lock_id) : NULL;
+	const struct promise *p = key && key->promise && id128_equal(key->promise->lock_id, commit->lock_id) ? key->promise : NULL;
+	return ballot_compare(commit->ballot, first_floor(core, commit->lock_id)) < 0 || (own && ballot_compare(commit->ballot, own->prepared) < 0) ||
+		(p && ballot_compare(commit->ballot, p->first) < 0);
 }
 
-/* The very record that the commit has made: one that came after the loss of an update of the present holding has noted more than its token. */
-void first_taught(struct core *core, const struct record *r, const struct message *m) {
-	struct released *was = released_find(core, r->lock_id);
-	if (was && m->kind == MESSAGE_LEARN && (m->flags & FLAG_STANDS) && r->noted < m->token && ballot_compare(r->wrote, m->ballot) == 0) {
-		was->updated = false;
+uint64_t first_lacked_us(const struct core *core, struct id128 lock_id) {
+	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->vote_began, core->lost[place(core, lock_id)].at)) / SPAN_US);
+}
+
+struct ballot first_of_waiter(struct core *core, struct waiter *w) {
+	if (w->q.first.clock == 0 || ballot_compare(w->q.first, first_floor(core, w->q.lock_id)) < 0) {
+		w->q.first = first_draw(core);
+		master_raise_clock(core, w->q.first.clock);
 	}
+	return w->q.first;
 }
 
 /* ---- a coordinator ---- */
 
-/* Before the votes on promises are forgotten. A turn may be given more than once, and its promise be made anew behind the commit. */
-void first_begin(struct op *op) {
-	op->promised = 0;
-	op->stands = false;
-	for (uint32_t i = 0; op->state == OP_ASKING && i < MASTERS_MAX; i++) {
-		op->promised |= op->votes[i].state == VOTE_OK ? 1u << i : 0;
-	}
+/* The clock is raised to it by the promise, which has noted the one before, and in any case by the commit; none is drawn twice before that. */
+struct ballot first_draw(struct core *core) {
+	uint64_t highest = core->clock > core->first_drawn ? core->clock : core->first_drawn;
+	core->first_drawn = highest < TOKEN_MAX ? highest + 1 : highest;
+	return (struct ballot){ core->first_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
 }
 
-/* Once it stands it does under every epoch that follows, however many masters there are. */
-void first_answered(const struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	struct vote *v = &op->votes[from];
-	uint32_t stood = 0;
-	v->stood = m->status == STATUS_OK && id128_equal(m->by, op->lock_id) && (op->promised >> from & 1);
-	v->in_doubt = m->status == STATUS_OK && m->token == 0;
-	for (uint32_t i = 0; i < core->masters; i++) {
-		stood += op->votes[i].stood;
-	}
-	op->stands = op->stands || (op->own_value == NULL && stood >= core->quorum);
+bool first_lapsed(const struct core *core, const struct op *op, const struct message *m) {
+	return m->status == STATUS_OK && instant_elapsed_long(core->now, op->since) <= span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }

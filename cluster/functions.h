@@ -54,8 +54,6 @@ struct record *record_with_value(struct core *core, struct slice value); /* to k
 void record_free(struct core *core, struct record *r);
 /* A new value in place of the old one; false: no memory. The record may move: *at is the pointer to it. */
 bool record_set_value(struct core *core, struct record **at, struct slice value);
-int value_compare(struct ballot a, struct ballot b); /* of two values of one lock_id: which is the newer one */
-void record_value_lost(struct core *core, const struct key *key, const struct record *r); /* it ends here, and the lock may live on elsewhere */
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 
 /* ---- terms.c: what excludes what (section 10) ---- */
@@ -113,7 +111,7 @@ span_ns rule_later(const struct core *core);
 bool rule_token_bound(const struct core *core, uint64_t token);
 bool rule_message_bound(const struct core *core, const struct message *m);
 bool rule_message_sound(const struct message *m);
-bool rule_value_counts(const struct core *core, const struct record *r);
+bool rule_value_counts(const struct record *r);
 
 /* ---- master.c, master_release.c, master_value.c: what a master does with messages ---- */
 void master_handle(struct core *core, uint32_t from, const struct message *m);
@@ -257,6 +255,7 @@ void attempt_withdraw(struct core *core, struct op *op, bool entry);
 void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry);
 void attempt_give_up(struct core *core, struct op *op); /* withdraws everywhere */
 void attempt_judge(struct core *core, struct op *op);
+void attempt_ask_all(struct core *core, struct op *op, bool turn);
 /* home.c */
 int attempt_home(const struct core *core, struct slice key); /* slot, or -1: none is linked and votes */
 void attempt_enqueue(struct core *core, struct op *op);

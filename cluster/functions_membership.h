@@ -94,7 +94,7 @@ bool proof_lacking(const struct core *core);
 void proof_announced(struct core *core, const struct config *c);
 bool proof_next_master(const struct core *core, uint32_t peer);
 void restart_begin(struct core *core, struct op *op);
-void commit_put_value(const struct core *core, const struct op *op, struct message *m);
+void commit_put_value(const struct op *op, struct message *m);
 bool commit_give_back(struct core *core, struct op *op); /* false: not at every master */
 void release_give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 bool release_give_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name); /* false: not every master is told at once */

@@ -41,7 +41,7 @@ static inline void queue_promise_changed(struct core *core, struct key *key) {
 	}
 }
 void queue_hand_over(struct core *core, struct key *key, const struct heir *heir); /* the record that was in its way is gone */
-const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
 bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
 void queue_give_turn(struct core *core, struct key *key);
 bool queue_kept_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */

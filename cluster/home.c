@@ -24,6 +24,7 @@ static void enqueue_at(struct core *core, struct op *op) {
 	m.round = op->queue_round;
 	m.attempt = op->attempt;
 	m.ticket = op->ticket;
+	m.ballot = op->ballot;
 	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
 	m.flags = op->try_lock ? 0 : FLAG_WAIT;
 	out_send(core, (uint32_t)op->home, &m);
@@ -34,6 +35,8 @@ void attempt_enqueue(struct core *core, struct op *op) {
 		op->ticket = (struct ticket){ 0, ++core->ticket_next }; /* its home gives the stamp */
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
+	op->since = core->now;
+	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 }; /* its home draws one when it has its turn */
 	op->state = OP_QUEUED;
 	op->wavering = false;
 	op->home = attempt_home(core, op->key);

@@ -111,10 +111,22 @@ static bool may_commit(struct core *core, struct op *op) {
 	return true;
 }
 
+/* A first value is for a lock_id that q masters have lacked at one moment since the attempt began (section 2, Acquire). */
+static uint32_t lapsed_at(const struct core *core, const struct op *op) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += op->votes[i].state == VOTE_OK && op->votes[i].lapsed;
+	}
+	return n;
+}
+
 void attempt_judge(struct core *core, struct op *op) {
 	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
 	if (alive >= core->quorum) {
-		if (may_commit(core, op)) {
+		if (op->own_value == NULL && lapsed_at(core, op) < core->quorum) {
+			COUNT(core, promise_unlapsed);
+			attempt_ask_all(core, op, op->state == OP_TURN);
+		} else if (may_commit(core, op)) {
 			commit_start(core, op);
 		} else if (open == 0 && op->state == OP_ASKING) {
 			refused(core, op);

@@ -77,6 +77,7 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		k->q.round = m->round;
 		k->q.terms = m->terms;
 		k->q.ticket = m->ticket;
+		k->q.first = m->ballot;
 		enter(core, k);
 		if (moves) {
 			queue_kept_again(core, key);
@@ -92,7 +93,7 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		return false;
 	}
 	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
-		.lost = core->peers[from].lost, .terms = m->terms };
+		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	enter(core, k);
 	list_append(&core->peers[from].kept, &k->q.by_peer);
 	return true;
@@ -125,7 +126,7 @@ void queue_kept_again(struct core *core, struct key *key) {
 			return;
 		}
 		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id, .attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
-			.ticket = first->ticket };
+			.ticket = first->ticket, .ballot = first->first };
 		const struct place place = queued_place(first);
 		const struct record *own = key_record(key, ask.lock_id); /* learned since: another attempt of it was faster */
 		ask.identity = own ? record_identity(own) : ask.identity;
@@ -167,7 +168,8 @@ void queue_hand_over(struct core *core, struct key *key, const struct heir *heir
 		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
 		return;
 	}
-	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->q.attempt : heir->attempt, .flags = FLAG_TURN };
+	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->q.attempt : heir->attempt, .flags = FLAG_TURN,
+		.ballot = k ? k->q.first : heir->first };
 	if (k) {
 		ask.terms = k->q.terms;
 		ask.ticket = k->q.ticket;

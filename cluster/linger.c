@@ -1,7 +1,7 @@
 /* linger.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
  * every master has acknowledged it, or the lease would be over (section 2). Also to one that has started anew: after a planned
  * stop it still has the record, and otherwise it may have merged it. */
-#include "first.h"
+#include "state.h"
 
 static bool goes_on(const struct op *op, const struct vote *v) {
 	switch (v->state) {
@@ -33,9 +33,7 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	m.token = op->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
-	commit_put_value(core, op, &m);
-	m.flags = op->stands ? FLAG_STANDS : 0;
-	op->votes[slot].in_doubt = m.flags == 0; /* what it has stays until it is told */
+	commit_put_value(op, &m);
 	COUNT(core, teach_sent);
 	op_ask(core, op, slot, &m);
 }
@@ -62,19 +60,9 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	}
 }
 
-/* Where the first value is in doubt it counts once the master is told that it stands. */
-static void confirm(struct core *core, struct op *op) {
-	for (uint32_t i = 0; op->kind == CORE_ACQUIRE && op->stands && i < core->masters; i++) {
-		if (op->votes[i].in_doubt) {
-			teach(core, op, i);
-		}
-	}
-}
-
 /* The operation has been answered. A master may have come back while the others' answers were waited for. */
 void linger_begin(struct core *core, struct op *op) {
 	op_linger(core, op);
-	confirm(core, op);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
 		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state; /* not in this epoch yet, it may not have heard */
@@ -93,9 +81,6 @@ void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind == MESSAGE_COMMIT_ANSWER) {
-		first_answered(core, op, from, m);
-	}
 	if (op->kind == CORE_EXTEND) {
 		extend_vote(core, op, from, m); /* those that lack the record still get it */
 	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
@@ -105,7 +90,6 @@ void linger_answer(struct core *core, struct op *op, uint32_t from, const struct
 		teach(core, op, from);
 	} else {
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
-		confirm(core, op);
 	}
 	linger_settle(core, op);
 }

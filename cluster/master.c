@@ -50,7 +50,8 @@ static void promise_say_taken(struct core *core, const struct key *key, struct m
 void master_promise_again(struct core *core, struct key *key) {
 	const struct promise *p = key->promise;
 	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt, .status = STATUS_OK, .noted = p->noted };
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt, .status = STATUS_OK, .noted = p->noted, .ballot = p->first,
+			.age_us = first_lacked_us(core, p->lock_id) };
 		promise_say_taken(core, key, &answer);
 		out_send(core, p->peer, &answer);
 	}
@@ -82,6 +83,7 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 	p->ticket = m->ticket;
 	answer->status = STATUS_OK;
 	answer->noted = p->noted;
+	first_promised(core, p, m, answer);
 	promise_say_taken(core, key, answer);
 }
 
@@ -135,6 +137,7 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key), .lock_id = p->lock_id, .attempt = p->attempt,
 			.by = r->lock_id, .owner = record_owner(r), .left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
 		COUNT(core, promise_displaced);
+		first_lost(core, p->lock_id, p->first);
 		out_send(core, p->peer, &told);
 	}
 	key_drop_promise(core, key);
@@ -167,7 +170,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 
 /* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the one of a commit is for who lacks the record. */
 static bool brings_value(const struct record *r, const struct message *m) {
-	return m->kind != MESSAGE_COMMIT && (m->flags & FLAG_STANDS ? ballot_compare(m->ballot, r->wrote) : value_compare(m->ballot, r->wrote)) > 0;
+	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
 }
 
 /* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
@@ -186,7 +189,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		}
 		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise->noted : core->clock;
 		r->attempt = m->attempt;
-		r->vouched = m->kind == MESSAGE_COMMIT && m->ballot.clock > core->value_lost; /* what others report may be older than what was here */
+		r->vouched = m->kind == MESSAGE_COMMIT && ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0; /* what others report may be older than what was here */
+		first_noted(key, r);
 		displace(core, key, r);
 		key_add_record(core, key, r);
 	} else {
@@ -200,7 +204,6 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 			written = true;
 		}
 		accept_again(core, key, r, m);
-		first_taught(core, r, m);
 	}
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
 		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
@@ -237,7 +240,10 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 		core->counts[COUNT_commit_without_promise] += !known;
 		break;
 	case STATUS_HELD: COUNT(core, commit_refused_held); break;
-	case STATUS_STALE: core->counts[known ? COUNT_commit_refused_stale_noted : COUNT_commit_refused_stale_clock]++; break;
+	case STATUS_STALE:
+		core->counts[COUNT_commit_overtaken_first] += first_overtaken(core, key, m);
+		core->counts[known ? COUNT_commit_refused_stale_noted : COUNT_commit_refused_stale_clock]++;
+		break;
 	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, commit_refused_released); break;
 	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
@@ -254,7 +260,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 		return false;
 	}
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER }, ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round, .key = m->key,
-		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms };
+		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms, .ballot = m->ballot };
 	ask.terms.set = (struct permits){ { 0, 0 } }; /* it chooses anew */
 	enum status status = rule_promise(core, *at, &ask, from);
 	*at = *at ? *at : table_make(core, m->key);
@@ -274,7 +280,6 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_commit(core, key, m);
-	const bool promised = first_promised(key, m, from);
 	count_commit(core, key, m, answer.status);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->token, m->key);
@@ -283,9 +288,9 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 		answer.status = STATUS_FULL;
 		COUNT(core, commit_refused_full);
 	}
-	first_accepted(core, key, m, promised, &answer);
 	if (answer.status != STATUS_OK) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		answer.token = answer.status == STATUS_STALE ? core->clock : answer.token; /* to begin again above it */
 	}
 	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);

@@ -1,5 +1,5 @@
 /* master_release.c: what a master does with releases and breaks (sections 2 and 9). */
-#include "state.h"
+#include "first.h"
 
 /* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
  * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
@@ -39,7 +39,7 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 void record_drop(struct core *core, struct key *key, struct record *r, enum core_news_kind how) {
 	log_append(core, key_name(key), r->lock_id);
 	news_record(core, how, key, r);
-	record_value_lost(core, key, r);
+	first_ended(core, r);
 	key_drop_record(core, key, r);
 	queue_record_ended(core, key);
 	local_wait_check(core, key);

@@ -45,7 +45,7 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 			preparing_note(core, r, from, m->round);
 			master_raise_clock(core, m->ballot.clock);
 			answer.ballot = r->wrote;
-			answer.flags = rule_value_counts(core, r) ? FLAG_COUNTS : 0;
+			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;
 			if (ballot_compare(r->wrote, m->prepared) == 0) {
 				answer.flags |= FLAG_SAME; /* values travel only to those who lack them */
 			} else {

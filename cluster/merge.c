@@ -1,7 +1,7 @@
 /* merge.c: merging snapshots (section 4): per lock_id the later end, the higher token, the value with the higher ballot, the
  * highest ballot noted, every release, and the highest noted, where a source that lacks the lock_id, or permits that another source
  * has it with, counts as having noted its clock at the snapshot's end. */
-#include "state.h"
+#include "first.h"
 
 static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
 	struct record *r = key_record(key, m->lock_id);
@@ -30,7 +30,7 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 
 /* The value with the higher ballot; false: no memory. */
 static bool merge_value(struct core *core, struct key *key, struct record **r, const struct message *m) {
-	if (value_compare(m->ballot, (*r)->wrote) > 0) {
+	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
 		struct record **at = key_link(key, m->lock_id);
 		if (!record_set_value(core, at, m->value)) {
 			return false;
@@ -101,7 +101,7 @@ static void end_record(struct core *core, struct key *key, struct record *r, spa
 	if (closed > 0) {
 		record_shorten(core, key, r, closed);
 	} else {
-		record_value_lost(core, key, r);
+		first_ended(core, r);
 		key_drop_record(core, key, r);
 	}
 	local_wait_check(core, key);

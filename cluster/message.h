@@ -14,7 +14,7 @@
 #define F_LOCK_ID (1u << 2)      /* 16 bytes */
 #define F_ATTEMPT (1u << 3)   /* u64: with the sender and its boot it names the attempt; 0: none */
 #define F_TICKET (1u << 4)    /* two u64 */
-#define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX; COMMIT_ANSWER to what is accepted: 0: its first value is in doubt there */
+#define F_TOKEN (1u << 5)     /* u64 <= TOKEN_MAX */
 #define F_NOTED (1u << 6)     /* u64 <= TOKEN_MAX */
 #define F_LEASE (1u << 7)     /* u64, microseconds; PONG: the longest round trip that its sender has measured lately */
 #define F_LEFT (1u << 8)      /* u64, microseconds, rounded up; BOND_ANSWER without a record: for how long it has lacked it, rounded down */
@@ -25,8 +25,7 @@
 #define F_PREPARED (1u << 13) /* a second ballot; COMMIT: of the value that masters reported, {0, 0, 0} if none has the lock_id */
 #define F_FLAGS (1u << 14)    /* u32, bits of enum message_flag */
 #define F_STATUS (1u << 15)   /* u8, enum status */
-#define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity; COMMIT_ANSWER to what is accepted: the
-                               * lock_id, if the attempt's promise stood until then */
+#define F_BY (1u << 16)       /* 16 bytes: whose record or promise stands in the way, or a node's identity */
 #define F_PART (1u << 17)     /* part u32, parts u32: part < parts, or both 0 */
 #define F_BLOB (1u << 18)     /* bytes, 0 .. BLOB_MAX */
 #define F_CLOCK (1u << 19)    /* u64 <= TOKEN_MAX */
@@ -37,15 +36,16 @@
 #define F_TERMS (1u << 24)    /* of u16, count u16, priority i32, delay u64 (microseconds), set: two u64, bond u32 */
 #define F_LABEL (1u << 25)    /* bytes, 0 .. LABEL_MAX */
 #define F_AGE (1u << 26)      /* u64, microseconds, rounded down: since the lock was acquired, or the entry made;
-                              * EXTEND_, PREPARE_, DOWNGRADE_, RELEASE_ANSWER: since anything of it ended here last */
+                              * EXTEND_, PREPARE_, DOWNGRADE_, RELEASE_ANSWER: since anything of it ended here last; PROMISE_ANSWER:
+                              * since it ended otherwise than by release */
 #define F_HAD (1u << 27)      /* two u64: numbers of a semaphore. EXTEND_ANSWER: those of `terms` that it had; SNAPSHOT_RECORD: see struct older, `clock` is theirs */
 #define BLOB_MAX 65536
 #define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
 
 /* X(name, number on the wire, fields) */
 #define MESSAGE_TABLE(X) \
-	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_FLAGS | F_TERMS) \
-	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
+	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_BALLOT | F_FLAGS | F_TERMS) \
+	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS | F_AGE) \
 	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_TERMS | F_LABEL) \
 	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
 	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
@@ -65,7 +65,7 @@
 	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
 	X(READ, 20, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
 	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
-	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_FLAGS | F_TERMS | F_LABEL) \
+	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL) \
 	X(ENQUEUE_ANSWER, 23, F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
 	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
 	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
@@ -109,8 +109,8 @@
 	X(DOWNGRADE, 63, F_ROUND | F_KEY | F_LOCK_ID) \
 	X(DOWNGRADE_ANSWER, 64, F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
 	X(NOMINATE, 65, F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
-	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BY) \
-	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BLOB) \
+	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BALLOT | F_BY) \
+	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
 	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
 	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
 	X(FEED_NEWS, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
@@ -135,11 +135,9 @@ enum message_flag {
 	FLAG_TURN = 2,      /* PROMISE: the request has a turn: refused by no queue, kept (STATUS_KEPT) */
 	FLAG_WAIT = 4,      /* ENQUEUE: with a wait time (a try-lock in a tie has none) */
 	FLAG_HAD = 8,       /* the master had it, for EXTEND in the sense of "nobody else's came between" */
-	FLAG_STANDS = 8,    /* LEARN: the first value of a commit that q have accepted: above updates with lower ballots, which were of an earlier holding */
 	FLAG_NOW = 16,      /* BREAK: a release by force; BOND: the node has lost the lock, which ends where it is bound to it */
 	FLAG_BOUND = 16,    /* SNAPSHOT_RECORD: it is bound to a node there (section 2, Release on disconnect) */
 	FLAG_BARRED = 32,   /* the record may not be extended any more; SNAPSHOT_RELEASED: nor may what comes back of it */
-	FLAG_UPDATED = 64,  /* SNAPSHOT_RELEASED: its record has ended there with an updated value, and may live on elsewhere */
 	FLAG_SAME = 64,     /* PREPARE_ANSWER: the value is the one the asker named, and left out; READ_ANSWER: the value is left out */
 	FLAG_COUNTS = 128,  /* READ_ANSWER, PREPARE_ANSWER, SNAPSHOT_RECORD: the value counts as in Prepare */
 	FLAG_BORN = 256,    /* PLEDGE: this epoch 1 has been written */

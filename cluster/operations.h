@@ -29,8 +29,7 @@ struct vote {
 	bool fresh; /* answered since the last renewal of a turn */
 	bool more;  /* extension: it has other numbers, too */
 	bool lately; /* extension, update, downgrade: what it lacks it may have had when it was asked */
-	bool stood;    /* commit: accepted where the promise that was answered had stood until then (first.c) */
-	bool in_doubt; /* commit: accepted where the first value may be an old one */
+	bool lapsed; /* acquire: it promised, and had lacked the lock_id since before it was asked */
 	uint64_t token, noted;
 	uint64_t taught; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
@@ -94,6 +93,7 @@ struct client {
 struct heir { /* who comes next, because the holder says so (section 10, Succession) */
 	struct id128 lock_id, node; /* and its coordinator */
 	uint64_t attempt;
+	struct ballot first; /* of its first value, as its home has drawn it */
 };
 
 struct op {
@@ -121,8 +121,7 @@ struct op {
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
 	bool resumes;             /* acquire: its commit was refused, and it begins again with the turn that it had */
 	uint8_t overtaken;        /* acquire: how often its commit was (commit.c) */
-	uint32_t promised;        /* acquire: bit set of the masters whose promises were answered, once, before the commit was sent */
-	bool stands;              /* acquire: the first value of its commit does, as is known since (first.c) */
+	struct instant since;     /* acquire: q masters have lacked the lock_id at one moment since then, where its commit brings a first value */
 	uint64_t commit;          /* acquire: names the commit that is under way, at random */
 	/* acquire, of permits: the same, said with the commit that is under way, so that it can be given back; 0: none. Extend: its own, where this node
 	 * did not answer the lock to its caller */
@@ -141,7 +140,7 @@ struct op {
 	struct instant later;     /* when the first of those that may not lengthen it yet may */
 	int fetch_from;           /* slot the record is being asked of, or -1 */
 	uint32_t fetch_tried;     /* bit set of those that were */
-	/* update */
+	/* update; acquire: the ballot of its first value */
 	struct ballot ballot, expected_seq, seen; /* seen: the highest one that stood in the way */
 	struct record *own_value; /* a copy: a report of the same value leaves it out. Acquire: the value with the highest ballot that was
 	                           * reported by a master that has the lock_id; NULL: nobody has it, and the first value is its own */

@@ -1,6 +1,6 @@
 /* queue.c: the home's queue (section 5). The quorum grants; this node, where it is a key's home, only keeps the order, gives the
  * turn, and keeps the requests of those who have one behind a held record. */
-#include "state.h"
+#include "first.h"
 
 /* ---- the order ---- */
 
@@ -81,8 +81,8 @@ static void turn_to(struct core *core, struct waiter *w) {
 	const struct queued *q = &w->q;
 	struct key *key = q->key;
 	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key), .lock_id = q->lock_id, .attempt = q->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket };
-	struct message turn = { .kind = MESSAGE_TURN, .round = q->round };
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket, .ballot = first_of_waiter(core, w) };
+	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
 	mark_turn(core, w);
 	COUNT(core, turn_given);
 	turn.status = rule_promise(core, key, &ask, q->peer);
@@ -137,8 +137,8 @@ static struct waiter *find_waiter(const struct core *core, const struct key *key
 	return key->more ? waiter_of(queued_find(core, &core->queues.waiters, key, peer, lock_id)) : NULL;
 }
 
-const struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
-	const struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
+	struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
 	while (w && (id128_equal(w->q.lock_id, but) || !slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
 		w = queue_next(core, key->more, &w->q, PARTS_ALL);
 	}
@@ -190,7 +190,7 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 		return NULL;
 	}
 	w->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
-		.lost = core->peers[from].lost, .terms = m->terms };
+		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->waits = (m->flags & FLAG_WAIT) != 0;
 	w->owner_size = (uint16_t)m->owner.size;
@@ -250,6 +250,9 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
 		if (p->peer == from && p->attempt == m->attempt) {
 			COUNT(core, withdraw_found);
+			if (p->first.node != id128_word(core->peers[from].node.id)) { /* another attempt's, which is not given up */
+				first_lost(core, p->lock_id, p->first);
+			}
 			key_drop_promise(core, key);
 			timer_stop(core, &key->timer);
 			gone = true;
@@ -328,6 +331,7 @@ static void drop_claims(struct core *core, struct peer *p) {
 	}
 	while ((n = list_first(&p->promises)) != NULL) {
 		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
+		first_lost(core, key->promise->lock_id, key->promise->first);
 		key_drop_promise(core, key);
 		timer_stop(core, &key->timer);
 		queue_kept_again(core, key);

@@ -13,6 +13,7 @@ struct queued {
 	struct id128 lock_id;
 	uint64_t attempt, round;
 	struct ticket ticket;
+	struct ballot first; /* of its first value; an entry that has had no turn: none yet */
 	uint32_t peer; /* its coordinator */
 	uint32_t lost; /* of the peer, when it came: whether it was lost since (queue_lost.c) */
 	struct terms terms;

@@ -40,7 +40,7 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 		const struct terms reported = record_terms(f->record);
 		terms = terms_both(&terms, &reported);
 		end = instant_later(end, f->record->end); /* some may have missed an extension */
-		int newer = best ? value_compare(f->record->wrote, best->wrote) : 1;
+		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
 		best = f->counts && (newer > 0 || (newer == 0 && best->uneven && !f->record->uneven)) ? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(all);

@@ -1,5 +1,5 @@
 /* record.c: a held record in one block: what every lock has, and then its bytes (section 1). */
-#include "first.h"
+#include "state.h"
 
 uint8_t terms_rest(const struct terms *t) {
 	return terms_semaphore(t) ? sizeof *t + sizeof(struct lapsing) + sizeof(struct older) : t->priority || t->delay ? sizeof *t : 0;
@@ -86,19 +86,6 @@ bool record_set_value(struct core *core, struct record **at, struct slice value)
 		memcpy(r->bytes + before_value(r), value.data, value.size); /* `bytes` begins before the padding's end */
 	}
 	return true;
-}
-
-/* A first value is older than every update's, whatever their clocks are. */
-int value_compare(struct ballot a, struct ballot b) {
-	const bool only_one = ballot_first(a) != ballot_first(b) && a.clock > 0 && b.clock > 0;
-	return only_one ? (int)ballot_first(b) - (int)ballot_first(a) : ballot_compare(a, b);
-}
-
-void record_value_lost(struct core *core, const struct key *key, const struct record *r) {
-	if (!ballot_first(r->wrote) && r->wrote.clock > core->value_lost) {
-		core->value_lost = r->wrote.clock;
-	}
-	first_outlived(core, key, r);
 }
 
 static uint64_t span_to_us(span_ns d) {

@@ -37,7 +37,7 @@ void recovery_again(struct core *core) {
 void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
 	core->vote_began = core->now;
-	core->value_lost = core->clock;
+	core->clock_began = core->clock;
 	log_new_id(core); /* what was merged is in no log */
 	ceiling_raise(core);
 	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));

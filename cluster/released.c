@@ -51,10 +51,6 @@ void released_add(struct core *core, struct id128 lock_id, bool barred_only) {
 	r->barred = r->barred || barred_only;
 }
 
-void released_add_update(struct core *core, struct id128 lock_id) {
-	find_or_add(core, lock_id)->updated = true;
-}
-
 bool released_has(const struct core *core, struct id128 lock_id) {
 	const struct released *r = released_find(core, lock_id);
 	return r && r->released;
@@ -143,15 +139,12 @@ const struct released *released_at(const struct core *core, uint32_t next, uint3
 
 void released_describe(const struct released *r, struct slice key, struct message *m) {
 	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .attempt = r->name, .token = r->given_back, .number = r->bond,
-		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) | (r->updated ? FLAG_UPDATED : 0) };
+		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
 }
 
 void released_take(struct core *core, const struct message *m) {
 	if (m->flags & (FLAG_RELEASED | FLAG_BARRED)) {
 		released_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
-	}
-	if (m->flags & FLAG_UPDATED) {
-		released_add_update(core, m->lock_id);
 	}
 	if (m->number) {
 		released_end_bond(core, m->lock_id, m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);

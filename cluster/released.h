@@ -17,7 +17,6 @@ struct released {
 	uint32_t bond;       /* it ended with this connection of its holder (section 2): up to this bond; 0: not */
 	bool released;       /* R3 */
 	bool barred;         /* by a break */
-	bool updated;        /* its record has ended here with an updated value, and may live on elsewhere (first.c) */
 	bool used;
 };
 
@@ -35,7 +34,6 @@ uint64_t lacked_us(const struct core *core, struct id128 lock_id); /* what is no
 int released_init(struct core *core);
 void released_done(struct core *core);
 void released_add(struct core *core, struct id128 lock_id, bool barred_only);
-void released_add_update(struct core *core, struct id128 lock_id);
 bool released_has(const struct core *core, struct id128 lock_id);
 void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond);
 bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond); /* what has this bond, and so ended with a connection */

@@ -60,7 +60,7 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 	for (uint32_t i = 0; i < count; i++) {
 		answer.part = before + i;
 		answer.parts = before + left;
-		answer.flags = rule_value_counts(core, piece[i]) ? FLAG_COUNTS : 0;
+		answer.flags = rule_value_counts(piece[i]) ? FLAG_COUNTS : 0;
 		record_describe(core, piece[i], &answer);
 		if (report_value_left_out(core, piece[i], before + left == 1, rest ? BACKLOG_SMALL : backlog)) {
 			answer.value = slice_of(NULL, 0);
@@ -142,7 +142,7 @@ bool report_fetched(struct core *core, struct op *op, uint32_t from, const struc
 	for (uint32_t i = 0; i < op->found_count; i++) {
 		struct found *f = &op->found[i];
 		if (f->from == from && f->record->uneven && id128_equal(f->record->lock_id, op->fetching)) { /* a promise may have its lock_id, too */
-			if (m->status != STATUS_OK || value_compare(m->ballot, f->record->wrote) < 0 || !record_set_value(core, &f->record, m->value)) {
+			if (m->status != STATUS_OK || ballot_compare(m->ballot, f->record->wrote) < 0 || !record_set_value(core, &f->record, m->value)) {
 				return false;
 			}
 			f->record->wrote = m->ballot;

@@ -150,10 +150,10 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 	}
 	s = own ? STATUS_OK : rule_room(core, key);
 	s = s == STATUS_OK ? rule_order(core, key, own, m) : s;
-	if (s == STATUS_OK && own && value_compare(own->wrote, m->prepared) > 0 && !slice_equal(record_value(own), m->value)) {
+	if (s == STATUS_OK && own && ballot_compare(own->wrote, m->prepared) > 0 && !slice_equal(record_value(own), m->value)) {
 		return STATUS_HELD_SELF; /* its value has been updated since the masters were asked: to begin again, and be told it */
 	}
-	return s;
+	return s == STATUS_OK && first_overtaken(core, key, m) ? STATUS_STALE : s;
 }
 
 /* For how long a record of a contested key may not be extended yet. */
@@ -229,7 +229,7 @@ struct permits rule_had_numbers(const struct key *key, const struct record *r, u
 	return key_numbered(key, r->of) ? record_had(r, caller_token ? caller_token : r->token) : (struct permits){ { 0, 0 } };
 }
 
-/* Update, Prepare: who missed an extension and learned the record anew may have an old value; so may who got a first one from a late commit. */
-bool rule_value_counts(const struct core *core, const struct record *r) {
-	return (r->vouched || r->wrote.clock > r->noted) && !first_in_doubt(core, r);
+/* Update, Prepare: who missed an extension and learned the record anew may have an old value. */
+bool rule_value_counts(const struct record *r) {
+	return r->vouched || r->wrote.clock > r->noted;
 }

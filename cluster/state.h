@@ -74,6 +74,7 @@ struct promise { /* an exclusive, short lease against other promises */
 	struct key *key;
 	struct id128 lock_id;
 	uint64_t attempt, noted;
+	struct ballot first; /* the highest one of a first value that was named with it (first.c) */
 	struct instant end;
 	uint32_t peer;
 	bool turn; /* the request has one; its ticket: what it named with it */
@@ -149,7 +150,6 @@ struct core {
 	struct instant now, last_step;
 	uint16_t tick; /* counts spans that are longer than a round may last, so that a record needs only two bytes to tell an old acceptance */
 	struct instant tick_at; /* the next one */
-	uint64_t value_lost; /* the highest ballot of a value that was updated, and that this master has lost with its record; after a start: its clock then */
 	struct instant links_at; /* no link whose end is yet to be told had been given up by this node then: it may stand still in between */
 	bool stepped;
 
@@ -232,6 +232,9 @@ struct core {
 	uint32_t ring_size, ring_next;
 	struct map ring_map;
 	struct instant lacked[LACKED_PLACES]; /* when a record ended here last */
+	struct lost { struct ballot noted; struct instant at; } lost[LACKED_PLACES]; /* of those that were not released (first.c) */
+	uint64_t clock_began; /* the clock when it began to vote */
+	uint64_t first_drawn; /* the clock of the last ballot that it drew for a first value */
 
 	struct preparing preparing[PREPARING_MAX];
 	uint32_t preparing_next;

@@ -60,7 +60,7 @@ static void fetch(struct core *core, uint32_t from, struct slice key, struct id1
 
 /* `a` is at least what `b` is: whoever has it has no less. A shared lock is more than the exclusive one that it was (section 10). */
 static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
-	return a->token >= b->token && value_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
+	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
 		permits_within(b->set, a->set);
 }
 

@@ -1,6 +1,6 @@
 /* table.c: the keys a node knows and what stands on them (section 1). A record past its end does not exist: whoever looks a
  * key up sees only what is alive at this step's time. */
-#include "state.h"
+#include "first.h"
 
 struct slice key_name(const struct key *key) {
 	return slice_of(key->name, key->size);
@@ -125,6 +125,7 @@ bool table_settle(struct core *core, struct key *key) {
 bool table_expire(struct core *core, struct key *key) {
 	bool ended = false;
 	if (key->promise && instant_expired(core->now, key->promise->end)) {
+		first_lost(core, key->promise->lock_id, key->promise->first);
 		key_drop_promise(core, key);
 		ended = true;
 	}
@@ -142,7 +143,7 @@ bool table_expire(struct core *core, struct key *key) {
 				log_append(core, key_name(key), r->lock_id);
 			}
 			news_record(core, NEWS_EXPIRED, key, r);
-			record_value_lost(core, key, r);
+			first_ended(core, r);
 			key_drop_record(core, key, r);
 			ended = true;
 		}

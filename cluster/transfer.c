@@ -1,6 +1,6 @@
 /* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Succession). First the masters are asked who waits under
  * that name: its home knows, whichever it is for that one's coordinator. Then it is a release that says who is next. */
-#include "state.h"
+#include "first.h"
 
 static void nominate(struct core *core, struct op *op) {
 	op->state = OP_ROUND;
@@ -23,6 +23,7 @@ static void hand_over(struct core *core, struct op *op) {
 	struct message m = op_message(op, MESSAGE_HAND_OVER);
 	m.by = op->heir.lock_id;
 	m.attempt = op->heir.attempt;
+	m.ballot = op->heir.first;
 	m.blob = slice_of(op->heir.node.b, sizeof op->heir.node.b);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
@@ -64,7 +65,7 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 	if (m->kind == MESSAGE_NOMINATE_ANSWER && op->state == OP_ROUND) {
 		v->state = m->status == STATUS_OK ? VOTE_OK : m->status == STATUS_ABSENT ? VOTE_ABSENT : VOTE_GONE;
 		if (m->status == STATUS_OK && (id128_zero(op->heir.lock_id) || (int)from == op->home)) {
-			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt };
+			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt, .first = m->ballot };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
 		release_answer(core, op, from, m);
@@ -78,7 +79,7 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 void transfer_nominate(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round, .status = rule_votes(core) };
 	const struct key *key = table_find(core, m->key);
-	const struct waiter *w = key ? queue_named(core, key, m->owner, m->lock_id) : NULL;
+	struct waiter *w = key ? queue_named(core, key, m->owner, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && w == NULL) {
 		answer.status = STATUS_ABSENT;
 	} else if (answer.status == STATUS_OK) {
@@ -86,12 +87,13 @@ void transfer_nominate(struct core *core, uint32_t from, const struct message *m
 		answer.lock_id = w->q.lock_id;
 		answer.attempt = w->q.attempt;
 		answer.by = core->peers[w->q.peer].node.id;
+		answer.ballot = first_of_waiter(core, w);
 	}
 	out_send(core, from, &answer);
 }
 
 void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
-	struct heir heir = { .lock_id = m->by, .attempt = m->attempt };
+	struct heir heir = { .lock_id = m->by, .attempt = m->attempt, .first = m->ballot };
 	bool named = m->blob.size == sizeof heir.node.b;
 	if (named) {
 		memcpy(heir.node.b, m->blob.data, sizeof heir.node.b);

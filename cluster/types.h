@@ -48,10 +48,6 @@ static inline int ballot_compare(struct ballot a, struct ballot b) {
 	return (a.boot > b.boot) - (a.boot < b.boot);
 }
 
-static inline bool ballot_first(struct ballot b) {
-	return (b.boot & BALLOT_FIRST) != 0;
-}
-
 /* A place in a queue (section 5): ordered by clock, then node, then seq. On the wire the node is the sender. */
 struct ticket {
 	uint64_t clock; /* the stamp of the home where it arrived first; 0: not stamped yet, or not known: behind all that are */

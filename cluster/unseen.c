@@ -237,7 +237,7 @@ bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lo
 /* What is refused because the record is not here: its value, */
 void unseen_written(struct core *core, const struct message *m) {
 	struct unseen *u = find(core, m->key, m->lock_id);
-	if (u == NULL || value_compare(m->ballot, u->record->wrote) <= 0) {
+	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
 		return;
 	}
 	core->unseen_bytes -= record_size(u->record);

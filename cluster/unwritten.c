@@ -25,7 +25,7 @@ static void gap(struct core *core, const struct key *key) {
 
 /* The record's mark says that there was one, also where its ballot is not remembered: of two, or because there were too many since. */
 void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot) {
-	const int newer = value_compare(ballot, r->wrote);
+	const int newer = ballot_compare(ballot, r->wrote);
 	struct unwritten *u = r->unwritten ? find(core, r->lock_id) : NULL;
 	if (newer == 0) {
 		return; /* it is here, and has been told */
@@ -43,7 +43,7 @@ void unwritten_refused(struct core *core, const struct key *key, struct record *
 /* Before its value, or its end, is told. */
 void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r) {
 	struct unwritten *u = find(core, r->lock_id);
-	const int newer = kind == NEWS_UPDATED && u ? value_compare(u->ballot, r->wrote) : -1;
+	const int newer = kind == NEWS_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
 	if (newer > 0 || kind == NEWS_DOWNGRADED) {
 		return; /* it may still come */
 	}

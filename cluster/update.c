@@ -189,7 +189,7 @@ static enum vote_state vote_of(enum status s) {
 static void take_report(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
-	if (v->state != VOTE_OK || value_compare(m->ballot, op->record->wrote) <= 0) {
+	if (v->state != VOTE_OK || ballot_compare(m->ballot, op->record->wrote) <= 0) {
 		return;
 	}
 	bool same = (m->flags & FLAG_SAME) && op->own_value;

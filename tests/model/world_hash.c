@@ -71,6 +71,7 @@ static void hash_queued(uint64_t *h, const struct queued *q, uint64_t marks) {
 	mix(h, q->attempt);
 	mix(h, q->round);
 	mix(h, q->ticket.clock);
+	mix_ballot(h, q->first);
 	mix(h, q->ticket.seq << 8 | q->peer << 2 | marks);
 	mix_terms(h, &q->terms);
 }
@@ -96,6 +97,7 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 		mix_id(h, key->promise->lock_id);
 		mix(h, key->promise->attempt);
 		mix(h, key->promise->noted);
+		mix_ballot(h, key->promise->first);
 		mix_time(h, key->promise->end);
 		mix(h, key->promise->ticket.clock);
 		mix(h, key->promise->ticket.seq << 8 | key->promise->peer << 1 | key->promise->turn);
@@ -109,7 +111,7 @@ static void hash_key(uint64_t *h, const struct core *core, const struct key *key
 static void hash_votes(uint64_t *h, const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct vote *v = &op->votes[i];
-		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->stood << 17 | (uint64_t)v->in_doubt << 18);
+		mix(h, (uint64_t)v->state | (uint64_t)v->status << 8 | (uint64_t)v->fresh << 16 | (uint64_t)v->lapsed << 17);
 		mix(h, v->token);
 		mix(h, v->noted);
 		mix(h, v->set.w[0] << 32 | v->had.w[0]);
@@ -120,7 +122,7 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->kept << 17 |
 		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
 		(uint64_t)(op->record != NULL) << 22 | (uint64_t)op->wavering << 23);
-	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name, op->promised,
+	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name,
 		(uint64_t)op->home, op->home >= 0 && core->peers[op->home].stopped != op->home_stopped, op->pauses, (uint64_t)op->fetch_from, op->fetch_tried, wheel_armed(&op->timer.wheel) ? op->timer.wheel.tick : 0 };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
@@ -129,7 +131,9 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	mix_terms(h, &op->terms);
 	mix_id(h, op->heir.lock_id);
 	mix(h, op->heir.attempt);
+	mix_ballot(h, op->heir.first);
 	mix_time(h, op->sent);
+	mix_time(h, op->since);
 	mix_time(h, op->arrived);
 	mix_time(h, op->until);
 	mix_time(h, op->later);
@@ -272,6 +276,10 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		if (instant_elapsed_short(core->now, core->lacked[i]) < 2 * core->config.request_timeout) {
 			mix_time(h, core->lacked[i]);
 		}
+		if (instant_elapsed_short(core->now, core->lost[i].at) < 2 * core->config.request_timeout) {
+			mix_time(h, core->lost[i].at);
+		}
+		mix_ballot(h, core->lost[i].noted);
 	}
 	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
 		mix(h, core->extended[i].name);
@@ -281,8 +289,7 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		mix_id(h, core->ring[i].lock_id);
 		mix(h, core->ring[i].given_back);
 		mix(h, core->ring[i].name);
-		mix(h, (uint64_t)core->ring[i].bond << 3 | (uint64_t)core->ring[i].updated << 2 | (uint64_t)core->ring[i].released << 1 |
-			core->ring[i].barred);
+		mix(h, (uint64_t)core->ring[i].bond << 2 | (uint64_t)core->ring[i].released << 1 | core->ring[i].barred);
 	}
 }
 
@@ -306,7 +313,7 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 }
 
 static void hash_core(uint64_t *h, const struct core *core) {
-	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->durable.boot, core->durable.ceiling, core->ceiling_on_disk,
+	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->first_drawn > core->clock ? core->first_drawn : 0, core->clock_began, core->durable.boot, core->durable.ceiling, core->ceiling_on_disk,
 		core->op_next, core->ticket_next, core->prng.s[0], core->prng.s[1], core->homes_stale, core->beat.wheel.tick };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
