@@ -1,0 +1,132 @@
+/* first_values_walk.c: a small model of the rules for first values (docs/protocol.md, section 2, Acquire and Update): one lock_id, three masters that
+ * coordinate, attempts to acquire it, updates, lost records and promises, records that are learned, one restart. Messages may take as long as they
+ * like. It walks at random: with all rules no walk may break a promise; with any one of them removed some walk has to.
+ *
+ *   pawl-first-values [--walks N] [--without RULE [--trace]] */
+#include "first_values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RULE_TEXT(name, text) text,
+static const char *const rules[] = { RULES(RULE_TEXT) };
+
+enum { STEPS = 600, MOST_WALKS = 2000000 };
+
+enum { ACTIONS = 15, PLACES = ACTIONS * 9 };
+
+static bool act(uint32_t what, int a, int i) {
+	switch (what) {
+	case 0: return i == 0 && attempt_begin(a);
+	case 1: return attempt_promise(a, i);
+	case 2: return attempt_hear(a, i);
+	case 3: return attempt_commit(a, i);
+	case 4: return attempt_granted(a, i);
+	case 5: return i == 0 && update_begin(a);
+	case 6: return update_prepare(a, i);
+	case 7: return update_write(a, i);
+	case 8: return update_written(a, i);
+	case 9: return update_done(a, i);
+	case 10: return a == 0 && lose_record(i);
+	case 11: return a == 0 && lose_promise(i);
+	case 12: return teach(a, i);
+	case 13: return a < LESSONS && i == 0 && learn(a);
+	default: return a == 2 && i == 0 && throw_of(20) == 0 ? restart((int)throw_of(MASTERS)) : a < 3 && a != i && hear_clock(a, i);
+	}
+}
+
+/* The first attempt is granted by all masters but one, the first update by all but one. */
+static void open_with(int but, int not) {
+	(void)attempt_begin(0);
+	for (int i = 0; i < MASTERS; i++) {
+		(void)(i != but && attempt_promise(0, i) && attempt_hear(0, i));
+	}
+	for (int i = 0; i < MASTERS; i++) {
+		(void)(i != but && attempt_commit(0, i) && attempt_granted(0, i));
+	}
+	(void)update_begin(0);
+	for (int i = 0; i < MASTERS; i++) {
+		(void)(i != not && update_prepare(0, i) && update_write(0, i));
+	}
+	for (int i = 0; i < MASTERS; i++) {
+		(void)(i != not && update_written(0, i) && update_done(0, i));
+	}
+}
+
+static bool walk(uint64_t seed) {
+	bool slow[PLACES];
+	dice = seed * 0x9E3779B97F4A7C15u + 1;
+	memset(&w, 0, sizeof w);
+	memset(w.base, NOBODY, sizeof w.base);
+	w.newest = NOBODY;
+	broken = false;
+	for (int i = 0; i < MASTERS; i++) {
+		w.masters[i].clock = (uint16_t)(throw_of(4) * throw_of(4));
+	}
+	w.losses = (int)throw_of(4);
+	w.teachings = (int)throw_of(4);
+	w.drops = (int)throw_of(3);
+	w.restarts = throw_of(4) == 0;
+	if (throw_of(3) == 0) {
+		open_with((int)throw_of(MASTERS), (int)throw_of(MASTERS));
+	}
+	const uint32_t share = throw_of(3) == 0 ? 2 : 0;
+	for (int i = 0; i < PLACES; i++) {
+		slow[i] = throw_of(8) < share;
+	}
+	for (int k = 0; k < STEPS && !broken; k++) {
+		const uint32_t place = throw_of(PLACES);
+		if (!slow[place] || throw_of(60) == 0) {
+			(void)act(place / 9, (int)(place % 9) / 3, (int)(place % 3));
+		}
+	}
+	return !broken;
+}
+
+/* 0: none of them breaks anything. */
+static uint64_t first_broken(uint64_t walks) {
+	for (uint64_t seed = 1; seed <= walks; seed++) {
+		if (!walk(seed)) {
+			return seed;
+		}
+	}
+	return 0;
+}
+
+static int all_rules(uint64_t walks) {
+	uint64_t seed = first_broken(walks);
+	printf("all rules: %s", seed ? "BROKEN" : "no walk breaks anything");
+	printf(seed ? " by walk %llu\n" : "\n", (unsigned long long)seed);
+	int failed = seed != 0;
+	for (without = 0; without < RULE_COUNT; without++) {
+		seed = first_broken(MOST_WALKS);
+		printf("without \"%s\": %s %llu\n", rules[without], seed ? "broken by walk" : "FOUND NOTHING in", (unsigned long long)(seed ? seed : MOST_WALKS));
+		failed |= seed == 0;
+	}
+	return failed;
+}
+
+int main(int argc, char **argv) {
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	uint64_t walks = 200000;
+	bool trace = false;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--walks") == 0 && i + 1 < argc) {
+			walks = strtoull(argv[++i], NULL, 10);
+		} else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc) {
+			without = (int)strtol(argv[++i], NULL, 10);
+		} else if (strcmp(argv[i], "--trace") == 0) {
+			trace = true;
+		} else {
+			fprintf(stderr, "usage: pawl-first-values [--walks N] [--without RULE [--trace]]\n");
+			return 2;
+		}
+	}
+	if (without < 0 && !trace) {
+		return all_rules(walks);
+	}
+	uint64_t seed = first_broken(walks);
+	traced = trace;
+	return seed ? (void)walk(seed), 1 : 0;
+}
