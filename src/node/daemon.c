@@ -4,8 +4,10 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
+#include "job.h"
 #include "node.h"
 #include "notify.h"
 #include "pawl/error.h"
@@ -20,6 +22,8 @@ struct daemon {
 	struct node *node;
 	struct node_config *config;
 	const char *config_path;
+	struct job *reading; /* the configuration; NULL: nothing is being read */
+	bool read_again;     /* it was asked for once more meanwhile */
 	bool announced; /* --dev: the endpoint was printed */
 	int error;      /* of the drain */
 };
@@ -68,45 +72,89 @@ static void daemon_log_rights(const struct node_config *c) {
 	}
 }
 
-static int daemon_reload(struct daemon *d, char why[NODE_WHY_BYTES]) {
-	struct node_config *wanted = NULL;
-	struct problem problem = { "" };
-	int error = node_config_read(d->config_path, &wanted, &problem);
-	if (error) {
-		snprintf(why, NODE_WHY_BYTES, "%.*s", NODE_WHY_BYTES - 1, problem.text);
-		return error;
-	}
-	error = node_reload(d->node, wanted, why);
-	if (error) {
-		node_config_free(wanted);
-		return error;
-	}
-	node_config_free(d->config);
-	d->config = wanted;
-	log_level_set(wanted->log_level);
-	return 0;
+/* ---- reload: what stands in files is read in a thread, for disks are slow, and so are names of accounts that come from the network ---- */
+
+struct daemon_reading {
+	const char *path; /* the daemon's */
+	struct node_config *config;
+	struct problem problem;
+	int error;
+};
+
+static void reading_run(void *data) {
+	struct daemon_reading *r = data;
+	r->error = node_config_read(r->path, &r->config, &r->problem);
 }
 
-static void daemon_on_reload(int signal_number, short what, void *ctx) {
-	(void)signal_number;
-	(void)what;
+static void reading_release(void *data) {
+	struct daemon_reading *r = data;
+	node_config_free(r->config);
+	free(r);
+}
+
+static int daemon_take(struct daemon *d, struct daemon_reading *r, char why[NODE_WHY_BYTES]) {
+	int error = r->error;
+	if (error) {
+		snprintf(why, NODE_WHY_BYTES, "%.*s", NODE_WHY_BYTES - 1, r->problem.text);
+		return error;
+	}
+	error = node_reload(d->node, r->config, why);
+	if (!error) {
+		node_config_free(d->config);
+		d->config = r->config;
+		r->config = NULL;
+		log_level_set(d->config->log_level);
+	}
+	return error;
+}
+
+static void daemon_read(struct daemon *d);
+
+static void reading_done(void *ctx, void *data) {
 	struct daemon *d = ctx;
 	char why[NODE_WHY_BYTES] = "";
-	if (!d->config_path) {
-		daemon_stop(d); /* --dev has nothing to read, and its terminal is gone */
-		return;
-	}
+	d->reading = NULL;
 	if (d->state != DAEMON_RUNNING) {
 		return;
 	}
-	notify_reloading();
-	if (daemon_reload(d, why)) {
+	if (daemon_take(d, data, why)) {
 		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", why), LOG_TEXT("effect", "everything stays as it was"));
 	} else {
 		log_plain(LEVEL_NOTICE, "reloaded");
 		daemon_log_rights(d->config);
 	}
 	notify_ready();
+	if (d->read_again) {
+		daemon_read(d);
+	}
+}
+
+static void daemon_read(struct daemon *d) {
+	static const struct job_work work = { reading_run, reading_done, reading_release };
+	struct daemon_reading *r = calloc(1, sizeof *r);
+	d->read_again = false;
+	notify_reloading();
+	if (r) {
+		r->path = d->config_path;
+	}
+	if (!r || job_start(d->base, &work, r, d, &d->reading) != 0) {
+		free(r);
+		log_event(LEVEL_ERROR, "reload_refused", LOG_TEXT("why", "out of memory"), LOG_TEXT("effect", "everything stays as it was"));
+		notify_ready();
+	}
+}
+
+static void daemon_on_reload(int signal_number, short what, void *ctx) {
+	(void)signal_number;
+	(void)what;
+	struct daemon *d = ctx;
+	if (!d->config_path) {
+		daemon_stop(d); /* --dev has nothing to read, and its terminal is gone */
+	} else if (d->reading) {
+		d->read_again = true;
+	} else if (d->state == DAEMON_RUNNING) {
+		daemon_read(d);
+	}
 }
 
 static void daemon_announce_dev(struct daemon *d) {
@@ -167,6 +215,7 @@ static int daemon_start(struct daemon *d, struct problem *problem) {
 }
 
 static void daemon_done(struct daemon *d) {
+	job_give_up(d->reading);
 	node_free(d->node);
 	for (size_t i = 0; i < DAEMON_SIGNALS; i++) {
 		if (d->signals[i]) {

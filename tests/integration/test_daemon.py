@@ -210,6 +210,23 @@ class OneMaster(unittest.TestCase):
             with cluster.client("a") as client:
                 self.assertEqual(client.call("ping")["node"], "a")
 
+    def test_a_node_serves_its_clients_while_it_reads_files_that_take_long(self):
+        with self.cluster() as cluster, tempfile.TemporaryDirectory() as tmp:
+            node, rules = cluster.nodes["a"], os.path.join(tmp, "rules")
+            os.mkfifo(rules)  # whoever reads it waits until somebody writes
+            with open(cluster.config("a"), "a") as f:
+                f.write("[acl]\nfile = %s\n" % rules)
+            node.signal(signal.SIGHUP)
+            with open(rules, "w") as slow, cluster.client("a") as client:  # opens when the node reads
+                node.signal(signal.SIGHUP)
+                self.assertEqual(client.call("ping")["node"], "a")
+                self.assertGreater(client.call("acquire", key="k", lease_ms=1000, lock_id=lock_id())["token"], 0)
+                slow.write("[plain]\nallow = all on *\n")
+            node.wait_log(" reloaded ")
+            with open(rules, "w") as again:  # it was asked for once more meanwhile
+                again.write("[nobody]\nallow = nothing\n")
+            self.assertIn("'nothing' is no right", node.wait_log(" reload_refused "))
+
     def test_systemd_hears_what_happens(self):
         with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             s.bind(os.path.join(tmp, "notify"))
