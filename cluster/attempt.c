@@ -152,7 +152,7 @@ void attempt_start(struct core *core, struct op *op) {
 		return;
 	}
 	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
-	op->home = attempt_home(core, op->key);
+	attempt_home_is(core, op, attempt_home(core, op->key));
 	if (!list_linked(&op->waiting)) {
 		attempt_waits(core, op);
 		core->waiting_count++;

@@ -88,6 +88,9 @@ static void held(struct core *core, struct op *op) {
 	}
 	op->name = 0;
 	op->until = deadline;
+	if (op->home >= 0 && (op->votes[op->home].state == VOTE_HELD || op->votes[op->home].state == VOTE_STALE)) {
+		attempt_leave_home(core, op);
+	}
 	linger_begin(core, op);
 }
 

@@ -269,6 +269,7 @@ void attempt_fail(struct core *core, struct op *op, int error);
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 void linger_begin(struct core *core, struct op *op);  /* may free it */
 void linger_settle(struct core *core, struct op *op); /* may free it */
+void linger_end(struct core *core, struct op *op); /* frees it, whatever is left to be done */
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void linger_peer_changed(struct core *core, struct op *op, uint32_t peer);
 void extend_start(struct core *core, struct op *op);

@@ -66,6 +66,8 @@ static inline bool attempt_rehome_left(const struct core *core) {
 	const struct list *n = core->waiting.next;
 	return n != &core->waiting && CONTAINER_OF(n, const struct op, waiting)->homes != core->homes;
 }
+void attempt_leave_home(struct core *core, struct op *op);
+void attempt_home_is(struct core *core, struct op *op, int home);
 void attempt_waits(struct core *core, struct op *op); /* it is one of those that wait, and knows its home */
 
 /* ---- caller.c: connections that are gone, in pieces ---- */

@@ -18,6 +18,22 @@ int attempt_home(const struct core *core, struct slice key) {
 	return home;
 }
 
+/* Section 5, Ending: its place in the queue ends where its commit was not accepted. */
+void attempt_leave_home(struct core *core, struct op *op) {
+	if (op->ticket.seq && op->home >= 0) {
+		COUNT(core, place_left);
+		attempt_withdraw_at(core, op, (uint32_t)op->home, false, true);
+	}
+}
+
+/* It begins again. The home that refused its commit keeps its place there; another one is to be entered. */
+void attempt_home_is(struct core *core, struct op *op, int home) {
+	if (home != op->home) {
+		attempt_leave_home(core, op);
+	}
+	op->home = home;
+}
+
 static void enqueue_at(struct core *core, struct op *op) {
 	op->home_stopped = core->peers[op->home].stopped;
 	struct message m = op_message(op, MESSAGE_ENQUEUE);

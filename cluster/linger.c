@@ -26,6 +26,14 @@ void linger_settle(struct core *core, struct op *op) {
 	op_free(core, op);
 }
 
+/* Before everything is done. A home that has not answered the commit yet may still refuse it, and go on keeping the place. */
+void linger_end(struct core *core, struct op *op) {
+	if (op->kind == CORE_ACQUIRE && op->home >= 0 && op->votes[op->home].state == VOTE_ASKED) {
+		attempt_leave_home(core, op);
+	}
+	op_free(core, op);
+}
+
 /* The record with its remaining time, accepted like an extension. */
 static void teach(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, MESSAGE_LEARN);
@@ -81,12 +89,18 @@ void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 
 void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
+	if (op->kind == CORE_ACQUIRE && m->kind != MESSAGE_COMMIT_ANSWER && m->kind != MESSAGE_LEARN_ANSWER) {
+		return; /* a turn, or a promise for the place that was kept, says nothing of the record */
+	}
 	if (op->kind == CORE_EXTEND) {
 		extend_vote(core, op, from, m); /* those that lack the record still get it */
 	} else if (m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH) {
 		v->state = VOTE_GONE;
 	} else if (op->kind == CORE_ACQUIRE && m->kind == MESSAGE_COMMIT_ANSWER &&
 		(m->status == STATUS_STALE || m->status == STATUS_HELD || (m->status == STATUS_HELD_SELF && !op->own_value))) {
+		if ((int)from == op->home) {
+			attempt_leave_home(core, op);
+		}
 		teach(core, op, from);
 	} else {
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;

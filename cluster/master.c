@@ -254,11 +254,13 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	}
 }
 
-/* Section 2, Acquire: one that has waited begins again when it is refused, and until it asks nobody who came later gets its place. */
-static bool keep_place(struct core *core, struct key **at, uint32_t from, const struct message *m, enum status refused) {
-	if (m->ticket.seq == 0 || (refused != STATUS_STALE && refused != STATUS_HELD && refused != STATUS_CONTESTED)) {
-		return false;
-	}
+/* Section 2, Acquire: the refused commit of a request that has waited, which may begin again. Only its coordinator knows whether it does. */
+static bool still_waits(const struct message *m, enum status refused) {
+	return m->ticket.seq && (refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);
+}
+
+/* Until the request asks again nobody who came later gets its place. */
+static bool keep_place(struct core *core, struct key **at, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER }, ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round, .key = m->key,
 		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms, .ballot = m->ballot };
 	ask.terms.set = (struct permits){ { 0, 0 } }; /* it chooses anew */
@@ -294,12 +296,12 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	}
 	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);
-	bool keeps = keep_place(core, &key, from, m, answer.status);
-	if (key) { /* the attempt is over for the queue, whatever became of it */
+	const bool waits = still_waits(m, answer.status), keeps = waits && keep_place(core, &key, from, m);
+	if (key) {
 		if (!keeps) {
 			queue_drop_kept(core, key, from, m->lock_id);
 		}
-		if (m->ticket.seq) {
+		if (m->ticket.seq && !waits) { /* otherwise the coordinator takes its place in the queue away, or asks again */
 			queue_drop_ticket(core, key, from, m);
 		}
 		table_settle(core, key);

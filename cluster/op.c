@@ -210,7 +210,7 @@ void op_linger(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	if (core->linger_count > core->limits.lingering) {
 		COUNT(core, lingering_lost);
-		op_free(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
+		linger_end(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
 	}
 }
 
@@ -311,7 +311,7 @@ void op_timer(struct core *core, struct op *op) {
 		return;
 	}
 	if (op->state == OP_LINGERING) {
-		op_free(core, op);
+		linger_end(core, op);
 	} else if (op->state == OP_PARKED) {
 		restart_timer(core, op);
 	} else if (op->kind == CORE_ACQUIRE_ALL) {

@@ -34,7 +34,7 @@ void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_i
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (op->state == OP_LINGERING && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
-			op_free(core, op);
+			linger_end(core, op);
 		}
 	}
 }
@@ -48,7 +48,7 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 			continue; /* a group meets it in its children */
 		}
 		if (op->state == OP_LINGERING) {
-			op_free(core, op);
+			linger_end(core, op);
 		} else if (op->state == OP_BOND) {
 			bond_released(core, op, broken);
 		} else if (op->state != OP_COMMITTING) {

@@ -70,7 +70,7 @@ static void forget_round(struct core *core, struct op *op) {
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	op->record = op->own_value = NULL;
-	op->fetch_from = op->home = -1;
+	op->fetch_from = -1;
 	op->fetch_tried = 0;
 	op->attempt = op->best_token = 0;
 	op->wavering = op->contested_seen = false;
@@ -99,6 +99,7 @@ static bool ends_lock(const struct op *op) {
 }
 
 static void restart(struct core *core, struct op *op) {
+	op->home = -1; /* the queues of before are gone, and masters have other indexes */
 	if (op->state == OP_BOND) {
 		bond_epoch(core, op);
 		return;

@@ -261,6 +261,28 @@ static void who_was_refused_as_stale_has_kept_its_place_there(void **state) {
 	assert_false(answered(s, second));
 }
 
+/* n2 does not reach n1 when it enters, and does when its commit is refused at n3. There the key is somebody else's by then. */
+static void who_begins_again_at_another_home_leaves_its_place_at_the_one_before(void **state) {
+	struct stage *s = *state;
+	const char *key = key_of(s, 0, 2);
+	stage_cut(s, 0, 1, true);
+	const uint64_t first = wait_for(s, 1, key, stage_lock(1));
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
+	(void)release(s, 1, key, stage_lock((uint8_t)key[0]));
+	const uint64_t far = stage_status(s, 1).clock + 1000;
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(key),
+		.lock_id = stage_lock(9), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+	stage_cut(s, 0, 1, false);
+	stage_mend(s);
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	token_of(s, first);
+	stage_cut(s, 0, 2, true); /* who asks n3 for those who wait is told its own queue */
+	assert_int_equal(stage_do(s, 2, stage_request(CORE_WAITERS, key, (struct id128){ { 0 } })), PAWL_OK);
+	assert_int_equal(stage_last(s)->r.count, 0);
+}
+
 /* Its home is its own node, then another one; whoever released it, its coordinator is told. */
 static void who_waits_for_a_lock_id_that_is_released_through_another_node_is_told(void **state) {
 	struct stage *s = *state;
@@ -281,6 +303,7 @@ int main(void) {
 		NAMED(a_more_important_one_goes_before_those_who_came_earlier),
 		NAMED(who_is_overtaken_goes_before_those_who_came_later),
 		NAMED(who_was_refused_as_stale_has_kept_its_place_there),
+		NAMED(who_begins_again_at_another_home_leaves_its_place_at_the_one_before),
 		NAMED(among_equals_who_came_first_goes_first),
 		NAMED(a_turn_is_given_to_a_more_important_one_as_well_and_to_no_other),
 		NAMED(who_came_first_to_the_home_goes_first_wherever_it_asked),

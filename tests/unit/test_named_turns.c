@@ -214,6 +214,83 @@ static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 }
 
+/* ---- the place of a request whose commit the home has refused (section 2, Acquire) ---- */
+
+/* A reader at n3 has the lock, a writer at n2 waits for it, and then a reader at n3. The first reader has released it at n2 and n3, not at n1. */
+struct refused_at_home {
+	const char *key;
+	uint64_t writer, reader, turns;
+};
+
+static uint64_t read_at_n3(struct stage *s, const char *key, uint8_t lock) {
+	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, WAIT);
+	r.terms.of = SHARE_SHARED;
+	const uint64_t id = stage_ask(s, 2, r);
+	stage_settle(s);
+	return id;
+}
+
+static struct refused_at_home refused_at_home(struct stage *s) {
+	struct refused_at_home at = { .key = key_of_n1(s) };
+	token_of(s, read_at_n3(s, at.key, 9));
+	at.writer = wait_for(s, 1, at.key, stage_lock(1));
+	at.reader = read_at_n3(s, at.key, 2);
+	assert_false(answered(s, at.writer) || answered(s, at.reader));
+	stage_stop(s, 2, 0, MESSAGE_RELEASE, true);
+	at.turns = stage_count(s, COUNT_turn_given);
+	return at;
+}
+
+/* At n3 somebody else's lock comes before the writer's commit, and ends after it: n2 is the only one to have accepted that. */
+static void who_is_refused_at_home_as_well_keeps_its_place_there(void **state) {
+	struct stage *s = *state;
+	const struct refused_at_home at = refused_at_home(s);
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, true);
+	(void)release(s, 2, at.key, stage_lock(9)); /* its answer is behind the commit */
+	const uint64_t far = stage_status(s, 1).clock + 1000;
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 1, .key = slice_str(at.key),
+		.lock_id = stage_lock(8), .token = far, .lease_us = (uint64_t)LEASE / 1000, .ballot = { far, 1, 1 } });
+	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
+	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_RELEASE, .round = 2 << 16, .key = slice_str(at.key), .lock_id = stage_lock(8) });
+	stage_settle(s);
+	stage_stop(s, 2, 0, MESSAGE_RELEASE, false);
+	stage_wait(s, 20 * SPAN_MS);
+	token_of(s, at.writer);
+	assert_false(answered(s, at.reader));
+}
+
+/* n2 and n3 accept. The answer of one of the others is known last. */
+static void granted_without_its_home(struct stage *s, uint32_t last) {
+	const struct refused_at_home at = refused_at_home(s);
+	stage_stop(s, last, 1, MESSAGE_COMMIT_ANSWER, true);
+	assert_int_equal(release(s, 2, at.key, stage_lock(9)), PAWL_OK);
+	assert_int_equal(stage_count(s, COUNT_turn_given), at.turns);
+	stage_stop(s, last, 1, MESSAGE_COMMIT_ANSWER, false);
+	stage_settle(s);
+	token_of(s, at.writer);
+	assert_int_equal(stage_count(s, COUNT_turn_given), at.turns + 1);
+}
+
+static void who_is_granted_elsewhere_leaves_its_place(void **state) { granted_without_its_home(*state, 2); }
+
+static void who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place(void **state) { granted_without_its_home(*state, 0); }
+
+static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over(void **state) {
+	struct stage *s = *state;
+	const struct refused_at_home at = refused_at_home(s);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT_ANSWER, true);
+	assert_int_equal(release(s, 2, at.key, stage_lock(9)), PAWL_OK);
+	token_of(s, at.writer);
+	stage_lose(s, 0, 1, MESSAGE_COMMIT_ANSWER, false);
+	stage_stop(s, 2, 0, MESSAGE_RELEASE, false);
+	stage_settle(s);
+	assert_int_equal(stage_count(s, COUNT_turn_given), at.turns);
+	stage_wait(s, LEASE + 100 * SPAN_MS);
+	token_of(s, at.reader);
+}
+
 /* ---- as many as may wait for one key (section 9: a step is bounded) ---- */
 
 #define MANY 10000u
@@ -309,6 +386,10 @@ int main(void) {
 		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),
 		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
 		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
+		NAMED(who_is_refused_at_home_as_well_keeps_its_place_there),
+		NAMED(who_is_granted_elsewhere_leaves_its_place),
+		NAMED(who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place),
+		NAMED(who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over),
 		OF_MANY(a_link_that_many_wait_behind_is_lost_in_a_short_step),
 		OF_MANY(many_who_go_away_at_once_leave_in_a_short_step),
 	};
