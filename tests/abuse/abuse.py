@@ -263,10 +263,14 @@ def broken_links(cluster):
     return sum(line is not None and " peer_down" in line for node in cluster.nodes.values() for line in node.lines)
 
 
+# What turns do where shares stop nobody: 64,000 waits are more than one identity may have.
+LIMITS = "[limits]\nwaits_per_identity = 0\nwaits_per_address = 0\nrequests_per_identity = 0\nrequests_per_address = 0\n"
+
+
 def try_attack(name, args, authority):
     context = multiprocessing.get_context("spawn")
     tls = (authority.section, authority.context()) if name in OVER_TLS else (None, None)
-    with pawltest.Cluster(os.path.abspath(args.pawld), tls=tls[0]) as cluster, cluster.client("a", timeout=60, tls=tls[1]) as victim:
+    with pawltest.Cluster(os.path.abspath(args.pawld), node=LIMITS, tls=tls[0]) as cluster, cluster.client("a", timeout=60, tls=tls[1]) as victim:
         ready, node = context.Event(), cluster.nodes["a"]
         if args.first:
             put_first(cluster)
