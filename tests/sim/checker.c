@@ -75,10 +75,11 @@ static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
 	return guest;
 }
 
-/* Releases that are remembered: the frame may have been dropped unread; and what a guest gives back under its name counts as a release that
+/* Releases that are remembered: the frame may have been dropped unread, also in a step that releases something else because the node stood still
+ * for too long; and what a guest gives back under its name counts as a release that
  * was taken, too, while others in the same frame are not heard (section 6). */
 static bool releases_heard(const struct checker *c, uint32_t node, uint32_t from) {
-	return c->releases[node] != c->releases_before[node] && !is_guest(c, node, from);
+	return c->releases[node] != c->releases_before[node] && c->stood_still[node] == c->stood_still_before[node] && !is_guest(c, node, from);
 }
 
 static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
@@ -109,6 +110,8 @@ static void stepped(void *ctx, uint32_t node) {
 	checker_watched_step(c, node);
 	c->releases_before[node] = c->releases[node];
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
+	c->stood_still_before[node] = c->stood_still[node];
+	c->stood_still[node] = core_counts(sim_node_core(c->sim, node))[COUNT_stood_still];
 }
 
 static bool may_accept(enum message_kind kind) {

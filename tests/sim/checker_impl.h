@@ -223,6 +223,7 @@ struct checker {
 	struct op_state *ops; /* by request id */
 	size_t op_capacity;
 	uint64_t releases[SIM_NODES_MAX], releases_before[SIM_NODES_MAX]; /* that a node took, by its last step and by the one before */
+	uint64_t stood_still[SIM_NODES_MAX], stood_still_before[SIM_NODES_MAX]; /* how often it found that it had, likewise */
 	struct token_entry *tokens; /* open addressing */
 	size_t token_count, token_capacity;
 	uint64_t operations;
