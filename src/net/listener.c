@@ -12,9 +12,11 @@
 
 #include "address.h"
 #include "pawl/error.h"
+#include "time_source.h"
 
 #define BACKLOG 1024
-#define ACCEPTS_PER_TURN 16 /* what else is ready goes between */
+#define ACCEPTS_PER_TURN 16 /* what else is ready goes between; fewer, if they take longer than this: */
+#define ACCEPTING_MAX (SPAN_MS / 8)
 #define PAUSE_MS 100        /* after running out of descriptors */
 #define PACE_MS 2           /* while enough handshakes wait */
 #define RESOLVED_MAX 8
@@ -57,7 +59,8 @@ static void listener_tune(int fd) {
 static void listener_on_readable(evutil_socket_t listening, short what, void *ctx) {
 	struct listener *l = ctx;
 	(void)what;
-	for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+	const struct instant begun = time_source_now();
+	for (int i = 0; i < ACCEPTS_PER_TURN && instant_elapsed_short(time_source_now(), begun) < ACCEPTING_MAX; i++) {
 		if (l->paced_by && l->paced_by->waiting >= HANDSHAKES_WAITING_MAX) {
 			listener_pause(l, PACE_MS);
 			return;
