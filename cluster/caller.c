@@ -22,6 +22,7 @@ static struct client *client_make(struct core *core, uint64_t id) {
 		if (c) {
 			c->id = id;
 			list_init(&c->callers);
+			list_init(&c->lists);
 			map_insert(&core->clients, &c->node, hash_number(id));
 		}
 	}
@@ -30,6 +31,7 @@ static struct client *client_make(struct core *core, uint64_t id) {
 
 static void client_settle(struct core *core, struct client *c) {
 	if (list_empty(&c->callers)) {
+		CHECK(list_empty(&c->lists));
 		if (list_linked(&c->leaving)) {
 			list_remove(&c->leaving);
 		} else {
@@ -98,6 +100,7 @@ uint64_t op_asker(const struct op *op) {
 void op_leave(struct core *core, struct caller *c) {
 	struct client *client = c->client;
 	if (client) {
+		local_list_leave(c);
 		list_remove(&c->by_client);
 		client->waiters -= waits(c->op);
 		core->caller_count--;
@@ -123,7 +126,7 @@ static struct core_reply *unread(struct core *core) {
 	return &core->nobody;
 }
 
-struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
+struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
 	struct core_reply *r = c->group ? group_reply(core, c->group, c->member) : has_left(c) ? unread(core) : out_reply(core);
 	r->id = c->id;
@@ -138,6 +141,11 @@ struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
 	if (error == PAWL_ENOQUORUM) {
 		r->silent = op_silent(core, op);
 	}
+	return r;
+}
+
+struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
+	struct core_reply *r = op_reply_part(core, c, error);
 	op_leave(core, c);
 	return r;
 }
@@ -164,7 +172,6 @@ static bool forget(struct core *core, struct op *op) {
 		bond_forget(core, op);
 	} else if (op->state == OP_LOCAL) {
 		local_forget(core, op);
-		return op->kind == CORE_WAIT;
 	} else if (op->state == OP_IN_LINE) {
 		op_free(core, op);
 	} else {

@@ -15,9 +15,10 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
 	to->holders_per_key = (uint32_t)or_default(from->holders_per_key, 1000);
 	to->report_first = (uint32_t)or_default(from->report_first, 8);
-	to->report_piece = (uint32_t)or_default(from->report_piece, 128);
+	to->report_piece = (uint32_t)or_default(from->report_piece, 32);
 	to->report_value = (uint32_t)or_default(from->report_value, 256);
 	to->reports = (uint32_t)or_default(from->reports, 4);
+	to->list_piece = (uint32_t)or_default(from->list_piece, 64);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
 	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);

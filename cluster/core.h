@@ -38,6 +38,7 @@ struct core_limits { /* 0 anywhere: the default */
 	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
 	uint32_t holders_per_key; /* that may share it */
 	uint32_t report_first, report_piece, report_value, reports; /* section 3, Reports */
+	uint32_t list_piece; /* entries in one reply to a list */
 	span_ns lease_min;
 };
 

@@ -73,6 +73,11 @@ void attempt_waits(struct core *core, struct op *op); /* it is one of those that
 /* ---- caller.c: connections that are gone, in pieces ---- */
 void op_leaving_go_on(struct core *core);
 bool op_left(struct core *core, struct op *op); /* nobody asks for it any more, and it was freed for that */
+/* One of several replies to the caller, who stays. There is room for it after out_reserve_reply. */
+struct core_reply *op_reply_part(struct core *core, struct caller *c, int error);
+
+/* ---- local.c: lists ---- */
+void local_list_leave(struct caller *c); /* who asked for a list is told no more of it */
 
 /* ---- waiters.c ---- */
 void waiters_go_on(struct core *core); /* this node's own reports */

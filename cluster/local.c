@@ -1,7 +1,11 @@
 /* local.c: reads of this node's own memory, without a message: get, wait for a change, and list (section 3). */
 #include "state.h"
 
-#define LIST_BUCKETS_A_TURN 2048 /* a list of many keys is walked in slices, so that nobody waits for it */
+/* A list is made in slices, one a turn of the loop, so that nobody waits for it: of so much work, in buckets that are looked at. */
+#define LIST_WORK_A_TURN 2048u
+#define LIST_NAME_WORK 32u                   /* to put a name into its place, or to tell an entry */
+#define LIST_WORK_A_COST 128u                /* as much as a simple request */
+#define LIST_PIECE_BYTES ((size_t)64 << 10)  /* after so many bytes the next entry is told in another reply */
 
 static void answer(struct core *core, struct op *op, const struct key *key, int error) {
 	struct list *n;
@@ -94,7 +98,9 @@ void local_timer(struct core *core, struct op *op) {
 void local_forget(struct core *core, struct op *op) {
 	if (op->kind == CORE_WAIT) {
 		local_end(core, op, PAWL_ECANCELED);
-	} /* a list ends at its next slice */
+	} else {
+		op_free(core, op);
+	}
 }
 
 static void wait_moved(struct core *core, struct op *op) {
@@ -108,7 +114,7 @@ static void wait_moved(struct core *core, struct op *op) {
 /* ---- list ---- */
 
 struct key_names { /* the first keys after `after`, in order, one more than asked for */
-	uint32_t count, capacity;
+	uint32_t count, capacity, told;
 	struct slice names[];
 };
 
@@ -136,6 +142,17 @@ void local_list_free(struct core *core, struct op *op) {
 	map_walk_end(&core->live->keys);
 }
 
+void local_list_leave(struct caller *c) {
+	struct client *client = c->client;
+	if (c->op->kind != CORE_LIST || !list_linked(&c->op->waiting)) {
+		return;
+	}
+	list_remove(&c->op->waiting);
+	if (list_empty(&client->lists)) {
+		list_remove(&client->listing);
+	}
+}
+
 void local_list(struct core *core, struct op *op) {
 	uint32_t capacity = op->limit + 1;
 	op->names = alloc_new(&core->alloc, names_size(capacity));
@@ -147,11 +164,15 @@ void local_list(struct core *core, struct op *op) {
 	op->names->capacity = capacity;
 	op->state = OP_LOCAL;
 	map_walk_begin(&core->live->keys);
-	list_append(&core->lists, &op->waiting);
+	struct client *client = CONTAINER_OF(list_first(&op->callers), struct caller, link)->client;
+	list_append(&client->lists, &op->waiting);
+	if (!list_linked(&client->listing)) {
+		list_append(&core->lists, &client->listing);
+	}
 }
 
 /* False: no memory. */
-static bool add_name(struct core *core, struct key_names *names, struct slice name) {
+static bool add_name(struct core *core, struct key_names *names, struct slice name, uint32_t *work) {
 	uint32_t low = 0, high = names->count;
 	if (high == names->capacity && slice_compare(name, names->names[high - 1]) > 0) {
 		return true; /* most keys of a large table */
@@ -178,76 +199,117 @@ static bool add_name(struct core *core, struct key_names *names, struct slice na
 	memmove(&names->names[low + 1], &names->names[low], (names->count - low) * sizeof *names->names);
 	names->names[low] = slice_of(copy, name.size);
 	names->count++;
+	*work += LIST_NAME_WORK;
 	return true;
 }
 
-static void list_answer(struct core *core, struct op *op) {
-	uint32_t shown_count = op->names->count < op->limit ? op->names->count : op->limit;
-	struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
-	struct core_entry *entries = out_room(core, shown_count * sizeof *entries);
-	size_t n = 0;
-	bool copied = entries != NULL;
-	for (uint32_t i = 0; copied && i < shown_count; i++) {
-		struct key *key = table_find(core, op->names->names[i]);
-		uint32_t holders;
-		const struct record *r = entry_shown(key, core->now, &holders);
-		if (r) {
-			copied = local_entry(core, c, op->identity, key_name(key), r, &entries[n]);
-			entries[n++].holders = holders;
-		}
+/* The bytes of what is shown of it; what has ended since it was found is left out. False: no memory. */
+static bool list_tell(struct core *core, struct op *op, struct slice name, struct core_reply *reply, struct core_entry *entries, size_t *bytes) {
+	const struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
+	struct key *key = table_find(core, name);
+	uint32_t holders;
+	const struct record *r = entry_shown(key, core->now, &holders);
+	if (r == NULL) {
+		return true;
 	}
-	struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
-	reply->entries = entries;
-	reply->count = copied ? n : 0;
-	reply->more = op->names->count > op->limit;
-	op_free(core, op);
+	struct core_entry *e = &entries[reply->count++];
+	if (!local_entry(core, c, op->identity, key_name(key), r, e)) {
+		return false;
+	}
+	e->holders = holders;
+	*bytes += e->key.size + e->owner.size + e->value.size + e->identity.size + e->label.size;
+	return true;
 }
 
-/* A slice of one list's walk. */
-static void list_slice(struct core *core, struct op *op) {
-	if (list_empty(&op->callers)) {
-		op_free(core, op);
-		return;
+/* Some entries more. With the last of them the operation is over. */
+static void list_answer(struct core *core, struct op *op) {
+	struct key_names *names = op->names;
+	const uint32_t end = names->count < op->limit ? names->count : op->limit, left = end - names->told;
+	const uint32_t most = left < core->limits.list_piece ? left : core->limits.list_piece, first = names->told;
+	struct core_entry *entries = out_room(core, most * sizeof *entries);
+	struct core_reply said = { .entries = entries };
+	size_t bytes = 0;
+	bool copied = entries != NULL && (left == most || out_reserve_reply(core));
+	while (copied && names->told - first < most && bytes < LIST_PIECE_BYTES) {
+		copied = list_tell(core, op, names->names[names->told++], &said, entries, &bytes);
 	}
-	for (int i = 0; i < LIST_BUCKETS_A_TURN && op->bucket < core->live->keys.bucket_count; i++, op->bucket++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, op->bucket); n; n = map_next_in_bucket(n)) {
-			struct key *key = CONTAINER_OF(n, struct key, node);
-			struct slice name = key_name(key);
-			if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
-				continue;
-			}
-			if (!add_name(core, op->names, name)) {
-				op_reply_all(core, op, PAWL_EBUSY);
-				op_free(core, op);
-				return;
-			}
+	op->work += (names->told - first) * LIST_NAME_WORK;
+	const bool goes_on = copied && names->told < end;
+	struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
+	struct core_reply *reply = goes_on ? op_reply_part(core, c, PAWL_OK) : op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+	reply->entries = entries;
+	reply->count = copied ? said.count : 0;
+	reply->more = names->count > op->limit;
+	reply->goes_on = goes_on;
+	reply->cost = op->work / LIST_WORK_A_COST;
+	op->work %= LIST_WORK_A_COST;
+	if (!goes_on) {
+		op_free(core, op);
+	}
+}
+
+/* False: no memory. */
+static bool list_look_at(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
+	const struct slice name = key_name(key);
+	if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
+		return true;
+	}
+	return add_name(core, op->names, name, work);
+}
+
+/* A slice of one list's walk. False: no memory. */
+static bool list_walk(struct core *core, struct op *op) {
+	const struct map *keys = &core->live->keys;
+	uint32_t work = 0;
+	bool copied = true;
+	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count; work++, op->bucket++) {
+		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n; n = map_next_in_bucket(n)) {
+			copied = list_look_at(core, op, CONTAINER_OF(n, struct key, node), &work);
 		}
 	}
-	if (op->bucket >= core->live->keys.bucket_count) {
+	op->work += work;
+	return copied;
+}
+
+static bool list_walked(const struct core *core, const struct op *op) {
+	return op->bucket >= core->live->keys.bucket_count || op->names->told > 0;
+}
+
+static void list_slice(struct core *core, struct op *op) {
+	const uint32_t before = op->work;
+	if (!list_walked(core, op) && !list_walk(core, op)) {
+		op_reply_all(core, op, PAWL_EBUSY);
+		op_free(core, op);
+	} else if (list_walked(core, op) && op->work - before < LIST_WORK_A_TURN / 2) {
 		list_answer(core, op);
 	}
 }
 
+/* Connections in turns, and of one connection a list after the other. */
 void local_list_go_on(struct core *core) {
 	struct list *n = list_first(&core->lists);
-	struct op *op = CONTAINER_OF(n, struct op, waiting);
+	struct client *client = CONTAINER_OF(n, struct client, listing);
 	list_remove(n);
-	list_append(&core->lists, n); /* in turns */
-	list_slice(core, op);
+	list_append(&core->lists, n);
+	list_slice(core, CONTAINER_OF(list_first(&client->lists), struct op, waiting));
 }
 
-/* Waits are looked at again, because the new table may fulfil them; lists begin anew. */
-void local_tables_swapped(struct core *core, struct table *old) {
-	for (struct list *n = list_first(&core->lists); n; n = list_after(&core->lists, n)) {
-		struct op *op = CONTAINER_OF(n, struct op, waiting);
+static void list_begin_again(struct core *core, struct op *op, struct table *old) {
+	map_walk_end(&old->keys);
+	map_walk_begin(&core->live->keys);
+	if (op->names->told == 0) {
 		drop_names(core, op->names);
 		op->bucket = 0;
-		map_walk_end(&old->keys);
-		map_walk_begin(&core->live->keys);
 	}
+}
+
+/* Waits are looked at again, because the new table may fulfil them; lists begin anew, but for those that have been told in part. */
+void local_tables_swapped(struct core *core, struct table *old) {
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		if (op->kind == CORE_WAIT && op->state == OP_LOCAL) {
 			wait_moved(core, op);
+		} else if (op->kind == CORE_LIST && op->names) {
+			list_begin_again(core, op, old);
 		}
 	}
 }

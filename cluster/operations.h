@@ -88,6 +88,8 @@ struct client {
 	struct list callers;
 	uint32_t waiters;
 	struct list leaving; /* in core->leaving: the connection is gone */
+	struct list lists;   /* its operations of this kind, which go on one after the other */
+	struct list listing; /* in core->lists: there are such */
 };
 
 struct heir { /* who comes next, because the holder says so (section 10, Succession) */
@@ -98,7 +100,7 @@ struct heir { /* who comes next, because the holder says so (section 10, Success
 
 struct op {
 	struct list link;         /* core->ops or core->lingering */
-	struct list waiting;      /* core->waiting: acquires before their commit; key_more.waits: waits */
+	struct list waiting;      /* core->waiting: acquires before their commit; key_more.waits: waits; client.lists: lists */
 	struct map_node by_id, by_lock;
 	struct timer timer;
 	struct list callers;
@@ -157,6 +159,7 @@ struct op {
 	bool prefix; /* waiters */
 	size_t bucket;
 	struct key_names *names;
+	uint32_t work; /* list: since its last reply */
 	struct bond *bond; /* bond */
 	struct heir heir;  /* transfer: once somebody was found */
 	uint64_t asked;    /* ask: bit set of peers that have not answered yet */

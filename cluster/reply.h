@@ -107,6 +107,8 @@ struct core_reply {
 	const struct core_entry *holders; /* GET, WAIT, and PAWL_EHELD of a key with several holders: all of them; entry is the first */
 	uint32_t holder_count;
 	bool more;            /* the list was cut short */
+	bool goes_on;         /* LIST: the entries come in several replies, and this is not the last of them. An error takes the place of all */
+	uint32_t cost;        /* LIST: what was done for it since the reply before, in as many simple requests */
 	uint64_t silent;      /* PAWL_ENOQUORUM: bit set of peers (core_peer_*) that were silent */
 	span_ns limit;        /* PAWL_ETOOLONG: the longest lease; PAWL_EBADREQUEST: the shortest */
 	const char *field;    /* PAWL_EBADREQUEST, PAWL_EFULL, PAWL_ETOOLARGE: which field or limit; static storage */

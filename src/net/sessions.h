@@ -81,6 +81,8 @@ void sessions_accept(struct sessions *s, int take_fd, SSL_CTX *tls, enum tls_cli
 /* The other end of the socket is in this process, and speaks under that name. */
 void sessions_accept_inside(struct sessions *s, int take_fd, const char *identity);
 
+/* A request of the client has cost so much more than was charged when it was handed over, in simple requests. */
+void sessions_charge(struct sessions *s, uint64_t client, int64_t cost);
 /* Where to append the answer to one request of the client; NULL: it is gone. Counts the request as answered. */
 struct buffer *sessions_answer(struct sessions *s, uint64_t client);
 /* Who the client is; false: it is gone. Valid until then. */

@@ -46,6 +46,13 @@ static void session_charge(struct session *session, int64_t cost) {
 	}
 }
 
+void sessions_charge(struct sessions *s, uint64_t client, int64_t cost) {
+	struct session *session = sessions_find(s, client);
+	if (session) {
+		session_charge(session, cost);
+	}
+}
+
 void session_charge_written(struct session *session) {
 	size_t written = stream_backlog(session->stream);
 	written -= session->charged < written ? session->charged : written;
@@ -122,21 +129,20 @@ static int session_dispatch(struct session *session, const struct client_request
 	return 0;
 }
 
-static int session_begin_batch(struct session *session, struct slice message) {
+/* The request stays as it was decoded, with the memory that the decoder has used for it. */
+static int session_begin_batch(struct session *session, size_t size, const struct client_request *request) {
 	struct sessions *s = session->all;
-	struct client_refusal refusal;
 	struct session_batch *batch = alloc_new(s->loop->alloc, sizeof *batch);
 	if (!batch) {
 		return PAWL_ENOMEM;
 	}
 	session->batch = batch;
-	client_decoder_init(&batch->decoder, s->loop->alloc);
-	batch->size = message.size;
-	int error = client_request_decode(&batch->decoder, message, &batch->request, &refusal);
-	if (error) {
-		session_batch_free(session);
-	}
-	return error;
+	batch->size = size;
+	batch->request = *request;
+	batch->request.core.label = slice_of(NULL, 0); /* it was in the request itself; an `extend` has none */
+	batch->decoder = s->decoder;
+	client_decoder_init(&s->decoder, s->loop->alloc);
+	return 0;
 }
 
 /* The session may be gone afterwards. */
@@ -162,7 +168,7 @@ static void session_on_request(struct session *session, struct slice message, co
 	struct sessions *s = session->all;
 	int error = 0;
 	if (request->lock_count > PIECE) {
-		error = session_begin_batch(session, message);
+		error = session_begin_batch(session, message.size, request);
 		if (!error) {
 			session_on_batch(session, now);
 			return;

@@ -350,7 +350,7 @@ int driver_init(struct driver *d, struct event_base *base, struct core *take_cor
 	d->unwatched = evtimer_new(base, driver_on_unwatched, d);
 	d->review = evtimer_new(base, driver_on_review, d);
 	peer_decoder_init(&d->decoder, alloc);
-	if (!d->unwatched || !d->review || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc) != 0
+	if (!d->unwatched || !d->review || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc, client_alloc) != 0
 		|| driver_init_watches(d, client_alloc) != 0) {
 		return PAWL_ENOMEM;
 	}

@@ -63,6 +63,8 @@ struct pawl_node_call {
 	bool gives_back;  /* an acquire: when it is canceled */
 	struct id128 lock_id;
 	struct pawl_node_result result;
+	struct pawl_entry *entries; /* of a list, which may come in several replies: with room for so many */
+	size_t room;
 	struct arena bytes;
 };
 

@@ -154,14 +154,31 @@ static int result_waiters(struct pawl_node_call *call, const struct core_reply *
 	return error;
 }
 
-static int result_entries(struct pawl_node_call *call, const struct core_reply *reply) {
-	struct pawl_entry *to = arena_take(&call->bytes, reply->count * sizeof *to, _Alignof(struct pawl_entry));
-	int error = to ? 0 : PAWL_ENOMEM;
-	for (size_t i = 0; !error && i < reply->count; i++) {
-		error = embed_entry(&call->bytes, &reply->entries[i], false, &to[i]);
+static int result_make_room(struct pawl_node_call *call, size_t count) {
+	if (call->entries && count <= call->room) {
+		return 0;
 	}
-	call->result.entries = to;
-	call->result.entry_count = error ? 0 : reply->count;
+	const size_t room = count < 2 * call->room ? 2 * call->room : count;
+	struct pawl_entry *to = arena_take(&call->bytes, room * sizeof *to, _Alignof(struct pawl_entry));
+	if (!to) {
+		return PAWL_ENOMEM;
+	}
+	if (call->result.entry_count > 0) {
+		memcpy(to, call->entries, call->result.entry_count * sizeof *to);
+	}
+	call->result.entries = call->entries = to;
+	call->room = room;
+	return 0;
+}
+
+/* Those of a list, or some more of them. */
+static int result_entries(struct pawl_node_call *call, const struct core_reply *reply) {
+	const size_t before = call->result.entry_count;
+	int error = call->result.error ? call->result.error : result_make_room(call, before + reply->count);
+	for (size_t i = 0; !error && i < reply->count; i++) {
+		error = embed_entry(&call->bytes, &reply->entries[i], false, &call->entries[before + i]);
+	}
+	call->result.entry_count = error ? 0 : before + reply->count;
 	call->result.more = reply->more;
 	return error;
 }
@@ -198,7 +215,7 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	const struct instant end = instant_add(call->asked, reply->valid);
 	struct core_status status;
 	core_status(node_driver(call->node->node)->core, node_driver(call->node->node)->last, &status);
-	r->error = reply->error;
+	r->error = reply->error ? reply->error : r->error; /* of an earlier piece of a list */
 	r->field = reply->field ? reply->field : "";
 	memcpy(r->lock_id.bytes, reply->lock_id.b, sizeof r->lock_id.bytes);
 	r->token = reply->token;
@@ -220,6 +237,7 @@ static void result_fill(struct pawl_node_call *call, const struct core_reply *re
 	if (result_bytes(call, reply) != 0 && !r->error) {
 		r->error = PAWL_ENOMEM;
 	}
+	r->entry_count = r->error ? 0 : r->entry_count; /* earlier pieces of a list */
 	r->message = !r->error ? "" : r->why[0] ? r->why : pawl_error_message(r->error);
 }
 
@@ -243,6 +261,10 @@ void embed_on_reply(void *ctx, const struct core_reply *reply) {
 	struct pawl_node_call *call = call_find(node, reply->id);
 	if (!call) {
 		return; /* canceled */
+	}
+	if (reply->goes_on) {
+		call->result.error = call->done ? result_entries(call, reply) : 0;
+		return;
 	}
 	if (call->done) {
 		call_answer(call, reply);

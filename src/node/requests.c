@@ -65,6 +65,7 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 	batch->client = client;
 	batch->msgid = msgid;
 	batch->count = batch->left = count;
+	buffer_init(&batch->items, r->client_alloc, client_response_limits.bytes);
 	batch->results = alloc_new(r->alloc, count * sizeof *batch->results);
 	batch->requests = alloc_new(r->alloc, count * sizeof *batch->requests);
 	if (!batch->results || !batch->requests) {
@@ -201,6 +202,24 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 	return 0;
 }
 
+int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply) {
+	if (!request->list) {
+		request->list = alloc_new(r->alloc, sizeof *request->list);
+		if (!request->list) {
+			return PAWL_ENOMEM;
+		}
+		buffer_init(&request->list->items, r->client_alloc, client_response_limits.bytes);
+	}
+	return client_list_add(request->list, reply);
+}
+
+static void requests_drop_list(struct requests *r, struct request *request) {
+	if (request->list) {
+		buffer_done(&request->list->items);
+		alloc_free(r->alloc, request->list, sizeof *request->list);
+	}
+}
+
 void requests_close(struct requests *r, struct request *request) {
 	CHECK(!request->batch);
 	requests_unlink(r, request);
@@ -211,20 +230,39 @@ void requests_close(struct requests *r, struct request *request) {
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);
 	}
+	requests_drop_list(r, request);
 	alloc_free(r->alloc, request, sizeof *request);
 }
 
-struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result) {
+/* An error: there was no memory, or too much is there. */
+static int requests_batch_go_on(struct requests_batch *batch, const struct client_facts *facts) {
+	int error = 0;
+	while (!error && batch->encoded < batch->count && !list_linked(&batch->requests[batch->encoded].among)) {
+		error = client_batch_add(&batch->items, &batch->results[batch->encoded], facts);
+		batch->encoded += !error;
+	}
+	return error;
+}
+
+struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result,
+	const struct client_facts *facts) {
 	struct requests_batch *batch = request->batch;
 	CHECK(batch && batch->left > 0);
 	requests_unlink(r, request);
 	batch->results[request->index] = *result;
+	(void)requests_batch_go_on(batch, facts); /* else with a later one */
 	return --batch->left == 0 ? batch : NULL;
+}
+
+int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts, struct buffer *out) {
+	int error = requests_batch_go_on(batch, facts);
+	return error ? error : client_batch_encode(batch->msgid, &batch->items, batch->count, out);
 }
 
 void requests_batch_free(struct requests *r, struct requests_batch *batch) {
 	alloc_free(r->alloc, batch->results, batch->count * sizeof *batch->results);
 	alloc_free(r->alloc, batch->requests, batch->count * sizeof *batch->requests);
+	buffer_done(&batch->items);
 	alloc_free(r->alloc, batch, sizeof *batch);
 }
 
@@ -253,8 +291,8 @@ void requests_forget(struct requests *r, uint64_t client) {
 	}
 }
 
-int requests_init(struct requests *r, const struct allocator *alloc) {
-	*r = (struct requests){ .alloc = alloc };
+int requests_init(struct requests *r, const struct allocator *alloc, const struct allocator *client_alloc) {
+	*r = (struct requests){ .alloc = alloc, .client_alloc = client_alloc };
 	list_init(&r->waits);
 	list_init(&r->doubted);
 	int error = map_init(&r->by_id, alloc);

@@ -10,7 +10,7 @@
 #define REQUESTS_MAX (1u << 20) /* under way in all */
 
 struct requests {
-	const struct allocator *alloc;
+	const struct allocator *alloc, *client_alloc; /* client_alloc: of answers that are not whole yet */
 	struct map by_id, by_client;
 	uint64_t last_id;
 	struct list waits;   /* of requests that wait, by what they wait for: judged by the present rules, */
@@ -33,6 +33,7 @@ struct request {
 	uint64_t held;                /* its lock, as the holdings know it */
 	struct requests_wait *wait;   /* NULL: it does not wait; for what, to be judged again when the rules change */
 	struct requests_watch *watch; /* NULL: none; what is to be watched from when the answer is there */
+	struct client_list *list; /* NULL: none; the part of its answer that is there */
 };
 
 struct requests_watch {
@@ -56,9 +57,12 @@ struct requests_batch {
 	uint32_t count, left;
 	struct client_extended *results;
 	struct request *requests;
+	struct buffer items; /* of the answer: the first results, as far as they are there */
+	uint32_t encoded;
 };
 
-int requests_init(struct requests *r, const struct allocator *alloc); /* 0 or PAWL_ENOMEM; allocator borrowed */
+/* 0 or PAWL_ENOMEM; allocators borrowed. */
+int requests_init(struct requests *r, const struct allocator *alloc, const struct allocator *client_alloc);
 void requests_done(struct requests *r); /* accepts zeroed memory */
 
 /* 0, PAWL_ENOMEM or PAWL_EBUSY. */
@@ -67,6 +71,9 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 
 /* The request begins a watch of the key when it is answered. 0 or PAWL_ENOMEM; gone with the request. */
 int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number);
+
+/* Adds to the part of its answer that is there. 0 or PAWL_ENOMEM; gone with the request. */
+int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply);
 
 /* The request waits for others, and counts as such until it is closed. */
 void requests_mark_waiting(struct requests *r, struct request *request);
@@ -86,8 +93,12 @@ struct request *requests_find(const struct requests *r, uint64_t id); /* NULL: i
 
 /* Closes a request of its own. */
 void requests_close(struct requests *r, struct request *request);
-/* Closes one of a batch and keeps its result; the batch when it was the last, else NULL: encode it, then free it. */
-struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result);
+/* Closes one of a batch and keeps its result; the batch when it was the last, else NULL: encode it, then free it. All but the
+ * results that came before an earlier one are encoded by then, so that the last one need not wait for all. */
+struct requests_batch *requests_close_part(struct requests *r, struct request *request, const struct client_extended *result,
+	const struct client_facts *facts);
+/* Appends the answer to a batch whose results are all there: 0, PAWL_ENOMEM or PAWL_ETOOLARGE. */
+int requests_batch_encode(struct requests_batch *batch, const struct client_facts *facts, struct buffer *out);
 void requests_batch_free(struct requests *r, struct requests_batch *batch);
 
 /* Closes all of a client's. */

@@ -70,19 +70,34 @@ static bool service_shows_values(const struct core_reply *reply) {
 	return !reply->error && (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT || reply->op == CORE_EXPLAIN);
 }
 
-static int service_put_reply(struct driver *d, uint32_t msgid, const struct core_reply *reply, struct buffer *to) {
+static int service_put_reply(struct driver *d, const struct request *request, const struct core_reply *reply, struct buffer *to) {
+	uint32_t msgid = request->msgid;
 	if (!service_shows_values(reply)) {
 		return client_reply_encode(msgid, reply, &d->facts, to);
 	}
 	size_t begun = service_view_begin(to);
-	int error = service_view_end(to, begun, msgid, client_reply_encode(msgid, reply, &d->facts, to));
+	int error = request->list ? client_list_encode(msgid, request->list, reply, &d->facts, to) : client_reply_encode(msgid, reply, &d->facts, to);
+	error = service_view_end(to, begun, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
+}
+
+/* A list, for which its client has paid only a little so far. True: it is not whole yet, or there is no memory for it. */
+static bool service_list_goes_on(struct driver *d, struct request *request, const struct core_reply *reply) {
+	uint64_t client = request->client;
+	uint32_t msgid = request->msgid;
+	sessions_charge(d->sessions, client, reply->cost);
+	int error = !reply->error && (reply->goes_on || request->list) ? requests_keep_list(&d->requests, request, reply) : 0;
+	if (error) {
+		requests_close(&d->requests, request); /* what else comes for it finds nobody */
+		service_refuse(d, client, msgid, PAWL_EBUSY, NULL, "the node has no memory left for this list");
+	}
+	return error || reply->goes_on;
 }
 
 static void service_answer_batch(struct driver *d, struct requests_batch *batch) {
 	struct buffer *to = sessions_answer(d->sessions, batch->client);
 	uint64_t client = batch->client;
-	int error = to ? client_batch_encode(batch->msgid, batch->results, batch->count, &d->facts, to) : 0;
+	int error = to ? requests_batch_encode(batch, &d->facts, to) : 0;
 	requests_batch_free(&d->requests, batch);
 	if (error) {
 		service_sever(d, client);
@@ -106,22 +121,25 @@ void driver_answer(struct driver *d, const struct core_reply *reply) {
 	service_share_answered(d, request, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
-		struct requests_batch *whole = requests_close_part(&d->requests, request, &result);
+		struct requests_batch *whole = requests_close_part(&d->requests, request, &result, &d->facts);
 		if (whole) {
 			service_answer_batch(d, whole);
 		}
 		return;
 	}
-	uint32_t msgid = request->msgid;
 	uint64_t client = request->client;
+	if (reply->op == CORE_LIST && service_list_goes_on(d, request, reply)) {
+		return;
+	}
 	if (request->watch && !reply->error) {
-		service_watch_begin(d, client, msgid, request->watch, reply);
+		service_watch_begin(d, client, request->msgid, request->watch, reply);
 		service_close(d, reply->id);
 		return;
 	}
-	requests_close(&d->requests, request);
 	struct buffer *to = sessions_answer(d->sessions, client);
-	if (to && service_put_reply(d, msgid, reply, to) != 0) {
+	int error = to ? service_put_reply(d, request, reply, to) : 0;
+	requests_close(&d->requests, request);
+	if (error) {
 		service_sever(d, client);
 	}
 }

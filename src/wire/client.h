@@ -204,6 +204,15 @@ struct client_facts {
  * buffer's room or client_response_limits is cut short with `more` set. */
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out);
 int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out); /* any error, not 0 */
+/* The answer to a `list` whose entries come in several replies: those that are there so far, encoded. */
+struct client_list {
+	struct buffer items; /* of client_response_limits at most */
+	uint32_t count;
+	bool full; /* what comes now is left out, and the answer says `more` */
+};
+int client_list_add(struct client_list *list, const struct core_reply *reply); /* 0 or PAWL_ENOMEM */
+/* `last`: the last of the replies, which was added. */
+int client_list_encode(uint32_t msgid, const struct client_list *list, const struct core_reply *last, const struct client_facts *facts, struct buffer *out);
 int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain, unwatch, kick */
 int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out);
 
@@ -237,9 +246,9 @@ struct client_extended {
 	struct client_mode_facts mode; /* of a semaphore's lock: which permits it was extended for */
 };
 struct client_extended client_extended_of(const struct core_reply *reply);
-/* In the order of the request's `locks`. */
-int client_batch_encode(uint32_t msgid, const struct client_extended *items, size_t count,
-	const struct client_facts *facts, struct buffer *out);
+/* Results are added in the order of the request's `locks`, as they come; then the response has all of them. */
+int client_batch_add(struct buffer *items, const struct client_extended *item, const struct client_facts *facts);
+int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count, struct buffer *out);
 
 /* ---- status, both ways ---- */
 

@@ -37,17 +37,21 @@ static void batch_put_item(struct pack *k, const struct client_extended *item, c
 	pack_map_close(k, &map);
 }
 
-int client_batch_encode(uint32_t msgid, const struct client_extended *items, size_t count,
-	const struct client_facts *facts, struct buffer *out) {
+int client_batch_add(struct buffer *items, const struct client_extended *item, const struct client_facts *facts) {
+	struct pack k;
+	pack_begin(&k, items);
+	batch_put_item(&k, item, facts);
+	return pack_end(&k);
+}
+
+int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count, struct buffer *out) {
 	struct pack k;
 	client_reply_begin(&k, msgid, out);
 	pack_nil(&k);
 	pack_map(&k, 1);
 	pack_text(&k, "locks");
-	pack_array(&k, (uint32_t)count);
-	for (size_t i = 0; i < count && !k.error; i++) {
-		batch_put_item(&k, &items[i], facts);
-	}
+	pack_array(&k, count);
+	pack_raw(&k, buffer_slice(items));
 	return pack_end(&k);
 }
 

@@ -1,6 +1,7 @@
 /* Answers to those who look: holders, lists, queues, what masters say, and where a watch begins. */
 #include "client_reply.h"
 
+#define REPLY_HEAD_BYTES 64   /* what comes before a list */
 #define REPLY_TAIL_BYTES 1024 /* what may follow a list: more, node, role, age */
 
 /* Where it was read. What the core says of itself is newer than the facts. An age that is not known is none. */
@@ -79,11 +80,9 @@ void client_reply_put_read(struct pack *k, struct pack_open *map, const struct c
 	reply_put_viewpoint(k, map, reply, facts);
 }
 
-void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
-	const struct client_facts *facts) {
-	size_t end = reply_list_end(k), done = 0;
-	pack_key(k, map, "keys");
-	struct pack_open list = pack_array_open(k);
+/* False: there was no room for all. */
+static bool reply_put_entries(struct pack *k, struct pack_open *list, const struct core_reply *reply, size_t end) {
+	size_t done = 0;
 	for (bool room = true; room && done < reply->count; done += room) {
 		size_t before = k->out->size;
 		struct client_entry entry = client_reply_entry(&reply->entries[done], 0);
@@ -93,11 +92,48 @@ void client_reply_put_list(struct pack *k, struct pack_open *map, const struct c
 		client_reply_put_bool(k, &item, "held", !entry.closing);
 		client_reply_put_entry(k, &item, &entry);
 		pack_map_close(k, &item);
-		room = reply_list_keep(k, &list, before, end);
+		room = reply_list_keep(k, list, before, end);
 	}
+	return done == reply->count;
+}
+
+void client_reply_put_list(struct pack *k, struct pack_open *map, const struct core_reply *reply,
+	const struct client_facts *facts) {
+	size_t end = reply_list_end(k);
+	pack_key(k, map, "keys");
+	struct pack_open list = pack_array_open(k);
+	bool whole = reply_put_entries(k, &list, reply, end);
 	pack_array_close(k, &list);
-	client_reply_put_bool(k, map, "more", reply->more || done < reply->count);
+	client_reply_put_bool(k, map, "more", reply->more || !whole);
 	reply_put_viewpoint(k, map, reply, facts);
+}
+
+int client_list_add(struct client_list *list, const struct core_reply *reply) {
+	struct pack k;
+	pack_begin(&k, &list->items);
+	struct pack_open items = { .count = list->count };
+	if (!list->full) {
+		list->full = !reply_put_entries(&k, &items, reply, client_response_limits.bytes - REPLY_TAIL_BYTES - REPLY_HEAD_BYTES);
+	}
+	list->count = items.count;
+	return pack_end(&k);
+}
+
+int client_list_encode(uint32_t msgid, const struct client_list *list, const struct core_reply *last, const struct client_facts *facts,
+	struct buffer *out) {
+	struct pack k;
+	client_reply_begin(&k, msgid, out);
+	pack_nil(&k);
+	struct pack_open map = pack_map_open(&k);
+	pack_key(&k, &map, "keys");
+	struct pack_open keys = pack_array_open(&k);
+	keys.count = list->count;
+	pack_array_close(&k, &keys);
+	pack_raw(&k, buffer_slice(&list->items));
+	client_reply_put_bool(&k, &map, "more", last->more || list->full);
+	reply_put_viewpoint(&k, &map, last, facts);
+	pack_map_close(&k, &map);
+	return pack_end(&k);
 }
 
 static const char *reply_node_name(const struct client_facts *facts, struct id128 id) {

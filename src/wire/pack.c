@@ -54,6 +54,10 @@ static void pack_to(struct pack *k, const uint8_t *head, const uint8_t *end) {
 	pack_bytes(k, head, (size_t)(end - head));
 }
 
+void pack_raw(struct pack *k, struct slice s) {
+	pack_bytes(k, s.data, s.size);
+}
+
 void pack_nil(struct pack *k) {
 	pack_bytes(k, "\xc0", 1);
 }

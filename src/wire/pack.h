@@ -86,5 +86,6 @@ void pack_array_close(struct pack *k, const struct pack_open *array);
 void pack_str(struct pack *k, struct slice s);
 void pack_text(struct pack *k, const char *s); /* as str */
 void pack_bin(struct pack *k, struct slice s);
+void pack_raw(struct pack *k, struct slice s); /* bytes that are MessagePack already */
 
 #endif

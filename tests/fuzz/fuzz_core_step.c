@@ -204,7 +204,7 @@ static void step(struct world *w, const struct core_event *event) {
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(w->out)) != NULL) {
 		CHECK(reply->id < REQUESTS && w->state[reply->id] == 1);
-		w->state[reply->id] = 2;
+		w->state[reply->id] = reply->goes_on ? 1 : 2;
 	}
 	while (core_out_note(w->out) != NULL) {
 	}

@@ -22,6 +22,7 @@ static void small_reports(struct profile *p, struct prng *r) {
 	p->sim.limits.report_piece = 1 + weight(r, 2);
 	p->sim.limits.report_value = 1;
 	p->sim.limits.reports = 1 + weight(r, 2);
+	p->sim.limits.list_piece = 1;
 }
 
 /* Many share a key for a short while and go without a word, and everybody asks what masters say that are slow to answer. */

@@ -323,6 +323,9 @@ void sim_session_gone(struct sim_node *node, uint64_t session) {
 
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	struct sim *sim = node->sim;
+	if (reply->goes_on) {
+		return; /* the last one says that the list is there */
+	}
 	struct sim_trace_record r = { .at = sim->now, .kind = TRACE_REPLY, .node = node->index, .other = (uint32_t)reply->client,
 		.key = SIM_NO_KEY, .lock = sim_name_lock_number(reply->lock_id), .text = sim_op_name(reply->op), .error = reply->error,
 		.token = reply->token, .a = reply->id, .b = (uint64_t)reply->valid / 1000000 };

@@ -28,7 +28,46 @@ static void copy_witness(struct stage_witness *to, const struct core_witness *fr
 	}
 }
 
+static void copy_entry(struct stage_row *row, const struct core_entry *e) {
+	copy_text(&row->key, e->key);
+	copy_text(&row->owner, e->owner);
+	copy_text(&row->value, e->value);
+	copy_text(&row->label, e->label);
+	row->terms = e->terms;
+	row->token = e->token;
+	row->lock_id = e->lock_id;
+	row->show_lock_id = e->show_lock_id;
+}
+
+static struct stage_reply *find(const struct stage *s, uint64_t id) {
+	for (uint64_t i = s->reply_count; i > 0 && s->reply_count - i < s->options.replies; i--) {
+		struct stage_reply *r = &s->replies[(i - 1) % s->options.replies];
+		if (r->r.id == id) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+/* A list that comes in several replies, of which this is not the first: one copy holds the rows of all. False: it is not one. */
+static bool goes_on(struct stage *s, const struct core_reply *reply) {
+	struct stage_reply *copy = reply->op == CORE_LIST ? find(s, reply->id) : NULL;
+	if (copy == NULL || !copy->r.goes_on) {
+		return false;
+	}
+	const size_t before = reply->error ? 0 : copy->r.count;
+	copy->r = *reply;
+	copy->r.count += before;
+	for (size_t i = 0; i < reply->count && before + i < STAGE_ROWS; i++) {
+		copy_entry(&copy->rows[before + i], &reply->entries[i]);
+	}
+	return true;
+}
+
 void stage_take_reply(struct stage *s, const struct core_reply *reply) {
+	if (goes_on(s, reply)) {
+		return;
+	}
 	struct stage_reply *copy = &s->replies[s->reply_count++ % s->options.replies];
 	memset(copy, 0, sizeof *copy);
 	copy->r = *reply;
@@ -39,15 +78,7 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 	for (size_t i = 0; i < reply->count && i < STAGE_ROWS; i++) {
 		struct stage_row *row = &copy->rows[i];
 		if (reply->entries) {
-			const struct core_entry *e = &reply->entries[i];
-			copy_text(&row->key, e->key);
-			copy_text(&row->owner, e->owner);
-			copy_text(&row->value, e->value);
-			copy_text(&row->label, e->label);
-			row->terms = e->terms;
-			row->token = e->token;
-			row->lock_id = e->lock_id;
-			row->show_lock_id = e->show_lock_id;
+			copy_entry(row, &reply->entries[i]);
 		} else if (reply->waiters) {
 			copy_text(&row->key, reply->waiters[i].key);
 			copy_text(&row->owner, reply->waiters[i].owner);
@@ -102,13 +133,8 @@ uint64_t stage_ask(struct stage *s, uint32_t node, struct core_request request) 
 }
 
 const struct stage_reply *stage_answer(const struct stage *s, uint64_t id) {
-	for (uint64_t i = s->reply_count; i > 0 && s->reply_count - i < s->options.replies; i--) {
-		const struct stage_reply *r = &s->replies[(i - 1) % s->options.replies];
-		if (r->r.id == id) {
-			return r;
-		}
-	}
-	return NULL;
+	const struct stage_reply *r = find(s, id);
+	return r && !r->r.goes_on ? r : NULL;
 }
 
 const struct stage_reply *stage_last(const struct stage *s) {

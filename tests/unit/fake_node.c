@@ -68,7 +68,13 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 			items[i].mode = (struct client_mode_facts){ CLIENT_PERMITS, 1, PERMITS_MAX, { { n->numbers_of_item, 0 } } };
 		}
 	}
-	CHECK(client_batch_encode(r->msgid, items, r->lock_count, &facts, out) == 0);
+	struct buffer encoded;
+	buffer_init(&encoded, out->alloc, client_response_limits.bytes);
+	for (uint32_t i = 0; i < r->lock_count; i++) {
+		CHECK(client_batch_add(&encoded, &items[i], &facts) == 0);
+	}
+	CHECK(client_batch_encode(r->msgid, &encoded, (uint32_t)r->lock_count, out) == 0);
+	buffer_done(&encoded);
 }
 
 static struct core_reply reply_of(struct fake_node *n, const struct client_request *r) {

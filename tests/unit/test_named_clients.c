@@ -169,6 +169,79 @@ static void a_list_comes_in_pages_in_order(void **state) {
 	assert_string_equal(seen, "abcde");
 }
 
+/* ---- lists that are told in several replies ---- */
+
+static int pieces_setup(void **state) {
+	struct stage_options o = named_options();
+	o.limits.list_piece = 2;
+	*state = stage_born(&o);
+	return 0;
+}
+
+static uint64_t five_keys_listed(struct stage *s, uint64_t client) {
+	char key[] = "p/a";
+	for (uint8_t i = 0; i < 5; i++, key[2]++) {
+		take(s, 0, key, stage_lock(i));
+	}
+	struct core_request r = stage_request(CORE_LIST, "p/", no_lock);
+	r.client = client;
+	return stage_ask(s, 0, r);
+}
+
+static void assert_list(struct stage *s, uint64_t id, const char *keys) {
+	const struct stage_reply *list = stage_answer(s, id);
+	assert_non_null(list);
+	assert_int_equal(list->r.error, PAWL_OK);
+	assert_int_equal(list->r.count, strlen(keys));
+	for (size_t i = 0; i < list->r.count; i++) {
+		assert_int_equal(list->rows[i].key.bytes[2], keys[i]);
+	}
+}
+
+static void a_long_list_takes_a_turn_for_each_of_its_pieces(void **state) {
+	struct stage *s = *state;
+	uint64_t id = five_keys_listed(s, 0);
+	assert_false(answered(s, id));
+	stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
+	assert_false(answered(s, id));
+	release(s, 0, "p/e", stage_lock(4)); /* what ends before it is told is not told */
+	stage_wait(s, SPAN_MS);
+	assert_list(s, id, "abcd");
+}
+
+static void a_list_ends_with_its_connection_and_the_next_one_goes_on(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_request(CORE_LIST, "p/", no_lock);
+	uint64_t gone = five_keys_listed(s, 50);
+	r.client = 51;
+	uint64_t stays = stage_ask(s, 0, r);
+	stage_client_gone(s, 0, 50);
+	stage_wait(s, SPAN_MS);
+	assert_false(answered(s, gone));
+	assert_list(s, stays, "abcde");
+}
+
+/* Who asks for many has them one after the other, and keeps nobody else waiting for all of them. */
+static void connections_have_their_lists_in_turns(void **state) {
+	struct stage *s = *state;
+	struct core_request r = stage_request(CORE_LIST, "p/", no_lock);
+	uint64_t many[4] = { five_keys_listed(s, 50) };
+	r.client = 50;
+	for (int i = 1; i < 4; i++) {
+		many[i] = stage_ask(s, 0, r);
+	}
+	r.client = 51;
+	uint64_t one = stage_ask(s, 0, r);
+	while (!answered(s, one)) {
+		stage_step(s, 0, &(struct core_event){ .kind = CORE_TICK });
+	}
+	assert_true(answered(s, many[0]));
+	assert_false(answered(s, many[2]));
+	stage_wait(s, SPAN_MS);
+	assert_list(s, many[3], "abcde");
+	assert_list(s, one, "abcde");
+}
+
 static void a_quorum_read_does_not_count_silent_masters_as_free(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -259,6 +332,8 @@ static void an_update_after_the_loss_is_lost(void **state) {
 	assert_value(s, "");
 }
 
+#define PIECES(test) cmocka_unit_test_setup_teardown(test, pieces_setup, named_teardown)
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(the_first_node_gives_up_before_the_repeat),
@@ -272,6 +347,9 @@ int main(void) {
 		NAMED(a_wait_for_what_is_already_so_is_answered_at_once),
 		NAMED(a_wait_sees_the_end_of_a_lease_and_ends_itself),
 		NAMED(a_list_comes_in_pages_in_order),
+		PIECES(a_long_list_takes_a_turn_for_each_of_its_pieces),
+		PIECES(a_list_ends_with_its_connection_and_the_next_one_goes_on),
+		PIECES(connections_have_their_lists_in_turns),
 		NAMED(a_quorum_read_does_not_count_silent_masters_as_free),
 		NAMED(an_update_replaces_the_value_that_was_expected),
 		NAMED(an_update_with_another_expectation_is_a_mismatch_that_shows_the_value),

@@ -8,10 +8,12 @@
 #include "pawl/error.h"
 #include "requests.h"
 
+static const struct client_facts facts = { .node = "n1", .role = "master" };
+
 static struct requests open_table(struct alloc_counter *counter, struct allocator *alloc) {
 	struct requests r;
 	*alloc = alloc_libc(counter);
-	assert_int_equal(requests_init(&r, alloc), 0);
+	assert_int_equal(requests_init(&r, alloc, alloc), 0);
 	return r;
 }
 
@@ -43,12 +45,37 @@ static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) 
 	for (uint32_t i = 3; i-- > 0;) {
 		const struct client_extended result = { .token = i + 1 };
 		assert_null(whole);
-		whole = requests_close_part(&r, requests_find(&r, batch->requests[i].id), &result);
+		whole = requests_close_part(&r, requests_find(&r, batch->requests[i].id), &result, &facts);
 	}
 	assert_ptr_equal(whole, batch);
 	assert_int_equal(batch->results[0].token, 1);
 	assert_int_equal(batch->results[2].token, 3);
+	struct buffer out;
+	buffer_init(&out, &alloc, 1000);
+	assert_int_equal(requests_batch_encode(batch, &facts, &out), 0);
+	assert_true(out.size > 0);
+	buffer_done(&out);
 	requests_batch_free(&r, batch);
+	requests_done(&r);
+	assert_int_equal(counter.used, 0);
+}
+
+/* With the last result only what came before an earlier one is left to be written. */
+static void a_batch_is_written_as_far_as_its_results_are_there(void **state) {
+	struct alloc_counter counter = { 0 };
+	struct allocator alloc;
+	struct requests r = open_table(&counter, &alloc);
+	struct requests_batch *batch;
+	const struct client_extended result = { .token = 1 };
+	(void)state;
+	assert_int_equal(requests_open_batch(&r, 7, 1, 4, &batch), 0);
+	assert_null(requests_close_part(&r, &batch->requests[0], &result, &facts));
+	assert_int_equal(batch->encoded, 1);
+	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
+	assert_int_equal(batch->encoded, 1);
+	assert_null(requests_close_part(&r, &batch->requests[1], &result, &facts));
+	assert_int_equal(batch->encoded, 3);
+	requests_forget(&r, 7);
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);
 }
@@ -64,7 +91,7 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	assert_int_equal(requests_open(&r, 8, 1, &other), 0);
 	assert_int_equal(requests_open(&r, 7, 1, &mine), 0);
 	assert_int_equal(requests_open_batch(&r, 7, 2, 5, &batch), 0);
-	assert_null(requests_close_part(&r, &batch->requests[2], &result));
+	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
 	uint64_t other_id = other->id, last = batch->requests[4].id;
 	requests_forget(&r, 7);
 	assert_null(requests_find(&r, last));
@@ -137,6 +164,7 @@ int main(void) {
 		cmocka_unit_test(requests_that_wait_are_counted_until_they_are_closed),
 		cmocka_unit_test(each_request_is_found_by_its_id_until_it_is_closed),
 		cmocka_unit_test(a_batch_is_whole_with_its_last_part_in_whatever_order),
+		cmocka_unit_test(a_batch_is_written_as_far_as_its_results_are_there),
 		cmocka_unit_test(a_client_that_is_gone_takes_its_requests_along_and_no_others),
 		cmocka_unit_test(what_is_left_open_is_freed_with_the_table),
 		cmocka_unit_test(without_memory_nothing_is_left_behind),
