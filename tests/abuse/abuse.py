@@ -8,9 +8,11 @@ nobody else does anything, then while one client attacks node a with all that it
 victim's p50 and p99 (each the median of N windows of S seconds) and its longest wait, before and during, how much of the time
 node a was ready to run and waited for a processor, and how many of the victim's requests were refused and links between nodes
 broke. With --first the nodes and the victim come before all other programs of the machine, as if the attacker had a machine of its
-own (as root, with kernel.sched_rt_runtime_us at -1: otherwise the kernel stops a busy node for 50 ms a second). With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more than a floor), or a
-request was refused, or a link broke. The floors are high: on a machine that does other work besides, small times say more about
-that than about the node. Without turns half of the requests took 400 ms and more.
+own (as root, with kernel.sched_rt_runtime_us at -1: otherwise the kernel stops a busy node for 50 ms a second).
+
+With --judge it fails if p50 or p99 during the attack are more than TIMES those before (and more than a floor), or a request was
+refused, or a link broke. The floors are high without --first: on a machine that does other work besides, small times say more
+about that than about the node. With both, where the machine does not permit --first it goes on without.
 """
 import argparse
 import json
@@ -29,6 +31,7 @@ import pawltest  # noqa: E402
 import strangers_attack  # noqa: E402
 
 FLOORS_MS = {"p50": 100.0, "p99": 300.0}
+FLOORS_FIRST_MS = {"p50": 10.0, "p99": 40.0}
 SETTLE_S = 1.0
 WATCHERS = 2300
 CROWD, CROWD_WATCHES = 500, 20
@@ -259,6 +262,17 @@ def put_first(cluster):
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(3))
 
 
+def may_be_first():
+    try:
+        with open("/proc/sys/kernel/sched_rt_runtime_us") as f:
+            unbounded = int(f.read()) < 0
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        return unbounded
+    except OSError:
+        return False
+
+
 def broken_links(cluster):
     return sum(line is not None and " peer_down" in line for node in cluster.nodes.values() for line in node.lines)
 
@@ -291,12 +305,12 @@ def try_attack(name, args, authority):
         return result
 
 
-def problem(name, result, times):
+def problem(name, result, times, floors):
     if result["broken_links"]:
         return "%s: %d links between nodes broke" % (name, result["broken_links"])
     if result["during"]["refused"]:
         return "%s: %d requests were refused" % (name, result["during"]["refused"])
-    for what, floor in FLOORS_MS.items():
+    for what, floor in floors.items():
         before, during = result["before"][what], result["during"][what]
         if during > max(times * before, floor):
             return "%s: %s %.1f ms, more than %g times the %.1f ms before" % (name, what, during, times, before)
@@ -313,6 +327,9 @@ def main():
     parser.add_argument("--first", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
+    if args.first and args.judge and not may_be_first():
+        print("the nodes cannot come first here: only long stops are noticed")
+        args.first = False
     strangers_attack.allow_files()
     results, problems, authority = {}, [], strangers_attack.Authority()
     print("| Attack | p50 | p99 | longest | no processor | p50 during | p99 during | longest during | no processor | refused | broken links |")
@@ -323,7 +340,7 @@ def main():
             numbers = [form % r[when][what] for when in ("before", "during")
                        for what, form in (("p50", "%.1f ms"), ("p99", "%.1f ms"), ("longest", "%.0f ms"), ("waited", "%.0f %%"))]
             print("| %s | %s | %d | %d |" % (ATTACKS[name].__doc__, " | ".join(numbers), r["during"]["refused"], r["broken_links"]), flush=True)
-            problems.append(args.judge and problem(name, r, args.judge))
+            problems.append(args.judge and problem(name, r, args.judge, FLOORS_FIRST_MS if args.first else FLOORS_MS))
     finally:
         authority.remove()
     if args.json:
