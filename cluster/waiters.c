@@ -109,20 +109,18 @@ void waiters_start(struct core *core, struct op *op) {
 	waiters_judge(core, op, false);
 }
 
-/* What this node tells itself takes a turn of the loop a piece, as it would over a link. */
+/* What this node tells itself takes a turn of the loop a piece, as it would over a link; one list after the other. */
 void waiters_go_on(struct core *core) {
-	struct list *n;
-	while ((n = list_first(&core->asking)) != NULL) { /* no more than may report at once */
-		struct op *op = CONTAINER_OF(n, struct op, waiting);
-		uint32_t last = op->found_count;
-		list_remove(n);
-		while (last > 0 && op->found[last - 1].from != core->self) {
-			last--;
-		}
-		if (op->votes[core->self].state == VOTE_ASKED) {
-			ask(core, op, core->self, last ? &op->found[last - 1] : NULL);
-			waiters_judge(core, op, false);
-		}
+	struct list *n = list_first(&core->asking);
+	struct op *op = CONTAINER_OF(n, struct op, waiting);
+	uint32_t last = op->found_count;
+	list_remove(n);
+	while (last > 0 && op->found[last - 1].from != core->self) {
+		last--;
+	}
+	if (op->votes[core->self].state == VOTE_ASKED) {
+		ask(core, op, core->self, last ? &op->found[last - 1] : NULL);
+		waiters_judge(core, op, false);
 	}
 }
 
