@@ -16,6 +16,7 @@
 #define STUCK_MAX (30 * SPAN_S)   /* for a client that does not read what was written to it */
 #define LEAVES_AT_ONCE 32         /* requests under way of a connection that is closed; with more it has to wait for a turn */
 #define SWEEP_S 1
+#define DECODE_PIECE 128          /* locks of an `extend` that are decoded in one piece */
 
 struct session *sessions_find(const struct sessions *s, uint64_t client) {
 	struct map_node *node = map_first(&s->by_id, client);
@@ -336,6 +337,11 @@ uint32_t sessions_count(const struct sessions *s) {
 
 /* ---- life ---- */
 
+void sessions_init_decoder(struct sessions *s) {
+	client_decoder_init(&s->decoder, s->loop->alloc);
+	s->decoder.piece = DECODE_PIECE;
+}
+
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
 	s->limits = *limits;
 	s->rules++;
@@ -355,7 +361,7 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
 	struct siphash_key hash_key;
 	CHECK(RAND_bytes((unsigned char *)&hash_key, sizeof hash_key) == 1);
-	client_decoder_init(&s->decoder, o->loop->alloc);
+	sessions_init_decoder(s);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
 	if (map_init(&s->by_id, o->loop->alloc) != 0 || shares_init(&s->shares, o->loop->alloc, hash_key) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
 		sessions_free(s);

@@ -96,6 +96,7 @@ void session_wait(struct session *session); /* its stream's input is held: it is
 void session_stop_waiting(struct session *session);
 void session_charge_written(struct session *session); /* before a flush: answers cost by their size */
 void session_batch_free(struct session *session);
+void sessions_init_decoder(struct sessions *s);
 
 /* sessions_share.c */
 /* Its identity is known. Where that has as many connections as it may, or the node has, the connection is told; without memory it is gone. */

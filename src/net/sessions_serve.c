@@ -17,6 +17,7 @@
 #define ALONE_AFTER SPAN_S /* without a request of another connection */
 #define LOOK_EVERY 8 /* simple requests between two looks at the clock */
 #define PIECE 32 /* locks of an `extend` that are served in one piece */
+#define DECODE_COST 8 /* of a piece of them that is decoded */
 #define BYTES_A_COST 4096u /* of a request or an answer cost as much as a simple request */
 
 /* ---- what a request costs, in simple requests ---- */
@@ -141,8 +142,39 @@ static int session_begin_batch(struct session *session, size_t size, const struc
 	batch->request = *request;
 	batch->request.core.label = slice_of(NULL, 0); /* it was in the request itself; an `extend` has none */
 	batch->decoder = s->decoder;
-	client_decoder_init(&s->decoder, s->loop->alloc);
+	sessions_init_decoder(s);
 	return 0;
+}
+
+/* The session may say its last words. */
+static void session_refuse_message(struct session *session, uint32_t msgid, size_t size, int error, struct client_refusal *refusal) {
+	if (error == PAWL_EPROTOCOL) {
+		refusal->error = PAWL_EBADREQUEST;
+		session_refuse_and_close(session, msgid, refusal);
+		return;
+	}
+	if (error == PAWL_ENOMEM) {
+		*refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
+	}
+	error = session_refuse(session, msgid, refusal);
+	stream_take(session->stream, size); /* which the refusal may have borrowed from */
+	if (error) {
+		session_end(session, "out of memory");
+	}
+}
+
+/* Nothing of it is done before all of it is understood. */
+static void session_decode_batch(struct session *session) {
+	struct session_batch *batch = session->batch;
+	struct client_refusal refusal = { 0 };
+	session_charge(session, DECODE_COST);
+	int error = client_request_go_on(&batch->decoder, slice_of(stream_input(session->stream).data, batch->size), &batch->request, &refusal);
+	if (error) {
+		const uint32_t msgid = batch->request.msgid;
+		const size_t size = batch->size;
+		session_batch_free(session);
+		session_refuse_message(session, msgid, size, error, &refusal);
+	}
 }
 
 /* The session may be gone afterwards. */
@@ -150,6 +182,10 @@ static void session_on_batch(struct session *session, struct instant now) {
 	struct sessions *s = session->all;
 	struct session_batch *batch = session->batch;
 	uint64_t id = session->id;
+	if (batch->decoder.rest.left > 0) {
+		session_decode_batch(session);
+		return;
+	}
 	batch->progress.most = PIECE;
 	session_charge(session, PIECE);
 	int unsaid = session_dispatch(session, &batch->request, &batch->progress, now);
@@ -195,23 +231,12 @@ static void session_on_message(struct session *session, struct slice message, st
 	struct client_request request = { 0 };
 	struct client_refusal refusal = { 0 };
 	int error = client_request_decode(&session->all->decoder, message, &request, &refusal);
-	if (error == PAWL_EPROTOCOL) {
-		refusal.error = PAWL_EBADREQUEST;
-		session_refuse_and_close(session, request.msgid, &refusal);
-		return;
-	}
 	if (!error) {
 		session_on_request(session, message, &request, now);
 		return;
 	}
-	if (error == PAWL_ENOMEM) {
-		refusal = (struct client_refusal){ .error = PAWL_EBUSY, .message = "the node has no memory left for this request" };
-	}
 	session_charge(session, serve_cost(&request, message.size));
-	stream_take(session->stream, message.size);
-	if (session_refuse(session, request.msgid, &refusal) != 0) {
-		session_end(session, "out of memory");
-	}
+	session_refuse_message(session, request.msgid, message.size, error, &refusal);
 }
 
 /* False: nothing complete is there. */

@@ -2,7 +2,7 @@
 #ifndef PAWL_NODE_REQUESTS_H
 #define PAWL_NODE_REQUESTS_H
 
-#include "client.h"
+#include "client_pieces.h"
 #include "list.h"
 #include "map.h"
 #include "shares.h"

@@ -164,6 +164,11 @@ struct client_decoder {
 		void *items;
 		size_t bytes;
 	} rooms[2]; /* a message has two lists at most */
+	uint32_t piece; /* of `locks` of an extend: so many are decoded at once, 0: all */
+	struct client_rest { /* left > 0: what is to be decoded yet */
+		const uint8_t *at;
+		uint32_t done, left, pairs;
+	} rest;
 };
 void client_decoder_init(struct client_decoder *d, const struct allocator *alloc); /* allocator borrowed; no memory yet */
 void client_decoder_done(struct client_decoder *d);                                /* accepts zeroed memory */
@@ -181,8 +186,9 @@ struct client_refusal {
  * PAWL_EPROTOCOL: it is no request at all: *refusal says why, out->msgid may be 0: answer likewise and close.
  * PAWL_ENOMEM: no memory; out->msgid is set.
  * A notification is PAWL_EPROTOCOL too: no method of the server is one. */
-int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out,
-	struct client_refusal *refusal);
+int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal);
+/* The next piece, while there is a rest: with what decode has set and returned 0 for. Returns the same. */
+int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal);
 
 /* Client. Appends the request with the parameters that are `present`. 0, PAWL_ENOMEM or PAWL_ETOOLARGE (buffer unchanged).
  * Durations are rounded up to whole ms for waits, down for leases. Ranges are for the server to refuse. */
@@ -204,15 +210,6 @@ struct client_facts {
  * buffer's room or client_response_limits is cut short with `more` set. */
 int client_reply_encode(uint32_t msgid, const struct core_reply *reply, const struct client_facts *facts, struct buffer *out);
 int client_refusal_encode(uint32_t msgid, const struct client_refusal *refusal, struct buffer *out); /* any error, not 0 */
-/* The answer to a `list` whose entries come in several replies: those that are there so far, encoded. */
-struct client_list {
-	struct buffer items; /* of client_response_limits at most */
-	uint32_t count;
-	bool full; /* what comes now is left out, and the answer says `more` */
-};
-int client_list_add(struct client_list *list, const struct core_reply *reply); /* 0 or PAWL_ENOMEM */
-/* `last`: the last of the replies, which was added. */
-int client_list_encode(uint32_t msgid, const struct client_list *list, const struct core_reply *last, const struct client_facts *facts, struct buffer *out);
 int client_done_encode(uint32_t msgid, struct buffer *out); /* an empty result: drain, unwatch, kick */
 int client_ping_encode(uint32_t msgid, const char *version, const char *node, struct buffer *out);
 
@@ -246,9 +243,6 @@ struct client_extended {
 	struct client_mode_facts mode; /* of a semaphore's lock: which permits it was extended for */
 };
 struct client_extended client_extended_of(const struct core_reply *reply);
-/* Results are added in the order of the request's `locks`, as they come; then the response has all of them. */
-int client_batch_add(struct buffer *items, const struct client_extended *item, const struct client_facts *facts);
-int client_batch_encode(uint32_t msgid, const struct buffer *items, uint32_t count, struct buffer *out);
 
 /* ---- status, both ways ---- */
 

@@ -1,4 +1,5 @@
 /* The other responses: an extension of many locks, ping, and what has nothing to tell. */
+#include "client_pieces.h"
 #include "client_reply.h"
 
 /* Of an item that was extended. */

@@ -1,4 +1,5 @@
 /* Answers to those who look: holders, lists, queues, what masters say, and where a watch begins. */
+#include "client_pieces.h"
 #include "client_reply.h"
 
 #define REPLY_HEAD_BYTES 64   /* what comes before a list */

@@ -81,16 +81,21 @@ static void request_require(struct request_reader *r, unsigned method, uint64_t 
 	}
 }
 
+/* As far as the first piece of a long list. */
+static void request_take_pairs(struct request_reader *r, unsigned method, uint32_t pairs, struct client_request *out) {
+	for (; pairs > 0 && !r->error && r->d->rest.left == 0; pairs--) {
+		request_take_param(r, method, out);
+	}
+	r->d->rest.pairs = pairs;
+	request_broken(r);
+}
+
 static void request_take_map(struct request_reader *r, unsigned method, struct client_request *out) {
 	if (unpack_peek(&r->u) != UNPACK_MAP && !r->u.bad) {
 		request_refuse_text(r, "params", "must be one map with the parameters by name, in an array: [{...}]");
 		return;
 	}
-	uint32_t pairs = unpack_map(&r->u);
-	for (uint32_t i = 0; i < pairs && !r->error; i++) {
-		request_take_param(r, method, out);
-	}
-	request_broken(r);
+	request_take_pairs(r, method, unpack_map(&r->u), out);
 }
 
 /* One of `locks`: a map as of a method of its own. */
@@ -123,11 +128,27 @@ struct request_list {
 	uint32_t max;
 	size_t item_bytes;
 	void (*take)(struct request_reader *r, void *item);
+	bool in_pieces;
 };
+
+/* From number `done` on; what is left for another time is noted. Returns how many there are in all; 0: refused, or no memory. */
+static uint32_t request_take_piece(struct request_reader *r, const struct request_list *list, uint32_t done, uint32_t count) {
+	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
+	const uint32_t piece = list->in_pieces ? r->d->piece : 0, end = piece && count - done > piece ? done + piece : count;
+	for (; done < end && !r->error; done++) {
+		void *item = client_list_room(r->d->alloc, room, done, list->item_bytes);
+		if (!item) {
+			r->error = PAWL_ENOMEM;
+			return 0;
+		}
+		list->take(r, item);
+	}
+	r->d->rest = (struct client_rest){ r->u.p, done, count - end, 0 };
+	return r->error ? 0 : count;
+}
 
 /* Returns how many there are, in the decoder's first room; 0: refused, or no memory. */
 static uint32_t request_take_items(struct request_reader *r, const struct request_list *list) {
-	struct client_room *room = &r->d->rooms[CLIENT_LIST_FIRST];
 	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
 		request_refuse_text(r, "locks", list->must_be);
 		return 0;
@@ -140,15 +161,7 @@ static uint32_t request_take_items(struct request_reader *r, const struct reques
 		request_refuse_text(r, "locks", list->must_have);
 		return 0;
 	}
-	for (uint32_t i = 0; i < count && !r->error; i++) {
-		void *item = client_list_room(r->d->alloc, room, i, list->item_bytes);
-		if (!item) {
-			r->error = PAWL_ENOMEM;
-			return 0;
-		}
-		list->take(r, item);
-	}
-	return r->error ? 0 : count;
+	return request_take_piece(r, list, 0, count);
 }
 
 static bool group_names_id_twice(const struct client_request *r) {
@@ -166,7 +179,7 @@ static bool group_names_id_twice(const struct client_request *r) {
 static void request_take_group(struct request_reader *r, struct client_request *out) {
 	_Static_assert(CORE_LOCKS_MAX == 64, "the text below says it");
 	static const struct request_list list = { "must be a list of maps with key, and perhaps lock_id, mode, permits, of",
-		"must have 1 to 64 items", CORE_LOCKS_MAX, sizeof(struct core_lock), request_take_group_lock };
+		"must have 1 to 64 items", CORE_LOCKS_MAX, sizeof(struct core_lock), request_take_group_lock, false };
 	out->core.lock_count = request_take_items(r, &list);
 	out->core.locks = out->group = r->d->rooms[CLIENT_LIST_FIRST].items;
 	out->core.op = CORE_ACQUIRE_ALL;
@@ -175,11 +188,12 @@ static void request_take_group(struct request_reader *r, struct client_request *
 	}
 }
 
+_Static_assert(CLIENT_LOCKS_MAX == 4096, "the text below says it");
+static const struct request_list request_locks = { "must be a list of maps with key, lock_id, lease_ms",
+	"must have 1 to 4096 items: send several requests", CLIENT_LOCKS_MAX, sizeof(struct client_lock), request_take_lock, true };
+
 static void request_take_locks(struct request_reader *r, struct client_request *out) {
-	_Static_assert(CLIENT_LOCKS_MAX == 4096, "the text below says it");
-	static const struct request_list list = { "must be a list of maps with key, lock_id, lease_ms",
-		"must have 1 to 4096 items: send several requests", CLIENT_LOCKS_MAX, sizeof(struct client_lock), request_take_lock };
-	out->lock_count = request_take_items(r, &list);
+	out->lock_count = request_take_items(r, &request_locks);
 	out->locks = r->d->rooms[CLIENT_LIST_FIRST].items;
 }
 
@@ -289,25 +303,30 @@ static void request_check_together(struct request_reader *r, struct client_reque
 	out->core.label = slice_of(out->label_bytes, client_label_pack(&out->label, out->label_bytes));
 }
 
+static void request_finish(struct request_reader *r, struct client_request *out) {
+	request_check_together(r, out);
+	if (!r->error && unpack_left(&r->u) != 0) {
+		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "bytes follow the request");
+	}
+}
+
 static void request_take_params(struct request_reader *r, struct client_request *out) {
 	if (unpack_peek(&r->u) != UNPACK_ARRAY && !r->u.bad) {
 		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
 		return;
 	}
 	uint32_t count = unpack_array(&r->u);
-	if (request_broken(r)) {
-		return;
-	}
-	if (count > 1) {
+	if (!request_broken(r) && count > 1) {
 		request_refuse_text(r, "params", "must be an array with one map: [{...}]");
+	}
+	if (r->error) {
 		return;
 	}
 	if (count == 1) {
 		request_take_map(r, out->method, out);
 	}
-	request_check_together(r, out);
-	if (!r->error && unpack_left(&r->u) != 0) {
-		request_refuse(r, PAWL_EPROTOCOL, slice_of(NULL, 0), "bytes follow the request");
+	if (r->d->rest.left == 0) {
+		request_finish(r, out);
 	}
 }
 
@@ -347,13 +366,11 @@ static void request_defaults(struct client_request *out) {
 	}
 }
 
-int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out,
-	struct client_refusal *refusal) {
+int client_request_decode(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal) {
 	memset(out, 0, offsetof(struct client_request, label_bytes));
+	d->rest = (struct client_rest){ 0 };
 	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
-	if (unpack_array(&r.u) != 4) {
-		r.u.bad = true;
-	}
+	r.u.bad = unpack_array(&r.u) != 4 || r.u.bad;
 	unpack_uint(&r.u, 0); /* a request's type */
 	out->msgid = (uint32_t)unpack_uint(&r.u, UINT32_MAX);
 	if (request_broken(&r)) {
@@ -363,6 +380,21 @@ int client_request_decode(struct client_decoder *d, struct slice message, struct
 	if (!r.error) {
 		request_defaults(out);
 		request_take_params(&r, out);
+	}
+	return r.error;
+}
+
+int client_request_go_on(struct client_decoder *d, struct slice message, struct client_request *out, struct client_refusal *refusal) {
+	struct request_reader r = { .u = unpack_of(message), .d = d, .refusal = refusal };
+	const struct client_rest before = d->rest;
+	r.u.p = before.at;
+	d->rest.left = 0;
+	request_take_piece(&r, &request_locks, before.done, before.done + before.left);
+	out->locks = d->rooms[CLIENT_LIST_FIRST].items;
+	d->rest.pairs = before.pairs;
+	if (d->rest.left == 0) {
+		request_take_pairs(&r, out->method, before.pairs, out);
+		request_finish(&r, out);
 	}
 	return r.error;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "client_pieces.h"
 
 void fake_open(struct fake_node *n) {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

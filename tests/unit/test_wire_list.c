@@ -1,6 +1,7 @@
 /* Answers to lists that come in several pieces. */
 #include "unit.h"
 
+#include "client_pieces.h"
 #include "wire_answer.h"
 
 /* In several pieces: byte by byte what it is in one. */

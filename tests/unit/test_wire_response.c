@@ -4,6 +4,7 @@
 #include <msgpack.h>
 
 #include "client_connections.h"
+#include "client_pieces.h"
 #include "wire_answer.h"
 
 static void acquire_tells_everything(void **state) {
