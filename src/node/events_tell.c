@@ -4,7 +4,7 @@
 #include "check.h"
 
 /* What is told in one turn is paid for in bytes of events; what costs time without being bytes is as dear as so many. */
-#define TURN_COST ((int64_t)256 << 10)
+#define TURN_COST ((int64_t)128 << 10)
 #define TURN_LATE (TURN_COST / 4)  /* of it, what is left to those that are behind */
 #define TURN_CLIENT (TURN_COST / 16) /* what one of them gets before the next one's turn */
 #define COST_STEP 64   /* to see whether a piece of news is for a client */
