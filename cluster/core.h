@@ -175,6 +175,7 @@ enum core_note_kind { /* what an operator should read in the log */
 	NOTE_RECOVERING,
 	NOTE_DRAINING,
 	NOTE_CLOCK_REFUSED,  /* peer; value: its clock */
+	NOTE_LEASE_REFUSED,  /* peer; value: ns */
 	NOTE_CLOCK_BEHIND,
 	NOTE_LINK_RESET,     /* peer */
 	NOTE_STOOD_STILL,    /* value: ns */

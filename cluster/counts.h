@@ -12,7 +12,7 @@
 	X(extend_ok) X(extend_learned) X(extend_not_had) X(extend_taken_back) X(extend_permits_missing) X(extend_refused_held) X(extend_refused_released) X(extend_refused_barred) \
 	X(extend_refused_too_long) X(extend_refused_recovering) X(extend_refused_contested) X(extend_contested_ok) X(extend_late) X(extend_asked_again) X(extend_behind) X(extend_unsure) \
 	X(teach_sent) X(teach_accepted) X(withdraw_found) X(withdraw_replaced) X(release_ok) X(release_resent) X(released_refused) \
-	X(wrong_epoch) X(unsound) X(clock_refused) X(clock_followed) X(clock_behind) X(answer_late) X(answer_stale_round) \
+	X(wrong_epoch) X(unsound) X(clock_refused) X(lease_refused) X(clock_followed) X(clock_behind) X(answer_late) X(answer_stale_round) \
 	X(turn_given) X(turn_given_back) X(turn_rival) X(kept_promised) X(home_lost) X(home_changed) X(queue_refused_full) \
 	X(waiter_dropped) X(wait_ended) X(try_tie) X(repeat_joined) X(token_reused) \
 	X(update_ok) X(update_refused_ballot) X(update_mismatch) X(update_mismatch_written_back) X(update_unsure) X(update_taught) \

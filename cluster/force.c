@@ -32,7 +32,7 @@ static span_ns longest_left(const struct core *core) {
 int force_begin(struct core *core, const struct core_change *w, const char **why) {
 	struct durable *d = &core->durable;
 	uint64_t highest = d->ceiling > core->clock ? d->ceiling : core->clock, starts = d->config.epoch >> 32;
-	highest = highest > 2 * CLOCK_JUMP_MAX * starts ? highest : 2 * CLOCK_JUMP_MAX * starts;
+	highest = highest > 2 * CLOCK_FORCE_JUMP * starts ? highest : 2 * CLOCK_FORCE_JUMP * starts;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		highest = core->peers[i].clock > highest ? core->peers[i].clock : highest;
 	}
@@ -40,7 +40,7 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 		*why = "it needs to be confirmed: locks that only the lost masters knew are forgotten, and the old masters must be dead for good";
 		return PAWL_EBADREQUEST;
 	}
-	if (core->adopting || highest > TOKEN_MAX - 2 * CLOCK_JUMP_MAX) {
+	if (core->adopting || highest > TOKEN_MAX - 2 * CLOCK_FORCE_JUMP) {
 		*why = "not now: a configuration is being adopted, or the clock is at its end";
 		return PAWL_EBUSY;
 	}
@@ -59,7 +59,7 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	d->request_timeout_seen = c->request_timeout > d->request_timeout_seen ? c->request_timeout : d->request_timeout_seen;
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
-	d->ceiling = highest + CLOCK_JUMP_MAX + CEILING_BLOCK;
+	d->ceiling = highest + CLOCK_FORCE_JUMP + CEILING_BLOCK;
 	core->forced = true;
 	core->adopting = true;
 	persist_changed(core);

@@ -44,7 +44,7 @@ static struct source *make(struct gather *g, struct id128 id) {
 void gather_begin(struct core *core, enum gather_kind kind, const struct config *c) {
 	struct gather *g = &core->gather;
 	uint64_t rounds = g->rounds;
-	*g = (struct gather){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds, .clock_before = core->clock };
+	*g = (struct gather){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds };
 	g->after = config_masters(c);
 	if (kind != GATHER_REJOIN) {
 		g->before = c->before_count;
@@ -115,6 +115,7 @@ void gather_ask(struct core *core, struct source *s, uint32_t slot) {
 		return;
 	}
 	s->asked = true;
+	s->refused = 0;
 	s->asked_voter = core->peers[slot].voting;
 	s->round = ++g->rounds;
 	s->asked_at = s->progress = s->chunk_at = core->now;

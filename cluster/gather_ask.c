@@ -108,9 +108,39 @@ static struct source *of(struct core *core, uint32_t from, const struct message 
 	return s && s->asked && !s->done && s->round == m->round && proof_identity(core, from) ? s : NULL;
 }
 
+/* Section 9: a lease that is longer than any that this node knows to have been allowed is taken only as far as more than one of its sources say
+ * that they have allowed such. Where one is enough, that one is believed. */
+static span_ns lease_most_here(const struct core *core) {
+	const span_ns own = span_longer(core->durable.max_lease_seen, core->config.max_lease);
+	span_ns first = 0, second = 0;
+	if (needed(core) < 2) {
+		return SPAN_MAX;
+	}
+	for (uint32_t i = 0; i < core->gather.count; i++) {
+		const span_ns said = core->gather.sources[i].lease;
+		second = said > first ? first : span_longer(second, said);
+		first = span_longer(first, said);
+	}
+	return clock_saturating_add(span_longer(own, second), SPAN_US); /* what is left is rounded up */
+}
+
+/* What it was not believed is missing: it does not count as it is, and is asked again, as others may have said by then what it needs. */
+static void lease_refused(struct core *core, uint32_t from, struct source *s) {
+	COUNT(core, lease_refused);
+	if (s->refused > lease_most_here(core)) {
+		out_note(core, NOTE_LEASE_REFUSED, from, (uint64_t)s->refused, NULL, slice_of(NULL, 0));
+	}
+	gather_break_off(core, s);
+}
+
 static void ended(struct core *core, uint32_t from, struct source *s, const struct message *m) {
 	if (m->status != STATUS_OK) {
 		gather_break_off(core, s);
+		return;
+	}
+	s->lease = span_from_us(m->lease_us);
+	if (s->refused > 0) {
+		lease_refused(core, from, s);
 		return;
 	}
 	s->walked = s->done = true;
@@ -118,7 +148,6 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	s->forgot = (m->flags & FLAG_FORGOT) != 0;
 	s->never = (m->flags & FLAG_NEVER) != 0;
 	s->told_at = core->now;
-	s->lease = span_from_us(m->lease_us);
 	/* who begins to vote in the turn in which it answers may say so beside an end that has nothing of it */
 	s->votes = s->asked_voter && core->peers[from].voting && core->gather.kind != GATHER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
 	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->gather.kind == GATHER_HANDOVER) {
@@ -128,9 +157,9 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 }
 
 /* Section 9: a node that does not vote takes the clocks of its sources. Where it needs several it takes no clock that one of them says alone: the
- * second highest, of theirs and of its own when it began, is the measure. */
+ * second highest of theirs is the measure, or what it would follow if it voted. */
 static uint64_t clock_most_here(const struct core *core) {
-	uint64_t first = core->gather.clock_before, second = 0;
+	uint64_t first = 0, second = 0;
 	if (core_votes(core) || needed(core) < 2) {
 		return core_votes(core) ? clock_most(core) : TOKEN_MAX;
 	}
@@ -140,7 +169,8 @@ static uint64_t clock_most_here(const struct core *core) {
 		second = said > first ? first : said > second ? said : second;
 		first = said > first ? said : first;
 	}
-	return second < TOKEN_MAX - CLOCK_JUMP_MAX ? second + CLOCK_JUMP_MAX : TOKEN_MAX;
+	second = second < TOKEN_MAX - CLOCK_JUMP_MAX ? second + CLOCK_JUMP_MAX : TOKEN_MAX;
+	return second > clock_most(core) ? second : clock_most(core);
 }
 
 static bool beyond_bounds(const struct core *core, const struct message *m) {
@@ -201,7 +231,9 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 		gather_break_off(core, s);
 		return;
 	}
-	if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
+	if (m->kind == MESSAGE_SNAPSHOT_RECORD && span_from_us(m->left_us) > lease_most_here(core)) {
+		s->refused = span_longer(s->refused, span_from_us(m->left_us));
+	} else if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 		core->gather.merged++;
 		if (!merge_record(core, gather_into(core), s->bit, m)) {
 			core->gather.full = true;

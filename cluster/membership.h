@@ -62,7 +62,8 @@ struct source {
 	bool votes;    /* ... and it voted in the epoch when it was asked, late enough for rejoining */
 	uint64_t round;
 	uint64_t clock_end;
-	span_ns lease;  /* it has forgotten: the longest that it may have accepted */
+	span_ns lease;  /* the longest that it may have accepted, as it said last */
+	span_ns refused; /* the longest that it brought and that was not taken, in this try */
 	bool asked_voter; /* it was known to vote in the epoch when it was asked */
 	bool paused;     /* a piece has come, and the next one is asked for later */
 	uint32_t part;
@@ -80,7 +81,6 @@ struct gather {
 	uint64_t merged;      /* records, so far */
 	span_ns longest;      /* what is left of any of them */
 	uint64_t rounds;
-	uint64_t clock_before; /* this node's, when it began */
 	bool worn;            /* the bits of the table that is merged into are used up */
 	bool taken;           /* the table beside is this one's */
 	bool own_walking;     /* the node's own table is being copied, in pieces */

@@ -298,11 +298,21 @@ static void take_flags(struct core *core, uint32_t peer, const struct frame *fra
 }
 
 /* Section 9: a replica, which begins at 0, takes the clock of the master that it follows even if it is far ahead, as after a forced
- * start: else it could coordinate nothing. One damaged frame must not do that, for nobody would listen to the replica any more. */
+ * start: else it could coordinate nothing. Neither must one damaged frame do that nor one master of several that lies, for nobody would listen to
+ * the replica any more. */
+static bool says_too(const struct core *core, uint32_t peer, uint64_t clock) {
+	bool other = core->masters < 3;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct peer *p = &core->peers[i];
+		other = other || (i != peer && p->up && clock - CLOCK_JUMP_MAX <= p->said_clock);
+	}
+	return other;
+}
+
 static void far_clock_heard(struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
 	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON && core->follow.peer == peer;
-	if (source && p->far_clock <= TOKEN_MAX && instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
+	if (source && p->far_clock <= TOKEN_MAX && says_too(core, peer, p->far_clock) && instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
 		master_raise_clock(core, p->far_clock);
 	}
 }

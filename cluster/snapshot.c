@@ -56,10 +56,10 @@ static uint32_t standing(const struct core *core) {
 }
 
 static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) {
-	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock, .flags = s->handover ? standing(core) : 0 };
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock, .flags = s->handover ? standing(core) : 0,
+		.lease_us = (uint64_t)(core->durable.max_lease_seen / SPAN_US) };
 	if (m.flags & FLAG_FORGOT) {
 		m.clock = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
-		m.lease_us = (uint64_t)(core->durable.max_lease_seen / SPAN_US);
 	}
 	COUNT(core, snapshot_sent);
 	say_end(core, peer, &m);

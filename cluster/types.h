@@ -157,7 +157,8 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 #define VALUE_MAX_DEFAULT 65536
 #define VALUE_MAX_HARD (1 << 20)
 #define TOKEN_MAX ((uint64_t)1 << 62)
-#define CLOCK_JUMP_MAX ((uint64_t)1 << 40)
+#define CLOCK_JUMP_MAX ((uint64_t)1 << 32) /* by which others may raise a clock at once: as far as nanoseconds do in four seconds */
+#define CLOCK_FORCE_JUMP ((uint64_t)1 << 40)
 #define CEILING_BLOCK ((uint64_t)1 << 20)
 #define FRAME_BYTES_MAX (4u << 20) /* one frame between peers, before which it is cut into several */
 #define LEASE_MIN_DEFAULT (100 * SPAN_MS)

@@ -56,6 +56,9 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	case NOTE_CLOCK_REFUSED:
 		log_to(log, LEVEL_ERROR, "clock_refused", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
 		return;
+	case NOTE_LEASE_REFUSED:
+		log_to(log, LEVEL_ERROR, "lease_refused", LOG_TEXT("peer", peer), LOG_NUMBER("lease_s", note->value / (uint64_t)SPAN_S));
+		return;
 	case NOTE_CLOCK_BEHIND:
 		log_to(log, LEVEL_ERROR, "clock_behind", LOG_TEXT("peer", peer), LOG_NUMBER("clock", note->value));
 		return;

@@ -113,12 +113,50 @@ static void who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_al
 	stage_free(s);
 }
 
+/* n2 has used up what n0 and n1 allow at once. n0 starts again, and n2 is gone for good. */
+static void who_starts_again_is_not_driven_away_from_the_others(void **state) {
+	struct stage *s = *state;
+	const uint64_t high = stage_status(s, 1).clock + CLOCK_JUMP_MAX;
+	say(s, 2, 0, high);
+	say(s, 2, 1, high);
+	stage_kill(s, 0);
+	assert_true(stage_start(s, 0));
+	assert_true(stage_until_voting(s, 0, 3 * SPAN_S));
+	say(s, 2, 0, high + CLOCK_JUMP_MAX);
+	say(s, 2, 0, high + CLOCK_JUMP_MAX);
+	stage_kill(s, 2);
+	assert_true(stage_status(s, 0).clock <= stage_status(s, 1).clock + CLOCK_JUMP_MAX);
+	stage_wait(s, 5 * SPAN_S);
+	take(s, 0, "k", stage_lock(1));
+	take(s, 1, "l", stage_lock(2));
+}
+
+/* n3, a replica, is linked with n2 alone. */
+static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone(void **state) {
+	(void)state;
+	struct stage_options options = stage_options_plain();
+	options.replicas = 1;
+	struct stage *s = stage_born(&options);
+	stage_kill(s, 2);
+	s->nodes[2].disk.ceiling = TOKEN_MAX / 2;
+	assert_true(stage_start(s, 2));
+	assert_true(stage_until_voting(s, 2, 3 * s->options.max_lease));
+	stage_cut(s, 0, 3, true);
+	stage_cut(s, 1, 3, true);
+	stage_wait(s, 2 * SPAN_S);
+	assert_int_equal(s->nodes[3].node_of[stage_status(s, 3).following], 2);
+	assert_true(stage_status(s, 3).clock < CLOCK_JUMP_MAX);
+	stage_free(s);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(one_member_raises_the_clock_by_one_a_nanosecond_at_most),
 		NAMED(the_margin_comes_back_with_time_and_grows_no_further),
 		NAMED(a_clock_that_a_quorum_of_others_says_is_followed),
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
+		NAMED(who_starts_again_is_not_driven_away_from_the_others),
+		cmocka_unit_test(a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
 		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
