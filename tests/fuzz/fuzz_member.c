@@ -38,11 +38,11 @@ static bool wrap(struct member *w, uint32_t to, const struct message *messages, 
 	struct frame frame = { .epoch = status.epoch, .config_hash = status.config_hash, .sender = w->said_id[to], .boot = w->said_boot[to],
 		.clock = status.clock, .flags = FRAME_VOTING | (odd & 1 ? FRAME_COMPLETE : 0), .messages = messages, .count = count };
 	if (odd & 2) {
-		frame.clock = member_number(w);
+		frame.clock = lies_number(&w->lies);
 		frame.flags ^= odd & 4 ? FRAME_VOTING : 0;
 	}
 	if ((odd & 0x38) == 0x38) {
-		frame.epoch = member_count(w, frame.epoch);
+		frame.epoch = lies_count(&w->lies, frame.epoch);
 		frame.config_hash ^= odd >> 6;
 	}
 	buffer_clear(&w->bytes);
@@ -59,17 +59,18 @@ static bool wrap(struct member *w, uint32_t to, const struct message *messages, 
 }
 
 static void lie(struct member *w, uint32_t to) {
-	static struct member_seen kept[MEMBER_MESSAGES];
+	static struct lies_seen kept[MEMBER_MESSAGES];
 	struct message messages[MEMBER_MESSAGES];
 	const uint8_t odd = member_next(w);
 	const size_t count = 1 + (odd >> 6) % MEMBER_MESSAGES;
-	if (!linked(w, to) || !member_core(w)) {
+	struct lies *lies = linked(w, to) ? member_lies(w) : NULL;
+	if (!lies) {
 		return;
 	}
 	for (size_t i = 0; i < count; i++) { /* the next one may take the room of this one's blob */
 		size_t used = 0;
-		kept[i].m = member_message(w);
-		member_keep(&kept[i], &kept[i].m.blob, &used);
+		kept[i].m = lies_message(lies);
+		lies_keep(&kept[i], &kept[i].m.blob, &used);
 		messages[i] = kept[i].m;
 	}
 	if (wrap(w, to, messages, count, odd)) {
@@ -83,12 +84,13 @@ static void lie(struct member *w, uint32_t to) {
 static bool tamper(struct member *w, uint32_t to, const struct frame *frame) {
 	struct message messages[MEMBER_MESSAGES];
 	const size_t count = frame->count < MEMBER_MESSAGES ? frame->count : MEMBER_MESSAGES;
-	if (!w->tampers || !count || !linked(w, to) || !member_core(w) || member_next(w) < 160) {
+	struct lies *lies = w->tampers && count && linked(w, to) ? member_lies(w) : NULL;
+	if (!lies || member_next(w) < 160) {
 		return false;
 	}
 	memcpy(messages, frame->messages, count * sizeof *messages);
-	member_alter(w, &messages[count - 1]);
-	member_trim(&messages[count - 1]);
+	lies_alter(lies, &messages[count - 1]);
+	lies_trim(&messages[count - 1]);
 	return wrap(w, to, messages, count, frame->flags & FRAME_COMPLETE ? 1 : 0);
 }
 
@@ -100,7 +102,7 @@ static void deliver(struct member *w, uint32_t from, uint32_t to) {
 	CHECK(peer_scan(slice_of(f->bytes, f->size), PEER_BODY_BYTES_MAX, &body, NULL) == PEER_SCAN_COMPLETE);
 	CHECK(peer_frame_decode(&w->decoder, body, &frame) == 0);
 	for (size_t i = 0; i < frame.count; i++) {
-		member_see(w, &frame.messages[i]);
+		lies_see(&w->lies, &frame.messages[i]);
 	}
 	if (from == MEMBER_LIAR && tamper(w, to, &frame)) {
 		stage_drop(w->s, from, to);
@@ -165,17 +167,20 @@ static void ask(struct member *w, uint32_t node) {
 	struct core_request r = { .op = (enum core_op)(op % (CORE_EXPLAIN + 1)), .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4,
 		.now = flags & 8, .for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64, .bond = op >> 7, .client = 1 + (op >> 5 & 1) };
 	r.op = r.op == CORE_CHANGE || flags & 128 ? CORE_ACQUIRE : r.op;
-	r.key = member_key(w);
+	if (!member_lies(w)) {
+		return;
+	}
+	r.key = lies_key(&w->lies);
 	r.lock_id = stage_lock((uint8_t)(1 + member_next_of(w, 4)));
 	r.lease = spans[1 + (op >> 5) % 5];
 	r.wait = spans[flags % 6];
 	r.owner = slice_str(op & 1 ? "a" : "b");
 	r.to = slice_str("a");
-	r.value = member_text(w);
-	r.terms = member_terms(w, (struct terms){ .of = SHARE_EXCLUSIVE });
+	r.value = lies_text(&w->lies);
+	r.terms = lies_terms(&w->lies, (struct terms){ .of = SHARE_EXCLUSIVE });
 	r.terms.set = (struct permits){ { 0, 0 } };
 	r.terms = terms_valid(&r.terms) ? r.terms : (struct terms){ .of = SHARE_EXCLUSIVE };
-	r.token = flags & 32 ? member_token(w) : 0;
+	r.token = flags & 32 ? lies_token(&w->lies) : 0;
 	if (r.op == CORE_ACQUIRE && (flags & 0x18) == 0x18) {
 		const struct core_lock both[] = { { slice_str("k"), stage_lock(5), 0, 0 }, { slice_str("m"), stage_lock(6), 0, 0 } };
 		r.op = CORE_ACQUIRE_ALL;

@@ -106,8 +106,13 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 
 static void stepped(void *ctx, uint32_t node) {
 	struct checker *c = ctx;
+	if (c->liar.lies) {
+		checker_lies_step(c, node);
+	}
 	checker_configs_look(c, node);
-	checker_watched_step(c, node);
+	if (c->options.liar == TRACE_NONE) {
+		checker_watched_step(c, node);
+	}
 	c->releases_before[node] = c->releases[node];
 	c->releases[node] = core_counts(sim_node_core(c->sim, node))[COUNT_release_ok];
 	c->stood_still_before[node] = c->stood_still[node];
@@ -119,6 +124,10 @@ static bool may_accept(enum message_kind kind) {
 }
 
 static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame *frame) {
+	const struct checker *c = ctx;
+	if (c->liar.lies) {
+		return;
+	}
 	const bool heard = releases_heard(ctx, node, from);
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
@@ -167,8 +176,9 @@ static void saw_displaced(struct checker *c, const struct message *m) {
 
 /* A coordinator that is a master accepts without a message to itself. */
 static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *frame) {
+	const struct checker *c = ctx;
 	(void)to;
-	for (size_t i = 0; i < frame->count; i++) {
+	for (size_t i = 0; !c->liar.lies && i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_COMMIT) {
 			saw_record(ctx, node, m->key, m->lock_id, 0);
@@ -264,6 +274,9 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	struct checker *c = ctx;
 	struct op_state *op = checker_op_of(c, reply->id);
 	op->answered = true;
+	if (op->known && checker_unjudged(c, op)) {
+		return;
+	}
 	const bool extends = op->op.op == CORE_EXTEND, loses = op->op.op == CORE_UPDATE || op->op.op == CORE_DOWNGRADE;
 	if (op->known && reply->error && (extends || (loses && reply->error == PAWL_ELOST))) {
 		checker_renewed(c, node, op, reply->error);
@@ -302,40 +315,12 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 }
 
 static void told(void *ctx, uint32_t node, const struct core_news *news) {
+	const struct checker *c = ctx;
+	if (c->options.liar != TRACE_NONE) {
+		return; /* from its beginning on, or not at all */
+	}
 	checker_news(ctx, node, news);
 	checker_watched(ctx, node, news);
-}
-
-/* Section 2, Release: the coordinator goes on until all have it. */
-static void check_released(struct checker *c, uint32_t number) {
-	const struct lock_state *lock = &c->locks[number];
-	uint64_t token, noted;
-	char key[16];
-	const struct config *newest = checker_newest(c);
-	if (!lock->release_incarnation || lock->release_incarnation != sim_node_incarnation(c->sim, lock->release_node) || !newest ||
-			lock->release_epoch != newest->epoch) {
-		return;
-	}
-	for (uint32_t i = 0; i < sim_nodes(c->sim); i++) {
-		bool master = false;
-		if (checker_in_config(c, newest, i, &master) && master && core_peek(sim_node_core(c->sim, i), sim_name_key(key, lock->key), lock->id, &token, &noted)) {
-			checker_violation(c, "releases reach everybody", lock->key, "n%" PRIu32 " still has L%" PRIu32
-				", although n%" PRIu32 " answered its release and has been linked with it again", i + 1, number, lock->release_node + 1);
-		}
-	}
-}
-
-void checker_settled(struct checker *c) {
-	for (uint32_t i = 0; i < c->lock_count && !c->options.forgets_releases; i++) {
-		check_released(c, i);
-	}
-	for (uint32_t i = 0; i < sim_nodes(c->sim) && !c->options.forced; i++) {
-		struct core_status status;
-		core_status(sim_node_core(c->sim, i), sim_node_clock(c->sim, i), &status);
-		if (status.clock >= CLOCK_JUMP_MAX) {
-			checker_violation(c, "bounds of clocks", TRACE_NONE, "the clock of n%" PRIu32 " has jumped to %" PRIu64, i + 1, status.clock);
-		}
-	}
 }
 
 /* ---- life ---- */
@@ -345,6 +330,7 @@ struct checker *checker_new(const struct checker_options *options) {
 	CHECK(c != NULL);
 	c->options = *options;
 	c->sim = options->sim;
+	c->liar.lies = options->liar != TRACE_NONE;
 	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied,
 		.news = told, .ctx = c });
 	checker_history_begin(c);
@@ -383,6 +369,7 @@ void checker_free(struct checker *c) {
 	reporting = NULL;
 	checker_told_free(c);
 	checker_watched_free(c);
+	free(c->liar.accepted);
 	free(c->configs);
 	free(c->keys);
 	free(c->locks);

@@ -22,6 +22,7 @@ struct checker_options {
 	bool forced;        /* the cluster may be started over: clocks jump */
 	bool forgets_releases; /* so little is remembered that a released lock_id may come back */
 	bool nothing_wrong; /* no fault is drawn, and there is no rush */
+	uint32_t liar;      /* a master that lies; TRACE_NONE: nobody does */
 	bool unkind;        /* links lose, double or reorder frames, as no TCP connection does: what passes a node by cannot be counted */
 	span_ns order_slack; /* waiters have to be served in order, as far as this tells them apart; 0: not checked */
 };
@@ -102,6 +103,11 @@ bool checker_config_complete(const struct checker *c, const struct config *confi
 bool checker_config_votes(const struct checker *c, const struct config *config); /* a quorum of them has */
 /* The client of a change has its answer from the node. */
 void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, const struct core_change *change, const struct sim_reply *reply);
+
+/* ---- a master that lies; checker_lies.c ---- */
+/* Locks are not judged while it votes, nor is what was asked for before now. */
+void checker_honest(struct checker *c);
+bool checker_parted(const struct checker *c); /* there are two configurations of one epoch */
 
 /* ---- replicas ---- */
 uint32_t checker_followed(const struct checker *c, uint32_t node); /* TRACE_NONE: nobody */

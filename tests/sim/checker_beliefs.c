@@ -43,7 +43,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	uint32_t number = c->locks[lock].key;
 	struct key_state *key = checker_key(c, number);
 	struct instant now = sim_actor_clock(c->sim, actor);
-	if (c->locks[lock].ended || c->locks[lock].leaving || instant_distrusted(now, deadline)) {
+	if (c->liar.lies || c->locks[lock].ended || c->locks[lock].leaving || instant_distrusted(now, deadline)) {
 		return;
 	}
 	prune(c, key);
@@ -174,6 +174,9 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	key->named_at = op->op == CORE_TRANSFER ? sim_now(c->sim) : key->named_at;
 	*state = (struct op_state){ .op = *op, .invoked = sim_now(c->sim), .known = true, .believed_lock = TRACE_NONE };
 	c->operations++;
+	if (c->liar.lies) {
+		return;
+	}
 	checker_spent_invoked(c, state);
 	checker_ending(c, state);
 	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
@@ -209,6 +212,9 @@ void checker_returned(struct checker *c, uint64_t id, const struct sim_reply *re
 	struct op_state *op = checker_op_of(c, id);
 	CHECK(op->known && !op->returned);
 	op->returned = true;
+	if (checker_unjudged(c, op)) {
+		return;
+	}
 	checker_spent_returned(c, op, reply->r.error);
 	if (op->op.op == CORE_ACQUIRE && reply->r.error == 0) {
 		checker_terms_answered(c, op->op.lock, &reply->r.terms, false);

@@ -37,6 +37,9 @@ bool checker_in_config(const struct checker *c, const struct config *config, uin
 }
 
 static void add_config(struct checker *c, uint32_t node, const struct config *config, uint64_t hash) {
+	if (c->options.liar != TRACE_NONE && !checker_lies_adopted(c, node, config, hash)) {
+		return;
+	}
 	for (uint32_t i = 0; i < config->node_count; i++) {
 		if (strcmp(config->nodes[i].address, CHECKER_LIE) == 0) {
 			checker_violation(c, "a configuration is adopted with proof", TRACE_NONE, "n%" PRIu32 " has adopted epoch %" PRIu64
@@ -46,7 +49,9 @@ static void add_config(struct checker *c, uint32_t node, const struct config *co
 	for (size_t i = 0; i < c->config_count; i++) {
 		const struct seen_config *seen = &c->configs[i];
 		if (seen->config.epoch == config->epoch && id128_equal(seen->config.cluster_id, config->cluster_id)) {
-			if (seen->hash != hash) {
+			if (seen->hash != hash && c->options.liar != TRACE_NONE) {
+				checker_lies_conflict(c);
+			} else if (seen->hash != hash) {
 				checker_violation(c, "one configuration an epoch", TRACE_NONE, "n%" PRIu32 " has adopted another epoch %" PRIu64
 					" than n%" PRIu32, node + 1, config->epoch, seen->by + 1);
 			}
@@ -196,6 +201,9 @@ bool checker_config_votes(const struct checker *c, const struct config *config) 
 void checker_change_answered(struct checker *c, uint32_t node, uint64_t id, const struct core_change *change, const struct sim_reply *reply) {
 	const struct op_state *op = checker_op_of(c, id);
 	const struct core_reply *r = &reply->r;
+	if (checker_unjudged(c, op)) {
+		return;
+	}
 	if (r->error) {
 		bool no_memory = r->error == PAWL_EBUSY && r->field && strcmp(r->field, "memory") == 0; /* not even for an answer of the core: that names it */
 		if (reply->why[0] == 0 && !no_memory) {

@@ -213,6 +213,15 @@ struct node_view {
 	bool member; /* what it knows is on its disk: who is outside may forget it */
 };
 
+struct liar_view { /* a master lies */
+	bool lies, parted;
+	int64_t honest_since;
+	uint64_t *accepted; /* the hashes of what others have accepted in a decree, on their disks */
+	size_t accepted_count;
+	struct ballot looked[SIM_NODES_MAX]; /* at what was accepted under this ballot */
+	uint64_t looked_epoch[SIM_NODES_MAX];
+};
+
 struct checker {
 	struct checker_options options;
 	struct sim *sim;
@@ -235,6 +244,7 @@ struct checker {
 	struct told_by told[SIM_NODES_MAX];
 	struct watched watched[SIM_NODES_MAX];
 	struct written written;
+	struct liar_view liar;
 };
 
 struct key_state *checker_key(struct checker *c, uint32_t key);
@@ -265,6 +275,14 @@ bool checker_value_quiet(const struct lock_state *lock); /* no write under way o
 /* checker_configs.c */
 void checker_configs_look(struct checker *c, uint32_t node);
 bool checker_quorum_accepted(const struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
+
+/* checker_lies.c */
+static inline bool checker_unjudged(const struct checker *c, const struct op_state *op) { /* it was asked for while a master lied */
+	return c->liar.lies || op->invoked < c->liar.honest_since;
+}
+void checker_lies_step(struct checker *c, uint32_t node);
+bool checker_lies_adopted(struct checker *c, uint32_t node, const struct config *config, uint64_t hash); /* false: it is not looked at */
+void checker_lies_conflict(struct checker *c);
 
 /* checker_replicas.c */
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);

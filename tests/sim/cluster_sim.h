@@ -87,6 +87,21 @@ void sim_node_durable_set(struct sim *sim, uint32_t node, const struct durable *
 /* One well-formed message in a frame of its own, as a node that lies would send it; its frame says what the receiver wants to hear. False:
  * there is no link. */
 bool sim_forge(struct sim *sim, uint32_t from, uint32_t to, const struct message *m);
+/* The head of such a frame; and a frame with whatever head. False: there is no link, or it is no frame. */
+struct frame sim_forged(struct sim *sim, uint32_t from, uint32_t to);
+bool sim_forge_frame(struct sim *sim, uint32_t from, uint32_t to, const struct frame *frame);
+/* A node whose frames are altered on their way out, and who hears what is said to it. */
+#define SIM_TAMPERED 4
+struct sim_liar {
+	uint32_t node;
+	uint64_t ahead; /* all its frames say a clock so far ahead of its own */
+	void (*heard)(void *ctx, const struct frame *frame);
+	/* The frame has at most SIM_TAMPERED messages, which may be altered. False: it leaves as it was. */
+	bool (*tampers)(void *ctx, uint32_t to, struct frame *frame, struct message *messages);
+	void *ctx;
+};
+void sim_liar_set(struct sim *sim, const struct sim_liar *liar); /* NULL: none */
+size_t sim_node_memory(const struct sim *sim, uint32_t node);    /* that its core has now */
 uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node); /* frames with a part of a snapshot that left for it */
 
 /* ---- network; from == to never ---- */

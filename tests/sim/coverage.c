@@ -33,7 +33,7 @@ void coverage_print(void) {
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		puts(core_count_name(wanted[i]));
 	}
-	for (int i = 0; i < RUN_COUNTS; i++) {
+	for (int i = 0; i < RUN_TAMPERED; i++) {
 		puts(run_count_name((enum run_count)i));
 	}
 }
@@ -46,7 +46,7 @@ bool coverage_missing(const struct run_totals *totals) {
 			missing = true;
 		}
 	}
-	for (int i = 0; i < RUN_COUNTS; i++) {
+	for (int i = 0; i < RUN_TAMPERED; i++) {
 		if (totals->run_counts[i] == 0) {
 			printf("never happened: %s\n", run_count_name((enum run_count)i));
 			missing = true;

@@ -161,7 +161,7 @@ static void theme_faults(struct profile *p, struct prng *r) {
 		SOME(light);
 		break;
 	case THEME_replicas: case THEME_membership: case THEME_operators: case THEME_restarts_in_change:
-	case THEME_whole_set: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies:
+	case THEME_whole_set: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master:
 		break; /* profile_members, profile_later */
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays:
 		for (size_t i = 0; i < FAULTS; i++) {
@@ -229,7 +229,7 @@ static void theme_habits(struct profile *p, struct prng *r) {
 	case THEME_late: case THEME_repeats: case THEME_duel: case THEME_replicas: case THEME_membership:
 	case THEME_operators: case THEME_restarts_in_change: case THEME_whole_set: case THEME_forced:
 	case THEME_shared: case THEME_permits: case THEME_groups: case THEME_succession: case THEME_delays: case THEME_bound:
-	case THEME_prompt: case THEME_renewed: case THEME_shortage: case THEME_crowd: case THEME_lies:
+	case THEME_prompt: case THEME_renewed: case THEME_shortage: case THEME_crowd: case THEME_lies: case THEME_lying_master:
 	case THEMES:
 		break;
 	}

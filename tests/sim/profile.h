@@ -43,7 +43,8 @@
 	X(renewed)   /* semaphores whose holders renew for ever, while masters restart one by one */ \
 	X(shortage)  /* memory runs short, backlogs are full (shortage.c) */ \
 	X(crowd)     /* many who hold one key together, while it is read and explained and masters are silent */ \
-	X(lies)      /* a node that is no master says what it likes, while the set changes (liar.c) */
+	X(lies)      /* a node that is no master says what it likes, while the set changes (liar.c) */ \
+	X(lying_master) /* one of the masters says what it likes (liar_master.c) */
 
 #define PROFILE_FIRST_LATER THEME_bound
 
@@ -124,6 +125,7 @@ struct profile {
 	bool calm;           /* after the heal holders go on renewing, and what nobody holds is demanded before leases are over */
 	uint32_t crowds;     /* of many who hold one key together, and read it */
 	uint32_t liars;      /* 1: the last of the further nodes; operators make it a replica, and never a master */
+	uint32_t lying_master; /* its index + 1; 0: none lies */
 	uint32_t latecomers; /* clients that use lock_ids of others, long after */
 	struct shortage shortage;
 };

@@ -219,6 +219,29 @@ static void draw_lies(struct profile *p, struct prng *r) {
 	p->change_weight[CHANGE_REMOVE] += 4;
 }
 
+/* While the set changes or not; one of at least three masters, of which no other loses its files meanwhile. */
+static void draw_lying_master(struct profile *p, struct prng *r) {
+	p->theme = prng_chance(r, 1, 3) ? THEME_operators : THEME_membership;
+	profile_members(p, r);
+	p->theme = THEME_lying_master;
+	p->sim.masters = prng_chance(r, 2, 3) ? 3 : 5;
+	p->sim.further = weight(r, 2);
+	p->masters_least = 3;
+	p->masters_most = p->sim.masters + 1;
+	p->operators = weight(r, 1);
+	p->change_weight[CHANGE_SET_NODES] = 0; /* of any nodes, perhaps of those that belong to no cluster */
+	p->fault_weight[FAULT_LOSE_FILES] = 0;
+	p->sim.auto_replace = false;
+	p->calm = false;
+	p->lying_master = 1 + weight(r, p->sim.masters - 1);
+	p->latecomers = weight(r, 1);
+	p->permits_percent = prng_chance(r, 1, 3) ? weight(r, 100) : 0;
+	p->permits_of = 2 + weight(r, 6);
+	p->shared_percent = prng_chance(r, 1, 4) ? weight(r, 60) : 0;
+	p->bond_percent = prng_chance(r, 1, 3) ? weight(r, 100) : 0;
+	p->groupers = prng_chance(r, 1, 3) && p->keys > 1;
+}
+
 void profile_later(struct profile *p) {
 	struct prng r;
 	prng_init(&r, p->sim.seed ^ UINT64_C(0x1a7ec03e));
@@ -236,6 +259,8 @@ void profile_later(struct profile *p) {
 		draw_crowd(p, &r);
 	} else if (p->theme == THEME_lies) {
 		draw_lies(p, &r);
+	} else if (p->theme == THEME_lying_master) {
+		draw_lying_master(p, &r);
 	} else if (some && plain) {
 		p->latecomers = count;
 	} else if (p->theme == THEME_quiet && prng_chance(&r, 1, 4)) {

@@ -210,7 +210,7 @@ void profile_sharpen(struct profile *p, struct prng *r) {
 	case THEME_prompt:
 	case THEME_renewed:
 	case THEME_shortage:
-	case THEME_crowd: case THEME_lies:
+	case THEME_crowd: case THEME_lies: case THEME_lying_master:
 	case THEMES:
 		break; /* profile_terms, profile_later */
 	case THEME_replicas:

@@ -159,7 +159,7 @@ void profile_terms(struct profile *p) {
 	case THEME_restarts_in_change: case THEME_whole_set: case THEME_shortage:
 		some(p, &r);
 		break;
-	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies: case THEMES:
+	case THEME_limits: case THEME_forced: case THEME_bound: case THEME_prompt: case THEME_renewed: case THEME_crowd: case THEME_lies: case THEME_lying_master: case THEMES:
 		break;
 	}
 	p->delay_percent = p->delay_max ? p->delay_percent : 0;

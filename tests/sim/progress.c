@@ -245,7 +245,31 @@ static void demand_queue(struct run *run) {
 	}
 }
 
+/* What was granted while a master lied is over; from now on locks are judged. */
+static void demand_after_lies(struct run *run) {
+	const struct sim_options *o = &run->profile.sim;
+	span_ns longest = run->born.max_lease > o->max_lease ? run->born.max_lease : o->max_lease;
+	members_demand(run);
+	demand_answers(run);
+	sim_run_for(run->sim, run->profile.pause_max + span_grow(2 * longest, 3 * o->drift_ppm) + run->profile.active);
+	checker_honest(run->checker);
+	demand_single(run);
+	demand_queue(run);
+	terms_demand(run);
+	replicas_demand(run);
+	members_demand_change(run);
+	replicas_demand(run);
+	demand_single(run);
+}
+
 void progress_demand(struct run *run) {
+	if (!liar_master_over(run)) {
+		return;
+	}
+	if (run->profile.lying_master) {
+		demand_after_lies(run);
+		return;
+	}
 	members_demand(run);
 	if (run->renewing) {
 		calm_demand(run);

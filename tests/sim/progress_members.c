@@ -25,7 +25,9 @@ uint32_t members_any(struct run *run) {
 /* Only masters propose changes. */
 static uint32_t a_master(struct run *run) {
 	uint32_t node = 0;
-	CHECK(members_node(run, (uint32_t)prng_below(&run->prng, config_masters(checker_newest(run->checker))), &node));
+	do {
+		CHECK(members_node(run, (uint32_t)prng_below(&run->prng, config_masters(checker_newest(run->checker))), &node));
+	} while (run->destroyed & 1u << node);
 	return node;
 }
 
@@ -177,6 +179,11 @@ static void repair(struct run *run) {
 				" has its place back, but it has not", op.node + 1, node + 1);
 		}
 	}
+}
+
+void members_remove(struct run *run, uint32_t node) {
+	struct operator op = { .order = { .kind = CHANGE_REMOVE, .name = node, .other = TRACE_NONE } };
+	drive(run, &op, 302, 10 * lease_over(run) + 20 * SPAN_S, "progress (a node that lies is taken out)");
 }
 
 /* What operators asked for holds from now on. */

@@ -11,7 +11,8 @@ const char *run_count_name(enum run_count count) {
 		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
-		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied" };
+		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied", "tampered", "parted",
+		"taken", "liar_removed" };
 	return names[count];
 }
 
@@ -54,12 +55,14 @@ static void live(struct run *run) {
 	}
 	disaster_start(run);
 	liar_start(run);
+	liar_master_start(run);
 	faults_start(run);
 	shortage_start(run);
 	sim_run_for(run->sim, run->profile.active);
 	run->healing = true;
 	run->renewing = run->profile.calm;
 	shortage_heal(run);
+	liar_master_ends(run);
 	faults_heal(run);
 	progress_demand(run);
 }
@@ -85,12 +88,13 @@ void run_seed(const struct run_options *options, struct run_totals *totals) {
 		fprintf(options->live, "seed %" PRIu64 ": %s\n", options->seed, setup);
 	}
 	run->checker = checker_new(&(struct checker_options){ .sim = run->sim, .seed = options->seed, .replay = replay, .setup = setup,
-		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm, .forced = run->profile.theme == THEME_forced,
+		.history = options->history, .drift_ppm = run->profile.sim.drift_ppm, .liar = liar_master(run), .forced = run->profile.theme == THEME_forced,
 		.unkind = faults_worse_than_tcp(&run->profile.adversary), .nothing_wrong = run->profile.theme == THEME_quiet && !run->profile.rush, .forgets_releases = run->profile.theme == THEME_limits, .order_slack = order_slack(&run->profile) });
 	live(run);
 	add_totals(run, totals);
 	checker_free(run->checker);
 	sim_free(run->sim);
+	liar_master_free(run);
 	free(run->locks);
 	free(run);
 }

@@ -10,7 +10,8 @@ enum run_count { RUN_LOST_BEFORE_DEADLINE, RUN_LATE_EXTENSION, RUN_LATE_ACQUIRE,
 	RUN_SHARED, RUN_HOLD_TOGETHER, RUN_TRANSFERRED, RUN_NOT_TRANSFERRED, RUN_DOWNGRADED, RUN_GROUP_HELD, RUN_GROUP_REFUSED, RUN_GROUP_REPEATED,
 	RUN_GROUP_TWICE, RUN_BOND_MOVED, RUN_BOND_DROPPED, RUN_BOND_REVIVED, RUN_CHANGE_DONE, RUN_CHANGE_REFUSED, RUN_CHANGE_CUT_OFF, RUN_CHANGE_REPEATED,
 	RUN_FILES_LOST, RUN_LATE_COMER_EXTENDS, RUN_LATE_COMER_REPEATS, RUN_LATE_COMER_HELD, RUN_CALM_RENEWED,
-	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_EPISODES, RUN_CROWD_JOINED, RUN_CROWD_LOOKED, RUN_LIED, RUN_COUNTS };
+	RUN_CALM_CONTENDED, RUN_CALM_BESIDE, RUN_EPISODES, RUN_CROWD_JOINED, RUN_CROWD_LOOKED, RUN_LIED, RUN_TAMPERED, RUN_PARTED, RUN_TAKEN, RUN_LIAR_REMOVED,
+	RUN_COUNTS };
 const char *run_count_name(enum run_count count);
 
 struct lock_info { /* what clients tell each other about a lock_id */
@@ -151,6 +152,8 @@ struct run {
 	uint32_t survivor;  /* from which the operator starts over; TRACE_NONE: nothing was destroyed */
 	struct id128 old_cluster;
 	uint64_t epoch_seen; /* by faults.c */
+	struct lying *lying; /* a master that lies; NULL: none does */
+	bool too_few;       /* ... and was one of so few that it is a majority, or enough to hand over from */
 	uint64_t lost_in; /* the last epoch in which a node lost its files */
 	struct lock_info *locks;
 	size_t lock_capacity;
@@ -228,6 +231,13 @@ void crowd_start(struct run *run, uint32_t number);
 void liar_start(struct run *run);
 uint32_t liars(const struct run *run); /* bit set of nodes that must not become masters */
 
+/* liar_master.c */
+void liar_master_start(struct run *run);
+void liar_master_ends(struct run *run); /* the node is gone for good */
+bool liar_master_over(struct run *run); /* it is taken out of the set; false: nothing is promised any more */
+void liar_master_free(struct run *run);
+uint32_t liar_master(const struct run *run); /* the node; TRACE_NONE: none */
+
 /* progress_terms.c */
 void terms_demand(struct run *run);
 
@@ -271,6 +281,7 @@ span_ns progress_hop(const struct run *run); /* at most: one message between nod
 /* progress_members.c */
 void members_demand(struct run *run);  /* all agree, every master votes, every replica follows */
 void members_demand_change(struct run *run);
+void members_remove(struct run *run, uint32_t node);
 bool members_node(struct run *run, uint32_t at, uint32_t *out_node); /* the at-th node of the newest configuration */
 uint32_t members_any(struct run *run);
 

@@ -155,6 +155,7 @@ struct sim {
 	struct prng shortage_prng;
 	uint64_t shortages;
 	struct sim_observer observer;
+	struct sim_liar liar; /* heard: NULL: none */
 	struct sim_trace trace;
 	struct sim_round rounds[SIM_ROUNDS];
 	uint64_t requests, frames, steps;
@@ -196,6 +197,7 @@ void sim_disk_side_clear(struct sim_node *node);
 /* sim_link.c */
 void sim_link_dial(struct sim *sim, uint32_t a, uint32_t b);
 void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame);
+void sim_link_put(struct sim_node *node, uint32_t to, const struct frame *frame); /* what is in sim->scratch */
 bool sim_link_receive(struct sim_end *end, struct sim_item *item); /* handles the bytes of one item */
 void sim_link_hello(struct sim_end *to, struct id128 id, uint64_t boot);
 bool sim_link_alive(const struct sim_end *end);
@@ -211,6 +213,13 @@ struct sim_fate {
 };
 struct sim_fate sim_adversary_sends(struct sim_node *node, uint32_t to, message_set kinds);
 void sim_adversary_handled(struct sim_node *node, message_set kinds);
+
+/* sim_liar.c */
+struct sim_lie { /* room for a frame that is altered */
+	struct frame frame;
+	struct message messages[SIM_TAMPERED];
+};
+const struct frame *sim_liar_says(struct sim_node *node, uint32_t to, const struct frame *frame, struct sim_lie *room);
 
 /* sim_shortage.c */
 struct allocator sim_shortage_allocator(struct sim_node *node);

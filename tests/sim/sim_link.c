@@ -145,6 +145,8 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	if (!sim_link_alive(far)) {
 		return;
 	}
+	struct sim_lie room;
+	frame = sim_liar_says(node, to, frame, &room);
 	message_set kinds = kinds_of(frame);
 	sim->snapshots_to[to] += (kinds & (MESSAGE_BIT(MESSAGE_SNAPSHOT_RECORD) | MESSAGE_BIT(MESSAGE_SNAPSHOT_RELEASED))) != 0;
 	struct sim_fate fate = sim_adversary_sends(node, to, kinds);
@@ -169,21 +171,11 @@ void sim_link_send(struct sim_node *node, uint32_t to, const struct frame *frame
 	}
 }
 
-bool sim_forge(struct sim *sim, uint32_t from, uint32_t to, const struct message *m) {
-	if (!sim_linked(sim, from, to)) {
-		return false;
-	}
-	struct core_status of, own;
-	struct sim_link *link = sim->nodes[from].links[to];
-	struct sim_end *far = &link->ends[link->ends[0].node == from ? 1 : 0];
-	core_status(sim->nodes[to].core, sim_node_clock(sim, to), &of);
-	core_status(sim->nodes[from].core, sim_node_clock(sim, from), &own);
-	const struct frame frame = { .epoch = of.epoch, .config_hash = of.config_hash, .sender = sim->nodes[from].disk.node_id, .boot = own.boot,
-		.clock = own.clock, .flags = FRAME_VOTING | FRAME_COMPLETE, .messages = m, .count = 1 };
-	buffer_clear(&sim->scratch);
-	CHECK(peer_frame_encode(&frame, &sim->scratch) == 0);
-	put_bytes(far, sim->scratch.data, sim->scratch.size, kinds_of(&frame), &(struct sim_fate){ .lost = false });
-	return true;
+void sim_link_put(struct sim_node *node, uint32_t to, const struct frame *frame) {
+	struct sim *sim = node->sim;
+	struct sim_link *link = node->links[to];
+	struct sim_end *far = &link->ends[link->ends[0].node == node->index ? 1 : 0];
+	put_bytes(far, sim->scratch.data, sim->scratch.size, kinds_of(frame), &(struct sim_fate){ .lost = false });
 }
 
 uint64_t sim_snapshots_to(const struct sim *sim, uint32_t node) {

@@ -1,0 +1,59 @@
+/* While a master lies (docs/guarantees.md, A node that lies) locks are not judged, as its vote may give them to two. What the others adopt is:
+ * a configuration that one of them has accepted, or that was passed on by one that was alone. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "checker_impl.h"
+
+void checker_honest(struct checker *c) {
+	c->liar.lies = false;
+	c->liar.honest_since = sim_now(c->sim);
+}
+
+bool checker_parted(const struct checker *c) {
+	return c->liar.parted;
+}
+
+void checker_lies_conflict(struct checker *c) {
+	c->liar.parted = true;
+}
+
+static bool accepted(const struct checker *c, uint64_t hash) {
+	for (size_t i = 0; i < c->liar.accepted_count; i++) {
+		if (c->liar.accepted[i] == hash) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void checker_lies_step(struct checker *c, uint32_t node) {
+	const struct durable *d = sim_node_durable(c->sim, node);
+	struct liar_view *l = &c->liar;
+	if (node == c->options.liar || d->decree_config.epoch == 0 ||
+			(l->looked_epoch[node] == d->decree_config.epoch && ballot_compare(l->looked[node], d->decree_accepted) == 0)) {
+		return;
+	}
+	l->looked_epoch[node] = d->decree_config.epoch;
+	l->looked[node] = d->decree_accepted;
+	const uint64_t hash = config_hash(&d->decree_config);
+	if (!accepted(c, hash)) {
+		l->accepted = realloc(l->accepted, (l->accepted_count + 1) * sizeof *l->accepted);
+		CHECK(l->accepted != NULL);
+		l->accepted[l->accepted_count++] = hash;
+	}
+}
+
+/* A node that belongs to no cluster believes what it is told, and what the liar's own core adopts is its own affair. */
+bool checker_lies_adopted(struct checker *c, uint32_t node, const struct config *config, uint64_t hash) {
+	const struct durable *d = sim_node_durable(c->sim, node);
+	if (node == c->options.liar || d->config.epoch != config->epoch || d->pledged) {
+		return false;
+	}
+	if (c->liar.lies && config->epoch > 1 && !accepted(c, hash) && sim_counts(c->sim)[COUNT_config_passed_on] == 0) {
+		checker_violation(c, "a configuration is adopted with proof", TRACE_NONE, "n%" PRIu32 " has adopted epoch %" PRIu64
+			", which nobody accepted who does not lie", node + 1, config->epoch);
+	}
+	return true;
+}
