@@ -29,7 +29,7 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 		r->noted = m->noted;
 		record_put_older(r, (struct older){ .noted = 0 }); /* a replica's table stands for nothing */
 		r->wrote = m->ballot;
-		r->prepared = m->prepared;
+		r->prepared = ballot_later(m->prepared, m->ballot); /* whoever takes a value has noted its ballot, whatever is said */
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		record_set_terms(core, key, r, &m->terms);
 		record_name(r, m->terms.set);

@@ -44,7 +44,7 @@ static struct source *make(struct gather *g, struct id128 id) {
 void gather_begin(struct core *core, enum gather_kind kind, const struct config *c) {
 	struct gather *g = &core->gather;
 	uint64_t rounds = g->rounds;
-	*g = (struct gather){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds };
+	*g = (struct gather){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds, .began = core->now };
 	g->after = config_masters(c);
 	if (kind != GATHER_REJOIN) {
 		g->before = c->before_count;

@@ -169,7 +169,8 @@ static uint64_t clock_most_here(const struct core *core) {
 		second = said > first ? first : said > second ? said : second;
 		first = said > first ? said : first;
 	}
-	second = second < TOKEN_MAX - CLOCK_JUMP_MAX ? second + CLOCK_JUMP_MAX : TOKEN_MAX;
+	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->gather.began);
+	second = second < TOKEN_MAX - margin ? second + margin : TOKEN_MAX;
 	return second > clock_most(core) ? second : clock_most(core);
 }
 

@@ -81,6 +81,7 @@ struct gather {
 	uint64_t merged;      /* records, so far */
 	span_ns longest;      /* what is left of any of them */
 	uint64_t rounds;
+	struct instant began;
 	bool worn;            /* the bits of the table that is merged into are used up */
 	bool taken;           /* the table beside is this one's */
 	bool own_walking;     /* the node's own table is being copied, in pieces */

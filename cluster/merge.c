@@ -38,10 +38,7 @@ static bool merge_value(struct core *core, struct key *key, struct record **r, c
 		*r = *at;
 		(*r)->wrote = m->ballot;
 	}
-	struct ballot noted = ballot_compare(m->prepared, m->ballot) > 0 ? m->prepared : m->ballot;
-	if (ballot_compare(noted, (*r)->prepared) > 0) {
-		(*r)->prepared = noted;
-	}
+	(*r)->prepared = ballot_later((*r)->prepared, ballot_later(m->prepared, m->ballot));
 	return true;
 }
 

@@ -48,6 +48,10 @@ static inline int ballot_compare(struct ballot a, struct ballot b) {
 	return (a.boot > b.boot) - (a.boot < b.boot);
 }
 
+static inline struct ballot ballot_later(struct ballot a, struct ballot b) {
+	return ballot_compare(a, b) > 0 ? a : b;
+}
+
 /* A place in a queue (section 5): ordered by clock, then node, then seq. On the wire the node is the sender. */
 struct ticket {
 	uint64_t clock; /* the stamp of the home where it arrived first; 0: not stamped yet, or not known: behind all that are */

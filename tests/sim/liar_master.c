@@ -157,9 +157,9 @@ static void judge(struct lying *l) {
 	struct run *run = l->run;
 	const struct config *newest = checker_newest(run->checker);
 	run->too_few = run->too_few || (newest && config_masters(newest) < MASTERS_LEAST);
-	/* Once the whole margin, a small one for each time that a node starts or begins to vote, and a nanosecond for each one since, of a clock that
+	/* The margin once, again for each time that a node starts, or begins to vote, or rejoins, and a nanosecond for each one since, of a clock that
 	 * may be fast. */
-	uint64_t margins = newest ? newest->epoch : 1;
+	uint64_t margins = (newest ? newest->epoch : 1) + sim_counts(run->sim)[COUNT_rejoin];
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
 		margins += sim_node_incarnation(run->sim, i);
 	}
@@ -241,13 +241,31 @@ static bool promised(const struct run *run) {
 	return masters >= config_quorum(newest) && !run->too_few;
 }
 
+/* Each start gives a node the margin anew by which others may raise its clock at once (docs/protocol.md, section 9). One that was started again and
+ * again while the liar spoke is refused until the others' limits have come to its clock, which takes as many nanoseconds as it is ahead. */
+static span_ns clocks_apart(const struct run *run) {
+	uint64_t lowest = TOKEN_MAX, highest = 0;
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
+		struct core_status status;
+		if (!is_liar(run, i) && sim_node_running(run->sim, i)) {
+			core_status(sim_node_core(run->sim, i), sim_node_clock(run->sim, i), &status);
+			lowest = status.clock < lowest ? status.clock : lowest;
+			highest = status.clock > highest ? status.clock : highest;
+		}
+	}
+	return highest > lowest ? span_grow((span_ns)(highest - lowest), run->profile.sim.drift_ppm) : 0;
+}
+
 /* False: the liar has proposed what the others accepted, or has given an epoch to two configurations: nothing is promised any more. */
 bool liar_master_over(struct run *run) {
 	bool master;
 	if (!run->profile.lying_master) {
 		return true;
 	}
-	sim_run_for(run->sim, 4 * run->born.request_timeout);
+	sim_run_for(run->sim, 4 * run->born.request_timeout + clocks_apart(run));
+	if (!checker_newest(run->checker)) {
+		return false; /* the cluster was not born, and the liar's vote would be needed for that */
+	}
 	if (checker_parted(run->checker) || !promised(run)) {
 		run->counts[checker_parted(run->checker) ? RUN_PARTED : RUN_TAKEN]++;
 		return false;
