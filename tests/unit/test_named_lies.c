@@ -48,6 +48,8 @@ static void a_master_that_rejoins_takes_no_lease_that_one_source_alone_has_for_s
 	lose_to(s, 0, MESSAGE_SNAPSHOT_END, false);
 	stage_lose(s, 2, 0, MESSAGE_SNAPSHOT_END, true);
 	bring(s, 0);
+	stage_wait(s, 2 * REQUEST);
+	bring(s, 0); /* asked again: it has said by now that it may be */
 	assert_false(knows(s, 0, "k", stage_lock(9)));
 	assert_true(count_of(s, 0, COUNT_lease_refused) > 0);
 	stage_kill(s, 2);
