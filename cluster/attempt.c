@@ -162,10 +162,10 @@ void attempt_start(struct core *core, struct op *op) {
 	if (op->ticket.seq) {
 		attempt_enqueue(core, op);
 	}
+	op->resumes = false; /* here: if nobody is linked, what follows may end it */
 	if (op->ticket.seq == 0 || resumes) { /* the home may have given the turn to the next one: the masters keep this one before it, by its stamp */
 		ask_all(core, op, resumes);
 	}
-	op->resumes = false;
 }
 
 /* ---- votes on promises ---- */
