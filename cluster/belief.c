@@ -101,16 +101,10 @@ void belief_drop(struct core *core, struct slice key, struct id128 lock_id) {
 	}
 }
 
+static void belief_drained(void *core, struct map_node *node) {
+	belief_free(core, CONTAINER_OF(node, struct belief, node));
+}
+
 void belief_done(struct core *core) {
-	if (core->beliefs.segments == NULL) {
-		return;
-	}
-	map_walk_begin(&core->beliefs); /* no shrinking meanwhile */
-	for (size_t i = 0; i < core->beliefs.bucket_count; i++) {
-		struct map_node *n;
-		while ((n = map_bucket(&core->beliefs, i)) != NULL) {
-			belief_free(core, CONTAINER_OF(n, struct belief, node));
-		}
-	}
-	map_walk_end(&core->beliefs);
+	map_drain(&core->beliefs, belief_drained, core);
 }

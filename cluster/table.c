@@ -181,18 +181,12 @@ void table_free_key(struct core *core, struct key *key) {
 	alloc_free(&core->alloc, key, sizeof *key + key->size);
 }
 
+static void table_key_drained(void *core, struct map_node *node) {
+	table_free_key(core, CONTAINER_OF(node, struct key, node));
+}
+
 void table_clear(struct core *core, struct table *t) {
-	if (t->keys.segments == NULL) {
-		return;
-	}
-	map_walk_begin(&t->keys); /* no shrinking meanwhile */
-	for (size_t b = 0; b < t->keys.bucket_count; b++) {
-		struct map_node *n;
-		while ((n = map_bucket(&t->keys, b)) != NULL) {
-			table_free_key(core, CONTAINER_OF(n, struct key, node));
-		}
-	}
-	map_walk_end(&t->keys);
+	map_drain(&t->keys, table_key_drained, core);
 }
 
 /* ---- the table beside ---- */

@@ -166,3 +166,14 @@ void map_walk_end(struct map *m) {
 	CHECK(m->walks > 0);
 	m->walks--;
 }
+
+void map_drain(struct map *m, void (*remove)(void *ctx, struct map_node *node), void *ctx) {
+	map_walk_begin(m); /* removing must not move those that are still to come */
+	for (size_t bucket = 0; bucket < m->bucket_count; bucket++) {
+		struct map_node *node;
+		while ((node = map_bucket(m, bucket)) != NULL) {
+			remove(ctx, node);
+		}
+	}
+	map_walk_end(m);
+}

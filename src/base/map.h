@@ -57,5 +57,7 @@ static inline struct map_node *map_next_in_bucket(const struct map_node *node) {
 }
 void map_walk_begin(struct map *m);
 void map_walk_end(struct map *m);
+/* Empties the map: `remove` is called for each element, and takes it out with map_remove. Accepts zeroed memory. */
+void map_drain(struct map *m, void (*remove)(void *ctx, struct map_node *node), void *ctx);
 
 #endif

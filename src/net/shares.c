@@ -38,15 +38,13 @@ static void share_free(struct share *share) {
 	alloc_free(s->alloc, share, sizeof *share + share->name_size);
 }
 
+static void share_drained(void *none, struct map_node *node) {
+	(void)none;
+	share_free(CONTAINER_OF(node, struct share, node));
+}
+
 void shares_done(struct shares *s) {
-	map_walk_begin(&s->by_name); /* removing must not move those that are still to come */
-	for (size_t bucket = 0; bucket < s->by_name.bucket_count; bucket++) {
-		struct map_node *node;
-		while ((node = map_bucket(&s->by_name, bucket)) != NULL) {
-			share_free(CONTAINER_OF(node, struct share, node));
-		}
-	}
-	map_walk_end(&s->by_name);
+	map_drain(&s->by_name, share_drained, NULL);
 	map_done(&s->by_name);
 	*s = (struct shares){ 0 };
 }

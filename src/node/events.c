@@ -268,15 +268,12 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 	return 0;
 }
 
+static void events_client_drained(void *e, struct map_node *node) {
+	events_client_free(e, CONTAINER_OF(node, struct events_client, node));
+}
+
 void events_done(struct events *e) {
-	map_walk_begin(&e->clients); /* removing must not move those that are still to come */
-	for (size_t bucket = 0; bucket < e->clients.bucket_count; bucket++) {
-		struct map_node *node;
-		while ((node = map_bucket(&e->clients, bucket)) != NULL) {
-			events_client_free(e, CONTAINER_OF(node, struct events_client, node));
-		}
-	}
-	map_walk_end(&e->clients);
+	map_drain(&e->clients, events_client_drained, e);
 	map_done(&e->by_subject);
 	map_done(&e->by_own);
 	map_done(&e->clients);

@@ -17,15 +17,12 @@ static void holdings_free(struct holdings *h, struct holding *held) {
 	alloc_free(h->alloc, held, sizeof *held);
 }
 
+static void holdings_drained(void *h, struct map_node *node) {
+	holdings_free(h, CONTAINER_OF(node, struct holding, node));
+}
+
 void holdings_done(struct holdings *h) {
-	map_walk_begin(&h->all); /* removing must not move those that are still to come */
-	for (size_t bucket = 0; bucket < h->all.bucket_count; bucket++) {
-		struct map_node *node;
-		while ((node = map_bucket(&h->all, bucket)) != NULL) {
-			holdings_free(h, CONTAINER_OF(node, struct holding, node));
-		}
-	}
-	map_walk_end(&h->all);
+	map_drain(&h->all, holdings_drained, h);
 	map_done(&h->all);
 	memset(&h->all, 0, sizeof h->all);
 }

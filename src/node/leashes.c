@@ -204,15 +204,12 @@ int leashes_init(struct leashes *l, const struct allocator *alloc, struct siphas
 	return 0;
 }
 
+static void leashes_client_drained(void *l, struct map_node *node) {
+	leashes_client_free(l, CONTAINER_OF(node, struct leashes_client, node));
+}
+
 void leashes_done(struct leashes *l) {
-	map_walk_begin(&l->by_client); /* removing must not move those that are still to come */
-	for (size_t bucket = 0; bucket < l->by_client.bucket_count; bucket++) {
-		struct map_node *node;
-		while ((node = map_bucket(&l->by_client, bucket)) != NULL) {
-			leashes_client_free(l, CONTAINER_OF(node, struct leashes_client, node));
-		}
-	}
-	map_walk_end(&l->by_client);
+	map_drain(&l->by_client, leashes_client_drained, l);
 	map_done(&l->by_client);
 	map_done(&l->by_lock);
 	*l = (struct leashes){ 0 };

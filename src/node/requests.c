@@ -305,15 +305,12 @@ int requests_init(struct requests *r, const struct allocator *alloc, const struc
 	return error;
 }
 
+static void requests_client_drained(void *r, struct map_node *node) {
+	requests_client_free(r, CONTAINER_OF(node, struct requests_client, node));
+}
+
 void requests_done(struct requests *r) {
-	map_walk_begin(&r->by_client); /* removing must not move those that are still to come */
-	for (size_t bucket = 0; bucket < r->by_client.bucket_count; bucket++) {
-		struct map_node *node;
-		while ((node = map_bucket(&r->by_client, bucket)) != NULL) {
-			requests_client_free(r, CONTAINER_OF(node, struct requests_client, node));
-		}
-	}
-	map_walk_end(&r->by_client);
+	map_drain(&r->by_client, requests_client_drained, r);
 	map_done(&r->by_id);
 	map_done(&r->by_client);
 	*r = (struct requests){ 0 };
