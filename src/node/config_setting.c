@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config_value.h"
+#include "ini_number.h"
 #include "text.h"
 
 const char *const config_section_name[SECTION_COUNT] = {
@@ -115,7 +116,7 @@ static const char *set_span(span_ns *out, const char *value, span_ns least, cons
 
 static const char *set_u64(uint64_t *out, const char *value, bool is_size, uint64_t least, uint64_t max, const char *range) {
 	uint64_t n = 0;
-	const char *wrong = is_size ? config_value_size(value, &n) : config_value_count(value, &n);
+	const char *wrong = is_size ? ini_size(value, &n) : ini_count(value, &n);
 	if (wrong || n < least || n > max) {
 		return wrong ? wrong : range;
 	}

@@ -9,6 +9,15 @@
 
 #define REVIEW_WHY "the new access rules do not allow it"
 
+/* The connection ends, and with it all that it watches and waits for: asked anew, each gets an answer of its own. */
+static void review_withdraw(struct driver *d, uint64_t client, const char *event) {
+	struct session_who who;
+	if (sessions_who(d->sessions, client, &who)) {
+		log_to(d->log, LEVEL_NOTICE, event, LOG_WHO(&who), LOG_TEXT("why", REVIEW_WHY));
+	}
+	service_sever(d, client);
+}
+
 /* ---- watches ---- */
 
 static bool review_forbids_watch(void *ctx, const struct events_watcher *watcher, struct slice subject, bool prefix) {
@@ -18,20 +27,12 @@ static bool review_forbids_watch(void *ctx, const struct events_watcher *watcher
 		&& (!service_may_watch(d, &who, subject, prefix) || (watcher->admin && !service_has(d, &who, RIGHT_BREAK)));
 }
 
-static void review_withdraw_watch(struct driver *d, uint64_t client) {
-	struct session_who who;
-	if (sessions_who(d->sessions, client, &who)) {
-		log_to(d->log, LEVEL_NOTICE, "watch_withdrawn", LOG_WHO(&who), LOG_TEXT("why", REVIEW_WHY));
-	}
-	service_sever(d, client);
-}
-
 /* False: all watches have been judged. */
 static bool review_watches(struct driver *d) {
 	uint64_t client;
 	enum events_reviewed reviewed = events_review(&d->events, REVIEW_AT_ONCE, review_forbids_watch, &client);
 	if (reviewed == EVENTS_REVIEW_FORBIDDEN) {
-		review_withdraw_watch(d, client);
+		review_withdraw(d, client, "watch_withdrawn");
 	}
 	return reviewed != EVENTS_REVIEW_DONE;
 }
@@ -59,21 +60,12 @@ static bool review_forbids_wait(const struct driver *d, const struct requests_wa
 	return forbidden;
 }
 
-/* The connection ends, and with it all that it waits for: asked anew, each gets an answer of its own. */
-static void review_withdraw_wait(struct driver *d, uint64_t client) {
-	struct session_who who;
-	if (sessions_who(d->sessions, client, &who)) {
-		log_to(d->log, LEVEL_NOTICE, "wait_withdrawn", LOG_WHO(&who), LOG_TEXT("why", REVIEW_WHY));
-	}
-	service_sever(d, client);
-}
-
 /* False: all that wait have been judged. */
 static bool review_waits(struct driver *d) {
 	const struct requests_wait *wait = requests_doubted(&d->requests);
 	for (unsigned i = 0; i < REVIEW_AT_ONCE && wait; i++, wait = requests_doubted(&d->requests)) {
 		if (review_forbids_wait(d, wait)) {
-			review_withdraw_wait(d, wait->request->client);
+			review_withdraw(d, wait->request->client, "wait_withdrawn");
 		} else {
 			requests_trust(&d->requests, wait);
 		}

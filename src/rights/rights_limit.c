@@ -1,4 +1,5 @@
 /* Limits of single identities: `locks = 1000` in a section. */
+#include "ini_number.h"
 #include "rights_reading.h"
 
 #include "pawl/error.h"
@@ -9,23 +10,9 @@
 
 /* ---- reading ---- */
 
-/* Digits, of bytes also with a unit behind them. False: it is none, or too large. */
 static bool limit_number(const char *text, bool bytes, uint64_t *out) {
-	uint64_t n = 0, most = bytes ? LIMIT_BYTES_MAX : LIMIT_COUNT_MAX;
-	const char *at = text;
-	for (; *at >= '0' && *at <= '9' && n <= most; at++) {
-		n = n * 10 + (uint64_t)(*at - '0');
-	}
-	if (at == text || n > most) {
-		return false;
-	}
-	const char *unit = bytes && *at ? strchr("kmg", *at | 0x20) : NULL;
-	if (unit && *unit) {
-		n <<= *unit == 'k' ? 10 : *unit == 'm' ? 20 : 30; /* below 2^44 before: no overflow above 2^64 hides here */
-		at++;
-	}
-	*out = n;
-	return *at == '\0' && n <= most;
+	const char *wrong = bytes ? ini_size(text, out) : ini_count(text, out);
+	return !wrong && *out <= (bytes ? LIMIT_BYTES_MAX : LIMIT_COUNT_MAX);
 }
 
 static int limit_take(struct rights_reading *r, unsigned line, enum share_kind kind, const char *value) {
