@@ -3,26 +3,22 @@
  * remembers in a table, in which lock_ids share places: of those that do the highest ballot and the latest end count. */
 #include "first.h"
 
-static uint32_t place(const struct core *core, struct id128 lock_id) {
-	return (uint32_t)(hash_lock_id(core, lock_id) % LACKED_PLACES);
-}
-
 /* ---- a master ---- */
 
 /* What was before it voted it does not know; its clock was not above the one that it began with. */
 struct ballot first_floor(const struct core *core, struct id128 lock_id) {
-	const struct ballot lost = core->lost[place(core, lock_id)].noted;
+	const struct ballot lost = core->lost[lacked_place(core, lock_id)].noted;
 	const struct ballot before = { core->clock_began, UINT64_MAX, UINT32_MAX };
-	return core->clock_began > 0 && ballot_compare(before, lost) > 0 ? before : lost;
+	return core->clock_began > 0 ? ballot_later(before, lost) : lost;
 }
 
 void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
-	struct ballot *highest = &core->lost[place(core, lock_id)].noted;
-	*highest = ballot_compare(noted, *highest) > 0 ? noted : *highest;
+	struct ballot *highest = &core->lost[lacked_place(core, lock_id)].noted;
+	*highest = ballot_later(noted, *highest);
 }
 
 void first_ended(struct core *core, const struct record *r) {
-	struct instant *last = &core->lost[place(core, r->lock_id)].at;
+	struct instant *last = &core->lost[lacked_place(core, r->lock_id)].at;
 	if (!given_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
 		*last = instant_later(*last, instant_expired(core->now, r->end) ? r->end : core->now);
 	}
@@ -30,7 +26,7 @@ void first_ended(struct core *core, const struct record *r) {
 }
 
 void first_promised(struct core *core, struct promise *p, const struct message *m, struct message *answer) {
-	p->first = ballot_compare(m->ballot, p->first) > 0 ? m->ballot : p->first;
+	p->first = ballot_later(m->ballot, p->first);
 	answer->ballot = m->ballot; /* this attempt's own, whatever others have named */
 	answer->age_us = first_lacked_us(core, p->lock_id);
 	master_raise_clock(core, m->ballot.clock);
@@ -38,8 +34,8 @@ void first_promised(struct core *core, struct promise *p, const struct message *
 
 void first_noted(const struct key *key, struct record *r) {
 	const struct promise *p = key->promise;
-	if (p && id128_equal(p->lock_id, r->lock_id) && ballot_compare(p->first, r->prepared) > 0) {
-		r->prepared = p->first;
+	if (p && id128_equal(p->lock_id, r->lock_id)) {
+		r->prepared = ballot_later(p->first, r->prepared);
 	}
 }
 
@@ -54,7 +50,7 @@ bool first_overtaken(const struct core *core, const struct key *key, const struc
 }
 
 uint64_t first_lacked_us(const struct core *core, struct id128 lock_id) {
-	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->vote_began, core->lost[place(core, lock_id)].at)) / SPAN_US);
+	return lacked_us_since(core, core->lost[lacked_place(core, lock_id)].at);
 }
 
 struct ballot first_of_waiter(struct core *core, struct waiter *w) {

@@ -170,7 +170,7 @@ static uint64_t clock_most_here(const struct core *core) {
 		first = said > first ? said : first;
 	}
 	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->gather.began);
-	second = second < TOKEN_MAX - margin ? second + margin : TOKEN_MAX;
+	second = clock_later(second, margin);
 	return second > clock_most(core) ? second : clock_most(core);
 }
 

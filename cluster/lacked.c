@@ -2,17 +2,20 @@
  * is never too long. */
 #include "state.h"
 
-static uint32_t place(const struct core *core, struct id128 lock_id) {
+uint32_t lacked_place(const struct core *core, struct id128 lock_id) {
 	return (uint32_t)(hash_lock_id(core, lock_id) % LACKED_PLACES);
 }
 
 /* It, or a number of it, is here no more. */
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at) {
-	struct instant *p = &core->lacked[place(core, lock_id)];
+	struct instant *p = &core->lacked[lacked_place(core, lock_id)];
 	*p = instant_later(*p, at);
 }
 
-/* In microseconds, rounded down. What was before this master voted it does not know. */
+uint64_t lacked_us_since(const struct core *core, struct instant last) {
+	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->vote_began, last)) / SPAN_US);
+}
+
 uint64_t lacked_us(const struct core *core, struct id128 lock_id) {
-	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->vote_began, core->lacked[place(core, lock_id)])) / SPAN_US);
+	return lacked_us_since(core, core->lacked[lacked_place(core, lock_id)]);
 }

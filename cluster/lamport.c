@@ -1,26 +1,26 @@
 /* lamport.c: the Lamport clock from which tokens are taken, and how fast others may raise it (section 9). */
 #include "state.h"
 
-static uint64_t later(uint64_t clock, uint64_t by) {
+uint64_t clock_later(uint64_t clock, uint64_t by) {
 	return clock < TOKEN_MAX - by ? clock + by : TOKEN_MAX;
 }
 
 /* One a nanosecond since the limit was set. A clock above the limit comes from a jump that the protocol allows (a start, a merge before it
  * votes): such a clock begins with the whole margin. */
 static uint64_t clock_limit_grown(const struct core *core) {
-	const uint64_t limit = core->clock_limit >= core->clock ? core->clock_limit : later(core->clock, CLOCK_JUMP_MAX);
-	return later(limit, (uint64_t)instant_elapsed_short(core->now, core->clock_limit_at));
+	const uint64_t limit = core->clock_limit >= core->clock ? core->clock_limit : clock_later(core->clock, CLOCK_JUMP_MAX);
+	return clock_later(limit, (uint64_t)instant_elapsed_short(core->now, core->clock_limit_at));
 }
 
 /* The greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its own, and over time one a nanosecond. */
 uint64_t clock_most(const struct core *core) {
-	const uint64_t bound = later(core->clock, CLOCK_JUMP_MAX), grown = clock_limit_grown(core);
+	const uint64_t bound = clock_later(core->clock, CLOCK_JUMP_MAX), grown = clock_limit_grown(core);
 	return grown < bound ? grown : bound;
 }
 
 /* The same of a master that has been above that since then: as much more as it has been so for, out of what the limit would have grown. */
 uint64_t clock_most_since(const struct core *core, struct instant since) {
-	const uint64_t late = later(clock_most(core), (uint64_t)instant_elapsed_short(core->now, since)), grown = clock_limit_grown(core);
+	const uint64_t late = clock_later(clock_most(core), (uint64_t)instant_elapsed_short(core->now, since)), grown = clock_limit_grown(core);
 	return late < grown ? late : grown;
 }
 

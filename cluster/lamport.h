@@ -6,6 +6,7 @@
 
 struct core;
 
+uint64_t clock_later(uint64_t clock, uint64_t by); /* at most TOKEN_MAX */
 uint64_t clock_most(const struct core *core); /* the greatest clock that is taken from others now */
 uint64_t clock_most_since(const struct core *core, struct instant since); /* from a master that has been above it since then */
 void clock_limit_raise(struct core *core, uint64_t limit);

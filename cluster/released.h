@@ -30,6 +30,9 @@ struct extended { /* a record that rested on `name` alone was lengthened by an e
 
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at);
 uint64_t lacked_us(const struct core *core, struct id128 lock_id); /* what is not here has not been here for so long, at least (lacked.c) */
+uint32_t lacked_place(const struct core *core, struct id128 lock_id); /* of its entries in `lacked` and `lost` */
+/* How long ago that was, in microseconds, rounded down. What was before this master voted it does not know. */
+uint64_t lacked_us_since(const struct core *core, struct instant last);
 
 int released_init(struct core *core);
 void released_done(struct core *core);
