@@ -18,7 +18,7 @@ def main():
     docs = read("docs", "operations.md")
     log = docs[docs.index("## The log"):docs.index("## Files and backup")]
     logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
-    logged |= set(re.findall(r'log_fields\(&t, "(\w+)"', source))
+    logged |= set(re.findall(r'(?:log_fields\(&t|review_withdraw\([^"]*), "(\w+)"', source))
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", log, re.M)
     told = set(re.findall(r"\w+", " ".join(rows)))
     settings = re.findall(r'X\(\w+, "(\w+)", "(\w+)"', read("src", "node", "config_setting.h"))
