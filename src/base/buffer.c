@@ -43,7 +43,7 @@ static int buffer_make_room(struct buffer *b, size_t size) {
 	return 0;
 }
 
-int buffer_append(struct buffer *b, const void *data, size_t size) {
+int buffer_append_long(struct buffer *b, const void *data, size_t size) {
 	int error = buffer_make_room(b, size);
 	if (error) {
 		return error;

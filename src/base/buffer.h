@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "alloc.h"
 #include "slice.h"
@@ -16,7 +17,7 @@ struct buffer {
 
 void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max); /* allocator borrowed; max > 0 */
 void buffer_done(struct buffer *b);
-int buffer_append(struct buffer *b, const void *data, size_t size); /* 0, PAWL_ENOMEM or PAWL_ETOOLARGE; unchanged on error */
+int buffer_append_long(struct buffer *b, const void *data, size_t size);
 uint8_t *buffer_reserve(struct buffer *b, size_t size);             /* room for size bytes at the end, or NULL */
 void buffer_commit(struct buffer *b, size_t size);                  /* the bytes written into the room */
 void buffer_consume(struct buffer *b, size_t size);                 /* drops bytes at the front */
@@ -24,6 +25,16 @@ void buffer_clear(struct buffer *b);                                /* keeps the
 void buffer_trim(struct buffer *b, size_t keep);                    /* an empty one gives back its memory if that is more than `keep` bytes */
 static inline struct slice buffer_slice(const struct buffer *b) {
 	return slice_of(b->data, b->size);
+}
+
+/* 0, PAWL_ENOMEM or PAWL_ETOOLARGE; unchanged on error. Inline where the room is there. */
+static inline int buffer_append(struct buffer *b, const void *data, size_t size) {
+	if (size == 0 || size > b->capacity - b->size) {
+		return buffer_append_long(b, data, size);
+	}
+	memcpy(b->data + b->size, data, size);
+	b->size += size;
+	return 0;
 }
 
 /* Bump arena for bytes that live until the next reset; blocks are kept for reuse up to `keep` bytes. */

@@ -4,113 +4,103 @@ static uint32_t unpack_be4(const uint8_t *p) {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Of 0, 1, 2, 4 or 8 bytes. */
+/* Of 1, 2, 4 or 8 bytes. */
 static uint64_t unpack_be(const uint8_t *p, unsigned bytes) {
 	if (bytes >= 4) {
 		return bytes == 4 ? unpack_be4(p) : (uint64_t)unpack_be4(p) << 32 | unpack_be4(p + 4);
 	}
-	return bytes == 0 ? 0 : bytes == 1 ? p[0] : (uint64_t)p[0] << 8 | p[1];
+	return bytes == 1 ? p[0] : (uint64_t)p[0] << 8 | p[1];
 }
 
 /* What the first byte says: the type, the bytes of number or size behind it, and for EXT the byte of its kind. */
 struct unpack_row {
 	uint8_t type;
-	uint8_t width;  /* bytes of the number or the size */
-	uint8_t extra;  /* further bytes of the head: an EXT's kind */
-	uint8_t fixed;  /* fixext: the size */
+	uint8_t width; /* bytes of the number or the size */
+	uint8_t extra; /* further bytes of the head: an EXT's kind */
+	uint8_t fixed; /* fixext: the size; without a width: the bits of the first byte that are number or size */
 };
 
 #define UNPACK_ROW_NONE 0xff
-static const struct unpack_row unpack_rows[32] = {
-	[0xc0 - 0xc0] = { UNPACK_NIL, 0, 0, 0 },
-	[0xc1 - 0xc0] = { UNPACK_ROW_NONE, 0, 0, 0 },
-	[0xc2 - 0xc0] = { UNPACK_BOOL, 0, 0, 0 },
-	[0xc3 - 0xc0] = { UNPACK_BOOL, 0, 0, 0 },
-	[0xc4 - 0xc0] = { UNPACK_BIN, 1, 0, 0 },
-	[0xc5 - 0xc0] = { UNPACK_BIN, 2, 0, 0 },
-	[0xc6 - 0xc0] = { UNPACK_BIN, 4, 0, 0 },
-	[0xc7 - 0xc0] = { UNPACK_EXT, 1, 1, 0 },
-	[0xc8 - 0xc0] = { UNPACK_EXT, 2, 1, 0 },
-	[0xc9 - 0xc0] = { UNPACK_EXT, 4, 1, 0 },
-	[0xca - 0xc0] = { UNPACK_FLOAT, 4, 0, 0 },
-	[0xcb - 0xc0] = { UNPACK_FLOAT, 8, 0, 0 },
-	[0xcc - 0xc0] = { UNPACK_UINT, 1, 0, 0 },
-	[0xcd - 0xc0] = { UNPACK_UINT, 2, 0, 0 },
-	[0xce - 0xc0] = { UNPACK_UINT, 4, 0, 0 },
-	[0xcf - 0xc0] = { UNPACK_UINT, 8, 0, 0 },
-	[0xd0 - 0xc0] = { UNPACK_NEGATIVE, 1, 0, 0 },
-	[0xd1 - 0xc0] = { UNPACK_NEGATIVE, 2, 0, 0 },
-	[0xd2 - 0xc0] = { UNPACK_NEGATIVE, 4, 0, 0 },
-	[0xd3 - 0xc0] = { UNPACK_NEGATIVE, 8, 0, 0 },
-	[0xd4 - 0xc0] = { UNPACK_EXT, 0, 1, 1 },
-	[0xd5 - 0xc0] = { UNPACK_EXT, 0, 1, 2 },
-	[0xd6 - 0xc0] = { UNPACK_EXT, 0, 1, 4 },
-	[0xd7 - 0xc0] = { UNPACK_EXT, 0, 1, 8 },
-	[0xd8 - 0xc0] = { UNPACK_EXT, 0, 1, 16 },
-	[0xd9 - 0xc0] = { UNPACK_STR, 1, 0, 0 },
-	[0xda - 0xc0] = { UNPACK_STR, 2, 0, 0 },
-	[0xdb - 0xc0] = { UNPACK_STR, 4, 0, 0 },
-	[0xdc - 0xc0] = { UNPACK_ARRAY, 2, 0, 0 },
-	[0xdd - 0xc0] = { UNPACK_ARRAY, 4, 0, 0 },
-	[0xde - 0xc0] = { UNPACK_MAP, 2, 0, 0 },
-	[0xdf - 0xc0] = { UNPACK_MAP, 4, 0, 0 },
+#define UNPACK_LONG(first) (16 + (first) - 0xc0)
+/* By the first four bits; from 0xc0 to 0xdf by the first byte (UNPACK_LONG). */
+static const struct unpack_row unpack_rows[48] = {
+	[0x0] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x1] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x2] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x3] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x4] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x5] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x6] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x7] = { UNPACK_UINT, 0, 0, 0x7f },
+	[0x8] = { UNPACK_MAP, 0, 0, 0x0f },
+	[0x9] = { UNPACK_ARRAY, 0, 0, 0x0f },
+	[0xa] = { UNPACK_STR, 0, 0, 0x1f },
+	[0xb] = { UNPACK_STR, 0, 0, 0x1f },
+	[0xe] = { UNPACK_NEGATIVE, 0, 0, 0xff },
+	[0xf] = { UNPACK_NEGATIVE, 0, 0, 0xff },
+	[UNPACK_LONG(0xc0)] = { UNPACK_NIL, 0, 0, 0 },
+	[UNPACK_LONG(0xc1)] = { UNPACK_ROW_NONE, 0, 0, 0 },
+	[UNPACK_LONG(0xc2)] = { UNPACK_BOOL, 0, 0, 1 },
+	[UNPACK_LONG(0xc3)] = { UNPACK_BOOL, 0, 0, 1 },
+	[UNPACK_LONG(0xc4)] = { UNPACK_BIN, 1, 0, 0 },
+	[UNPACK_LONG(0xc5)] = { UNPACK_BIN, 2, 0, 0 },
+	[UNPACK_LONG(0xc6)] = { UNPACK_BIN, 4, 0, 0 },
+	[UNPACK_LONG(0xc7)] = { UNPACK_EXT, 1, 1, 0 },
+	[UNPACK_LONG(0xc8)] = { UNPACK_EXT, 2, 1, 0 },
+	[UNPACK_LONG(0xc9)] = { UNPACK_EXT, 4, 1, 0 },
+	[UNPACK_LONG(0xca)] = { UNPACK_FLOAT, 4, 0, 0 },
+	[UNPACK_LONG(0xcb)] = { UNPACK_FLOAT, 8, 0, 0 },
+	[UNPACK_LONG(0xcc)] = { UNPACK_UINT, 1, 0, 0 },
+	[UNPACK_LONG(0xcd)] = { UNPACK_UINT, 2, 0, 0 },
+	[UNPACK_LONG(0xce)] = { UNPACK_UINT, 4, 0, 0 },
+	[UNPACK_LONG(0xcf)] = { UNPACK_UINT, 8, 0, 0 },
+	[UNPACK_LONG(0xd0)] = { UNPACK_NEGATIVE, 1, 0, 0 },
+	[UNPACK_LONG(0xd1)] = { UNPACK_NEGATIVE, 2, 0, 0 },
+	[UNPACK_LONG(0xd2)] = { UNPACK_NEGATIVE, 4, 0, 0 },
+	[UNPACK_LONG(0xd3)] = { UNPACK_NEGATIVE, 8, 0, 0 },
+	[UNPACK_LONG(0xd4)] = { UNPACK_EXT, 0, 1, 1 },
+	[UNPACK_LONG(0xd5)] = { UNPACK_EXT, 0, 1, 2 },
+	[UNPACK_LONG(0xd6)] = { UNPACK_EXT, 0, 1, 4 },
+	[UNPACK_LONG(0xd7)] = { UNPACK_EXT, 0, 1, 8 },
+	[UNPACK_LONG(0xd8)] = { UNPACK_EXT, 0, 1, 16 },
+	[UNPACK_LONG(0xd9)] = { UNPACK_STR, 1, 0, 0 },
+	[UNPACK_LONG(0xda)] = { UNPACK_STR, 2, 0, 0 },
+	[UNPACK_LONG(0xdb)] = { UNPACK_STR, 4, 0, 0 },
+	[UNPACK_LONG(0xdc)] = { UNPACK_ARRAY, 2, 0, 0 },
+	[UNPACK_LONG(0xdd)] = { UNPACK_ARRAY, 4, 0, 0 },
+	[UNPACK_LONG(0xde)] = { UNPACK_MAP, 2, 0, 0 },
+	[UNPACK_LONG(0xdf)] = { UNPACK_MAP, 4, 0, 0 },
 };
 
-/* Heads of one byte that hold their number or size themselves; false: not one of them. */
-static bool unpack_head_fixed(uint8_t first, struct unpack_head *out) {
-	*out = (struct unpack_head){ .head_bytes = 1 };
-	if (first <= 0x7f) {
-		out->type = UNPACK_UINT;
-		out->number = first;
-	} else if (first <= 0x8f) {
-		out->type = UNPACK_MAP;
-		out->size = first & 0x0fu;
-	} else if (first <= 0x9f) {
-		out->type = UNPACK_ARRAY;
-		out->size = first & 0x0fu;
-	} else if (first <= 0xbf) {
-		out->type = UNPACK_STR;
-		out->size = first & 0x1fu;
-	} else if (first >= 0xe0) {
-		out->type = UNPACK_NEGATIVE;
-		out->number = ~(uint64_t)0 << 8 | first;
-	} else {
-		return false;
-	}
-	return true;
+/* A number written as signed: it may not be negative after all. */
+static void unpack_head_signed(struct unpack_head *h, unsigned width, uint64_t number) {
+	const unsigned bits = 8 * width;
+	const bool negative = number >> (bits - 1);
+	h->type = negative ? UNPACK_NEGATIVE : UNPACK_UINT;
+	h->number = negative && bits < 64 ? ~(uint64_t)0 << bits | number : number;
 }
 
-enum unpack_found unpack_head(struct slice in, struct unpack_head *out) {
-	if (in.size == 0) {
-		return UNPACK_SHORT;
-	}
-	uint8_t first = in.data[0];
-	if (unpack_head_fixed(first, out)) {
+enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out) {
+	const uint8_t first = in.size ? in.data[0] : 0xc0;
+	if (first < 0xc0 || first >= 0xe0) {
+		const struct unpack_row row = unpack_rows[first >> 4];
+		*out = (struct unpack_head){ .type = (enum unpack_type)row.type, .head_bytes = 1 };
+		out->size = row.type >= UNPACK_STR ? first & row.fixed : 0;
+		out->number = row.type == UNPACK_UINT ? first : row.type == UNPACK_NEGATIVE ? ~(uint64_t)0 << 8 | first : 0;
 		return UNPACK_FOUND;
 	}
-	struct unpack_row row = unpack_rows[first - 0xc0];
-	if (row.type == UNPACK_ROW_NONE) {
-		return UNPACK_INVALID;
+	const struct unpack_row row = unpack_rows[UNPACK_LONG(first)];
+	*out = (struct unpack_head){ .type = (enum unpack_type)row.type, .head_bytes = 1u + row.width + row.extra };
+	if (row.type == UNPACK_ROW_NONE || in.size < out->head_bytes) {
+		return row.type == UNPACK_ROW_NONE ? UNPACK_INVALID : UNPACK_SHORT;
 	}
-	out->type = (enum unpack_type)row.type;
-	out->head_bytes = 1u + row.width + row.extra;
-	if (in.size < out->head_bytes) {
-		return UNPACK_SHORT;
-	}
-	uint64_t number = unpack_be(in.data + 1, row.width);
-	if (out->type == UNPACK_UINT) {
+	const uint64_t number = row.width ? unpack_be(in.data + 1, row.width) : row.extra ? row.fixed : first & row.fixed;
+	if (row.type >= UNPACK_STR) {
+		out->size = (uint32_t)number;
+	} else if (row.type == UNPACK_NEGATIVE) {
+		unpack_head_signed(out, row.width, number);
+	} else if (row.type != UNPACK_FLOAT) {
 		out->number = number;
-	} else if (out->type == UNPACK_NEGATIVE) {
-		if (number >> (8u * row.width - 1) == 0) { /* written as signed, but not negative */
-			out->type = UNPACK_UINT;
-			out->number = number;
-		} else {
-			out->number = row.width < 8 ? ~(uint64_t)0 << 8u * row.width | number : number;
-		}
-	} else if (out->type == UNPACK_BOOL) {
-		out->number = first & 1u;
-	} else if (out->type != UNPACK_FLOAT) {
-		out->size = row.fixed ? row.fixed : (uint32_t)number;
 	}
 	return UNPACK_FOUND;
 }
@@ -130,7 +120,7 @@ static bool unpack_take(struct unpack *u, struct unpack_head *h) {
 	return true;
 }
 
-enum unpack_type unpack_peek(struct unpack *u) {
+enum unpack_type unpack_peek_long(struct unpack *u) {
 	struct unpack_head h;
 	if (u->bad || unpack_head(slice_of(u->p, unpack_left(u)), &h) != UNPACK_FOUND) {
 		u->bad = true;
@@ -150,6 +140,12 @@ static bool unpack_expect(struct unpack *u, enum unpack_type type, struct unpack
 
 uint64_t unpack_uint_long(struct unpack *u) {
 	struct unpack_head h;
+	if (!u->bad && unpack_left(u) > 8 && (*u->p & 0xfc) == 0xcc) { /* the usual forms, of 1 to 8 bytes */
+		const unsigned width = 1u << (*u->p & 3);
+		const uint64_t number = unpack_be(u->p + 1, width);
+		u->p += 1 + width;
+		return number;
+	}
 	return unpack_expect(u, UNPACK_UINT, &h) ? h.number : 0;
 }
 
@@ -183,6 +179,12 @@ static struct slice unpack_body(struct unpack *u, const struct unpack_head *h, s
 
 struct slice unpack_bin(struct unpack *u, size_t max) {
 	struct unpack_head h;
+	const size_t left = unpack_left(u);
+	if (!u->bad && left >= 2 && u->p[0] == 0xc4 && u->p[1] <= left - 2 && u->p[1] <= max) { /* short: ids, keys, owners */
+		const struct slice s = slice_of(u->p + 2, u->p[1]);
+		u->p += 2 + s.size;
+		return s;
+	}
 	return unpack_expect(u, UNPACK_BIN, &h) ? unpack_body(u, &h, max) : slice_of(NULL, 0);
 }
 
@@ -201,6 +203,10 @@ struct slice unpack_bytes(struct unpack *u, size_t max) {
 
 uint32_t unpack_array(struct unpack *u) {
 	struct unpack_head h;
+	const size_t left = unpack_left(u);
+	if (!u->bad && left > 0 && (*u->p & 0xf0) == 0x90 && (*u->p & 0x0fu) < left) {
+		return *u->p++ & 0x0f;
+	}
 	return unpack_expect(u, UNPACK_ARRAY, &h) ? h.size : 0;
 }
 

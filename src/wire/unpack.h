@@ -26,8 +26,15 @@ struct unpack_head {
 	uint64_t number;     /* UINT; NEGATIVE: in two's complement of 64 bits; BOOL: 0 or 1 */
 };
 enum unpack_found { UNPACK_FOUND, UNPACK_SHORT, UNPACK_INVALID };
-/* SHORT: the head is cut off; INVALID: a byte that begins nothing (0xc1). */
-enum unpack_found unpack_head(struct slice in, struct unpack_head *out);
+enum unpack_found unpack_head_long(struct slice in, struct unpack_head *out);
+/* SHORT: the head is cut off; INVALID: a byte that begins nothing (0xc1). Inline for short strings, the most frequent head. */
+static inline enum unpack_found unpack_head(struct slice in, struct unpack_head *out) {
+	if (in.size && (*in.data & 0xe0) == 0xa0) {
+		*out = (struct unpack_head){ .type = UNPACK_STR, .head_bytes = 1, .size = *in.data & 0x1fu };
+		return UNPACK_FOUND;
+	}
+	return unpack_head_long(in, out);
+}
 
 /* A reader over bytes that are all there. The first thing that is wrong makes it bad for good: from then on every call
  * returns zero or nothing, so that a whole message is read before looking. */
@@ -44,7 +51,14 @@ static inline size_t unpack_left(const struct unpack *u) {
 	return (size_t)(u->end - u->p);
 }
 
-enum unpack_type unpack_peek(struct unpack *u); /* the next object's type; bad (and NIL) at the end */
+enum unpack_type unpack_peek_long(struct unpack *u);
+/* The next object's type; bad (and NIL) at the end. */
+static inline enum unpack_type unpack_peek(struct unpack *u) {
+	if (!u->bad && u->p < u->end && *u->p < 0xc0) {
+		return *u->p < 0x80 ? UNPACK_UINT : *u->p >= 0xa0 ? UNPACK_STR : *u->p < 0x90 ? UNPACK_MAP : UNPACK_ARRAY;
+	}
+	return unpack_peek_long(u);
+}
 
 uint64_t unpack_uint_long(struct unpack *u);
 /* A whole number in 0 .. max. */
