@@ -82,8 +82,11 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 	core->peers[core->self].word.passed_on = hash;
 	core->peers[core->self].word.passed_on_at = core->now;
 	COUNT(core, config_passed_on);
-	for (uint32_t i = 0; core->self < core->masters && i < core->masters; i++) {
-		if (core->peers[i].linked) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct peer *p = &core->peers[i];
+		const bool master = core->self < core->masters && i < core->masters && p->linked;
+		const bool behind = p->heard && p->epoch > 0 && p->epoch < core->config.epoch; /* this node may be one of its masters */
+		if (p->up && (master || behind)) {
 			out_send(core, i, &m);
 		}
 	}

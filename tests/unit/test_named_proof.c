@@ -156,6 +156,25 @@ static void who_was_away_for_too_long_says_what_helps(void **state) {
 	assert_true(wait_until_epoch(s, 4, 2, 5 * SPAN_S));
 }
 
+/* Of the masters that n1 knew n3 and n5 are left. n5 is a master of the newest epoch. n3 has missed it, and n1 is no master of the one that n3 is in;
+ * too few of that one's masters are left. */
+static void who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 0, true);
+	must(s, 4, set_of("23456"));
+	stage_isolate(s, 2, true);
+	(void)do_change(s, 4, set_of("578"));
+	assert_int_equal(epoch_of(s, 4), 3);
+	stage_kill(s, 1);
+	stage_kill(s, 3);
+	stage_kill(s, 5);
+	stage_isolate(s, 0, false);
+	stage_isolate(s, 2, false);
+	stage_mend(s);
+	assert_true(wait_until_epoch(s, 0, 3, 5 * SPAN_S));
+	assert_int_equal(epoch_of(s, 2), 2);
+}
+
 /* A node that belongs to nothing yet believes the masters that its own file names. n5 has lost its files, and n4 is a replica. */
 static void a_node_outside_believes_no_replica(void **state) {
 	struct stage *s = *state;
@@ -248,6 +267,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(who_has_accepted_says_so_again_when_it_hears_that_it_was_chosen, setup_four, named_teardown),
 		MEMBERS_3(a_replica_that_was_away_comes_back_with_one_of_the_masters_it_knew),
 		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
+		cmocka_unit_test_setup_teardown(who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs, setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
 		MEMBERS_3(a_link_under_another_name_does_not_stand_for_a_member),
 		MEMBERS(after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names),
