@@ -12,6 +12,7 @@
 static const char usage[] =
 	"usage: pawl-sim [--seeds N] [--start S] [--check-every N] [--history FILE] [--coverage] [--until-violation]\n"
 	"       pawl-sim --only-seed S [--trace] [--history FILE]\n"
+	"       pawl-sim --help | -h\n"
 	"Runs whole clusters on simulated time, one a seed. Exit status 1 after a violation, or with --coverage when something that\n"
 	"has to happen sometimes never did; 2 after a usage error.\n"
 	"  --seeds N          how many (100)\n"
@@ -33,7 +34,7 @@ struct arguments {
 	uint64_t seeds, start, check_every;
 	const char *history;
 	enum profile_theme theme;
-	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, seeds_given;
+	bool trace, coverage, counts, until_violation, progress, wanted, themes, each, help, seeds_given;
 };
 
 static bool number(const char *text, uint64_t *out) {
@@ -49,12 +50,12 @@ static bool number(const char *text, uint64_t *out) {
 
 static bool parse(int argc, char **argv, struct arguments *a) {
 	static const struct option options[] = { { "seeds", 1, NULL, 'n' }, { "start", 1, NULL, 's' }, { "only-seed", 1, NULL, 'o' },
-		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'h' }, { "counts", 0, NULL, 'c' },
+		{ "trace", 0, NULL, 't' }, { "check-every", 1, NULL, 'e' }, { "history", 1, NULL, 'f' }, { "counts", 0, NULL, 'c' },
 		{ "coverage", 0, NULL, 'C' }, { "until-violation", 0, NULL, 'u' }, { "progress", 0, NULL, 'p' },
-		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { NULL, 0, NULL, 0 } };
+		{ "wanted", 0, NULL, 'w' }, { "theme", 1, NULL, 'T' }, { "list-themes", 0, NULL, 'l' }, { "each", 0, NULL, 'E' }, { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 } };
 	*a = (struct arguments){ .seeds = 100, .start = 1, .check_every = 1, .theme = THEMES };
 	bool good = true;
-	for (int o; good && (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+	for (int o; good && (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
 		switch (o) {
 		case 'n':
 			good = number(optarg, &a->seeds);
@@ -70,7 +71,7 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 		case 'e':
 			good = number(optarg, &a->check_every);
 			break;
-		case 'h':
+		case 'f':
 			a->history = optarg;
 			break;
 		case 'T':
@@ -100,6 +101,9 @@ static bool parse(int argc, char **argv, struct arguments *a) {
 			break;
 		case 'E':
 			a->each = true;
+			break;
+		case 'h':
+			a->help = true;
 			break;
 		default:
 			good = false;
@@ -140,6 +144,10 @@ int main(int argc, char **argv) {
 	if (!parse(argc, argv, &a)) {
 		fputs(usage, stderr);
 		return 2;
+	}
+	if (a.help) {
+		fputs(usage, stdout);
+		return 0;
 	}
 	if (a.wanted) {
 		coverage_print();

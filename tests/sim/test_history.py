@@ -100,7 +100,15 @@ def tampered(runs):
     return tried
 
 
+def says_how_it_is_used(program):
+    for option in ("--help", "-h"):
+        run = subprocess.run([program, option], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert (run.returncode, run.stderr) == (0, "") and run.stdout.startswith("usage: pawl-sim "), run
+    assert subprocess.run([program, "--helpless"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 2
+
+
 def main():
+    says_how_it_is_used(sys.argv[1])
     runs = []
     for arguments in (["--seeds", "14"], ["--seeds", "8", "--theme", "shared"], ["--seeds", "8", "--theme", "permits"]):
         runs += written(sys.argv[1], "--start", "4100", *arguments)
