@@ -207,7 +207,19 @@ void change_accepted(struct core *core) {
 	core->finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
 }
 
-/* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. */
+/* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. One that must not be
+ * a master waits for an operator, who is told so. */
+static bool may_take_its_place(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	bool may = !(p->node.master && p->no_master);
+	if (!may && !p->no_master_told) {
+		p->no_master_told = true;
+		COUNT(core, role_refused);
+		out_note(core, NOTE_ROLE_REFUSED, peer, 0, NULL, slice_of(NULL, 0));
+	}
+	return may;
+}
+
 static void auto_replace(struct core *core) {
 	if (!core->auto_replace || !core_votes(core) || core->change.state != CHANGE_IDLE) {
 		return;
@@ -219,7 +231,7 @@ static void auto_replace(struct core *core) {
 	}
 	for (uint32_t i = 0; i < core->config.node_count; i++) {
 		const struct peer *p = &core->peers[i];
-		if (p->up && !p->linked && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout) {
+		if (p->up && !p->linked && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout && may_take_its_place(core, i)) {
 			struct core_change w = { .kind = CHANGE_REPLACE, .name = slice_str(p->node.name), .other = slice_str(p->node.name) };
 			struct core_request r = { .op = CORE_CHANGE, .change = &w };
 			COUNT(core, auto_replaced);

@@ -177,6 +177,31 @@ static void unreached(struct core *core) {
 	wait_or_refuse(core, &o);
 }
 
+/* ---- roles ---- */
+
+static bool is_master(const struct core *core, struct id128 id) {
+	const int at = config_find_id(&core->config, id);
+	return at >= 0 && core->config.nodes[at].master;
+}
+
+/* The slot of one that is linked, is to become a master, and must not be one; or -1. Asked again when a node has come that the change waited for. */
+static int unfit(const struct core *core, const struct config *c) {
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		const int at = slots_find_id(core, c->nodes[i].id);
+		if (at >= 0 && core->peers[at].no_master && !is_master(core, c->nodes[i].id)) {
+			return at;
+		}
+	}
+	return -1;
+}
+
+static void refuse_role(struct core *core, uint32_t peer) {
+	COUNT(core, role_refused);
+	out_note(core, NOTE_ROLE_REFUSED, peer, 0, NULL, slice_of(NULL, 0));
+	change_finish(core, PAWL_EDENIED, "its certificate does not let it be a master: give it one without a role (pawl cert node NAME), reload it, and try again",
+		slice_str(core->peers[peer].node.name));
+}
+
 /* ---- timing ---- */
 
 #define ROUND_TRIPS 8 /* how many fit into request_timeout at least: networks and machines are not always as quick as they were lately */
@@ -219,7 +244,10 @@ void change_check(struct core *core) {
 	if (p.error == PAWL_OK && (p.why = timing_problem(core, &g->target, text, &p.who)) != NULL) {
 		p.error = PAWL_EBADREQUEST;
 	}
-	if (p.ask) {
+	const int barred = p.error == PAWL_OK ? unfit(core, &g->target) : -1;
+	if (barred >= 0) {
+		refuse_role(core, (uint32_t)barred);
+	} else if (p.ask) {
 		unknown(core, &p);
 	} else if (p.error != PAWL_OK) {
 		change_finish(core, p.error, p.why, p.who);

@@ -309,7 +309,7 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_RESTORE: drain_restore(core, e->frame); break;
 	case CORE_TICK: break;
 	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
-	case CORE_PEER_UP: peer_up(core, e->peer, e->peer_id, e->peer_boot); break;
+	case CORE_PEER_UP: peer_up(core, e->peer, e); break;
 	case CORE_PEER_DOWN:
 		bond_master_peer_lost(core, e->peer, e->closed);
 		peer_down(core, e->peer, e->closed);

@@ -146,6 +146,7 @@ struct core_event {
 	const struct frame *frame; /* FRAME, RESTORE; borrowed for the step */
 	struct id128 peer_id;      /* PEER_UP */
 	uint64_t peer_boot;        /* PEER_UP */
+	bool peer_no_master;       /* PEER_UP: what it proved does not let it be a master: no change makes it one */
 	const struct core_request *request; /* borrowed for the step */
 	uint64_t client;
 	uint64_t persist_seq;
@@ -189,6 +190,7 @@ enum core_note_kind { /* what an operator should read in the log */
 	NOTE_CONFLICT,       /* peer; value: epoch: it has another configuration under the same number; if enough masters have, this node stops voting */
 	NOTE_UNPROVEN,       /* value: epoch: this node is told of a later one, and cannot believe it */
 	NOTE_COMPLETE,       /* value: epoch: all its masters vote */
+	NOTE_ROLE_REFUSED,   /* peer: a change would have made it a master, which it must not be */
 	NOTE_CHANGE,         /* text: a step of a change that is coordinated here; value: epoch */
 	NOTE_FORCED          /* value: epoch */
 };

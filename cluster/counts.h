@@ -26,7 +26,7 @@
 	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
 	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(feed_news_gap) X(log_lost) X(news_lost) X(counted_gap) X(unseen_told) X(unseen_gap) X(unwritten_gap) \
-	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(guest_gave_back) X(auto_replaced) X(complete) \
+	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(guest_gave_back) X(auto_replaced) X(role_refused) X(complete) \
 	X(sync_compared) X(sync_leaf_pulled) X(sync_learned) X(sync_released) X(sync_given_back) X(sync_dropped) X(sync_not_enough) \
 	X(commit_overtaken) X(place_kept) X(place_left) X(commit_met_itself) X(commit_given_back) X(promise_shared) X(promise_permits) X(permits_none_common) X(permits_widened) X(permits_run_out) X(permits_uneven) X(commit_shared) X(commit_permits) X(terms_refused) X(downgraded) \
 	X(downgrade_learned) X(delay_closed) X(key_several) X(turn_overtaken) X(nominated) X(nominate_none) X(handed_over) \

@@ -178,7 +178,7 @@ bool persist_may_leave(const struct core *core);
 void persist_take(struct core *core, struct durable *state, uint64_t *seq);
 
 /* ---- peers.c ---- */
-void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot);
+void peer_up(struct core *core, uint32_t peer, const struct core_event *e);
 void peer_down(struct core *core, uint32_t peer, bool closed); /* by the other side */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 void peer_ping(struct core *core, uint32_t peer, const struct message *m);

@@ -23,6 +23,8 @@ struct peer {
 	bool voting;   /* says so in its frames, under this epoch and hash */
 	bool same;     /* its last frame was under this epoch and hash */
 	bool heard;    /* a frame has come over this link */
+	bool no_master; /* ... and what it proved does not let it be a master; told: it was noted that its place is not given to it */
+	bool no_master_told;
 	bool wanted;   /* a guest that a change waits for: to be dialled, and kept */
 	bool ping_out, far_ahead, pledge_equal, wrong_noted;
 	bool complete; /* its last frame said so of this epoch */

@@ -59,7 +59,7 @@ static void identify(struct core *core, uint32_t peer) {
 	}
 }
 
-void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
+void peer_up(struct core *core, uint32_t peer, const struct core_event *e) {
 	struct peer *p = &core->peers[peer];
 	peer_down(core, peer, false);
 	if (peer == core->self) {
@@ -67,10 +67,12 @@ void peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
 	}
 	out_peer_gone(core, peer); /* what was to be reset is the link before this one */
 	p->up = true;
-	p->boot = boot;
+	p->no_master = e->peer_no_master;
+	p->no_master_told = false;
+	p->boot = e->peer_boot;
 	p->clock = 0;
-	counted_peer_up(core, peer, id, boot);
-	p->link_id = id;
+	counted_peer_up(core, peer, e->peer_id, e->peer_boot);
+	p->link_id = e->peer_id;
 	p->up_since = core->now;
 	p->told = 0;
 	identify(core, peer);

@@ -114,7 +114,8 @@ static void driver_on_peer_up(void *ctx, uint32_t peer, const struct peer_hello 
 	struct driver *d = ctx;
 	log_to(d->log, LEVEL_INFO, "peer_up", LOG_TEXT("peer", theirs->node), LOG_TEXT("from", peers_from(d->peers, peer)),
 		LOG_NUMBER("boot", theirs->boot));
-	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot };
+	const struct core_event event = { .kind = CORE_PEER_UP, .peer = peer, .peer_id = theirs->id, .peer_boot = theirs->boot,
+		.peer_no_master = peers_certificate(d->peers, peer)->role < NODE_ROLE_MASTER };
 	driver_step_now(d, &event);
 }
 

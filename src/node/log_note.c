@@ -22,6 +22,9 @@ static void note_of_the_set(struct log *log, const struct core_note *note, const
 				"this node's state_dir, name present masters in its file, and pawl cluster replace NAME NAME"));
 	} else if (note->kind == NOTE_COMPLETE) {
 		log_to(log, LEVEL_NOTICE, "epoch_complete", LOG_NUMBER("epoch", note->value));
+	} else if (note->kind == NOTE_ROLE_REFUSED) {
+		log_to(log, LEVEL_WARNING, "role_refused", LOG_TEXT("peer", peer), LOG_TEXT("why", "its certificate does not let it be a master"),
+			LOG_TEXT("remedy", "give it a certificate without a role (pawl cert node) and reload it"));
 	} else if (note->kind == NOTE_CHANGE) {
 		log_to(log, LEVEL_NOTICE, "change", LOG_NUMBER("epoch", note->value), LOG_TEXT("step", note->text));
 	} else if (note->kind == NOTE_FORCED) {
@@ -86,6 +89,7 @@ void log_core_note(struct log *log, const struct core *core, const struct core_n
 	case NOTE_CONFLICT:
 	case NOTE_UNPROVEN:
 	case NOTE_COMPLETE:
+	case NOTE_ROLE_REFUSED:
 	case NOTE_CHANGE:
 	case NOTE_FORCED:
 		note_of_the_set(log, note, peer);

@@ -86,6 +86,7 @@ struct stage_node {
 	char address[24]; /* where it is found */
 	uint32_t slot_of[STAGE_NODES], node_of[NODES_MAX]; /* of the core's table of peers; STAGE_NOBODY: no such */
 	bool paused, disk_held, disk_fails;
+	bool no_master; /* the others find that it must not be one, when they are linked with it next */
 	bool down_pending[STAGE_NODES]; /* lost while it was paused */
 	int64_t boot_offset, raw_offset; /* its clocks against true time */
 	int64_t rate_ppb;

@@ -190,7 +190,7 @@ static void peer_up(struct stage *s, uint32_t node, uint32_t peer) {
 		stage_step_done(s, node);
 	}
 	stage_step(s, node, &(struct core_event){ .kind = CORE_PEER_UP, .peer = n->slot_of[peer], .peer_id = s->nodes[peer].disk.node_id,
-		.peer_boot = stage_status(s, peer).boot });
+		.peer_boot = stage_status(s, peer).boot, .peer_no_master = s->nodes[peer].no_master });
 }
 
 /* It knows the other, where it is, and that the link is its to make. */

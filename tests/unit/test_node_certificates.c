@@ -40,6 +40,19 @@ static bool d_is_no_voter_for_anybody(void *ctx) {
 	return none;
 }
 
+/* As a version that knows of no roles: it is told nothing of the certificate. */
+static void a_is_told_of_no_role(struct embed_rig *r) {
+	struct driver *d = node_driver(r->nodes[A].node->node);
+	struct core_status there;
+	core_status(node_driver(r->nodes[D].node->node)->core, d->last, &there);
+	uint32_t slot = 0;
+	while (strcmp(core_peer(d->core, slot)->name, "d") != 0) {
+		slot++;
+	}
+	const struct core_event again = { .kind = CORE_PEER_UP, .peer = slot, .peer_id = core_peer(d->core, slot)->id, .peer_boot = there.boot };
+	driver_step_now(d, &again);
+}
+
 /* The coordinator is of a version that knows of no roles: so the links are what counts. */
 static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **state) {
 	struct embed_rig r;
@@ -49,6 +62,7 @@ static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **stat
 	r.nodes[D].role = "replica";
 	embed_rig_start_all(&r);
 	add_d(&r);
+	a_is_told_of_no_role(&r);
 	const struct core_change promote = { .kind = CHANGE_PROMOTE, .name = slice_str("d") };
 	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE, .change = &promote, .admin = true };
 	const struct core_event unchecked = { .kind = CORE_REQUEST, .request = &request };
@@ -59,6 +73,24 @@ static void a_promotion_that_nobody_checked_costs_the_node_its_links(void **stat
 	assert_true(d_is_no_voter_for_anybody(&r));
 	assert_int_equal(change(&r, A, (struct pawl_change){ .kind = PAWL_DEMOTE, .name = "d" }).error, 0);
 	assert_true(net_fixture_until(&r.f, d_shows_it, &r)); /* as a replica it may be there */
+	embed_rig_close(&r);
+}
+
+/* Nobody has looked at its certificate before the core was asked, as of a node that is linked only later. */
+static void the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none(void **state) {
+	struct embed_rig r;
+	(void)state;
+	embed_rig_open(&r, 3);
+	r.tls = true;
+	r.nodes[D].role = "replica";
+	embed_rig_start_all(&r);
+	add_d(&r);
+	struct driver *a = node_driver(r.nodes[A].node->node);
+	const struct core_change promote = { .kind = CHANGE_PROMOTE, .name = slice_str("d") };
+	const struct core_request request = { .id = DRIVER_OWN | 1, .op = CORE_CHANGE, .change = &promote, .admin = true };
+	const struct core_event asked = { .kind = CORE_REQUEST, .request = &request };
+	driver_step_now(a, &asked);
+	assert_int_equal(core_counts(a->core)[COUNT_role_refused], 1);
 	embed_rig_close(&r);
 }
 
@@ -104,6 +136,7 @@ static void a_program_reads_its_list_of_revoked_certificates_again(void **state)
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_whose_certificate_says_embedded_is_no_master),
+		cmocka_unit_test(the_core_makes_no_master_of_one_whose_certificate_lets_it_be_none),
 		cmocka_unit_test(a_promotion_that_nobody_checked_costs_the_node_its_links),
 		cmocka_unit_test(a_program_reads_its_list_of_revoked_certificates_again),
 	};
