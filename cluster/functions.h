@@ -179,6 +179,7 @@ void persist_take(struct core *core, struct durable *state, uint64_t *seq);
 
 /* ---- peers.c ---- */
 void peer_up(struct core *core, uint32_t peer, const struct core_event *e);
+uint64_t peers_quorum_says(const struct core *core); /* a clock far above this node's that is right; 0: none */
 void peer_down(struct core *core, uint32_t peer, bool closed); /* by the other side */
 void peer_frame(struct core *core, uint32_t peer, const struct frame *frame);
 void peer_ping(struct core *core, uint32_t peer, const struct message *m);

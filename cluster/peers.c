@@ -181,7 +181,7 @@ void peers_reset_all(struct core *core) {
 }
 
 /* Section 9: the least of the clocks that masters far ahead say, of all who vote with a quorum of them: at least one of those is right. 0: fewer. */
-static uint64_t quorum_says(const struct core *core) {
+uint64_t peers_quorum_says(const struct core *core) {
 	uint32_t ahead = 0;
 	uint64_t least = UINT64_MAX;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -219,7 +219,7 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	}
 	p->refused_since = p->refused ? p->refused_since : core->now; /* links without an answer do not last */
 	p->refused = true;
-	const uint64_t says = quorum_says(core);
+	const uint64_t says = peers_quorum_says(core);
 	if (says) {
 		follow_quorum(core, peer, says);
 		p->far_ahead = frame->clock > clock_most(core);

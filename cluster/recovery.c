@@ -53,6 +53,7 @@ void recovery_beat(struct core *core) {
 	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->vote_at)) {
 		COUNT(core, waited); /* all it ever accepted is over; only who has voted in this epoch may come in like that */
 		gather_stop(core);
+		master_raise_clock(core, peers_quorum_says(core)); /* else it would be behind again as soon as it votes */
 		merge_note_clock(core);
 		recovery_vote(core, "waiting");
 	}

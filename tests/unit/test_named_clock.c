@@ -1,6 +1,6 @@
 /* How fast others may raise the clock from which tokens are taken (docs/protocol.md, section 9): one member that says wrong ones does not use
  * the tokens up, and does not hold back the others. */
-#include "named.h"
+#include "members.h"
 
 /* `from` says a clock in a frame without a message. */
 static void say(struct stage *s, uint32_t from, uint32_t to, uint64_t clock) {
@@ -131,6 +131,44 @@ static void who_starts_again_is_not_driven_away_from_the_others(void **state) {
 	take(s, 1, "l", stage_lock(2));
 }
 
+static bool wait_until_noted(struct stage *s, uint32_t node, enum core_note_kind kind, span_ns limit) {
+	const int64_t end = s->now + limit;
+	while (!stage_noted(s, node, kind) && s->now < end) {
+		stage_wait(s, SPAN_MS);
+	}
+	return stage_noted(s, node, kind);
+}
+
+static void start_at(struct stage *s, uint32_t node, uint64_t clock) {
+	stage_kill(s, node);
+	s->nodes[node].disk.ceiling = clock;
+	assert_true(stage_start(s, node));
+}
+
+/* n3 has come into the set, and has not taken over yet, for which it needs n1, as n2 is gone for good; n1 finds itself far behind n0 and n3. Then it
+ * can only come back by waiting, as n3 does not vote; and it must not find itself behind again in the moment in which it does. */
+static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state) {
+	struct stage *s = *state;
+	const uint64_t high = stage_status(s, 0).clock + 3 * CLOCK_JUMP_MAX;
+	add_replica(s, 0, "n4", "n4:7118");
+	stage_isolate(s, 3, true);
+	assert_int_equal(do_change(s, 0, set_of("124")), PAWL_OK);
+	stage_kill(s, 2);
+	stage_cut(s, 0, 1, true);
+	start_at(s, 3, high);
+	start_at(s, 0, high);
+	stage_cut(s, 0, 3, false);
+	assert_true(stage_until_voting(s, 0, 3 * s->options.max_lease));
+	stage_cut(s, 1, 3, false);
+	stage_cut(s, 0, 1, false);
+	assert_true(wait_until_noted(s, 1, NOTE_CLOCK_BEHIND, SPAN_S));
+	assert_true(stage_until_voting(s, 3, 3 * s->options.max_lease));
+	assert_true(stage_until_voting(s, 1, SPAN_S));
+	assert_int_equal(count_of(s, 1, COUNT_clock_behind), 1);
+	assert_true(stage_status(s, 1).clock < high + CLOCK_JUMP_MAX);
+	take(s, 1, "k", stage_lock(1));
+}
+
 /* n3, a replica, is linked with n2 alone. */
 static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone(void **state) {
 	(void)state;
@@ -156,6 +194,7 @@ int main(void) {
 		NAMED(a_clock_that_a_quorum_of_others_says_is_followed),
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
 		NAMED(who_starts_again_is_not_driven_away_from_the_others),
+		MEMBERS(who_waits_because_its_clock_is_behind_is_behind_no_more),
 		cmocka_unit_test(a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
 		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
 	};
