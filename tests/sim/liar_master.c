@@ -227,7 +227,10 @@ void liar_master_ends(struct run *run) {
 }
 
 /* Each of its masters is one that there is, and without the liar they are enough; and one of them that lies was always fewer than they need. */
-static bool promised(const struct run *run) {
+bool liar_master_outvoted(const struct run *run) {
+	if (!run->profile.lying_master) {
+		return true;
+	}
 	const struct config *newest = checker_newest(run->checker);
 	uint32_t masters = 0;
 	for (uint32_t i = 0; i < newest->node_count; i++) {
@@ -266,13 +269,14 @@ bool liar_master_over(struct run *run) {
 	if (!checker_newest(run->checker)) {
 		return false; /* the cluster was not born, and the liar's vote would be needed for that */
 	}
-	if (checker_parted(run->checker) || !promised(run)) {
-		run->counts[checker_parted(run->checker) ? RUN_PARTED : RUN_TAKEN]++;
-		return false;
-	}
-	if (checker_in_config(run->checker, checker_newest(run->checker), liar_master(run), &master)) {
+	const bool outvoted = liar_master_outvoted(run);
+	if (outvoted && !checker_parted(run->checker) && checker_in_config(run->checker, checker_newest(run->checker), liar_master(run), &master)) {
 		members_remove(run, liar_master(run));
 		run->counts[RUN_LIAR_REMOVED]++;
+	}
+	if (checker_parted(run->checker) || !liar_master_outvoted(run)) { /* perhaps only now, by what another one had accepted */
+		run->counts[checker_parted(run->checker) ? RUN_PARTED : RUN_TAKEN]++;
+		return false;
 	}
 	return true;
 }

@@ -148,6 +148,9 @@ static void drive(struct run *run, struct operator *op, uint32_t number, span_ns
 	op->order = order;
 	int64_t end = sim_now(run->sim) + limit;
 	do {
+		if (!liar_master_outvoted(run)) {
+			return; /* what a master that lies has proposed has come into force: perhaps without any other one */
+		}
 		operator_ask(op, a_master(run));
 		if (!sim_run_until(run->sim, driven_answered, op, limit)) {
 			checker_violation(run->checker, check, TRACE_NONE, "a change asked of n%" PRIu32 " is not answered", op->node + 1);
