@@ -32,6 +32,19 @@ static void peers_tell(struct peers_slot *slot, const char *from, const char *wh
 	}
 }
 
+/* Who is at the other end of a connection that became no link: the node of the table whose key has signed its handshake, whatever was said after
+ * that. NULL: nobody has proven to be one. Whoever shows a certificate that is refused, as a revoked one, has not signed anything yet. */
+static struct peers_slot *peers_proven(struct peers *p, const struct peer_link *link) {
+	SSL *ssl = stream_ssl(link->stream);
+	struct tls_identity certificate;
+	for (uint32_t i = 0; ssl && SSL_is_init_finished(ssl) && i < p->count; i++) {
+		if (tls_peer_identity(ssl, p->table[i]->name, &certificate)) {
+			return p->table[i];
+		}
+	}
+	return NULL;
+}
+
 static void peers_tell_stranger(struct peers *p, bool comes_again, const char *from, const char *why) {
 	if (!comes_again || peers_is_news(p->stranger_told, why)) {
 		p->handlers->trouble(p->ctx, NULL, from, why);
@@ -215,7 +228,7 @@ static int peers_on_frame(void *ctx, struct peer_link *link, struct slice body, 
 
 static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) {
 	struct peers *p = ctx;
-	struct peers_slot *slot = peers_slot_of(p, link);
+	struct peers_slot *slot = peers_slot_of(p, link), *proven = slot ? NULL : peers_proven(p, link);
 	bool up = slot && slot->link == link, closed = stream_closed_there(link->stream);
 	bool crossed = why == peers_crossed || why == peers_namesake, versions = link->why[0] != '\0';
 	char text[PEER_LINK_WHY_BYTES], from[ADDRESS_TEXT_BYTES];
@@ -228,7 +241,11 @@ static void peers_on_closed(void *ctx, struct peer_link *link, const char *why) 
 		peers_tell(slot, from, text);
 	} else if (!slot && !crossed) {
 		p->refused++;
-		peers_tell_stranger(p, versions, from, text);
+		if (proven) {
+			peers_tell(proven, from, text);
+		} else {
+			peers_tell_stranger(p, versions, from, text);
+		}
 	}
 	if (slot) {
 		peers_dial_later(slot);

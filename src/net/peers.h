@@ -28,8 +28,8 @@ struct peers_handlers { /* from the loop, never from within a call of the owner;
 	/* `closed`: the other side did it. */
 	void (*down)(void *ctx, uint32_t peer, const char *why, bool closed);
 	int (*frame)(void *ctx, uint32_t peer, struct slice body, struct instant now); /* not 0: the link is dropped, down() follows */
-	/* A connection that did not become a link. `peer`: whose; NULL: it was accepted, and has not said who it is, or was refused
-	 * before that counted. `from`: the address. The same trouble of a peer is told once. */
+	/* A connection that did not become a link. `peer`: the node of the table that was dialled, or that has proven to be at the other end by
+	 * its certificate; NULL: it was accepted, and nobody has. `from`: the address. The same trouble of a peer is told once. */
 	void (*trouble)(void *ctx, const char *peer, const char *from, const char *why);
 	/* A node said hello whose name is not in the table: the owner makes room for it with peers_set_nodes and returns its
 	 * index, or a negative PAWL_E...: the connection is refused. up() follows. NULL: strangers are refused. */

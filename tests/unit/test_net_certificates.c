@@ -323,7 +323,7 @@ static void a_revoked_node_loses_its_link_and_gets_no_other(void **state) {
 	assert_null(peers_certificate(p.b.peers, 0));
 	assert_true(net_fixture_until(&p.f, a_lost_it, &p));
 	assert_true(net_fixture_until(&p.f, b_troubled, &p)); /* a dials again */
-	assert_non_null(strstr(p.b.why, "is revoked by name in"));
+	assert_true(strstr(p.b.why, "is revoked by name in") && p.b.stranger); /* anybody can show it, who has not its key */
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
 	assert_non_null(strstr(p.a.why, "refuses this node's certificate as revoked"));
 	assert_int_equal(p.b.ups, 1);
@@ -352,6 +352,7 @@ static void a_master_must_have_a_masters_certificate(void **state) {
 	assert_true(net_fixture_until(&p.f, b_troubled, &p));
 	assert_non_null(strstr(p.b.why, "the configuration makes a a master, and its certificate (serial "));
 	assert_non_null(strstr(p.b.why, "replica only"));
+	assert_false(p.b.stranger); /* it has proven who it is */
 	assert_int_equal(p.b.ups, 0);
 	peers_set_nodes(p.b.peers, replica, 2);
 	assert_true(net_fixture_until(&p.f, b_up_again, &p));

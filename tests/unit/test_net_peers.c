@@ -109,7 +109,7 @@ static void nodes_with_their_own_certificates_are_linked(void **state) {
 }
 
 /* b is the victim, whoever dials it shows this certificate (NULL: none). */
-static void refused_by_b(const char *uri, const char *expected) {
+static void refused_by_b(const char *uri, const char *expected, bool stranger) {
 	struct pair p;
 	pair_open(&p);
 	net_fixture_certificate(&p.f, "b", "pawl:node:b");
@@ -125,22 +125,98 @@ static void refused_by_b(const char *uri, const char *expected) {
 	if (expected) {
 		assert_non_null(strstr(p.b.why, expected));
 	}
+	assert_int_equal(p.b.stranger, stranger);
+	assert_true(peers_strangers(p.b.peers).refused > 0);
 	pair_close(&p);
 }
 
 static void a_peer_under_anothers_name_is_refused(void **state) {
 	(void)state;
-	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and shows that of node c (serial ");
+	refused_by_b("pawl:node:c", "not the one of the node that it says it is: it says a and shows that of node c (serial ", true);
 }
 
 static void a_clients_certificate_cannot_speak_as_a_peer(void **state) {
 	(void)state;
-	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and shows that of client a (serial ");
+	refused_by_b("pawl:client:a", "not the one of the node that it says it is: it says a and shows that of client a (serial ", true);
 }
 
 static void a_peer_without_a_certificate_is_refused(void **state) {
 	(void)state;
-	refused_by_b(NULL, NULL);
+	refused_by_b(NULL, NULL, true);
+}
+
+/* Its certificate says which node of the configuration it is, though it says that it is another one: that node is in trouble. */
+static void a_node_of_the_configuration_is_no_stranger_whatever_it_says(void **state) {
+	(void)state;
+	refused_by_b("pawl:node:b", "it says a and shows that of node b (serial ", false);
+}
+
+/* Of versions that do not meet its name is not even looked at against its certificate. */
+static void with_a_certificate_a_node_of_another_version_is_no_stranger(void **state) {
+	struct pair p;
+	(void)state;
+	pair_open_versions(&p, PEER_VERSION_MAX + 1);
+	net_fixture_certificate(&p.f, "a", "pawl:node:a");
+	net_fixture_certificate(&p.f, "b", "pawl:node:b");
+	use_real_tls(&p.f, &p.a, "a");
+	use_real_tls(&p.f, &p.b, "b");
+	pair_start(&p);
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	assert_false(p.b.stranger);
+	assert_non_null(strstr(p.b.why, "upgrade a "));
+	pair_close(&p);
+}
+
+static int call(const struct party *p) {
+	struct address a;
+	struct address_socket at;
+	assert_int_equal(address_parse(listener_address(p->listener), &a), 0);
+	assert_int_equal(address_resolve(&a, true, &at, 1), 1);
+	int fd = socket(at.addr.ss_family, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.addr, at.size), 0);
+	return fd;
+}
+
+/* As a client of TLS: what the server has sent goes in, and what is to be sent comes out. */
+static size_t say_hands(SSL *ssl, int fd, uint8_t *out, size_t size) {
+	uint8_t in[8192];
+	ssize_t n = recv(fd, in, sizeof in, MSG_DONTWAIT);
+	if (n > 0) {
+		assert_int_equal(BIO_write(SSL_get_rbio(ssl), in, (int)n), n);
+	}
+	(void)SSL_do_handshake(ssl);
+	const int said = BIO_read(SSL_get_wbio(ssl), out, (int)size);
+	return said > 0 ? (size_t)said : 0;
+}
+
+/* The certificate of a is no secret. What proves that somebody has its key comes last, and does not come. */
+static void who_shows_a_certificate_and_proves_nothing_is_a_stranger(void **state) {
+	struct pair p;
+	uint8_t out[8192];
+	(void)state;
+	pair_open(&p);
+	net_fixture_certificate(&p.f, "a", "pawl:node:a");
+	net_fixture_certificate(&p.f, "b", "pawl:node:b");
+	use_real_tls(&p.f, &p.b, "b");
+	peers_start(p.b.peers);
+	SSL_CTX *context = net_fixture_bare_context(&p.f, "a");
+	SSL *ssl = SSL_new(context);
+	SSL_set_connect_state(ssl);
+	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+	const int fd = call(&p.b);
+	for (int i = 0; i < 1000 && !SSL_is_init_finished(ssl); i++) {
+		size_t n = say_hands(ssl, fd, out, sizeof out);
+		n = SSL_is_init_finished(ssl) ? n - 1 : n;
+		assert_int_equal(send(fd, out, n, 0), n);
+		net_fixture_settle(&p.f);
+	}
+	assert_true(SSL_is_init_finished(ssl)); /* this side thinks so */
+	close(fd);
+	assert_true(net_fixture_until(&p.f, b_troubled, &p));
+	assert_true(p.b.stranger);
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+	pair_close(&p);
 }
 
 static void the_dialler_checks_whom_it_reached(void **state) {
@@ -155,16 +231,6 @@ static void the_dialler_checks_whom_it_reached(void **state) {
 	assert_true(net_fixture_until(&p.f, a_troubled, &p));
 	assert_int_equal(p.a.ups, 0);
 	pair_close(&p);
-}
-
-static int call(const struct party *p) {
-	struct address a;
-	struct address_socket at;
-	assert_int_equal(address_parse(listener_address(p->listener), &a), 0);
-	assert_int_equal(address_resolve(&a, true, &at, 1), 1);
-	int fd = socket(at.addr.ss_family, SOCK_STREAM, 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&at.addr, at.size), 0);
-	return fd;
 }
 
 static bool b_dialled_thrice(void *ctx) {
@@ -265,6 +331,9 @@ int main(void) {
 		cmocka_unit_test(nodes_of_versions_that_do_not_meet_say_so_on_both_sides_once),
 		cmocka_unit_test(a_clients_certificate_cannot_speak_as_a_peer),
 		cmocka_unit_test(a_peer_without_a_certificate_is_refused),
+		cmocka_unit_test(a_node_of_the_configuration_is_no_stranger_whatever_it_says),
+		cmocka_unit_test(with_a_certificate_a_node_of_another_version_is_no_stranger),
+		cmocka_unit_test(who_shows_a_certificate_and_proves_nothing_is_a_stranger),
 		cmocka_unit_test(the_dialler_checks_whom_it_reached),
 		cmocka_unit_test(a_second_node_of_one_name_does_not_push_out_who_is_expected),
 		cmocka_unit_test(garbage_and_half_packets_of_strangers_harm_no_link),
