@@ -289,13 +289,15 @@ void gather_handover(struct core *core) {
 }
 
 void gather_again(struct core *core) {
-	enum gather_kind kind = core->gather.kind;
+	const enum gather_kind kind = core->gather.kind;
+	const struct instant began = core->gather.began;
 	gather_stop(core);
 	if (kind == GATHER_REJOIN) {
 		merge_forget_sources(core);
 	}
 	if (kind == GATHER_HANDOVER || kind == GATHER_REJOIN) {
 		gather_begin(core, kind, &core->config);
+		core->gather.began = began; /* each try that was refused for its clock takes a bit: they must not be used up for ever before it is time */
 	}
 }
 

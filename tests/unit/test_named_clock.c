@@ -169,6 +169,36 @@ static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state
 	take(s, 1, "k", stage_lock(1));
 }
 
+/* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both: one of them alone says the higher clock, and
+ * is believed once it could have come to it with time. */
+static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(void **state) {
+	struct stage *s = *state;
+	add_replica(s, 0, "n4", "n4:7118");
+	add_replica(s, 0, "n5", "n5:7118");
+	stage_isolate(s, 3, true);
+	stage_isolate(s, 4, true);
+	struct core_change both = set_of("45");
+	both.anyway = true;
+	(void)ask_change(s, 0, both);
+	assert_true(wait_until_epoch(s, 0, 4, 5 * SPAN_S) && wait_until_epoch(s, 1, 4, 5 * SPAN_S) && wait_until_epoch(s, 2, 4, 5 * SPAN_S));
+	stage_cut(s, 0, 1, true);
+	stage_cut(s, 1, 2, true);
+	const uint64_t low = stage_status(s, 1).clock;
+	say(s, 2, 0, low + CLOCK_JUMP_MAX);
+	stage_wait(s, (span_ns)CLOCK_JUMP_MAX + SPAN_MS);
+	say(s, 2, 0, low + 2 * CLOCK_JUMP_MAX);
+	assert_true(stage_status(s, 0).clock >= low + 2 * CLOCK_JUMP_MAX);
+	stage_kill(s, 2);
+	stage_isolate(s, 3, false);
+	stage_isolate(s, 4, false);
+	stage_wait(s, (span_ns)CLOCK_JUMP_MAX - SPAN_S / 2);
+	assert_true(stage_noted(s, 3, NOTE_CLOCK_REFUSED));
+	assert_int_equal(state_of(s, 3), CORE_HANDOVER);
+	assert_true(stage_until_voting(s, 3, SPAN_S));
+	assert_true(stage_until_voting(s, 4, SPAN_S));
+	assert_true(take(s, 3, "k", stage_lock(1)) > low + 2 * CLOCK_JUMP_MAX);
+}
+
 /* n3, a replica, is linked with n2 alone. */
 static void a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone(void **state) {
 	(void)state;
@@ -195,6 +225,7 @@ int main(void) {
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
 		NAMED(who_starts_again_is_not_driven_away_from_the_others),
 		MEMBERS(who_waits_because_its_clock_is_behind_is_behind_no_more),
+		MEMBERS_3(who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead),
 		cmocka_unit_test(a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
 		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
 	};
