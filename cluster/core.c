@@ -75,6 +75,9 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	if (o->address && strlen(o->address) <= ADDRESS_MAX) {
 		memcpy(core->address, o->address, strlen(o->address) + 1);
 	}
+	for (uint32_t i = 0; o->birth && i < config_masters(o->birth) && i < MASTERS_MAX; i++) {
+		memcpy(core->named[i], o->birth->nodes[i].name, sizeof core->named[i]);
+	}
 	core->config = *config;
 	core->durable = *o->durable;
 	core->auto_replace = o->auto_replace;

@@ -216,9 +216,17 @@ static bool pledge_void(const struct core *core, uint32_t from) {
 	return core->state == CORE_UNBORN && d->pledged && !d->voted && config_find_id(&d->config, core->peers[from].link_id) >= 0;
 }
 
-/* A node that belongs to no cluster believes a master that its own file names, and then a master of what it was told. */
+static bool file_names(const struct core *core, const char *name) {
+	bool found = false;
+	for (uint32_t i = 0; i < MASTERS_MAX && core->named[i][0]; i++) {
+		found = found || strcmp(core->named[i], name) == 0;
+	}
+	return found;
+}
+
+/* A node that belongs to no cluster believes the masters that its own file names, and those of what it was told. */
 static void told_outside(struct core *core, uint32_t from, const struct config *c) {
-	bool named = from < core->masters && (core->peers[from].linked || !core_born(core));
+	bool named = file_names(core, core->peers[from].node.name) || (from < core->masters && core->peers[from].linked);
 	if (!named) {
 		COUNT(core, config_unproven);
 		proof_wanted(core);

@@ -156,6 +156,7 @@ struct core {
 	/* identity and configuration */
 	char name[NODE_NAME_MAX + 1];
 	char address[ADDRESS_MAX + 1]; /* where it is reached, as its options say; may be empty */
+	char named[MASTERS_MAX][NODE_NAME_MAX + 1]; /* the initial masters that its file names; an empty name ends them */
 	uint32_t self, peer_count, masters, quorum;
 	struct config config; /* of the epoch, or to be born with */
 	uint64_t config_hash; /* 0 while unborn */

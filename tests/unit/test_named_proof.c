@@ -199,6 +199,31 @@ static void a_node_outside_believes_no_replica(void **state) {
 }
 
 /* n4 takes over and waits for the ends of two snapshots. n1 has sent its own; n5 says that it is n2, and that it never voted. */
+/* n2 has missed that n4 stands in its place, and n3 has lost its files since then. Now n1 has lost its own, meets n2 first, and believes what it says.
+ * Of the masters that n2 knows nobody else is left; but n1's file names n3. */
+static void a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names(void **state) {
+	struct stage *s = *state;
+	stage_isolate(s, 1, true);
+	must(s, 0, set_of("134"));
+	stage_wipe(s, 2);
+	assert_true(stage_start(s, 2));
+	must(s, 0, replacing("n3", "n3"));
+	assert_int_equal(epoch_of(s, 0), 3);
+	stage_isolate(s, 1, false);
+	stage_cut(s, 0, 2, true);
+	stage_cut(s, 0, 3, true);
+	stage_wipe(s, 0);
+	assert_true(stage_start(s, 0));
+	stage_mend(s);
+	stage_wait(s, REQUEST);
+	assert_int_equal(epoch_of(s, 0), 1);
+	stage_cut(s, 0, 2, false);
+	stage_cut(s, 0, 3, false);
+	stage_mend(s);
+	assert_true(wait_until_epoch(s, 0, 3, SPAN_S));
+	must(s, 2, replacing("n1", "n1"));
+}
+
 static void a_link_under_another_name_does_not_stand_for_a_member(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
@@ -269,6 +294,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(who_was_away_for_too_long_says_what_helps, setup_five_and_three, named_teardown),
 		cmocka_unit_test_setup_teardown(who_is_in_doubt_passes_a_claim_on_to_those_in_earlier_epochs, setup_five_and_three, named_teardown),
 		MEMBERS_3(a_node_outside_believes_no_replica),
+		MEMBERS_3(a_node_outside_that_was_told_of_an_old_epoch_still_believes_whom_its_file_names),
 		MEMBERS_3(a_link_under_another_name_does_not_stand_for_a_member),
 		MEMBERS(after_a_new_start_an_emptied_node_follows_a_master_that_its_file_names),
 		MEMBERS(after_a_new_start_an_emptied_node_says_that_its_file_names_no_master),
