@@ -95,6 +95,9 @@ const char *config_problem(const struct config *c) {
 	if (c->promise_timeout > 366 * 86400 * SPAN_S) {
 		return "promise_timeout must be at most 366 days";
 	}
+	if (c->epoch >> 32 > EPOCH_STARTS_MAX) {
+		return "no cluster has been started over so often as its epoch says";
+	}
 	if (c->drift_ppm > 100000) {
 		return "clock_drift must be at most 10 %";
 	}

@@ -79,6 +79,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 		memcpy(core->named[i], o->birth->nodes[i].name, sizeof core->named[i]);
 	}
 	core->config = *config;
+	core->lease_allowed = config->max_lease;
 	core->durable = *o->durable;
 	core->auto_replace = o->auto_replace;
 	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;

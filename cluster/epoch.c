@@ -174,6 +174,7 @@ static void set_masters(struct core *core) {
 	core->quorum = config_quorum(&core->config);
 	core->complete = core->durable.config.epoch == core->config.epoch && core->durable.complete;
 	core->conflict = false;
+	core->lease_allowed = larger(core->lease_allowed, core->config.max_lease);
 	core->adopted_at = core->now;
 	core->forget_at = instant_add(core->now, span_grow(larger(core->durable.max_lease_seen, core->config.max_lease), 2 * core->config.drift_ppm));
 }
@@ -241,6 +242,10 @@ void epoch_told(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	bool member = core->durable.config.epoch != 0 && !pledge_void(core, from);
+	if (member && id128_equal(c.cluster_id, core->durable.config.cluster_id) && c.epoch >> 32 != core->durable.config.epoch >> 32) {
+		COUNT(core, config_unproven); /* only a forced start gives out the upper half of the number, and a new identity with it */
+		return;
+	}
 	if (member && !id128_equal(c.cluster_id, core->durable.config.cluster_id)) {
 		if (!core->peers[from].wrong_noted) {
 			core->peers[from].wrong_noted = true;

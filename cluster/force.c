@@ -23,7 +23,11 @@ bool force_done(const struct core *core) {
 /* What others told this node of may have been granted when longer leases were allowed; what it accepted itself is in `max_lease_seen`. A
  * million records are not looked at for that: what has ended since may count as well. */
 static span_ns longest_left(const struct core *core) {
+	const span_ns allowed = span_longer(core->lease_allowed, core->durable.max_lease_seen);
 	span_ns left = instant_left_long(core->now, core->live->latest);
+	if (core->self >= core->masters && left > allowed) {
+		left = allowed; /* a replica has from the master that it follows whatever that one says */
+	}
 	return left > core->config.max_lease ? left : core->config.max_lease;
 }
 

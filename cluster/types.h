@@ -163,6 +163,7 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 #define TOKEN_MAX ((uint64_t)1 << 62)
 #define CLOCK_JUMP_MAX ((uint64_t)1 << 32) /* by which others may raise a clock at once: as far as nanoseconds do in four seconds */
 #define CLOCK_FORCE_JUMP ((uint64_t)1 << 40)
+#define EPOCH_STARTS_MAX (1u << 20) /* forced starts, the upper half of an epoch: of clocks there are enough for so many (force.c) */
 #define CEILING_BLOCK ((uint64_t)1 << 20)
 #define FRAME_BYTES_MAX (4u << 20) /* one frame between peers, before which it is cut into several */
 #define LEASE_MIN_DEFAULT (100 * SPAN_MS)

@@ -259,9 +259,16 @@ static span_ns clocks_apart(const struct run *run) {
 	return highest > lowest ? span_grow((span_ns)(highest - lowest), run->profile.sim.drift_ppm) : 0;
 }
 
+void liar_master_remove(struct run *run) {
+	const char *name = sim_node_name(run->sim, liar_master(run)); /* perhaps it has given that to another identity */
+	if (config_find_name(checker_newest(run->checker), name) >= 0) {
+		members_remove(run, liar_master(run));
+		run->counts[RUN_LIAR_REMOVED]++;
+	}
+}
+
 /* False: the liar has proposed what the others accepted, or has given an epoch to two configurations: nothing is promised any more. */
 bool liar_master_over(struct run *run) {
-	bool master;
 	if (!run->profile.lying_master) {
 		return true;
 	}
@@ -269,10 +276,8 @@ bool liar_master_over(struct run *run) {
 	if (!checker_newest(run->checker)) {
 		return false; /* the cluster was not born, and the liar's vote would be needed for that */
 	}
-	const bool outvoted = liar_master_outvoted(run);
-	if (outvoted && !checker_parted(run->checker) && checker_in_config(run->checker, checker_newest(run->checker), liar_master(run), &master)) {
-		members_remove(run, liar_master(run));
-		run->counts[RUN_LIAR_REMOVED]++;
+	if (liar_master_outvoted(run) && !checker_parted(run->checker)) {
+		liar_master_remove(run);
 	}
 	if (checker_parted(run->checker) || !liar_master_outvoted(run)) { /* perhaps only now, by what another one had accepted */
 		run->counts[checker_parted(run->checker) ? RUN_PARTED : RUN_TAKEN]++;

@@ -211,6 +211,9 @@ void members_demand(struct run *run) {
 	if (!sim_run_until(run->sim, operators_done, run, 6 * lease_over(run) + 30 * SPAN_S)) {
 		checker_violation(run->checker, "progress (every change is answered)", TRACE_NONE, "an operator still waits");
 	}
+	if (run->profile.lying_master) {
+		liar_master_remove(run); /* an operator who still waited may have let it in again */
+	}
 	if (run->profile.operators) {
 		sim_run_for(run->sim, 4 * run->born.request_timeout);
 	}

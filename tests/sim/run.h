@@ -235,6 +235,7 @@ uint32_t liars(const struct run *run); /* bit set of nodes that must not become 
 void liar_master_start(struct run *run);
 void liar_master_ends(struct run *run); /* the node is gone for good */
 bool liar_master_over(struct run *run); /* it is taken out of the set; false: nothing is promised any more */
+void liar_master_remove(struct run *run); /* out of the set, if it is in it */
 bool liar_master_outvoted(const struct run *run); /* those who do not lie are enough in the newest configuration, and always were */
 void liar_master_free(struct run *run);
 uint32_t liar_master(const struct run *run); /* the node; TRACE_NONE: none */

@@ -109,6 +109,11 @@ static void what_cannot_be_used_is_named(void **state) {
 	c.nodes[1].master = false;
 	assert_non_null(strstr(config_problem(&c), "masters must stand before replicas"));
 	c = sample();
+	c.epoch = ((uint64_t)EPOCH_STARTS_MAX << 32) + UINT32_MAX;
+	assert_null(config_problem(&c));
+	c.epoch++;
+	assert_non_null(strstr(config_problem(&c), "started over so often"));
+	c = sample();
 	c.nodes[2].id = c.nodes[0].id;
 	assert_non_null(strstr(config_problem(&c), "same identity"));
 	c = sample();
