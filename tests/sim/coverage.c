@@ -26,14 +26,14 @@ static const enum core_count wanted[] = {
 	COUNT_downgraded, COUNT_downgrade_learned, COUNT_delay_closed, COUNT_key_several, COUNT_turn_overtaken, COUNT_nominated, COUNT_nominate_none,
 	COUNT_handed_over, COUNT_hand_over_promised, COUNT_asked, COUNT_group_begun, COUNT_group_held, COUNT_group_failed, COUNT_group_extended,
 	COUNT_explained, COUNT_self_lost, COUNT_report_waited, COUNT_bond_ended, COUNT_commit_overtaken, COUNT_place_kept, COUNT_place_left, COUNT_commit_given_back,
-	COUNT_extend_taken_back,
+	COUNT_extend_taken_back, COUNT_clock_followed, COUNT_clock_behind,
 };
 
 void coverage_print(void) {
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
 		puts(core_count_name(wanted[i]));
 	}
-	for (int i = 0; i < RUN_TAMPERED; i++) {
+	for (int i = 0; i < RUN_PARTED; i++) {
 		puts(run_count_name((enum run_count)i));
 	}
 }
@@ -46,7 +46,7 @@ bool coverage_missing(const struct run_totals *totals) {
 			missing = true;
 		}
 	}
-	for (int i = 0; i < RUN_TAMPERED; i++) {
+	for (int i = 0; i < RUN_PARTED; i++) {
 		if (totals->run_counts[i] == 0) {
 			printf("never happened: %s\n", run_count_name((enum run_count)i));
 			missing = true;

@@ -134,7 +134,7 @@ static void print_counts(const struct run_totals *t) {
 }
 
 static void print_themes(void) {
-	for (size_t i = 0; i < THEME_lying_master; i++) { /* that one is run by its name only: what it finds is not all mended */
+	for (size_t i = 0; i < THEMES; i++) {
 		puts(profile_theme_name((enum profile_theme)i));
 	}
 }

@@ -15,6 +15,9 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 	if (prng_chance(&r, 1, 20)) {
 		return THEME_lies;
 	}
+	if (prng_chance(&r, 1, 30)) {
+		return THEME_lying_master;
+	}
 	return drawn < later ? (enum profile_theme)(PROFILE_FIRST_LATER + drawn) : THEMES;
 }
 

@@ -11,8 +11,8 @@ const char *run_count_name(enum run_count count) {
 		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
-		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied", "tampered", "parted",
-		"taken", "liar_removed" };
+		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied", "tampered",
+		"liar_removed", "parted", "taken" };
 	return names[count];
 }
 
