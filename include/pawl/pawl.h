@@ -234,7 +234,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	bool deadline_kept; /* the caller keeps the deadline itself and drops an answer that comes too late */
 	const struct pawl_extend_item *locks;
 	size_t lock_count; /* at most 1000 */
-	bool quorum, now, for_free;
+	bool quorum, now, for_free, shares; /* shares: PAWL_CLIENTS: what each identity and each address has of the node, `client` is the number of a share */
 	uint32_t limit;
 	struct pawl_bytes after;
 	const struct pawl_change *change; /* PAWL_CHANGE; borrowed for the call only, as all that it points to */

@@ -25,6 +25,11 @@ static size_t buffer_grown_capacity(const struct buffer *b, size_t need) {
 	return capacity < b->max ? capacity : b->max;
 }
 
+size_t buffer_growth(const struct buffer *b, size_t size) {
+	size_t need = b->size + size;
+	return need <= b->capacity ? 0 : buffer_grown_capacity(b, need < b->max ? need : b->max) - b->capacity;
+}
+
 static int buffer_make_room(struct buffer *b, size_t size) {
 	if (size > b->max - b->size) {
 		return PAWL_ETOOLARGE;

@@ -19,6 +19,7 @@ void buffer_init(struct buffer *b, const struct allocator *alloc, size_t max); /
 void buffer_done(struct buffer *b);
 int buffer_append_long(struct buffer *b, const void *data, size_t size);
 uint8_t *buffer_reserve(struct buffer *b, size_t size);             /* room for size bytes at the end, or NULL */
+size_t buffer_growth(const struct buffer *b, size_t size);            /* memory that room for so many bytes would take in addition */
 void buffer_commit(struct buffer *b, size_t size);                  /* the bytes written into the room */
 void buffer_consume(struct buffer *b, size_t size);                 /* drops bytes at the front */
 void buffer_clear(struct buffer *b);                                /* keeps the memory */

@@ -10,12 +10,15 @@
 #define PAGE 1000 /* the most that a node tells at once */
 
 static const char clients_help[] =
-	"usage: pawl clients [NODE]\n"
+	"usage: pawl clients [--shares] [NODE]\n"
 	"       pawl clients kick NODE/ID\n"
 	"\n"
 	"Lists the connections of clients with NODE (default: the first node that answers), the oldest first: who they are, where\n"
 	"they come from, since when, how many requests they made, how many of them wait for a lock, what they watch, and the\n"
 	"bytes in both directions. Administrators see all connections, others those of their own identity.\n"
+	"\n"
+	"--shares lists instead what each identity and each source address has of the node, and of how much, or - without a limit:\n"
+	"connections, requests under way, waits, watches, locks, bytes of values and of memory, and how many requests a second it may make.\n"
 	"\n"
 	"kick ends a connection. For administrators; the node logs who did it. Locks stay until their leases end, and programs\n"
 	"that use libpawl connect again: to keep somebody out take away its certificate or its rights ([acl] file).\n"
@@ -28,6 +31,7 @@ static const char clients_help[] =
 
 struct clients {
 	const struct cli_command_line *line;
+	bool shares; /* are listed, not connections */
 	json_t *all; /* with --json */
 	uint64_t shown, last;
 	char node[64];
@@ -54,10 +58,64 @@ static void clients_row(const struct clients *c, const struct pawl_value *v) {
 		fact_bool(v, "own") ? "  (this one)" : "");
 }
 
+/* ---- shares ---- */
+
+static const struct {
+	const char *used, *limit, *title;
+	bool bytes;
+} share_columns[] = { { "clients", "clients_limit", "CLIENTS", false }, { "requests", "requests_limit", "REQUESTS", false },
+	{ "waits", "waits_limit", "WAITS", false }, { "watches", "watches_limit", "WATCHES", false }, { "locks", "locks_limit", "LOCKS", false },
+	{ "value_bytes", "value_bytes_limit", "VALUES", true }, { "client_memory", "client_memory_limit", "MEMORY", true },
+	{ NULL, "rate_limit", "RATE", false } };
+#define SHARE_COLUMNS (sizeof share_columns / sizeof share_columns[0])
+
+static void shares_header(void) {
+	printf("%-40s", "WHO");
+	for (size_t i = 0; i < SHARE_COLUMNS; i++) {
+		printf(" %15s", share_columns[i].title);
+	}
+	putchar('\n');
+}
+
+/* A number, of bytes with the unit of the settings, rounded down. */
+static int share_number(char *out, size_t size, int64_t n, bool bytes) {
+	const char *unit = "";
+	if (bytes && n >= 10 << 10) {
+		unit = n >= 10 << 20 ? "m" : "k";
+		n >>= n >= 10 << 20 ? 20 : 10;
+	}
+	return snprintf(out, size, "%" PRId64 "%s", n, unit);
+}
+
+static void shares_row(const struct pawl_value *v) {
+	const struct pawl_value *identity = pawl_value_get(v, "identity");
+	const char *address = fact_text(v, "address");
+	char who[512];
+	snprintf(who, sizeof who, identity ? "no identity, from %s" : "address %s", address);
+	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str(who), 40);
+	for (size_t i = 0; i < SHARE_COLUMNS; i++) {
+		char text[64] = "";
+		int n = 0;
+		bool bytes = share_columns[i].bytes;
+		if (share_columns[i].used) {
+			n = share_number(text, sizeof text, fact_int(v, share_columns[i].used, 0), bytes);
+			n += snprintf(text + n, sizeof text - (size_t)n, "/");
+		}
+		int64_t limit = fact_int(v, share_columns[i].limit, 0);
+		if (limit) {
+			share_number(text + n, sizeof text - (size_t)n, limit, bytes);
+		} else {
+			snprintf(text + n, sizeof text - (size_t)n, "-");
+		}
+		printf(" %15s", text);
+	}
+	putchar('\n');
+}
+
 static void clients_page(struct clients *c, const struct pawl_value *list) {
 	for (size_t i = 0; i < list->count; i++, c->shown++) {
 		const struct pawl_value *v = &list->items[i];
-		c->last = (uint64_t)fact_int(v, "client", 0);
+		c->last = (uint64_t)fact_int(v, c->shares ? "share" : "client", 0);
 		if (c->line->json) {
 			if (json_array_append_new(c->all, output_json_tree(v)) != 0) {
 				cli_misuse(c->line, "out of memory");
@@ -65,18 +123,22 @@ static void clients_page(struct clients *c, const struct pawl_value *list) {
 			continue;
 		}
 		if (c->shown == 0) {
-			clients_header();
+			(c->shares ? shares_header : clients_header)();
 		}
-		clients_row(c, v);
+		if (c->shares) {
+			shares_row(v);
+		} else {
+			clients_row(c, v);
+		}
 	}
 }
 
 /* Page by page, all of the same node: elsewhere the numbers mean others. NULL when all is there, else what ended it. */
 static struct pawl_result *clients_pages(struct clients *c, struct pawl *client) {
-	struct pawl_request request = { .method = PAWL_CLIENTS, .limit = PAGE };
+	struct pawl_request request = { .method = PAWL_CLIENTS, .limit = PAGE, .shares = c->shares };
 	for (bool more = true; more;) {
 		struct pawl_result *page = cli_call(client, &request);
-		const struct pawl_value *list = pawl_value_get(page->tree, "clients");
+		const struct pawl_value *list = pawl_value_get(page->tree, c->shares ? "shares" : "clients");
 		if (!page->error && c->node[0] && strcmp(c->node, page->node) != 0) {
 			page->error = PAWL_ECLOSED;
 			page->message = "the connection with the node was lost in the middle of its list: name the node";
@@ -93,8 +155,8 @@ static struct pawl_result *clients_pages(struct clients *c, struct pawl *client)
 	return NULL;
 }
 
-static int clients_list(struct cli_command_line *line, const char *node) {
-	struct clients c = { .line = line, .all = line->json ? json_array() : NULL };
+static int clients_list(struct cli_command_line *line, const char *node, bool shares) {
+	struct clients c = { .line = line, .shares = shares, .all = line->json ? json_array() : NULL };
 	struct pawl *client = NULL;
 	int status = CLI_DONE;
 	if (node) {
@@ -113,7 +175,7 @@ static int clients_list(struct cli_command_line *line, const char *node) {
 	if (line->json) {
 		json_t *object = json_object();
 		output_json_bytes(object, "node", pawl_str(c.node));
-		output_json_set(object, "clients", c.all);
+		output_json_set(object, shares ? "shares" : "clients", c.all);
 		output_json(object);
 	}
 	return cli_finish(client, NULL, CLI_DONE);
@@ -166,15 +228,20 @@ static int clients_kick(struct cli_command_line *line, const char *what) {
 
 static int clients_run(struct cli_command_line *line) {
 	int count;
-	char **operands = cli_options(line, NULL, 0, 0, 2, &count);
+	bool shares = false;
+	const struct cli_option options[] = { { "shares", CLI_FLAG, &shares } };
+	char **operands = cli_options(line, options, 1, 0, 2, &count);
 	bool kick = count > 0 && strcmp(operands[0], "kick") == 0;
 	if (kick && count < 2) {
 		cli_misuse(line, "kick whom? Write NODE/ID, as pawl clients shows it");
 	}
+	if (kick && shares) {
+		cli_misuse(line, "--shares and kick do not go together");
+	}
 	if (!kick && count > 1) {
 		cli_misuse(line, "'%s' is too much", operands[1]);
 	}
-	return kick ? clients_kick(line, operands[1]) : clients_list(line, count ? operands[0] : NULL);
+	return kick ? clients_kick(line, operands[1]) : clients_list(line, count ? operands[0] : NULL, shares);
 }
 
 const struct cli_command cli_clients = { "clients", "who is connected with a node; and the end of a connection", clients_help, clients_run };

@@ -72,7 +72,7 @@ _pawl() {
 	elif [[ $command == cluster ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "show add-replica promote demote remove replace set-nodes set-timing force" -- "$current")
 	elif [[ $command == clients ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "kick" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "kick --shares" -- "$current")
 	elif [[ $command == bench ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "cycle handoff extend gap fill" -- "$current")
 	elif [[ $command == help ]]; then

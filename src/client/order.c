@@ -92,7 +92,7 @@ static uint64_t present_named(const struct pawl_request *r, const struct order_s
 	case PAWL_WATCH:
 		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY) | if_named(r->after.size, CLIENT_HAS_FROM);
 	case PAWL_CLIENTS:
-		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT);
+		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT) | if_named(r->shares, CLIENT_HAS_SHARES);
 	case PAWL_CAN:
 		return (r->prefix ? CLIENT_HAS_PREFIX : if_named(r->key.size, CLIENT_HAS_KEY)) | if_named(r->owner.size, CLIENT_HAS_OWNER)
 			| if_named(r->value.size, CLIENT_HAS_VALUE) | if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
@@ -238,6 +238,7 @@ static void fill(struct order *o, const struct pawl_request *r, const struct ord
 		core->expected_seq = seq_read(r->expect_seq.data);
 	}
 	o->wire.client = r->client;
+	o->wire.shares = r->shares;
 	o->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
 	if (r->method == PAWL_WATCH && r->after.size) {
 		o->wire.from = position_read(r->after.data);

@@ -12,7 +12,6 @@
 
 #define PAUSE_BYTES (256u << 10)  /* unsent answers above which no further requests are read */
 #define OPENING_MAX (10 * SPAN_S) /* for the handshake */
-#define READ_BYTES (64u << 10)    /* taken from one connection in one turn */
 #define STUCK_MAX (30 * SPAN_S)   /* for a client that does not read what was written to it */
 #define LEAVES_AT_ONCE 32         /* requests under way of a connection that is closed; with more it has to wait for a turn */
 #define SWEEP_S 1
@@ -32,13 +31,16 @@ void session_free(struct session *session) {
 	struct sessions *s = session->all;
 	list_remove(&session->among);
 	list_remove(&session->dirty);
+	list_remove(&session->starved);
 	list_remove(&session->leaving);
 	strangers_remove(&s->strangers, &session->stranger);
 	map_remove(&s->by_id, &session->node);
 	session_part(session);
 	session_batch_free(session);
 	stream_free(session->stream);
-	alloc_free(s->loop->alloc, session, sizeof *session);
+	struct memory_account *memory = session->memory;
+	alloc_free(&memory->alloc, session, sizeof *session);
+	memory_close(memory);
 }
 
 void session_end(struct session *session, const char *why) {
@@ -53,7 +55,7 @@ void session_end(struct session *session, const char *why) {
 }
 
 /* Thousands of requests that end at once would keep the others waiting: the connections that have many under way end one by one. */
-static void session_leave(struct session *session, const char *why) {
+void session_leave(struct session *session, const char *why) {
 	if (list_linked(&session->leaving)) {
 		return; /* it broke in writing, and now its end is read as well */
 	}
@@ -101,6 +103,7 @@ static ssize_t session_on_data(void *ctx, struct slice bytes, struct instant now
 	struct session *session = ctx;
 	(void)bytes;
 	session->heard = now;
+	session_claim_tls(session);
 	stream_hold(session->stream);
 	session_wait(session);
 	return 0;
@@ -144,13 +147,18 @@ static void session_on_drained(void *ctx) {
 }
 
 static const struct stream_handlers session_stream_handlers = { session_on_ready, session_on_data, session_on_closed,
-	session_on_drained };
+	session_on_drained, session_room };
 
 /* Its answers and events would stay in memory for as long as it likes. */
 static bool session_is_stuck(struct session *session, struct instant now) {
 	uint64_t received, sent;
 	stream_bytes(session->stream, &received, &sent);
-	if (stream_backlog(session->stream) == 0 || sent != session->sent) {
+	bool idle = stream_backlog(session->stream) == 0;
+	if (idle && sent == session->sent) {
+		stream_tidy(session->stream);
+		session_claim_tls(session);
+	}
+	if (idle || sent != session->sent) {
 		session->stuck = now;
 	}
 	session->sent = sent;
@@ -164,6 +172,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	struct instant now = time_source_now();
 	struct list *next;
 	shares_sweep(&s->shares, now);
+	s->heaviest = NULL;
 	for (struct list *at = list_first(&s->among); at; at = next) {
 		struct session *session = CONTAINER_OF(at, struct session, among);
 		next = list_after(&s->among, at); /* session_end takes away none but its own */
@@ -187,19 +196,23 @@ static struct session *sessions_add(struct sessions *s, int take_fd, SSL_CTX *tl
 		sessions_trouble(s, from, "too many clients");
 		return NULL;
 	}
-	struct session *session = alloc_new(s->loop->alloc, sizeof *session);
-	struct stream_options stream = { .loop = s->loop, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
-		.in_max = client_request_limits.bytes, .out_max = SESSIONS_OUT_BYTES_MAX, .read_max = READ_BYTES, .pause_above = PAUSE_BYTES,
+	struct memory_account *memory = memory_open(&s->memory);
+	struct session *session = memory ? alloc_new(&memory->alloc, sizeof *session) : NULL;
+	struct stream_options stream = { .loop = s->loop, .alloc = memory ? &memory->alloc : NULL, .take_fd = take_fd, .tls = tls, .role = TLS_SERVER,
+		.in_max = client_request_limits.bytes, .out_max = SESSIONS_OUT_BYTES_MAX, .read_max = SESSIONS_READ_BYTES, .pause_above = PAUSE_BYTES,
 		.handlers = &session_stream_handlers, .ctx = session };
 	struct stream *made = NULL;
 	int error = stream_new(&stream, &made); /* takes the socket, whatever happens */
 	if (!session || error) {
 		stream_free(made);
-		alloc_free(s->loop->alloc, session, sizeof *session);
+		if (session) {
+			alloc_free(&memory->alloc, session, sizeof *session);
+		}
+		memory_close(memory);
 		sessions_trouble(s, from, "out of memory");
 		return NULL;
 	}
-	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .from = *from };
+	*session = (struct session){ .all = s, .stranger = newcomer, .id = ++s->last_id, .stream = made, .memory = memory, .tls = tls != NULL, .from = *from };
 	session->since = session->heard = session->stuck = time_source_now();
 	list_append(&s->among, &session->among);
 	map_insert(&s->by_id, &session->node, session->id);
@@ -244,19 +257,6 @@ struct buffer *sessions_answer(struct sessions *s, uint64_t client) {
 	return stream_out(session->stream);
 }
 
-const struct share_pair *sessions_share(const struct sessions *s, uint64_t client) {
-	const struct session *session = sessions_find(s, client);
-	return session ? &session->share : NULL;
-}
-
-void sessions_count_refused(struct sessions *s) {
-	s->shares.refused++;
-}
-
-uint64_t sessions_refused(const struct sessions *s) {
-	return s->shares.refused;
-}
-
 bool sessions_who(const struct sessions *s, uint64_t client, struct session_who *out) {
 	const struct session *session = sessions_find(s, client);
 	if (session) {
@@ -283,12 +283,13 @@ bool sessions_crowded(struct sessions *s, uint64_t client, size_t most) {
 	return crowded;
 }
 
-void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches) {
+void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches, size_t bytes) {
 	struct session *session = sessions_find(s, client);
 	if (session) {
 		shares_give(&session->share, SHARE_WATCHES, session->watches);
 		session->watches = watches;
 		shares_take(&session->share, SHARE_WATCHES, watches);
+		memory_claim(session->memory, MEMORY_WATCHES, bytes);
 	}
 }
 
@@ -305,7 +306,9 @@ void sessions_flush(struct sessions *s) {
 		struct session *session = CONTAINER_OF(first, struct session, dirty);
 		list_remove(&session->dirty);
 		session_charge_written(session);
-		if (stream_flush(session->stream) != 0) {
+		int broken = stream_flush(session->stream);
+		session_claim_tls(session);
+		if (broken) {
 			session_leave(session, NULL);
 			continue;
 		}
@@ -344,6 +347,7 @@ void sessions_init_decoder(struct sessions *s) {
 
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits) {
 	s->limits = *limits;
+	s->memory.most = limits->memory;
 	s->rules++;
 }
 
@@ -357,11 +361,13 @@ int sessions_new(const struct sessions_options *o, struct sessions **out) {
 	list_init(&s->among);
 	list_init(&s->dirty);
 	list_init(&s->leaving);
+	list_init(&s->starved);
 	strangers_init(&s->strangers);
 	fair_init(&s->ready, SESSIONS_SHARE_QUANTUM);
 	struct siphash_key hash_key;
 	CHECK(RAND_bytes((unsigned char *)&hash_key, sizeof hash_key) == 1);
 	sessions_init_decoder(s);
+	sessions_init_memory(s, o->memory);
 	s->sweep = event_new(o->loop->base, -1, EV_PERSIST, sessions_on_sweep, s);
 	if (map_init(&s->by_id, o->loop->alloc) != 0 || shares_init(&s->shares, o->loop->alloc, hash_key) != 0 || !s->sweep || event_add(s->sweep, &second) != 0) {
 		sessions_free(s);
@@ -382,6 +388,7 @@ void sessions_free(struct sessions *s) {
 	if (s->sweep) {
 		event_free(s->sweep);
 	}
+	CHECK(s->memory.accounts == 0);
 	map_done(&s->by_id);
 	shares_done(&s->shares);
 	client_decoder_done(&s->decoder);

@@ -61,11 +61,13 @@ struct sessions_limits {
 	/* Of all connections of one identity (without one: of those from one address), and of one address whatever the identities. */
 	struct share_limits identity, address;
 	span_ns idle; /* 0: for ever */
+	uint64_t memory; /* of all connections; 0: no limit */
 	struct strangers_limits strangers; /* connections that have shown no certificate and made no request */
 };
 
 struct sessions_options {
-	struct net_loop *loop; /* borrowed; its allocator bounds what all clients together may take */
+	struct net_loop *loop; /* borrowed */
+	struct alloc_counter *memory; /* borrowed; of the loop's allocator. NULL: limits.memory means nothing */
 	struct sessions_limits limits;
 	const struct sessions_handlers *handlers; /* borrowed, static */
 	void *ctx;
@@ -91,7 +93,13 @@ bool sessions_who(const struct sessions *s, uint64_t client, struct session_who 
 struct buffer *sessions_notify(struct sessions *s, uint64_t client);
 /* More than `most` bytes have not left yet: nothing should be added before drained(), which is called for nobody else. */
 bool sessions_crowded(struct sessions *s, uint64_t client, size_t most);
-void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches); /* it has so many: then silence is no reason to close it */
+/* It has so many, which take so much: then silence is no reason to close it. */
+void sessions_watches(struct sessions *s, uint64_t client, uint32_t watches, size_t bytes);
+/* For what the owner keeps for the client, which counts as its memory, until that is given back; NULL: the client is gone. */
+const struct allocator *sessions_alloc(const struct sessions *s, uint64_t client);
+/* How much more memory a large answer to the client may take, and what refuses more than that. */
+uint64_t sessions_room(const struct sessions *s, uint64_t client);
+void sessions_say_full(const struct sessions *s, uint64_t client, struct share_quota *out);
 /* What it counts for; NULL: it is gone. */
 const struct share_pair *sessions_share(const struct sessions *s, uint64_t client);
 void sessions_drop(struct sessions *s, uint64_t client); /* closes at once; gone() is not called */
@@ -109,6 +117,7 @@ void sessions_flush(struct sessions *s);
 
 uint32_t sessions_count(const struct sessions *s);
 struct strangers_counts sessions_strangers(const struct sessions *s);
+uint64_t sessions_memory(const struct sessions *s); /* what all take; 0 without a counter */
 uint64_t sessions_refused(const struct sessions *s); /* for having had enough, since the start */
 void sessions_count_refused(struct sessions *s); /* the owner has done so */
 
@@ -126,10 +135,14 @@ struct session_view {
 	/* Bytes on the network since its beginning, and those that the other side has not read yet. */
 	uint64_t received, sent;
 	size_t unsent;
+	/* Of the node, as it counts for its identity and its address. */
+	uint64_t memory;
 };
 /* Calls for each connection with a number above `after`, in the order of their numbers, which is that of their age, until it returns
  * false. It must not call anything here that changes the connections. */
 typedef bool sessions_visit(void *ctx, const struct session_view *view);
+/* The first share with a number above that; NULL: there is none. */
+const struct share *sessions_share_after(const struct sessions *s, uint64_t number);
 void sessions_each(const struct sessions *s, uint64_t after, sessions_visit *visit, void *ctx);
 
 #endif

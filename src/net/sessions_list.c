@@ -6,7 +6,7 @@
 static void session_describe(const struct session *session, struct instant now, struct session_view *out) {
 	*out = (struct session_view){ .client = session->id, .who = session_who(session), .stranger = list_linked(&session->stranger.in),
 		.requests = session->requests, .open = session->open, .age = instant_elapsed_short(now, session->since), .silent = instant_elapsed_short(now, session->heard),
-		.unsent = stream_backlog(session->stream) };
+		.unsent = stream_backlog(session->stream), .memory = session->memory->used };
 	stream_bytes(session->stream, &out->received, &out->sent);
 }
 

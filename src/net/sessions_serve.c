@@ -90,7 +90,8 @@ void session_stop_waiting(struct session *session) {
 void session_batch_free(struct session *session) {
 	if (session->batch) {
 		client_decoder_done(&session->batch->decoder);
-		alloc_free(session->all->loop->alloc, session->batch, sizeof *session->batch);
+		memory_claim(session->memory, MEMORY_BATCH, 0);
+		alloc_free(&session->memory->alloc, session->batch, sizeof *session->batch);
 		session->batch = NULL;
 	}
 }
@@ -133,7 +134,7 @@ static int session_dispatch(struct session *session, const struct client_request
 /* The request stays as it was decoded, with the memory that the decoder has used for it. */
 static int session_begin_batch(struct session *session, size_t size, const struct client_request *request) {
 	struct sessions *s = session->all;
-	struct session_batch *batch = alloc_new(s->loop->alloc, sizeof *batch);
+	struct session_batch *batch = alloc_new(&session->memory->alloc, sizeof *batch);
 	if (!batch) {
 		return PAWL_ENOMEM;
 	}
@@ -143,6 +144,7 @@ static int session_begin_batch(struct session *session, size_t size, const struc
 	batch->request.core.label = slice_of(NULL, 0); /* it was in the request itself; an `extend` has none */
 	batch->decoder = s->decoder;
 	sessions_init_decoder(s);
+	memory_claim(session->memory, MEMORY_BATCH, client_decoder_bytes(&batch->decoder));
 	return 0;
 }
 
@@ -169,6 +171,7 @@ static void session_decode_batch(struct session *session) {
 	struct client_refusal refusal = { 0 };
 	session_charge(session, DECODE_COST);
 	int error = client_request_go_on(&batch->decoder, slice_of(stream_input(session->stream).data, batch->size), &batch->request, &refusal);
+	memory_claim(session->memory, MEMORY_BATCH, client_decoder_bytes(&batch->decoder));
 	if (error) {
 		const uint32_t msgid = batch->request.msgid;
 		const size_t size = batch->size;
@@ -314,6 +317,9 @@ static void sessions_part_with_one(struct sessions *s) {
 }
 
 bool sessions_serve(struct sessions *s) {
+	if (s->memory.high) {
+		sessions_make_memory(s);
+	}
 	sessions_part_with_one(s);
 	struct fair_flow *share = fair_next(&s->ready);
 	if (!share) {

@@ -50,6 +50,7 @@ static void share_look_up(struct session *session) {
 		session->share.address->limits = s->limits.address;
 	}
 	session->admin = s->handlers->terms(s->ctx, &who, &session->share.identity->limits);
+	session->memory->admin = session->admin;
 }
 
 /* A full node ends its oldest stranger rather than to refuse a newcomer; administrators have places of their own. */
@@ -87,11 +88,11 @@ void session_join(struct session *session) {
 	} else {
 		session->share = share;
 		shares_take(&share, SHARE_CLIENTS, 1);
+		memory_join(session->memory, &share);
 	}
 }
 
-/* What an administrator needs to see and to mend what somebody does to the node. */
-static bool share_mends(const struct session *session, enum client_method method) {
+bool session_mends(const struct session *session, enum client_method method) {
 	enum right right = client_method_right(method);
 	return session->admin && (right == RIGHT_STATUS || right == RIGHT_CLUSTER || right == RIGHT_BREAK);
 }
@@ -99,10 +100,10 @@ static bool share_mends(const struct session *session, enum client_method method
 static bool share_over(const struct session *session, const struct client_request *request, struct instant now, struct share_quota *room) {
 	bool keeps = session_keeps(request->method);
 	if (!keeps && shares_full(&session->share, SHARE_REQUESTS, 1, 0, room)
-		&& (!share_mends(session, request->method) || shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
+		&& (!session_mends(session, request->method) || shares_full(&session->share, SHARE_REQUESTS, 1, ADMIN_SPARE, room))) {
 		return true;
 	}
-	return shares_rated(&session->share) && shares_hurried(&session->share, keeps, now, room) && !share_mends(session, request->method);
+	return shares_rated(&session->share) && shares_hurried(&session->share, keeps, now, room) && !session_mends(session, request->method);
 }
 
 const struct client_refusal *session_over_quota(struct session *session, const struct client_request *request, struct instant now,
@@ -113,9 +114,11 @@ const struct client_refusal *session_over_quota(struct session *session, const s
 	if (request->method == CLIENT_PING) {
 		return NULL;
 	}
-	if (share_over(session, request, now, room)) {
+	bool easy = memory_easy(session->memory, 1) || session_keeps(request->method);
+	const struct client_refusal *full = easy ? NULL : session_over_memory(session, request->method, room);
+	if (full || share_over(session, request, now, room)) {
 		session->all->shares.refused++;
-		return &room->refusal;
+		return full ? full : &room->refusal;
 	}
 	if (shares_rated(&session->share)) {
 		size_t parts = request->lock_count + request->core.lock_count;
@@ -133,4 +136,23 @@ void session_part(struct session *session) {
 		shares_give(&session->share, SHARE_WATCHES, session->watches);
 		shares_give(&session->share, SHARE_CLIENTS, 1);
 	}
+}
+
+/* ---- for the owner ---- */
+
+const struct share_pair *sessions_share(const struct sessions *s, uint64_t client) {
+	const struct session *session = sessions_find(s, client);
+	return session ? &session->share : NULL;
+}
+
+void sessions_count_refused(struct sessions *s) {
+	s->shares.refused++;
+}
+
+uint64_t sessions_refused(const struct sessions *s) {
+	return s->shares.refused;
+}
+
+const struct share *sessions_share_after(const struct sessions *s, uint64_t number) {
+	return shares_after(&s->shares, number);
 }

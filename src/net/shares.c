@@ -27,12 +27,14 @@ static const char *const share_settings[SHARE_KINDS][2] = {
 
 int shares_init(struct shares *s, const struct allocator *alloc, struct siphash_key hash_key) {
 	*s = (struct shares){ .alloc = alloc, .hash_key = hash_key };
+	list_init(&s->among);
 	list_init(&s->idle);
 	return map_init(&s->by_name, alloc);
 }
 
 static void share_free(struct share *share) {
 	struct shares *s = share->all;
+	list_remove(&share->among);
 	list_remove(&share->idle);
 	map_remove(&s->by_name, &share->node);
 	alloc_free(s->alloc, share, sizeof *share + share->name_size);
@@ -71,6 +73,8 @@ struct share *shares_find(struct shares *s, char kind, struct slice name, int64_
 	struct share *share = alloc_new(s->alloc, sizeof *share + name.size + 1);
 	if (share) {
 		share->all = s;
+		share->number = ++s->last;
+		list_append(&s->among, &share->among);
 		share->name_size = name.size + 1;
 		share->name[0] = (uint8_t)kind;
 		memcpy(share->name + 1, name.size ? name.data : share->name, name.size);
@@ -79,6 +83,29 @@ struct share *shares_find(struct shares *s, char kind, struct slice name, int64_
 		list_append(&s->idle, &share->idle);
 	}
 	return share;
+}
+
+const struct share *shares_after(const struct shares *s, uint64_t number) {
+	struct list *at = list_first(&s->among);
+	while (at && CONTAINER_OF(at, struct share, among)->number <= number) {
+		at = list_after(&s->among, at);
+	}
+	return at ? CONTAINER_OF(at, struct share, among) : NULL;
+}
+
+const struct share *shares_next(const struct share *share) {
+	struct list *at = list_after(&share->all->among, &share->among);
+	return at ? CONTAINER_OF(at, struct share, among) : NULL;
+}
+
+const struct share *shares_heaviest(const struct shares *s) {
+	const struct share *heaviest = NULL;
+	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
+		const struct share *share = CONTAINER_OF(at, struct share, among);
+		uint64_t used = share->name[0] == '#' ? 0 : share->used[SHARE_MEMORY];
+		heaviest = used > (heaviest ? heaviest->used[SHARE_MEMORY] : 0) ? share : heaviest;
+	}
+	return heaviest;
 }
 
 /* ---- what a full share says ---- */

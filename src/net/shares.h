@@ -23,6 +23,8 @@ struct shares {
 	const struct allocator *alloc; /* borrowed */
 	struct siphash_key hash_key;
 	struct map by_name;
+	struct list among; /* all, in the order of their numbers */
+	uint64_t last;     /* number */
 	struct list idle; /* shares of which nothing is in use */
 	uint64_t refused; /* requests and connections since the start; counted by whoever refuses them */
 };
@@ -30,7 +32,8 @@ struct shares {
 struct share {
 	struct shares *all;
 	struct map_node node;
-	struct list idle;
+	struct list among, idle;
+	uint64_t number;
 	uint64_t used[SHARE_KINDS];
 	uint64_t total; /* of all kinds */
 	struct share_limits limits;
@@ -63,6 +66,11 @@ struct share *shares_find(struct shares *s, char kind, struct slice name, int64_
 
 /* True: `count` more would be above a limit of either, where that is raised by `spare`; *out says which, and when to come again. */
 bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count, uint64_t spare, struct share_quota *out);
+/* The share that has most memory, of an identity or of those without one from one address; NULL: none has any. */
+const struct share *shares_heaviest(const struct shares *s);
+/* The first with a number above that; NULL: there is none. */
+const struct share *shares_after(const struct shares *s, uint64_t number);
+const struct share *shares_next(const struct share *share);
 void shares_take(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 void shares_give(const struct share_pair *pair, enum share_kind kind, uint64_t count);
 

@@ -23,7 +23,7 @@ static void stream_destroy(struct stream *s) {
 	close(s->fd);
 	buffer_done(&s->in);
 	buffer_done(&s->out);
-	alloc_free(s->loop->alloc, s, sizeof *s);
+	alloc_free(s->alloc, s, sizeof *s);
 }
 
 void stream_enter(struct stream *s) {
@@ -105,7 +105,17 @@ static int stream_deliver_tls(struct stream *s, struct slice bytes, struct insta
 /* One read, stamped when it is done (docs/protocol.md, Time: after the last byte was received). */
 static int stream_receive(struct stream *s) {
 	bool paced = s->accepted && s->state == STREAM_SHAKING;
-	ssize_t n = recv(s->fd, s->loop->scratch, paced ? HANDSHAKE_READ_BYTES : s->read_max, 0);
+	size_t most = paced ? HANDSHAKE_READ_BYTES : s->read_max;
+	if (s->state == STREAM_OPEN && s->handlers->room) {
+		size_t room = s->handlers->room(s->ctx, &s->in);
+		most = room < most ? room : most;
+	}
+	if (most == 0) {
+		s->starved = true;
+		event_del(s->readable);
+		return 0;
+	}
+	ssize_t n = recv(s->fd, s->loop->scratch, most, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
 		return 0;
 	}
@@ -195,6 +205,11 @@ void stream_release(struct stream *s) {
 	}
 }
 
+void stream_feed(struct stream *s) {
+	s->starved = false;
+	stream_listen(s);
+}
+
 bool stream_is_paused(const struct stream *s) {
 	return s->paused;
 }
@@ -240,17 +255,18 @@ static void stream_on_writable(evutil_socket_t fd, short what, void *ctx) {
 /* ---- life ---- */
 
 int stream_new(const struct stream_options *o, struct stream **out) {
-	struct stream *s = alloc_new(o->loop->alloc, sizeof *s);
+	const struct allocator *alloc = o->alloc ? o->alloc : o->loop->alloc;
+	struct stream *s = alloc_new(alloc, sizeof *s);
 	if (!s) {
 		close(o->take_fd);
 		return PAWL_ENOMEM;
 	}
-	*s = (struct stream){ .loop = o->loop, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
+	*s = (struct stream){ .loop = o->loop, .alloc = alloc, .handlers = o->handlers, .ctx = o->ctx, .fd = o->take_fd,
 		.accepted = o->role == TLS_SERVER, .read_max = o->read_max ? o->read_max : NET_SCRATCH_BYTES, .pause_above = o->pause_above,
 		.first = o->first };
 	s->turn = (struct handshake){ .step = stream_on_turn, .ctx = s };
-	buffer_init(&s->in, o->loop->alloc, o->in_max + NET_SCRATCH_BYTES);
-	buffer_init(&s->out, o->loop->alloc, o->out_max);
+	buffer_init(&s->in, alloc, o->in_max + NET_SCRATCH_BYTES);
+	buffer_init(&s->out, alloc, o->out_max);
 	s->readable = event_new(o->loop->base, s->fd, EV_READ | EV_PERSIST, stream_on_readable, s);
 	s->writable = event_new(o->loop->base, s->fd, EV_WRITE, stream_on_writable, s);
 	s->tls = o->tls ? tls_engine_new(o->tls, o->role) : NULL;

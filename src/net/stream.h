@@ -30,10 +30,14 @@ struct stream_handlers {
 	/* 0: the other side closed in order. Afterwards the stream is only good for stream_free. `why` may be NULL. */
 	void (*closed)(void *ctx, int error, const char *why);
 	void (*drained)(void *ctx); /* what had stayed when it was flushed has left now; may be NULL */
+	/* How much may be read now, once it is open; 0: nothing until stream_feed. `kept`: the buffer for what is not taken at once, which doubles
+	 * when it is full. NULL: anything. */
+	size_t (*room)(void *ctx, const struct buffer *kept);
 };
 
 struct stream_options {
 	struct net_loop *loop; /* borrowed */
+	const struct allocator *alloc; /* borrowed; what the connection takes. NULL: the loop's */
 	int take_fd;           /* non-blocking, connecting or connected; taken also on failure */
 	SSL_CTX *tls;          /* NULL: plain */
 	enum tls_role role;     /* as a server its handshake takes turns with others (handshakes.h) */
@@ -60,10 +64,15 @@ bool stream_is_held(const struct stream *s);
 struct slice stream_input(const struct stream *s); /* while it is held: what has not been taken; stays where it is */
 void stream_take(struct stream *s, size_t size);   /* the first bytes of it are done with */
 void stream_release(struct stream *s);             /* reads on; what was not taken comes again together with more */
+void stream_feed(struct stream *s); /* there is room again */
 bool stream_is_paused(const struct stream *s);     /* more than pause_above had not left, and has not yet */
 /* Between these two stream_free frees nothing yet: for an owner that works on what stream_input points to. */
 void stream_enter(struct stream *s);
 void stream_leave(struct stream *s);
+
+/* For a connection on which nothing happens: gives back what its buffers keep for the next large message. */
+void stream_tidy(struct stream *s);
+size_t stream_tls_bytes(const struct stream *s); /* what the buffers of TLS take, which the allocator does not see, above what every connection needs */
 
 /* Flushes, and closes when the last byte has left, or after a second. What arrives meanwhile is dropped. */
 void stream_close(struct stream *s);

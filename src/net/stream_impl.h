@@ -18,6 +18,7 @@ enum stream_state {
 
 struct stream {
 	struct net_loop *loop;
+	const struct allocator *alloc;
 	const struct stream_handlers *handlers;
 	void *ctx;
 	enum stream_state state;
@@ -34,6 +35,7 @@ struct stream {
 	size_t pause_above;
 	bool accepted, first; /* the other side connected: its handshake takes turns with others; before those that are not `first` */
 	bool doomed, shut, closed_there;
+	bool starved; /* there is no room for what it would read */
 	bool paused; /* the other side does not read what we write */
 	bool held;   /* by the owner */
 	bool parked; /* held, and more has arrived: the socket is not looked at */

@@ -8,6 +8,8 @@
 
 #define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
 #define LAST_WORDS_MS 1000
+#define IDLE_KEEP_BYTES 4096u
+#define IDLE_KEEP_TLS_BYTES (32u * 1024) /* in both directions */
 
 static struct slice stream_unsent(const struct stream *s) {
 	return slice_of(s->out.data ? s->out.data + s->out_done : NULL, s->out.size - s->out_done);
@@ -45,7 +47,7 @@ static int stream_next_bytes(struct stream *s, struct slice *bytes) {
 }
 
 void stream_listen(struct stream *s) {
-	if (!s->paused && !s->parked) {
+	if (!s->paused && !s->parked && !s->starved && s->state != STREAM_OVER) {
 		event_add(s->readable, NULL);
 	}
 }
@@ -107,6 +109,18 @@ size_t stream_backlog(const struct stream *s) {
 
 int stream_flush(struct stream *s) {
 	return s->state == STREAM_OPEN ? stream_push(s) : 0;
+}
+
+void stream_tidy(struct stream *s) {
+	buffer_trim(&s->out, IDLE_KEEP_BYTES);
+	if (s->tls) {
+		tls_engine_tidy(s->tls, IDLE_KEEP_TLS_BYTES);
+	}
+}
+
+size_t stream_tls_bytes(const struct stream *s) {
+	size_t bytes = s->tls ? tls_engine_bytes(s->tls) : 0;
+	return bytes > IDLE_KEEP_TLS_BYTES ? bytes - IDLE_KEEP_TLS_BYTES : 0;
 }
 
 void stream_close(struct stream *s) {

@@ -154,6 +154,32 @@ void tls_engine_sent(struct tls_engine *e, size_t size) {
 	}
 }
 
+static size_t tls_buffer_bytes(BIO *bio) {
+	BUF_MEM *bytes = NULL;
+	return BIO_get_mem_ptr(bio, &bytes) > 0 && bytes ? bytes->max : 0;
+}
+
+size_t tls_engine_bytes(const struct tls_engine *e) {
+	return tls_buffer_bytes(e->in) + tls_buffer_bytes(e->out);
+}
+
+/* Without memory it stays as it is. */
+static void tls_buffer_renew(BIO *bio) {
+	BUF_MEM *empty = BIO_pending(bio) == 0 ? BUF_MEM_new() : NULL;
+	if (empty && BIO_set_mem_buf(bio, empty, BIO_CLOSE) <= 0) {
+		BUF_MEM_free(empty);
+	}
+}
+
+void tls_engine_tidy(struct tls_engine *e, size_t keep) {
+	if (tls_engine_bytes(e) > keep) {
+		tls_buffer_renew(e->in);
+		if (tls_engine_outgoing(e).size == 0) {
+			tls_buffer_renew(e->out);
+		}
+	}
+}
+
 void tls_engine_close(struct tls_engine *e) {
 	if (e->ready) {
 		SSL_shutdown(e->ssl);

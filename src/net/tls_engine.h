@@ -28,6 +28,9 @@ int tls_engine_write(struct tls_engine *e, struct slice bytes);
 struct slice tls_engine_outgoing(const struct tls_engine *e);
 void tls_engine_sent(struct tls_engine *e, size_t size);
 
+size_t tls_engine_bytes(const struct tls_engine *e); /* what the buffers of both directions take */
+void tls_engine_tidy(struct tls_engine *e, size_t keep); /* gives back those that are empty if they take more than that */
+
 void tls_engine_close(struct tls_engine *e);             /* queues close_notify */
 const char *tls_engine_why(const struct tls_engine *e);  /* after PAWL_ETLS: a phrase for the log; valid until tls_engine_free */
 SSL *tls_engine_ssl(const struct tls_engine *e);         /* to read the peer's certificate */

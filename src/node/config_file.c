@@ -29,10 +29,13 @@ struct node_config *node_config_new(void) {
 	c->tls.client_auth = CLIENT_AUTH_REQUIRED;
 	c->limits.clients = 10000;
 	c->limits.admin_clients = 16;
+	c->limits.client_memory = 512u << 20;
 	c->limits.identity = (struct share_limits){ { [SHARE_CLIENTS] = 5000, [SHARE_REQUESTS] = 65536, [SHARE_WAITS] = 40000,
-		[SHARE_WATCHES] = 200000, [SHARE_LOCKS] = 2000000, [SHARE_VALUES] = (uint64_t)1 << 30 } };
+		[SHARE_WATCHES] = 200000, [SHARE_LOCKS] = 2000000, [SHARE_VALUES] = (uint64_t)1 << 30,
+		[SHARE_MEMORY] = 256u << 20 } };
 	c->limits.address = (struct share_limits){ { [SHARE_CLIENTS] = 7500, [SHARE_REQUESTS] = 98304, [SHARE_WAITS] = 50000,
-		[SHARE_WATCHES] = 300000, [SHARE_LOCKS] = 3000000, [SHARE_VALUES] = (uint64_t)2 << 30 } };
+		[SHARE_WATCHES] = 300000, [SHARE_LOCKS] = 3000000, [SHARE_VALUES] = (uint64_t)2 << 30,
+		[SHARE_MEMORY] = 384u << 20 } };
 	c->limits.requests_per_client = 4096;
 	c->limits.watches_per_client = 1000;
 	c->limits.idle_timeout = 600 * SPAN_S;

@@ -51,6 +51,7 @@ struct node_limits {
 	uint32_t admin_clients;       /* more of them, for administrators alone */
 	struct share_limits identity; /* of one identity; without one: of one address */
 	struct share_limits address;  /* of all identities that come from one address */
+	uint64_t client_memory;       /* of all connections, in bytes */
 	uint32_t requests_per_client;   /* under way on one connection */
 	uint32_t watches_per_client;  /* on one connection */
 	uint32_t handshakes, handshakes_per_address; /* connections that have not said who they are, on the peer port and on those of clients */
@@ -96,7 +97,7 @@ int node_config_read_rights(struct node_config *c, struct problem *problem);
 int node_config_dev(const char *listen, const char *state_dir, struct node_config **out, struct problem *problem);
 
 /* NULL, or the sentence that says which setting cannot be changed by a reload (a restart is needed). What can: [tls] but
- * for whether it is there, [acl], log_level, and of [limits] clients, admin_clients, *_per_identity, *_per_address, requests_per_client,
+ * for whether it is there, [acl], log_level, and of [limits] clients, admin_clients, client_memory, *_per_identity, *_per_address, requests_per_client,
  * watches_per_client, idle_timeout and handshake*. */
 const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted);
 

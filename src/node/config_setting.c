@@ -34,6 +34,7 @@ enum setting_kind {
 	KIND_COUNT_OR_0,
 	KIND_SIZE64,
 	KIND_SIZE_OR_0,
+	KIND_SIZE_16M, /* or more */
 	KIND_VALUE_BYTES
 };
 
@@ -53,6 +54,7 @@ enum setting_kind {
 #define PLACE_COUNT_OR_0 PLACE_NAME
 #define PLACE_SIZE64 PLACE_NAME
 #define PLACE_SIZE_OR_0 PLACE_NAME
+#define PLACE_SIZE_16M PLACE_NAME
 #define PLACE_VALUE_BYTES PLACE_NAME
 #define PLACE_RAW(member) offsetof(struct config_reading, member)
 
@@ -86,7 +88,7 @@ void config_setting_names(enum config_section section, char *out, size_t size) {
 		}
 	}
 	if (section == SECTION_LIMITS && used < size) {
-		snprintf(out + used, size - used, "; and clients, requests, waits, watches, locks, value_bytes and rate with _per_identity or _per_address");
+		snprintf(out + used, size - used, "; and clients, requests, waits, watches, locks, value_bytes, client_memory and rate with _per_identity or _per_address");
 	}
 }
 
@@ -197,6 +199,8 @@ const char *config_setting_set(struct config_reading *r, enum setting setting, c
 		return set_u64(to, value, true, 1, (uint64_t)1 << 44, "write a size from 1 byte to 16384g");
 	case KIND_SIZE_OR_0:
 		return set_u64(to, value, true, 0, (uint64_t)1 << 44, "write a size from 1 byte to 16384g, or 0: no limit");
+	case KIND_SIZE_16M:
+		return set_u64(to, value, true, 16u << 20, (uint64_t)1 << 44, "write a size from 16m to 16384g");
 	case KIND_VALUE_BYTES:
 		return set_u32(to, value, true, 1, VALUE_MAX_HARD, "write a size from 1 byte to 1m");
 	}

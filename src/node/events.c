@@ -142,6 +142,10 @@ static void events_subject_tidy(struct events *e, struct events_subject *s) {
 	}
 }
 
+static size_t events_watch_bytes(const struct events_subject *s) {
+	return sizeof(struct events_one) + sizeof *s + s->size;
+}
+
 static int events_add_watch(struct events *e, struct events_client *c, struct slice subject, bool prefix, uint64_t since) {
 	struct events_subject *s = events_subject_of(e, subject, prefix);
 	struct events_one *w = s ? alloc_new(e->alloc, sizeof *w) : NULL;
@@ -162,6 +166,7 @@ static int events_add_watch(struct events *e, struct events_client *c, struct sl
 	list_append(&s->watches, &w->of_subject);
 	s->all_behind = false;
 	c->count++;
+	c->bytes += events_watch_bytes(s);
 	e->count++;
 	return 0;
 }
@@ -184,6 +189,7 @@ static void events_remove(struct events *e, struct events_one *w) {
 	list_remove(&w->among);
 	list_remove(&w->of_subject);
 	w->client->count--;
+	w->client->bytes -= events_watch_bytes(w->subject);
 	e->count--;
 	events_subject_tidy(e, w->subject);
 	alloc_free(e->alloc, w, sizeof *w);
@@ -238,6 +244,11 @@ uint32_t events_watchers(struct events *e, struct slice key) {
 uint32_t events_watches(const struct events *e, uint64_t client) {
 	const struct events_client *c = events_client(e, client);
 	return c ? c->count : 0;
+}
+
+size_t events_bytes(const struct events *e, uint64_t client) {
+	const struct events_client *c = events_client(e, client);
+	return c ? c->bytes : 0;
 }
 
 /* ---- life ---- */

@@ -110,6 +110,7 @@ void events_room(struct events *e, uint64_t client); /* its connection takes mor
 
 uint32_t events_watchers(struct events *e, struct slice key); /* how many clients watch the key, or a prefix of it */
 uint32_t events_watches(const struct events *e, uint64_t client); /* how many the client has */
+size_t events_bytes(const struct events *e, uint64_t client); /* what these take; a key that others watch too counts for each */
 static inline uint64_t events_count(const struct events *e) {
 	return e->count;
 }

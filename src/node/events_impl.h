@@ -11,6 +11,7 @@ struct events_client {
 	bool admin;
 	uint64_t next;  /* while it is in `lagging`: the first number that it may not have been told of */
 	uint32_t count, stamp;
+	size_t bytes; /* of its watches */
 	uint64_t turn; /* in which it was told something last */
 	bool full;     /* while it is behind: it is in `full`, and tried again when there is room again, or no doubt any more */
 	uint8_t identity_size;

@@ -18,7 +18,7 @@
 #define WAITERS_DEFAULT 100000u
 
 static const char *const full_names[FULL_KINDS] = { [FULL_CLIENTS] = "clients", [FULL_WAITERS] = "waiters", [FULL_KEYS] = "keys",
-	[FULL_MEMORY] = "memory" };
+	[FULL_MEMORY] = "memory", [FULL_CLIENT_MEMORY] = "client_memory" };
 
 struct full_use {
 	uint64_t used, limit;
@@ -30,7 +30,7 @@ struct full_walk {
 	struct driver *driver;
 	struct tally tally;
 	uint64_t sampled;
-	bool waits; /* counts requests that wait, not connections */
+	enum full_what what; /* is counted of connections */
 };
 
 static uint64_t full_hash(const struct driver *d, uint64_t before, const void *data, size_t size) {
@@ -48,12 +48,13 @@ static bool full_count_session(void *ctx, const struct session_view *view) {
 	}
 	uint64_t name = full_hash(d, (uint64_t)from->uid, view->who.identity.data, view->who.identity.size);
 	name = full_hash(d, name, from->address, from->host_bytes);
-	tally_add(&walk->tally, name, walk->waits ? requests_waiting(&d->requests, view->client) : 1, view->client, slice_of(NULL, 0));
+	uint64_t count = walk->what == FULL_WAITERS ? requests_waiting(&d->requests, view->client) : walk->what == FULL_CLIENT_MEMORY ? view->memory : 1;
+	tally_add(&walk->tally, name, count, view->client, slice_of(NULL, 0));
 	return true;
 }
 
 static void full_say_clients(struct driver *d, enum full_what what, const struct full_use *use) {
-	struct full_walk walk = { .driver = d, .waits = what == FULL_WAITERS };
+	struct full_walk walk = { .driver = d, .what = what };
 	struct session_who who;
 	sessions_each(d->sessions, 0, full_count_session, &walk);
 	const struct tally_row *most = tally_most(&walk.tally);
@@ -98,6 +99,8 @@ static struct full_use full_use(const struct driver *d, const struct core_status
 		return (struct full_use){ core->keys, limits->core.keys ? limits->core.keys : KEYS_DEFAULT };
 	case FULL_MEMORY:
 		return (struct full_use){ core->memory_bytes, limits->core.memory_bytes ? limits->core.memory_bytes : MEMORY_DEFAULT };
+	case FULL_CLIENT_MEMORY:
+		return (struct full_use){ sessions_memory(d->sessions), limits->client_memory };
 	case FULL_KINDS:
 		break;
 	}
@@ -106,7 +109,7 @@ static struct full_use full_use(const struct driver *d, const struct core_status
 
 /* The last piece that fits into memory hardly ever ends at the limit. */
 static bool full_reached(enum full_what what, const struct full_use *use) {
-	return use->used >= use->limit - (what == FULL_MEMORY ? use->limit / 128 : 0);
+	return use->used >= use->limit - (what == FULL_MEMORY || what == FULL_CLIENT_MEMORY ? use->limit / 128 : 0);
 }
 
 static void full_judge(struct full *f, enum full_what what, const struct full_use *use, struct instant now) {
@@ -114,7 +117,7 @@ static void full_judge(struct full *f, enum full_what what, const struct full_us
 	if (full_reached(what, use) && (!f->reached[what] || instant_elapsed_long(now, f->said[what]) >= AGAIN)) {
 		f->reached[what] = true;
 		f->said[what] = now;
-		if (what == FULL_CLIENTS || what == FULL_WAITERS) {
+		if (what != FULL_KEYS && what != FULL_MEMORY) {
 			full_say_clients(d, what, use);
 		} else {
 			full_say_keys(d, what, use);

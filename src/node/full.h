@@ -15,7 +15,7 @@ struct driver;
 struct event;
 struct event_base;
 
-enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_KINDS };
+enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_CLIENT_MEMORY, FULL_KINDS };
 
 struct full {
 	struct driver *driver;

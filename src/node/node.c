@@ -13,11 +13,10 @@
 #include "driver.h"
 #include "listener.h"
 #include "log.h"
+#include "memory.h"
 #include "pawl/error.h"
 #include "side_file.h"
 #include "state_file.h"
-
-#define CLIENT_MEMORY_MAX ((size_t)512 << 20) /* what all connections of clients together may take */
 
 struct node {
 	struct event_base *base;
@@ -144,6 +143,11 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 	return 0;
 }
 
+/* What is not counted for a connection, such as the table of all, may take what even administrators may. */
+static void node_limit_memory(struct node *node) {
+	node->client_memory.max = (size_t)memory_above(node->config->limits.client_memory, MEMORY_ADMIN_END);
+}
+
 int node_new(const struct node_options *options, struct node **out_node, char why[NODE_WHY_BYTES]) {
 	struct node *node = calloc(1, sizeof *node);
 	if (!node) {
@@ -153,7 +157,7 @@ int node_new(const struct node_options *options, struct node **out_node, char wh
 	node->config = options->config;
 	node->log = options->log;
 	node->alloc = alloc_libc(NULL);
-	node->client_memory.max = CLIENT_MEMORY_MAX;
+	node_limit_memory(node);
 	node->client_alloc = alloc_libc(&node->client_memory);
 	int error = 0;
 	if (net_loop_init(&node->loop, node->base, &node->alloc) != 0
@@ -258,12 +262,12 @@ static int node_make_peers(struct node *node) {
 static struct sessions_limits node_session_limits(const struct node_config *c) {
 	return (struct sessions_limits){ .clients = c->limits.clients, .admin_clients = c->limits.admin_clients,
 		.identity = c->limits.identity, .address = c->limits.address, .requests_per_client = c->limits.requests_per_client,
-		.idle = c->limits.idle_timeout, .strangers = driver_strangers_limits(c) };
+		.idle = c->limits.idle_timeout, .memory = c->limits.client_memory, .strangers = driver_strangers_limits(c) };
 }
 
 int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct driver *d = &node->driver;
-	const struct sessions_options sessions = { .loop = &node->client_loop, .limits = node_session_limits(node->config),
+	const struct sessions_options sessions = { .loop = &node->client_loop, .memory = &node->client_memory, .limits = node_session_limits(node->config),
 		.handlers = &driver_sessions_handlers, .ctx = d };
 	int error = node_start_core(node, why);
 	if (error) {
@@ -295,6 +299,7 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 		return error;
 	}
 	node->config = node->driver.config = node->doors.config = config;
+	node_limit_memory(node);
 	sessions_set_limits(node->driver.sessions, &limits);
 	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_set_rights(&node->driver);

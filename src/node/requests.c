@@ -52,7 +52,7 @@ int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct re
 	return 0;
 }
 
-int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out) {
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, const struct allocator *alloc, struct requests_batch **out) {
 	CHECK(count > 0);
 	if (r->by_id.count + count > REQUESTS_MAX) {
 		return PAWL_EBUSY;
@@ -65,7 +65,7 @@ int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uin
 	batch->client = client;
 	batch->msgid = msgid;
 	batch->count = batch->left = count;
-	buffer_init(&batch->items, r->client_alloc, client_response_limits.bytes);
+	buffer_init(&batch->items, alloc ? alloc : r->client_alloc, client_response_limits.bytes);
 	batch->results = alloc_new(r->alloc, count * sizeof *batch->results);
 	batch->requests = alloc_new(r->alloc, count * sizeof *batch->requests);
 	if (!batch->results || !batch->requests) {
@@ -202,13 +202,13 @@ int requests_keep_watch(struct requests *r, struct request *request, struct slic
 	return 0;
 }
 
-int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply) {
+int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply, const struct allocator *alloc) {
 	if (!request->list) {
 		request->list = alloc_new(r->alloc, sizeof *request->list);
 		if (!request->list) {
 			return PAWL_ENOMEM;
 		}
-		buffer_init(&request->list->items, r->client_alloc, client_response_limits.bytes);
+		buffer_init(&request->list->items, alloc ? alloc : r->client_alloc, client_response_limits.bytes);
 	}
 	return client_list_add(request->list, reply);
 }

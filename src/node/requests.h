@@ -67,13 +67,14 @@ void requests_done(struct requests *r); /* accepts zeroed memory */
 
 /* 0, PAWL_ENOMEM or PAWL_EBUSY. */
 int requests_open(struct requests *r, uint64_t client, uint32_t msgid, struct request **out);
-int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, struct requests_batch **out); /* their ids follow each other */
+/* Their ids follow each other. `alloc`: for the answer; it outlives the batch; NULL: as all clients. */
+int requests_open_batch(struct requests *r, uint64_t client, uint32_t msgid, uint32_t count, const struct allocator *alloc, struct requests_batch **out);
 
 /* The request begins a watch of the key when it is answered. 0 or PAWL_ENOMEM; gone with the request. */
 int requests_keep_watch(struct requests *r, struct request *request, struct slice key, uint64_t log, uint64_t number);
 
-/* Adds to the part of its answer that is there. 0 or PAWL_ENOMEM; gone with the request. */
-int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply);
+/* Adds to the part of its answer that is there. 0 or PAWL_ENOMEM; gone with the request. `alloc`: as above. */
+int requests_keep_list(struct requests *r, struct request *request, const struct core_reply *reply, const struct allocator *alloc);
 
 /* The request waits for others, and counts as such until it is closed. */
 void requests_mark_waiting(struct requests *r, struct request *request);

@@ -39,12 +39,16 @@ static void service_on_over(void *ctx, const struct session_who *who, const stru
 	log_outside(d->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who), LOG_TEXT("why", refusal->message));
 }
 
-void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
+void service_note_quota(struct driver *d, uint64_t client, const struct share_quota *quota) {
 	struct session_who who;
 	sessions_count_refused(d->sessions);
 	if (sessions_who(d->sessions, client, &who)) {
 		service_on_over(d, &who, &quota->refusal);
 	}
+}
+
+void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
+	service_note_quota(d, client, quota);
 	service_refuse_as(d, client, msgid, &quota->refusal);
 }
 
@@ -122,7 +126,8 @@ static void service_call_core(const struct service_call *call) {
 static bool service_open_batch(const struct service_call *call) {
 	const struct client_request *asked = call->request;
 	struct requests_batch *batch;
-	if (requests_open_batch(&call->driver->requests, call->client, asked->msgid, (uint32_t)asked->lock_count, &batch) != 0) {
+	if (requests_open_batch(&call->driver->requests, call->client, asked->msgid, (uint32_t)asked->lock_count,
+		sessions_alloc(call->driver->sessions, call->client), &batch) != 0) {
 		service_refuse(call->driver, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
 		return false;
 	}

@@ -24,14 +24,22 @@ struct service_call {
 struct core_request service_core_request(const struct service_call *call);
 void service_step(const struct service_call *call, const struct core_request *request);
 void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message);
+/* It is refused: the node counts it, and says so. */
+void service_note_quota(struct driver *d, uint64_t client, const struct share_quota *quota);
 void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota);
 /* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
  * an answer that never comes. */
 void service_sever(struct driver *d, uint64_t client);
 /* Around an answer that shows values, which many requests at once may ask for: it leaves the last of the buffer's room to small answers, and to
- * those that say that it was refused. service_view_end takes what begin returned and the encoder's error; PAWL_EBUSY: the refusal is in its place. */
-size_t service_view_begin(struct buffer *to);
-int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error);
+ * those that say that it was refused, and keeps below what its client may have of memory. service_view_end takes what begin returned and the encoder's
+ * error; PAWL_EBUSY: the refusal is in its place. */
+struct service_view {
+	struct buffer *to;
+	size_t max;   /* of the buffer, otherwise */
+	bool crowded; /* it is its client's memory that bounds the answer */
+};
+struct service_view service_view_begin(const struct driver *d, uint64_t client, struct buffer *to);
+int service_view_end(struct driver *d, uint64_t client, const struct service_view *view, uint32_t msgid, int error);
 
 /* service_rights.c */
 struct rights_caller service_caller(const struct session_who *who);

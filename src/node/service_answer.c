@@ -4,19 +4,28 @@
 
 #define SPARED_BYTES ((size_t)1 << 20) /* of what may wait on a connection, by answers that show values */
 
-size_t service_view_begin(struct buffer *to) {
-	size_t max = to->max;
-	to->max = max - to->size > SPARED_BYTES ? max - SPARED_BYTES : to->size;
-	return max;
+struct service_view service_view_begin(const struct driver *d, uint64_t client, struct buffer *to) {
+	struct service_view view = { .to = to, .max = to->max };
+	uint64_t room = sessions_room(d->sessions, client);
+	size_t spared = to->max - to->size > SPARED_BYTES ? to->max - SPARED_BYTES : to->size;
+	view.crowded = to->capacity + room < spared;
+	size_t most = view.crowded ? to->capacity + (size_t)room : spared;
+	to->max = most > to->size ? most : to->size;
+	return view;
 }
 
-int service_view_end(struct buffer *to, size_t begun, uint32_t msgid, int error) {
-	const struct client_refusal crowded = { .error = PAWL_EBUSY, .message = "more answers wait on this connection than it takes: ask for fewer at once" };
-	to->max = begun;
+int service_view_end(struct driver *d, uint64_t client, const struct service_view *view, uint32_t msgid, int error) {
+	static const struct client_refusal crowded = { .error = PAWL_EBUSY, .message = "more answers wait on this connection than it takes: ask for fewer at once" };
+	struct share_quota quota;
+	view->to->max = view->max;
 	if (error != PAWL_ETOOLARGE) {
 		return error;
 	}
-	error = client_refusal_encode(msgid, &crowded, to);
+	if (view->crowded) {
+		sessions_say_full(d->sessions, client, &quota);
+		service_note_quota(d, client, &quota);
+	}
+	error = client_refusal_encode(msgid, view->crowded ? &quota.refusal : &crowded, view->to);
 	return error ? error : PAWL_EBUSY;
 }
 
@@ -29,9 +38,10 @@ static int service_put_reply(struct driver *d, const struct request *request, co
 	if (!service_shows_values(reply)) {
 		return client_reply_encode(msgid, reply, &d->facts, to);
 	}
-	size_t begun = service_view_begin(to);
+	uint64_t client = request->client;
+	const struct service_view view = service_view_begin(d, client, to);
 	int error = request->list ? client_list_encode(msgid, request->list, reply, &d->facts, to) : client_reply_encode(msgid, reply, &d->facts, to);
-	error = service_view_end(to, begun, msgid, error);
+	error = service_view_end(d, client, &view, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
 }
 
@@ -40,9 +50,17 @@ static bool service_list_goes_on(struct driver *d, struct request *request, cons
 	uint64_t client = request->client;
 	uint32_t msgid = request->msgid;
 	sessions_charge(d->sessions, client, reply->cost);
-	int error = !reply->error && (reply->goes_on || request->list) ? requests_keep_list(&d->requests, request, reply) : 0;
-	if (error) {
+	bool kept = !reply->error && (reply->goes_on || request->list);
+	if (kept && sessions_room(d->sessions, client) == 0) {
+		struct share_quota quota;
 		requests_close(&d->requests, request); /* what else comes for it finds nobody */
+		sessions_say_full(d->sessions, client, &quota);
+		service_refuse_quota(d, client, msgid, &quota);
+		return true;
+	}
+	int error = kept ? requests_keep_list(&d->requests, request, reply, sessions_alloc(d->sessions, client)) : 0;
+	if (error) {
+		requests_close(&d->requests, request);
 		service_refuse(d, client, msgid, PAWL_EBUSY, NULL, "the node has no memory left for this list");
 	}
 	return error || reply->goes_on;

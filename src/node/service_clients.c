@@ -22,7 +22,7 @@ static struct client_connection clients_describe(const struct service_call *call
 	struct client_connection c = { .client = view->client, .identity = view->who.identity, .address = slice_str(from->address),
 		.age = view->age, .silent = view->silent, .requests = view->requests, .open = view->open,
 		.waits = requests_waiting(&d->requests, view->client), .watches = events_watches(&d->events, view->client),
-		.received = view->received, .sent = view->sent, .unsent = view->unsent, .own = view->client == call->client };
+		.received = view->received, .sent = view->sent, .unsent = view->unsent, .memory = view->memory, .own = view->client == call->client };
 	c.present = c.own ? CLIENT_CONNECTION_OWN : 0;
 	if (from->uid != ORIGIN_UNKNOWN) {
 		c.present |= CLIENT_CONNECTION_PROCESS;
@@ -46,13 +46,56 @@ static bool clients_visit(void *ctx, const struct session_view *view) {
 	return !page->more;
 }
 
+/* ---- shares ---- */
+
+static struct client_share shares_describe(const struct share *share) {
+	const struct slice name = slice_of(share->name + 1, share->name_size - 1);
+	struct client_share c = { .present = CLIENT_SHARE_USED, .share = share->number };
+	if (share->name[0] == '=') {
+		c.identity = name;
+	} else {
+		c.address = name;
+		c.present |= CLIENT_SHARE_ADDRESS;
+	}
+	c.present |= share->name[0] == '#' ? 0 : CLIENT_SHARE_IDENTITY;
+	for (unsigned kind = 0; kind < SHARE_KINDS; kind++) {
+		c.used[kind] = share->used[kind];
+		c.most[kind] = share->limits.most[kind];
+		c.present |= c.most[kind] ? CLIENT_SHARE_LIMITED(kind) : 0;
+	}
+	return c;
+}
+
+/* Whoever may not end connections sees what is its own: not what others have who come from its address. */
+static void shares_put(struct clients_page *page) {
+	const struct service_call *call = page->call;
+	const struct sessions *sessions = call->driver->sessions;
+	bool all = service_has(call->driver, call->who, RIGHT_CLUSTER);
+	const struct share *share = sessions_share_after(sessions, call->request->client);
+	for (; share && !page->more; share = shares_next(share)) {
+		if (all || share == call->who->share->identity) {
+			page->more = page->left == 0;
+			if (!page->more) {
+				const struct client_share c = shares_describe(share);
+				client_shares_put(&page->answer, &c);
+				page->left--;
+			}
+		}
+	}
+}
+
 void service_clients(const struct service_call *call) {
 	struct driver *d = call->driver;
 	struct clients_page page = { .call = call, .left = call->request->core.limit };
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to) {
-		client_connections_begin(&page.answer, call->request->msgid, to);
-		sessions_each(d->sessions, call->request->client, clients_visit, &page);
+		if (call->request->shares) {
+			client_shares_begin(&page.answer, call->request->msgid, to);
+			shares_put(&page);
+		} else {
+			client_connections_begin(&page.answer, call->request->msgid, to);
+			sessions_each(d->sessions, call->request->client, clients_visit, &page);
+		}
 		if (client_connections_end(&page.answer, d->facts.node, page.more) != 0) {
 			service_sever(d, call->client);
 		}

@@ -129,8 +129,8 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 	struct buffer *to = sessions_answer(d->sessions, client);
 	const struct client_position position = { from->log, from->number };
 	if (to) {
-		size_t begun = service_view_begin(to);
-		error = service_view_end(to, begun, msgid, client_watch_encode(msgid, watch, position, view, &d->facts, to));
+		const struct service_view shown = service_view_begin(d, client, to);
+		error = service_view_end(d, client, &shown, msgid, client_watch_encode(msgid, watch, position, view, &d->facts, to));
 	}
 	if (error == PAWL_EBUSY) {
 		(void)events_unwatch(&d->events, client, watch);
@@ -138,7 +138,7 @@ static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struc
 	} else if (error) {
 		service_sever(d, client);
 	}
-	sessions_watches(d->sessions, client, events_watches(&d->events, client));
+	sessions_watches(d->sessions, client, events_watches(&d->events, client), events_bytes(&d->events, client));
 	driver_flush_later(d);
 }
 
@@ -196,7 +196,7 @@ void service_unwatch(const struct service_call *call) {
 		service_refuse(d, call->client, msgid, PAWL_ENOTFOUND, "watch", "this connection has no such watch");
 		return;
 	}
-	sessions_watches(d->sessions, call->client, events_watches(&d->events, call->client));
+	sessions_watches(d->sessions, call->client, events_watches(&d->events, call->client), events_bytes(&d->events, call->client));
 	watch_settle(d);
 	struct buffer *to = sessions_answer(d->sessions, call->client);
 	if (to && client_done_encode(msgid, to) != 0) {

@@ -17,7 +17,7 @@ static bool limit_number(const char *text, bool bytes, uint64_t *out) {
 
 static int limit_take(struct rights_reading *r, unsigned line, enum share_kind kind, const char *value) {
 	struct rights_section *s = &r->rights->sections[r->rights->section_count - 1];
-	bool bytes = kind == SHARE_VALUES;
+	bool bytes = kind == SHARE_VALUES || kind == SHARE_MEMORY;
 	uint64_t n;
 	if (s->limited >> kind & 1) {
 		return rights_wrong(r, line, "%s stands in this section a second time: take one of them away", share_kind_name[kind]);

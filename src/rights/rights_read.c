@@ -60,7 +60,7 @@ static int read_value(struct rights_reading *r, unsigned line, const struct ini_
 		return error;
 	}
 	return rights_wrong(r, line, "%s is no setting: there are allow, deny, in [group:NAME] members, and the limits clients, requests, waits, watches, "
-		"locks, value_bytes and rate", item->name);
+		"locks, value_bytes, client_memory and rate", item->name);
 }
 
 static int read_lines(struct rights_reading *r, struct slice text) {

@@ -118,13 +118,13 @@ enum client_scan client_scan(struct client_scanner *s, const struct client_limit
 #define CLIENT_HAS_LABEL (UINT64_C(1) << 35) /* client_request.label.text */
 #define CLIENT_HAS_HOST (UINT64_C(1) << 36)
 #define CLIENT_HAS_PID (UINT64_C(1) << 37)
-#define CLIENT_HAS_TO (UINT64_C(1) << 38)
+#define CLIENT_HAS_TO (UINT64_C(1) << 38) /* `can` has identity, method and gids (4 bytes each, in network byte order) as OWNER, TO and VALUE */
 #define CLIENT_HAS_FROM (UINT64_C(1) << 39) /* watch */
 #define CLIENT_HAS_WATCH (UINT64_C(1) << 40) /* unwatch */
 #define CLIENT_HAS_BOND (UINT64_C(1) << 41) /* extend: core.bond */
 #define CLIENT_HAS_SLOTS (UINT64_C(1) << 42) /* extend: core.terms.set */
-/* `can` has identity, method and gids (4 bytes each, in network byte order) as OWNER, TO and VALUE. */
 #define CLIENT_HAS_CLIENT (UINT64_C(1) << 43) /* kick: client_request.client; clients: likewise, as `after` */
+#define CLIENT_HAS_SHARES (UINT64_C(1) << 44) /* clients */
 
 struct client_lock { /* one of `locks` */
 	struct slice key;
@@ -153,6 +153,7 @@ struct client_request {
 	bool release_on_disconnect; /* ACQUIRE; core.terms.bond is 1 then by decoding */
 	uint64_t watch;              /* UNWATCH */
 	uint64_t client;             /* KICK: the number of a connection; CLIENTS: those with greater ones; 0: all */
+	bool shares;                 /* CLIENTS: not the connections, but what each identity and each address has of the node */
 	struct client_position from; /* WATCH with CLIENT_HAS_FROM */
 	uint8_t label_bytes[LABEL_MAX]; /* what core.label points to, decoded */
 };
@@ -171,6 +172,7 @@ struct client_decoder {
 	} rest;
 };
 void client_decoder_init(struct client_decoder *d, const struct allocator *alloc); /* allocator borrowed; no memory yet */
+static inline size_t client_decoder_bytes(const struct client_decoder *d) { return d->rooms[0].bytes + d->rooms[1].bytes; }
 void client_decoder_done(struct client_decoder *d);                                /* accepts zeroed memory */
 
 /* Why a request was refused. */

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "pack.h"
+#include "share.h"
 
 enum client_connection_has {
 	CLIENT_CONNECTION_PROCESS = 1 << 0, /* uid and pid */
@@ -21,10 +22,24 @@ struct client_connection {
 	/* Requests since its beginning; those that are not answered yet; those of them that wait for others; what it watches. */
 	uint64_t requests;
 	uint32_t open, waits, watches;
-	/* Bytes since its beginning; those that the client has not read yet. */
-	uint64_t received, sent, unsent;
+	/* Bytes since its beginning; those that the client has not read yet; of the node's memory. */
+	uint64_t received, sent, unsent, memory;
 	/* It is the one that asks. */
 	bool own;
+};
+
+#define CLIENT_SHARE_LIMITED(kind) (1u << (kind)) /* there is a limit */
+#define CLIENT_SHARE_USED (1u << SHARE_KINDS)     /* what is used is known: of all kinds but the rate */
+#define CLIENT_SHARE_IDENTITY (1u << (SHARE_KINDS + 1))
+#define CLIENT_SHARE_ADDRESS (1u << (SHARE_KINDS + 2))
+
+/* What an identity, an address, or those without an identity at an address (then both are there, and the identity is empty) have of the node. */
+struct client_share {
+	uint32_t present;
+	/* Its number at this node. */
+	uint64_t share;
+	struct slice identity, address;
+	uint64_t used[SHARE_KINDS], most[SHARE_KINDS];
 };
 
 /* An answer under way. */
@@ -32,6 +47,9 @@ struct client_connections {
 	struct pack pack;
 	struct pack_open result, list;
 };
+/* The same with shares instead of connections. */
+void client_shares_begin(struct client_connections *c, uint32_t msgid, struct buffer *out);
+void client_shares_put(struct client_connections *c, const struct client_share *item);
 void client_connections_begin(struct client_connections *c, uint32_t msgid, struct buffer *out);
 void client_connections_put(struct client_connections *c, const struct client_connection *item);
 /* `node`: its name. 0, PAWL_ENOMEM, PAWL_ETOOLARGE: then the buffer is as it was at the beginning. */

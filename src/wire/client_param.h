@@ -13,7 +13,7 @@ enum { CLIENT_PARAM_LOCK = CLIENT_METHODS, CLIENT_PARAM_GROUP, CLIENT_PARAM_SETS
 typedef const char *client_param_take(struct unpack *u, struct client_request *r, int *error);
 client_param_take client_take_key, client_take_prefix, client_take_after, client_take_owner, client_take_to, client_take_watch, client_take_client,
 	client_take_from, client_take_value, client_take_expect, client_take_value_seq, client_take_lock_id, client_take_lease,
-	client_take_wait, client_take_token, client_take_limit, client_take_deadline_kept, client_take_now,
+	client_take_wait, client_take_token, client_take_limit, client_take_deadline_kept, client_take_now, client_take_shares,
 	client_take_consistency, client_take_for;
 
 /* What readers are made of; they return the same. */

@@ -125,7 +125,8 @@ static void request_put_param(struct pack *k, const struct client_request *r, ui
 		pack_text(k, core->for_free ? "free" : "held");
 		return;
 	case CLIENT_HAS_NOW:
-		pack_bool(k, core->now);
+	case CLIENT_HAS_SHARES:
+		pack_bool(k, param == CLIENT_HAS_NOW ? core->now : r->shares);
 		return;
 	}
 	if (param & PARAMS_OF_TERMS) {

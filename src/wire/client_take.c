@@ -193,6 +193,11 @@ const char *client_take_now(struct unpack *u, struct client_request *r, int *err
 	return client_take_bool(u, &r->core.now);
 }
 
+const char *client_take_shares(struct unpack *u, struct client_request *r, int *error) {
+	(void)error;
+	return client_take_bool(u, &r->shares);
+}
+
 const char *client_take_consistency(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	int choice = client_take_choice(u, "local", "quorum");

@@ -18,6 +18,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import select
 import selectors
 import socket
 import statistics
@@ -38,6 +39,7 @@ CROWD, CROWD_WATCHES = 500, 20
 PAIRS = 64      # of acquire and release, in one piece that is sent again and again
 LOCKS = 4096    # in one `extend`
 KEYS = 50000
+KEYS_LARGE = 16 # with values of 60,000 bytes
 WAITING = 40000
 WAVE, WAVE_KEYS, WAVE_CONNECTIONS = 64000, 16, 16
 HELLOS = 1300   # a second
@@ -53,10 +55,10 @@ def id_of(number):
 
 # ---- the attacks: each makes connections, and says what each of them sends for ever; or yields, each time that it has begun again ----
 
-def connect(address, count):
+def connect(address, count, source=None):
     made = []
     for _ in range(count):
-        s = socket.create_connection(pawltest.split(address))
+        s = socket.create_connection(pawltest.split(address), source_address=(source, 0) if source else None)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.append(s)
     return made
@@ -182,6 +184,37 @@ def attack_crowd(address):
     load = {s: b"" for s in made}
     load.update(updates(address))
     return load
+
+
+def answers(address, number):
+    """Asks for 2,000 large answers, and reads none of them."""
+    s = connect(address, 1, "127.0.0.2")[0]
+    s.setblocking(False)
+    kept.append(s)
+    try:
+        s.send(request("get", key="abuse/%d" % (number % KEYS_LARGE)) * 2000)
+    except BlockingIOError:
+        pass
+    return s
+
+
+def attack_memory(address):
+    """64 connections from another address that ask for 2,000 large answers each, read none, and come again when they are closed"""
+    with pawltest.Client(address, source="127.0.0.2") as c:
+        for i in range(KEYS_LARGE):
+            c.call("acquire", key="abuse/%d" % i, lock_id=id_of(i + 1), lease_ms=60000, value=b"x" * 60000)
+    made = [answers(address, i) for i in range(64)]
+    yield
+    while True:
+        for i, s in enumerate(made):
+            closed = select.poll()
+            closed.register(s, select.POLLRDHUP)
+            if closed.poll(0):
+                kept.remove(s)
+                s.close()
+                made[i] = answers(address, i)
+        yield
+        time.sleep(0.001)
 
 
 kept = []  # open, never read

@@ -107,13 +107,14 @@ def split(address):
 
 
 class Client:
-    def __init__(self, address, tls=None, timeout=PATIENCE):
+    def __init__(self, address, tls=None, timeout=PATIENCE, source=None):
+        """`source`: the address of this machine that it comes from."""
         if address.startswith("unix:"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(timeout)
             self.socket.connect(address[5:])
         else:
-            self.socket = socket.create_connection(split(address), timeout)
+            self.socket = socket.create_connection(split(address), timeout, (source, 0) if source else None)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             plain = self.socket

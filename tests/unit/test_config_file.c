@@ -52,6 +52,7 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 		"[cluster.masters]\na = 10.0.0.1:1\n[tls]\nca = /ca\ncert = /cert\nkey = /key\nclient_auth = optional\ncrl = /crl\nrevoked = /list\nany_key_mode = yes\n"
 		"[limits]\nkeys = 5\nmemory = 1g\nvalue_bytes = 64k\nclients = 7\nwaiters = 8\nidle_timeout = 0\nlease_min = 1s\n"
 		"admin_clients = 0\nlocks_per_identity = 9\nvalue_bytes_per_address = 2m\nrate_per_address = 0\nwaits_per_identity = 0\n"
+		"client_memory = 64m\nclient_memory_per_identity = 10m\n"
 		"[admin]\nlisten = 127.0.0.1:10\n");
 	assert_string_equal(c->state_dir, "/s");
 	assert_string_equal(c->listen_peer.host, "0.0.0.0");
@@ -83,6 +84,9 @@ static void every_setting_arrives_where_it_belongs(void **state) {
 	assert_int_equal(c->limits.identity.most[SHARE_WAITS], 0);
 	assert_int_equal(c->limits.identity.most[SHARE_RATE], 0);
 	assert_int_equal(c->limits.address.most[SHARE_VALUES], 2 << 20);
+	assert_int_equal(c->limits.client_memory, 64 << 20);
+	assert_int_equal(c->limits.identity.most[SHARE_MEMORY], 10 << 20);
+	assert_int_equal(c->limits.address.most[SHARE_MEMORY], 384 << 20);
 	assert_int_equal(c->limits.identity.most[SHARE_CLIENTS], 5000); /* the defaults of the others */
 	assert_int_equal(c->limits.address.most[SHARE_CLIENTS], 7500);
 	assert_int_equal(c->admin_listen.port, 10);
@@ -134,6 +138,8 @@ static const struct {
 	{ BASE "[limits]\nrate_per_identity = 1000000001\n", "f:10:", "rate_per_identity = 1000000001", "0: no limit" },
 	{ BASE "[limits]\nvalue_bytes_per_identity = 3x\n", "f:10:", "not a size", "64k" },
 	{ BASE "[limits]\nvalue_bytes_per_address = 16385g\n", "f:10:", "value_bytes_per_address = 16385g", "0: no limit" },
+	{ BASE "[limits]\nclient_memory = 15m\n", "f:10:", "client_memory = 15m", "from 16m" },
+	{ BASE "[limits]\nclient_memory_per_address = much\n", "f:10:", "not a size", "64k" },
 	{ BASE "[limits]\nadmin_clients = -1\n", "f:10:", "not a number", "1000" },
 	{ BASE "[limits]\nkeys = 1k\n", "f:10:", "not a number", "1000" },
 	{ BASE "[limits]\nlease_min = 2m\n", "f:10:", "lease_min is longer", "shorten" },

@@ -206,8 +206,8 @@ static void what_is_watched_counts_until_the_connection_is_gone(void **state) {
 	limits.identity.most[SHARE_WATCHES] = 3;
 	host_start(&h, &limits);
 	int one = host_connect(&h), two = host_connect(&h);
-	sessions_watches(h.sessions, 1, 2);
-	sessions_watches(h.sessions, 1, 3);
+	sessions_watches(h.sessions, 1, 2, 0);
+	sessions_watches(h.sessions, 1, 3, 0);
 	assert_true(shares_full(sessions_share(h.sessions, 2), SHARE_WATCHES, 1, 0, &quota));
 	close(one);
 	host_run(&h);

@@ -41,7 +41,7 @@ static void a_batch_is_whole_with_its_last_part_in_whatever_order(void **state) 
 	struct requests r = open_table(&counter, &alloc);
 	struct requests_batch *batch, *whole = NULL;
 	(void)state;
-	assert_int_equal(requests_open_batch(&r, 7, 1, 3, &batch), 0);
+	assert_int_equal(requests_open_batch(&r, 7, 1, 3, NULL, &batch), 0);
 	for (uint32_t i = 3; i-- > 0;) {
 		const struct client_extended result = { .token = i + 1 };
 		assert_null(whole);
@@ -68,7 +68,7 @@ static void a_batch_is_written_as_far_as_its_results_are_there(void **state) {
 	struct requests_batch *batch;
 	const struct client_extended result = { .token = 1 };
 	(void)state;
-	assert_int_equal(requests_open_batch(&r, 7, 1, 4, &batch), 0);
+	assert_int_equal(requests_open_batch(&r, 7, 1, 4, NULL, &batch), 0);
 	assert_null(requests_close_part(&r, &batch->requests[0], &result, &facts));
 	assert_int_equal(batch->encoded, 1);
 	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
@@ -90,7 +90,7 @@ static void a_client_that_is_gone_takes_its_requests_along_and_no_others(void **
 	(void)state;
 	assert_int_equal(requests_open(&r, 8, 1, &other), 0);
 	assert_int_equal(requests_open(&r, 7, 1, &mine), 0);
-	assert_int_equal(requests_open_batch(&r, 7, 2, 5, &batch), 0);
+	assert_int_equal(requests_open_batch(&r, 7, 2, 5, NULL, &batch), 0);
 	assert_null(requests_close_part(&r, &batch->requests[2], &result, &facts));
 	uint64_t other_id = other->id, last = batch->requests[4].id;
 	requests_forget(&r, 7);
@@ -110,7 +110,7 @@ static void what_is_left_open_is_freed_with_the_table(void **state) {
 		struct request *request;
 		struct requests_batch *batch;
 		assert_int_equal(requests_open(&r, client, 1, &request), 0);
-		assert_int_equal(requests_open_batch(&r, client, 2, 2, &batch), 0);
+		assert_int_equal(requests_open_batch(&r, client, 2, 2, NULL, &batch), 0);
 	}
 	requests_done(&r);
 	assert_int_equal(counter.used, 0);
@@ -125,7 +125,7 @@ static void without_memory_nothing_is_left_behind(void **state) {
 	(void)state;
 	for (size_t room = 0; room < 4000; room += 40) {
 		counter.max = counter.used + room;
-		if (requests_open_batch(&r, 7, 1, 10, &batch) == 0) {
+		if (requests_open_batch(&r, 7, 1, 10, NULL, &batch) == 0) {
 			break;
 		}
 		assert_int_equal(r.by_id.count, 0);

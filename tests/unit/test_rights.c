@@ -186,11 +186,12 @@ static uint64_t limit_of(const struct rights *r, const char *who, uint32_t gid, 
 
 static void limits_of_ones_own_count_before_those_of_groups_and_of_everybody(void **state) {
 	(void)state;
-	struct rights *r = rules("[everybody]\nlocks = 10\nwaits = 10\n[one]\nlocks = 3\nvalue_bytes = 2m\n[group:g]\nmembers = one, two\nlocks = 20\nwaits = 20\n"
+	struct rights *r = rules("[everybody]\nlocks = 10\nwaits = 10\n[one]\nlocks = 3\nvalue_bytes = 2m\nclient_memory = 64m\n[group:g]\nmembers = one, two\nlocks = 20\nwaits = 20\n"
 		"[group:h]\nmembers = two\nlocks = 0\nwaits = 15\n[unix:gid:7]\nlocks = 8\n[anonymous]\nlocks = 1\n");
 	assert_int_equal(limit_of(r, "one", 1, SHARE_LOCKS), 3);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_WAITS), 20);
 	assert_int_equal(limit_of(r, "one", 1, SHARE_VALUES), 2 << 20);
+	assert_int_equal(limit_of(r, "one", 1, SHARE_MEMORY), 64 << 20);
 	assert_int_equal(limit_of(r, "two", 1, SHARE_LOCKS), 0); /* no limit is the greatest */
 	assert_int_equal(limit_of(r, "two", 1, SHARE_WAITS), 20);
 	assert_int_equal(limit_of(r, "two", 1, SHARE_VALUES), 5); /* nobody says anything of it */

@@ -220,6 +220,18 @@ static void connections_are_told_with_what_is_known_of_them(void **state) {
 	assert_int_equal(client_connections_end(&page, "n1", true), 0);
 	assert_int_equal(receive(t, CLIENT_CLIENTS), 0);
 	assert_true(t->got.more && slice_equal(t->got.node, slice_str("n1")));
+	const struct client_share share = { .present = CLIENT_SHARE_USED | CLIENT_SHARE_IDENTITY | CLIENT_SHARE_LIMITED(SHARE_RATE), .share = 3,
+		.identity = slice_str("alice"), .used = { [SHARE_MEMORY] = 77 }, .most = { [SHARE_RATE] = 5, [SHARE_LOCKS] = 6 } };
+	buffer_clear(&t->bytes);
+	client_shares_begin(&page, 5, &t->bytes);
+	client_shares_put(&page, &share);
+	assert_int_equal(client_connections_end(&page, "n1", false), 0);
+	assert_non_null(memmem(t->bytes.data, t->bytes.size, "\xad" "client_memory\x4d", 15));
+	assert_non_null(memmem(t->bytes.data, t->bytes.size, "\xaarate_limit\x05", 12));
+	assert_null(memmem(t->bytes.data, t->bytes.size, "locks_limit", 11));
+	assert_null(memmem(t->bytes.data, t->bytes.size, "\xa4rate", 5));
+	assert_int_equal(receive(t, CLIENT_CLIENTS), 0);
+	assert_false(t->got.more);
 	assert_int_equal(DECODE(t, CLIENT_CLIENTS, "\x94\x01\x05\xc0\x80"), PAWL_EPROTOCOL); /* without `more` a caller would not know whether to go on */
 	assert_int_equal(DECODE(t, CLIENT_KICK, "\x94\x01\x05\xc0\x80"), 0);
 }

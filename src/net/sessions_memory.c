@@ -1,0 +1,212 @@
+/* sessions_memory.c: where connections take too much memory, and who has to give some of it back (memory.h).
+ *
+ * Of an identity or an address that has too much it is the connections that have most. Of a node whose memory is full because of many it is those of the
+ * identity that has most: nobody else's request is refused for that.
+ */
+#include "sessions_impl.h"
+
+#include "check.h"
+#include "pawl/error.h"
+
+#define LAST_READS_BYTES 4096u /* taken at once from a connection that has had enough: a release is to get through */
+
+static const char share_why[] = "its identity or its address has more memory for its connections than it may (client_memory_per_identity, _per_address), "
+	"and this connection has most of it";
+static const char pool_why[] = "the memory of this node for connections is full (client_memory): its identity has most of it, and this connection most of that";
+
+static const struct client_refusal pool_refusal = { .error = PAWL_EFULL, .field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
+	.message = "the memory of this node for connections is full (client_memory), and this identity has most of it" };
+static const struct client_refusal answer_refusal = { .error = PAWL_EFULL, .field = { (const uint8_t *)"client_memory", 13 }, .retry_after = SPAN_S,
+	.message = "the memory of this node for connections is full (client_memory): there is no room for this answer" };
+
+static void sessions_on_high(void *ctx) {
+	struct sessions *s = ctx;
+	s->handlers->ready(s->ctx);
+}
+
+void sessions_init_memory(struct sessions *s, struct alloc_counter *counter) {
+	s->memory = (struct memory_pool){ .alloc = s->loop->alloc, .counter = counter, .most = s->limits.memory, .on_high = sessions_on_high, .ctx = s };
+}
+
+/* It is the one to be refused when the memory of all is full. */
+static bool session_is_heaviest(const struct session *session) {
+	struct sessions *s = session->all;
+	if (!s->heaviest) {
+		s->heaviest = shares_heaviest(&s->shares);
+	}
+	return session->share.identity && session->share.identity == s->heaviest && !session->inside;
+}
+
+static bool session_fills_pool(const struct session *session, enum memory_step step) {
+	return memory_pool_full(&session->all->memory, 1, step) && session_is_heaviest(session);
+}
+
+/* Somebody has to go first, with this turn. */
+static void session_want(const struct session *session, uint64_t bytes) {
+	struct sessions *s = session->all;
+	s->memory.high = true;
+	s->wanting = session->id;
+	s->wanted = bytes;
+	sessions_on_high(s);
+}
+
+size_t session_room(void *ctx, const struct buffer *kept) {
+	struct session *session = ctx;
+	struct sessions *s = session->all;
+	if (!s->memory.high && memory_easy(session->memory, 2 * (kept->size + SESSIONS_READ_BYTES))) {
+		return SESSIONS_READ_BYTES;
+	}
+	bool full = memory_share_full(session->memory, MEMORY_LIMIT) || session_fills_pool(session, MEMORY_LIMIT);
+	size_t most = full ? LAST_READS_BYTES : SESSIONS_READ_BYTES, left = kept->capacity - kept->size;
+	uint64_t rest = memory_rest(session->memory);
+	if (buffer_growth(kept, most) > rest) { /* perhaps less will do */
+		most = left > LAST_READS_BYTES ? left : LAST_READS_BYTES;
+	}
+	if (!s->memory.high && buffer_growth(kept, most) > rest) {
+		session_want(session, buffer_growth(kept, most));
+	}
+	if (s->memory.high && !list_linked(&session->starved)) {
+		list_append(&s->starved, &session->starved);
+	}
+	return s->memory.high ? 0 : most;
+}
+
+const struct client_refusal *session_over_memory(struct session *session, enum client_method method, struct share_quota *room) {
+	enum memory_step step = session_mends(session, method) ? MEMORY_END : MEMORY_LIMIT;
+	if (memory_share_full(session->memory, step)) {
+		shares_full(&session->share, SHARE_MEMORY, 1, 0, room);
+		return &room->refusal;
+	}
+	return session_fills_pool(session, step) ? &pool_refusal : NULL;
+}
+
+void session_claim_tls_bytes(struct session *session) {
+	memory_claim(session->memory, MEMORY_TLS, stream_tls_bytes(session->stream));
+}
+
+/* ---- who has to go ---- */
+
+struct memory_culprit {
+	const struct share *share; /* NULL: nobody has too much */
+	const char *why;
+	uint64_t over; /* so much has to be given back */
+};
+
+static bool share_high(const struct share *share) {
+	return memory_share_room(share, MEMORY_HIGH) == 0;
+}
+
+/* For somebody to read on. */
+static struct memory_culprit sessions_culprit_wanted(const struct sessions *s, const struct session *session) {
+	if (s->wanted <= memory_rest(session->memory)) {
+		return (struct memory_culprit){ 0 };
+	}
+	uint64_t identity = memory_share_room(session->share.identity, MEMORY_LIMIT), address = memory_share_room(session->share.address, MEMORY_LIMIT);
+	if (s->wanted > identity) {
+		return (struct memory_culprit){ session->share.identity, share_why, s->wanted - identity };
+	}
+	if (s->wanted > address) {
+		return (struct memory_culprit){ session->share.address, share_why, s->wanted - address };
+	}
+	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->wanted };
+}
+
+static struct memory_culprit memory_culprit_of_share(const struct share *share) {
+	return (struct memory_culprit){ share, share_why, share->used[SHARE_MEMORY] - share->limits.most[SHARE_MEMORY] };
+}
+
+static struct memory_culprit sessions_culprit(const struct sessions *s) {
+	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
+		const struct session *session = CONTAINER_OF(at, struct session, among);
+		const struct share *share = share_high(session->share.identity) ? session->share.identity : session->share.address;
+		if (share_high(share)) {
+			return memory_culprit_of_share(share);
+		}
+	}
+	if (!memory_pool_full(&s->memory, 0, MEMORY_HIGH)) {
+		return (struct memory_culprit){ 0 };
+	}
+	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->memory.counter->used - s->memory.most };
+}
+
+static bool session_is_of(const struct session *session, const struct share *share) {
+	return (session->share.identity == share || session->share.address == share) && !session->inside;
+}
+
+/* What the largest connection has. 0: one is leaving, and what that gives back may be enough. */
+static uint64_t sessions_largest(const struct sessions *s, const struct share *share) {
+	uint64_t largest = 0;
+	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
+		const struct session *session = CONTAINER_OF(at, struct session, among);
+		if (session_is_of(session, share)) {
+			if (list_linked(&session->leaving)) {
+				return 0;
+			}
+			largest = session->memory->used > largest ? session->memory->used : largest;
+		}
+	}
+	return largest;
+}
+
+/* The largest of the culprit's connections, and those with at least half as much; how much that gives back. */
+static uint64_t sessions_end_largest(struct sessions *s, const struct memory_culprit *culprit) {
+	const uint64_t largest = sessions_largest(s, culprit->share);
+	uint64_t freed = 0;
+	struct list *next;
+	for (struct list *at = largest ? list_first(&s->among) : NULL; at && freed < culprit->over; at = next) {
+		struct session *session = CONTAINER_OF(at, struct session, among);
+		next = list_after(&s->among, at); /* session_leave takes away none but its own */
+		if (session_is_of(session, culprit->share) && session->memory->used >= largest / 2) {
+			freed += session->memory->used;
+			session_leave(session, culprit->why);
+		}
+	}
+	return freed;
+}
+
+static void sessions_feed(struct sessions *s) {
+	struct list *first;
+	while ((first = list_first(&s->starved)) != NULL) {
+		list_remove(first);
+		stream_feed(CONTAINER_OF(first, struct session, starved)->stream);
+	}
+}
+
+void sessions_make_memory(struct sessions *s) {
+	struct session *wanting = sessions_find(s, s->wanting);
+	s->memory.high = false;
+	s->heaviest = NULL;
+	s->wanting = 0;
+	struct memory_culprit culprit = wanting ? sessions_culprit_wanted(s, wanting) : (struct memory_culprit){ 0 };
+	bool wanted = culprit.share;
+	culprit = wanted ? culprit : sessions_culprit(s);
+	uint64_t freed = culprit.share ? sessions_end_largest(s, &culprit) : 0;
+	if (wanted && freed == 0 && list_empty(&s->leaving)) {
+		session_leave(wanting, culprit.why); /* nobody else can make room for it */
+	}
+	sessions_feed(s);
+}
+
+/* ---- for the owner ---- */
+
+uint64_t sessions_memory(const struct sessions *s) {
+	return s->memory.counter ? s->memory.counter->used : 0;
+}
+
+const struct allocator *sessions_alloc(const struct sessions *s, uint64_t client) {
+	const struct session *session = sessions_find(s, client);
+	return session ? &session->memory->alloc : NULL;
+}
+
+uint64_t sessions_room(const struct sessions *s, uint64_t client) {
+	const struct session *session = sessions_find(s, client);
+	return session ? memory_room(session->memory) : 0;
+}
+
+void sessions_say_full(const struct sessions *s, uint64_t client, struct share_quota *out) {
+	const struct session *session = sessions_find(s, client);
+	out->refusal = answer_refusal;
+	if (session) {
+		shares_full(&session->share, SHARE_MEMORY, memory_room(session->memory) + 1, 0, out);
+	}
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""test_memory.py PAWLD: who takes too much of the memory that a node has for its connections, over raw MessagePack."""
+
+import unittest
+
+import pawltest
+from pawltest import Closed, Cluster, Refused, lock_id
+
+PAWLD = None
+
+LIMIT = 8 << 20
+POOL = 32 << 20
+VALUE = b"x" * 60000
+GREEDY, GREEDY_TOO, MODEST = "127.0.0.2", "127.0.0.3", "127.0.0.4"  # addresses are identities here
+
+
+class Memory(unittest.TestCase):
+    PER_IDENTITY = LIMIT
+
+    @classmethod
+    def setUpClass(cls):
+        node = "[limits]\nclient_memory = %d\nclient_memory_per_identity = %d\nclient_memory_per_address = 0\n" % (POOL, cls.PER_IDENTITY)
+        cls.cluster = Cluster(PAWLD, masters=1, node=node).__enter__()
+        cls.addClassCleanup(cls.cluster.__exit__)
+
+    def client(self, source):
+        client = self.cluster.client("a", source=source)
+        self.addCleanup(client.close)
+        return client
+
+    def hold(self, source):
+        """A lock with a large value, and the connection that holds it."""
+        client = self.client(source)
+        got = client.call("acquire", key="large/" + source, lease_ms=60000, value=VALUE)
+        self.addCleanup(self.let_go, source, got["lock_id"])
+        return client, got["lock_id"]
+
+    def let_go(self, source, lock):
+        with self.cluster.client("a", source=source) as client:
+            client.call("release", key="large/" + source, lock_id=lock)
+
+    def ask_without_reading(self, source, count=400):
+        client = self.client(source)
+        for _ in range(count):
+            try:
+                client.send("get", key="large/" + source)
+            except (TimeoutError, ConnectionError):
+                return client
+        return client
+
+    def used(self, asker, source):
+        """What is counted for the identity, and its limit."""
+        for share in asker.call("clients", shares=True, limit=1000)["shares"]:
+            if share["address"] == source and "identity" in share:
+                return share["client_memory"], share.get("client_memory_limit")
+        return 0, None
+
+    def await_used(self, asker, source, least):
+        while self.used(asker, source)[0] < least:
+            pass
+
+    def works(self, client):
+        for _ in range(50):
+            lock = lock_id()
+            client.call("acquire", key="modest", lease_ms=10000, lock_id=lock)
+            client.call("release", key="modest", lock_id=lock)
+
+
+class Shares(Memory):
+    def test_unread_answers_of_one_identity_are_bounded_and_another_one_works_on(self):
+        modest, (holder, lock) = self.client(MODEST), self.hold(GREEDY)
+        asking = [self.ask_without_reading(GREEDY) for _ in range(8)]
+        self.await_used(modest, GREEDY, LIMIT - (1 << 20))
+        self.works(modest)
+        used, limit = self.used(modest, GREEDY)
+        self.assertEqual(limit, LIMIT)
+        self.assertLess(used, LIMIT + LIMIT // 16)
+        self.assertLess(self.used(modest, MODEST)[0], 1 << 20)
+        # What did not fit was refused, behind the answers that did.
+        refused = 0
+        for client in asking:
+            try:
+                for msgid in range(1, client.last + 1):
+                    try:
+                        client.answer(msgid)
+                    except Refused as e:
+                        self.assertEqual((e.code, e.error["field"]), ("quota", "client_memory_per_identity"))
+                        self.assertGreater(e.error["retry_after_ms"], 0)
+                        refused += 1
+            except (Closed, ConnectionError):
+                pass  # it had most
+        self.assertGreater(refused, 0)
+        # And with that there is room again.
+        self.assertEqual(holder.call("get", key="large/" + GREEDY)["value"], VALUE)
+        self.assertTrue(holder.call("release", key="large/" + GREEDY, lock_id=lock)["released"])
+        self.works(modest)
+
+    def test_of_half_requests_the_largest_end_and_whoever_has_too_much_still_gives_back(self):
+        modest, (holder, lock) = self.client(MODEST), self.hold(GREEDY)
+        start = len(self.cluster.nodes["a"].lines)
+        small = self.client(GREEDY)
+        small.socket.sendall(pawltest.pack([0, 1, "get", [{"key": "x"}]])[:-1])
+        half = pawltest.pack([0, 1, "update", [{"key": "k", "lock_id": lock, "value": b"x" * (3 << 20)}]])[:-100]
+        for _ in range(6):
+            client = self.client(GREEDY)
+            try:
+                client.socket.sendall(half)
+            except ConnectionError:
+                pass
+        self.cluster.nodes["a"].wait_log(" client_refused ", "client_memory_per_identity", "most of it", start=start)
+        self.assertTrue(holder.call("release", key="large/" + GREEDY, lock_id=lock)["released"])
+        small.last = 1
+        small.socket.sendall(b"x")
+        self.assertIn(self.code(small, 1), (None, "quota"))
+        self.works(modest)
+
+    @staticmethod
+    def code(client, msgid):
+        try:
+            client.answer(msgid)
+            return None
+        except Refused as e:
+            return e.code
+
+    def test_shares_are_told_with_their_limits_page_by_page(self):
+        asker, other = self.client(MODEST), self.client(GREEDY_TOO)
+        other.call("acquire", key="told", lease_ms=60000)
+        seen, after, more = [], {}, True
+        while more:
+            page = asker.call("clients", shares=True, limit=1, **after)
+            seen += page["shares"]
+            after, more = {"after": seen[-1]["share"]}, page["more"]
+        self.assertEqual(sorted(s["share"] for s in seen), [s["share"] for s in seen])
+        [own] = [s for s in seen if s["address"] == GREEDY_TOO and "identity" in s]
+        self.assertEqual((own["identity"], own["locks"], own["clients"], own["clients_limit"]), (b"", 1, 1, 5000))
+        self.assertEqual((own["client_memory_limit"], own["locks_limit"]), (LIMIT, 2000000))
+        self.assertNotIn("rate", own)
+        self.assertNotIn("rate_limit", own)
+        [address] = [s for s in seen if s["address"] == GREEDY_TOO and "identity" not in s]
+        self.assertNotIn("client_memory_limit", address)
+
+
+class Pool(Memory):
+    PER_IDENTITY = 0
+
+    def test_a_node_whose_memory_is_full_turns_to_those_who_have_most_of_it(self):
+        modest = self.client(MODEST)
+        for source in (GREEDY, GREEDY_TOO):
+            self.hold(source)
+        for i in range(24):
+            self.ask_without_reading((GREEDY, GREEDY_TOO)[i % 2])
+            self.works(modest)
+        self.cluster.nodes["a"].wait_log(" full what=client_memory ", "limit=%d" % POOL, "from=127.0.0.")
+        self.works(modest)
+        held = sum(self.used(modest, source)[0] for source in (GREEDY, GREEDY_TOO, MODEST))
+        self.assertLess(held, POOL + POOL // 16)
+
+
+if __name__ == "__main__":
+    pawltest.main(globals())
