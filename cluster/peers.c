@@ -192,6 +192,13 @@ uint64_t peers_quorum_says(const struct core *core) {
 	return ahead >= core->quorum ? least : 0;
 }
 
+/* A rejoin gives the margin anew, to this node as well as above what its sources say. So one for this reason is not the next one's: else a liar would
+ * drive two others away from each other in turn. What is refused meanwhile is followed at the pace of time. */
+static bool may_follow_quorum(const struct core *core, uint64_t says) {
+	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX || core->behind_at.boot == 0 ||
+		instant_elapsed_short(core->now, core->behind_at) >= BEHIND_AGAIN);
+}
+
 /* A quorum of masters is ahead: this node follows them, and begins anew where that is too far to be so by what it missed. */
 static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
 	if (says <= core->clock + CLOCK_JUMP_MAX) {
@@ -199,6 +206,7 @@ static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
 		clock_limit_raise(core, says);
 	} else {
 		COUNT(core, clock_behind);
+		core->behind_at = core->now;
 		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL, slice_of(NULL, 0));
 		recovery_again(core);
 	}
@@ -220,7 +228,7 @@ static bool clock_bound(struct core *core, uint32_t peer, const struct frame *fr
 	p->refused_since = p->refused ? p->refused_since : core->now; /* links without an answer do not last */
 	p->refused = true;
 	const uint64_t says = peers_quorum_says(core);
-	if (says) {
+	if (may_follow_quorum(core, says)) {
 		follow_quorum(core, peer, says);
 		p->far_ahead = frame->clock > clock_most(core);
 	} else if (frame->clock <= clock_most_since(core, p->refused_since)) {

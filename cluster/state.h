@@ -165,6 +165,7 @@ struct core {
 	/* The greatest clock that was taken from others at that time; one more each nanosecond since (section 9). */
 	uint64_t clock_limit;
 	struct instant clock_limit_at;
+	struct instant behind_at; /* when it last found itself behind a quorum; 0: not since its start */
 	span_ns lease_allowed; /* the longest max_lease of the configurations that this node has been in since its start */
 
 	/* durable state */

@@ -162,6 +162,7 @@ static inline bool terms_exclude(const struct terms *a, const struct terms *b) {
 #define VALUE_MAX_HARD (1 << 20)
 #define TOKEN_MAX ((uint64_t)1 << 62)
 #define CLOCK_JUMP_MAX ((uint64_t)1 << 32) /* by which others may raise a clock at once: as far as nanoseconds do in four seconds */
+#define BEHIND_AGAIN (8 * (span_ns)CLOCK_JUMP_MAX) /* between two rejoins of a node because of its clock: so the margins of these come to less than time does */
 #define CLOCK_FORCE_JUMP ((uint64_t)1 << 40)
 #define EPOCH_STARTS_MAX (1u << 20) /* forced starts, the upper half of an epoch: of clocks there are enough for so many (force.c) */
 #define CEILING_BLOCK ((uint64_t)1 << 20)

@@ -267,12 +267,24 @@ void liar_master_remove(struct run *run) {
 	}
 }
 
+/* What somebody has accepted may still be chosen. */
+static bool decrees_over(void *ctx) {
+	const struct run *run = ctx;
+	bool over = true;
+	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
+		const struct durable *d = sim_node_durable(run->sim, i);
+		over = over && (is_liar(run, i) || d->decree_config.epoch <= d->config.epoch);
+	}
+	return over;
+}
+
 /* False: the liar has proposed what the others accepted, or has given an epoch to two configurations: nothing is promised any more. */
 bool liar_master_over(struct run *run) {
 	if (!run->profile.lying_master) {
 		return true;
 	}
 	sim_run_for(run->sim, 4 * run->born.request_timeout + clocks_apart(run));
+	(void)sim_run_until(run->sim, decrees_over, run, 40 * run->born.request_timeout + 20 * SPAN_S);
 	if (!checker_newest(run->checker)) {
 		return false; /* the cluster was not born, and the liar's vote would be needed for that */
 	}

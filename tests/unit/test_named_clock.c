@@ -169,6 +169,23 @@ static void who_waits_because_its_clock_is_behind_is_behind_no_more(void **state
 	take(s, 1, "k", stage_lock(1));
 }
 
+/* n2 drives n0 away from n1, so that n1 rejoins with the whole margin, and then n1 away from n0, and so on. */
+static void who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once(void **state) {
+	struct stage *s = *state;
+	for (uint64_t times = 1; times < 3; times++) {
+		const uint64_t high = stage_status(s, 1).clock + 2 * CLOCK_JUMP_MAX;
+		say(s, 0, 1, high);
+		say(s, 2, 1, high);
+		assert_int_equal(stage_count(s, COUNT_clock_behind), times);
+		assert_true(stage_until_voting(s, 1, SPAN_S));
+		say(s, 0, 1, high);
+		say(s, 2, 1, high);
+		assert_int_equal(stage_status(s, 1).state, CORE_VOTING);
+		assert_int_equal(stage_count(s, COUNT_clock_behind), times);
+		stage_wait(s, 8 * (span_ns)CLOCK_JUMP_MAX);
+	}
+}
+
 /* n2 drives n0 far above n1, and is gone. n3 and n4 are to take over from n0 and n1, and need both: one of them alone says the higher clock, and
  * is believed once it could have come to it with time. */
 static void who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead(void **state) {
@@ -225,6 +242,7 @@ int main(void) {
 		NAMED(a_clock_that_one_member_says_for_long_is_followed_at_the_pace_of_time),
 		NAMED(who_starts_again_is_not_driven_away_from_the_others),
 		MEMBERS(who_waits_because_its_clock_is_behind_is_behind_no_more),
+		NAMED(who_has_just_rejoined_because_it_was_behind_does_not_do_so_again_at_once),
 		MEMBERS_3(who_copies_waits_for_a_clock_that_was_driven_ahead_no_longer_than_it_is_ahead),
 		cmocka_unit_test(a_replica_does_not_take_a_clock_that_the_master_which_it_follows_says_alone),
 		cmocka_unit_test(who_does_not_vote_takes_no_clock_that_one_of_several_sources_says_alone),
