@@ -1,6 +1,6 @@
 /* What a world looks like, as a number: everything that decides what happens next, and nothing of where it lies in memory. */
 #include "explore.h"
-#include "state.h"
+#include "node.h"
 #include "sync.h"
 
 static void mix(uint64_t *h, uint64_t v) {

@@ -17,12 +17,16 @@ class Problem(Exception):
 
 def definitions(text):
     """(name, begin, end) of each definition: it begins in the first column and ends with a brace there, or is a macro."""
-    head = None
+    head = macro = None
     at = 0
     for line in text.splitlines(keepends=True):
         end = at + len(line)
-        if line.startswith("#define "):
-            yield re.match(r"#define (\w+)", line).group(1), at, end
+        if macro is None and line.startswith("#define "):
+            macro = at
+        if macro is not None:
+            if not line.endswith("\\\n"):
+                yield re.match(r"#define (\w+)", text[macro:]).group(1), macro, end
+                macro = None
         elif head is not None and line.startswith("}"):
             match = HEAD.match(text[head:])
             if match:

@@ -1,0 +1,241 @@
+/* counted.c: whether commits and writes have passed this master by (section 3, Watching): they are sent to all masters, but not over a link that
+ * is down. So they are counted: by who begins them, and by those to whom they come. A coordinator says its count when a link
+ * is up; for one that is gone the masters say theirs to each other. */
+#include "changes.h"
+
+#define BEATS_SAY 4u        /* a beat is request_timeout / 4 */
+#define SAYS_OF_BEFORE 4u   /* what was under way from a node that has died is in by then */
+
+/* Of what is still under way nobody finds anything who reads anew now: a gap is told when its round is over. */
+static void under_way(struct core *core) {
+	core->missed_under_way = true;
+	core->missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+}
+
+/* What comes just before this master votes it refuses, and others may accept it after the gap that it tells then. */
+void counted_came(struct core *core, uint32_t from, const struct message *m) {
+	core->peers[from].counted.commits += m->kind == MESSAGE_COMMIT;
+	core->peers[from].writes_come += m->kind == MESSAGE_WRITE;
+	if ((m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_WRITE) && !core_votes(core)) {
+		under_way(core);
+	}
+}
+
+void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
+	core->peers[peer].writes_begun += m->kind == MESSAGE_WRITE;
+}
+
+static void missed(struct core *core) {
+	if (core_votes(core)) {
+		COUNT(core, counted_gap);
+		news_gap(core);
+	}
+	under_way(core);
+}
+
+static void under_way_over(struct core *core) {
+	if (core->missed_under_way && instant_expired(core->now, core->missed_over)) {
+		core->missed_under_way = false;
+		if (core_votes(core)) {
+			news_gap(core);
+		}
+	}
+}
+
+/* Others may have taken what this master refused, or may yet. */
+void counted_key_missed(struct core *core, struct slice name) {
+	news_gap_of(core, name);
+	under_way(core);
+}
+
+static void all_remember(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers[i].forgot = false;
+	}
+}
+
+/* With a quorum of others that have started anew every node that knew of a lock may have forgotten it; and of two starts of the same node
+ * the others remember only the later one. */
+static void started_anew(struct core *core, uint32_t peer) {
+	const bool again = core->peers[peer].forgot;
+	uint32_t forgot = 0;
+	core->peers[peer].forgot = true;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		forgot += core->peers[i].forgot;
+	}
+	if (again || forgot >= core->quorum) {
+		all_remember(core);
+		if (core_votes(core)) {
+			missed(core);
+		}
+	}
+}
+
+/* Every quorum contains this master or one of n - q others: once so many that have not started anew have had the time to say what came to
+ * them, nothing has been forgotten. */
+static void ask_who_remembers(struct core *core) {
+	uint32_t remember = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		remember += i != core->self && peer_votes(core, i) && !core->peers[i].forgot;
+	}
+	core->says_heard = remember >= core->masters - core->quorum ? core->says_heard + 1 : 0;
+	if (core->says_heard > SAYS_OF_BEFORE) {
+		core->says_heard = 0;
+		all_remember(core);
+	}
+}
+
+/* A master with which there was no link has not heard it yet. */
+static void say_of_before_again(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
+	}
+}
+
+static void say_own(struct core *core, uint32_t to) {
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
+		.echo = core->peers[to].writes_begun };
+	out_send(core, to, &m);
+}
+
+/* Before what is known of the link before is overwritten. A start that began no commit hides none that did. */
+void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t boot) {
+	struct peer *p = &core->peers[peer];
+	if (!id128_equal(p->link_id, id)) {
+		p->counted = p->counted_before = (struct counted){ 0, 0 };
+		p->writes_come = p->writes_begun = 0;
+	}
+	if (p->counted.boot != boot) {
+		p->counted_before = p->counted.commits || !p->counted_before.boot ? p->counted : p->counted_before;
+		p->says_of_before = p->counted_before.boot ? SAYS_OF_BEFORE : 0;
+		p->counted = (struct counted){ boot, 0 };
+		p->writes_come = 0;
+		started_anew(core, peer);
+	}
+	core->says_heard = 0;
+	if (peer < core->masters) {
+		say_of_before_again(core);
+	}
+	say_own(core, peer);
+}
+
+/* Who becomes a master has not been sent what this node began before, and is to say as much of it as the others. */
+void counted_epoch_begins(struct core *core) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != core->self && core->peers[i].up) {
+			say_own(core, i);
+		}
+	}
+}
+
+static void say(struct core *core, uint32_t to, struct id128 node, const struct counted *c) {
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = node, .log = c->boot, .number = c->commits };
+	out_send(core, to, &m);
+}
+
+static void say_to_masters(struct core *core, struct id128 node, const struct counted *c) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != core->self && peer_votes(core, i)) {
+			say(core, i, node, c);
+		}
+	}
+}
+
+/* With its place in the table of peers the counts of a node that is not in the new configuration are gone. It may have begun commits that
+ * the other masters accept until they adopt that one, too (section 3, Watching). */
+void counted_epoch(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count && core->config_hash != 0; i++) {
+		const struct peer *p = &core->peers[i];
+		core->left_out = core->left_out || (p->standing == PEER_MEMBER && config_find_id(&core->config, p->node.id) < 0);
+	}
+}
+
+/* A quorum of the masters does not hear those any more that were left out. */
+static void who_was_left_out(struct core *core) {
+	if (core->left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
+		core->left_out = false;
+		missed(core);
+	}
+}
+
+/* Of those that cannot say it themselves. */
+void counted_beat(struct core *core) {
+	under_way_over(core);
+	who_was_left_out(core);
+	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
+		return;
+	}
+	ask_who_remembers(core);
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		if (!p->up && p->counted.boot) {
+			say_to_masters(core, p->link_id, &p->counted);
+		}
+		if (p->says_of_before) {
+			p->says_of_before--;
+			say_to_masters(core, p->link_id, &p->counted_before);
+		}
+	}
+}
+
+static void said_of_itself(struct core *core, struct peer *p, const struct message *m) {
+	const bool more = m->number > p->counted.commits || m->echo > p->writes_come;
+	p->counted.commits = m->number;
+	p->writes_come = m->echo;
+	if (more) {
+		missed(core);
+	}
+}
+
+static struct peer *peer_of(struct core *core, struct id128 node) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct peer *p = &core->peers[i];
+		if (id128_equal(p->link_id, node) || (!p->counted.boot && id128_equal(p->node.id, node))) {
+			return p;
+		}
+	}
+	return NULL;
+}
+
+/* Of a start of that node with which this one never had a link nothing has come here. */
+static struct counted *counted_of(struct peer *p, uint64_t boot) {
+	if (boot == p->counted.boot || boot == p->counted_before.boot) {
+		return boot == p->counted.boot ? &p->counted : &p->counted_before;
+	}
+	if (boot < p->counted_before.boot) {
+		return NULL;
+	}
+	struct counted *c = boot > p->counted.boot && !p->up ? &p->counted : &p->counted_before;
+	*c = (struct counted){ boot, 0 };
+	return c;
+}
+
+static void said_of_another(struct core *core, uint32_t from, struct peer *p, const struct message *m) {
+	struct counted *c = counted_of(p, m->log);
+	if (c == NULL || (p->up && c == &p->counted && c->commits < m->number)) {
+		return; /* it is on its way */
+	}
+	if (c->commits > m->number) {
+		say(core, from, m->by, c);
+	} else if (c->commits < m->number) {
+		c->commits = m->number;
+		missed(core);
+	}
+}
+
+void counted_said(struct core *core, uint32_t from, const struct message *m) {
+	struct peer *p = &core->peers[from];
+	if (id128_equal(m->by, p->link_id)) {
+		if (m->log == p->boot) {
+			said_of_itself(core, p, m);
+		}
+	} else if (from < core->masters && (p = peer_of(core, m->by)) != NULL && p != &core->peers[core->self]) {
+		said_of_another(core, from, p, m);
+	}
+}
+
+/* It has lost what it had to say to itself for want of memory. */
+void counted_self_again(struct core *core) {
+	missed(core);
+}

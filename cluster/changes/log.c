@@ -1,0 +1,238 @@
+/* log.c: the transaction log (section 7): numbers whatever this master accepted, in bounded memory. An entry only names what has
+ * changed; whoever sends it looks up what has become of it, so that lease and value are those of the sending, and nothing is kept twice. News
+ * are the exception: each stands in the log as it was, between the entries of what it is about, while followers want news. The oldest
+ * entries give way; who would have needed them takes a snapshot. */
+#include "changes.h"
+
+#define CHUNK_MIN 1024u
+#define CHUNK_MAX 262144u /* a piece of news has to fit, with its value */
+#define ENTRY_FIXED (sizeof(uint16_t) + sizeof(struct id128))
+#define ENTRY_NEWS 0x8000u /* in the first number of an entry, beside the size of its key: struct log_news follows the key */
+
+struct log_news { /* owner, identity, label and value follow it */
+	enum core_news_kind kind;
+	uint64_t token;
+	struct ballot value_seq;
+	struct terms terms;
+	uint32_t owner, identity, label, value;
+};
+
+static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
+	return log->chunks[(log->head + i) % log->slots];
+}
+
+static bool make_ring(struct core *core) {
+	struct log *log = &core->log;
+	if (log->chunks) {
+		return true;
+	}
+	uint64_t part = core->limits.log_bytes / 16;
+	log->chunk_bytes = part < CHUNK_MIN ? CHUNK_MIN : part > CHUNK_MAX ? CHUNK_MAX : (uint32_t)part;
+	uint64_t slots = core->limits.log_bytes / log->chunk_bytes;
+	log->slots = slots < 2 ? 2 : slots > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)slots;
+	log->chunks = alloc_new(&core->alloc, log->slots * sizeof(struct log_chunk *));
+	return log->chunks != NULL;
+}
+
+static void drop_chunks(struct core *core) {
+	struct log *log = &core->log;
+	for (; log->count > 0; log->count--) {
+		alloc_free(&core->alloc, chunk_at(log, log->count - 1), sizeof(struct log_chunk) + log->chunk_bytes);
+	}
+}
+
+void log_done(struct core *core) {
+	drop_chunks(core);
+	alloc_free(&core->alloc, core->log.chunks, core->log.slots * sizeof(struct log_chunk *));
+	core->log.chunks = NULL;
+}
+
+/* A chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL: no memory. */
+static struct log_chunk *next_chunk(struct core *core) {
+	struct log *log = &core->log;
+	struct log_chunk *c = log->count < log->slots ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
+	if (c == NULL && log->count > 0) {
+		c = chunk_at(log, 0);
+		log->head = (log->head + 1) % log->slots;
+		log->count--;
+	}
+	if (c == NULL) {
+		return NULL;
+	}
+	c->first = log->next;
+	c->count = c->used = 0;
+	log->chunks[(log->head + log->count++) % log->slots] = c;
+	log->oldest = chunk_at(log, 0)->first;
+	return c;
+}
+
+static size_t news_size(const struct core_news *n) {
+	return sizeof(struct log_news) + n->owner.size + n->identity.size + n->label.size + n->value.size;
+}
+
+static void put_news(uint8_t *to, const struct core_news *n) {
+	const struct log_news head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
+		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size, .label = (uint32_t)n->label.size,
+		.value = (uint32_t)n->value.size };
+	to = slice_put(to, slice_of(&head, sizeof head));
+	to = slice_put(to, n->owner);
+	to = slice_put(to, n->identity);
+	to = slice_put(to, n->label);
+	slice_put(to, n->value);
+}
+
+static struct slice take(const uint8_t **from, uint32_t size) {
+	struct slice s = slice_of(*from, size);
+	*from += size;
+	return s;
+}
+
+static void take_news(const uint8_t *from, struct log_entry *e) {
+	struct log_news head;
+	memcpy(&head, from, sizeof head);
+	from += sizeof head;
+	e->news = (struct core_news){ .kind = head.kind, .key = e->key, .lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
+		.terms = head.terms };
+	e->news.owner = take(&from, head.owner);
+	e->news.identity = take(&from, head.identity);
+	e->news.label = take(&from, head.label);
+	e->news.value = take(&from, head.value);
+}
+
+/* `news`: NULL: the entry is none. */
+static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
+	struct log *log = &core->log;
+	if (!make_ring(core)) {
+		return false;
+	}
+	uint16_t size = (uint16_t)key.size, head = (uint16_t)(size | (news ? ENTRY_NEWS : 0));
+	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size + (news ? news_size(news) : 0));
+	struct log_chunk *c = log->count ? chunk_at(log, log->count - 1) : NULL;
+	if (c == NULL || c->used + bytes > log->chunk_bytes) {
+		c = next_chunk(core);
+	}
+	if (c == NULL) {
+		return false;
+	}
+	uint8_t *to = c->bytes + c->used;
+	to = slice_put(to, slice_of(&head, sizeof head));
+	to = slice_put(to, slice_of(&lock_id, sizeof lock_id));
+	to = slice_put(to, key);
+	if (news) {
+		put_news(to, news);
+	}
+	c->used += bytes;
+	c->count++;
+	return true;
+}
+
+/* While there is nobody to follow, only the number goes up. */
+static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
+	struct log *log = &core->log;
+	if (core->self >= core->masters) {
+		return; /* nobody follows a replica */
+	}
+	bool wanted = core->config.node_count > core->masters;
+	bool stored = wanted && store(core, key, lock_id, news);
+	core->counts[COUNT_log_lost] += wanted && !stored;
+	log->next++;
+	if (!stored) {
+		drop_chunks(core);
+		log->oldest = log->next;
+	}
+	core->observers->logged(core);
+}
+
+void log_append(struct core *core, struct slice key, struct id128 lock_id) {
+	append(core, key, lock_id, NULL);
+}
+
+/* What does not fit is a gap of its key. */
+void log_append_news(struct core *core, const struct core_news *news) {
+	const struct core_news gap = { .kind = NEWS_GAP, .key = news->key };
+	bool fits = make_ring(core) && ENTRY_FIXED + news->key.size + news_size(news) <= core->log.chunk_bytes;
+	const struct core_news *kept = fits ? news : &gap;
+	append(core, kept->key, kept->lock_id, kept);
+}
+
+void log_new_id(struct core *core) {
+	struct log *log = &core->log;
+	core->observers->log_ends(core);
+	news_gap(core);
+	drop_chunks(core);
+	log->id = core->durable.boot << 32 | ++log->generation;
+	log->next = log->next ? log->next : 1;
+	log->oldest = log->next;
+}
+
+/* The chunk that an entry stands in, or NULL. */
+static const struct log_chunk *chunk_of(const struct log *log, uint64_t number) {
+	uint32_t low = 0, high = log->count;
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+		const struct log_chunk *c = chunk_at(log, middle);
+		if (number < c->first) {
+			high = middle;
+		} else if (number >= c->first + c->count) {
+			low = middle + 1;
+		} else {
+			return c;
+		}
+	}
+	return NULL;
+}
+
+static uint32_t key_size(const uint8_t *entry, bool *is_news) {
+	uint16_t head;
+	memcpy(&head, entry, sizeof head);
+	*is_news = head & ENTRY_NEWS;
+	return head & ~ENTRY_NEWS;
+}
+
+static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
+	bool is_news;
+	const uint8_t *from = c->bytes + offset;
+	uint32_t size = (uint32_t)ENTRY_FIXED + key_size(from, &is_news);
+	if (is_news) {
+		struct log_news n;
+		memcpy(&n, from + size, sizeof n);
+		size += (uint32_t)sizeof n + n.owner + n.identity + n.label + n.value;
+	}
+	return size;
+}
+
+void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
+	const struct log *log = &core->log;
+	CHECK(number >= log->oldest && number <= log->next);
+	const struct log_chunk *c = chunk_of(log, number);
+	*p = (struct log_place){ .number = number, .offset = log->count ? chunk_at(log, log->count - 1)->used : 0 };
+	if (c) {
+		p->offset = 0;
+		for (uint64_t i = c->first; i < number; i++) {
+			p->offset += entry_size(c, p->offset);
+		}
+	}
+}
+
+bool log_take(const struct core *core, struct log_place *p, struct log_entry *e) {
+	const struct log_chunk *c = chunk_of(&core->log, p->number);
+	if (c == NULL) {
+		return false;
+	}
+	p->offset = p->number == c->first ? 0 : p->offset;
+	const uint8_t *from = c->bytes + p->offset;
+	uint32_t size = key_size(from, &e->is_news);
+	memcpy(&e->lock_id, from + sizeof(uint16_t), sizeof e->lock_id);
+	memcpy(e->bytes, from + ENTRY_FIXED, size);
+	e->key = slice_of(e->bytes, size);
+	if (e->is_news) {
+		take_news(from + ENTRY_FIXED + size, e);
+	}
+	p->number++;
+	p->offset += entry_size(c, p->offset);
+	return true;
+}
+
+uint64_t log_bytes(const struct core *core) {
+	return (uint64_t)core->log.count * core->log.chunk_bytes;
+}

@@ -1,0 +1,88 @@
+/* record_changed.c: what follows from the change of a record, said in one place. */
+#include "changes.h"
+#include "first.h"
+
+enum { NO, YES };
+enum { EVENT_NONE = -1, EVENT_ACQUIRED = NEWS_ACQUIRED, EVENT_UPDATED = NEWS_UPDATED, EVENT_DOWNGRADED = NEWS_DOWNGRADED,
+	EVENT_RELEASED = NEWS_RELEASED, EVENT_EXPIRED = NEWS_EXPIRED, EVENT_LOST = NEWS_LOST };
+
+/* For each change a row. A row that is missing, or leaves out a column, does not compile.
+ *   digest  the digests that masters compare are computed anew
+ *   log     whoever follows this master is told (only of the live table)
+ *   copied  whoever copies the live table is sent the record again
+ *   event   what those who watch are told
+ *   opens   those who wait in the key's queue, or are parked there, may go on; of an end the caller says so after the drop
+ *   waits   reads that wait for the key's next state are looked at
+ *
+ *                         digest log  copied  event       opens waits */
+#define GRANTED_MEANS     YES,   YES, YES,    ACQUIRED,   NO,   YES /* it is new here: committed, or taught */
+#define WRITTEN_MEANS     YES,   YES, YES,    UPDATED,    NO,   NO  /* it has another value */
+#define ACCEPTED_MEANS    YES,   YES, YES,    NONE,       NO,   NO  /* a commit or a lesson of a record that is here */
+#define EXTENDED_MEANS    NO,    YES, YES,    NONE,       NO,   NO
+#define PREPARED_MEANS    NO,    YES, YES,    NONE,       NO,   NO  /* it has noted the ballot of an update */
+#define DOWNGRADED_MEANS  YES,   YES, YES,    DOWNGRADED, YES,  NO  /* an exclusive lock is shared from now on */
+#define BARRED_MEANS      YES,   YES, NO,     NONE,       NO,   NO  /* whoever copies hears of the lock_id instead */
+#define NARROWED_MEANS    YES,   YES, YES,    NONE,       NO,   NO  /* a semaphore's record has fewer numbers */
+#define CLOSED_MEANS      NO,    YES, NO,     LOST,       NO,   NO  /* nobody holds it any more, and only its lock delay runs */
+#define EXPIRED_MEANS     NO,    YES, NO,     EXPIRED,    NO,   NO
+#define RELEASED_MEANS    NO,    YES, NO,     RELEASED,   NO,   NO
+#define LOST_MEANS        NO,    YES, NO,     LOST,       NO,   NO
+#define MERGED_MEANS      YES,   NO,  NO,     NONE,       NO,   YES /* what another node told of it in a snapshot was added */
+#define FOLLOWED_MEANS    YES,   NO,  NO,     NONE,       NO,   YES /* as the master says that this replica follows */
+#define UNBELIEVED_MEANS  NO,    YES, NO,     NONE,       NO,   NO  /* the merge found that it had ended */
+
+struct consequences {
+	bool digest, log, copied, opens, waits;
+	int8_t event;
+};
+
+#define ROW(digest_, log_, copied_, event_, opens_, waits_) \
+	{ .digest = digest_, .log = log_, .copied = copied_, .event = EVENT_##event_, .opens = opens_, .waits = waits_ }
+#define ROW_OF(...) ROW(__VA_ARGS__)
+
+static const struct consequences follows[] = {
+#define X(name) [RECORD_##name] = ROW_OF(name##_MEANS),
+	RECORD_CHANGES(X)
+#undef X
+};
+
+void record_changed(struct core *core, struct key *key, struct record *r, enum record_change what) {
+	const bool live = key_table(core, key) == core->live;
+	if (follows[what].digest) {
+		digest_record(core, key, r);
+	}
+	if (follows[what].copied && live) {
+		core->observers->record_copied(core, key, r);
+	}
+	if (follows[what].log && live) {
+		log_append(core, key_name(key), r->lock_id);
+	}
+	if (follows[what].event != EVENT_NONE) {
+		news_record(core, (enum core_news_kind)follows[what].event, key, r);
+	}
+	if (follows[what].opens && live) {
+		core->observers->key_opened(core, key);
+	}
+	if (follows[what].waits && key->more) {
+		core->observers->key_changed(core, key);
+	}
+}
+
+void record_end(struct core *core, struct key *key, struct record *r, enum record_change how) {
+	record_changed(core, key, r, how);
+	first_ended(core, r);
+	key_drop_record(core, key, r);
+}
+
+void record_drop(struct core *core, struct key *key, struct record *r, enum record_change how) {
+	record_end(core, key, r, how);
+	key_ended(core, key);
+	table_settle(core, key);
+}
+
+void key_ended(struct core *core, struct key *key) {
+	core->observers->key_opened(core, key);
+	if (key->more) {
+		core->observers->key_changed(core, key);
+	}
+}

@@ -1,0 +1,21 @@
+/* record_numbers.c: a record that loses numbers of a semaphore, or all of them. */
+#include "changes.h"
+
+void record_drop_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers) {
+	if (permits_within(record_set(r), numbers)) { /* without a number it is nobody's */
+		record_drop(core, key, r, RECORD_RELEASED);
+		return;
+	}
+	record_lose_numbers(core, key, r, numbers);
+	key_ended(core, key);
+	table_settle(core, key);
+}
+
+bool record_give_back(struct core *core, struct key *key, struct record *r, uint64_t attempt) {
+	const struct lapsing l = record_lapsing(r);
+	if (permits_none(l.set) || l.attempt != attempt || r->attempt == attempt) {
+		return false;
+	}
+	record_drop_numbers(core, key, r, l.set);
+	return true;
+}

@@ -1,0 +1,102 @@
+/* told.c: what was told of late to those who watch (section 3, Watching): of each key the highest tokens, in a small cache of the latest, and of
+ * locks that came and went without this master. Of what was forgotten the highest token counts for every key that is not in the cache. */
+#include "changes.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+#define TOLD_SETS 512u
+#define TOLD_WAYS 4u
+
+/* The highest tokens that were told of a key: of all its locks, and of its exclusive ones. */
+struct told {
+	uint64_t key, any, exclusive;
+	uint64_t lock; /* of whom `any` is: the first word of the lock_id */
+};
+
+bool told_init(struct core *core) {
+	core->told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+	return core->told != NULL;
+}
+
+void told_done(struct core *core) {
+	alloc_free(&core->alloc, core->told, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+}
+
+static struct told *told_set(const struct core *core, uint64_t key) {
+	return &core->told[key % TOLD_SETS * TOLD_WAYS];
+}
+
+static struct told *told_find(const struct core *core, uint64_t key) {
+	struct told *set = told_set(core, key);
+	for (uint32_t i = 0; i < TOLD_WAYS; i++) {
+		if (set[i].key == key && set[i].any) {
+			return &set[i];
+		}
+	}
+	return NULL;
+}
+
+static struct told told_of(const struct core *core, uint64_t key) {
+	const struct told *at = told_find(core, key);
+	return at ? *at : (struct told){ .any = core->told_before, .exclusive = core->told_before };
+}
+
+/* The one whose tokens are lowest makes room. */
+static struct told *told_add(struct core *core, uint64_t key) {
+	struct told *set = told_set(core, key), *at = &set[0];
+	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
+		at = set[i].any < at->any ? &set[i] : at;
+	}
+	core->told_before = at->any > core->told_before ? at->any : core->told_before;
+	*at = (struct told){ .key = key, .any = core->told_before, .exclusive = core->told_before };
+	return at;
+}
+
+static void told_raise(struct core *core, uint64_t key, const struct record *r) {
+	struct told *at = told_find(core, key);
+	at = at ? at : told_add(core, key);
+	at->lock = r->token >= at->any ? id128_word(r->lock_id) : at->lock;
+	at->any = r->token > at->any ? r->token : at->any;
+	at->exclusive = r->of == SHARE_EXCLUSIVE && r->token > at->exclusive ? r->token : at->exclusive;
+}
+
+/* A permit of a semaphore is something of its own here: it is had by one after the other. */
+static uint64_t told_permit(uint64_t key, uint32_t number) {
+	return key ^ (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+void told_record(struct core *core, uint64_t key, const struct record *r) {
+	const struct permits set = record_set(r);
+	told_raise(core, key, r);
+	for (uint32_t n = 0; terms_of_numbers(r->of) && n < r->of; n++) {
+		if (permits_has(set, n)) {
+			told_raise(core, told_permit(key, n), r);
+		}
+	}
+}
+
+/* Something newer has been told of the key, or of one of its permits. The tokens of those who share have no order. */
+bool told_late(const struct core *core, uint64_t key, const struct record *r) {
+	const struct permits set = record_set(r);
+	const struct told told = told_of(core, key);
+	bool newer = r->token < (r->of == SHARE_EXCLUSIVE ? told.any : told.exclusive);
+	for (uint32_t n = 0; !newer && terms_of_numbers(r->of) && n < r->of; n++) {
+		newer = permits_has(set, n) && r->token < told_of(core, told_permit(key, n)).any;
+	}
+	return newer;
+}
+
+/* It may be taught, or its commit be sent again, after that. Had at a second try it has a greater token. */
+bool told_already(const struct core *core, const struct message *m) {
+	for (uint32_t i = 0; i < COUNT_OF(core->told_lately); i++) {
+		if (core->told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->told_lately[i].token) {
+			return true;
+		}
+	}
+	const struct told *at = told_find(core, table_hash(core, m->key));
+	return at && at->any == m->token && at->lock == id128_word(m->lock_id);
+}
+
+/* Of a lock that has not been here. */
+void told_without(struct core *core, const struct record *r) {
+	core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = (struct told_once){ id128_word(r->lock_id), r->token };
+}

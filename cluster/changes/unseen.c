@@ -1,0 +1,349 @@
+/* unseen.c: locks that came, and perhaps went, without this master: commits that it refused although a quorum of the others may have taken
+ * them (section 3, Watching). Each is kept until it is learned, or its end is heard of, and then those who watch are told of it in the
+ * order of the key's tokens; where that is too late, or takes too long, they are told of a gap of the key: not before the others can no longer
+ * accept it, because whoever reads anew before that does not find it. */
+#include "changes.h"
+
+#define UNSEEN_MAX 1024u
+#define UNSEEN_KEY_MAX 16u
+#define UNSEEN_BYTES_MAX ((size_t)4 << 20)
+#define WAITS 6 /* request_timeout: what it missed a master learns from the others in less (sync.c) */
+
+struct unseen {
+	struct map_node node; /* by its key's name */
+	struct list link;     /* of all, in the order in which they were refused */
+	struct record *record; /* its end is not used */
+	struct instant over;   /* when its round is: nobody accepts it from then on */
+	struct instant due;    /* when a gap of the key is told instead */
+	bool ended;
+	bool put_off; /* it is too late to tell of it: a gap of the key, when it has ended or is due */
+	enum core_news_kind how;
+	uint16_t size;
+	uint8_t name[];
+};
+
+int unseen_init(struct core *core) {
+	list_init(&core->unseen_all);
+	return told_init(core) ? map_init(&core->unseen, &core->alloc) : PAWL_ENOMEM;
+}
+
+static struct slice name_of(const struct unseen *u) {
+	return slice_of(u->name, u->size);
+}
+
+static void drop(struct core *core, struct unseen *u) {
+	map_remove(&core->unseen, &u->node);
+	list_remove(&u->link);
+	core->unseen_bytes -= record_size(u->record);
+	record_free(core, u->record);
+	alloc_free(&core->alloc, u, sizeof *u + u->size);
+}
+
+static bool is_over(const struct core *core, const struct unseen *u) {
+	return u->ended || instant_expired(core->now, u->over);
+}
+
+/* A gap of all keys is told, which stands for those that can no longer be accepted elsewhere. They stand in the order of their times. */
+void unseen_gap_of_all(struct core *core) {
+	struct list *at = core->unseen_all.next;
+	while (at != &core->unseen_all) {
+		struct unseen *u = CONTAINER_OF(at, struct unseen, link);
+		at = at->next;
+		if (is_over(core, u)) {
+			drop(core, u);
+		}
+	}
+}
+
+void unseen_done(struct core *core) {
+	if (core->told) {
+		struct list *first;
+		while ((first = list_first(&core->unseen_all)) != NULL) {
+			drop(core, CONTAINER_OF(first, struct unseen, link));
+		}
+		map_done(&core->unseen);
+		told_done(core);
+	}
+}
+
+/* ---- finding ---- */
+
+static struct unseen *next_of(struct map_node *n, struct slice name) {
+	for (; n; n = map_next(n)) {
+		struct unseen *u = CONTAINER_OF(n, struct unseen, node);
+		if (slice_equal(name_of(u), name)) {
+			return u;
+		}
+	}
+	return NULL;
+}
+
+static struct unseen *first_of(const struct core *core, struct slice name) {
+	return core->unseen.count ? next_of(map_first(&core->unseen, table_hash(core, name)), name) : NULL;
+}
+
+static struct unseen *after(const struct unseen *u) {
+	return next_of(map_next(&u->node), name_of(u));
+}
+
+static struct unseen *find(const struct core *core, struct slice name, struct id128 lock_id) {
+	struct unseen *u = first_of(core, name);
+	while (u && !id128_equal(u->record->lock_id, lock_id)) {
+		u = after(u);
+	}
+	return u;
+}
+
+static void drop_key(struct core *core, struct slice name) {
+	for (struct unseen *u = first_of(core, name), *next; u; u = next) {
+		next = after(u);
+		if (is_over(core, u)) {
+			drop(core, u);
+		}
+	}
+}
+
+/* ---- telling ---- */
+
+static bool excludes(const struct record *r, const struct record *other) {
+	const struct terms terms = record_terms(other);
+	return record_excludes(r, &terms);
+}
+
+/* Another than `but` stands here whose token is higher (else: not higher: of two commits that fail or not both may have the same), and which
+ * excludes it. */
+static bool stands_here(const struct key *key, const struct record *but, const struct record *r, bool higher) {
+	for (const struct record *other = key ? key->held : NULL; other; other = other->next) {
+		if (other != but && (other->token > r->token) == higher && excludes(other, r)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void gap(struct core *core, struct slice name) {
+	COUNT(core, unseen_gap);
+	news_gap_of(core, name);
+}
+
+/* Of what is not kept: others may accept it after this gap, which is not the last one. */
+static void missed(struct core *core, struct slice name) {
+	COUNT(core, unseen_gap);
+	counted_key_missed(core, name);
+}
+
+/* Where its release is still on its way, but one that excludes it has come, that counts as its release. `but`: a record that is about to be
+ * dropped, or has just come, and is in nobody's way. */
+static void tell(struct core *core, const struct key *key, struct unseen *u, const struct record *but) {
+	const struct slice name = name_of(u);
+	u->put_off = u->put_off || told_late(core, u->node.hash, u->record) || stands_here(key, but, u->record, true) || stands_here(key, but, u->record, false);
+	if (u->put_off && !is_over(core, u)) {
+		return;
+	}
+	if (u->put_off) {
+		gap(core, name);
+	} else {
+		COUNT(core, unseen_told);
+		if (core->news_feeds == 0) {
+			log_append(core, name, u->record->lock_id); /* whose watch begins just now at a replica is to hear of a gap */
+		}
+		news_of(core, NEWS_ACQUIRED, name, u->record);
+		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
+		told_record(core, u->node.hash, u->record);
+		told_without(core, u->record);
+	}
+	drop(core, u);
+}
+
+/* Of those of the key that `r` excludes and that came before it the first. */
+static struct unseen *first_before(const struct core *core, struct slice name, const struct record *r) {
+	struct unseen *first = NULL;
+	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
+		bool before = !u->put_off && u->record->token < r->token && excludes(r, u->record);
+		first = before && (!first || u->record->token < first->record->token) ? u : first;
+	}
+	return first;
+}
+
+static struct unseen *first_to_tell(const struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+	struct unseen *first = NULL;
+	for (struct unseen *u = first_of(core, name); u; u = after(u)) {
+		bool may = u->ended && !stands_here(key, ends, u->record, false);
+		first = may && (!first || u->record->token < first->record->token) ? u : first;
+	}
+	return first;
+}
+
+/* `ends`: NULL, or a record of the key that is about to be dropped. */
+static void go_on(struct core *core, const struct key *key, struct slice name, const struct record *ends) {
+	struct unseen *u, *before;
+	while ((u = first_to_tell(core, key, name, ends)) != NULL) {
+		while ((before = first_before(core, name, u->record)) != NULL) {
+			tell(core, key, before, ends);
+		}
+		tell(core, key, u, ends);
+	}
+}
+
+/* What was refused because of it, and goes on elsewhere, the others have: it is learned sooner (sync.c). If it was refused itself a merge has
+ * brought it, and the gap that was told then is its acquisition. */
+void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends) {
+	struct unseen *same = find(core, key_name(key), ends->lock_id);
+	if (same) {
+		drop(core, same);
+	}
+	if (core->unseen.count) {
+		core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
+		go_on(core, key, key_name(key), ends);
+	}
+}
+
+/* It is here now. What came before it is told first. */
+void unseen_record_came(struct core *core, const struct key *key, const struct record *r) {
+	const struct slice name = key_name(key);
+	struct unseen *u = find(core, name, r->lock_id);
+	if (u) {
+		drop(core, u);
+	}
+	while (core->unseen.count && (u = first_before(core, name, r)) != NULL) {
+		tell(core, key, u, r);
+	}
+	if (told_late(core, key->node.hash, r)) {
+		gap(core, name);
+	}
+}
+
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how) {
+	struct unseen *u = find(core, name, lock_id);
+	if (u && key && key_record(key, lock_id)) {
+		drop(core, u); /* the end of its record is told (unseen_record_ended) */
+	} else if (u) {
+		u->how = u->ended ? u->how : how;
+		u->ended = true;
+		if (u->put_off) {
+			tell(core, key, u, NULL);
+		} else {
+			go_on(core, key, name, NULL);
+		}
+	}
+}
+
+/* Of a failed request for several keys: what rests on it alone. */
+bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+	const struct unseen *u = find(core, name, lock_id);
+	return u && u->record->attempt == attempt;
+}
+
+/* What is refused because the record is not here: its value, */
+void unseen_written(struct core *core, const struct message *m) {
+	struct unseen *u = find(core, m->key, m->lock_id);
+	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
+		return;
+	}
+	core->unseen_bytes -= record_size(u->record);
+	const bool taken = core->unseen_bytes + m->value.size < UNSEEN_BYTES_MAX && record_set_value(core, &u->record, m->value);
+	core->unseen_bytes += record_size(u->record);
+	u->record->wrote = m->ballot;
+	if (!taken) {
+		drop(core, u);
+		missed(core, m->key);
+	}
+}
+
+/* ... or a later connection of its holder. */
+void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	struct unseen *u = find(core, name, lock_id);
+	if (u && bond > u->record->bond) {
+		u->record->bond = bond;
+	}
+}
+
+/* Of a lock whose holder's connection `bond` was closed: it ends with that one or with an earlier one, as far as this master was told. */
+bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	const struct unseen *u = find(core, name, lock_id);
+	return u && u->record->bond && u->record->bond <= bond;
+}
+
+/* ---- refusals ---- */
+
+/* Somebody else may take what was refused so. */
+static bool may_be_elsewhere(enum status status) {
+	switch (status) {
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE: case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK:
+	case STATUS_EPOCH: case STATUS_TOO_LONG:
+		return true;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_RECOVERING: case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+		return false;
+	}
+	return false;
+}
+
+static bool room(const struct core *core, struct slice name) {
+	uint32_t of_key = 0;
+	for (const struct unseen *u = first_of(core, name); u; u = after(u)) {
+		of_key++;
+	}
+	return core->unseen.count < UNSEEN_MAX && core->unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
+}
+
+static struct unseen *add(struct core *core, const struct message *m) {
+	struct record *r = room(core, m->key) ? record_new(core, m) : NULL;
+	struct unseen *u = r ? alloc_new(&core->alloc, sizeof *u + m->key.size) : NULL;
+	if (u == NULL) {
+		record_free(core, r);
+		return NULL;
+	}
+	r->attempt = m->attempt;
+	u->record = r;
+	u->over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+	u->due = instant_add(core->now, WAITS * core->config.request_timeout);
+	u->size = (uint16_t)m->key.size;
+	memcpy(u->name, m->key.data, m->key.size);
+	core->unseen_bytes += record_size(r);
+	map_insert(&core->unseen, &u->node, table_hash(core, m->key));
+	list_append(&core->unseen_all, &u->link);
+	return u;
+}
+
+void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status) {
+	if (!may_be_elsewhere(status) || (key && key_record(key, m->lock_id)) || told_already(core, m)) {
+		return;
+	}
+	struct unseen *u = find(core, m->key, m->lock_id);
+	const bool ended = status == STATUS_RELEASED || (u && u->ended);
+	if (u) { /* under another token: the later one counts */
+		drop(core, u);
+	}
+	u = status == STATUS_CLOCK ? NULL : add(core, m);
+	if (u == NULL) {
+		missed(core, m->key);
+		return;
+	}
+	u->put_off = told_late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true);
+	if (ended) {
+		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
+	}
+}
+
+/* Those whose time is over. They stand in the order of their times; a gap is of all of its key. */
+void unseen_beat(struct core *core) {
+	struct list *first;
+	while ((first = list_first(&core->unseen_all)) != NULL && instant_expired(core->now, CONTAINER_OF(first, struct unseen, link)->due)) {
+		const struct unseen *u = CONTAINER_OF(first, struct unseen, link);
+		const uint16_t size = u->size;
+		uint8_t name[KEY_MAX];
+		memcpy(name, u->name, size);
+		drop_key(core, slice_of(name, size));
+		gap(core, slice_of(name, size));
+	}
+}
+
+/* Of another epoch, and not answered; but others may be in that one. */
+void unseen_of_epoch(struct core *core, const struct message *m) {
+	if (m->kind == MESSAGE_COMMIT && core_votes(core)) {
+		unseen_refused(core, m, table_find(core, m->key), STATUS_EPOCH);
+	} else if (m->kind == MESSAGE_WRITE && core_votes(core)) {
+		counted_key_missed(core, m->key);
+	}
+}

@@ -1,0 +1,55 @@
+/* unwritten.c: writes of a held record's value that this master refused, although others may have taken them (section 3, Watching). What it
+ * missed it is taught, which is news like any other; where something newer is told first, or the lock ends, those who watch are told of a gap
+ * of the key. */
+#include "changes.h"
+
+static struct unwritten *find(struct core *core, struct id128 lock_id) {
+	for (uint32_t i = 0; i < UNWRITTEN_MAX; i++) {
+		if (id128_equal(core->unwritten[i].lock_id, lock_id)) {
+			return &core->unwritten[i];
+		}
+	}
+	return NULL;
+}
+
+static void forget(struct unwritten *u) {
+	if (u) {
+		*u = (struct unwritten){ .ballot = { 0, 0, 0 } };
+	}
+}
+
+static void gap(struct core *core, const struct key *key) {
+	COUNT(core, unwritten_gap);
+	news_gap_of(core, key_name(key));
+}
+
+/* The record's mark says that there was one, also where its ballot is not remembered: of two, or because there were too many since. */
+void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot) {
+	const int newer = ballot_compare(ballot, r->wrote);
+	struct unwritten *u = r->unwritten ? find(core, r->lock_id) : NULL;
+	if (newer == 0) {
+		return; /* it is here, and has been told */
+	}
+	if (newer < 0) {
+		gap(core, key);
+	} else if (!r->unwritten) {
+		r->unwritten = true;
+		core->unwritten[core->unwritten_next++ % UNWRITTEN_MAX] = (struct unwritten){ r->lock_id, ballot };
+	} else if (u && ballot_compare(u->ballot, ballot) != 0) {
+		forget(u);
+	}
+}
+
+/* Before its value, or its end, is told. */
+void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r) {
+	struct unwritten *u = find(core, r->lock_id);
+	const int newer = kind == NEWS_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
+	if (newer > 0 || kind == NEWS_DOWNGRADED) {
+		return; /* it may still come */
+	}
+	r->unwritten = false;
+	forget(u);
+	if (newer < 0) {
+		gap(core, key);
+	}
+}

@@ -1,0 +1,373 @@
+/* attempt.c: acquiring, up to the commit: promises, the queue, the turn (sections 2 and 5).
+ *
+ *   ASKING --q promises--> COMMITTING (commit.c)
+ *     | refused
+ *   QUEUED --turn--> TURN --q promises--> COMMITTING
+ *     ^               |  \--a rival's promise--> PAUSED --> TURN
+ *     \--given back---/
+ * In every state before COMMITTING the end of the wait, or the last caller's leaving, withdraws everything.
+ */
+#include "acquire.h"
+#include "first.h"
+
+#define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
+#define OPEN VOTE_BIT(VOTE_ASKED)
+
+/* ---- giving up ---- */
+
+/* A master that refused its commit keeps its place under the name of that (section 2, Acquire). */
+static bool place_kept(const struct op *op, uint32_t slot) {
+	return op->state == OP_COMMITTING && op->ticket.seq && ((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[slot].state & 1);
+}
+
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
+	struct message m = op_message(op, MESSAGE_WITHDRAW);
+	m.attempt = !promise ? 0 : place_kept(op, slot) ? op->round : op->attempt;
+	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
+	if (peer_reachable(core, slot)) {
+		out_send(core, slot, &m);
+	}
+}
+
+/* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
+void attempt_withdraw(struct core *core, struct op *op, bool entry) {
+	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_KEPT) | VOTE_BIT(VOTE_GONE);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		bool promise = op->attempt && (((asked >> op->votes[i].state) & 1) || place_kept(op, i));
+		bool home = entry && op->ticket.seq && op->home == (int)i;
+		if (promise || home) {
+			attempt_withdraw_at(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */
+		}
+	}
+}
+
+void attempt_give_up(struct core *core, struct op *op) { attempt_withdraw(core, op, true); }
+
+static void fill_holder(struct core *core, const struct op *op, struct core_reply *r) {
+	if (op->record == NULL || r->error != PAWL_EHELD) {
+		return;
+	}
+	const struct core_entry known = entry_of(op->record, core->now);
+	r->contested = op->contested_seen;
+	r->entry.token = known.token;
+	r->entry.remaining = known.remaining;
+	r->entry.terms = known.terms;
+	r->entry.closing = known.closing;
+	r->entry.closed_for = known.closed_for;
+	r->held = out_copy(core, known.owner, &r->entry.owner) && out_copy(core, op->key, &r->entry.key) && !known.closing;
+}
+
+/* Of several holders this node may know all. */
+static bool show_several(struct core *core, const struct caller *c, const struct op *op, struct shown *shown) {
+	const struct key *key = table_find(core, op->key);
+	return key && key->held && key->held->next && entry_show(core, c, op, key, shown) && shown->holder_count > 0;
+}
+
+void attempt_fail(struct core *core, struct op *op, int error) {
+	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
+	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
+	if (op->committed && !op->part_of) { /* a request for several keys gives back by itself what may have been accepted (section 11) */
+		error = PAWL_ENOQUORUM; /* after which the client releases it */
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns waited = instant_elapsed_short(core->now, c->arrived);
+		struct shown shown = { .held = false };
+		bool several = error == PAWL_EHELD && show_several(core, c, op, &shown);
+		struct core_reply *r = op_reply(core, c, error);
+		r->field = error == PAWL_EMISMATCH ? "mode" : error == PAWL_ETOOLONG ? "lease_ms" : NULL;
+		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
+		r->votes = votes;
+		r->acks = acks;
+		r->token = op->token; /* for a group: what it may have committed */
+		r->waited = waited;
+		if (several) {
+			entry_reply(r, &shown);
+		} else {
+			fill_holder(core, op, r);
+		}
+	}
+	commit_give_back(core, op);
+	attempt_give_up(core, op);
+	op_free(core, op);
+}
+
+/* For the answer "held": who holds it, as far as a master told. */
+void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
+	op->contested_seen = op->contested_seen || m->status == STATUS_CONTESTED;
+	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) || (op->record && op->record->token >= m->token)) {
+		return;
+	}
+	struct message who = { .owner = m->owner, .token = m->token, .terms = m->terms };
+	struct record *r = record_new(core, &who);
+	if (r) {
+		r->end = instant_add(core->now, span_from_us(m->left_us));
+		record_free(core, op->record);
+		op->record = r;
+	}
+}
+
+/* ---- asking for promises ---- */
+
+static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
+	struct message m = op_message(op, MESSAGE_PROMISE);
+	m.attempt = op->attempt;
+	m.ticket = op->ticket;
+	m.ballot = op->ballot;
+	for (; slots; slots &= slots - 1) {
+		int slot = __builtin_ctz(slots);
+		m.flags = (turn ? FLAG_TURN : 0) | (op->home == slot ? FLAG_HOME : 0);
+		op_ask(core, op, (uint32_t)slot, &m);
+	}
+}
+
+static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) { ask_some(core, op, 1u << slot, turn); }
+
+static void forget_value(struct core *core, struct op *op) {
+	record_free(core, op->own_value);
+	op->own_value = NULL;
+}
+
+static void ask_all(struct core *core, struct op *op, bool turn) {
+	forget_value(core, op);
+	op->attempt = op_next_round(core, op);
+	op->since = core->now;
+	op->state = turn ? OP_TURN : OP_ASKING;
+	op->wavering = false;
+	ask_some(core, op, (1u << core->masters) - 1, turn);
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	attempt_judge(core, op); /* nobody may be linked */
+}
+
+void attempt_ask_all(struct core *core, struct op *op, bool turn) {
+	op->ballot = first_draw(core);
+	ask_all(core, op, turn);
+}
+
+/* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
+void attempt_start(struct core *core, struct op *op) {
+	if (clock_saturating_add(op->lease, op->terms.delay) > core->config.max_lease) {
+		attempt_fail(core, op, PAWL_ETOOLONG); /* R5: a new epoch allows less than the one in which it was asked for */
+		return;
+	}
+	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
+	attempt_home_is(core, op, attempt_home(core, op->key));
+	if (!list_linked(&op->waiting)) {
+		attempt_waits(core, op);
+		core->waiting_count++;
+	}
+	bool resumes = op->resumes;
+	op->ballot = first_draw(core);
+	if (op->ticket.seq) {
+		attempt_enqueue(core, op);
+	}
+	op->resumes = false; /* here: if nobody is linked, what follows may end it */
+	if (op->ticket.seq == 0 || resumes) { /* the home may have given the turn to the next one: the masters keep this one before it, by its stamp */
+		ask_all(core, op, resumes);
+	}
+}
+
+/* ---- votes on promises ---- */
+
+static enum vote_state vote_of(enum status s) {
+	switch (s) {
+	case STATUS_OK: return VOTE_OK;
+	case STATUS_HELD_SELF: return VOTE_SELF;
+	case STATUS_KEPT: return VOTE_KEPT;
+	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_PROMISED: return VOTE_RIVAL;
+	case STATUS_QUEUED: return VOTE_QUEUED;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER: return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
+/* The value with the highest ballot that a master reports: for those that lack the record. False: no memory. */
+static bool note_value(struct core *core, struct op *op, const struct message *m) {
+	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
+		return true;
+	}
+	struct record *r = record_with_value(core, m->value);
+	if (r) {
+		r->wrote = m->ballot;
+		record_free(core, op->own_value);
+		op->own_value = r;
+	}
+	return r != NULL;
+}
+
+static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m) ? VOTE_GONE : vote_of(m->status);
+	v->status = m->status;
+	v->fresh = true;
+	v->token = m->token;
+	v->noted = m->noted;
+	v->set = m->terms.set;
+	v->lapsed = first_lapsed(core, op, m);
+	if (m->status == STATUS_KEPT) {
+		op->kept_until = instant_later(op->kept_until, instant_add(core->now, span_from_us(m->left_us)));
+	}
+	attempt_note_holder(core, op, m);
+}
+
+/* The first promise of a turn is there; the others are asked now. */
+static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	op->state = OP_TURN;
+	op->sent = core->now;
+	op->kept_until = core->now;
+	forget_value(core, op);
+	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot; /* it has drawn one */
+	take_vote(core, op, from, m);
+	op->votes[from].lapsed = m->status == STATUS_OK; /* the others have lacked it at this moment, too, if they have since before */
+	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	attempt_judge(core, op);
+}
+
+/* The home's turn is its promise. */
+static void turn_arrived(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if ((int)from != op->home) {
+		return;
+	}
+	if (op->state == OP_QUEUED) {
+		turn_begins(core, op, from, m);
+	} else if (op->state == OP_TURN) { /* a second turn: of a new home, or because the lock_id has become held */
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (i == from || m->status == STATUS_HELD_SELF) {
+				ask_one(core, op, i, true);
+			}
+		}
+	}
+}
+
+void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
+		if ((int)from == op->home && (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED)) {
+			attempt_queue_answer(core, op, m);
+		}
+	} else if (m->kind == MESSAGE_TURN) {
+		turn_arrived(core, op, from, m);
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER && (op->state == OP_ASKING || op->state == OP_TURN)) {
+		take_vote(core, op, from, m);
+		attempt_judge(core, op);
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER && op->state == OP_QUEUED && m->status == STATUS_OK) {
+		turn_begins(core, op, from, m); /* the lock was handed over to it, and it did not have to ask */
+	}
+}
+
+/* A held record has displaced our promise there. */
+void attempt_displaced(struct core *core, uint32_t from, const struct message *m) {
+	struct op *op = from < core->masters ? op_find(core, m->attempt) : NULL;
+	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt || op->votes[from].state != VOTE_OK) {
+		return;
+	}
+	if (op->state == OP_ASKING && op->terms.of == SHARE_EXCLUSIVE) {
+		op->votes[from].state = VOTE_HELD;
+		attempt_judge(core, op);
+	} else if (op->state == OP_ASKING) {
+		ask_one(core, op, from, false); /* it may go together with the one that is held now */
+		attempt_judge(core, op);
+	} else if (op->state == OP_TURN) {
+		ask_one(core, op, from, true); /* it will be kept there */
+		attempt_judge(core, op);
+	}
+}
+
+/* A master is linked or votes (again): who has a turn asks it at once, so that a release finds the request kept there, too. */
+void attempt_peer_changed(struct core *core, uint32_t peer) {
+	if (peer >= core->masters || !peer_votes(core, peer)) {
+		return;
+	}
+	for (struct list *n = list_first(&core->waiting); n; n = list_after(&core->waiting, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
+			ask_one(core, op, peer, true);
+		}
+	}
+}
+
+/* ---- time ---- */
+
+static void wait_ended(struct core *core, struct op *op) {
+	COUNT(core, wait_ended);
+	attempt_fail(core, op, epoch_voters(core) < core->quorum && !epoch_passes(core) ? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
+}
+
+/* A turn that q masters have not answered within request_timeout is given back; the entry goes behind the others. */
+static void turn_check(struct core *core, struct op *op) {
+	uint32_t answered = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		answered += op->votes[i].fresh;
+	}
+	if (answered < core->quorum) {
+		COUNT(core, turn_given_back);
+		attempt_withdraw(core, op, true);
+		op->ticket = (struct ticket){ 0, 0 };
+		attempt_enqueue(core, op);
+		return;
+	}
+	struct instant renew = instant_add(op->sent, core->config.promise_timeout / 2);
+	if (!instant_expired(core->now, renew)) {
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(renew, op->until) ? op->until : renew);
+		return;
+	}
+	/* promises that wait for q are renewed with the turn */
+	op->sent = core->now;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		enum vote_state was = op->votes[i].state;
+		op->votes[i].fresh = false;
+		ask_one(core, op, i, true);
+		if (op->votes[i].state == VOTE_ASKED && (was == VOTE_OK || was == VOTE_SELF || was == VOTE_KEPT)) {
+			op->votes[i].state = was; /* until it says otherwise */
+		}
+	}
+	struct instant at = instant_add(core->now, core->config.request_timeout);
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+void attempt_go_on(struct core *core, struct op *op) {
+	struct instant at = instant_add(op->sent, core->config.request_timeout);
+	if (instant_expired(core->now, at)) {
+		turn_check(core, op);
+	} else {
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	}
+}
+
+void attempt_timer(struct core *core, struct op *op) {
+	if (instant_expired(core->now, op->until)) {
+		wait_ended(core, op);
+		return;
+	}
+	switch (op->state) {
+	case OP_ASKING:
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (op->votes[i].state == VOTE_ASKED) {
+				op->votes[i].state = VOTE_GONE; /* has not answered within request_timeout: cannot be had */
+			}
+		}
+		attempt_judge(core, op);
+		break;
+	case OP_QUEUED:
+		timer_at(core, &op->timer, TIMER_OP, op->until);
+		break;
+	case OP_TURN:
+		if (op->wavering) {
+			attempt_wavered(core, op);
+		} else {
+			turn_check(core, op);
+		}
+		break;
+	case OP_PAUSED:
+		attempt_ask_all(core, op, true);
+		break;
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_PARKED: case OP_BOND: case OP_LINGERING:
+		CHECK(false); /* no such state before the commit */
+	}
+}

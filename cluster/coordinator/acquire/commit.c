@@ -1,0 +1,266 @@
+/* commit.c: the second phase of an acquire: the token, the acceptances, the answer, and afterwards teaching (section 2). */
+#include "operation.h"
+#include "acquire.h"
+
+/* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
+ * token, and with these permits, that is above every noted and not below any other token: that one, so that a repeat gives the
+ * same answer. */
+static uint64_t choose_token(struct core *core, const struct op *op, bool *reused) {
+	uint64_t highest = core->clock, token = 0, noted = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct vote *v = &op->votes[i];
+		if (v->state != VOTE_OK && v->state != VOTE_SELF) {
+			continue;
+		}
+		noted = v->noted > noted ? v->noted : noted;
+		token = v->state == VOTE_SELF && v->token > token ? v->token : token;
+	}
+	uint32_t same = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct vote *v = &op->votes[i];
+		same += v->state == VOTE_SELF && v->token == token && permits_within(op->terms.set, v->set);
+	}
+	*reused = same >= core->quorum && token > noted;
+	highest = noted > highest ? noted : highest;
+	highest = token > highest ? token : highest;
+	return *reused ? token : highest + 1;
+}
+
+/* A master that lacks the lock_id gets the value that others have (section 2, Acquire); if nobody has it, the first one. */
+void commit_put_value(const struct op *op, struct message *m) {
+	const struct record *there = op->own_value;
+	m->value = there ? record_value(there) : op->value;
+	m->ballot = there ? there->wrote : op->ballot;
+	m->prepared = there ? there->wrote : (struct ballot){ 0, 0, 0 };
+}
+
+void commit_start(struct core *core, struct op *op) {
+	bool reused;
+	master_raise_clock(core, op->ballot.clock);
+	op->token = choose_token(core, op, &reused);
+	if (op->token > TOKEN_MAX) {
+		attempt_fail(core, op, PAWL_EFULL);
+		return;
+	}
+	core->counts[COUNT_token_reused] += reused;
+	master_raise_clock(core, op->token);
+	list_remove(&op->waiting);
+	core->waiting_count--;
+	op_next_round(core, op);
+	op->state = OP_COMMITTING;
+	struct message m = op_message(op, MESSAGE_COMMIT);
+	op->commit = name_next(core, op->commit);
+	op->name = !terms_semaphore(&op->terms) ? 0 : op->part_of ? op->part_of : op->commit;
+	m.attempt = op->part_of ? op->part_of : op->commit;
+	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, op->terms.delay) / SPAN_US);
+	m.token = op->token;
+	commit_put_value(op, &m);
+	m.ticket = op->ticket;
+	core->commits_begun++;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+}
+
+/* What the holder may count on, from the instant at which it sent the request. */
+static span_ns valid_of(const struct core *core, const struct op *op, const struct caller *c) {
+	uint32_t drift = core->config.drift_ppm;
+	span_ns waited = instant_elapsed_short(op->sent, c->arrived);
+	return span_shrink(clock_saturating_add(waited, op->lease), drift); /* nobody joins once it is sent (section 5, Repeats) */
+}
+
+static void held(struct core *core, struct op *op) {
+	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	if (instant_distrusted(core->now, deadline)) {
+		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
+		return;
+	}
+	belief_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns valid = valid_of(core, op, c), waited = instant_elapsed_short(core->now, c->arrived);
+		struct core_reply *r = op_reply(core, c, PAWL_OK);
+		r->token = op->token;
+		r->terms = op->terms;
+		r->valid = valid;
+		r->waited = waited;
+		r->votes = core->quorum;
+		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	}
+	op->name = 0;
+	op->until = deadline;
+	if (op->home >= 0 && (op->votes[op->home].state == VOTE_HELD || op->votes[op->home].state == VOTE_STALE)) {
+		attempt_leave_home(core, op);
+	}
+	linger_begin(core, op);
+}
+
+static int commit_error(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_DENIED) {
+			return PAWL_EDENIED;
+		}
+		if (op->votes[i].state == VOTE_REFUSED && op->votes[i].status == STATUS_TERMS) {
+			return PAWL_EMISMATCH;
+		}
+	}
+	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum ? PAWL_EFULL : PAWL_ENOQUORUM;
+}
+
+#define OVERTAKEN_MAX 8 /* each time somebody else has got the key */
+
+static bool may_ask_again(struct op *op) {
+	return !list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
+}
+
+/* Another attempt for the lock_id was faster, and where the record is the value has been updated since: this one asks anew, and is told
+ * the value. What it has left where there was no record goes: it has the first value. */
+static bool met_itself(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_HELD && op->votes[i].status == STATUS_HELD_SELF) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
+ * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
+bool commit_give_back(struct core *core, struct op *op) {
+	const uint64_t name = op->name;
+	if (name == 0) {
+		return false;
+	}
+	COUNT(core, commit_given_back);
+	op->name = 0;
+	if (op->part_of) {
+		op->part_of = group_rename(core, op); /* a name that was given back is not used again */
+	}
+	return release_give_back(core, op->key, op->lock_id, name);
+}
+
+/* Refused for its token, or for somebody else's record: that one's commit was faster, or its release is still on its way there (section 2,
+ * Acquire). Asked again, the masters promise, or say that the key is held. */
+static bool overtaken(const struct core *core, const struct op *op) {
+	const uint32_t refused = VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD);
+	return op_votes(core, op, refused) > 0 && op_votes(core, op, refused | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED)) >= core->quorum;
+}
+
+void commit_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (acks >= core->quorum) {
+		held(core, op);
+		return;
+	}
+	bool itself = met_itself(core, op); /* the others are not waited for: where it was accepted an old value counts (section 2, Acquire) */
+	if (!over && !itself && acks + open >= core->quorum) {
+		return;
+	}
+	bool again = !over && (itself || overtaken(core, op)) && may_ask_again(op);
+	core->counts[COUNT_commit_met_itself] += itself;
+	if (itself || again) {
+		op->name = op->part_of ? op->part_of : op->commit; /* what it has left goes: the key may be another's, its value may be an old one */
+	}
+	if (again) {
+		COUNT(core, commit_overtaken);
+		op->committed = !commit_give_back(core, op) || op->committed;
+		op->resumes = op->ticket.seq != 0;
+		restart_again(core, op);
+	} else {
+		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
+		attempt_fail(core, op, commit_error(core, op));
+	}
+}
+
+void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (m->kind != MESSAGE_COMMIT_ANSWER) {
+		return;
+	}
+	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
+		COUNT(core, answer_late);
+		commit_judge(core, op, true);
+		return;
+	}
+	struct vote *v = &op->votes[from];
+	v->status = m->status;
+	switch (m->status) {
+	case STATUS_OK: v->state = VOTE_OK; break;
+	case STATUS_STALE:
+		v->state = VOTE_STALE;
+		master_raise_clock(core, m->token);
+		break;
+	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
+	case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
+	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
+		v->state = VOTE_REFUSED;
+		break;
+	}
+	commit_judge(core, op, false);
+}
+
+static void acquire_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (op->state == OP_COMMITTING) {
+		commit_answer(core, op, from, m);
+	} else {
+		attempt_answer(core, op, from, m);
+	}
+}
+
+static void acquire_judge(struct core *core, struct op *op, bool over) {
+	if (op->state == OP_COMMITTING) {
+		commit_judge(core, op, over);
+	} else if (op->state == OP_ASKING || op->state == OP_TURN) {
+		attempt_judge(core, op);
+	}
+}
+
+static void acquire_timer(struct core *core, struct op *op) {
+	if (op->state == OP_COMMITTING) {
+		op_round_timer(core, op);
+	} else {
+		attempt_timer(core, op);
+	}
+}
+
+static bool acquire_epoch(struct core *core, struct op *op) {
+	if (list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */
+		commit_give_back(core, op);
+		op_free(core, op);
+		return false;
+	}
+	if (op->state == OP_COMMITTING) {
+		op->committed = !commit_give_back(core, op) || op->committed;
+	}
+	return true;
+}
+
+static bool acquire_forget(struct core *core, struct op *op) {
+	if (op->state == OP_COMMITTING) {
+		return false;
+	}
+	COUNT(core, waiter_dropped);
+	attempt_give_up(core, op);
+	op_free(core, op);
+	return true;
+}
+
+static void acquire_lock_released(struct core *core, struct op *op, bool broken) {
+	(void)broken;
+	if (op->state != OP_COMMITTING) {
+		attempt_fail(core, op, PAWL_ELOST);
+	}
+}
+
+const struct operation acquire_operation = { .by_lock = true,
+	.start = attempt_start,
+	.answer = acquire_answer,
+	.judge = acquire_judge,
+	.timer = acquire_timer,
+	.epoch = acquire_epoch,
+	.forget = acquire_forget,
+	.lock_released = acquire_lock_released,
+	.catch_up = teach_catch_up,
+	.late_answer = teach_late_answer,
+	.late_end = teach_late_end };

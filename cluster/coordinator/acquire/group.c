@@ -1,0 +1,371 @@
+/* group.c: several keys at once, all or none (section 11). The keys are acquired one after another in the order of their bytes, by
+ * ordinary acquires whose answers come here.
+ *
+ *   CLIMBING --has all--> LEVELLING --one deadline for all--> answered
+ *       \                     |
+ *        \--one fails, the wait is over, nobody asks any more--> LETTING_GO --given back--> the error
+ */
+#include "operation.h"
+#include "acquire.h"
+
+#define CLIMBING_AGE 3   /* while it waits for later keys, a third of the lease passes before the earlier ones are extended */
+#define LEVELLING_AGE 10 /* at the end, a tenth */
+
+static struct core_request child_request(const struct op *op, const struct member *m, enum core_op kind) {
+	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id, .identity = op->identity, .lease = op->lease,
+		.bond = kind == CORE_EXTEND ? op->terms.bond : 0 };
+}
+
+/* False: no memory. */
+static bool begin_child(struct core *core, struct op *op, struct member *m, const struct core_request *r) {
+	struct op *child = op_new_inside(core, r, op, (uint32_t)(m - op->group->members));
+	if (child == NULL) {
+		COUNT(core, no_memory);
+		return false;
+	}
+	m->child = child;
+	m->began = core->now;
+	m->asked_bond = op->terms.bond;
+	restart_begin(core, child); /* it may be answered at once */
+	return true;
+}
+
+/* ---- the answers of its children ---- */
+
+static void ready(struct core *core, struct group *g) {
+	if (!list_linked(&g->ready)) {
+		list_append(&core->groups, &g->ready);
+	}
+}
+
+struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member) {
+	struct member *m = &op->group->members[member];
+	m->child = NULL;
+	m->answered = true;
+	memset(&m->reply, 0, sizeof m->reply);
+	ready(core, op->group);
+	return &m->reply;
+}
+
+/* The commit of this child is given back, and the next one is not: it has another name. */
+uint64_t group_rename(struct core *core, const struct op *child) {
+	const uint64_t name = name_next(core, child->part_of);
+	for (struct list *n = list_first(&child->callers); n; n = list_after(&child->callers, n)) {
+		const struct caller *c = CONTAINER_OF(n, struct caller, link);
+		if (c->group) {
+			c->group->group->members[c->member].name = name;
+		}
+	}
+	return name;
+}
+
+/* All or nothing: from now on it gives back what it has. A commit that is under way is waited for, because its outcome decides
+ * whether there is anything to give back. */
+static void fail(struct core *core, struct op *op, int error, uint32_t member) {
+	struct group *g = op->group;
+	if (g->state == GROUP_LETTING_GO) {
+		return;
+	}
+	g->state = GROUP_LETTING_GO;
+	g->error = error;
+	g->failed = member;
+	timer_stop(core, &op->timer);
+	struct op *child = g->at < g->count ? g->members[g->at].child : NULL;
+	if (child && child->kind == CORE_ACQUIRE && child->state != OP_COMMITTING) {
+		g->members[g->at].committed = child->committed; /* under an earlier epoch */
+		g->members[g->at].child = NULL;
+		attempt_give_up(core, child);
+		op_free(core, child);
+	}
+}
+
+static void take_acquire(struct core *core, struct op *op, struct member *m) {
+	struct group *g = op->group;
+	const struct core_reply *r = &m->reply;
+	m->token = r->token;
+	m->committed = r->token > 0;
+	if (r->error != PAWL_OK) {
+		if (g->state == GROUP_CLIMBING) {
+			group_keep_holder(g, r);
+			g->holder_end = instant_add(core->now, r->entry.remaining);
+		}
+		fail(core, op, r->error, g->at);
+		return;
+	}
+	m->held = true;
+	m->terms = r->terms;
+	m->acks = r->acks;
+	m->bond = m->asked_bond;
+	m->epoch = core->config.epoch;
+	m->valid = r->valid;
+	m->since = m->began;
+	g->at++;
+}
+
+static void take_extension(struct core *core, struct op *op, struct member *m) {
+	struct group *g = op->group;
+	const struct core_reply *r = &m->reply;
+	if (r->error == PAWL_OK) {
+		COUNT(core, group_extended);
+		m->token = r->token > m->token ? r->token : m->token; /* granted to a repeat through another node */
+		m->acks = r->acks;
+		m->bond = m->asked_bond;
+		m->epoch = core->config.epoch;
+		m->valid = r->valid;
+		m->since = m->began;
+		m->levelled = g->state == GROUP_LEVELLING;
+	} else if (r->error == PAWL_ENOQUORUM || r->error == PAWL_EBUSY) {
+		m->again = instant_add(core->now, core->config.request_timeout / 4); /* as long as the deadline is not past */
+	} else {
+		fail(core, op, PAWL_ELOST, (uint32_t)(m - g->members));
+	}
+}
+
+static void take_answers(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct member *m = &g->members[i];
+		if (!m->answered) {
+			continue;
+		}
+		m->answered = false;
+		if (m->reply.op == CORE_ACQUIRE) {
+			take_acquire(core, op, m);
+		} else if (m->reply.op == CORE_EXTEND) {
+			take_extension(core, op, m);
+		} else {
+			m->let_go = true; /* a release goes on to those that it has not reached */
+		}
+	}
+}
+
+/* ---- up ---- */
+
+static void climb(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	struct member *m = &g->members[g->at];
+	struct core_request r = child_request(op, m, CORE_ACQUIRE);
+	r.owner = op->owner;
+	r.value = op->value;
+	r.label = op->label;
+	r.terms = op->terms;
+	r.terms.of = m->of;
+	r.terms.count = m->count;
+	r.wait = op->wait > 0 ? instant_left_short(core->now, op->until) : 0;
+	if (op->wait > 0 && r.wait <= 0) {
+		fail(core, op, PAWL_ETIMEOUT, g->at);
+	} else if (op_find_lock(core, m->key, m->lock_id)) {
+		fail(core, op, PAWL_EBADREQUEST, g->at); /* somebody acquires this lock_id alone: whose would it be in the end? */
+	} else if (core->op_count >= core->limits.rounds || !begin_child(core, op, m, &r)) {
+		fail(core, op, PAWL_EBUSY, g->at);
+	}
+}
+
+static struct instant deadline_of(const struct member *m) {
+	return instant_add(m->since, m->valid);
+}
+
+/* When the newest of its callers asked. */
+static struct instant asked_at(const struct op *op) {
+	return list_empty(&op->callers) ? (struct instant){ 0, 0 } : CONTAINER_OF(op->callers.prev, struct caller, link)->arrived;
+}
+
+/* A repeat has come meanwhile, and perhaps named a later connection: what was had before it was asked for may have ended since
+ * (section 5, Repeats). Or other masters vote now, and what is answered has to be theirs. */
+static bool stale(const struct core *core, const struct op *op, const struct member *m) {
+	return m->since.boot < asked_at(op).boot || m->bond < op->terms.bond || m->epoch != core->config.epoch;
+}
+
+/* When a member is to be extended; INSTANT_FOREVER: not any more. */
+static struct instant due_of(const struct core *core, const struct op *op, const struct member *m) {
+	bool levelling = op->group->state == GROUP_LEVELLING;
+	if (stale(core, op, m)) {
+		return m->again;
+	}
+	if (levelling && m->levelled) {
+		return INSTANT_FOREVER;
+	}
+	return instant_later(m->again, instant_add(m->since, op->lease / (levelling ? LEVELLING_AGE : CLIMBING_AGE)));
+}
+
+/* Those that it has stay held. */
+static void keep_up(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	for (uint32_t i = 0; i < g->count && g->state != GROUP_LETTING_GO; i++) {
+		struct member *m = &g->members[i];
+		if (!m->held) {
+			continue;
+		}
+		if (instant_distrusted(core->now, deadline_of(m))) {
+			fail(core, op, PAWL_ENOQUORUM, i); /* it could not be kept */
+		} else if (m->child == NULL && instant_expired(core->now, due_of(core, op, m))) {
+			struct core_request r = child_request(op, m, CORE_EXTEND);
+			if (!begin_child(core, op, m, &r)) {
+				m->again = instant_add(core->now, core->config.request_timeout / 4);
+			}
+		}
+	}
+}
+
+static void arm(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	struct instant at = INSTANT_FOREVER;
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct member *m = &g->members[i];
+		if (m->held) {
+			struct instant due = m->child ? deadline_of(m) : due_of(core, op, m), end = deadline_of(m);
+			due = due.boot < end.boot ? due : end;
+			at = due.boot < at.boot ? due : at;
+		}
+	}
+	if (at.boot != INSTANT_FOREVER.boot) {
+		timer_at(core, &op->timer, TIMER_OP, at);
+	}
+}
+
+/* ---- the answer ---- */
+
+/* One deadline holds for all: nothing is under way, and every lease has begun just now. */
+static bool level(const struct core *core, const struct op *op) {
+	const struct group *g = op->group;
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct member *m = &g->members[i];
+		if (m->child || stale(core, op, m) || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- down ---- */
+
+/* Nobody asked for it any more, and while it gave everything back the same request came again: it begins anew, under another name. */
+static void begin_again(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	COUNT(core, group_begun_again);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct member was = g->members[i];
+		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .name = name_next(core, was.name), .of = was.of,
+			.count = was.count, .place = was.place };
+	}
+	g->state = GROUP_CLIMBING;
+	g->at = 0;
+	g->error = PAWL_OK;
+	g->holder_known = false;
+	op->until = instant_add(CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
+	ready(core, g);
+}
+
+/* It gives back under its name: the same lock_ids may have been asked for again through another node, and be believed; a master
+ * drops a record only if it rests on this request alone. Extensions that are under way are over before, so that none brings a record back. */
+static void let_go(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	bool open = false;
+	for (uint32_t i = 0; i < g->count; i++) {
+		open = open || (g->members[i].child && g->members[i].child->kind != CORE_RELEASE);
+	}
+	for (uint32_t i = 0, waits = open; i < g->count && !waits; i++) {
+		struct member *m = &g->members[i];
+		if (!m->committed || m->let_go || m->child) {
+			continue;
+		}
+		struct core_request r = child_request(op, m, CORE_RELEASE);
+		m->held = false;
+		if (!begin_child(core, op, m, &r)) { /* no memory: again soon, until its lease has ended by itself */
+			m->let_go = instant_expired(core->now, instant_add(m->began, op->lease));
+			open = open || !m->let_go;
+			timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout / 4));
+		}
+	}
+	for (uint32_t i = 0; i < g->count; i++) {
+		open = open || g->members[i].child || g->members[i].answered;
+	}
+	if (!open && g->error == PAWL_ECANCELED && !list_empty(&op->callers)) {
+		begin_again(core, op);
+	} else if (!open) {
+		group_answer_error(core, op);
+	}
+}
+
+static void go_on(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	take_answers(core, op);
+	if (g->state != GROUP_LETTING_GO) {
+		keep_up(core, op);
+	}
+	if (g->state == GROUP_CLIMBING && g->at == g->count) {
+		g->state = GROUP_LEVELLING;
+		keep_up(core, op);
+	}
+	if (g->state == GROUP_CLIMBING && g->members[g->at].child == NULL && !g->members[g->at].answered) {
+		climb(core, op);
+	}
+	if (list_linked(&g->ready)) {
+		return; /* something has been answered at once: it comes again in this step */
+	}
+	if (g->state == GROUP_LETTING_GO) {
+		let_go(core, op);
+	} else if (g->state == GROUP_LEVELLING && level(core, op)) {
+		if (!group_answer_held(core, op)) {
+			fail(core, op, PAWL_EBUSY, 0);
+			ready(core, g);
+		}
+	} else {
+		arm(core, op);
+	}
+}
+
+void group_timer(struct core *core, struct op *op) {
+	go_on(core, op);
+}
+
+/* Nobody asks for it any more. */
+void group_forget(struct core *core, struct op *op) {
+	fail(core, op, PAWL_ECANCELED, 0);
+	ready(core, op->group);
+}
+
+/* What it has is given back without waiting for anybody's answer. */
+void group_drain(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct member *m = &g->members[i];
+		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
+		if (m->committed || committing) {
+			release_give_back_once(core, m->key, m->lock_id, m->name);
+		}
+		if (m->child) { /* its answer is nobody's any more */
+			op_leave(core, CONTAINER_OF(list_first(&m->child->callers), struct caller, link));
+			m->child = NULL;
+		}
+	}
+	g->error = PAWL_ERECOVERING;
+	g->failed = g->at < g->count ? g->at : 0;
+	group_answer_error(core, op);
+}
+
+void group_start(struct core *core, struct op *op) {
+	COUNT(core, group_begun);
+	op->state = OP_LOCAL;
+	op->until = instant_add(core->now, op->wait);
+	ready(core, op->group);
+}
+
+/* Goes on with one that something was answered to; false: there is none. */
+bool group_run(struct core *core) {
+	struct list *n = list_first(&core->groups);
+	if (n == NULL) {
+		return false;
+	}
+	list_remove(n);
+	go_on(core, CONTAINER_OF(n, struct group, ready)->op);
+	return true;
+}
+
+static bool group_forgotten(struct core *core, struct op *op) {
+	group_forget(core, op);
+	return false;
+}
+
+const struct operation group_operation = { .by_lock = true, .make = group_new, .timer = group_timer, .forget = group_forgotten,
+	.release = group_free, .part_reply = group_reply };

@@ -1,0 +1,95 @@
+/* group_answer.c: what is answered to a request for several keys (section 11). */
+#include "acquire.h"
+
+/* Who stood in the way, for the answer that follows when everything has been given back. */
+void group_keep_holder(struct group *g, const struct core_reply *r) {
+	const struct core_entry *e = &r->entry;
+	g->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
+	if (!g->holder_known) {
+		return;
+	}
+	g->holder = (struct core_entry){ .token = e->token, .terms = e->terms, .remaining = e->remaining };
+	g->contested = r->contested;
+	if (e->owner.size) {
+		memcpy(g->owner, e->owner.data, e->owner.size);
+		g->holder.owner = slice_of(g->owner, e->owner.size);
+	}
+	if (e->label.size) {
+		memcpy(g->label, e->label.data, e->label.size);
+		g->holder.label = slice_of(g->label, e->label.size);
+	}
+}
+
+/* What the caller may count on for this member, from the instant at which it sent the request: nothing is had for it that was asked for
+ * before it came. */
+static span_ns valid_for(const struct core *core, const struct member *m, const struct caller *c) {
+	span_ns before = instant_elapsed_short(m->since, c->arrived);
+	return clock_saturating_add(span_shrink(before, core->config.drift_ppm), m->valid);
+}
+
+/* False: no memory. */
+bool group_answer_held(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
+	uint32_t acks = core->masters;
+	bool copied = got != NULL;
+	for (uint32_t i = 0; copied && i < g->count; i++) {
+		const struct member *m = &g->members[i];
+		struct core_lock_got *to = &got[m->place];
+		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token, .terms = m->terms };
+		copied = copied && out_copy(core, m->key, &to->key);
+		acks = m->acks < acks ? m->acks : acks;
+	}
+	if (!copied) {
+		return false;
+	}
+	COUNT(core, group_held);
+	for (uint32_t i = 0; i < g->count; i++) {
+		struct belief *b = belief_of(core, g->members[i].key, g->members[i].lock_id, g->members[i].name);
+		if (b) { /* from now on each is a lock of its own */
+			b->asker = op_asker(op) & BELIEF_ASKER;
+		}
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns valid = SPAN_MAX, waited = instant_elapsed_short(core->now, c->arrived);
+		for (uint32_t i = 0; i < g->count; i++) {
+			span_ns one = valid_for(core, &g->members[i], c);
+			valid = one < valid ? one : valid;
+		}
+		struct core_reply *r = op_reply(core, c, PAWL_OK);
+		r->got = got;
+		r->count = g->count;
+		r->valid = valid;
+		r->waited = waited;
+		r->votes = core->quorum;
+		r->acks = acks;
+	}
+	op_free(core, op);
+	return true;
+}
+
+void group_answer_error(struct core *core, struct op *op) {
+	struct group *g = op->group;
+	const struct member *m = &g->members[g->failed];
+	COUNT(core, group_failed);
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		span_ns waited = instant_elapsed_short(core->now, c->arrived);
+		struct core_reply *r = op_reply(core, c, g->error);
+		r->waited = waited;
+		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : g->error == PAWL_ETOOLONG ? "lease_ms" : NULL;
+		r->limit = g->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
+		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD && g->holder_known) {
+			r->entry.key = r->failed_key;
+			r->entry.token = g->holder.token;
+			r->entry.terms = g->holder.terms;
+			r->entry.remaining = instant_left_long(core->now, g->holder_end);
+			r->contested = g->contested;
+			r->held = out_copy(core, g->holder.owner, &r->entry.owner) && out_copy(core, g->holder.label, &r->entry.label);
+		}
+	}
+	op_free(core, op);
+}

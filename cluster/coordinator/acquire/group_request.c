@@ -1,0 +1,87 @@
+/* group_request.c: a request for several keys, checked, copied and put in the order of its keys (section 11). */
+#include "acquire.h"
+
+/* The first of them that is not in order; *field says in which way. */
+static bool lock_wrong(const struct core_lock *l, const char **field, int *error) {
+	struct terms t = { .of = l->of, .count = l->count };
+	*error = l->key.size > KEY_MAX ? PAWL_ETOOLARGE : PAWL_EBADREQUEST;
+	*field = l->key.size == 0 || l->key.size > KEY_MAX ? "key" : id128_zero(l->lock_id) ? "lock_id" : "permits";
+	return l->key.size == 0 || l->key.size > KEY_MAX || id128_zero(l->lock_id) || !terms_valid(&t) || (terms_semaphore(&t) && t.count == 0);
+}
+
+int group_check(const struct core_request *r, const char **field, uint32_t *which) {
+	*field = "locks";
+	*which = 0;
+	if (r->lock_count == 0 || r->lock_count > CORE_LOCKS_MAX) {
+		return PAWL_EBADREQUEST;
+	}
+	for (uint32_t i = 0; i < r->lock_count; i++) {
+		int error;
+		*which = i;
+		if (lock_wrong(&r->locks[i], field, &error)) {
+			return error;
+		}
+		for (uint32_t j = 0; j < i; j++) {
+			bool id_twice = id128_equal(r->locks[i].lock_id, r->locks[j].lock_id); /* released, barred or known once, it would be so for both */
+			if (id_twice || slice_equal(r->locks[i].key, r->locks[j].key)) {
+				*field = id_twice ? "lock_id" : "locks"; /* the same key twice would wait for itself */
+				return PAWL_EBADREQUEST;
+			}
+		}
+	}
+	return PAWL_OK;
+}
+
+static void sort(struct group *g) {
+	for (uint32_t i = 1; i < g->count; i++) {
+		struct member m = g->members[i];
+		uint32_t at = i;
+		for (; at > 0 && slice_compare(g->members[at - 1].key, m.key) > 0; at--) {
+			g->members[at] = g->members[at - 1];
+		}
+		g->members[at] = m;
+	}
+}
+
+bool group_new(struct core *core, struct op *op, const struct core_request *r) {
+	size_t size = sizeof(struct group) + r->lock_count * sizeof(struct member);
+	for (uint32_t i = 0; i < r->lock_count; i++) {
+		size += r->locks[i].key.size;
+	}
+	struct group *g = alloc_new(&core->alloc, size);
+	if (g == NULL) {
+		return false;
+	}
+	g->op = op;
+	g->size = size;
+	g->count = r->lock_count;
+	uint8_t *at = (uint8_t *)&g->members[g->count];
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct core_lock *l = &r->locks[i];
+		memcpy(at, l->key.data, l->key.size);
+		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .name = name_draw(core),
+			.of = l->of, .count = l->count, .place = i };
+		at += l->key.size;
+	}
+	sort(g);
+	op->group = g;
+	return true;
+}
+
+void group_free(struct core *core, struct op *op) {
+	if (op->group) {
+		list_remove(&op->group->ready);
+		alloc_free(&core->alloc, op->group, op->group->size);
+	}
+}
+
+/* It is the same request once more: all its keys with the same lock_ids. */
+bool group_same(const struct op *op, const struct core_request *r) {
+	const struct group *g = op->group;
+	bool same = g->count == r->lock_count;
+	for (uint32_t i = 0; same && i < g->count; i++) {
+		const struct member *m = &g->members[i];
+		same = slice_equal(m->key, r->locks[m->place].key) && id128_equal(m->lock_id, r->locks[m->place].lock_id);
+	}
+	return same;
+}

@@ -1,0 +1,145 @@
+/* home.c: an attempt and the master that keeps its place in the order (section 5): which one that is, entering its queue, and moving to
+ * another one. */
+#include "acquire.h"
+
+/* The first voting master this node is linked with, in the order of hash(key, master). */
+int attempt_home(const struct core *core, struct slice key) {
+	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu }; /* the same on every node */
+	uint64_t h = siphash(order, key.data, key.size), best = 0;
+	int home = -1;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		uint64_t rank = (h ^ id128_word(core->peers[i].node.id)) * 0x9e3779b97f4a7c15u;
+		rank ^= rank >> 31;
+		if (peer_votes(core, i) && (home < 0 || rank > best)) {
+			home = (int)i;
+			best = rank;
+		}
+	}
+	return home;
+}
+
+/* Section 5, Ending: its place in the queue ends where its commit was not accepted. */
+void attempt_leave_home(struct core *core, struct op *op) {
+	if (op->ticket.seq && op->home >= 0) {
+		COUNT(core, place_left);
+		attempt_withdraw_at(core, op, (uint32_t)op->home, false, true);
+	}
+}
+
+/* It begins again. The home that refused its commit keeps its place there; another one is to be entered. */
+void attempt_home_is(struct core *core, struct op *op, int home) {
+	if (home != op->home) {
+		attempt_leave_home(core, op);
+	}
+	op->home = home;
+}
+
+static void enqueue_at(struct core *core, struct op *op) {
+	op->home_stopped = core->peers[op->home].stopped;
+	struct message m = op_message(op, MESSAGE_ENQUEUE);
+	m.round = op->queue_round;
+	m.attempt = op->attempt;
+	m.ticket = op->ticket;
+	m.ballot = op->ballot;
+	m.left_us = (uint64_t)instant_elapsed_long(core->now, op->arrived) / 1000;
+	m.flags = op->try_lock ? 0 : FLAG_WAIT;
+	out_send(core, (uint32_t)op->home, &m);
+}
+
+void attempt_enqueue(struct core *core, struct op *op) {
+	if (op->ticket.seq == 0) {
+		op->ticket = (struct ticket){ 0, ++core->ticket_next }; /* its home gives the stamp */
+	}
+	op->attempt = op->queue_round = op_next_round(core, op);
+	op->since = core->now;
+	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 }; /* its home draws one when it has its turn */
+	op->state = OP_QUEUED;
+	op->wavering = false;
+	op->home = attempt_home(core, op->key);
+	if (op->home >= 0) {
+		enqueue_at(core, op);
+	} else {
+		core->homes_stale = true;
+	}
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+}
+
+/* Whenever its home changes, a request is entered again, with the same ticket: the stamp is its place among all that are waiting anywhere. */
+static void rehome(struct core *core, struct op *op) {
+	int home = attempt_home(core, op->key);
+	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
+	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped; /* its entry is gone, whether the home is back or not */
+	if (!waits || (home == op->home && !stopped)) {
+		core->homes_stale = core->homes_stale || (waits && home < 0);
+		return;
+	}
+	if (op->home >= 0 && !stopped && peer_reachable(core, (uint32_t)op->home)) {
+		COUNT(core, home_changed);
+		attempt_withdraw_at(core, op, (uint32_t)op->home, op->state == OP_QUEUED, true);
+	} else if (op->home >= 0) {
+		COUNT(core, home_lost);
+	}
+	op->home = home;
+	if (op->state == OP_QUEUED) {
+		attempt_enqueue(core, op);
+	} else if (home >= 0) { /* it goes on with the turn it has; the new home's turn will meet it */
+		op->queue_round = op->round;
+		enqueue_at(core, op);
+	}
+}
+
+/* Those that have not looked for their home since then stand before those that have. */
+void attempt_waits(struct core *core, struct op *op) {
+	op->homes = core->homes;
+	list_append(&core->waiting, &op->waiting);
+}
+
+void attempt_rehome_go_on(struct core *core) {
+	while (core->left.homes > 0 && attempt_rehome_left(core)) {
+		struct op *op = CONTAINER_OF(list_first(&core->waiting), struct op, waiting);
+		core->left.homes--;
+		list_remove(&op->waiting);
+		attempt_waits(core, op);
+		rehome(core, op);
+	}
+}
+
+/* In pieces, because many may wait. */
+void attempt_rehome_all(struct core *core) {
+	core->homes_stale = false;
+	core->homes++;
+	attempt_rehome_go_on(core);
+}
+
+void attempt_rehome_beat(struct core *core) {
+	if (core->homes_stale) {
+		attempt_rehome_all(core);
+	}
+}
+
+void attempt_queue_answer(struct core *core, struct op *op, const struct message *m) {
+	attempt_note_holder(core, op, m);
+	if (m->ticket.clock && m->ticket.seq == op->ticket.seq) {
+		op->ticket.clock = m->ticket.clock;
+	}
+	switch (m->status) {
+	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
+	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
+		attempt_fail(core, op, PAWL_EHELD);
+		break;
+	case STATUS_FULL:
+		attempt_fail(core, op, PAWL_EFULL);
+		break;
+	case STATUS_RELEASED: /* through another node */
+		attempt_fail(core, op, PAWL_ELOST);
+		break;
+	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
+		op->home = op->state == OP_QUEUED ? -1 : op->home;
+		core->homes_stale = true;
+		break;
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
+	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
+	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+		break;
+	}
+}

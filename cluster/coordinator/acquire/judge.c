@@ -1,0 +1,157 @@
+/* judge.c: what becomes of an attempt once its votes are counted: commit, queue, pause, or an error (sections 2 and 5). */
+#include "acquire.h"
+
+#define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
+#define OPEN VOTE_BIT(VOTE_ASKED)
+
+static int final_error(const struct core *core, const struct op *op) {
+	int error = PAWL_OK;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state == VOTE_REFUSED) {
+			enum status s = op->votes[i].status;
+			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : s == STATUS_TERMS ? PAWL_EMISMATCH : PAWL_ELOST;
+		}
+	}
+	return error;
+}
+
+/* Kept behind a promise: no record is named that stands in the way. */
+static uint32_t behind_promises(const struct core *core, const struct op *op) {
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		count += op->votes[i].state == VOTE_KEPT && op->votes[i].token == 0;
+	}
+	return count;
+}
+
+/* A try-lock is refused for held records or silence, never because of a tie. */
+static int try_error(const struct core *core, const struct op *op) {
+	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
+	if (op_votes(core, op, ALIVE) >= core->quorum) {
+		return PAWL_EHELD; /* no permits that are free at q of them */
+	}
+	if (op_votes(core, op, hopeful) + behind_promises(core, op) >= core->quorum) {
+		return PAWL_OK;
+	}
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;
+}
+
+/* The first attempt has not got its quorum: withdraw, and enter the queue. */
+static void refused(struct core *core, struct op *op) {
+	int error = final_error(core, op);
+	if (error == PAWL_OK && op->try_lock) {
+		error = try_error(core, op);
+	}
+	if (error != PAWL_OK) {
+		attempt_fail(core, op, error);
+		return;
+	}
+	attempt_withdraw(core, op, false);
+	if (op->try_lock) {
+		COUNT(core, try_tie);
+		op->until = instant_add(core->now, 2 * core->config.promise_timeout);
+	}
+	attempt_enqueue(core, op);
+}
+
+/* A rival's promise stands in the way, and q can no longer be had without it. */
+static bool rivalled(const struct core *core, const struct op *op) {
+	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && op_votes(core, op, ALIVE | OPEN) < core->quorum;
+}
+
+/* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
+static void back_off(struct core *core, struct op *op) {
+	COUNT(core, turn_rival);
+	attempt_withdraw(core, op, false);
+	span_ns most = peers_pause_most(core, op->pauses++);
+	op->wavering = false;
+	op->state = OP_PAUSED;
+	op_next_round(core, op);
+	struct instant at = instant_add(core->now, prng_between(&core->prng, 0, most));
+	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+}
+
+/* A record that it is kept behind and that ends soon is waited for; the end of one record differs from master to master. */
+static span_ns waver_for(const struct core *core, const struct op *op) {
+	span_ns pause = peers_pause_most(core, 0), left = instant_left_long(core->now, op->kept_until);
+	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
+}
+
+/* Where q masters keep the request or have promised, a rival's promise elsewhere does not matter: the end of the record that it is
+ * kept behind decides, and who paused would sleep through it. But who has promises as well must not wait for that for long: two
+ * who have some each and wait for the same record would wait for each other. */
+static void rival_met(struct core *core, struct op *op) {
+	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_KEPT)) < core->quorum) {
+		back_off(core, op);
+	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
+		struct instant at = instant_add(core->now, waver_for(core, op));
+		op->wavering = true;
+		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+	}
+}
+
+void attempt_wavered(struct core *core, struct op *op) {
+	op->wavering = false;
+	if (rivalled(core, op)) {
+		back_off(core, op);
+	} else {
+		attempt_go_on(core, op);
+	}
+}
+
+/* A semaphore's permits are chosen when q have promised; if they have none in common, whoever has not answered yet may help, and
+ * after that it is as if the key were held. */
+static bool may_commit(struct core *core, struct op *op) {
+	struct permits set = { { 0, 0 } };
+	if (terms_semaphore(&op->terms) && !permits_choose(core, op, &set)) {
+		COUNT(core, permits_none_common);
+		return false;
+	}
+	op->terms.set = set;
+	return true;
+}
+
+/* A first value is for a lock_id that q masters have lacked at one moment since the attempt began (section 2, Acquire). */
+static uint32_t lapsed_at(const struct core *core, const struct op *op) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += op->votes[i].state == VOTE_OK && op->votes[i].lapsed;
+	}
+	return n;
+}
+
+void attempt_judge(struct core *core, struct op *op) {
+	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
+	if (alive >= core->quorum) {
+		if (op->own_value == NULL && lapsed_at(core, op) < core->quorum) {
+			COUNT(core, promise_unlapsed);
+			attempt_ask_all(core, op, op->state == OP_TURN);
+		} else if (may_commit(core, op)) {
+			commit_start(core, op);
+		} else if (open == 0 && op->state == OP_ASKING) {
+			refused(core, op);
+		} else if (open == 0 && op->try_lock) {
+			attempt_fail(core, op, PAWL_EHELD);
+		}
+		return;
+	}
+	if (op->state == OP_ASKING) {
+		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
+		/* before it has q, the home's refusal is enough; a try-lock hears the others out about a held record */
+		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED || (home == VOTE_HELD && !op->try_lock);
+		if (by_home || alive + open < core->quorum) {
+			refused(core, op);
+		}
+		return;
+	}
+	int error = final_error(core, op);
+	if (error != PAWL_OK && op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
+		attempt_fail(core, op, error);
+	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
+		attempt_fail(core, op, try_error(core, op));
+	} else if (rivalled(core, op)) {
+		rival_met(core, op);
+	} else if (op_votes(core, op, VOTE_BIT(VOTE_KEPT)) >= core->quorum) {
+		op->pauses = 0; /* whoever it met before has it by now; the next one is met anew */
+	}
+}

@@ -1,0 +1,110 @@
+/* belief.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so (Time), and
+ * for good (section 2, Extend). One that has ended is as good as gone, so that no timer is needed: its memory comes back when a sweep
+ * meets it. */
+#include "coordinator.h"
+
+#define BUCKETS_A_BELIEF 1 /* the table has about as many buckets as beliefs: those that have ended are as many as the others at most */
+#define BUCKETS_A_BEAT 1024
+
+_Static_assert(sizeof(struct belief) <= 56, "one for each lease");
+
+/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not kept. */
+static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
+	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
+}
+
+static struct belief *find(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->beliefs, hash_both(core, key, lock_id)); n; n = map_next(n)) {
+		struct belief *b = CONTAINER_OF(n, struct belief, node);
+		if (id128_equal(b->lock_id, lock_id)) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+struct belief *belief_find(struct core *core, struct slice key, struct id128 lock_id) {
+	struct belief *b = find(core, key, lock_id);
+	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
+}
+
+/* Whoever comes over another connection may have bound the lock to that node or to another one meanwhile, and it may have ended with that,
+ * while this node had no link and heard of nothing (section 2, Extend). */
+struct belief *belief_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker) {
+	struct belief *b = belief_find(core, key, lock_id);
+	return b && asker && b->asker == (asker & BELIEF_ASKER) ? b : NULL;
+}
+
+static size_t belief_size(bool numbered) {
+	return sizeof(struct belief) + (numbered ? sizeof(struct permits) : 0);
+}
+
+struct permits belief_numbers(const struct belief *b) {
+	return b->numbered ? b->numbers[0] : (struct permits){ { 0, 0 } };
+}
+
+static void belief_free(struct core *core, struct belief *b) {
+	map_remove(&core->beliefs, &b->node);
+	core->belief_count--;
+	alloc_free(&core->alloc, b, belief_size(b->numbered));
+}
+
+/* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
+static void sweep(struct core *core, size_t buckets) {
+	for (size_t i = 0; i < buckets && core->belief_count > 0; i++) {
+		core->belief_bucket = core->belief_bucket + 1 < core->beliefs.bucket_count ? core->belief_bucket + 1 : 0;
+		for (struct map_node *n = map_bucket(&core->beliefs, core->belief_bucket), *next; n; n = next) {
+			struct belief *b = CONTAINER_OF(n, struct belief, node);
+			next = map_next_in_bucket(n);
+			if (instant_distrusted(core->now, b->deadline)) {
+				belief_free(core, b);
+			}
+		}
+	}
+}
+
+void belief_beat(struct core *core) {
+	sweep(core, core->beliefs.bucket_count < BUCKETS_A_BEAT ? core->beliefs.bucket_count : BUCKETS_A_BEAT);
+}
+
+/* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
+void belief_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
+	const bool numbered = !permits_none(numbers);
+	struct belief *b = find(core, key, lock_id);
+	if (b && !b->numbered && numbered) { /* a name that was another key's lock, too */
+		belief_free(core, b);
+		b = NULL;
+	}
+	if (b == NULL) {
+		sweep(core, BUCKETS_A_BELIEF);
+		b = core->belief_count < core->limits.keys ? alloc_new(&core->alloc, belief_size(numbered)) : NULL;
+		if (b == NULL) {
+			COUNT(core, no_memory);
+			return;
+		}
+		b->lock_id = lock_id;
+		b->numbered = numbered;
+		map_insert(&core->beliefs, &b->node, hash_both(core, key, lock_id));
+		core->belief_count++;
+	}
+	b->deadline = deadline;
+	b->asker = asker & BELIEF_ASKER;
+	if (b->numbered) {
+		b->numbers[0] = numbers;
+	}
+}
+
+void belief_drop(struct core *core, struct slice key, struct id128 lock_id) {
+	struct belief *b = find(core, key, lock_id);
+	if (b) {
+		belief_free(core, b);
+	}
+}
+
+static void belief_drained(void *core, struct map_node *node) {
+	belief_free(core, CONTAINER_OF(node, struct belief, node));
+}
+
+void belief_done(struct core *core) {
+	map_drain(&core->beliefs, belief_drained, core);
+}

@@ -1,0 +1,209 @@
+/* caller.c: who asked: connections, their open requests, and the replies they get. */
+#include "operation.h"
+#include "coordinator.h"
+
+static uint64_t hash_number(uint64_t n) {
+	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
+}
+
+static struct client *client_find(struct core *core, uint64_t id) {
+	for (struct map_node *n = map_first(&core->clients, hash_number(id)); n; n = map_next(n)) {
+		struct client *c = CONTAINER_OF(n, struct client, node);
+		if (c->id == id) {
+			return c;
+		}
+	}
+	return NULL;
+}
+
+static struct client *client_make(struct core *core, uint64_t id) {
+	struct client *c = client_find(core, id);
+	if (c == NULL) {
+		c = alloc_new(&core->alloc, sizeof *c);
+		if (c) {
+			c->id = id;
+			list_init(&c->callers);
+			list_init(&c->lists);
+			map_insert(&core->clients, &c->node, hash_number(id));
+		}
+	}
+	return c;
+}
+
+static void client_settle(struct core *core, struct client *c) {
+	if (list_empty(&c->callers)) {
+		CHECK(list_empty(&c->lists));
+		if (list_linked(&c->leaving)) {
+			list_remove(&c->leaving);
+		} else {
+			map_remove(&core->clients, &c->node);
+		}
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
+}
+
+static bool waits(const struct op *op) {
+	return (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
+}
+
+/* Most operations have only one. */
+static struct caller *caller_new(struct core *core, struct op *op) {
+	struct caller *c = op->first.op ? alloc_new(&core->alloc, sizeof *c) : &op->first;
+	if (c) {
+		*c = (struct caller){ .op = op, .arrived = core->now };
+		list_append(&op->callers, &c->link);
+	}
+	return c;
+}
+
+static void caller_free(struct core *core, struct caller *c) {
+	list_remove(&c->link);
+	if (c == &c->op->first) {
+		c->op = NULL;
+	} else {
+		alloc_free(&core->alloc, c, sizeof *c);
+	}
+}
+
+struct caller *op_join(struct core *core, struct op *op, const struct core_request *r) {
+	struct client *client = client_make(core, r->client);
+	struct caller *c = client ? caller_new(core, op) : NULL;
+	if (c == NULL) {
+		if (client) {
+			client_settle(core, client);
+		}
+		return NULL;
+	}
+	c->id = r->id;
+	c->client = client;
+	c->admin = r->admin;
+	list_append(&client->callers, &c->by_client);
+	client->waiters += waits(op);
+	core->caller_count++;
+	return c;
+}
+
+struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member) {
+	struct caller *c = caller_new(core, op);
+	if (c) {
+		c->group = group;
+		c->member = member;
+	}
+	return c;
+}
+
+/* The connection that asked last, or the request for several keys: whom a belief is about. 0: nobody asks any more. */
+uint64_t op_asker(const struct op *op) {
+	const struct caller *last = list_empty(&op->callers) ? NULL : CONTAINER_OF(op->callers.prev, struct caller, link);
+	return op->part_of ? op->part_of : last && last->client ? last->client->id : 0;
+}
+
+void op_leave(struct core *core, struct caller *c) {
+	struct client *client = c->client;
+	if (client) {
+		if (core->operations[c->op->kind]->leave) {
+			core->operations[c->op->kind]->leave(c);
+		}
+		list_remove(&c->by_client);
+		client->waiters -= waits(c->op);
+		core->caller_count--;
+		client_settle(core, client);
+	}
+	caller_free(core, c);
+}
+
+uint32_t op_client_waiters(struct core *core, uint64_t client) {
+	const struct client *c = client_find(core, client);
+	return c ? c->waiters : 0;
+}
+
+/* ---- answers to callers ---- */
+
+static bool has_left(const struct caller *c) {
+	return c->client && list_linked(&c->client->leaving);
+}
+
+/* Where an answer is put that nobody reads. */
+static struct core_reply *unread(struct core *core) {
+	memset(&core->nobody, 0, sizeof core->nobody);
+	return &core->nobody;
+}
+
+struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
+	struct op *op = c->op;
+	struct core_reply *r = c->group ? core->operations[c->group->kind]->part_reply(core, c->group, c->member) : has_left(c) ? unread(core) : out_reply(core);
+	r->id = c->id;
+	r->client = c->client ? c->client->id : 0;
+	r->op = op->kind;
+	r->error = error;
+	r->lock_id = op->lock_id;
+	r->quorum = core->quorum;
+	r->recovering = core->state == CORE_RECOVERING;
+	r->replica = core->state == CORE_FOLLOWING;
+	r->age = r->replica ? follow_age(core, core->now) : 0;
+	if (error == PAWL_ENOQUORUM) {
+		r->silent = op_silent(core, op);
+	}
+	return r;
+}
+
+struct core_reply *op_reply(struct core *core, struct caller *c, int error) {
+	struct core_reply *r = op_reply_part(core, c, error);
+	op_leave(core, c);
+	return r;
+}
+
+void op_reply_all(struct core *core, struct op *op, int error) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+	}
+}
+
+/* ---- connections that are gone ---- */
+
+/* Nobody asks for it any more. True: it was freed. */
+static bool forget(struct core *core, struct op *op) {
+	if (op->state == OP_IN_LINE) {
+		op_free(core, op);
+		return true;
+	}
+	return core->operations[op->kind]->forget && core->operations[op->kind]->forget(core, op);
+}
+
+void op_leaving_go_on(struct core *core) {
+	struct list *n;
+	while (core->left.leaving > 0 && (n = list_first(&core->leaving)) != NULL) {
+		struct client *client = CONTAINER_OF(n, struct client, leaving);
+		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
+		struct op *op = c->op;
+		core->left.leaving--;
+		op_leave(core, c); /* the client is gone with the last of its callers */
+		if (list_empty(&op->callers)) {
+			(void)forget(core, op);
+		}
+	}
+}
+
+bool op_left(struct core *core, struct op *op) {
+	bool any = false;
+	for (struct list *n = list_empty(&core->leaving) ? NULL : list_first(&op->callers), *next; n; n = next) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		next = list_after(&op->callers, n);
+		if (has_left(c)) {
+			op_leave(core, c);
+			any = true;
+		}
+	}
+	return any && list_empty(&op->callers) && forget(core, op);
+}
+
+/* What it waited for is given up in pieces: there may be tens of thousands. What is heard of meanwhile is given up at once (op_left). */
+void op_client_gone(struct core *core, uint64_t id) {
+	struct client *client = client_find(core, id);
+	if (client) {
+		map_remove(&core->clients, &client->node);
+		list_append(&core->leaving, &client->leaving);
+		op_leaving_go_on(core);
+	}
+}

@@ -1,0 +1,88 @@
+/* linger.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
+ * every master has acknowledged it, or the lease would be over (section 2). Also to one that has started anew: after a planned
+ * stop it still has the record, and otherwise it may have merged it. */
+#include "operation.h"
+#include "coordinator.h"
+
+static bool goes_on(const struct core *core, const struct op *op, const struct vote *v) {
+	switch (v->state) {
+	case VOTE_ASKED: case VOTE_LEARNING: case VOTE_NEED: case VOTE_BEHIND:
+		return true;
+	case VOTE_GONE: case VOTE_STALE:
+		return core->operations[op->kind]->catch_up != NULL;
+	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
+	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
+		return false;
+	}
+	return false;
+}
+
+/* Frees the operation when nothing is left to be done. */
+void linger_settle(struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (goes_on(core, op, &op->votes[i])) {
+			return;
+		}
+	}
+	op_free(core, op);
+}
+
+/* Before everything is done. */
+void linger_end(struct core *core, struct op *op) {
+	if (core->operations[op->kind]->late_end) {
+		core->operations[op->kind]->late_end(core, op);
+	}
+	op_free(core, op);
+}
+
+/* A release, a break or a downgrade is sent once more. */
+void linger_send_again(struct core *core, struct op *op, uint32_t peer) {
+	struct message m = op->kind == CORE_RELEASE ? release_message(op) : op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
+	m.flags |= op->now_flag ? FLAG_NOW : 0;
+	COUNT(core, release_resent);
+	op_ask(core, op, peer, &m);
+}
+
+/* Those that missed it and can be reached by now (and what an acquire adds: acquire/teach.c). */
+static void catch_up(struct core *core, struct op *op, uint32_t peer) {
+	enum vote_state s = op->votes[peer].state;
+	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE && s != VOTE_HELD)) {
+		return;
+	}
+	if (core->operations[op->kind]->catch_up) {
+		core->operations[op->kind]->catch_up(core, op, peer);
+	}
+}
+
+/* The operation has been answered. A master may have come back while the others' answers were waited for. */
+void linger_begin(struct core *core, struct op *op) {
+	op_linger(core, op);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		struct vote *v = &op->votes[i];
+		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state; /* not in this epoch yet, it may not have heard */
+		catch_up(core, op, i);
+	}
+	linger_settle(core, op);
+}
+
+/* A link is up again, or the master votes now. */
+void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
+	if (peer < core->masters) {
+		catch_up(core, op, peer);
+		linger_settle(core, op);
+	}
+}
+
+void linger_vote(struct op *op, uint32_t from, const struct message *m) {
+	const bool stopped = m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH;
+	op->votes[from].state = stopped ? VOTE_GONE : m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
+}
+
+void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	if (core->operations[op->kind]->late_answer) {
+		core->operations[op->kind]->late_answer(core, op, from, m);
+	} else {
+		linger_vote(op, from, m);
+	}
+	linger_settle(core, op);
+}

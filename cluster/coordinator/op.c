@@ -1,0 +1,341 @@
+/* op.c: what the coordinator's operations have in common: callers, rounds, votes, and the time after the answer. An answer counts once
+ * per master, only for the round under way, and only until request_timeout (section 1). */
+#include "operation.h"
+#include "coordinator.h"
+
+#define POOL_MAX 1024
+#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S) /* as good as for ever */
+
+static uint64_t hash_number(uint64_t n) {
+	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
+}
+
+/* ---- birth and end of an operation ---- */
+
+static uint8_t *copy(uint8_t *at, struct slice from, struct slice *to) {
+	if (from.size) {
+		*to = slice_of(at, from.size);
+	}
+	return slice_put(at, from);
+}
+
+static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
+	struct slice expected = r->op == CORE_LIST ? r->after : r->expected;
+	op->block_size = r->key.size + r->owner.size + r->identity.size + r->value.size + expected.size + r->label.size + r->to.size;
+	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
+	if (op->block == NULL) {
+		return op->block_size == 0;
+	}
+	uint8_t *at = copy(op->block, r->key, &op->key);
+	at = copy(at, r->owner, &op->owner);
+	at = copy(at, r->identity, &op->identity);
+	at = copy(at, r->value, &op->value);
+	at = copy(at, expected, &op->expected);
+	at = copy(at, r->label, &op->label);
+	copy(at, r->to, &op->to);
+	return true;
+}
+
+static struct op *take_from_pool(struct core *core) {
+	struct list *n = list_first(&core->op_pool);
+	if (n == NULL) {
+		return alloc_new(&core->alloc, sizeof(struct op));
+	}
+	struct op *op = CONTAINER_OF(n, struct op, link);
+	list_remove(n);
+	core->pool_count--;
+	memset(op, 0, sizeof *op);
+	return op;
+}
+
+static const struct operation *row(const struct core *core, const struct op *op) {
+	return core->operations[op->kind];
+}
+
+static void drop_unborn(struct core *core, struct op *op) {
+	if (row(core, op)->release) {
+		row(core, op)->release(core, op);
+	}
+	alloc_free(&core->alloc, op->block, op->block_size);
+	alloc_free(&core->alloc, op, sizeof *op);
+}
+
+/* Without anybody who asks for it. */
+static struct op *make(struct core *core, const struct core_request *r) {
+	struct op *op = take_from_pool(core);
+	if (op == NULL) {
+		return NULL;
+	}
+	list_init(&op->callers);
+	op->kind = r->op;
+	op->id = core->op_next++ & (((uint64_t)1 << 48) - 1);
+	op->round = op->id << 16;
+	op->lock_id = r->lock_id;
+	op->lease = r->lease;
+	op->wait = r->wait < WAIT_MAX ? r->wait : WAIT_MAX;
+	op->token = r->token;
+	op->arrived = op->sent = core->now;
+	op->home = op->fetch_from = -1;
+	op->try_lock = r->wait <= 0;
+	op->quorum_read = r->quorum;
+	op->now_flag = r->now;
+	op->for_free = r->for_free;
+	op->expect_value = r->expect_value;
+	op->expect_seq = r->expect_seq;
+	op->expected_seq = r->expected_seq;
+	op->limit = r->limit ? r->limit : 100;
+	op->prefix = r->prefix;
+	op->terms = r->terms;
+	op->terms.bond = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->bond;
+	if (!copy_bytes(core, op, r) || (row(core, op)->make && !row(core, op)->make(core, op, r))) {
+		drop_unborn(core, op);
+		return NULL;
+	}
+	return op;
+}
+
+static void enter(struct core *core, struct op *op) {
+	list_append(&core->ops, &op->link);
+	core->op_count++;
+	map_insert(&core->ops_by_id, &op->by_id, hash_number(op->id));
+	if (row(core, op)->by_lock) {
+		map_insert(&core->ops_by_lock, &op->by_lock, op_hash_lock(core, op->key, op->lock_id));
+	}
+}
+
+struct op *op_new(struct core *core, const struct core_request *r) {
+	struct op *op = make(core, r);
+	if (op && op_join(core, op, r) == NULL) {
+		drop_unborn(core, op);
+		return NULL;
+	}
+	if (op) {
+		enter(core, op);
+	}
+	return op;
+}
+
+struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member) {
+	struct op *op = make(core, r);
+	if (op && op_join_inside(core, op, group, member) == NULL) {
+		drop_unborn(core, op);
+		return NULL;
+	}
+	if (op) {
+		op->part_of = group->group->members[member].name;
+		enter(core, op);
+	}
+	return op;
+}
+
+struct op *op_new_alone(struct core *core, const struct core_request *r) {
+	struct op *op = make(core, r);
+	if (op) {
+		enter(core, op);
+	}
+	return op;
+}
+
+void op_free(struct core *core, struct op *op) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		op_leave(core, CONTAINER_OF(n, struct caller, link));
+	}
+	timer_stop(core, &op->timer);
+	if (core->ops_next == &op->link) {
+		core->ops_next = op->link.next;
+	}
+	if (list_linked(&op->waiting)) {
+		list_remove(&op->waiting);
+		core->waiting_count -= op->kind == CORE_ACQUIRE;
+	}
+	list_remove(&op->link);
+	if (op->state == OP_LINGERING) {
+		core->linger_count--;
+	} else {
+		core->op_count--;
+	}
+	map_remove(&core->ops_by_id, &op->by_id);
+	if (row(core, op)->by_lock) {
+		map_remove(&core->ops_by_lock, &op->by_lock);
+	}
+	op_found_clear(core, op);
+	report_over(core, op);
+	if (row(core, op)->release) {
+		row(core, op)->release(core, op);
+	}
+	record_free(core, op->record);
+	record_free(core, op->own_value);
+	alloc_free(&core->alloc, op->block, op->block_size);
+	if (core->pool_count < POOL_MAX) {
+		list_append(&core->op_pool, &op->link);
+		core->pool_count++;
+	} else {
+		alloc_free(&core->alloc, op, sizeof *op);
+	}
+}
+
+void op_free_all(struct core *core) {
+	struct list *n;
+	while ((n = list_first(&core->ops)) != NULL || (n = list_first(&core->lingering)) != NULL) {
+		op_free(core, CONTAINER_OF(n, struct op, link));
+	}
+	while ((n = list_first(&core->op_pool)) != NULL) {
+		list_remove(n);
+		alloc_free(&core->alloc, CONTAINER_OF(n, struct op, link), sizeof(struct op));
+	}
+}
+
+struct op *op_find(struct core *core, uint64_t round) {
+	uint64_t id = round >> 16;
+	for (struct map_node *n = map_first(&core->ops_by_id, hash_number(id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_id);
+		if (op->id == id) {
+			return op;
+		}
+	}
+	return NULL;
+}
+
+/* ---- after the answer ---- */
+
+/* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
+void op_linger(struct core *core, struct op *op) {
+	CHECK(list_empty(&op->callers));
+	op->state = OP_LINGERING;
+	if (core->ops_next == &op->link) {
+		core->ops_next = op->link.next;
+	}
+	list_remove(&op->link);
+	list_append(&core->lingering, &op->link);
+	core->op_count--;
+	core->linger_count++;
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+	if (core->linger_count > core->limits.lingering) {
+		COUNT(core, lingering_lost);
+		linger_end(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
+	}
+}
+
+/* Answered, with nothing to be sent again: the last masters' answers are waited for as long as they would have counted. */
+void op_finish(struct core *core, struct op *op) {
+	if (op->part_of) { /* what it sent from now on could come behind what gives the lock back (section 11) */
+		op_free(core, op);
+		return;
+	}
+	op->until = instant_add(op->sent, core->config.request_timeout);
+	op_linger(core, op);
+	linger_settle(core, op);
+}
+
+/* ---- events for operations ---- */
+
+static void judge(struct core *core, struct op *op, bool over) {
+	if (row(core, op)->judge) {
+		row(core, op)->judge(core, op, over);
+	}
+}
+
+/* The first operation under way, then the one after it: an operation may end others (a break ends the attempts of its lock_id),
+ * so whoever leaves the list moves this on. */
+struct op *op_first(struct core *core) {
+	core->ops_next = core->ops.next;
+	return op_following(core);
+}
+
+struct op *op_following(struct core *core) {
+	struct list *n = core->ops_next;
+	if (n == &core->ops) {
+		core->ops_next = NULL;
+		return NULL;
+	}
+	core->ops_next = n->next;
+	return CONTAINER_OF(n, struct op, link);
+}
+
+void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
+	if (peer >= core->masters) {
+		return;
+	}
+	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, link);
+		op->votes[peer].state = vote_open(&op->votes[peer]) ? VOTE_GONE : op->votes[peer].state;
+		if (row(core, op)->link_lost) {
+			(void)row(core, op)->link_lost(core, op, peer, closed);
+		}
+	}
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		struct vote *v = &op->votes[peer];
+		if (row(core, op)->link_lost && !row(core, op)->link_lost(core, op, peer, closed)) {
+			continue;
+		}
+		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
+		if (vote_open(v) || v->state == VOTE_KEPT || promised) {
+			v->state = VOTE_GONE; /* promises and kept requests end with the link */
+			judge(core, op, false);
+		}
+	}
+}
+
+/* A link is up again, or a master votes (again), or does not any more. */
+void op_peer_changed(struct core *core, uint32_t peer) {
+	for (struct list *n = list_first(&core->lingering), *next; n; n = next) {
+		next = list_after(&core->lingering, n);
+		linger_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
+	}
+	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op; op = op_following(core)) {
+		if (row(core, op)->link_changed) {
+			row(core, op)->link_changed(core, op, peer);
+		}
+	}
+}
+
+void op_timer(struct core *core, struct op *op) {
+	if (op->state != OP_LINGERING && op_left(core, op)) {
+		return;
+	}
+	if (op->state == OP_LINGERING) {
+		linger_end(core, op);
+	} else if (op->state == OP_PARKED) {
+		restart_timer(core, op);
+	} else if (row(core, op)->timer) {
+		row(core, op)->timer(core, op);
+	} else {
+		op_round_timer(core, op);
+	}
+}
+
+void op_round_timer(struct core *core, struct op *op) {
+	if (op_late(core, op)) {
+		judge(core, op, true);
+	} else {
+		timer_at(core, &op->timer, TIMER_OP, instant_add(op->sent, core->config.request_timeout));
+	}
+}
+
+void op_answer(struct core *core, uint32_t from, const struct message *m) {
+	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER ? op_find(core, m->round) : NULL;
+	if (op == NULL) {
+		COUNT(core, answer_late);
+		return;
+	}
+	if ((m->kind == MESSAGE_ASK_ANSWER) != (op->kind == CORE_ASK)) {
+		COUNT(core, answer_late); /* only an ask is answered by replicas */
+		return;
+	}
+	bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;
+	if (m->round != (of_queue ? op->queue_round : op->round)) {
+		COUNT(core, answer_stale_round); /* counted only for the round under way */
+		return;
+	}
+	if (op->state == OP_LINGERING) {
+		linger_answer(core, op, from, m);
+		return;
+	}
+	if (!list_empty(&core->leaving) && op_left(core, op)) {
+		return;
+	}
+	if (row(core, op)->answer) {
+		row(core, op)->answer(core, op, from, m);
+	}
+}

@@ -1,0 +1,68 @@
+/* op_lock.c: what this node does for one lock, found by its key and lock_id: attempts, teaching after the answer, bonds, groups. */
+#include "operation.h"
+#include "coordinator.h"
+
+/* Of several attempts one whose commit is not sent yet, if there is one: a repeat may join it. */
+static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
+	struct op *found = NULL;
+	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->kind == kind && op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			found = op;
+			if (op->state != OP_COMMITTING) {
+				break;
+			}
+		}
+	}
+	return found;
+}
+
+struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_ACQUIRE, key, lock_id);
+}
+
+struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_ACQUIRE_ALL, key, lock_id);
+}
+
+struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_BOND, key, lock_id);
+}
+
+/* A request gives back what it has under this name (section 11): what it teaches ends, and what others do for the lock_id goes on. */
+void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+		next = map_next(n);
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->state == OP_LINGERING && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			linger_end(core, op);
+		}
+	}
+}
+
+/* A release, or a break that is one by force, ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
+void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+		next = map_next(n);
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
+			continue;
+		}
+		if (op->state == OP_LINGERING) {
+			linger_end(core, op);
+		} else if (core->operations[op->kind]->lock_released) {
+			core->operations[op->kind]->lock_released(core, op, broken);
+		}
+	}
+}
+
+/* What is taught after an acquire was answered: the lock as it is from now on. */
+void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+		struct op *op = CONTAINER_OF(n, struct op, by_lock);
+		if (op->kind == CORE_ACQUIRE && op->state == OP_LINGERING && op->terms.of == SHARE_EXCLUSIVE &&
+			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			op->terms.of = SHARE_SHARED;
+		}
+	}
+}

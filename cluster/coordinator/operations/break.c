@@ -1,0 +1,124 @@
+/* break.c: an administrator bars a holder from extending, or takes the lock away by force (section 9). First the masters are
+ * asked which lock_id stands behind the key and token, then it is sent like a release. */
+#include "operation.h"
+#include "operations.h"
+
+void break_start(struct core *core, struct op *op) {
+	op_found_clear(core, op);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	report_ask_all(core, op, true);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	break_judge(core, op, false);
+}
+
+/* The lock_id that was named by its token, or without a token the one that most masters report. *several: q report each of two, which
+ * hold together: only a token says which of them is meant. */
+static const struct record *choose(const struct core *core, struct op *op, bool *several) {
+	const struct record *best = NULL;
+	uint32_t most = 0;
+	*several = false;
+	op_found_sort(op);
+	for (uint32_t first = 0, i = 0; first < op->found_count; first = i) {
+		bool named = op->token == 0;
+		for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
+			named = named || op->found[i].record->token == op->token;
+		}
+		*several = *several || (named && most >= core->quorum && i - first >= core->quorum);
+		if (named && i - first > most) {
+			most = i - first;
+			best = op->found[first].record;
+		}
+	}
+	return best;
+}
+
+static void answer_all(struct core *core, struct op *op, int error) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
+		memset(r->lock_id.b, 0, sizeof r->lock_id.b);
+		r->released = op->had_any;
+		r->forced = op->now_flag;
+		r->acks = acks;
+		r->token = op->best_token;
+		r->field = error == PAWL_EBADREQUEST ? "token" : NULL;
+		r->entry.remaining = instant_left_long(core->now, op->until);
+	}
+}
+
+static void send_break(struct core *core, struct op *op, const struct record *r) {
+	op->lock_id = r->lock_id;
+	op->best_token = r->token;
+	op->until = instant_add(core->now, SPAN_MS);
+	for (uint32_t i = 0; i < op->found_count; i++) { /* kept until the record's end */
+		if (id128_equal(op->found[i].record->lock_id, op->lock_id)) {
+			op->until = instant_later(op->until, op->found[i].record->end);
+		}
+	}
+	out_note(core, NOTE_BROKEN, core->self, r->token, op->now_flag ? "now" : "barred from extending", op->key);
+	op_found_clear(core, op);
+	op->state = OP_SECOND;
+	op_next_round(core, op);
+	if (op->now_flag) {
+		belief_drop(core, op->key, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id, true);
+	}
+	struct message m = op_message(op, MESSAGE_BREAK);
+	m.flags = op->now_flag ? FLAG_NOW : 0;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+}
+
+void break_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	if (op->state == OP_SECOND) {
+		if (acks >= core->quorum || over || acks + open < core->quorum) {
+			answer_all(core, op, acks >= core->quorum ? PAWL_OK : PAWL_ENOQUORUM);
+			linger_begin(core, op);
+		}
+		return;
+	}
+	if (open > 0 && !over) {
+		return;
+	}
+	bool several;
+	const struct record *r = choose(core, op, &several);
+	if (acks >= core->quorum && several) {
+		op->best_token = op->token;
+		answer_all(core, op, PAWL_EBADREQUEST);
+		op_free(core, op);
+	} else if (acks < core->quorum || r == NULL) {
+		op->best_token = op->token;
+		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : op->had_any ? PAWL_OK : PAWL_ENOTFOUND);
+		op_free(core, op);
+	} else {
+		send_break(core, op, r);
+	}
+}
+
+void break_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_READ_ANSWER && op->state == OP_ROUND && v->state == VOTE_ASKED) {
+		report_part(core, op, from, m);
+	} else if (m->kind == MESSAGE_BREAK_ANSWER && op->state == OP_SECOND) {
+		op->had_any = op->had_any || (m->flags & FLAG_HAD);
+		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+	}
+	break_judge(core, op, false);
+}
+
+/* In its second round it has told masters to end the lock, and goes on with the one that it has found, not with who may have the key by now. */
+static bool break_epoch(struct core *core, struct op *op) {
+	(void)core;
+	if (op->state == OP_SECOND) {
+		op->had_any = true;
+		op->token = op->best_token;
+	}
+	return true;
+}
+
+const struct operation break_operation = { .start = break_start, .answer = break_answer, .judge = break_judge, .epoch = break_epoch,
+	.catch_up = linger_send_again };

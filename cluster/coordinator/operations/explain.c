@@ -1,0 +1,226 @@
+/* explain.c: what each master says about a key: its records, its promise, the requests that it keeps, and how many wait. An explanation
+ * decides nothing, so whoever has not answered in time is shown as silent. */
+#include "operation.h"
+#include "operations.h"
+
+void explain_start(struct core *core, struct op *op) {
+	if (!report_may_begin(core, op)) {
+		return;
+	}
+	COUNT(core, explained);
+	op_found_clear(core, op);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_READ);
+	m.flags = FLAG_EXPLAIN;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	explain_judge(core, op, false);
+}
+
+/* A value is not where it was reported any more, or nobody can tell whether the key is held: once from the beginning. */
+static void begin_again(struct core *core, struct op *op) {
+	if (!op->again) {
+		op->again = true;
+		explain_start(core, op);
+		return;
+	}
+	op_reply_all(core, op, PAWL_EINDETERMINATE);
+	op_free(core, op);
+}
+
+void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+		v->state = VOTE_OK;
+		if (report_fetched(core, op, from, m)) {
+			explain_judge(core, op, false);
+		} else {
+			begin_again(core, op);
+		}
+		return;
+	}
+	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
+		return;
+	}
+	v->status = m->status == STATUS_ABSENT ? STATUS_OK : m->status;
+	v->token = m->number;
+	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) { /* in order, each once */
+		op->parts_seen[from]++;
+		struct record *kept = op_found(core, op, from, m);
+		if (kept) {
+			kept->uneven = (m->flags & FLAG_SAME) != 0;
+		}
+		v->state = !kept ? VOTE_GONE : m->part + 1 == m->parts ? VOTE_OK : VOTE_ASKED;
+	} else if (m->status != STATUS_OK) {
+		v->state = m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
+	}
+	if (v->state != VOTE_ASKED) {
+		explain_judge(core, op, false);
+	}
+}
+
+static bool saying_of(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_saying *s) {
+	const struct record *r = f->record;
+	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE : f->flags & FLAG_KEPT ? SAYING_KEPT : SAYING_RECORD };
+	if (s->kind == SAYING_RECORD) {
+		s->barred = (f->flags & FLAG_BARRED) != 0;
+		return local_entry(core, c, op->identity, op->key, r, &s->entry);
+	}
+	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin, .terms = record_terms(r) };
+	s->entry.remaining = s->kind == SAYING_PROMISE ? instant_left_long(core->now, r->end) : 0;
+	return true;
+}
+
+static bool witness_of(struct core *core, const struct op *op, const struct caller *c, uint32_t slot, struct core_witness *w) {
+	const struct vote *v = &op->votes[slot];
+	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
+	*w = (struct core_witness){ .peer = slot, .status = answered ? v->status : STATUS_ABSENT, .home = attempt_home(core, op->key) == (int)slot };
+	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		count += op->found[i].from == slot;
+		w->more = w->more || (op->found[i].from == slot && (op->found[i].flags & FLAG_REST) != 0);
+	}
+	w->more = w->more && v->state == VOTE_OK;
+	if (v->state != VOTE_OK || count == 0) {
+		return true;
+	}
+	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
+	for (uint32_t i = 0; sayings && i < op->found_count; i++) {
+		if (op->found[i].from == slot && !saying_of(core, op, c, &op->found[i], &sayings[w->count++])) {
+			return false;
+		}
+	}
+	w->sayings = sayings;
+	return sayings != NULL;
+}
+
+static bool is_record(const struct found *f) {
+	return !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
+}
+
+/* The records that were told, one lock_id after the other: each master has told its own in that order. */
+struct walk {
+	uint32_t next[MASTERS_MAX]; /* where each master's next record stands in op->found */
+	uint32_t told, cut; /* bit sets of masters: that told this lock_id; that left out what comes from here on */
+};
+
+/* This master's first record from there on; op->found_count: it told no more. */
+static uint32_t record_from(const struct op *op, uint32_t slot, uint32_t i) {
+	while (i < op->found_count && !(op->found[i].from == slot && is_record(&op->found[i]))) {
+		i++;
+	}
+	return i;
+}
+
+static struct walk walk_begin(const struct core *core, const struct op *op) {
+	struct walk w = { .told = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		w.next[i] = record_from(op, i, 0);
+	}
+	return w;
+}
+
+static void step_over(const struct op *op, struct walk *w, uint32_t slot) {
+	w->cut |= op->found[w->next[slot]].flags & FLAG_REST ? 1u << slot : 0;
+	w->next[slot] = record_from(op, slot, w->next[slot] + 1);
+}
+
+/* To the least lock_id that was not looked at yet; false: there is none. */
+static bool walk_on(const struct core *core, const struct op *op, struct walk *w) {
+	const struct record *least = NULL;
+	const uint32_t before = w->told;
+	w->told = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (before >> i & 1) {
+			step_over(op, w, i);
+		}
+		const struct record *r = w->next[i] < op->found_count ? op->found[w->next[i]].record : NULL;
+		int c = r == NULL ? 1 : least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b) : -1;
+		least = c < 0 ? r : least;
+		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
+	}
+	return least != NULL;
+}
+
+/* The report with the highest ballot, with the latest end of all. */
+static struct record *best_of(const struct core *core, const struct op *op, const struct walk *w) {
+	struct record *best = NULL;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (w->told >> i & 1) {
+			struct record *r = op->found[w->next[i]].record;
+			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
+			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
+			best = newer > 0 || (newer == 0 && best->uneven && !r->uneven) ? r : best;
+			best->end = end;
+		}
+	}
+	return best;
+}
+
+/* Those that q masters report and that have not ended since, in a list: as a quorum read would show them. */
+static struct record *holders(const struct core *core, const struct op *op) {
+	struct record *list = NULL;
+	struct walk w = walk_begin(core, op);
+	while (walk_on(core, op, &w)) {
+		struct record *best = best_of(core, op, &w);
+		if ((uint32_t)__builtin_popcount(w.told) >= core->quorum && !instant_expired(core->now, best->end)) {
+			best->next = list;
+			list = best;
+		}
+	}
+	return list;
+}
+
+/* Could there be a holder that fewer than q masters have told? Then q of them have told it, or left out what comes there. */
+static bool may_have_more(const struct core *core, const struct op *op) {
+	struct walk w = walk_begin(core, op);
+	bool may = false;
+	while (!may && walk_on(core, op, &w)) {
+		may = (uint32_t)__builtin_popcount(w.told) < core->quorum && (uint32_t)__builtin_popcount(w.told | w.cut) >= core->quorum;
+	}
+	return may || (uint32_t)__builtin_popcount(w.cut) >= core->quorum;
+}
+
+static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key, bool more) {
+	struct core_witness *list = out_room(core, core->masters * sizeof *list);
+	struct shown shown;
+	bool copied = list != NULL && entry_show(core, c, op, key, &shown);
+	for (uint32_t i = 0; copied && i < core->masters; i++) {
+		copied = witness_of(core, op, c, i, &list[i]);
+	}
+	struct core_reply *r = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+	if (copied) {
+		r->witnesses = list;
+		r->count = core->masters;
+		entry_reply(r, &shown);
+		r->more = r->more || more;
+	}
+}
+
+void explain_judge(struct core *core, struct op *op, bool over) {
+	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0) {
+		return;
+	}
+	const struct key key = { .held = holders(core, op) };
+	const struct record *lacks = entry_lacks(&key, core->now);
+	const bool more = may_have_more(core, op);
+	uint32_t hold;
+	entry_shown(&key, core->now, &hold);
+	if (lacks && !(over && op->state == OP_SECOND) && report_fetch(core, op, lacks)) {
+		return;
+	}
+	struct list *n;
+	if (lacks || (more && hold == 0)) { /* that nobody was told as its holder does not make the key free */
+		begin_again(core, op);
+		return;
+	}
+	while ((n = list_first(&op->callers)) != NULL) {
+		reply_to(core, op, CONTAINER_OF(n, struct caller, link), &key, more);
+	}
+	op_free(core, op);
+}
+
+const struct operation explain_operation = { .start = explain_start, .answer = explain_answer, .judge = explain_judge };

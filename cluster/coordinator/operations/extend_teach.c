@@ -1,0 +1,97 @@
+/* extend_teach.c: who lacks the record of a lock that is extended, or has it under an earlier token, is taught it (section 2, Extend). */
+#include "operations.h"
+#include "extend.h"
+
+static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
+	struct message m = op_message(op, MESSAGE_LEARN);
+	record_describe(core, r, &m);
+	m.attempt = op->part_of;
+	if (terms_semaphore(&m.terms)) {
+		op->terms.of = m.terms.of;
+		op->terms.count = m.terms.count;
+	}
+	if (terms_semaphore(&m.terms) && !op->blind && !permits_none(op->terms.set)) {
+		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of)); /* not what others have left behind */
+	}
+	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
+	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
+	const bool behind = op->votes[slot].state == VOTE_BEHIND;
+	op_ask(core, op, slot, &m);
+	if (op->votes[slot].state == VOTE_ASKED) {
+		op->votes[slot].state = behind ? VOTE_BEHIND : VOTE_LEARNING;
+		op->votes[slot].taught = m.token;
+	}
+}
+
+/* It accepted the extension: as a whole, or of fewer numbers than are meant. */
+static bool has_record(const struct vote *v) {
+	return ((EXTEND_ACCEPTED >> v->state) & 1) || !permits_none(v->set);
+}
+
+bool extend_any_has(const struct core *core, const struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (has_record(&op->votes[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A token that a repeat of the acquire has brought to fewer than q masters is not answered: those below it get it first (section 2, Extend). */
+void extend_raise_behind(struct core *core, struct op *op) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		struct vote *v = &op->votes[i];
+		if (((EXTEND_ACCEPTED >> v->state) & 1) && v->token < op->best_token) {
+			COUNT(core, extend_behind);
+			v->state = v->state == VOTE_HAD ? VOTE_BEHIND : VOTE_NEED;
+		}
+	}
+	if (op->record && op->record->token < op->best_token) {
+		record_free(core, op->record);
+		op->record = NULL;
+		op->fetch_tried = 0;
+	}
+}
+
+static bool wants_record(const struct op *op, const struct vote *v) {
+	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND && v->taught < op->best_token);
+}
+
+/* Those that want the record get it: from this node's table, or from a master that has it. */
+void extend_feed(struct core *core, struct op *op) {
+	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0) {
+		return;
+	}
+	struct key *key = table_find(core, op->key);
+	const struct record *r = key ? key_record(key, op->lock_id) : NULL;
+	r = r && r->token >= op->best_token ? r : op->record;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (r && wants_record(op, &op->votes[i])) {
+			learn(core, op, i, r);
+		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) && op->votes[i].token >= op->best_token && !(op->fetch_tried >> i & 1) &&
+			peer_reachable(core, i)) {
+			struct message m = op_message(op, MESSAGE_FETCH);
+			op->fetch_from = (int)i;
+			op->fetch_tried |= 1u << i;
+			out_send(core, i, &m);
+		}
+	}
+}
+
+/* Whoever could not give it: another one that accepted is asked next. */
+void extend_fetched(struct core *core, struct op *op, const struct message *m) {
+	op->fetch_from = -1;
+	if (m->status == STATUS_OK && op->record == NULL) {
+		struct message copy = *m;
+		copy.lock_id = op->lock_id;
+		op->record = record_new(core, &copy);
+	}
+}
+
+/* The master that was asked for the record is gone. */
+void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
+	if (op->fetch_from == (int)peer) {
+		op->fetch_from = -1;
+		extend_feed(core, op);
+	}
+}

@@ -1,0 +1,324 @@
+/* local.c: reads of this node's own memory, without a message: get, wait for a change, and list (section 3). */
+#include "operation.h"
+#include "operations.h"
+
+/* A list is made in slices, one a turn of the loop, so that nobody waits for it: of so much work, in buckets that are looked at. */
+#define LIST_WORK_A_TURN 2048u
+#define LIST_NAME_WORK 32u                   /* to put a name into its place, or to tell an entry */
+#define LIST_WORK_A_COST 128u                /* as much as a simple request */
+#define LIST_PIECE_BYTES ((size_t)64 << 10)  /* after so many bytes the next entry is told in another reply */
+
+static void answer(struct core *core, struct op *op, const struct key *key, int error) {
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, key, &shown);
+		struct core_reply *reply = op_reply(core, c, copied ? error : PAWL_EBUSY);
+		if (copied) {
+			entry_reply(reply, &shown);
+		}
+	}
+	op_free(core, op);
+}
+
+void local_get(struct core *core, struct op *op) {
+	answer(core, op, table_find(core, op->key), PAWL_OK);
+}
+
+/* ---- wait: the look and the beginning of the wait are one step, so that no change falls between ---- */
+
+/* Free: nothing stands there, not even a lock delay. Held: somebody holds it. */
+static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
+	if (op->for_free) {
+		return key == NULL || key->held == NULL;
+	}
+	uint32_t holders;
+	entry_shown(key, core->now, &holders);
+	return holders > 0;
+}
+
+static void wait_on(struct core *core, struct op *op) {
+	struct key *key = table_find(core, op->key);
+	if (fulfilled(core, op, key)) {
+		answer(core, op, key, PAWL_OK);
+		return;
+	}
+	key = key ? key : table_make(core, op->key);
+	struct key_more *more = key ? table_more(core, key) : NULL;
+	if (more == NULL) {
+		if (key) {
+			table_settle(core, key);
+		}
+		op_reply_all(core, op, PAWL_EFULL);
+		op_free(core, op);
+		return;
+	}
+	op->state = OP_LOCAL;
+	op->on = key;
+	list_append(&more->waits, &op->waiting);
+	timer_at(core, &op->timer, TIMER_OP, op->until);
+	table_settle(core, key);
+}
+
+void local_wait(struct core *core, struct op *op) {
+	op->until = instant_add(core->now, op->wait);
+	wait_on(core, op);
+}
+
+void local_check_waits(struct core *core, struct key *key) {
+	for (struct list *n = list_first(&key->more->waits), *next; n; n = next) {
+		next = list_after(&key->more->waits, n);
+		struct op *op = CONTAINER_OF(n, struct op, waiting);
+		if (fulfilled(core, op, key)) {
+			answer(core, op, key, PAWL_OK);
+		}
+	}
+}
+
+/* The wait ends without its change. */
+void local_end(struct core *core, struct op *op, int error) {
+	struct key *key = op->on;
+	list_remove(&op->waiting);
+	bool left = table_expire(core, key);
+	answer(core, op, left ? key : NULL, error);
+	if (left) {
+		table_settle(core, key);
+	}
+}
+
+void local_timer(struct core *core, struct op *op) {
+	if (op->kind == CORE_WAIT && instant_expired(core->now, op->until)) {
+		COUNT(core, wait_ended);
+		local_end(core, op, PAWL_ETIMEOUT);
+	} else if (op->kind == CORE_WAIT) {
+		timer_at(core, &op->timer, TIMER_OP, op->until);
+	}
+}
+
+void local_forget(struct core *core, struct op *op) {
+	if (op->kind == CORE_WAIT) {
+		local_end(core, op, PAWL_ECANCELED);
+	} else {
+		op_free(core, op);
+	}
+}
+
+static void wait_moved(struct core *core, struct op *op) {
+	struct key *old = op->on;
+	list_remove(&op->waiting);
+	op->on = NULL;
+	table_settle(core, old);
+	wait_on(core, op);
+}
+
+/* ---- list ---- */
+
+struct key_names { /* the first keys after `after`, in order, one more than asked for */
+	uint32_t count, capacity, told;
+	struct slice names[];
+};
+
+static size_t names_size(uint32_t capacity) {
+	return sizeof(struct key_names) + capacity * sizeof(struct slice);
+}
+
+static void drop_name(struct core *core, struct slice name) {
+	alloc_free(&core->alloc, (void *)(uintptr_t)name.data, name.size);
+}
+
+static void drop_names(struct core *core, struct key_names *names) {
+	while (names->count > 0) {
+		drop_name(core, names->names[--names->count]);
+	}
+}
+
+void local_list_free(struct core *core, struct op *op) {
+	if (op->names == NULL) {
+		return;
+	}
+	drop_names(core, op->names);
+	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
+	op->names = NULL;
+	map_walk_end(&core->live->keys);
+}
+
+void local_list_leave(struct caller *c) {
+	struct client *client = c->client;
+	if (c->op->kind != CORE_LIST || !list_linked(&c->op->waiting)) {
+		return;
+	}
+	list_remove(&c->op->waiting);
+	if (list_empty(&client->lists)) {
+		list_remove(&client->listing);
+	}
+}
+
+void local_list(struct core *core, struct op *op) {
+	uint32_t capacity = op->limit + 1;
+	op->names = alloc_new(&core->alloc, names_size(capacity));
+	if (op->names == NULL) {
+		op_reply_all(core, op, PAWL_EBUSY);
+		op_free(core, op);
+		return;
+	}
+	op->names->capacity = capacity;
+	op->state = OP_LOCAL;
+	map_walk_begin(&core->live->keys);
+	struct client *client = CONTAINER_OF(list_first(&op->callers), struct caller, link)->client;
+	list_append(&client->lists, &op->waiting);
+	if (!list_linked(&client->listing)) {
+		list_append(&core->lists, &client->listing);
+	}
+}
+
+/* False: no memory. */
+static bool add_name(struct core *core, struct key_names *names, struct slice name, uint32_t *work) {
+	uint32_t low = 0, high = names->count;
+	if (high == names->capacity && slice_compare(name, names->names[high - 1]) > 0) {
+		return true; /* most keys of a large table */
+	}
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+		int c = slice_compare(names->names[middle], name);
+		if (c == 0) {
+			return true; /* met twice because the table grew */
+		}
+		*(c < 0 ? &low : &high) = c < 0 ? middle + 1 : middle;
+	}
+	if (low == names->capacity) {
+		return true;
+	}
+	uint8_t *copy = alloc_new(&core->alloc, name.size);
+	if (copy == NULL) {
+		return false;
+	}
+	memcpy(copy, name.data, name.size);
+	if (names->count == names->capacity) {
+		drop_name(core, names->names[--names->count]);
+	}
+	memmove(&names->names[low + 1], &names->names[low], (names->count - low) * sizeof *names->names);
+	names->names[low] = slice_of(copy, name.size);
+	names->count++;
+	*work += LIST_NAME_WORK;
+	return true;
+}
+
+/* The bytes of what is shown of it; what has ended since it was found is left out. False: no memory. */
+static bool list_tell(struct core *core, struct op *op, struct slice name, struct core_reply *reply, struct core_entry *entries, size_t *bytes) {
+	const struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
+	struct key *key = table_find(core, name);
+	uint32_t holders;
+	const struct record *r = entry_shown(key, core->now, &holders);
+	if (r == NULL) {
+		return true;
+	}
+	struct core_entry *e = &entries[reply->count++];
+	if (!local_entry(core, c, op->identity, key_name(key), r, e)) {
+		return false;
+	}
+	e->holders = holders;
+	*bytes += e->key.size + e->owner.size + e->value.size + e->identity.size + e->label.size;
+	return true;
+}
+
+/* Some entries more. With the last of them the operation is over. */
+static void list_answer(struct core *core, struct op *op) {
+	struct key_names *names = op->names;
+	const uint32_t end = names->count < op->limit ? names->count : op->limit, left = end - names->told;
+	const uint32_t most = left < core->limits.list_piece ? left : core->limits.list_piece, first = names->told;
+	struct core_entry *entries = out_room(core, most * sizeof *entries);
+	struct core_reply said = { .entries = entries };
+	size_t bytes = 0;
+	bool copied = entries != NULL && (left == most || out_reserve_reply(core));
+	while (copied && names->told - first < most && bytes < LIST_PIECE_BYTES) {
+		copied = list_tell(core, op, names->names[names->told++], &said, entries, &bytes);
+	}
+	op->work += (names->told - first) * LIST_NAME_WORK;
+	const bool goes_on = copied && names->told < end;
+	struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
+	struct core_reply *reply = goes_on ? op_reply_part(core, c, PAWL_OK) : op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+	reply->entries = entries;
+	reply->count = copied ? said.count : 0;
+	reply->more = names->count > op->limit;
+	reply->goes_on = goes_on;
+	reply->cost = op->work / LIST_WORK_A_COST;
+	op->work %= LIST_WORK_A_COST;
+	if (!goes_on) {
+		op_free(core, op);
+	}
+}
+
+/* False: no memory. */
+static bool list_look_at(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
+	const struct slice name = key_name(key);
+	if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
+		return true;
+	}
+	return add_name(core, op->names, name, work);
+}
+
+/* A slice of one list's walk. False: no memory. */
+static bool list_walk(struct core *core, struct op *op) {
+	const struct map *keys = &core->live->keys;
+	uint32_t work = 0;
+	bool copied = true;
+	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count; work++, op->bucket++) {
+		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n; n = map_next_in_bucket(n)) {
+			copied = list_look_at(core, op, CONTAINER_OF(n, struct key, node), &work);
+		}
+	}
+	op->work += work;
+	return copied;
+}
+
+static bool list_walked(const struct core *core, const struct op *op) {
+	return op->bucket >= core->live->keys.bucket_count || op->names->told > 0;
+}
+
+static void list_slice(struct core *core, struct op *op) {
+	const uint32_t before = op->work;
+	if (!list_walked(core, op) && !list_walk(core, op)) {
+		op_reply_all(core, op, PAWL_EBUSY);
+		op_free(core, op);
+	} else if (list_walked(core, op) && op->work - before < LIST_WORK_A_TURN / 2) {
+		list_answer(core, op);
+	}
+}
+
+/* Connections in turns, and of one connection a list after the other. */
+void local_list_go_on(struct core *core) {
+	struct list *n = list_first(&core->lists);
+	struct client *client = CONTAINER_OF(n, struct client, listing);
+	list_remove(n);
+	list_append(&core->lists, n);
+	list_slice(core, CONTAINER_OF(list_first(&client->lists), struct op, waiting));
+}
+
+static void list_begin_again(struct core *core, struct op *op, struct table *old) {
+	map_walk_end(&old->keys);
+	map_walk_begin(&core->live->keys);
+	if (op->names->told == 0) {
+		drop_names(core, op->names);
+		op->bucket = 0;
+	}
+}
+
+/* Waits are looked at again, because the new table may fulfil them; lists begin anew, but for those that have been told in part. */
+void local_tables_swapped(struct core *core, struct table *old) {
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		if (op->kind == CORE_WAIT && op->state == OP_LOCAL) {
+			wait_moved(core, op);
+		} else if (op->kind == CORE_LIST && op->names) {
+			list_begin_again(core, op, old);
+		}
+	}
+}
+
+static bool local_forgotten(struct core *core, struct op *op) {
+	local_forget(core, op);
+	return true;
+}
+
+const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
+const struct operation wait_operation = { .timer = local_timer, .forget = local_forgotten };

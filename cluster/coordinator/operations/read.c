@@ -1,0 +1,167 @@
+/* read.c: quorum reads (section 3). */
+#include "operation.h"
+#include "operations.h"
+
+#define ANSWERED VOTE_BIT(VOTE_OK)
+
+void read_start(struct core *core, struct op *op) {
+	op_found_clear(core, op);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
+	op->contested_seen = false;
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	report_ask_all(core, op, op->reporting);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	read_judge(core, op, false);
+}
+
+/* Again from the beginning, as one of those that may ask for more. */
+static void widen(struct core *core, struct op *op) {
+	if (report_may_begin(core, op)) {
+		read_start(core, op);
+	}
+}
+
+struct verdict {
+	struct record *holders; /* those that q masters report, in a list; of each the report with the highest ballot among those that count */
+	bool free, undetermined;
+	bool others; /* a lock_id that fewer than q report may be held, too, by those that are silent */
+};
+
+/* All reports of one lock_id, which stand together. */
+static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent, struct verdict *v) {
+	uint32_t all = 0, counting = 0, i = first;
+	struct record *best = NULL;
+	struct terms terms = record_terms(op->found[first].record);
+	struct instant end = instant_add(core->now, 1); /* alive where it was reported */
+	for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
+		const struct found *f = &op->found[i];
+		all |= 1u << f->from;
+		counting |= f->counts ? 1u << f->from : 0;
+		const struct terms reported = record_terms(f->record);
+		terms = terms_both(&terms, &reported);
+		end = instant_later(end, f->record->end); /* some may have missed an extension */
+		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
+		best = f->counts && (newer > 0 || (newer == 0 && best->uneven && !f->record->uneven)) ? f->record : best;
+	}
+	uint32_t n = (uint32_t)__builtin_popcount(all);
+	v->free = v->free && n + silent < core->quorum;
+	v->others = v->others || (n < core->quorum && n + silent >= core->quorum);
+	if (n >= core->quorum && (uint32_t)__builtin_popcount(counting) < core->quorum) {
+		v->undetermined = true;
+	} else if (n >= core->quorum) {
+		record_put_terms(best, &terms);
+		best->end = end;
+		best->next = v->holders;
+		v->holders = best;
+	}
+	return i;
+}
+
+static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
+	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false }; /* free: only if q say so */
+	op_found_sort(op);
+	for (uint32_t i = 0; i < op->found_count;) {
+		i = weigh_one(core, op, i, silent, &v);
+	}
+	const struct key holders = { .held = v.holders };
+	bool held = false;
+	for (const struct record *r = v.holders; r; r = r->next) {
+		held = held || !entry_closing(r, core->now);
+	}
+	v.undetermined = v.undetermined || key_contested(&holders); /* q report each of two that exclude one another */
+	v.undetermined = v.undetermined || (v.holders && !held && v.others); /* of a contested key the other one may be believed */
+	return v;
+}
+
+static void undetermined(struct core *core, struct op *op, uint32_t silent) {
+	if (!op->again) {
+		COUNT(core, read_again);
+		op->again = true;
+		read_start(core, op);
+		return;
+	}
+	COUNT(core, read_indeterminate);
+	op_reply_all(core, op, core->masters - silent < core->quorum ? PAWL_ENOQUORUM : PAWL_EINDETERMINATE);
+	op_free(core, op);
+}
+
+static void answer_holders(struct core *core, struct op *op, struct record *holders, uint32_t silent) {
+	const struct key key = { .held = holders };
+	const struct record *lacks = entry_lacks(&key, core->now);
+	struct list *n;
+	if (lacks && !op->reporting) {
+		widen(core, op);
+		return;
+	}
+	if (lacks && report_fetch(core, op, lacks)) {
+		return;
+	}
+	if (lacks) {
+		undetermined(core, op, silent);
+		return;
+	}
+	COUNT(core, read_quorum);
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct caller *c = CONTAINER_OF(n, struct caller, link);
+		struct shown shown;
+		bool copied = entry_show(core, c, op, &key, &shown);
+		struct core_reply *reply = op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+		if (copied) {
+			entry_reply(reply, &shown);
+		}
+	}
+	op_free(core, op);
+}
+
+void read_judge(struct core *core, struct op *op, bool over) {
+	uint32_t answered = op_votes(core, op, ANSWERED), silent = core->masters - answered;
+	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0;
+	if (op->state == OP_SECOND && open) {
+		return;
+	}
+	if (op->state == OP_SECOND && over) { /* no answer to what was fetched */
+		undetermined(core, op, silent);
+		return;
+	}
+	struct verdict v = weigh(core, op, silent);
+	if (open && (op->contested_seen || v.undetermined)) {
+		return; /* whoever has not answered yet may decide it */
+	}
+	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
+	bool doubtful = v.free && op->found_count > 0 && !op->again;
+	if (v.holders && !v.undetermined) {
+		answer_holders(core, op, v.holders, silent);
+	} else if (v.free && !doubtful) {
+		answer_holders(core, op, NULL, silent);
+	} else if (!open || doubtful) {
+		undetermined(core, op, silent);
+	}
+}
+
+void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+		if (!report_fetched(core, op, from, m)) {
+			undetermined(core, op, core->masters - op_votes(core, op, ANSWERED));
+			return;
+		}
+		v->state = VOTE_OK;
+		read_judge(core, op, false);
+		return;
+	}
+	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
+		return;
+	}
+	op->contested_seen = op->contested_seen || m->parts > 1; /* or several holders: whoever has not answered yet may know more */
+	if ((m->flags & FLAG_REST) && !op->reporting) {
+		widen(core, op);
+		return;
+	}
+	report_part(core, op, from, m);
+	if (v->state != VOTE_ASKED) {
+		read_judge(core, op, false);
+	}
+}
+
+const struct operation read_operation = { .start = read_start, .answer = read_answer, .judge = read_judge };

@@ -1,0 +1,55 @@
+/* release.c: releasing: one round, answered after q, sent again to the others until they have it (section 2, Release). */
+#include "operation.h"
+#include "operations.h"
+
+void release_start(struct core *core, struct op *op) {
+	op->until = longest_lease(core);
+	if (op->part_of == 0) {
+		belief_drop(core, op->key, op->lock_id);
+		op_lock_released(core, op->key, op->lock_id, false);
+	} else {
+		if (belief_of(core, op->key, op->lock_id, op->part_of)) {
+			belief_drop(core, op->key, op->lock_id);
+		}
+		op_lock_given_back(core, op->key, op->lock_id, op->part_of);
+	}
+	op->state = OP_ROUND;
+	op_next_round(core, op);
+	struct message m = release_message(op);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	release_judge(core, op, false);
+}
+
+/* Of a release, and of the second round of a transfer. */
+void release_judge(struct core *core, struct op *op, bool over) {
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	bool done = acks >= core->quorum;
+	if (!done && !over && acks + op_votes(core, op, VOTE_BIT(VOTE_ASKED)) >= core->quorum) {
+		return;
+	}
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), done ? PAWL_OK : PAWL_ENOQUORUM);
+		r->released = op->had_any;
+		r->acks = acks;
+	}
+	op->kind = CORE_RELEASE; /* what is sent again is a release, also where a successor was named: by then that one has other means */
+	linger_begin(core, op);
+}
+
+void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
+	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
+	release_judge(core, op, false);
+}
+
+/* It has told masters to end the lock: whoever has ended it already, unheard, lacks it when it is asked again. */
+static bool release_epoch(struct core *core, struct op *op) {
+	(void)core;
+	op->had_any = true;
+	return true;
+}
+
+const struct operation release_operation = { .start = release_start, .answer = release_answer, .judge = release_judge,
+	.epoch = release_epoch, .catch_up = linger_send_again };

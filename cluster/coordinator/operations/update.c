@@ -1,0 +1,280 @@
+/* update.c: compare and set of a held record's value, in two phases under a ballot (section 2, Update). */
+#include "operation.h"
+#include "operations.h"
+
+/* Prepare, under a ballot above the own clock and above what stood in the way. Also the next try after a pause. */
+void update_start(struct core *core, struct op *op) {
+	uint64_t above = op->seen.clock > core->clock ? op->seen.clock : core->clock;
+	if (above >= TOKEN_MAX) {
+		op_reply_all(core, op, PAWL_EFULL);
+		op_free(core, op);
+		return;
+	}
+	master_raise_clock(core, above + 1);
+	op->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id), (uint32_t)core->durable.boot & ~BALLOT_FIRST };
+	record_free(core, op->record);
+	record_free(core, op->own_value);
+	op->record = op->own_value = NULL;
+	op->error = PAWL_OK;
+	struct key *key = table_find(core, op->key);
+	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
+	struct slice none = slice_of(NULL, 0);
+	op->record = record_with_value(core, none);
+	op->own_value = own ? record_with_value(core, record_value(own)) : NULL;
+	if (op->record == NULL || (own && op->own_value == NULL)) {
+		op_reply_all(core, op, PAWL_EBUSY);
+		op_free(core, op);
+		return;
+	}
+	struct message m = op_message(op, MESSAGE_PREPARE);
+	m.ballot = op->ballot;
+	m.prepared = own ? own->wrote : (struct ballot){ 0, 0, 0 }; /* who has the same value leaves it out */
+	op->state = OP_ROUND;
+	m.round = op_next_round(core, op);
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	update_judge(core, op, false);
+}
+
+/* The value to be written: the new one, or the present one written back because the expectation failed. */
+static struct slice value_to_write(const struct op *op) {
+	return op->error == PAWL_EMISMATCH ? record_value(op->record) : op->value;
+}
+
+static void write_round(struct core *core, struct op *op) {
+	op->state = OP_SECOND;
+	op_next_round(core, op);
+	struct message m = op_message(op, MESSAGE_WRITE);
+	m.value = value_to_write(op);
+	m.ballot = op->ballot;
+	op_ask_all(core, op, &m);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	update_judge(core, op, false);
+}
+
+/* The expectation is tested on the report with the highest ballot among q. */
+static void prepared(struct core *core, struct op *op) {
+	bool fits = (!op->expect_value && !op->expect_seq) || (op->expect_value && slice_equal(record_value(op->record), op->expected)) ||
+		(op->expect_seq && ballot_compare(op->record->wrote, op->expected_seq) == 0);
+	if (!fits) {
+		COUNT(core, update_mismatch);
+		op->error = PAWL_EMISMATCH;
+	}
+	write_round(core, op);
+}
+
+/* Who counts knows the value. Where nothing is expected of it there is nothing to be known: such a write gives the value a fresh start at
+ * masters that have learned the record anew. */
+static uint32_t good_votes(const struct core *core, const struct op *op) {
+	bool any = op->state == OP_ROUND && !op->expect_value && !op->expect_seq;
+	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
+}
+
+/* It does not write under this ballot: others need not wait for that. */
+static void withdraw(struct core *core, const struct op *op) {
+	struct message m = op_message(op, MESSAGE_WITHDRAW);
+	m.attempt = op->round;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (op->votes[i].state != VOTE_BALLOT && peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
+static void pause_and_retry(struct core *core, struct op *op) {
+	if (instant_elapsed_long(core->now, op->arrived) > 2 * core->config.promise_timeout) {
+		op_reply_all(core, op, PAWL_EBUSY); /* nothing was written */
+		op_free(core, op);
+		return;
+	}
+	withdraw(core, op);
+	span_ns most = peers_pause_most(core, op->pauses++);
+	op->state = OP_PAUSED;
+	op_next_round(core, op);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, prng_between(&core->prng, 0, most)));
+}
+
+static void finish(struct core *core, struct op *op, int error) {
+	core->counts[COUNT_update_ok] += error == PAWL_OK;
+	core->counts[COUNT_update_unsure] += error == PAWL_EUNSURE;
+	core->counts[COUNT_update_mismatch_written_back] += error == PAWL_EMISMATCH;
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	struct list *n;
+	while ((n = list_first(&op->callers)) != NULL) {
+		struct slice present = slice_of(NULL, 0);
+		bool shows = error == PAWL_EMISMATCH && out_copy(core, record_value(op->record), &present);
+		/* Nothing was changed: without memory for the present value it may be asked again. */
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
+		r->acks = acks;
+		r->value_seq = op->ballot;
+		if (shows) {
+			r->held = true;
+			r->entry.value = present;
+			r->entry.value_seq = op->ballot;
+		}
+	}
+	op_free(core, op);
+}
+
+#define LACKS (VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED))
+
+/* So many masters lack the lock that fewer than q of this epoch have it. */
+static bool lacking(const struct core *core, const struct op *op) {
+	return op_votes(core, op, LACKS) > core->masters - core->quorum;
+}
+
+/* The answers to come decide whether it is lost for certain. */
+static bool loss_open(const struct core *core, const struct op *op) {
+	return op->state == OP_ROUND && lacking(core, op) && !op_epoch_stands(core, op) && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
+}
+
+static void prepare_failed(struct core *core, struct op *op) {
+	const bool lost = lacking(core, op) && op_epoch_stands(core, op);
+	if (lost && op_lacked(op, LACKS) > core->masters - core->quorum) {
+		finish(core, op, PAWL_ELOST);
+	} else if (lost || op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) { /* where they have not lacked it at once the next round says whether it is lost */
+		pause_and_retry(core, op);
+	} else { /* fewer than q that count */
+		withdraw(core, op);
+		finish(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) ? PAWL_EUNSURE : PAWL_ENOQUORUM);
+	}
+}
+
+/* A write that may have been taken somewhere must not be tried again: its own value would fail the expectation. */
+static void write_failed(struct core *core, struct op *op) {
+	const uint32_t perhaps = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE) | VOTE_BIT(VOTE_LEARNING);
+	bool again = op->error == PAWL_EMISMATCH || op_votes(core, op, perhaps) == 0;
+	if (again && op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
+		pause_and_retry(core, op);
+	} else {
+		finish(core, op, op->error == PAWL_EMISMATCH ? PAWL_ENOQUORUM : PAWL_EUNSURE);
+	}
+}
+
+void update_judge(struct core *core, struct op *op, bool over) {
+	const uint32_t open = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING);
+	if (op->state != OP_ROUND && op->state != OP_SECOND) {
+		return;
+	}
+	uint32_t good = good_votes(core, op);
+	bool failed = over || (good + op_votes(core, op, open) < core->quorum && !loss_open(core, op));
+	if (good >= core->quorum) {
+		if (op->state == OP_ROUND) {
+			prepared(core, op);
+		} else {
+			finish(core, op, op->error);
+		}
+	} else if (failed) {
+		if (op->state == OP_ROUND) {
+			prepare_failed(core, op);
+		} else {
+			write_failed(core, op);
+		}
+	}
+}
+
+static enum vote_state vote_of(enum status s) {
+	switch (s) {
+	case STATUS_OK: return VOTE_OK;
+	case STATUS_NEED: return VOTE_NEED;
+	case STATUS_BALLOT: return VOTE_BALLOT;
+	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
+	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
+	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER: return VOTE_REFUSED;
+	}
+	return VOTE_REFUSED;
+}
+
+/* Only masters count whose value's ballot is above what their record noted. */
+static void take_report(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
+	if (v->state != VOTE_OK || ballot_compare(m->ballot, op->record->wrote) <= 0) {
+		return;
+	}
+	bool same = (m->flags & FLAG_SAME) && op->own_value;
+	struct record *better = record_with_value(core, same ? record_value(op->own_value) : m->value);
+	if (better == NULL) {
+		v->state = VOTE_GONE;
+		return;
+	}
+	better->wrote = m->ballot;
+	record_free(core, op->record);
+	op->record = better;
+}
+
+/* A master that lacks the record is taught it first, from this node's table. */
+static void teach(struct core *core, struct op *op, uint32_t slot) {
+	struct key *key = table_find(core, op->key);
+	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
+	if (own == NULL) {
+		return;
+	}
+	struct message m = op_message(op, MESSAGE_LEARN);
+	record_describe(core, own, &m);
+	m.lease_us = m.left_us;
+	COUNT(core, update_taught);
+	op_ask(core, op, slot, &m);
+	op->votes[slot].state = VOTE_LEARNING;
+}
+
+static void write_again(struct core *core, struct op *op, uint32_t slot) {
+	struct message m = op_message(op, MESSAGE_WRITE);
+	m.value = value_to_write(op);
+	m.ballot = op->ballot;
+	op_ask(core, op, slot, &m);
+}
+
+void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (op_late(core, op)) {
+		COUNT(core, answer_late);
+		update_judge(core, op, true);
+		return;
+	}
+	if (m->status == STATUS_BALLOT && ballot_compare(m->prepared, op->seen) > 0) {
+		op->seen = m->prepared;
+	}
+	if (m->kind == MESSAGE_PREPARE_ANSWER && op->state == OP_ROUND) {
+		v->state = vote_of(m->status);
+		v->lately = m->status != STATUS_RELEASED && op_lately(core, op, m);
+		if (m->status == STATUS_OK) {
+			take_report(core, op, from, m);
+		}
+	} else if (m->kind == MESSAGE_WRITE_ANSWER && op->state == OP_SECOND) {
+		v->state = vote_of(m->status);
+		if (v->state == VOTE_NEED) {
+			teach(core, op, from);
+		}
+	} else if (m->kind == MESSAGE_LEARN_ANSWER && op->state == OP_SECOND) {
+		if (m->status == STATUS_OK) {
+			write_again(core, op, from);
+		} else {
+			v->state = vote_of(m->status);
+		}
+	}
+	update_judge(core, op, false);
+}
+
+static void update_timer(struct core *core, struct op *op) {
+	if (op->state == OP_PAUSED) {
+		update_start(core, op);
+	} else {
+		op_round_timer(core, op);
+	}
+}
+
+/* In its second round it may still take effect, and must not be tried again. */
+static bool update_epoch(struct core *core, struct op *op) {
+	if (op->state != OP_SECOND) {
+		return true;
+	}
+	COUNT(core, update_unsure_by_epoch);
+	op_reply_all(core, op, PAWL_EUNSURE);
+	op_free(core, op);
+	return false;
+}
+
+const struct operation update_operation = { .start = update_start, .answer = update_answer, .judge = update_judge, .timer = update_timer,
+	.epoch = update_epoch };

@@ -1,0 +1,125 @@
+/* reports.c: what masters report of a key's records, as a coordinator asks for it (section 3, Reports): a piece after the other. Of operations
+ * that ask for more than a little, only a few are under way; the others stand in line. */
+#include "coordinator.h"
+
+#define REPORTS_A_STEP 4 /* of those in line, that begin in one step */
+
+static void ask(struct core *core, struct op *op, uint32_t slot, struct id128 after, bool rest) {
+	struct message m = op_message(op, MESSAGE_READ);
+	m.flags = rest ? FLAG_REST : 0;
+	m.number = op->parts_seen[slot];
+	m.lock_id = after;
+	op_ask(core, op, slot, &m);
+}
+
+void report_ask_all(struct core *core, struct op *op, bool rest) {
+	const struct id128 none = { { 0 } };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ask(core, op, i, none, rest);
+	}
+}
+
+/* Parts come in order, each counts once; what is no part of what was asked for last is late, or came twice. */
+void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	struct vote *v = &op->votes[from];
+	if (m->status == STATUS_ABSENT) { /* nothing, or nothing more */
+		v->state = m->number == op->parts_seen[from] ? VOTE_OK : v->state;
+	} else if (m->status != STATUS_OK) {
+		v->state = VOTE_GONE; /* does not vote in this epoch, or has too much to say: silent */
+	} else if (m->part == op->parts_seen[from]) {
+		op->parts_seen[from]++;
+		struct record *r = op_found(core, op, from, m);
+		if (r == NULL) {
+			v->state = VOTE_GONE;
+			return;
+		}
+		r->uneven = (m->flags & FLAG_SAME) != 0;
+		if (m->flags & FLAG_REST) {
+			op->sent = core->now;
+			ask(core, op, from, m->lock_id, true);
+			timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+		} else if (m->part + 1 == m->parts) {
+			v->state = VOTE_OK;
+		}
+	}
+}
+
+/* Asks for the value of one that is to be shown where its newest write was reported. False: nobody can be asked. */
+bool report_fetch(struct core *core, struct op *op, const struct record *lacks) {
+	uint32_t at = 0;
+	while (at < op->found_count && op->found[at].record != lacks) {
+		at++;
+	}
+	const uint32_t from = at < op->found_count ? op->found[at].from : 0;
+	if (at == op->found_count || !peer_reachable(core, from)) {
+		return false;
+	}
+	op->state = OP_SECOND;
+	op->fetching = lacks->lock_id;
+	op->sent = core->now;
+	op->round = (op->id << 16) | ((op->round + 1) & 0xffff); /* the votes stay */
+	struct message m = op_message(op, MESSAGE_FETCH);
+	m.lock_id = lacks->lock_id;
+	op_ask(core, op, from, &m);
+	op->votes[from].state = VOTE_LEARNING;
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+	return true;
+}
+
+/* False: it is not there any more, or not as it was reported. */
+bool report_fetched(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+	for (uint32_t i = 0; i < op->found_count; i++) {
+		struct found *f = &op->found[i];
+		if (f->from == from && f->record->uneven && id128_equal(f->record->lock_id, op->fetching)) { /* a promise may have its lock_id, too */
+			if (m->status != STATUS_OK || ballot_compare(m->ballot, f->record->wrote) < 0 || !record_set_value(core, &f->record, m->value)) {
+				return false;
+			}
+			f->record->wrote = m->ballot;
+			f->record->uneven = false;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool report_may_begin(struct core *core, struct op *op) {
+	if (op->reporting) {
+		return true;
+	}
+	if (core->reporting < core->limits.reports) {
+		core->reporting++;
+		op->reporting = true;
+		return true;
+	}
+	COUNT(core, report_waited);
+	op_found_clear(core, op);
+	op_next_round(core, op); /* what is still answered is late */
+	timer_stop(core, &op->timer);
+	op->state = OP_IN_LINE;
+	list_append(&core->in_line, &op->waiting);
+	return false;
+}
+
+void report_over(struct core *core, struct op *op) {
+	core->reporting -= op->reporting;
+	op->reporting = false;
+}
+
+bool report_due(const struct core *core) {
+	return !list_empty(&core->in_line) && core->reporting < core->limits.reports;
+}
+
+/* Begins one that stands in line; false: none may, or enough have in this step. */
+bool report_run(struct core *core) {
+	struct list *n = list_first(&core->in_line);
+	if (n == NULL || core->reporting >= core->limits.reports || core->reports_begun >= REPORTS_A_STEP) {
+		return false;
+	}
+	core->reports_begun++;
+	struct op *op = CONTAINER_OF(n, struct op, waiting);
+	list_remove(n);
+	core->reporting++;
+	op->reporting = true;
+	restart_begin(core, op);
+	return true;
+}

@@ -1,0 +1,113 @@
+/* restart.c: operations that are under way when the epoch changes go on under the new one, as if they had been asked now; while fewer than
+ * q masters vote in it, they are parked, for request_timeout at most (section 6). */
+#include "operation.h"
+#include "coordinator.h"
+
+/* Right after a change, and fewer than q vote yet. */
+static bool parks(const struct core *core) {
+	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
+}
+
+static void park(struct core *core, struct op *op) {
+	COUNT(core, parked);
+	if (list_linked(&op->waiting)) {
+		list_remove(&op->waiting);
+	} else {
+		core->waiting_count += op->kind == CORE_ACQUIRE;
+	}
+	op->state = OP_PARKED;
+	list_append(&core->parked, &op->waiting);
+	timer_at(core, &op->timer, TIMER_OP, instant_add(core->adopted_at, core->config.request_timeout));
+}
+
+/* An operation that needs the masters: begins now, or as soon as they vote. */
+void restart_begin(struct core *core, struct op *op) {
+	if (parks(core)) {
+		park(core, op);
+	} else {
+		core->operations[op->kind]->start(core, op);
+	}
+}
+
+static void unpark(struct core *core, struct op *op) {
+	list_remove(&op->waiting);
+	core->waiting_count -= op->kind == CORE_ACQUIRE;
+	core->operations[op->kind]->start(core, op);
+}
+
+void restart_timer(struct core *core, struct op *op) {
+	COUNT(core, parked_expired);
+	unpark(core, op);
+}
+
+void restart_parked(struct core *core) {
+	struct list *n;
+	while ((n = list_first(&core->parked)) != NULL) {
+		COUNT(core, parked_resumed);
+		unpark(core, CONTAINER_OF(n, struct op, waiting));
+	}
+}
+
+static void forget_round(struct core *core, struct op *op) {
+	timer_stop(core, &op->timer);
+	op_found_clear(core, op);
+	record_free(core, op->record);
+	record_free(core, op->own_value);
+	op->record = op->own_value = NULL;
+	op->fetch_from = -1;
+	op->fetch_tried = 0;
+	op->attempt = op->best_token = 0;
+	op->wavering = op->contested_seen = false;
+	if (op->kind != CORE_EXTEND) { /* that one is for these numbers under any epoch */
+		op->terms.set = (struct permits){ { 0, 0 } };
+	}
+	memset(op->votes, 0, sizeof op->votes);
+	memset(op->parts_seen, 0, sizeof op->parts_seen);
+}
+
+void restart_again(struct core *core, struct op *op) {
+	forget_round(core, op);
+	op_next_round(core, op); /* answers to what was asked before are stale */
+	restart_begin(core, op);
+}
+
+static void restart(struct core *core, struct op *op) {
+	const struct operation *row = core->operations[op->kind];
+	op->home = -1; /* the queues of before are gone, and masters have other indexes */
+	if (op->state == OP_PARKED || op->state == OP_IN_LINE || row->start == NULL) {
+		if (row->epoch && row->start == NULL) {
+			(void)row->epoch(core, op);
+		}
+		return;
+	}
+	if (row->epoch == NULL || row->epoch(core, op)) {
+		COUNT(core, restarted_by_epoch);
+		restart_again(core, op);
+	}
+}
+
+void restart_all(struct core *core) {
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		restart(core, op);
+	}
+}
+
+/* Peers have other indexes: `from` says who was where, -1: nowhere. Of operations that linger; the others begin anew. */
+void op_permute(struct core *core, const int from[NODES_MAX]) {
+	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+		struct op *op = CONTAINER_OF(n, struct op, link);
+		struct vote votes[MASTERS_MAX];
+		memcpy(votes, op->votes, sizeof votes);
+		memset(op->votes, 0, sizeof op->votes);
+		for (uint32_t i = 0; i < core->masters; i++) {
+			if (from[i] >= 0 && from[i] < MASTERS_MAX && votes[from[i]].state != VOTE_NONE) {
+				op->votes[i] = votes[from[i]];
+			} else {
+				op->votes[i].state = VOTE_GONE; /* a new master: it is taught like one that was away */
+			}
+			if (vote_open(&op->votes[i])) {
+				op->votes[i].state = VOTE_GONE;
+			}
+		}
+	}
+}

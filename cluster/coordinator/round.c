@@ -1,0 +1,74 @@
+/* round.c: the rounds of an operation: whom it has asked, and who has answered what. */
+#include "coordinator.h"
+
+uint64_t op_next_round(struct core *core, struct op *op) {
+	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
+	op->sent = core->now;
+	memset(op->votes, 0, sizeof op->votes);
+	return op->round;
+}
+
+void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
+	struct vote *v = &op->votes[slot];
+	counted_asked(core, slot, m);
+	if (!peer_reachable(core, slot)) {
+		v->state = VOTE_GONE;
+		return;
+	}
+	v->state = VOTE_ASKED;
+	m->round = op->round;
+	out_send(core, slot, m);
+}
+
+void op_ask_all(struct core *core, struct op *op, struct message *m) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		op_ask(core, op, i, m);
+	}
+}
+
+uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += (states >> op->votes[i].state) & 1;
+	}
+	return n;
+}
+
+/* Section 2, Extend: without q that still vote in this epoch the next one may have granted the lock, unknown to those that lack it here. */
+bool op_epoch_stands(const struct core *core, const struct op *op) {
+	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
+}
+
+/* Section 2, Extend: what ended there since this was asked was still there when another one had already answered that it lacks it. */
+bool op_lately(const struct core *core, const struct op *op, const struct message *m) {
+	return instant_elapsed_long(core->now, op->sent) > span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+}
+
+/* As op_votes, of those that lacked it already when they were asked. */
+uint32_t op_lacked(const struct op *op, uint32_t states) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
+		n += ((states >> op->votes[i].state) & 1) && !op->votes[i].lately;
+	}
+	return n;
+}
+
+bool op_late(const struct core *core, const struct op *op) {
+	return instant_distrusted(core->now, instant_add(op->sent, core->config.request_timeout));
+}
+
+uint64_t op_silent(const struct core *core, const struct op *op) {
+	uint64_t silent = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		enum vote_state s = op->votes[i].state;
+		if (i != core->self || !core_votes(core)) { /* its own vote may not be in yet, but silent it is not */
+			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
+		}
+	}
+	return silent;
+}
+
+struct message op_message(const struct op *op, enum message_kind kind) {
+	return (struct message){ .kind = kind, .round = op->round, .key = op->key, .lock_id = op->lock_id, .owner = op->owner,
+		.identity = op->identity, .value = op->value, .label = op->label, .terms = op->terms, .lease_us = (uint64_t)(op->lease / SPAN_US) };
+}

@@ -1,0 +1,350 @@
+/* outbox.c: what a step wants done. Messages wait here by peer until the turn of the loop ends, and for as long as what they
+ * depend on is not on disk: no vote and no answer leaves while the clock is above the ceiling on disk (section 1). */
+#include "engine.h"
+
+#include "news_box.h"
+
+#define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
+#define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17) /* the same for messages that carry no bytes */
+#define OUT_REPLY_BYTES_MAX ((size_t)256 << 20)
+
+struct queue {
+	struct message *messages;
+	size_t count, capacity, sent, in_frame;
+	struct arena bytes;
+};
+
+struct core_out {
+	struct core *core;
+	struct queue peers[NODES_MAX]; /* the node's own: handled within the step */
+	struct core_reply *replies;
+	size_t replies_count, replies_capacity, replies_read;
+	struct core_note *notes;
+	size_t notes_count, notes_capacity, notes_read;
+	struct arena bytes; /* of replies and notes */
+	struct news_box news;
+	uint64_t resets;
+	bool persist, unheard;
+};
+
+struct core_out *core_out_new(struct core *core) {
+	struct core_out *out = alloc_new(&core->alloc, sizeof *out);
+	if (out == NULL) {
+		return NULL;
+	}
+	out->core = core;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
+	}
+	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
+	news_box_init(&out->news, &core->alloc);
+	return out;
+}
+
+void core_out_free(struct core_out *out) {
+	if (out == NULL) {
+		return;
+	}
+	const struct allocator *a = &out->core->alloc;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		alloc_free(a, out->peers[i].messages, out->peers[i].capacity * sizeof *out->peers[i].messages);
+		arena_done(&out->peers[i].bytes);
+	}
+	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
+	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
+	arena_done(&out->bytes);
+	news_box_done(&out->news, a);
+	alloc_free(a, out, sizeof *out);
+}
+
+/* Room for one more in an array that doubles. */
+static bool grow(const struct allocator *a, void **array, size_t *capacity, size_t count, size_t size) {
+	if (count < *capacity) {
+		return true;
+	}
+	size_t wanted = *capacity ? 2 * *capacity : 16;
+	void *p = alloc_resize(a, *array, *capacity * size, wanted * size);
+	if (p == NULL) {
+		return false;
+	}
+	*array = p;
+	*capacity = wanted;
+	return true;
+}
+
+static void queue_clear(struct queue *q) {
+	q->count = q->sent = q->in_frame = 0;
+	arena_reset(&q->bytes);
+}
+
+/* Bytes that the message's kind carries, in the queue's own memory. */
+static bool keep(struct queue *q, uint32_t carried, struct slice *bytes) {
+	return carried == 0 || bytes->size == 0 || arena_copy(&q->bytes, *bytes, bytes) == 0;
+}
+
+static bool queue_add(struct core *core, struct queue *q, const struct message *m) {
+	if (!grow(&core->alloc, (void **)&q->messages, &q->capacity, q->count, sizeof *q->messages)) {
+		return false;
+	}
+	struct message *copy = &q->messages[q->count];
+	const uint32_t fields = message_fields(m->kind);
+	*copy = *m;
+	if ((fields & MESSAGE_BYTES) && !(keep(q, fields & F_KEY, &copy->key) && keep(q, fields & F_OWNER, &copy->owner) && keep(q, fields & F_IDENTITY, &copy->identity) &&
+		keep(q, fields & F_VALUE, &copy->value) && keep(q, fields & F_BLOB, &copy->blob) && keep(q, fields & F_LABEL, &copy->label))) {
+		return false;
+	}
+	q->count++;
+	return true;
+}
+
+/* A message that cannot be queued is a message that the network lost, and that happens only together with the link: nothing
+ * more is sent over it, and its loss is handled at the end of the step (section 1, Frames). */
+void out_send(struct core *core, uint32_t peer, const struct message *m) {
+	struct core_out *out = core->out;
+	if ((peer == core->self ? core->self_lost : !core->peers[peer].up) || (core->failed >> peer & 1)) {
+		return;
+	}
+	struct queue *q = &out->peers[peer];
+	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
+		COUNT(core, no_memory);
+		core->failed |= (uint64_t)1 << peer;
+	}
+}
+
+/* How much waits for that peer by now: for those who could say less, or nothing. */
+enum out_backlog out_backlog(const struct core *core, uint32_t peer) {
+	const struct queue *q = &core->out->peers[peer];
+	const size_t messages = q->count - q->sent, bytes = q->bytes.used;
+	if (messages > OUT_PEER_MESSAGES_MAX / 2 || bytes > OUT_PEER_BYTES_MAX / 2) {
+		return BACKLOG_LARGE;
+	}
+	return messages > OUT_PEER_MESSAGES_MAX / 32 || bytes > OUT_PEER_BYTES_MAX / 32 ? BACKLOG_SOME : BACKLOG_SMALL;
+}
+
+bool out_take_local(struct core *core, struct message *m) {
+	struct queue *q = &core->out->peers[core->self];
+	if (q->count == 0) {
+		return false;
+	}
+	if (q->sent == q->count) {
+		queue_clear(q);
+		return false;
+	}
+	*m = q->messages[q->sent++];
+	return true;
+}
+
+void out_drop_peer(struct core *core, uint32_t peer) {
+	queue_clear(&core->out->peers[peer]);
+	core->failed &= ~((uint64_t)1 << peer);
+}
+
+void out_reset(struct core *core, uint32_t peer) {
+	if (peer < core->peer_count) { /* a guest that is gone: the driver drops its link with its place in the table */
+		core->out->resets |= (uint64_t)1 << peer;
+	}
+}
+
+void out_peer_gone(struct core *core, uint32_t peer) {
+	queue_clear(&core->out->peers[peer]);
+	core->out->resets &= ~((uint64_t)1 << peer);
+	core->failed &= ~((uint64_t)1 << peer);
+}
+
+bool out_reserve_reply(struct core *core) {
+	struct core_out *out = core->out;
+	/* one for each caller that is open, so that an answer never fails for want of memory */
+	while (out->replies_capacity < out->replies_count + core->caller_count + 1) {
+		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity, out->replies_capacity, sizeof *out->replies)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void out_unheard(struct core *core) {
+	core->out->unheard = true;
+}
+
+bool core_out_unheard(const struct core_out *out) {
+	return out->unheard;
+}
+
+void out_begin(struct core *core) {
+	core->out->unheard = false;
+	core->reports_begun = 0;
+}
+
+struct core_reply *out_reply(struct core *core) {
+	struct core_out *out = core->out;
+	CHECK(out->replies_count < out->replies_capacity);
+	struct core_reply *r = &out->replies[out->replies_count++];
+	memset(r, 0, sizeof *r);
+	return r;
+}
+
+bool out_copy(struct core *core, struct slice from, struct slice *to) {
+	*to = slice_of(NULL, 0);
+	return from.size == 0 || arena_copy(&core->out->bytes, from, to) == 0;
+}
+
+void *out_room(struct core *core, size_t size) {
+	return arena_take(&core->out->bytes, size, _Alignof(max_align_t));
+}
+
+struct news_box *out_news_box(struct core *core) {
+	return core->out ? &core->out->news : NULL;
+}
+
+struct news_box *out_box(struct core_out *out) {
+	return &out->news;
+}
+
+void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key) {
+	struct core_out *out = core->out;
+	if (out->notes_count >= 256 || !grow(&core->alloc, (void **)&out->notes, &out->notes_capacity, out->notes_count, sizeof *out->notes)) {
+		return; /* a log line less */
+	}
+	struct core_note *n = &out->notes[out->notes_count];
+	*n = (struct core_note){ .kind = kind, .peer = peer, .value = value, .text = text };
+	out->notes_count += out_copy(core, key, &n->key);
+}
+
+void out_persist(struct core *core) {
+	core->out->persist = true;
+}
+
+struct core *out_core(const struct core_out *out) {
+	return out->core;
+}
+
+static uint64_t permute_set(uint64_t set, const int from[NODES_MAX]) {
+	uint64_t moved = 0;
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		moved |= from[i] < 0 ? 0 : (set >> from[i] & 1) << i;
+	}
+	return moved;
+}
+
+/* What has been said about peers, and is read by their indexes later. */
+static void permute_told(struct core_out *out, const int from[NODES_MAX]) {
+	for (size_t i = out->replies_read; i < out->replies_count; i++) {
+		out->replies[i].silent = permute_set(out->replies[i].silent, from);
+		out->replies[i].missing = permute_set(out->replies[i].missing, from);
+	}
+	for (size_t i = out->notes_read; i < out->notes_count; i++) {
+		uint32_t to = 0;
+		while (to < NODES_MAX && from[to] != (int)out->notes[i].peer) {
+			to++;
+		}
+		out->notes[i].peer = to; /* NODES_MAX: nobody */
+	}
+}
+
+/* Peers have other indexes: what waits for them goes with them; of those that are gone it is dropped. */
+void out_permute(struct core *core, const int from[NODES_MAX]) {
+	struct core_out *out = core->out;
+	struct queue old[NODES_MAX];
+	bool used[NODES_MAX] = { false };
+	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(core->failed, from);
+	memcpy(old, out->peers, sizeof old);
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		if (from[i] >= 0) {
+			out->peers[i] = old[from[i]];
+			used[from[i]] = true;
+		}
+	}
+	for (uint32_t i = 0, spare = 0; i < NODES_MAX; i++) {
+		if (from[i] < 0) {
+			while (used[spare]) {
+				spare++;
+			}
+			out->peers[i] = old[spare++];
+			queue_clear(&out->peers[i]);
+		}
+	}
+	out->resets = resets;
+	core->failed = failed;
+	permute_told(out, from);
+}
+
+void out_drop_epoch(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct queue *q = &core->out->peers[i];
+		size_t kept = q->sent;
+		for (size_t n = q->sent; n < q->count; n++) {
+			if (message_of_any_epoch(q->messages[n].kind)) {
+				q->messages[kept++] = q->messages[n];
+			}
+		}
+		q->count = kept;
+	}
+}
+
+/* ---- the driver's side ---- */
+
+bool core_out_frame(struct core_out *out, uint32_t peer, struct frame *frame) {
+	struct core *core = out->core;
+	struct queue *q = &out->peers[peer];
+	if (peer == core->self || q->sent == q->count) {
+		return false;
+	}
+	if (!persist_may_leave(core)) {
+		COUNT(core, vote_held_back);
+		return false;
+	}
+	size_t bytes = 0, n = q->sent;
+	while (n < q->count && (n == q->sent || bytes < FRAME_BYTES_MAX / 2)) {
+		const struct message *m = &q->messages[n++];
+		bytes += 256 + m->key.size + m->owner.size + m->identity.size + m->value.size + m->blob.size + m->label.size;
+	}
+	q->in_frame = n - q->sent;
+	*frame = (struct frame){ .epoch = core_born(core) ? core->config.epoch : 0, .config_hash = core->config_hash,
+		.sender = core->durable.node_id, .boot = core->durable.boot, .clock = core->clock,
+		.flags = (core_votes(core) ? FRAME_VOTING : 0) | (core->complete ? FRAME_COMPLETE : 0), .messages = q->messages + q->sent, .count = q->in_frame };
+	return true;
+}
+
+void core_out_sent(struct core_out *out, uint32_t peer) {
+	struct queue *q = &out->peers[peer];
+	q->sent += q->in_frame;
+	q->in_frame = 0;
+	if (q->sent == q->count) {
+		queue_clear(q);
+	}
+}
+
+const struct core_reply *core_out_reply(struct core_out *out) {
+	if (out->replies_read == out->replies_count || !persist_may_leave(out->core)) {
+		return NULL;
+	}
+	return &out->replies[out->replies_read++];
+}
+
+const struct core_note *core_out_note(struct core_out *out) {
+	return out->notes_read < out->notes_count ? &out->notes[out->notes_read++] : NULL;
+}
+
+uint64_t core_out_resets(struct core_out *out) {
+	uint64_t r = out->resets;
+	out->resets = 0;
+	return r;
+}
+
+bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq) {
+	if (!out->persist) {
+		return false;
+	}
+	out->persist = false;
+	persist_take(out->core, state, seq);
+	return true;
+}
+
+void core_out_clear(struct core_out *out) {
+	out->core->turn_over = true;
+	news_box_clear(&out->news);
+	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
+		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;
+		arena_reset(&out->bytes);
+	}
+}

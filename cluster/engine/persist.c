@@ -1,0 +1,80 @@
+/* persist.c: the durable state and the ceiling of the clock (section 1). The ceiling is raised in blocks, in the background, when
+ * half of one is used; nothing else on the path of an operation waits for the disk. */
+#include "engine.h"
+
+#define PERSIST_RETRY (100 * SPAN_MS)
+
+void persist_changed(struct core *core) {
+	core->persist_seq++;
+	out_persist(core);
+}
+
+/* Every start has a boot of its own, and that is on disk before anything leaves. */
+void persist_start(struct core *core) {
+	core->durable.boot++;
+	core->ceiling_on_disk = core->durable.ceiling;
+	core->clock = core->durable.ceiling;
+	clock_limit_raise(core, core->clock + CLOCK_JUMP_MAX);
+	if (core->durable.voted) {
+		core->durable.ceiling = core->clock + CEILING_BLOCK;
+	}
+	persist_changed(core);
+}
+
+void persist_take(struct core *core, struct durable *state, uint64_t *seq) {
+	*state = core->durable;
+	*seq = core->persist_seq;
+	struct persisting *slot = &core->taken[core->persist_seq % (sizeof core->taken / sizeof *core->taken)];
+	*slot = (struct persisting){ .seq = core->persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
+		.pledged = core->durable.pledged, .voted = core->durable.voted };
+}
+
+void persist_done(struct core *core, uint64_t seq, bool ok) {
+	if (!ok) {
+		COUNT(core, persist_failed);
+		core->persist_again = true;
+		core->persist_retry = instant_add(core->now, PERSIST_RETRY);
+		return;
+	}
+	const struct persisting *p = &core->taken[seq % (sizeof core->taken / sizeof *core->taken)];
+	if (p->seq != seq || seq <= core->persist_done) {
+		return; /* overtaken by a later one */
+	}
+	core->persist_done = seq;
+	core->ceiling_on_disk = p->ceiling;
+	core->boot_on_disk = p->boot;
+	core->pledged_on_disk = p->pledged;
+	core->voted_on_disk = p->voted;
+	core->observers->persisted(core);
+}
+
+void persist_beat(struct core *core) {
+	if (core->persist_again && instant_expired(core->now, core->persist_retry)) {
+		core->persist_again = false;
+		out_persist(core);
+	}
+}
+
+void ceiling_raise(struct core *core) {
+	if ((core->durable.voted || core_votes(core)) && core->clock + CEILING_BLOCK / 2 > core->durable.ceiling) {
+		COUNT(core, ceiling_raised);
+		core->durable.ceiling = core->clock + CEILING_BLOCK;
+		persist_changed(core);
+	}
+}
+
+/* The node is about to stop voting. What it said while it voted may still wait for the disk, and rests on the clock that it has now. */
+void persist_votes_end(struct core *core) {
+	core->vote_clock = core_votes(core) ? core->clock : core->vote_clock;
+}
+
+/* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. A node that
+ * has stopped voting still holds its votes back ("without it" in section 1), but not what it hears from then on: that is no vote. */
+bool persist_may_leave(const struct core *core) {
+	return core->boot_on_disk == core->durable.boot && (core_votes(core) ? core->clock : core->vote_clock) <= core->ceiling_on_disk;
+}
+
+void epoch_seen(struct core *core) {
+	core->durable.max_lease_seen = span_longer(core->durable.max_lease_seen, core->config.max_lease);
+	core->durable.request_timeout_seen = span_longer(core->durable.request_timeout_seen, core->config.request_timeout);
+}

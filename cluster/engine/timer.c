@@ -1,0 +1,14 @@
+/* timer.c: arming timers on the node's wheel. A timer only wakes; whoever is woken asks both clocks. */
+#include "engine.h"
+
+/* The wheel runs on CLOCK_BOOTTIME; an end that the other clock reaches later is waited for by as much longer. */
+void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct instant at) {
+	int64_t behind = clock_saturating_add(at.raw, -core->now.raw);
+	int64_t boot = clock_saturating_add(core->now.boot, behind);
+	t->wheel.kind = (uint8_t)kind;
+	wheel_arm(&core->wheel, &t->wheel, at.boot > boot ? at.boot : boot);
+}
+
+void timer_stop(struct core *core, struct timer *t) {
+	wheel_disarm(&core->wheel, &t->wheel);
+}

@@ -1,0 +1,387 @@
+/* master.c: what a master does with promises, commits, extensions and releases (section 2). */
+#include "master.h"
+#include "first.h"
+
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer) {
+	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
+	if (r) {
+		answer->terms = record_terms(r);
+		answer->by = r->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000;
+		answer->owner = record_owner(r);
+		answer->token = r->token;
+	} else if (key && key->promise) {
+		answer->by = key->promise->lock_id;
+		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+	}
+}
+
+static void count_promise(struct core *core, enum status s) {
+	switch (s) {
+	case STATUS_OK: COUNT(core, promise_ok); break;
+	case STATUS_HELD_SELF: COUNT(core, promise_held_self); break;
+	case STATUS_KEPT: COUNT(core, promise_kept); break;
+	case STATUS_HELD: COUNT(core, promise_refused_held); break;
+	case STATUS_PROMISED: COUNT(core, promise_refused_promised); break;
+	case STATUS_QUEUED: COUNT(core, promise_refused_queued); break;
+	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, promise_refused_released); break;
+	case STATUS_RECOVERING: COUNT(core, promise_refused_recovering); break;
+	case STATUS_CONTESTED: COUNT(core, promise_refused_contested); break;
+	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
+	case STATUS_FULL: COUNT(core, promise_refused_full); break;
+	case STATUS_TERMS: COUNT(core, terms_refused); break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT:
+	case STATUS_LATER: break;
+	}
+}
+
+/* A semaphore's coordinator chooses numbers that are free at q masters: it is told which ones others have here. */
+static void promise_say_taken(struct core *core, const struct key *key, struct message *answer) {
+	const struct promise *p = key->promise;
+	core->counts[COUNT_promise_shared] += p->terms.of == SHARE_SHARED;
+	if (terms_semaphore(&p->terms)) {
+		bool room;
+		COUNT(core, promise_permits);
+		answer->terms = p->terms;
+		answer->terms.set = key_taken(key, p->lock_id, p->terms.of, &room);
+	}
+}
+
+/* A record has ended beside the promise: its coordinator may have been waiting for these numbers. */
+void master_promise_again(struct core *core, struct key *key) {
+	const struct promise *p = key->promise;
+	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt, .status = STATUS_OK, .noted = p->noted, .ballot = p->first,
+			.age_us = first_lacked_us(core, p->lock_id) };
+		promise_say_taken(core, key, &answer);
+		out_send(core, p->peer, &answer);
+	}
+}
+
+void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer) {
+	struct promise *p = key->promise;
+	if (p == NULL) {
+		if ((p = alloc_new(&core->alloc, sizeof *p)) == NULL) {
+			COUNT(core, no_memory);
+			answer->status = STATUS_FULL;
+			return;
+		}
+		p->key = key;
+		p->lock_id = m->lock_id;
+		p->noted = core->clock;
+		key->promise = p;
+		core->promise_count++;
+		timer_stop(core, &key->timer);
+	}
+	/* asked for again: keeps what it noted, takes the name of the attempt that asked last, and the later end */
+	list_remove(&p->by_peer);
+	list_append(&core->peers[peer].promises, &p->by_peer);
+	p->peer = peer;
+	p->attempt = m->attempt;
+	p->end = instant_later(p->end, instant_add(core->now, core->config.promise_timeout));
+	p->terms = m->terms;
+	p->turn = (m->flags & FLAG_TURN) != 0;
+	p->ticket = m->ticket;
+	answer->status = STATUS_OK;
+	answer->noted = p->noted;
+	first_promised(core, p, m, answer);
+	promise_say_taken(core, key, answer);
+}
+
+void master_held_self(const struct key *key, const struct record *own, struct message *answer) {
+	answer->status = STATUS_HELD_SELF;
+	answer->token = own->token;
+	answer->noted = own->noted;
+	answer->terms = record_terms(own);
+	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own)); /* no others are to be chosen */
+	answer->value = record_value(own);
+	answer->ballot = own->wrote;
+}
+
+static void master_promise(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
+	const uint64_t hash = table_hash(core, m->key);
+	struct key *key = table_find_hashed(core, m->key, hash);
+	answer.status = rule_promise(core, key, m, from);
+	if (answer.status == STATUS_OK) {
+		key = key ? key : table_add(core, core->live, m->key, hash);
+		if (key) {
+			master_grant(core, key, m, from, &answer);
+		} else {
+			answer.status = STATUS_FULL;
+		}
+	} else if (answer.status == STATUS_HELD_SELF) {
+		master_held_self(key, key_record(key, m->lock_id), &answer);
+	} else {
+		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 && span_from_us(answer.left_us) <= answer.terms.delay;
+		if (key && (m->flags & FLAG_TURN) && queue_keep(core, key, from, m, answer.status)) {
+			answer.status = STATUS_KEPT;
+		}
+	}
+	count_promise(core, answer.status);
+	out_send(core, from, &answer);
+	if (key) {
+		queue_promise_changed(core, key);
+		table_settle(core, key);
+	}
+}
+
+/* A held record displaces a promise of another lock_id, whatever the two exclude; its coordinator is told. */
+static void displace(struct core *core, struct key *key, const struct record *r) {
+	struct promise *p = key->promise;
+	if (p == NULL) {
+		return;
+	}
+	if (!id128_equal(p->lock_id, r->lock_id)) {
+		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key), .lock_id = p->lock_id, .attempt = p->attempt,
+			.by = r->lock_id, .owner = record_owner(r), .left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
+		COUNT(core, promise_displaced);
+		first_lost(core, p->lock_id, p->first);
+		out_send(core, p->peer, &told);
+	}
+	key_drop_promise(core, key);
+}
+
+/* What a record that is here already takes from another copy of itself: its bar, and its terms (section 10). */
+static void accept_again(struct core *core, struct key *key, struct record *r, const struct message *m) {
+	const bool widened = !permits_within(m->terms.set, record_set(r)), loosened = m->terms.of == SHARE_SHARED && r->of == SHARE_EXCLUSIVE;
+	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
+	if (m->token > r->token || widened) {
+		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
+	}
+	if (widened) { /* for these numbers it is new here: what came between is in the clock */
+		record_keep_older(r);
+		COUNT(core, permits_widened);
+		r->noted = core->clock;
+	}
+	if (widened || loosened || m->terms.bond > r->bond) {
+		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
+		record_set_terms(core, key, r, &both);
+	}
+	record_name(r, m->terms.set);
+	if (loosened) {
+		COUNT(core, downgrade_learned);
+		record_changed(core, key, r, RECORD_DOWNGRADED);
+	}
+}
+
+/* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the one of a commit is for who lacks the record. */
+static bool brings_value(const struct record *r, const struct message *m) {
+	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
+}
+
+/* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
+ * its token, keeps the later end, and the value with the higher ballot. False: a limit was reached. */
+static bool accept(struct core *core, struct key **at, const struct message *m, uint32_t from) {
+	struct key *key = *at ? *at : table_make(core, m->key);
+	if (key == NULL) {
+		return false;
+	}
+	*at = key; /* whatever becomes of it, the caller settles */
+	struct record *r = key_record(key, m->lock_id);
+	bool fresh = r == NULL, written = false;
+	if (fresh) {
+		if ((r = record_new(core, m)) == NULL) {
+			return false;
+		}
+		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise->noted : core->clock;
+		r->attempt = m->attempt;
+		r->vouched = m->kind == MESSAGE_COMMIT && ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0; /* what others report may be older than what was here */
+		first_noted(key, r);
+		displace(core, key, r);
+		key_add_record(core, key, r);
+	} else {
+		if (brings_value(r, m)) {
+			struct record **link = key_link(key, m->lock_id);
+			if (!record_set_value(core, link, m->value)) {
+				return false;
+			}
+			r = *link;
+			r->wrote = m->ballot;
+			written = true;
+		}
+		accept_again(core, key, r, m);
+	}
+	if (ballot_compare(m->ballot, r->prepared) > 0) {
+		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
+	}
+	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
+	r->token = m->token > r->token ? m->token : r->token;
+	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
+	r->accepted = core->tick;
+	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
+		bond_master_accepted(core, r, from);
+	}
+	master_raise_clock(core, m->token);
+	master_raise_clock(core, m->ballot.clock);
+	record_changed(core, key, r, fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
+	if (fresh) {
+		queue_record_held(core, key, m->lock_id, from);
+	}
+	return true;
+}
+
+static void count_commit(struct core *core, const struct key *key, const struct message *m, enum status s) {
+	bool known = key && (key_record(key, m->lock_id) || (key->promise && id128_equal(key->promise->lock_id, m->lock_id)));
+	switch (s) {
+	case STATUS_OK:
+		COUNT(core, commit_ok);
+		core->counts[COUNT_commit_shared] += m->terms.of == SHARE_SHARED;
+		core->counts[COUNT_commit_permits] += terms_semaphore(&m->terms);
+		core->counts[COUNT_commit_without_promise] += !known;
+		break;
+	case STATUS_HELD: COUNT(core, commit_refused_held); break;
+	case STATUS_STALE:
+		core->counts[COUNT_commit_overtaken_first] += first_overtaken(core, key, m);
+		core->counts[known ? COUNT_commit_refused_stale_noted : COUNT_commit_refused_stale_clock]++;
+		break;
+	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, commit_refused_released); break;
+	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
+	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
+	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
+	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER: break;
+	case STATUS_TERMS: COUNT(core, terms_refused); break;
+	}
+}
+
+/* Section 2, Acquire: the refused commit of a request that has waited, which may begin again. Only its coordinator knows whether it does. */
+static bool still_waits(const struct message *m, enum status refused) {
+	return m->ticket.seq && (refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);
+}
+
+/* Until the request asks again nobody who came later gets its place. */
+static bool keep_place(struct core *core, struct key **at, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER }, ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round, .key = m->key,
+		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms, .ballot = m->ballot };
+	ask.terms.set = (struct permits){ { 0, 0 } }; /* it chooses anew */
+	enum status status = rule_promise(core, *at, &ask, from);
+	*at = *at ? *at : table_make(core, m->key);
+	bool kept = false;
+	if (*at && status == STATUS_OK) {
+		master_grant(core, *at, &ask, from, &answer);
+		queue_promise_changed(core, *at);
+		kept = answer.status == STATUS_OK;
+	} else if (*at) {
+		kept = queue_keep(core, *at, from, &ask, status);
+	}
+	core->counts[COUNT_place_kept] += kept;
+	return kept;
+}
+
+static void master_commit(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
+	struct key *key = table_find(core, m->key);
+	answer.status = rule_commit(core, key, m);
+	count_commit(core, key, m, answer.status);
+	if (answer.status == STATUS_CLOCK) {
+		master_clock_refused(core, from, m->token, m->key);
+	}
+	if (answer.status == STATUS_OK && !accept(core, &key, m, from)) {
+		answer.status = STATUS_FULL;
+		COUNT(core, commit_refused_full);
+	}
+	if (answer.status != STATUS_OK) {
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		answer.token = answer.status == STATUS_STALE ? core->clock : answer.token; /* to begin again above it */
+	}
+	unseen_refused(core, m, key, answer.status);
+	out_send(core, from, &answer);
+	const bool waits = still_waits(m, answer.status), keeps = waits && keep_place(core, &key, from, m);
+	if (key) {
+		if (!keeps) {
+			queue_drop_kept(core, key, from, m->lock_id);
+		}
+		if (m->ticket.seq && !waits) { /* otherwise the coordinator takes its place in the queue away, or asks again */
+			queue_drop_ticket(core, key, from, m);
+		}
+		table_settle(core, key);
+	}
+}
+
+/* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
+ * the stamp are those of its arrival. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
+	*key = table_find(core, m->key);
+	enum status status = rule_learn(core, *key, m);
+	if (status != STATUS_OK && status != STATUS_NEED) {
+		return status;
+	}
+	if (!(rule_token_bound(core, m->token) && rule_token_bound(core, m->ballot.clock))) {
+		master_clock_refused(core, from, m->token, m->key);
+		return STATUS_CLOCK;
+	}
+	return accept(core, key, m, from) ? STATUS_OK : STATUS_FULL;
+}
+
+static void master_learn(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round, .token = m->token };
+	struct key *key;
+	answer.status = master_learn_here(core, from, m, &key);
+	if (answer.status == STATUS_OK) {
+		COUNT(core, teach_accepted);
+		queue_drop_kept(core, key, from, m->lock_id); /* of a commit that was refused here (keep_place) */
+	} else if (answer.status != STATUS_FULL) {
+		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
+		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+		master_say_when(core, &answer);
+	}
+	unseen_refused(core, m, key, answer.status);
+	out_send(core, from, &answer);
+	if (key) {
+		table_settle(core, key);
+	}
+}
+
+static void master_fetch(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && answer.status == STATUS_OK) {
+		record_describe(core, r, &answer);
+	} else if (answer.status == STATUS_OK) {
+		answer.status = STATUS_ABSENT;
+	}
+	out_send(core, from, &answer);
+}
+
+void master_handle(struct core *core, uint32_t from, const struct message *m) {
+	switch (m->kind) {
+	case MESSAGE_PROMISE: master_promise(core, from, m); break;
+	case MESSAGE_COMMIT: master_commit(core, from, m); break;
+	case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: master_extend(core, from, m); break;
+	case MESSAGE_LEARN: master_learn(core, from, m); break;
+	case MESSAGE_FETCH: master_fetch(core, from, m); break;
+	case MESSAGE_RELEASE: master_release(core, from, m); break;
+	case MESSAGE_BREAK: master_break(core, from, m); break;
+	case MESSAGE_PREPARE: master_prepare(core, from, m); break;
+	case MESSAGE_WRITE: master_write(core, from, m); break;
+	case MESSAGE_READ: (m->flags & FLAG_EXPLAIN ? explain_report : master_read)(core, from, m); break;
+	case MESSAGE_WITHDRAW:
+		preparing_drop(core, from, m);
+		queue_withdraw(core, from, m);
+		break;
+	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
+	case MESSAGE_WAITERS: waiters_list(core, from, m); break;
+	case MESSAGE_DOWNGRADE: master_downgrade(core, from, m); break;
+	case MESSAGE_NOMINATE: transfer_nominate(core, from, m); break;
+	case MESSAGE_HAND_OVER: transfer_hand_over(core, from, m); break;
+	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
+	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
+	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
+	case MESSAGE_WAITERS_ANSWER: case MESSAGE_SNAPSHOT: case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED:
+	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
+	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
+	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
+	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
+	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
+	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
+	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
+	case MESSAGE_FEED_NEWS: case MESSAGE_COUNTED:
+	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
+	}
+}

@@ -1,0 +1,92 @@
+/* master_explain.c: what a master says about a key: its records, its promise, the requests that it keeps, and how many wait. */
+#include "master.h"
+
+#define PARTS_MAX REPORT_PIECE_MAX /* of one master: a key may have thousands of readers */
+#define REQUESTS_MAX (PARTS_MAX / 2)
+
+/* Which part is the last of the records, and of the requests; FLAG_REST there says that more of its sort was left out. */
+struct telling {
+	uint32_t records, all; /* how many records are told, of how many parts */
+	bool records_rest, requests_rest;
+};
+
+/* Requests leave room for records, and records for requests. */
+static struct telling telling_of(const struct key *key) {
+	const uint32_t requests = (key->promise ? 1 : 0) + (key->more ? key->more->kept_count : 0);
+	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX, room = PARTS_MAX - told;
+	uint32_t records = 0;
+	for (const struct record *r = key->held; r; r = r->next) {
+		records++;
+	}
+	struct telling t = { .records = records < room ? records : room, .records_rest = records > room, .requests_rest = told < requests };
+	t.all = t.records + told;
+	return t;
+}
+
+static struct message part(const struct message *answer, uint32_t flags) {
+	return (struct message){ .kind = MESSAGE_READ_ANSWER, .round = answer->round, .status = STATUS_OK, .part = answer->part,
+		.parts = answer->parts, .number = answer->number, .flags = flags };
+}
+
+static void say(struct core *core, uint32_t from, struct message *answer, const struct telling *t) {
+	const uint32_t next = answer->part + 1;
+	if (answer->part < t->all) {
+		answer->flags |= (t->records_rest && next == t->records) || (t->requests_rest && next == t->all) ? FLAG_REST : 0;
+		out_send(core, from, answer);
+		answer->part++;
+	}
+}
+
+/* In the order of their lock_ids, so that all masters leave out those that come last: what q of them have, q tell. */
+static void say_records(struct core *core, uint32_t from, const struct key *key, struct message *answer, const struct telling *t) {
+	const uint32_t common = answer->flags;
+	const struct record *piece[REPORT_PIECE_MAX];
+	const struct message beginning = { .number = 0 };
+	uint32_t left;
+	const uint32_t count = t->records ? report_pick(key, &beginning, t->records, piece, &left) : 0;
+	for (uint32_t i = 0; i < count; i++) {
+		*answer = part(answer, common);
+		record_describe(core, piece[i], answer);
+		if (report_value_left_out(core, piece[i], key->held->next == NULL, BACKLOG_SMALL)) {
+			answer->value = slice_of(NULL, 0);
+			answer->flags |= FLAG_SAME;
+		}
+		say(core, from, answer, t);
+	}
+	answer->flags = common;
+}
+
+static void say_requests(struct core *core, uint32_t from, const struct key *key, struct message *answer, const struct telling *t) {
+	const uint32_t common = answer->flags;
+	if (key->promise) {
+		*answer = part(answer, common | FLAG_PROMISE);
+		answer->lock_id = key->promise->lock_id;
+		answer->terms = key->promise->terms;
+		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
+		say(core, from, answer, t);
+	}
+	for (const struct kept *k = queue_kept_next(core, key, NULL); k && answer->part < t->all; k = queue_kept_next(core, key, k)) {
+		*answer = part(answer, common | FLAG_KEPT);
+		answer->lock_id = k->q.lock_id;
+		answer->terms = k->q.terms;
+		say(core, from, answer, t);
+	}
+}
+
+void explain_report(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .flags = FLAG_EXPLAIN };
+	struct key *key = table_find(core, m->key);
+	if (key && key->more && key->more->waiters) {
+		answer.number = key->more->waiters;
+		answer.flags |= FLAG_IS_HOME;
+	}
+	const struct telling t = key && answer.status == STATUS_OK ? telling_of(key) : (struct telling){ .all = 0 };
+	answer.parts = t.all;
+	if (t.all > 0) {
+		say_records(core, from, key, &answer, &t);
+		say_requests(core, from, key, &answer, &t);
+		return;
+	}
+	answer.status = answer.status == STATUS_OK ? STATUS_ABSENT : answer.status;
+	out_send(core, from, &answer);
+}

@@ -1,0 +1,153 @@
+/* master_release.c: what a master does with releases and breaks (sections 2 and 9). */
+#include "master.h"
+#include "first.h"
+
+/* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
+ * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
+ * NULL: the first one. */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct heir *heir) {
+	(void)table_find(core, name); /* a merge is finished with the key first: it drops what it finds among the released */
+	released_add(core, lock_id, false);
+	bond_master_released(core, lock_id);
+	core->observers->lock_ended(core, name, lock_id);
+	struct key *key = table_find(core, name);
+	unseen_ended(core, key, name, lock_id, how == RECORD_LOST ? NEWS_LOST : NEWS_RELEASED);
+	if (key == NULL) {
+		return false;
+	}
+	struct record *r = key_record(key, lock_id);
+	if (r) {
+		record_changed(core, key, r, how);
+		key_drop_record(core, key, r);
+	}
+	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
+		key_drop_promise(core, key);
+	}
+	if (r && heir) {
+		queue_hand_over(core, key, heir);
+	}
+	queue_drop_lock(core, key, lock_id);
+	queue_record_ended(core, key);
+	if (r && key->more) {
+		core->observers->key_changed(core, key);
+	}
+	table_settle(core, key);
+	return r != NULL;
+}
+
+/* What a request that failed had is given back (section 11): a record that rests on its name alone is dropped. The same lock_id may have been
+ * asked for again through another node, so it is not remembered among the released. The name is remembered, also where there is no such
+ * record: it is not learned from those that have not heard yet, and they are told (section 7). */
+bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	const bool rests = r && r->attempt == attempt;
+	if (r == NULL && unseen_rests_on(core, name, lock_id, attempt)) {
+		unseen_ended(core, key, name, lock_id, NEWS_RELEASED);
+	}
+	given_back_add(core, lock_id, rests ? r->token : 0, attempt);
+	core->observers->lock_ended(core, name, lock_id);
+	if (rests) {
+		record_drop(core, key, r, RECORD_RELEASED);
+		return true;
+	}
+	return r && record_give_back(core, key, r, attempt);
+}
+
+/* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
+ * free the key. */
+void record_lose(struct core *core, struct key *key, struct record *r) {
+	if (record_delay(r) > 0) {
+		record_changed(core, key, r, RECORD_CLOSED);
+		record_shorten(core, key, r, record_delay(r));
+		core->observers->record_lost(core, key, r, record_delay(r));
+		table_settle(core, key);
+	} else {
+		record_drop(core, key, r, RECORD_LOST);
+	}
+}
+
+/* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
+ * goes on; and may yet do so, so that the lock_id is not remembered among the released, but what is bound to this connection is. */
+bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+	(void)table_find(core, name); /* as for a release */
+	released_end_bond(core, lock_id, bond);
+	core->observers->lock_ended(core, name, lock_id);
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	if (r == NULL && unseen_bound_to(core, name, lock_id, bond)) {
+		unseen_ended(core, key, name, lock_id, NEWS_LOST);
+	}
+	if (r == NULL || r->bond == 0 || r->bond > bond) {
+		return false;
+	}
+	COUNT(core, bond_ended);
+	record_lose(core, key, r);
+	return true;
+}
+
+/* An extension was answered with an error. What rested on one name before it rests on that alone again, which may have been given back since. */
+static bool take_back_extension(struct core *core, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const uint64_t before = r && r->attempt == m->attempt ? name_before(core, m->attempt) : 0;
+	if (before == 0) {
+		return false;
+	}
+	COUNT(core, extend_taken_back);
+	r->attempt = before;
+	return given_back_named(core, m->lock_id, before) && master_give_back(core, m->key, m->lock_id, before);
+}
+
+/* From a guest only what ends a record is heard, so that nobody outside fills the ring: whoever knows a record's name has asked for it. */
+static bool give_back(struct core *core, uint32_t from, const struct message *m) {
+	if (name_of_extension(m->attempt)) {
+		return take_back_extension(core, m);
+	}
+	const bool guest = core->peers[from].standing == PEER_GUEST && from != core->self;
+	struct key *key = guest ? table_find(core, m->key) : NULL;
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const bool known = r ? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt : unseen_rests_on(core, m->key, m->lock_id, m->attempt);
+	if (guest && !known) {
+		return false;
+	}
+	core->counts[COUNT_guest_gave_back] += guest;
+	return master_give_back(core, m->key, m->lock_id, m->attempt);
+}
+
+void master_release(struct core *core, uint32_t from, const struct message *m) {
+	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, from, m) :
+		master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
+	COUNT(core, release_ok);
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+		.age_us = lacked_us(core, m->lock_id) };
+	out_send(core, from, &answer);
+}
+
+/* The lock_id may not be extended any more, here and now or if its record comes later. */
+void master_bar_here(struct core *core, struct slice name, struct id128 lock_id) {
+	struct key *key = table_find(core, name);
+	struct record *r = key ? key_record(key, lock_id) : NULL;
+	released_add(core, lock_id, true);
+	core->observers->lock_ended(core, name, lock_id);
+	if (r) {
+		r->barred = true;
+		record_changed(core, key, r, RECORD_BARRED);
+	}
+}
+
+/* break (section 9): bars the lock_id from extension, or with FLAG_NOW is a release by force. */
+void master_break(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_BREAK_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct key *key = table_find(core, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	answer.flags = r ? FLAG_HAD : 0;
+	answer.left_us = r ? (uint64_t)instant_left_long(core->now, r->end) / 1000 : 0;
+	COUNT(core, broken);
+	if (m->flags & FLAG_NOW) {
+		master_release_here(core, m->key, m->lock_id, RECORD_LOST, NULL);
+	} else {
+		master_bar_here(core, m->key, m->lock_id);
+	}
+	out_send(core, from, &answer);
+}

@@ -1,0 +1,32 @@
+/* master_transfer.c: who is next because the holder says so, at a master (section 5, Succession). */
+#include "master.h"
+#include "first.h"
+
+void transfer_nominate(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round, .status = rule_votes(core) };
+	const struct key *key = table_find(core, m->key);
+	struct waiter *w = key ? queue_named(core, key, m->owner, m->lock_id) : NULL;
+	if (answer.status == STATUS_OK && w == NULL) {
+		answer.status = STATUS_ABSENT;
+	} else if (answer.status == STATUS_OK) {
+		COUNT(core, nominated);
+		answer.lock_id = w->q.lock_id;
+		answer.attempt = w->q.attempt;
+		answer.by = core->peers[w->q.peer].node.id;
+		answer.ballot = first_of_waiter(core, w);
+	}
+	out_send(core, from, &answer);
+}
+
+void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
+	struct heir heir = { .lock_id = m->by, .attempt = m->attempt, .first = m->ballot };
+	bool named = m->blob.size == sizeof heir.node.b;
+	if (named) {
+		memcpy(heir.node.b, m->blob.data, sizeof heir.node.b);
+	}
+	bool had = master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, named ? &heir : NULL);
+	COUNT(core, release_ok);
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+		.age_us = lacked_us(core, m->lock_id) };
+	out_send(core, from, &answer);
+}

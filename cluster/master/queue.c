@@ -1,0 +1,391 @@
+/* queue.c: the home's queue (section 5). The quorum grants; this node, where it is a key's home, only keeps the order, gives the
+ * turn, and keeps the requests of those who have one behind a held record. */
+#include "master.h"
+#include "first.h"
+
+/* ---- the order ---- */
+
+static struct waiter *waiter_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
+}
+
+/* Its link is gone, and so is it, though it has not been freed yet. */
+static bool lost(const struct core *core, const struct waiter *w) {
+	return w->q.lost != core->peers[w->q.peer].lost;
+}
+
+static struct tree_node **part_of(const struct waiter *w) {
+	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
+}
+
+#define LOST_PASSED 64
+
+struct waiter *queue_next(const struct core *core, const struct key_more *more, const struct queued *behind, uint32_t parts) {
+	struct queued *first = NULL;
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		struct queued *q = !(parts >> part & 1) ? NULL : behind ? queued_after(core, more->queue[part], behind) : queued_first(more->queue[part]);
+		for (int passed = 0; q && lost(core, waiter_of(q)) && passed < LOST_PASSED; passed++) {
+			q = queued_after(core, more->queue[part], q);
+		}
+		first = q && (first == NULL || queued_sooner(core, q, first)) ? q : first;
+	}
+	return waiter_of(first);
+}
+
+/* The queue of a key has this entry from now on. */
+static void enter(struct core *core, struct waiter *w) {
+	struct key_more *more = w->q.key->more;
+	if (more->waiters++ == 0) {
+		queued_key_enter(core, more);
+	}
+	core->waiter_count++;
+	queued_enter(core, &core->queues.waiters, part_of(w), &w->q);
+	list_append(&core->peers[w->q.peer].waiters, &w->q.by_peer);
+}
+
+static void waiter_free(struct core *core, struct waiter *w) {
+	struct key_more *more = w->q.key->more;
+	queued_leave(core, &core->queues.waiters, part_of(w), &w->q);
+	list_remove(&w->q.by_peer);
+	core->waiter_count--;
+	if (--more->waiters == 0) {
+		queued_key_leave(core, more);
+	}
+	alloc_free(&core->alloc, w, sizeof *w + w->owner_size + w->identity_size + w->label_size);
+}
+
+static void mark_turn(struct core *core, struct waiter *w) {
+	if (!w->turn) {
+		struct tree_node **from = part_of(w);
+		w->turn = true;
+		queued_move(core, from, part_of(w), &w->q);
+	}
+}
+
+/* Somebody else than this lock_id stands in one of these parts. */
+static bool others(const struct core *core, const struct key_more *more, struct id128 lock_id, uint32_t parts) {
+	const struct waiter *w = queue_next(core, more, NULL, parts);
+	while (w && id128_equal(w->q.lock_id, lock_id)) { /* each coordinator has one at most */
+		w = queue_next(core, more, &w->q, parts);
+	}
+	return w != NULL;
+}
+
+bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id) {
+	return key->more && others(core, key->more, lock_id, PARTS_ALL);
+}
+
+/* ---- turns ---- */
+
+/* "Your turn" is the home's promise, if it is free there; otherwise it says what stands in the way, and keeps the request. */
+static void turn_to(struct core *core, struct waiter *w) {
+	const struct queued *q = &w->q;
+	struct key *key = q->key;
+	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key), .lock_id = q->lock_id, .attempt = q->attempt,
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket, .ballot = first_of_waiter(core, w) };
+	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
+	mark_turn(core, w);
+	COUNT(core, turn_given);
+	turn.status = rule_promise(core, key, &ask, q->peer);
+	if (turn.status == STATUS_OK) {
+		master_grant(core, key, &ask, q->peer, &turn);
+		queue_promise_changed(core, key);
+	} else if (turn.status == STATUS_HELD_SELF) {
+		master_held_self(key, key_record(key, q->lock_id), &turn);
+	} else {
+		master_blocker(core, key, q->lock_id, &q->terms, &turn);
+		if (queue_keep(core, key, q->peer, &ask, turn.status)) {
+			turn.status = STATUS_KEPT;
+		}
+	}
+	out_send(core, q->peer, &turn);
+}
+
+/* Frees the lost ones that stand before all others of their part. False: more of them than may be freed in this turn of the loop; the rest of
+ * them are freed soon, and then the key is looked at again (queue_lost_go_on). */
+static bool drop_lost(struct core *core, struct key_more *more) {
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		struct waiter *w;
+		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL && lost(core, w)) {
+			if (core->left.lost == 0) {
+				return false;
+			}
+			core->left.lost--;
+			COUNT(core, waiter_dropped);
+			waiter_free(core, w);
+		}
+	}
+	return true;
+}
+
+/* The first of the queue has the turn, whether the key is free or not, when none is out to one that is as important (section 10, Order). */
+void queue_give_turn(struct core *core, struct key *key) {
+	if (key->more == NULL || key->more->waiters == 0 || !core_votes(core) || !drop_lost(core, key->more)) {
+		return;
+	}
+	struct waiter *first = queue_next(core, key->more, NULL, PARTS_ALL);
+	const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN); /* the most important of those with a turn */
+	if (first == NULL || (out && out->q.terms.priority == first->q.terms.priority)) {
+		return;
+	}
+	core->counts[COUNT_turn_overtaken] += out != NULL;
+	turn_to(core, first);
+}
+
+/* ---- entering and leaving ---- */
+
+static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	return key->more ? waiter_of(queued_find(core, &core->queues.waiters, key, peer, lock_id)) : NULL;
+}
+
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
+	struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
+	while (w && (id128_equal(w->q.lock_id, but) || !slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
+		w = queue_next(core, key->more, &w->q, PARTS_ALL);
+	}
+	return w;
+}
+
+bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id) {
+	struct waiter *w = find_waiter(core, key, peer, lock_id);
+	if (w == NULL || w->turn || lost(core, w)) {
+		return false;
+	}
+	turn_to(core, w);
+	return true;
+}
+
+/* Section 5: the home stamps who arrives for the first time, above all stamps that it has seen; who comes from another home keeps its own. */
+static void stamp(struct core *core, struct waiter *w) {
+	master_raise_clock(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
+	w->q.ticket.clock = w->q.ticket.clock ? w->q.ticket.clock : core->clock;
+}
+
+/* A try-lock is refused when somebody with a wait time is ahead, or a record that excludes it is held here. */
+static enum status rule_enqueue(struct core *core, const struct key *key, const struct message *m) {
+	if (!core_votes(core)) {
+		return STATUS_RECOVERING;
+	}
+	if (!(m->flags & FLAG_WAIT) && key) {
+		if (key->more && others(core, key->more, m->lock_id, PARTS_WAITS)) {
+			return STATUS_QUEUED;
+		}
+		if (key_other(key, m->lock_id, &m->terms)) {
+			return STATUS_HELD;
+		}
+	}
+	if (core->waiter_count >= core->limits.waiters || (key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
+		COUNT(core, queue_refused_full);
+		return STATUS_FULL;
+	}
+	return STATUS_OK;
+}
+
+static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	if (table_more(core, key) == NULL) {
+		return NULL;
+	}
+	struct waiter *w = alloc_new(&core->alloc, sizeof *w + m->owner.size + m->identity.size + m->label.size);
+	if (w == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	w->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
+		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
+	w->since = instant_add(core->now, -span_from_us(m->left_us));
+	w->waits = (m->flags & FLAG_WAIT) != 0;
+	w->owner_size = (uint16_t)m->owner.size;
+	w->identity_size = (uint8_t)m->identity.size;
+	w->label_size = (uint16_t)m->label.size;
+	if (m->owner.size) {
+		memcpy(w->bytes, m->owner.data, m->owner.size);
+	}
+	if (m->identity.size) {
+		memcpy(w->bytes + m->owner.size, m->identity.data, m->identity.size);
+	}
+	if (m->label.size) {
+		memcpy(w->bytes + m->owner.size + m->identity.size, m->label.data, m->label.size);
+	}
+	return w;
+}
+
+void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = m->round };
+	struct key *key = table_find(core, m->key);
+	struct waiter *old = key ? find_waiter(core, key, from, m->lock_id) : NULL;
+	if (old) {
+		waiter_free(core, old);
+	}
+	answer.status = rule_enqueue(core, key, m);
+	struct waiter *w = NULL;
+	if (answer.status == STATUS_OK) {
+		key = key ? key : table_make(core, m->key);
+		w = key ? waiter_new(core, key, from, m) : NULL;
+		answer.status = w ? STATUS_OK : STATUS_FULL;
+	} else {
+		master_blocker(core, key, m->lock_id, &m->terms, &answer);
+	}
+	if (w) {
+		stamp(core, w);
+		answer.ticket = w->q.ticket;
+		enter(core, w);
+	}
+	out_send(core, from, &answer);
+	if (w && key_record(key, w->q.lock_id)) {
+		turn_to(core, w); /* its own lock_id is held: it has its turn at once */
+	}
+	if (key) {
+		queue_give_turn(core, key);
+		table_settle(core, key);
+	}
+}
+
+/* Withdraw drops the promise, the kept request or the queue entry that this attempt made, nothing else: never a held record. */
+void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
+	struct key *key = table_find(core, m->key);
+	if (key == NULL) {
+		return;
+	}
+	bool gone = false;
+	struct promise *p = key->promise;
+	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
+		if (p->peer == from && p->attempt == m->attempt) {
+			COUNT(core, withdraw_found);
+			if (p->first.node != id128_word(core->peers[from].node.id)) { /* another attempt's, which is not given up */
+				first_lost(core, p->lock_id, p->first);
+			}
+			key_drop_promise(core, key);
+			timer_stop(core, &key->timer);
+			gone = true;
+		} else {
+			COUNT(core, withdraw_replaced);
+		}
+	}
+	gone = (m->attempt && queue_kept_withdrawn(core, key, from, m)) || gone;
+	if (gone) {
+		queue_kept_again(core, key);
+	}
+	if (m->ticket.seq) {
+		queue_drop_ticket(core, key, from, m);
+	}
+	table_settle(core, key);
+}
+
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	struct waiter *w = find_waiter(core, key, from, m->lock_id);
+	if (w && w->q.ticket.seq == m->ticket.seq) {
+		waiter_free(core, w);
+		queue_give_turn(core, key);
+	}
+}
+
+/* A release drops everything of the lock_id, and ends its wait, whichever node it came through (section 2, Release). */
+void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
+	struct queued *q;
+	if (key->more == NULL) {
+		return;
+	}
+	while ((q = queued_of_lock(core, &core->queues.kept, key, lock_id)) != NULL) {
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
+	}
+	while ((q = queued_of_lock(core, &core->queues.waiters, key, lock_id)) != NULL) {
+		out_send(core, q->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round, .status = STATUS_RELEASED });
+		waiter_free(core, waiter_of(q));
+	}
+	queue_kept_again(core, key);
+	queue_give_turn(core, key);
+}
+
+/* A record has become held: try-locks in the queue that it excludes are refused; an entry whose own lock_id it is has its turn at once. */
+void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
+	if (key->more == NULL || key->more->waiters == 0) {
+		return;
+	}
+	for (struct queued *q = queued_of_lock(core, &core->queues.waiters, key, lock_id); q; q = queued_of_lock_next(q)) {
+		if (q->peer != by && !lost(core, waiter_of(q))) { /* its own commit drops the entry anyway */
+			turn_to(core, waiter_of(q));
+		}
+	}
+	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w; w = next) {
+		next = queue_next(core, key->more, &w->q, PARTS_TRIES);
+		if (!id128_equal(w->q.lock_id, lock_id) && key_other(key, w->q.lock_id, &w->q.terms)) {
+			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->q.round, .status = STATUS_HELD };
+			master_blocker(core, key, w->q.lock_id, &w->q.terms, &refused);
+			out_send(core, w->q.peer, &refused);
+			waiter_free(core, w);
+		}
+	}
+	queue_give_turn(core, key);
+}
+
+/* ---- links ---- */
+
+/* Promises and kept requests end with the link to their coordinator. */
+static void drop_claims(struct core *core, struct peer *p) {
+	struct list *n;
+	while ((n = list_first(&p->kept)) != NULL) {
+		struct queued *q = CONTAINER_OF(n, struct queued, by_peer);
+		struct key *key = q->key;
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
+		queue_kept_again(core, key);
+		table_settle(core, key);
+	}
+	while ((n = list_first(&p->promises)) != NULL) {
+		struct key *key = CONTAINER_OF(n, struct promise, by_peer)->key;
+		first_lost(core, key->promise->lock_id, key->promise->first);
+		key_drop_promise(core, key);
+		timer_stop(core, &key->timer);
+		queue_kept_again(core, key);
+		table_settle(core, key);
+	}
+}
+
+/* Queue entries end with the link as well. From now on they count no more; as there may be many, they are freed in pieces. */
+static void lose(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	p->stopped += peer == core->self; /* what this node has entered in its own queue */
+	p->lost++;
+	list_splice(&core->queues.lost, &p->waiters);
+	drop_claims(core, p);
+}
+
+void queue_lost_go_on(struct core *core) {
+	struct list *n;
+	while (core->left.lost > 0 && (n = list_first(&core->queues.lost)) != NULL) {
+		struct waiter *w = waiter_of(CONTAINER_OF(n, struct queued, by_peer));
+		struct key *key = w->q.key;
+		core->left.lost--;
+		COUNT(core, waiter_dropped);
+		waiter_free(core, w);
+		queue_give_turn(core, key);
+		table_settle(core, key);
+	}
+}
+
+void queue_peer_lost(struct core *core, uint32_t peer) {
+	lose(core, peer);
+	queue_lost_go_on(core);
+}
+
+/* The node stops voting: its promises and queues are gone. */
+void queue_forget_all(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		lose(core, i);
+	}
+	const uint32_t left = core->left.lost;
+	core->left.lost = UINT32_MAX;
+	queue_lost_go_on(core);
+	core->left.lost = left;
+}
+
+void queue_free_all(struct core *core, struct key *key) {
+	struct queued *q;
+	while ((q = queued_first(key->more->kept)) != NULL) {
+		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
+	}
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		while ((q = queued_first(key->more->queue[part])) != NULL) {
+			waiter_free(core, waiter_of(q));
+		}
+	}
+}

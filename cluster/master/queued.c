@@ -1,0 +1,119 @@
+/* queued.c: requests that stand in an order, found by what they are about. Both take time in the logarithm of how many there are at most, because
+ * an ordinary client may have tens of thousands of them, with priorities as it likes. */
+#include "master.h"
+
+/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket: by its stamp, and where two
+ * homes gave the same one, by the node that drew it and its number there. */
+static int compare(const struct core *core, const struct place *a, const struct place *b) {
+	if (a->priority != b->priority) {
+		return a->priority > b->priority ? -1 : 1;
+	}
+	if (a->ticket.clock != b->ticket.clock) {
+		return a->ticket.clock - 1 < b->ticket.clock - 1 ? -1 : 1; /* without a stamp: behind those that have one */
+	}
+	if (a->peer != b->peer) {
+		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b);
+	}
+	return a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
+}
+
+bool queue_before(const struct core *core, const struct place *a, const struct place *b) {
+	return compare(core, a, b) < 0;
+}
+
+struct place queued_place(const struct queued *q) {
+	return (struct place){ q->terms.priority, q->ticket, q->peer };
+}
+
+static const struct queued *of_node(const struct tree_node *n) {
+	return CONTAINER_OF(n, const struct queued, order);
+}
+
+/* What draws one ticket twice gets an order all the same. */
+static bool before(const void *core, const struct tree_node *a, const struct tree_node *b) {
+	const struct place first = queued_place(of_node(a)), second = queued_place(of_node(b));
+	const int c = compare(core, &first, &second);
+	return c != 0 ? c < 0 : memcmp(of_node(a)->lock_id.b, of_node(b)->lock_id.b, sizeof of_node(a)->lock_id.b) < 0;
+}
+
+static uint64_t hash(const struct core *core, const struct key *key, struct id128 lock_id) {
+	return hash_fold(hash_lock_id(core, lock_id) ^ key->node.hash, UINT64_C(0x9e3779b97f4a7c15));
+}
+
+void queued_enter(struct core *core, struct map *map, struct tree_node **order, struct queued *q) {
+	map_insert(map, &q->by_lock, hash(core, q->key, q->lock_id));
+	tree_insert(order, &q->order, before, core);
+}
+
+void queued_leave(struct core *core, struct map *map, struct tree_node **order, struct queued *q) {
+	map_remove(map, &q->by_lock);
+	tree_remove(order, &q->order, before, core);
+}
+
+void queued_move(struct core *core, struct tree_node **from, struct tree_node **to, struct queued *q) {
+	tree_remove(from, &q->order, before, core);
+	tree_insert(to, &q->order, before, core);
+}
+
+struct queued *queued_first(struct tree_node *order) {
+	struct tree_node *n = tree_first(order);
+	return n ? CONTAINER_OF(n, struct queued, order) : NULL;
+}
+
+struct queued *queued_after(const struct core *core, struct tree_node *order, const struct queued *q) {
+	struct tree_node *n = tree_after(order, &q->order, before, core);
+	return n ? CONTAINER_OF(n, struct queued, order) : NULL;
+}
+
+bool queued_sooner(const struct core *core, const struct queued *a, const struct queued *b) {
+	return before(core, &a->order, &b->order);
+}
+
+/* The first node from `n` on that is of this key and lock_id. */
+static struct queued *match(struct map_node *n, const struct key *key, struct id128 lock_id) {
+	for (; n; n = map_next(n)) {
+		struct queued *q = CONTAINER_OF(n, struct queued, by_lock);
+		if (q->key == key && id128_equal(q->lock_id, lock_id)) {
+			return q;
+		}
+	}
+	return NULL;
+}
+
+struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key, struct id128 lock_id) {
+	return match(map_first(map, hash(core, key, lock_id)), key, lock_id);
+}
+
+struct queued *queued_of_lock_next(const struct queued *q) {
+	return match(map_next(&q->by_lock), q->key, q->lock_id);
+}
+
+struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	struct queued *q = queued_of_lock(core, map, key, lock_id);
+	while (q && q->peer != peer) {
+		q = queued_of_lock_next(q);
+	}
+	return q;
+}
+
+/* ---- keys that somebody waits for ---- */
+
+static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
+	(void)ctx;
+	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name, CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
+}
+
+struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
+	const struct key_more probe = { .name = name };
+	struct tree_node *n = itself ? tree_from(core->queues.keys, &probe.by_name, names_before, NULL)
+		: tree_after(core->queues.keys, &probe.by_name, names_before, NULL);
+	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
+}
+
+void queued_key_enter(struct core *core, struct key_more *more) {
+	tree_insert(&core->queues.keys, &more->by_name, names_before, NULL);
+}
+
+void queued_key_leave(struct core *core, struct key_more *more) {
+	tree_remove(&core->queues.keys, &more->by_name, names_before, NULL);
+}

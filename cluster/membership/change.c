@@ -1,0 +1,400 @@
+/* change.c: coordinating one change of the configuration, from the request to the new masters' votes (section 6).
+ *
+ *   WAIT --linked, complete--> PREPARE --copied--> PROMISE --q--> ACCEPT --q--> ADOPT --they vote--> answered
+ *                                                        ^  a rival    |
+ *                                                        +-- PAUSE <---+
+ * Any node may do it, and any node may finish a decree whose proposer died. What was copied beforehand only shortens the gap.
+ */
+#include "plan.h"
+#include "membership.h"
+
+#define WHY_BYTES 400
+
+/* ---- answering ---- */
+
+static void fill_result(const struct core *core, struct core_reply *r) {
+	r->epoch = core_born(core) ? core->config.epoch : 0;
+	r->settled = epoch_voters(core) >= core->quorum;
+	r->complete = core->complete;
+	r->missing = epoch_missing(core);
+}
+
+/* `what` is constant text: it may be read when this step is long over. */
+static struct slice say(struct core *core, const char *what, struct slice who) {
+	struct slice text = what ? slice_str(what) : slice_of(NULL, 0); /* with no memory left: without the name */
+	uint8_t *to = what && who.size ? out_room(core, WHY_BYTES) : NULL;
+	if (to) {
+		size_t n = 0, size = strlen(what);
+		if (who.size && who.size <= CHANGE_STEP_BYTES) {
+			memcpy(to, who.data, who.size);
+			memcpy(to + who.size, ": ", 2);
+			n = who.size + 2;
+		}
+		size = size < WHY_BYTES - n ? size : WHY_BYTES - n;
+		memcpy(to + n, what, size);
+		text = slice_of(to, n + size);
+	}
+	return text;
+}
+
+static void answer(struct core *core, uint64_t id, uint64_t client, int error, const char *why, struct slice who) {
+	struct core_reply *r = out_reply(core);
+	r->id = id;
+	r->client = client;
+	r->op = CORE_CHANGE;
+	r->error = error;
+	r->quorum = core->quorum;
+	r->why = say(core, why, who);
+	fill_result(core, r);
+	if (error == PAWL_ENOQUORUM) {
+		r->silent = r->missing;
+	}
+}
+
+void change_finish(struct core *core, int error, const char *why, struct slice who) {
+	struct change *g = &core->change;
+	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH ? COUNT_change_lost : COUNT_change_refused]++;
+	if (g->has_caller) {
+		answer(core, g->id, g->client, error, why, who);
+		core->caller_count--;
+	}
+	if (g->state == CHANGE_PREPARE) {
+		for (uint32_t i = 0; i < core->peer_count; i++) {
+			struct message end = { .kind = MESSAGE_PREMERGE_END, .round = g->round };
+			if (g->ahead[i].asked) {
+				out_send(core, i, &end);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers_changed = core->peers_changed || core->peers[i].wanted;
+		core->peers[i].wanted = false;
+	}
+	alloc_free(&core->alloc, g->text, g->text_size);
+	uint64_t round = g->round;
+	memset(g, 0, sizeof *g);
+	g->round = round;
+	slots_guest_lost(core, 0);
+}
+
+void change_step(struct core *core, enum change_state state, const char *text) {
+	core->change.state = state;
+	core->change.progress = core->now;
+	out_note(core, NOTE_CHANGE, core->self, core->change.value.epoch, text, slice_of(NULL, 0));
+}
+
+const char *change_step_name(const struct core *core) {
+	switch (core->change.state) {
+	case CHANGE_IDLE: return NULL;
+	case CHANGE_WAIT: return core->change.waits_for;
+	case CHANGE_PREPARE: return "copying leases to the new masters";
+	case CHANGE_PROMISE: case CHANGE_PAUSE: return "asking the masters to decide";
+	case CHANGE_ACCEPT: return "having the decision written down";
+	case CHANGE_ADOPT: return "decided; waiting for the new masters to vote";
+	}
+	return NULL;
+}
+
+void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
+	const struct change *g = &core->change;
+	*done = *total = 0;
+	for (uint32_t i = 0; g->state == CHANGE_PREPARE && i < core->peer_count; i++) {
+		if (g->ahead[i].asked) { /* each copies from enough sources; about as much as this node holds */
+			*done += g->ahead[i].number;
+			*total += config_sources(core->masters) * core->live->held_count;
+		}
+	}
+}
+
+/* ---- it is adopted ---- */
+
+static void adopted_judge(struct core *core, bool over) {
+	const struct change *g = &core->change;
+	if (g->forcing) {
+		return;
+	}
+	bool all = true;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		all = all && (peer_votes(core, i) || !peer_reachable(core, i));
+	}
+	bool settled = epoch_voters(core) >= core->quorum;
+	if (core->config.epoch >= g->value.epoch && ((settled && all) || over)) {
+		const char *warning = settled ? NULL : "it was decided, but too few of its masters vote yet: look at 'pawl cluster show'";
+		change_finish(core, PAWL_OK, core->complete || !settled ? warning : "it is settled, but some masters do not vote yet", slice_of(NULL, 0));
+	}
+}
+
+/* This node has adopted a configuration: its own change's, or somebody else's. */
+void change_adopted(struct core *core) {
+	struct change *g = &core->change;
+	if (g->state == CHANGE_IDLE) {
+		return;
+	}
+	if (g->forcing) {
+		change_finish(core, PAWL_OK, "nothing is granted before the longest lease is over: see 'pawl status'", slice_of(NULL, 0));
+		return;
+	}
+	bool mine = g->value.epoch == core->config.epoch && config_hash(&g->value) == core->config_hash && !g->foreign;
+	if (mine) {
+		change_step(core, CHANGE_ADOPT, "adopted");
+		g->until = instant_add(core->now, ADOPT_WAIT); /* who votes is counted next: change_peer_changed */
+	} else if (g->state == CHANGE_ADOPT && !g->foreign && g->value.epoch < core->config.epoch) {
+		change_finish(core, PAWL_OK, "it was decided, and another change after it: look at 'pawl cluster show'", slice_of(NULL, 0));
+	} else if (g->finishing) {
+		COUNT(core, decree_finished_for_other);
+		change_finish(core, PAWL_OK, NULL, slice_of(NULL, 0));
+	} else {
+		change_finish(core, PAWL_EMISMATCH, "another change was chosen first: look at 'pawl cluster show', and repeat this one if it is still wanted", slice_of(NULL, 0));
+	}
+}
+
+void change_peer_changed(struct core *core) {
+	if (core->change.state == CHANGE_ADOPT) {
+		adopted_judge(core, false);
+	} else if (core->change.state == CHANGE_PREPARE) {
+		change_ahead_judge(core);
+	} else if (core->change.state == CHANGE_WAIT) {
+		change_check(core);
+	}
+}
+
+void change_peer_up(struct core *core) {
+	if (core->change.state == CHANGE_WAIT) {
+		change_check(core);
+	}
+}
+
+/* ---- time ---- */
+
+static void go_on(struct core *core) {
+	struct change *g = &core->change;
+	bool due = instant_expired(core->now, g->at);
+	switch (g->state) {
+	case CHANGE_IDLE: break;
+	case CHANGE_WAIT: change_check(core); break;
+	case CHANGE_PREPARE:
+		if (instant_elapsed_short(core->now, g->progress) > span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
+			change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+		} else if (due) {
+			change_ask_ahead(core);
+			change_ahead_judge(core);
+		}
+		break;
+	case CHANGE_PROMISE: case CHANGE_ACCEPT: propose_beat(core); break;
+	case CHANGE_PAUSE:
+		if (due) {
+			propose_again(core);
+		}
+		break;
+	case CHANGE_ADOPT: adopted_judge(core, instant_expired(core->now, g->until)); break;
+	}
+}
+
+/* A decree was accepted here, and its proposer did not come back with its end: any node may finish it. */
+static void finish_for_other(struct core *core) {
+	struct change *g = &core->change;
+	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 && core->durable.voted && !core->adopting && core->self < core->masters;
+	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED || !instant_expired(core->now, core->finish_at)) {
+		return;
+	}
+	g->finishing = true;
+	g->target = g->value = core->durable.decree_config;
+	propose_start(core);
+}
+
+void change_accepted(struct core *core) {
+	span_ns t = span_longer(core->config.request_timeout, DECREE_FINISH_LEAST);
+	core->finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
+}
+
+/* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. One that must not be
+ * a master waits for an operator, who is told so. */
+static bool may_take_its_place(struct core *core, uint32_t peer) {
+	struct peer *p = &core->peers[peer];
+	bool may = !(p->node.master && p->no_master);
+	if (!may && !p->no_master_told) {
+		p->no_master_told = true;
+		COUNT(core, role_refused);
+		out_note(core, NOTE_ROLE_REFUSED, peer, 0, NULL, slice_of(NULL, 0));
+	}
+	return may;
+}
+
+static void auto_replace(struct core *core) {
+	if (!core->auto_replace || !core_votes(core) || core->change.state != CHANGE_IDLE) {
+		return;
+	}
+	for (uint32_t i = 0; i < core->self; i++) {
+		if (peer_votes(core, i)) {
+			return;
+		}
+	}
+	for (uint32_t i = 0; i < core->config.node_count; i++) {
+		const struct peer *p = &core->peers[i];
+		if (p->up && !p->linked && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout && may_take_its_place(core, i)) {
+			struct core_change w = { .kind = CHANGE_REPLACE, .name = slice_str(p->node.name), .other = slice_str(p->node.name) };
+			struct core_request r = { .op = CORE_CHANGE, .change = &w };
+			COUNT(core, auto_replaced);
+			change_begin(core, &r, false);
+			return;
+		}
+	}
+}
+
+void change_beat(struct core *core) {
+	finish_for_other(core);
+	auto_replace(core);
+	go_on(core);
+}
+
+/* ---- the request ---- */
+
+static bool keep_slice(struct change *g, size_t *at, struct slice from, struct slice *to) {
+	if (from.size) {
+		memcpy(g->text + *at, from.data, from.size);
+	}
+	*to = slice_of(g->text + *at, from.size);
+	*at += from.size;
+	return true;
+}
+
+static bool keep_wanted(struct core *core, const struct core_change *w) {
+	struct change *g = &core->change;
+	size_t size = 1 + w->name.size + w->other.size + w->address.size, at = 0;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		size += w->nodes[i].name.size + w->nodes[i].address.size;
+	}
+	g->text = alloc_new(&core->alloc, size);
+	if (g->text == NULL) {
+		return false;
+	}
+	g->text_size = size;
+	g->wanted = *w;
+	keep_slice(g, &at, w->name, &g->wanted.name);
+	keep_slice(g, &at, w->other, &g->wanted.other);
+	keep_slice(g, &at, w->address, &g->wanted.address);
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		g->wanted_nodes[i] = w->nodes[i];
+		keep_slice(g, &at, w->nodes[i].name, &g->wanted_nodes[i].name);
+		keep_slice(g, &at, w->nodes[i].address, &g->wanted_nodes[i].address);
+	}
+	g->wanted.nodes = g->wanted_nodes;
+	return true;
+}
+
+static bool name_fits(struct slice s, size_t max) {
+	return s.size <= max && (s.size == 0 || memchr(s.data, 0, s.size) == NULL);
+}
+
+static bool sizes_fit(const struct core_change *w) {
+	bool fit = w->node_count <= CONFIG_NODES_MAX && name_fits(w->name, NODE_NAME_MAX) && name_fits(w->other, NODE_NAME_MAX) && name_fits(w->address, ADDRESS_MAX);
+	for (uint32_t i = 0; fit && i < w->node_count; i++) {
+		fit = name_fits(w->nodes[i].name, NODE_NAME_MAX) && name_fits(w->nodes[i].address, ADDRESS_MAX);
+	}
+	return fit;
+}
+
+static bool same_wanted(const struct core_change *a, const struct core_change *b) {
+	bool same = a->kind == b->kind && slice_equal(a->name, b->name) && slice_equal(a->other, b->other) &&
+		slice_equal(a->address, b->address) && a->node_count == b->node_count && a->max_lease == b->max_lease &&
+		a->request_timeout == b->request_timeout && a->promise_timeout == b->promise_timeout && a->drift_ppm == b->drift_ppm &&
+		a->has_drift == b->has_drift && a->anyway == b->anyway;
+	for (uint32_t i = 0; same && i < a->node_count; i++) {
+		const struct core_change_node *x = &a->nodes[i], *y = &b->nodes[i];
+		same = slice_equal(x->name, y->name) && slice_equal(x->address, y->address) && x->master == y->master;
+	}
+	return same;
+}
+
+/* Repeats after an interruption: a new start that has been made, and a change that goes on although its caller has left. */
+static bool repeated(struct core *core, const struct core_request *r) {
+	struct change *g = &core->change;
+	if (r->change->kind == CHANGE_FORCE && force_done(core)) {
+		COUNT(core, change_nothing);
+		answer(core, r->id, r->client, PAWL_OK, NULL, slice_of(NULL, 0));
+		return true;
+	}
+	if (g->state == CHANGE_IDLE || g->has_caller || g->finishing || g->forcing || !same_wanted(&g->wanted, r->change)) {
+		return false;
+	}
+	g->has_caller = true;
+	g->id = r->id;
+	g->client = r->client;
+	core->caller_count++;
+	return true;
+}
+
+/* One that votes, as far as this node sees, or the first one. */
+static uint32_t a_master(const struct core *core) {
+	uint32_t at = 0;
+	while (at < core->masters && !peer_votes(core, at)) {
+		at++;
+	}
+	return at < core->masters ? at : 0;
+}
+
+void change_begin(struct core *core, const struct core_request *r, bool has_caller) {
+	const struct core_change *w = r->change;
+	struct slice nobody = slice_of(NULL, 0), who = nobody;
+	bool inside = core_born(core) && core->peers[core->self].standing == PEER_MEMBER && core->state != CORE_DRAINED;
+	int error = PAWL_OK;
+	const char *why = NULL;
+	if (!sizes_fit(w)) {
+		error = PAWL_EBADREQUEST;
+		why = "a name has at most 63 bytes, an address 255, a configuration 48 nodes";
+	} else if (!inside && !(w->kind == CHANGE_FORCE && force_possible(core))) {
+		error = PAWL_ERECOVERING;
+		why = core->durable.config.epoch && !core->durable.pledged ? "the last configuration that this node knows is one without it: ask a node that is in it"
+			: "this node belongs to no cluster: ask one that does";
+	} else if (core->self >= core->masters && w->kind != CHANGE_FORCE) {
+		error = PAWL_ERECOVERING;
+		why = "ask this node, which is a master: only masters can propose a change";
+		who = slice_str(core->config.nodes[a_master(core)].name);
+	} else if (has_caller && repeated(core, r)) {
+		return;
+	} else if (w->kind == CHANGE_FORCE) {
+		error = force_begin(core, w, &why);
+		if (error == PAWL_OK && core->change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
+			change_finish(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
+		}
+	} else if (core->change.state != CHANGE_IDLE) {
+		error = PAWL_EBUSY;
+		why = "another change is under way at this node: see 'pawl status'";
+	} else if (!keep_wanted(core, w)) {
+		error = PAWL_EBUSY;
+		why = "out of memory";
+	}
+	if (error != PAWL_OK) {
+		COUNT(core, change_refused);
+		if (has_caller) {
+			answer(core, r->id, r->client, error, why, who);
+		}
+		return;
+	}
+	struct change *g = &core->change;
+	g->has_caller = has_caller;
+	g->id = r->id;
+	g->client = r->client;
+	g->anyway = w->anyway;
+	core->caller_count += has_caller;
+	if (w->kind == CHANGE_FORCE) { /* answered when it is on disk */
+		g->forcing = true;
+		g->value = core->durable.config;
+		change_step(core, CHANGE_ADOPT, "force");
+		g->until = INSTANT_FOREVER;
+	} else {
+		change_check(core);
+	}
+}
+
+void change_client_gone(struct core *core, uint64_t client) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
+		g->has_caller = false; /* the change goes on */
+		core->caller_count--;
+	}
+}
+
+void change_free(struct core *core) {
+	alloc_free(&core->alloc, core->change.text, core->change.text_size);
+}

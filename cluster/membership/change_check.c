@@ -1,0 +1,332 @@
+/* change_check.c: what a change that was asked for means, and everything that can be said against it, before anybody is asked. */
+#include "plan.h"
+#include "membership.h"
+
+static void look(void *ctx, const char *name, struct plan_node *out) {
+	const struct core *core = ctx;
+	int at = slots_find_name(core, name);
+	*out = (struct plan_node){ .known = false };
+	if (at >= 0) {
+		const struct peer *p = &core->peers[at];
+		out->known = p->up || at == (int)core->self;
+		out->id = p->link_id;
+		memcpy(out->address, p->node.address, sizeof out->address);
+	}
+}
+
+static bool reached(const struct core *core, const struct config_node *n) {
+	return slots_find_id(core, n->id) >= 0;
+}
+
+/* None is proposed before the last one is complete, but one that replaces those that are missing. */
+static bool leaves_missing(const struct core *core, const struct config *c) {
+	for (uint32_t i = 0; i < core->masters; i++) {
+		int at = peer_votes(core, i) ? -1 : config_find_id(c, core->config.nodes[i].id);
+		if (at >= 0 && c->nodes[at].master) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool reaches_quorum(const struct core *core, const struct config *c) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		n += reached(core, &c->nodes[i]);
+	}
+	return n >= config_quorum(c);
+}
+
+/* Nodes that have to be heard of first: dialled as guests. False: no room. */
+static bool ask_who(struct core *core, const struct core_change *w, struct slice who) {
+	char name[NODE_NAME_MAX + 1] = { 0 }, address[ADDRESS_MAX + 1] = { 0 };
+	struct slice at = w->address;
+	for (uint32_t i = 0; i < w->node_count; i++) {
+		at = slice_equal(w->nodes[i].name, who) ? w->nodes[i].address : at;
+	}
+	memcpy(name, who.data, who.size);
+	memcpy(address, at.data, at.size);
+	int slot = slots_guest(core, name, address);
+	if (slot >= 0) {
+		struct peer *p = &core->peers[slot];
+		core->peers_changed = core->peers_changed || !p->wanted;
+		p->wanted = true;
+		if (p->standing == PEER_GUEST && address[0] && strcmp(p->node.address, address) != 0) {
+			memcpy(p->node.address, address, sizeof address);
+			core->peers_changed = true;
+		}
+	}
+	return slot >= 0;
+}
+
+/* ---- nodes that are not there yet: a change waits for them, and says so, before it is refused ---- */
+
+struct names { /* "n1, n3 and 2 more" */
+	char text[CHANGE_STEP_BYTES / 2 + NODE_NAME_MAX];
+	size_t size;
+	uint32_t more; /* that found no room */
+};
+
+static void names_text(struct names *n, const char *text) {
+	size_t size = strlen(text);
+	size = size < sizeof n->text - n->size ? size : sizeof n->text - n->size;
+	slice_put((uint8_t *)n->text + n->size, slice_of(text, size));
+	n->size += size;
+}
+
+static void names_add(struct names *n, const char *name) {
+	if (n->more || n->size + 2 + strlen(name) > CHANGE_STEP_BYTES / 2) {
+		n->more++;
+		return;
+	}
+	names_text(n, n->size ? ", " : "");
+	names_text(n, name);
+}
+
+static struct slice names_slice(struct names *n) {
+	if (n->more && n->more < 10) {
+		char more[] = " and 0 more";
+		more[5] = (char)('0' + n->more);
+		names_text(n, more);
+	} else if (n->more) {
+		names_text(n, " and others");
+	}
+	return slice_of(n->text, n->size);
+}
+
+struct obstacle {
+	int error;
+	const char *why;
+	const char *until; /* what is waited for: "to answer" */
+	struct slice who;
+};
+
+static void wait_or_refuse(struct core *core, const struct obstacle *o) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_WAIT) {
+		g->until = instant_add(core->now, span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout, CHANGE_WAIT_LEAST));
+	}
+	if (instant_expired(core->now, g->until)) {
+		change_finish(core, o->error, o->why, o->who);
+		return;
+	}
+	uint8_t *at = (uint8_t *)g->waits_for;
+	struct slice who = slice_of(o->who.data, o->who.size < CHANGE_STEP_BYTES - 64 ? o->who.size : CHANGE_STEP_BYTES - 64);
+	at = slice_put(slice_put(at, slice_str("waiting for ")), who);
+	at = slice_put(slice_put(at, slice_str(" ")), slice_str(o->until));
+	*at = '\0';
+	if (g->state != CHANGE_WAIT) {
+		change_step(core, CHANGE_WAIT, g->waits_for);
+	}
+}
+
+static void unknown(struct core *core, const struct plan *p) {
+	if (!ask_who(core, &core->change.wanted, p->who)) {
+		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
+		return;
+	}
+	const struct obstacle o = { PAWL_ENOTFOUND, "does not answer: is pawld running there, under this name and in this cluster, and the address right?",
+		"to answer", p->who };
+	wait_or_refuse(core, &o);
+}
+
+/* The change before this one is not complete, and this one keeps masters that are missing. */
+static void incomplete(struct core *core) {
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (!peer_votes(core, i)) {
+			names_add(&names, core->config.nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_EUNSETTLED, "the change before this one is not complete: wait for the masters that do not vote yet, or replace them",
+		"to vote in the present configuration", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
+/* Whoever is in the present configuration decides on the next one: without q of them there is nothing that --anyway could do. */
+static bool reaches_present(const struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += peer_reachable(core, i);
+	}
+	return n >= core->quorum;
+}
+
+static void undecidable(struct core *core) {
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (!peer_reachable(core, i)) {
+			names_add(&names, core->config.nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_ENOQUORUM, "a majority of the present masters has to agree to any change, and too few answer: nothing was changed",
+		"to answer", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
+static void unreached(struct core *core) {
+	const struct config *c = &core->change.target;
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		if (!reached(core, &c->nodes[i])) {
+			names_add(&names, c->nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_ENOQUORUM, "too few of the new masters answer: the cluster would lose its quorum (--anyway does it all the same)",
+		"to answer", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
+/* ---- roles ---- */
+
+static bool is_master(const struct core *core, struct id128 id) {
+	const int at = config_find_id(&core->config, id);
+	return at >= 0 && core->config.nodes[at].master;
+}
+
+/* The slot of one that is linked, is to become a master, and must not be one; or -1. Asked again when a node has come that the change waited for. */
+static int unfit(const struct core *core, const struct config *c) {
+	for (uint32_t i = 0; i < config_masters(c); i++) {
+		const int at = slots_find_id(core, c->nodes[i].id);
+		if (at >= 0 && core->peers[at].no_master && !is_master(core, c->nodes[i].id)) {
+			return at;
+		}
+	}
+	return -1;
+}
+
+static void refuse_role(struct core *core, uint32_t peer) {
+	COUNT(core, role_refused);
+	out_note(core, NOTE_ROLE_REFUSED, peer, 0, NULL, slice_of(NULL, 0));
+	change_finish(core, PAWL_EDENIED, "its certificate does not let it be a master: give it one without a role (pawl cert node NAME), reload it, and try again",
+		slice_str(core->peers[peer].node.name));
+}
+
+/* ---- timing ---- */
+
+#define ROUND_TRIPS 8 /* how many fit into request_timeout at least: networks and machines are not always as quick as they were lately */
+
+static uint8_t *put_ms(uint8_t *to, span_ns span) { /* rounded up */
+	char digits[24];
+	size_t at = sizeof digits;
+	uint64_t ms = (uint64_t)((span + SPAN_MS - 1) / SPAN_MS);
+	do {
+		digits[--at] = (char)('0' + ms % 10);
+		ms /= 10;
+	} while (ms);
+	return slice_put(slice_put(to, slice_of(digits + at, sizeof digits - at)), slice_str("ms"));
+}
+
+/* NULL: it may be set, as far as this node can tell. A request_timeout that is not lowered is not looked at. What is measured stands beside whom:
+ * the sentence itself is constant, and is said also where there is no memory for more. */
+static const char *timing_problem(const struct core *core, const struct config *c, char text[CHANGE_STEP_BYTES], struct slice *who) {
+	uint32_t peer;
+	span_ns longest = pace_longest(core, &peer);
+	if (c->max_lease < core->config.max_lease && c->max_lease < core->limits.lease_min) {
+		return "max_lease must not be below [limits] lease_min of this node: no lease would be possible";
+	}
+	if (c->request_timeout >= core->config.request_timeout || c->request_timeout / ROUND_TRIPS >= longest) {
+		return NULL;
+	}
+	uint8_t *to = slice_put((uint8_t *)text, slice_str(core->peers[peer].node.name));
+	to = slice_put(put_ms(slice_put(to, slice_str(": a round trip with it took ")), longest), slice_str(" lately, and 8 times that is "));
+	to = put_ms(to, ROUND_TRIPS * longest);
+	*who = slice_of(text, (size_t)(to - (uint8_t *)text));
+	return "request_timeout must be at least 8 times the longest round trip";
+}
+
+/* Everything that can be said against it is said before anybody is asked. Called again while it waits. */
+void change_check(struct core *core) {
+	struct change *g = &core->change;
+	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
+	struct plan p = plan_change(&view, &g->wanted, &g->target);
+	char text[CHANGE_STEP_BYTES];
+	if (p.error == PAWL_OK && (p.why = timing_problem(core, &g->target, text, &p.who)) != NULL) {
+		p.error = PAWL_EBADREQUEST;
+	}
+	const int barred = p.error == PAWL_OK ? unfit(core, &g->target) : -1;
+	if (barred >= 0) {
+		refuse_role(core, (uint32_t)barred);
+	} else if (p.ask) {
+		unknown(core, &p);
+	} else if (p.error != PAWL_OK) {
+		change_finish(core, p.error, p.why, p.who);
+	} else if (p.nothing) {
+		COUNT(core, change_nothing);
+		change_finish(core, PAWL_OK, NULL, p.who);
+	} else if (!core->complete && leaves_missing(core, &g->target)) {
+		incomplete(core);
+	} else if (!reaches_present(core)) {
+		undecidable(core);
+	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
+		unreached(core);
+	} else {
+		g->value = g->target;
+		change_prepare(core);
+	}
+}
+
+/* ---- the masters of the next epoch copy what the present ones know ---- */
+
+void change_ask_ahead(struct core *core) {
+	struct change *g = &core->change;
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message m = { .kind = MESSAGE_PREMERGE, .round = g->round };
+	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
+	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
+		int slot = slots_find_id(core, g->value.nodes[i].id);
+		if (slot >= 0) {
+			g->ahead[slot].asked = true;
+			out_send(core, (uint32_t)slot, &m);
+		}
+	}
+	for (uint32_t i = 0; i < core->masters; i++) { /* whoever is asked for a snapshot has to know for what */
+		if (!g->ahead[i].asked && peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+	g->at = instant_add(core->now, core->config.request_timeout);
+}
+
+void change_ahead_judge(struct core *core) {
+	struct change *g = &core->change;
+	bool all = true;
+	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
+		const int slot = slots_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
+		all = all && (slot < 0 || !g->ahead[slot].asked || g->ahead[slot].ready);
+	}
+	if (all) {
+		propose_start(core);
+	}
+}
+
+void change_prepare(struct core *core) {
+	struct change *g = &core->change;
+	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
+	if (config_same_masters(&g->value, &core->config)) {
+		propose_start(core); /* whoever votes goes on voting */
+		return;
+	}
+	change_step(core, CHANGE_PREPARE, "prepare");
+	change_ask_ahead(core);
+	change_ahead_judge(core); /* nobody may be linked */
+}
+
+void change_ahead(struct core *core, uint32_t from, const struct message *m) {
+	struct change *g = &core->change;
+	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
+		return;
+	}
+	if (m->status == STATUS_FULL) {
+		change_finish(core, PAWL_EFULL, "has no room for a second table of leases beside its own: see its [limits] memory and keys",
+			slice_str(core->peers[from].node.name));
+		return;
+	}
+	struct ahead *ahead = &g->ahead[from];
+	if (m->number != ahead->number && !ahead->ready) { /* who is ready goes on copying what changes */
+		g->progress = core->now;
+	}
+	ahead->number = m->number;
+	ahead->ready = m->status == STATUS_OK;
+	change_ahead_judge(core);
+}

@@ -1,0 +1,105 @@
+/* decree.c: the masters' part in choosing the configuration that follows (section 6): one Paxos decree for each epoch. Ballots and the
+ * accepted value are on disk before they are answered; who has not voted in this epoch does not answer. */
+#include "membership.h"
+
+/* A master of this epoch that has voted in it, also one that is recovering: what it answers from is on its disk. */
+static bool may_answer(const struct core *core) {
+	return core_born(core) && !core->adopting && !core->conflict && core->self < core->masters && core->durable.voted &&
+		core->state != CORE_DRAINED && core->durable.config.epoch == core->config.epoch;
+}
+
+static void answer_later(struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
+	persist_changed(core);
+	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round, .seq = core->persist_seq, .ballot = m->ballot };
+	if (kind == MESSAGE_DECREE_ACCEPTED) {
+		core->peers[peer].decree.value = config_hash(&core->durable.decree_config);
+	}
+}
+
+static void refuse(struct core *core, uint32_t peer, enum message_kind kind, uint64_t round) {
+	struct message answer = { .kind = kind, .round = round, .status = STATUS_BALLOT, .ballot = core->durable.decree_promised };
+	COUNT(core, decree_promise_refused);
+	out_send(core, peer, &answer);
+}
+
+/* It is asked again while the answer waits for the disk: another sync would only delay it. */
+static bool being_answered(const struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
+	const struct decree_answer *a = &core->peers[peer].decree;
+	return a->kind == kind && a->round == m->round && ballot_compare(a->ballot, m->ballot) == 0;
+}
+
+void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
+	if (!may_answer(core) || !proof_master(core, from)) {
+		COUNT(core, decree_not_voted);
+		return;
+	}
+	if (being_answered(core, from, MESSAGE_DECREE_PROMISE, m)) {
+		return;
+	}
+	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
+		refuse(core, from, MESSAGE_DECREE_PROMISE, m->round);
+		return;
+	}
+	COUNT(core, decree_promise);
+	core->durable.decree_promised = m->ballot;
+	answer_later(core, from, MESSAGE_DECREE_PROMISE, m);
+}
+
+void decree_accept(struct core *core, uint32_t from, const struct message *m) {
+	struct config value;
+	if (!may_answer(core) || !proof_master(core, from)) {
+		COUNT(core, decree_not_voted);
+		return;
+	}
+	if (config_decode(m->blob, &value) != 0 || !decree_follows(core, &value)) {
+		return;
+	}
+	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
+		COUNT(core, decree_accept_refused);
+		refuse(core, from, MESSAGE_DECREE_ACCEPTED, m->round);
+		return;
+	}
+	if (being_answered(core, from, MESSAGE_DECREE_ACCEPTED, m)) {
+		return;
+	}
+	COUNT(core, decree_accept);
+	core->durable.decree_promised = core->durable.decree_accepted = m->ballot;
+	core->durable.decree_config = value;
+	change_accepted(core);
+	answer_later(core, from, MESSAGE_DECREE_ACCEPTED, m);
+}
+
+static void answer(struct core *core, uint32_t peer) {
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct decree_answer *a = &core->peers[peer].decree;
+	struct message m = { .kind = a->kind, .round = a->round, .status = STATUS_OK, .ballot = a->ballot, .number = a->value };
+	if (a->kind == MESSAGE_DECREE_PROMISE) {
+		m.prepared = core->durable.decree_accepted;
+		if (core->durable.decree_config.epoch) {
+			m.blob = slice_of(bytes, config_encode(&core->durable.decree_config, bytes));
+		}
+	}
+	a->kind = (enum message_kind)0;
+	out_send(core, peer, &m);
+	m.round = 0; /* that of nobody who asked */
+	for (uint32_t i = 0; m.kind == MESSAGE_DECREE_ACCEPTED && i < core->masters; i++) {
+		if (i != peer && peer_reachable(core, i)) {
+			out_send(core, i, &m); /* whoever has accepted the same learns from q of these that it is chosen (proof.c) */
+		}
+	}
+}
+
+/* What the answers say is on disk now. */
+void decree_persisted(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		struct decree_answer *a = &core->peers[i].decree;
+		if (a->kind == 0 || a->seq > core->persist_done) {
+			continue;
+		}
+		if (may_answer(core)) {
+			answer(core, i);
+		} else {
+			a->kind = (enum message_kind)0;
+		}
+	}
+}

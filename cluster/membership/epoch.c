@@ -1,0 +1,303 @@
+/* epoch.c: adopting a configuration that was chosen, and what follows from it (section 6). It takes effect when it is on disk; from then
+ * on nothing is accepted under an earlier epoch, promises and queues are gone, and everybody linked is told.
+ *
+ *   told --checked--> being synced --on disk--> in effect: VOTING on (the same masters), HANDOVER, FOLLOWING or OUTSIDE
+ */
+#include "membership.h"
+
+static span_ns larger(span_ns a, span_ns b) {
+	return a > b ? a : b;
+}
+
+/* ---- telling ---- */
+
+static void tell(struct core *core, uint32_t peer) {
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct peer *p = &core->peers[peer];
+	struct message m = { .kind = MESSAGE_CONFIG };
+	m.blob = slice_of(bytes, config_encode(&core->config, bytes));
+	p->told = core->config.epoch;
+	p->told_at = core->now;
+	COUNT(core, config_told);
+	out_send(core, peer, &m);
+}
+
+void epoch_tell(struct core *core, const struct config *chosen) {
+	uint8_t bytes[CONFIG_BYTES_MAX];
+	struct message m = { .kind = MESSAGE_CONFIG };
+	m.blob = slice_of(bytes, config_encode(chosen, bytes));
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
+/* After a frame: whoever is behind is told, once a request_timeout. */
+void epoch_heard(struct core *core, uint32_t peer, bool first) {
+	const struct peer *p = &core->peers[peer];
+	if (!core_born(core) || core->config.epoch == 0) {
+		return;
+	}
+	if (p->epoch == core->config.epoch && p->linked && !p->same) {
+		proof_contradicted(core, peer);
+	} else if (p->epoch < core->config.epoch &&
+		(first || p->told != core->config.epoch || instant_expired(core->now, instant_add(p->told_at, core->config.request_timeout)))) {
+		tell(core, peer);
+	}
+}
+
+/* ---- adopting ---- */
+
+static int place(const struct core *core, const struct config *c) {
+	int at = config_find_id(c, core->durable.node_id);
+	return at >= 0 && strcmp(c->nodes[at].name, core->name) == 0 ? at : -1;
+}
+
+/* Epochs one after the other with the same masters are one epoch as far as memory goes: every quorum of the one shares a master with
+ * every quorum of the other. So `voted` carries over, and who votes goes on voting; who had voted and recovers comes back by section 4.
+ * That needs every step: who skips an epoch does not know whether the masters were the same in between. */
+static bool same_run(const struct core *core, const struct config *c) {
+	const struct durable *d = &core->durable;
+	return !d->pledged && c->epoch == d->config.epoch + 1 && config_same_masters(&d->config, c);
+}
+
+static void write_down(struct core *core, const struct config *c) {
+	struct durable *d = &core->durable;
+	d->voted = d->voted && same_run(core, c);
+	d->voted_before = d->max_lease_seen > 0; /* ever: it may have voted in a run that goes up to the epoch before */
+	d->pledged = d->complete = false;
+	d->config = *c;
+	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
+	d->decree_config.epoch = 0;
+	if (d->voted) {
+		d->max_lease_seen = larger(d->max_lease_seen, c->max_lease);
+		d->request_timeout_seen = larger(d->request_timeout_seen, c->request_timeout);
+	}
+	core->adopting = true;
+	persist_changed(core);
+	core->adopt_seq = core->persist_seq;
+}
+
+/* Chosen, and not adopted yet. */
+void epoch_adopt(struct core *core, const struct config *c) {
+	CHECK(!core_born(core) || c->epoch > core->config.epoch);
+	if (core->adopting) {
+		return; /* one at a time; it will be told again */
+	}
+	bool nobody = core->durable.config.epoch == 0 || core->durable.pledged;
+	if (place(core, c) < 0 && nobody) { /* a guest's knowledge of the cluster: not worth a place on the disk */
+		if (core->durable.pledged) { /* the birth that it pledged itself to cannot happen any more: others were born without it */
+			core->durable.pledged = false;
+			core->durable.config.epoch = 0;
+			persist_changed(core);
+		}
+		core->config = *c;
+		epoch_take(core);
+		return;
+	}
+	COUNT(core, config_adopted);
+	core->counts[COUNT_config_skipped] += c->epoch > core->config.epoch + 1;
+	write_down(core, c);
+}
+
+void epoch_persisted(struct core *core) {
+	if (core->adopting && core->persist_done >= core->adopt_seq) {
+		bool next = core->config.epoch + 1 == core->durable.config.epoch;
+		core->adopting = false;
+		core->remembers = next && core_votes(core);
+		bond_master_epoch(core, next && core->self < core->masters);
+		core->config = core->durable.config;
+		epoch_take(core);
+	}
+}
+
+/* ---- taking effect ---- */
+
+static const char *enter_role(struct core *core, bool voted) {
+	int at = place(core, &core->config);
+	bool replica = at >= 0 && !core->config.nodes[at].master;
+	if (core->state == CORE_DRAINED) {
+		return "a node that stops";
+	}
+	if (!replica) {
+		follow_stop(core);
+	}
+	if (at < 0 || replica) {
+		persist_votes_end(core);
+	}
+	if (at < 0) {
+		core->state = CORE_OUTSIDE;
+		gather_stop(core);
+		COUNT(core, config_removed);
+		out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0));
+		return "not in it";
+	}
+	if (replica) {
+		if (core->state != CORE_FOLLOWING) {
+			news_gap(core); /* from now on it tells what it hears (news.c) */
+		}
+		core->state = CORE_FOLLOWING;
+		gather_stop(core);
+		return "replica";
+	}
+	if (core->forced) {
+		force_effect(core);
+		return "the only master, of a cluster that starts over";
+	}
+	if (core->durable.voted && voted) {
+		COUNT(core, epoch_kept_voting);
+		gather_stop(core);
+		ceiling_raise(core);
+		return "master, still voting";
+	}
+	if (core->durable.voted) { /* it recovers, or stopped while the configuration was being written */
+		struct instant vote_at = core->vote_at;
+		bool recovering = core->state == CORE_RECOVERING;
+		recovery_again(core);
+		core->vote_at = recovering ? vote_at : core->vote_at; /* it waits since its start, whatever is decided meanwhile */
+		return "master, recovering";
+	}
+	core->state = CORE_HANDOVER;
+	gather_handover(core);
+	return "master, to take over";
+}
+
+static void set_masters(struct core *core) {
+	core->config_hash = config_hash(&core->config);
+	core->masters = config_masters(&core->config);
+	core->quorum = config_quorum(&core->config);
+	core->complete = core->durable.config.epoch == core->config.epoch && core->durable.complete;
+	core->conflict = false;
+	core->lease_allowed = larger(core->lease_allowed, core->config.max_lease);
+	core->adopted_at = core->now;
+	core->forget_at = instant_add(core->now, span_grow(larger(core->durable.max_lease_seen, core->config.max_lease), 2 * core->config.drift_ppm));
+}
+
+void epoch_take(struct core *core) {
+	bool voted = core_votes(core);
+	queue_forget_all(core); /* the promises and queues of before */
+	snapshot_epoch(core);
+	feed_stop_all(core);
+	follow_leave(core);
+	out_drop_epoch(core);
+	counted_epoch(core);
+	set_masters(core);
+	slots_rebuild(core);
+	proof_epoch(core);
+	const char *as = enter_role(core, voted);
+	if (core->state == CORE_FOLLOWING) {
+		follow_start(core);
+	}
+	out_note(core, NOTE_ADOPTED, core->self, core->config.epoch, as, slice_of(NULL, 0));
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up && core->peers[i].epoch < core->config.epoch) {
+			tell(core, i);
+		}
+	}
+	counted_epoch_begins(core);
+	peers_tell(core);
+	restart_all(core);
+	change_adopted(core);
+	attempt_rehome_all(core);
+	epoch_peer_changed(core);
+}
+
+/* ---- told ---- */
+
+/* A pledge was made with an identity that came too late: one of those whom it names belongs to a cluster that was born otherwise.
+ * All of them would have to pledge the same, and each does so once: this birth will never be. */
+static bool pledge_void(const struct core *core, uint32_t from) {
+	const struct durable *d = &core->durable;
+	return core->state == CORE_UNBORN && d->pledged && !d->voted && config_find_id(&d->config, core->peers[from].link_id) >= 0;
+}
+
+static bool file_names(const struct core *core, const char *name) {
+	bool found = false;
+	for (uint32_t i = 0; i < MASTERS_MAX && core->named[i][0]; i++) {
+		found = found || strcmp(core->named[i], name) == 0;
+	}
+	return found;
+}
+
+/* A node that belongs to no cluster believes the masters that its own file names, and those of what it was told. */
+static void told_outside(struct core *core, uint32_t from, const struct config *c) {
+	bool named = file_names(core, core->peers[from].node.name) || (from < core->masters && core->peers[from].linked);
+	if (!named) {
+		COUNT(core, config_unproven);
+		proof_wanted(core);
+	} else if (!core_born(core) || c->epoch > core->config.epoch) {
+		epoch_adopt(core, c);
+	}
+}
+
+void epoch_told(struct core *core, uint32_t from, const struct message *m) {
+	struct config c;
+	if (config_decode(m->blob, &c) != 0 || config_problem(&c) != NULL || strcmp(c.cluster, core->config.cluster) != 0) {
+		return;
+	}
+	bool member = core->durable.config.epoch != 0 && !pledge_void(core, from);
+	if (member && id128_equal(c.cluster_id, core->durable.config.cluster_id) && c.epoch >> 32 != core->durable.config.epoch >> 32) {
+		COUNT(core, config_unproven); /* only a forced start gives out the upper half of the number, and a new identity with it */
+		return;
+	}
+	if (member && !id128_equal(c.cluster_id, core->durable.config.cluster_id)) {
+		if (!core->peers[from].wrong_noted) {
+			core->peers[from].wrong_noted = true;
+			out_note(core, NOTE_CONFLICT, from, c.epoch, "of another cluster", slice_of(NULL, 0));
+		}
+		return;
+	}
+	if (core->state == CORE_UNBORN && c.epoch == 1 && place(core, &c) >= 0) {
+		return; /* birth.c: it is this node's own birth */
+	}
+	if (c.epoch == core->config.epoch && core_born(core)) {
+		if (config_hash(&c) != core->config_hash) {
+			proof_contradicted(core, from);
+		}
+	} else if (member && core_born(core) && c.epoch > core->config.epoch) {
+		proof_told(core, from, m, &c);
+	} else if (!member || !core_born(core)) {
+		told_outside(core, from, &c);
+	}
+}
+
+/* ---- settled and complete ---- */
+
+/* All masters have voted in this epoch: what their sources kept for them may go. */
+static void epoch_complete(struct core *core) {
+	if (core->complete || !core_born(core)) {
+		return;
+	}
+	core->complete = true;
+	COUNT(core, complete);
+	out_note(core, NOTE_COMPLETE, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
+	if (core->durable.config.epoch == core->config.epoch) {
+		core->durable.complete = true;
+		persist_changed(core);
+	}
+	peers_tell(core);
+}
+
+/* Believed when q masters say so: what the sources keep is dropped for it. */
+void epoch_said_complete(struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		n += core->peers[i].complete;
+	}
+	if (n >= core->quorum) {
+		epoch_complete(core);
+	}
+}
+
+/* Somebody votes now, or does not any more; or this node does. */
+void epoch_peer_changed(struct core *core) {
+	if (core_born(core) && core->masters > 0 && epoch_missing(core) == 0) {
+		epoch_complete(core);
+	}
+	if (!list_empty(&core->parked) && epoch_voters(core) >= core->quorum) {
+		restart_parked(core);
+	}
+	gather_beat(core);
+	change_peer_changed(core);
+}

@@ -1,0 +1,196 @@
+/* proof.c: whom a node believes that a later configuration was chosen (section 6, Proof). A node that belongs to a cluster adopts one when q
+ * masters of its own configuration say so, each over a link of its own: by a claim ("this is my configuration"), by an acceptance of the
+ * same value under one ballot, or by passing on a claim of another one while they are in doubt. A node that belongs to none believes one
+ * master that its file names, and then one of the configuration that it was told. Everybody else may say what they like.
+ *
+ * Why q claims are enough: the masters that have adopted an epoch hold the proof that the masters of the one before accepted it, and so on
+ * down to the configuration that this node is in. No history travels, and nothing is signed.
+ */
+#include "membership.h"
+
+#define DOUBT_TIMEOUTS 4          /* how many request_timeouts a master is ahead before its claim is passed on */
+#define PASSED_ON_TIMEOUTS 2      /* how long that counts: it is said again with every claim */
+#define UNPROVEN_LONG (10 * SPAN_S) /* from then on it is told */
+
+/* ---- counting ---- */
+
+static bool says(const struct core *core, uint32_t peer, uint64_t hash, struct ballot ballot) {
+	const struct word *w = &core->peers[peer].word;
+	const span_ns counts = PASSED_ON_TIMEOUTS * core->config.request_timeout;
+	return w->claimed == hash || (w->accepted == hash && ballot_compare(w->ballot, ballot) == 0) ||
+		(w->passed_on == hash && instant_elapsed_long(core->now, w->passed_on_at) <= counts);
+}
+
+static void judge(struct core *core, const struct config *c, struct ballot ballot) {
+	const uint64_t hash = config_hash(c);
+	uint32_t count = core->self >= core->masters && says(core, core->self, hash, ballot); /* its own doubt counts, for itself */
+	for (uint32_t i = 0; i < core->masters; i++) {
+		count += says(core, i, hash, ballot);
+	}
+	if (count >= core->quorum) {
+		epoch_adopt(core, c);
+	}
+}
+
+/* ---- doubt ---- */
+
+/* Nothing can be chosen in this epoch any more, as far as this node sees: it has not been linked with q masters that are in it for a while; or
+ * fewer than q vote, and for so long that all who had to wait have waited. */
+static bool in_doubt(const struct core *core) {
+	const span_ns request = DOUBT_TIMEOUTS * core->config.request_timeout;
+	const span_ns longest = core->durable.max_lease_seen > core->config.max_lease ? core->durable.max_lease_seen : core->config.max_lease;
+	const span_ns waited = request + span_grow(longest, 2 * core->config.drift_ppm);
+	const bool alone = instant_elapsed_short(core->now, core->near_at) > request && instant_elapsed_short(core->now, core->adopted_at) > request;
+	return alone || instant_elapsed_short(core->now, core->voters_at) > waited;
+}
+
+/* The latest one that a master claims, if that one has been ahead for long enough. */
+static bool to_be_passed_on(const struct core *core, uint32_t from, const struct config *c) {
+	const struct word *w = &core->peers[from].word;
+	if (!in_doubt(core) || instant_elapsed_short(core->now, w->ahead_since) <= DOUBT_TIMEOUTS * core->config.request_timeout) {
+		return false;
+	}
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (core->peers[i].up && core->peers[i].word.claimed_epoch > c->epoch) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void pass_on(struct core *core, const struct message *claim, uint64_t hash) {
+	struct message m = { .kind = MESSAGE_CONFIG, .flags = FLAG_PASSED_ON, .blob = claim->blob };
+	core->peers[core->self].word.passed_on = hash;
+	core->peers[core->self].word.passed_on_at = core->now;
+	COUNT(core, config_passed_on);
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct peer *p = &core->peers[i];
+		const bool master = core->self < core->masters && i < core->masters && p->linked;
+		const bool behind = p->heard && p->epoch > 0 && p->epoch < core->config.epoch; /* this node may be one of its masters */
+		if (p->up && (master || behind)) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
+/* ---- what arrives ---- */
+
+/* It is told of a later configuration, and does not believe it yet. */
+void proof_wanted(struct core *core) {
+	core->unproven_at = core->now;
+	core->unproven_since = core->unproven ? core->unproven_since : core->now;
+	core->unproven = true;
+}
+
+/* This node has accepted what is claimed. Those of its epoch who have accepted it too may have missed that, and whoever has started anew since
+ * then has forgotten what it heard. */
+static void say_accepted_again(struct core *core, uint64_t hash) {
+	const struct durable *d = &core->durable;
+	if (d->decree_config.epoch != core->config.epoch + 1 || config_hash(&d->decree_config) != hash || core->persist_done < core->persist_seq) {
+		return;
+	}
+	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK, .ballot = d->decree_accepted, .number = hash };
+	COUNT(core, accepted_again);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (peer_reachable(core, i)) {
+			out_send(core, i, &m);
+		}
+	}
+}
+
+/* A later configuration, of this cluster. */
+void proof_told(struct core *core, uint32_t from, const struct message *m, const struct config *c) {
+	struct word *w = &core->peers[from].word;
+	const uint64_t hash = config_hash(c);
+	proof_wanted(core);
+	if (!proof_master(core, from)) {
+		COUNT(core, config_unproven);
+	} else if (m->flags & FLAG_PASSED_ON) {
+		w->passed_on = hash;
+		w->passed_on_at = core->now;
+	} else {
+		w->ahead_since = w->claimed_epoch > core->config.epoch ? w->ahead_since : core->now;
+		w->claimed = hash;
+		w->claimed_epoch = c->epoch;
+		say_accepted_again(core, hash);
+		if (to_be_passed_on(core, from, c)) {
+			pass_on(core, m, hash);
+		}
+	}
+	judge(core, c, core->durable.decree_accepted);
+}
+
+/* One of the masters, this node itself perhaps, has accepted something: who has accepted the same under this ballot or another knows the value. */
+void proof_accepted(struct core *core, uint32_t from, const struct message *m) {
+	struct word *w = &core->peers[from].word;
+	if (m->status != STATUS_OK || !proof_master(core, from) || !core_born(core)) {
+		return;
+	}
+	w->accepted = m->number;
+	w->ballot = m->ballot;
+	const struct config c = core->durable.decree_config;
+	if (c.epoch == core->config.epoch + 1 && config_hash(&c) == m->number && !core->adopting) {
+		judge(core, &c, m->ballot);
+	}
+}
+
+/* Another configuration under this epoch's number is never adopted. When so many masters are in it that q of this one cannot be had, this
+ * node stops voting; what fewer say is reported. */
+void proof_contradicted(struct core *core, uint32_t from) {
+	struct peer *p = &core->peers[from];
+	uint32_t count = 0;
+	if (!proof_master(core, from)) {
+		COUNT(core, config_unproven);
+		return;
+	}
+	if (!p->word.contradicts) {
+		out_note(core, NOTE_CONFLICT, from, core->config.epoch, NULL, slice_of(NULL, 0));
+	}
+	p->word.contradicts = true;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		count += core->peers[i].word.contradicts;
+	}
+	if (!core->conflict && count >= config_sources(core->masters)) {
+		core->conflict = true;
+		COUNT(core, config_conflict);
+		if (core_votes(core)) {
+			recovery_again(core);
+		}
+	}
+}
+
+/* ---- time ---- */
+
+/* A link is gone: what its node has said of itself stays said, but not what it has passed on. */
+void proof_peer_lost(struct core *core, uint32_t peer) {
+	struct word *w = &core->peers[peer].word;
+	w->passed_on = w->claimed_epoch = 0;
+	w->contradicts = false;
+}
+
+/* Another epoch: all words are about the one before. */
+void proof_epoch(struct core *core) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		core->peers[i].word = (struct word){ .claimed = 0 };
+	}
+	core->unproven = core->unproven_noted = false;
+	core->voters_at = core->now;
+	core->announced = (struct announced){ .count = 0 };
+}
+
+void proof_beat(struct core *core) {
+	core->voters_at = epoch_voters(core) >= core->quorum ? core->now : core->voters_at;
+	if (core->unproven && instant_elapsed_short(core->now, core->unproven_at) > PASSED_ON_TIMEOUTS * core->config.request_timeout) {
+		core->unproven = core->unproven_noted = false; /* whoever said so says it no more */
+	}
+	if (proof_lacking(core) && !core->unproven_noted) {
+		core->unproven_noted = true;
+		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
+	}
+}
+
+/* It is told of a later configuration for long, and too few of those whom it believes say so. */
+bool proof_lacking(const struct core *core) {
+	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
+	return core->unproven && alone && instant_elapsed_short(core->unproven_at, core->unproven_since) > UNPROVEN_LONG;
+}

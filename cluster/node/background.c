@@ -1,0 +1,75 @@
+/* background.c: long work in pieces, so that no step is long: a few pieces in each turn of the loop, however many steps it has. Between two turns
+ * everybody who has asked for something is served. */
+#include "node.h"
+
+/* What one turn may do, of each: about a millisecond. */
+#define LOST_A_TURN 1024
+#define LEAVING_A_TURN 512
+#define HOMES_A_TURN 1024
+
+/* Of the work on whole tables a piece every other millisecond, so that other processes have their share of the machine. But nobody waits
+ * for a piece while the masters of an epoch wait for this one. */
+#define BACKGROUND_PACE (2 * SPAN_MS)
+
+static bool on_tables(const struct core *core) {
+	return core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core) || gather_paused(core);
+}
+
+static struct instant tables_due(const struct core *core) {
+	return core->gather.kind == GATHER_HANDOVER ? core->now : core->background_at;
+}
+
+/* Something is left over for the next turn. */
+static bool left_over(const struct core *core) {
+	return !list_empty(&core->lists) || !list_empty(&core->leaving) || !list_empty(&core->asking) || queue_lost_left(core) || attempt_rehome_left(core) ||
+		report_due(core) || follow_step_due(core);
+}
+
+int64_t background_deadline(const struct core *core) {
+	return left_over(core) ? core->now.boot : on_tables(core) ? tables_due(core).boot : INT64_MAX;
+}
+
+void background_turn(struct core *core) {
+	if (core->turn_over) {
+		core->turn_over = false;
+		core->left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN, true, true };
+	}
+}
+
+static void go_on_with_tables(struct core *core) {
+	if (!on_tables(core) || !instant_expired(core->now, tables_due(core))) {
+		return;
+	}
+	core->background_at = instant_add(core->now, BACKGROUND_PACE);
+	if (core->beside_use == BESIDE_EMPTYING) {
+		table_empty_go_on(core);
+	}
+	if (core->finish.active) {
+		merge_sweep(core);
+	}
+	gather_pause_over(core);
+	if (gather_busy(core)) {
+		gather_go_on(core);
+	}
+}
+
+void background(struct core *core) {
+	if (queue_lost_left(core)) {
+		queue_lost_go_on(core);
+	}
+	if (!list_empty(&core->leaving)) {
+		op_leaving_go_on(core);
+	}
+	if (attempt_rehome_left(core)) {
+		attempt_rehome_go_on(core);
+	}
+	if (core->left.list && !list_empty(&core->lists)) {
+		core->left.list = false;
+		local_list_go_on(core);
+	}
+	if (core->left.asked && !list_empty(&core->asking)) {
+		core->left.asked = false;
+		waiters_go_on(core);
+	}
+	go_on_with_tables(core);
+}

@@ -1,0 +1,382 @@
+/* core.c: the one entry. Expiry runs for the time of the step first (Time), so that whatever is looked at then is alive; then the event; then
+ * what the node says to itself. */
+#include "operation.h"
+#include "node.h"
+
+static uint64_t or_default(uint64_t value, uint64_t standard) {
+	return value ? value : standard;
+}
+
+static void set_limits(struct core_limits *to, const struct core_limits *from) {
+	*to = *from;
+	to->keys = or_default(from->keys, 4000000);
+	to->memory_bytes = or_default(from->memory_bytes, (uint64_t)4 << 30);
+	to->value_bytes = (uint32_t)or_default(from->value_bytes, VALUE_MAX_DEFAULT);
+	to->waiters = (uint32_t)or_default(from->waiters, 100000);
+	to->waiters_per_key = (uint32_t)or_default(from->waiters_per_key, 10000);
+	to->holders_per_key = (uint32_t)or_default(from->holders_per_key, 1000);
+	to->report_first = (uint32_t)or_default(from->report_first, 8);
+	to->report_piece = (uint32_t)or_default(from->report_piece, 32);
+	to->report_value = (uint32_t)or_default(from->report_value, 256);
+	to->reports = (uint32_t)or_default(from->reports, 4);
+	to->list_piece = (uint32_t)or_default(from->list_piece, 64);
+	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
+	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
+	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
+	to->lingering = (uint32_t)or_default(from->lingering, LINGERING_DEFAULT);
+	to->log_bytes = or_default(from->log_bytes, (uint64_t)16 << 20);
+	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
+}
+
+static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) {
+	struct core *core = ctx;
+	if (new_size > old_size && core->memory_used + (new_size - old_size) > core->limits.memory_bytes) {
+		return NULL;
+	}
+	void *moved = core->outer.resize(core->outer.ctx, p, old_size, new_size);
+	if (moved || new_size == 0) {
+		core->memory_used += new_size - old_size;
+	}
+	return moved;
+}
+
+static int init_maps(struct core *core) {
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
+		&core->queues.waiters, &core->queues.kept };
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		if (map_init(maps[i], &core->alloc) != 0) {
+			return PAWL_ENOMEM;
+		}
+	}
+	return released_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
+}
+
+/* What this node is, as far as its own disk says: in the configuration by name and identity, or not. */
+static enum core_state first_state(const struct core *core) {
+	bool born = core->config_hash != 0;
+	int at = config_find_name(&core->config, core->name);
+	if (!born) {
+		return at >= 0 && core->config.nodes[at].master ? CORE_UNBORN : CORE_OUTSIDE;
+	}
+	if (at < 0 || !id128_equal(core->config.nodes[at].id, core->durable.node_id)) {
+		return CORE_OUTSIDE;
+	}
+	if (!core->config.nodes[at].master) {
+		return CORE_FOLLOWING;
+	}
+	return core->durable.voted ? CORE_RECOVERING : CORE_HANDOVER;
+}
+
+static int init_identity(struct core *core, const struct core_options *o) {
+	const struct config *config = o->durable->config.epoch ? &o->durable->config : o->birth;
+	if (config == NULL || config_problem(config) != NULL || o->name[0] == 0 || strlen(o->name) > NODE_NAME_MAX || id128_zero(o->durable->node_id)) {
+		return PAWL_EINVAL;
+	}
+	memcpy(core->name, o->name, strlen(o->name) + 1);
+	if (o->address && strlen(o->address) <= ADDRESS_MAX) {
+		memcpy(core->address, o->address, strlen(o->address) + 1);
+	}
+	for (uint32_t i = 0; o->birth && i < config_masters(o->birth) && i < MASTERS_MAX; i++) {
+		memcpy(core->named[i], o->birth->nodes[i].name, sizeof core->named[i]);
+	}
+	core->config = *config;
+	core->lease_allowed = config->max_lease;
+	core->durable = *o->durable;
+	core->auto_replace = o->auto_replace;
+	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
+	core->masters = config_masters(config);
+	core->quorum = config_quorum(config);
+	core->config_hash = born ? config_hash(config) : 0;
+	core->complete = born && core->durable.complete;
+	core->state = first_state(core);
+	return slots_init(core);
+}
+
+int core_new(const struct core_options *o, struct core **out) {
+	struct core *core = alloc_new(o->alloc, sizeof *core);
+	if (core == NULL) {
+		return PAWL_ENOMEM;
+	}
+	core->observers = &node_observers;
+	core->operations = node_operations;
+	core->outer = *o->alloc;
+	core->alloc = (struct allocator){ count_resize, core };
+	core->hash_key = o->hash_key;
+	core->live = &core->tables[0];
+	core->beside = &core->tables[1];
+	set_limits(&core->limits, &o->limits);
+	core->replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
+	prng_init(&core->prng, o->seed);
+	list_init(&core->ops);
+	list_init(&core->lingering);
+	list_init(&core->waiting);
+	list_init(&core->lists);
+	list_init(&core->op_pool);
+	list_init(&core->holders);
+	list_init(&core->parked);
+	list_init(&core->groups);
+	list_init(&core->in_line);
+	list_init(&core->asking);
+	list_init(&core->leaving);
+	list_init(&core->queues.lost);
+	core->turn_over = true;
+	int e = init_identity(core, o);
+	e = e == 0 ? init_maps(core) : e;
+	if (e != 0) {
+		core_free(core);
+		return e;
+	}
+	*out = core;
+	return 0;
+}
+
+void core_free(struct core *core) {
+	if (core == NULL) {
+		return;
+	}
+	op_free_all(core);
+	table_clear(core, &core->tables[0]);
+	table_clear(core, &core->tables[1]);
+	digest_done(core, &core->tables[0]);
+	digest_done(core, &core->tables[1]);
+	drain_done(core);
+	change_free(core);
+	slots_done(core);
+	log_done(core);
+	belief_done(core);
+	bond_master_done(core);
+	released_done(core);
+	unseen_done(core);
+	sync_free(core);
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
+		&core->queues.waiters, &core->queues.kept };
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		map_done(maps[i]);
+	}
+	struct allocator outer = core->outer;
+	alloc_free(&outer, core, sizeof *core);
+}
+
+/* ---- one step ---- */
+
+static void timer_fired(struct core *core, struct timer *t) {
+	switch ((enum timer_kind)t->wheel.kind) {
+	case TIMER_KEY: {
+		struct key *key = CONTAINER_OF(t, struct key, timer);
+		if (table_expire(core, key)) {
+			table_settle(core, key);
+		}
+		break;
+	}
+	case TIMER_OP:
+		op_timer(core, CONTAINER_OF(t, struct op, timer));
+		break;
+	case TIMER_NODE:
+		peers_self_again(core);
+		peers_beat(core);
+		slots_beat(core);
+		persist_beat(core);
+		if (core->state == CORE_UNBORN) {
+			birth_go_on(core);
+		}
+		recovery_beat(core);
+		gather_beat(core);
+		change_beat(core);
+		proof_beat(core);
+		attempt_rehome_beat(core);
+		follow_beat(core);
+		sync_beat(core);
+		belief_beat(core);
+		unseen_beat(core);
+		counted_beat(core);
+		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+		break;
+	case TIMER_FEED:
+		feed_timer(core);
+		break;
+	case TIMER_HOLDER:
+		bond_master_timer(core, t);
+		break;
+	case TIMER_FOLLOW:
+		follow_timer(core);
+		break;
+	}
+}
+
+/* So many timers a step: a million leases that end together must not stop the node. What is looked at is alive all the same:
+ * whoever looks a key up ends first what is past on it, and beliefs and operations look at the clocks themselves. */
+#define EXPIRE_A_STEP 4096
+
+static void expire(struct core *core) {
+	struct wheel_timer *t;
+	for (uint32_t budget = EXPIRE_A_STEP; (t = wheel_expire_some(&core->wheel, core->now.boot, &budget)) != NULL;) {
+		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
+	}
+}
+
+void step_message(struct core *core, uint32_t from, const struct message *m) {
+	switch (m->kind) {
+	case MESSAGE_PROMISE: case MESSAGE_COMMIT: case MESSAGE_WITHDRAW: case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: case MESSAGE_FETCH: case MESSAGE_LEARN:
+	case MESSAGE_RELEASE: case MESSAGE_BREAK: case MESSAGE_PREPARE: case MESSAGE_WRITE: case MESSAGE_READ: case MESSAGE_ENQUEUE:
+	case MESSAGE_WAITERS: case MESSAGE_DOWNGRADE: case MESSAGE_NOMINATE: case MESSAGE_HAND_OVER:
+		master_handle(core, from, m);
+		break;
+	case MESSAGE_ASK: ask_heard(core, from, m); break;
+	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
+	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
+	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_WAITERS_ANSWER:
+	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK_ANSWER:
+		op_answer(core, from, m);
+		break;
+	case MESSAGE_DISPLACED: attempt_displaced(core, from, m); break;
+	case MESSAGE_SNAPSHOT:
+		snapshot_asked(core, from, m);
+		break;
+	case MESSAGE_SNAPSHOT_GO_ON:
+		snapshot_go_on(core, from, m);
+		break;
+	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_SNAPSHOT_CHUNK:
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_END:
+		gather_message(core, from, m);
+		break;
+	case MESSAGE_PING: peer_ping(core, from, m); break;
+	case MESSAGE_PONG: peer_pong(core, from, m); break;
+	case MESSAGE_COUNTED: counted_said(core, from, m); break;
+	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
+	case MESSAGE_BOND: bond_master_asked(core, from, m); break;
+	case MESSAGE_BOND_ANSWER: bond_answer(core, from, m); break;
+	case MESSAGE_FOLLOW: feed_asked(core, from, m); break;
+	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
+		feed_message(core, from, m);
+		break;
+	case MESSAGE_FEED_END:
+		feed_ended(core, from, m);
+		break;
+	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH: case MESSAGE_FEED_NEWS:
+		follow_message(core, from, m);
+		break;
+	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
+	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
+		sync_message(core, from, m);
+		break;
+	case MESSAGE_CONFIG: epoch_told(core, from, m); break;
+	case MESSAGE_DECREE_PREPARE: decree_prepare(core, from, m); break;
+	case MESSAGE_DECREE_ACCEPT: decree_accept(core, from, m); break;
+	case MESSAGE_DECREE_PROMISE: change_decree(core, from, m); break;
+	case MESSAGE_DECREE_ACCEPTED:
+		change_decree(core, from, m);
+		proof_accepted(core, from, m);
+		break;
+	case MESSAGE_PREMERGE: premerge_asked(core, from, m); break;
+	case MESSAGE_PREMERGE_END: premerge_ended(core, from, m); break;
+	case MESSAGE_PREMERGE_ANSWER: change_ahead(core, from, m); break;
+	}
+}
+
+static void say_to_self(struct core *core) {
+	struct message m;
+	do {
+		while (out_take_local(core, &m)) {
+			step_message(core, core->self, &m);
+		}
+	} while (group_run(core) || report_run(core));
+}
+
+/* What the node says to itself is said; then the links that have failed meanwhile are lost, one after the other, while nothing else is
+ * under way; and what that made the node say. Each link fails once at most, so this ends. */
+static void settle(struct core *core) {
+	say_to_self(core);
+	while (core->failed) {
+		peers_lose_failed(core);
+		say_to_self(core);
+	}
+}
+
+static void start_state(struct core *core, bool restored) {
+	switch (core->state) {
+	case CORE_UNBORN: birth_go_on(core); break;
+	case CORE_OUTSIDE: out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0)); break;
+	case CORE_FOLLOWING: follow_start(core); break;
+	case CORE_HANDOVER: gather_handover(core); break;
+	case CORE_RECOVERING: recovery_start(core, restored); break;
+	case CORE_VOTING: case CORE_DRAINED: CHECK(false); /* nobody begins like that */
+	}
+}
+
+static void start(struct core *core, bool restored) {
+	core->adopted_at = core->near_at = core->voters_at = core->now;
+	persist_start(core);
+	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
+	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */
+	timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+	log_new_id(core);
+	start_state(core, restored);
+}
+
+static void handle(struct core *core, const struct core_event *e) {
+	switch (e->kind) {
+	case CORE_START: start(core, e->restored); break;
+	case CORE_RESTORE: drain_restore(core, e->frame); break;
+	case CORE_TICK: break;
+	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
+	case CORE_PEER_UP: peer_up(core, e->peer, e); break;
+	case CORE_PEER_DOWN:
+		bond_master_peer_lost(core, e->peer, e->closed);
+		peer_down(core, e->peer, e->closed);
+		break;
+	case CORE_REQUEST: request_handle(core, e->request); break;
+	case CORE_CLIENT_GONE:
+		change_client_gone(core, e->client);
+		op_client_gone(core, e->client);
+		break;
+	case CORE_PERSISTED: persist_done(core, e->persist_seq, e->persist_ok); break;
+	case CORE_DRAIN: drain_start(core); break;
+	}
+}
+
+void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
+	CHECK(!core->stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
+	if (!core->stepped) {
+		wheel_init(&core->wheel, now.boot);
+		core->last_step = now;
+		core->stepped = true;
+	}
+	core->now = now;
+	core->out = out;
+	out_begin(core);
+	background_turn(core);
+	span_ns still = instant_elapsed_long(now, core->last_step);
+	bool stale = still > core->config.request_timeout;
+	core->last_step = now;
+	if (!stale && event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
+		core->links_at = now;
+	}
+	if (stale) {
+		COUNT(core, stood_still);
+		out_note(core, NOTE_STOOD_STILL, core->self, (uint64_t)still, NULL, slice_of(NULL, 0));
+		peers_reset_all(core);
+	}
+	expire(core);
+	settle(core);
+	if (!(stale && event->kind == CORE_FRAME)) {
+		handle(core, event);
+	}
+	settle(core);
+	background(core);
+	settle(core);
+	feed_step(core);
+	follow_step(core);
+	settle(core);
+	core->out = NULL;
+}
+
+int64_t core_deadline(const struct core *core) {
+	const int64_t timers = wheel_deadline(&core->wheel), due = background_deadline(core);
+	return due < timers ? due : timers;
+}
+
+/* ---- looking in ---- */
+
+const struct config *core_config(const struct core *core) {
+	return &core->config;
+}

@@ -1,0 +1,149 @@
+/* drain.c: a planned stop (section 4): stops voting first, then hands out what it knows; the next start takes it back and is then
+ * no restart at all, only a pause. Remaining times start again as they were at the stop. */
+#include "node.h"
+
+#define DRAIN_MESSAGES 512
+
+void drain_start(struct core *core) {
+	if (core->state == CORE_DRAINED) {
+		return;
+	}
+	bool voted = core_votes(core);
+	gather_stop(core);
+	persist_votes_end(core);
+	core->state = CORE_DRAINED;
+	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
+	core->drain_bucket = 0;
+	core->drain_written = 0;
+	core->drain_ring = 0;
+	COUNT(core, drained);
+	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
+	for (struct op *op = op_first(core); op; op = op_following(core)) {
+		if (op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING) {
+			attempt_fail(core, op, PAWL_ERECOVERING);
+		} else if (op->kind == CORE_ACQUIRE_ALL) {
+			group_drain(core, op);
+		} else if (op->kind == CORE_WAIT) {
+			local_end(core, op, PAWL_ERECOVERING);
+		} else {
+			/* A half-done write may still take effect (section 2, Update). */
+			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
+			if (op->name) { /* permits of a commit that is under way (section 10), or an extension (section 11) */
+				COUNT(core, commit_given_back);
+				release_give_back_once(core, op->key, op->lock_id, op->name);
+			}
+			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);
+			op_free(core, op);
+		}
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		snapshot_stop(core, i);
+	}
+	feed_stop_all(core);
+	follow_stop(core);
+	peers_tell(core);
+}
+
+void drain_done(struct core *core) {
+	alloc_free(&core->alloc, core->drain_messages, DRAIN_MESSAGES * sizeof *core->drain_messages);
+	core->drain_messages = NULL;
+}
+
+/* Like out_frame only so many bytes that the codec takes the frame, values and all. Nothing changes between two frames, so that a
+ * place is a bucket and how many of its records have been written. */
+static size_t fill_records(struct core *core, size_t n) {
+	size_t bytes = 0;
+	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++, core->drain_written = 0) {
+		uint32_t at = 0;
+		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+			struct key *key = CONTAINER_OF(m, struct key, node);
+			if (core->finish.active) {
+				merge_finish_key(core, key); /* what is handed on is finished; once, so that it keeps its place */
+			}
+			for (const struct record *r = key->held; r; r = r->next, at++) {
+				if (at < core->drain_written) {
+					continue;
+				}
+				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
+					return n;
+				}
+				snapshot_record_message(core, key, r, &core->drain_messages[n++]);
+				bytes += 256 + record_size(r) + key->size;
+				core->drain_written++;
+			}
+		}
+	}
+	return n;
+}
+
+static size_t fill_ring(struct core *core, size_t n) {
+	for (; core->drain_ring < core->ring_size && n < DRAIN_MESSAGES; core->drain_ring++) {
+		const struct released *r = released_at(core, core->ring_next, core->drain_ring);
+		if (r->used) {
+			released_describe(r, slice_str("?"), &core->drain_messages[n++]);
+		}
+	}
+	return n;
+}
+
+bool core_drain_frame(struct core *core, struct instant now, struct frame *frame) {
+	CHECK(core->state == CORE_DRAINED);
+	core->now = now;
+	if (core->drain_whole) {
+		return false;
+	}
+	if (core->drain_messages == NULL) {
+		core->drain_messages = alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->drain_messages);
+		if (core->drain_messages == NULL) {
+			return false; /* without its end the side file is not taken: an ordinary restart */
+		}
+	}
+	size_t n = fill_ring(core, fill_records(core, 0));
+	if (core->drain_bucket >= core->live->keys.bucket_count && core->drain_ring >= core->ring_size && n < DRAIN_MESSAGES) {
+		core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
+		core->drain_whole = true;
+	}
+	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash, .sender = core->durable.node_id,
+		.boot = core->durable.boot, .clock = core->clock, .messages = core->drain_messages, .count = n };
+	return true;
+}
+
+static bool restore_record(struct core *core, const struct message *m) {
+	struct key *key = table_make(core, m->key);
+	struct record *r = key && !key_record(key, m->lock_id) ? record_new(core, m) : NULL;
+	if (r) {
+		r->noted = m->noted;
+		record_put_older(r, older_of(m));
+		r->attempt = m->attempt;
+		r->prepared = m->prepared;
+		r->vouched = (m->flags & FLAG_COUNTS) != 0;
+		r->end = instant_add(core->now, span_from_us(m->left_us));
+		r->accepted = core->tick;
+		key_add_record(core, key, r);
+		digest_record(core, key, r);
+	}
+	if (key) {
+		table_settle(core, key);
+	}
+	return r != NULL;
+}
+
+/* Only what the last run of this very node wrote under this very configuration is taken back. */
+void drain_restore(struct core *core, const struct frame *frame) {
+	if (core->state != CORE_RECOVERING || frame->epoch != core->config.epoch || frame->config_hash != core->config_hash ||
+		!id128_equal(frame->sender, core->durable.node_id) || frame->boot != core->durable.boot) {
+		core->drain_failed = true;
+	}
+	for (size_t i = 0; i < frame->count && !core->drain_failed; i++) {
+		const struct message *m = &frame->messages[i];
+		if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
+			core->drain_failed = !restore_record(core, m);
+		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
+			released_take(core, m);
+		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
+			core->drain_whole = true;
+			core->drain_clock = m->clock;
+		}
+	}
+	core->drain_whole = core->drain_whole && !core->drain_failed;
+}

@@ -1,0 +1,111 @@
+/* events.c: who hears of what happens in a room below theirs, and in which order. */
+#include "node.h"
+
+static void persisted(struct core *core) {
+	birth_persisted(core);
+	epoch_persisted(core);
+	gather_persisted(core);
+	decree_persisted(core);
+}
+
+static void link_up(struct core *core, uint32_t peer) {
+	bond_master_peer_up(core, peer);
+	birth_peer_up(core, peer);
+	peer_ping_send(core, peer);
+	change_peer_up(core);
+}
+
+static void link_ends(struct core *core, uint32_t peer) {
+	bond_master_peer_lost(core, peer, false);
+}
+
+static void link_lost(struct core *core, uint32_t peer, bool closed) {
+	proof_peer_lost(core, peer);
+	snapshot_stop(core, peer);
+	feed_stop(core, peer);
+	follow_peer_lost(core, peer);
+	queue_peer_lost(core, peer);
+	gather_peer_lost(core, peer);
+	op_peer_lost(core, peer, closed);
+	attempt_rehome_all(core);
+}
+
+static void master_votes_changed(struct core *core, uint32_t peer) {
+	op_peer_changed(core, peer);
+	attempt_peer_changed(core, peer);
+	attempt_rehome_all(core);
+}
+
+static void link_changed(struct core *core, uint32_t peer) {
+	master_votes_changed(core, peer);
+	follow_peer_changed(core);
+	epoch_peer_changed(core);
+}
+
+static void self_lost(struct core *core) {
+	queue_peer_lost(core, core->self);
+	op_peer_lost(core, core->self, false);
+	attempt_rehome_all(core);
+}
+
+static void self_again(struct core *core) {
+	counted_self_again(core);
+	master_votes_changed(core, core->self);
+	epoch_peer_changed(core);
+}
+
+static void peer_dropped(struct core *core, uint32_t peer) {
+	snapshot_stop(core, peer);
+	bond_master_peer_lost(core, peer, false);
+}
+
+static void table_ends(struct core *core, struct table *old) {
+	feed_stop_all(core);
+	merge_finish_end(core, old);
+}
+
+static void table_swapped(struct core *core, struct table *old) {
+	local_tables_swapped(core, old);
+	snapshot_tables_swapped(core, old);
+	log_new_id(core);
+}
+
+/* Only while somebody copies it is there anything to be said. */
+static void record_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
+	if (core->snapshots > 0 || core->gather.kind != GATHER_NONE) {
+		snapshot_lost(core, key, r, closed);
+	}
+}
+
+static void votes_changed(struct core *core) {
+	master_votes_changed(core, core->self);
+	epoch_peer_changed(core);
+}
+
+const struct observers node_observers = {
+	.persisted = persisted,
+	.link_comes = counted_peer_up,
+	.link_up = link_up,
+	.link_ends = link_ends,
+	.link_lost = link_lost,
+	.link_changed = link_changed,
+	.self_lost = self_lost,
+	.self_again = self_again,
+	.votes_changed = votes_changed,
+	.peer_dropped = peer_dropped,
+	.peers_moved = op_permute,
+	.logged = feed_logged,
+	.log_ends = feed_stop_all,
+	.watched = follow_watched,
+	.table_ends = table_ends,
+	.table_swapped = table_swapped,
+	.table_emptied = follow_room,
+	.record_changed = record_changed,
+	.record_lost = record_lost,
+	.lock_ended = snapshot_released,
+	.record_copied = snapshot_changed,
+	.key_opened = queue_record_ended,
+	.key_ended = key_ended,
+	.key_changed = local_check_waits,
+	.key_freed = queue_free_all,
+};

@@ -1,0 +1,162 @@
+/* frames.c: frames of other nodes: what their heads say, how far their clocks are believed (section 9), and who may say what. */
+#include "node.h"
+
+/* A rejoin gives the margin anew, to this node as well as above what its sources say. So one for this reason is not the next one's: else a liar would
+ * drive two others away from each other in turn. What is refused meanwhile is followed at the pace of time. */
+static bool may_follow_quorum(const struct core *core, uint64_t says) {
+	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX || core->behind_at.boot == 0 ||
+		instant_elapsed_short(core->now, core->behind_at) >= BEHIND_AGAIN);
+}
+
+/* A quorum of masters is ahead: this node follows them, and begins anew where that is too far to be so by what it missed. */
+static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
+	if (says <= core->clock + CLOCK_JUMP_MAX) {
+		COUNT(core, clock_followed);
+		clock_limit_raise(core, says);
+	} else {
+		COUNT(core, clock_behind);
+		core->behind_at = core->now;
+		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL, slice_of(NULL, 0));
+		recovery_again(core);
+	}
+}
+
+/* Section 9: true if the frame may be handled. */
+static bool clock_bound(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	bool was = p->far_ahead;
+	p->far_ahead = frame->clock > clock_most(core);
+	if (p->far_ahead) {
+		p->far_since = was ? p->far_since : core->now;
+		p->far_clock = was && p->far_clock < frame->clock ? p->far_clock : frame->clock;
+	}
+	if (!p->far_ahead || !core_votes(core)) {
+		p->refused = false;
+		return true;
+	}
+	p->refused_since = p->refused ? p->refused_since : core->now; /* links without an answer do not last */
+	p->refused = true;
+	const uint64_t says = peers_quorum_says(core);
+	if (may_follow_quorum(core, says)) {
+		follow_quorum(core, peer, says);
+		p->far_ahead = frame->clock > clock_most(core);
+	} else if (frame->clock <= clock_most_since(core, p->refused_since)) {
+		COUNT(core, clock_followed);
+		clock_limit_raise(core, frame->clock);
+		p->far_ahead = false;
+	}
+	if (!p->far_ahead) {
+		return true;
+	}
+	COUNT(core, clock_refused);
+	if (!was) {
+		out_note(core, NOTE_CLOCK_REFUSED, peer, frame->clock, NULL, slice_of(NULL, 0));
+	}
+	return false;
+}
+
+/* A master of the epoch before that is not in this one goes on with what it was asked for; what others hold is told to members only. */
+static bool may_say(const struct core *core, uint32_t peer, const struct message *m) {
+	static const message_set looks = MESSAGE_BIT(MESSAGE_READ) | MESSAGE_BIT(MESSAGE_WAITERS) | MESSAGE_BIT(MESSAGE_FOLLOW) |
+		MESSAGE_BIT(MESSAGE_SYNC_ROOT) | MESSAGE_BIT(MESSAGE_SYNC_GROUPS) | MESSAGE_BIT(MESSAGE_SYNC_ASK) | MESSAGE_BIT(MESSAGE_SYNC_LEAVES) |
+		MESSAGE_BIT(MESSAGE_SYNC_KEYS) | MESSAGE_BIT(MESSAGE_SYNC_FETCH);
+	const struct peer *p = &core->peers[peer];
+	return p->same && (p->standing == PEER_MEMBER || (p->standing == PEER_FORMER && !(looks & MESSAGE_BIT(m->kind))));
+}
+
+/* A node that is in the configuration no more gives back under its name what it has asked for (section 6, Nodes that are not in). */
+static bool guest_gives_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
+	const bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	return present && core->peers[peer].standing == PEER_GUEST && m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
+}
+
+static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
+	struct id128 from = core->peers[peer].link_id;
+	for (size_t i = 0; i < frame->count; i++) {
+		const struct message *m = &frame->messages[i];
+		if (!core->peers[peer].up || !id128_equal(core->peers[peer].link_id, from)) {
+			int at = slots_find_id(core, from); /* a message before this one changed the table of peers, or ended the link */
+			if (at < 0) {
+				return;
+			}
+			peer = (uint32_t)at;
+		}
+		counted_came(core, peer, m);
+		if (!rule_message_sound(m)) {
+			COUNT(core, unsound);
+		} else if (!rule_message_bound(core, m)) {
+			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
+		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
+			step_message(core, peer, m);
+		} else {
+			COUNT(core, wrong_epoch); /* R4 */
+			unseen_of_epoch(core, m);
+		}
+	}
+}
+
+static void take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	bool same = core_born(core) && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
+	bool changed = voting != p->voting || same != p->same;
+	p->epoch = frame->epoch;
+	p->same = same;
+	p->heard = true;
+	p->stopped += p->voting && !voting;
+	p->voting = voting;
+	p->complete = same && (frame->flags & FRAME_COMPLETE) && peer < core->masters;
+	if (p->complete && !core->complete) {
+		epoch_said_complete(core);
+	}
+	if (changed) {
+		core->observers->link_changed(core, peer);
+	}
+}
+
+/* Section 9: a replica, which begins at 0, takes the clock of the master that it follows even if it is far ahead, as after a forced
+ * start: else it could coordinate nothing. Neither must one damaged frame do that nor one master of several that lies, for nobody would listen to
+ * the replica any more. */
+static bool says_too(const struct core *core, uint32_t peer, uint64_t clock) {
+	bool other = core->masters < 3;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct peer *p = &core->peers[i];
+		other = other || (i != peer && p->up && clock - CLOCK_JUMP_MAX <= p->said_clock);
+	}
+	return other;
+}
+
+static void far_clock_heard(struct core *core, uint32_t peer) {
+	const struct peer *p = &core->peers[peer];
+	bool source = core->state == CORE_FOLLOWING && core->follow.state == FOLLOW_ON && core->follow.peer == peer;
+	if (source && p->far_clock <= TOKEN_MAX && says_too(core, peer, p->far_clock) && instant_elapsed_short(core->now, p->far_since) > core->config.request_timeout) {
+		master_raise_clock(core, p->far_clock);
+	}
+}
+
+void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
+	struct peer *p = &core->peers[peer];
+	if (!p->up || !id128_equal(frame->sender, p->link_id) || frame->boot != p->boot) {
+		return;
+	}
+	bool was_heard = p->heard;
+	p->said_clock = frame->clock;
+	take_flags(core, peer, frame);
+	bool same = p->same;
+	epoch_heard(core, peer, !was_heard);
+	if (same && !clock_bound(core, peer, frame)) {
+		gather_peer_lost(core, peer); /* a part of its snapshot is lost */
+		return;
+	}
+	struct id128 from = p->link_id;
+	handle_messages(core, peer, frame, same);
+	if (!same || !p->up || !id128_equal(p->link_id, from) || !p->same) {
+		return;
+	}
+	if (p->far_ahead) {
+		far_clock_heard(core, peer);
+	} else {
+		p->clock = frame->clock; /* heard after the frame's messages have been handled */
+		master_raise_clock(core, frame->clock);
+	}
+}

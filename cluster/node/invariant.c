@@ -1,0 +1,151 @@
+/* invariant.c: core_check: what must hold between any two steps. Tests run it after every one. */
+#include "node.h"
+
+struct sums {
+	uint64_t held, promises, waiters;
+	uint64_t digests[DIGEST_GROUPS];
+};
+
+static void check_record(const struct core *core, const struct record *r) {
+	const struct terms terms = record_terms(r);
+	CHECK(r->token <= TOKEN_MAX && r->noted <= TOKEN_MAX && terms_valid(&terms));
+	CHECK(r->terms_size >= terms_rest(&terms) && permits_within(record_older(r).set, terms.set));
+	CHECK(!terms_semaphore(&terms) || !permits_none(terms.set)); /* without a number it would close the key for nobody */
+	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
+	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
+	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
+	CHECK(!core_votes(core) || core->finish.active || r->sources == 0);
+}
+
+static void check_more(const struct core *core, const struct key *key, struct sums *s) {
+	const struct key_more *more = key->more;
+	uint32_t waiters = 0, turns = 0, kept = 0;
+	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
+		const struct queued *last = NULL;
+		for (struct queued *q = queued_first(more->queue[part]); q; last = q, q = queued_after(core, more->queue[part], q)) {
+			const struct waiter *w = CONTAINER_OF(q, struct waiter, q);
+			CHECK(q->key == key && list_linked(&q->by_peer) && part == ((w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)));
+			CHECK(q->ticket.clock != 0 && (last == NULL || queued_sooner(core, last, q))); /* stamped, and in their order */
+			CHECK(queued_find(core, &core->queues.waiters, key, q->peer, q->lock_id) == q);
+			waiters++;
+			turns += w->turn;
+		}
+	}
+	const struct kept *last = NULL;
+	for (const struct kept *k = queue_kept_next(core, key, NULL); k; last = k, k = queue_kept_next(core, key, k)) {
+		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
+		CHECK(queued_find(core, &core->queues.kept, key, k->q.peer, k->q.lock_id) == &k->q);
+		kept++;
+	}
+	CHECK(waiters == more->waiters && kept == more->kept_count);
+	/* somebody has the turn, whether the key is free or not */
+	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
+	const struct queued *first = queued_first(more->kept);
+	if (first && core_votes(core)) { /* behind a record, or a promise */
+		const struct place place = queued_place(first);
+		CHECK((key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms))) || (key->promise &&
+			!id128_equal(key->promise->lock_id, first->lock_id) && queue_may_wait(core, key, &place, STATUS_PROMISED)));
+	}
+	s->waiters += waiters;
+}
+
+static void check_key(const struct core *core, const struct key *key, struct sums *s) {
+	CHECK(!key->promise || !key->held || !key_record(key, key->promise->lock_id)); /* a held record is no promise */
+	CHECK(!key->promise || !key->held || !key_other(key, key->promise->lock_id, &key->promise->terms)); /* and displaces what it excludes */
+	CHECK(key->held || key->promise || key->more);
+	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
+	digest_check_key(core->live, key, s->digests);
+	bool exclude = false;
+	for (const struct record *r = key->held; r; r = r->next) {
+		check_record(core, r);
+		s->held++;
+		for (const struct record *other = r->next; other; other = other->next) {
+			CHECK(!id128_equal(r->lock_id, other->lock_id));
+			const struct terms terms = record_terms(other);
+			exclude = exclude || record_excludes(r, &terms);
+		}
+	}
+	CHECK(exclude == key_contested(key)); /* the one pass and the definition */
+	if (key->promise) {
+		CHECK(key->promise->key == key && list_linked(&key->promise->by_peer));
+		CHECK(key->promise->noted <= core->clock);
+		CHECK(core_votes(core) || core->state == CORE_DRAINED); /* who does not vote promises nothing */
+		s->promises++;
+	}
+	if (key->more) {
+		check_more(core, key, s);
+	}
+}
+
+static void check_op(const struct core *core, const struct op *op) {
+	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING && op->state != OP_LINGERING;
+	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
+	CHECK((op->state == OP_LINGERING) == (list_empty(&op->callers) && op->state == OP_LINGERING));
+	CHECK(!acquiring || !list_empty(&op->callers));
+	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL || op->state == OP_IN_LINE);
+	CHECK(op->state != OP_COMMITTING || op->token <= core->clock);
+	(void)core;
+}
+
+/* The table beside holds records and nothing else. */
+static void check_beside(const struct core *core) {
+	const struct table *t = core->beside;
+	struct sums s = { .held = 0 };
+	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
+		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n), seen++) {
+			const struct key *key = CONTAINER_OF(n, struct key, node);
+			CHECK(&core->tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
+			digest_check_key(t, key, s.digests);
+			for (const struct record *r = key->held; r; r = r->next) {
+				s.held++;
+			}
+		}
+	}
+	CHECK(s.held == t->held_count && memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
+	CHECK(core->beside_use != BESIDE_FREE || t->keys.count == 0);
+}
+
+static void check_replication(const struct core *core) {
+	const struct log *log = &core->log;
+	const struct follow *f = &core->follow;
+	uint32_t feeds = 0, news = 0;
+	CHECK(log->oldest <= log->next && log->count <= log->slots);
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct feed *feed = &core->peers[i].feed;
+		CHECK(!feed->walking || feed->active);
+		CHECK(!feed->active || (core_votes(core) && core->peers[i].up && feed->place.number <= log->next));
+		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES && feed->acked <= feed->place.number);
+		CHECK(!feed->news || feed->active);
+		feeds += feed->active;
+		news += feed->news;
+	}
+	CHECK(feeds == core->feeds && news == core->news_feeds);
+	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
+	CHECK(!f->building || core->beside_use == BESIDE_BUILDING);
+	CHECK(core->state != CORE_FOLLOWING || (core->promise_count == 0 && core->waiter_count == 0)); /* a replica's state never votes */
+}
+
+void core_check(const struct core *core) {
+	struct sums s = { .held = 0 };
+	check_replication(core);
+	check_beside(core);
+	for (size_t b = 0, seen = 0; seen < core->live->keys.count; b++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n), seen++) {
+			check_key(core, CONTAINER_OF(n, struct key, node), &s);
+		}
+	}
+	CHECK(s.held == core->live->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
+	CHECK(memcmp(s.digests, core->live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
+	uint32_t ops = 0, lingering = 0;
+	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
+		check_op(core, CONTAINER_OF(n, struct op, link));
+	}
+	for (const struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n), lingering++) {
+		check_op(core, CONTAINER_OF(n, struct op, link));
+		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_LINGERING);
+	}
+	CHECK(ops == core->op_count && lingering == core->linger_count && lingering <= core->limits.lingering);
+	CHECK(core->live->keys.count <= core->limits.keys);
+	CHECK(core->ceiling_on_disk <= core->durable.ceiling);
+	CHECK(core->state != CORE_VOTING || core->voted_on_disk || core->boot_on_disk != core->durable.boot);
+}

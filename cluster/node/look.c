@@ -1,0 +1,47 @@
+/* look.c: what this node's memory says about keys, without a step: reads of a program that has the node inside itself. */
+#include "node.h"
+
+static const struct key *look_key(const struct core *core, struct slice name) {
+	uint64_t hash = table_hash(core, name);
+	for (const struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
+		const struct key *key = CONTAINER_OF(n, struct key, node);
+		if (slice_equal(key_name(key), name)) {
+			return key;
+		}
+	}
+	return NULL;
+}
+
+/* What is past its end by now does not exist, whether a step has removed it or not. */
+static bool look_record(const struct key *key, struct instant now, struct core_look *out) {
+	uint32_t holders;
+	const struct record *best = entry_shown(key, now, &holders);
+	if (best == NULL) {
+		return false;
+	}
+	out->entry = entry_of(best, now);
+	out->entry.key = key_name(key);
+	out->entry.show_lock_id = true;
+	out->entry.holders = holders;
+	out->contested = holders > 1 && key_contested(key);
+	return true;
+}
+
+bool core_look(const struct core *core, struct slice key, struct instant now, struct core_look *out) {
+	const struct key *found = look_key(core, key);
+	return found && look_record(found, now, out);
+}
+
+void core_look_each(const struct core *core, struct slice prefix, struct instant now,
+	bool (*visit)(void *ctx, const struct core_look *look), void *ctx) {
+	const struct map *keys = &core->live->keys;
+	for (size_t bucket = 0; bucket < keys->bucket_count; bucket++) {
+		for (const struct map_node *n = map_bucket(keys, bucket); n; n = map_next_in_bucket(n)) {
+			const struct key *key = CONTAINER_OF(n, struct key, node);
+			struct core_look look;
+			if (slice_has_prefix(key_name(key), prefix) && look_record(key, now, &look) && !visit(ctx, &look)) {
+				return;
+			}
+		}
+	}
+}

@@ -1,0 +1,233 @@
+/* request.c: a client's request, checked before it changes anything (section 8, point 6), and handed to its operation. */
+#include "node.h"
+
+static struct core_reply *refuse(struct core *core, const struct core_request *r, int error, const char *field) {
+	struct core_reply *reply = out_reply(core);
+	reply->id = r->id;
+	reply->client = r->client;
+	reply->op = r->op;
+	reply->error = error;
+	reply->field = field;
+	reply->lock_id = r->lock_id;
+	reply->quorum = core->quorum;
+	reply->limit = error == PAWL_ETOOLONG ? core->config.max_lease : core->limits.lease_min;
+	return reply;
+}
+
+struct problem {
+	int error;
+	const char *field;
+	uint32_t which; /* of several locks */
+};
+
+static struct problem check_lease(const struct core *core, const struct core_request *r) {
+	if (r->lease < core->limits.lease_min) {
+		return (struct problem){ PAWL_EBADREQUEST, "lease_ms", 0 };
+	}
+	if (r->lease > core->config.max_lease) {
+		return (struct problem){ PAWL_ETOOLONG, "lease_ms", 0 }; /* R5, before anybody is asked */
+	}
+	return (struct problem){ PAWL_OK, NULL, 0 };
+}
+
+/* Section 10; R5 is about the lease and the delay after it. */
+static struct problem check_terms(const struct core *core, const struct core_request *r) {
+	const struct terms *t = &r->terms;
+	bool semaphore = terms_semaphore(t);
+	if (t->of == SHARE_EXCLUSIVE && t->count == 0 && t->delay == 0 && permits_none(t->set)) {
+		return (struct problem){ PAWL_OK, NULL, 0 };
+	}
+	if (semaphore && t->of > PERMITS_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, "of", 0 };
+	}
+	if (!permits_none(t->set) || (semaphore ? t->count < 1 || t->count > t->of : t->count != 0)) {
+		return (struct problem){ PAWL_EBADREQUEST, "permits", 0 };
+	}
+	if (t->delay < 0) {
+		return (struct problem){ PAWL_EBADREQUEST, "lock_delay_ms", 0 };
+	}
+	if (t->delay > core->config.max_lease - r->lease) {
+		return (struct problem){ PAWL_ETOOLONG, "lock_delay_ms", 0 };
+	}
+	return (struct problem){ PAWL_OK, NULL, 0 };
+}
+
+static struct problem check_sizes(const struct core *core, const struct core_request *r) {
+	if (r->key.size > KEY_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, "key", 0 };
+	}
+	if (r->key.size == 0 && r->op != CORE_LIST && !(r->op == CORE_WAITERS && r->prefix)) {
+		return (struct problem){ PAWL_EBADREQUEST, "key", 0 };
+	}
+	if (r->owner.size > OWNER_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, "owner", 0 };
+	}
+	if (r->label.size > LABEL_MAX || r->to.size > OWNER_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, r->to.size > OWNER_MAX ? "to" : "label", 0 };
+	}
+	if (r->value.size > core->limits.value_bytes || r->value.size > VALUE_MAX_HARD) {
+		return (struct problem){ PAWL_ETOOLARGE, "value", 0 };
+	}
+	if (r->identity.size > IDENTITY_MAX || r->after.size > KEY_MAX) {
+		return (struct problem){ PAWL_ETOOLARGE, r->identity.size > IDENTITY_MAX ? "identity" : "after", 0 };
+	}
+	return (struct problem){ PAWL_OK, NULL, 0 };
+}
+
+static struct problem check(const struct core *core, const struct core_request *r) {
+	struct problem p = { PAWL_OK, NULL, 0 };
+	if (r->op == CORE_ACQUIRE_ALL) {
+		p.error = group_check(r, &p.field, &p.which);
+	}
+	p = p.error == PAWL_OK ? check_sizes(core, r) : p;
+	if (p.error != PAWL_OK) {
+		return p;
+	}
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND ||
+		r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
+	if (by_lock && id128_zero(r->lock_id)) {
+		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
+	}
+	if (r->op == CORE_TRANSFER && r->to.size == 0) {
+		return (struct problem){ PAWL_EBADREQUEST, "to", 0 };
+	}
+	if (r->token > TOKEN_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, "token", 0 };
+	}
+	if (r->wait < 0) {
+		return (struct problem){ PAWL_EBADREQUEST, r->op == CORE_WAIT ? "timeout_ms" : "wait_ms", 0 };
+	}
+	if ((r->op == CORE_LIST || (r->op == CORE_WAITERS && r->prefix)) && r->limit > WAITERS_MAX) {
+		return (struct problem){ PAWL_EBADREQUEST, "limit", 0 };
+	}
+	if (r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_ACQUIRE_ALL) {
+		p = check_lease(core, r);
+	}
+	if (p.error == PAWL_OK && (r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL)) {
+		p = check_terms(core, r);
+	}
+	return p;
+}
+
+static struct problem check_state(struct core *core, const struct core_request *r) {
+	if (core->state == CORE_UNBORN || core->state == CORE_OUTSIDE || core->state == CORE_DRAINED) {
+		return (struct problem){ PAWL_ERECOVERING, NULL, 0 };
+	}
+	/* Half of the room is for those who hold: whoever waits must not keep them from extending and releasing (section 9). */
+	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK || r->op == CORE_DOWNGRADE ||
+		r->op == CORE_TRANSFER;
+	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
+	if (core->op_count >= room) {
+		COUNT(core, busy);
+		return (struct problem){ PAWL_EBUSY, "rounds", 0 };
+	}
+	if ((r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL) && r->wait > 0) {
+		if (core->waiting_count >= core->limits.waiters) {
+			COUNT(core, full);
+			return (struct problem){ PAWL_EFULL, "waiters", 0 };
+		}
+		if (op_client_waiters(core, r->client) >= core->limits.waiters_per_client) {
+			COUNT(core, full);
+			return (struct problem){ PAWL_EFULL, "waiters_per_client", 0 };
+		}
+	}
+	return (struct problem){ PAWL_OK, NULL, 0 };
+}
+
+static void begin(struct core *core, struct op *op) {
+	if (op->kind == CORE_LIST) {
+		local_list(core, op);
+	} else if (op->kind == CORE_WAIT) {
+		local_wait(core, op);
+	} else if (op->kind == CORE_GET && !op->quorum_read) {
+		local_get(core, op);
+	} else if (op->kind == CORE_BOND) {
+		bond_start(core, op);
+	} else if (op->kind == CORE_ACQUIRE_ALL) {
+		group_start(core, op);
+	} else {
+		restart_begin(core, op);
+	}
+}
+
+/* The lock is to end with the newest of the connections that ask for it (section 2, Release on disconnect). False: the commit names an
+ * earlier one already, so this has to be an attempt of its own. */
+static bool names_bond(struct op *op, uint32_t bond) {
+	if (bond <= op->terms.bond) {
+		return true;
+	}
+	if (op->kind == CORE_ACQUIRE && op->committed) {
+		return false;
+	}
+	op->terms.bond = bond;
+	return true;
+}
+
+/* A request repeated while the earlier connection lives joins its attempt and gets the same answer; not once the commit is sent: what was
+ * accepted before it was asked for may have ended since, and the key may have been another's (section 5, Repeats). True: it was dealt with. */
+static bool join(struct core *core, const struct core_request *r) {
+	struct op *op = r->op == CORE_ACQUIRE ? op_find_lock(core, r->key, r->lock_id) :
+		r->op == CORE_ACQUIRE_ALL ? op_find_group(core, r->key, r->lock_id) : NULL;
+	if (op == NULL) {
+		return false;
+	}
+	if (!slice_equal(op->identity, r->identity)) {
+		refuse(core, r, PAWL_EDENIED, "lock_id");
+	} else if (op->part_of || (op->group && !group_same(op, r))) {
+		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
+	} else if (op->terms.of != r->terms.of) {
+		refuse(core, r, PAWL_EMISMATCH, "mode");
+	} else if (op->state == OP_COMMITTING || !names_bond(op, r->terms.bond)) {
+		return false;
+	} else if (op_join(core, op, r) == NULL) {
+		refuse(core, r, PAWL_EBUSY, "memory");
+	} else {
+		COUNT(core, repeat_joined);
+	}
+	return true;
+}
+
+static void handle(struct core *core, const struct core_request *r) {
+	if (!out_reserve_reply(core)) {
+		COUNT(core, no_memory);
+		out_unheard(core);
+		return;
+	}
+	if (r->op == CORE_CHANGE) {
+		change_begin(core, r, true);
+		return;
+	}
+	struct problem p = check(core, r);
+	if (p.error == PAWL_OK) {
+		p = check_state(core, r);
+	}
+	if (p.error != PAWL_OK) {
+		struct core_reply *reply = refuse(core, r, p.error, p.field);
+		if (p.which < r->lock_count && r->op == CORE_ACQUIRE_ALL) {
+			(void)out_copy(core, r->locks[p.which].key, &reply->failed_key);
+		}
+		return;
+	}
+	if (join(core, r)) {
+		return;
+	}
+	struct op *op = op_new(core, r);
+	if (op == NULL) {
+		COUNT(core, no_memory);
+		refuse(core, r, PAWL_EBUSY, "memory");
+		return;
+	}
+	op->kept = r->op == CORE_EXTEND && r->deadline_kept;
+	begin(core, op);
+}
+
+void request_handle(struct core *core, const struct core_request *r) {
+	if (r->op == CORE_ACQUIRE_ALL && r->lock_count > 0) {
+		struct core_request named = *r;
+		named.key = r->locks[0].key; /* under which a repeat finds it */
+		named.lock_id = r->locks[0].lock_id;
+		handle(core, &named);
+	} else {
+		handle(core, r);
+	}
+}

@@ -1,0 +1,60 @@
+/* pace.c: how long round trips between the nodes of the cluster were lately, and what that means for request_timeout (section 9). Each
+ * node measures its own links, and tells the longest with every answer to a ping, so that a node which is near all others
+ * knows of those that are far from each other. */
+#include "peers.h"
+
+#define WINDOW (30 * SPAN_S) /* "lately": this window and the one before it */
+
+static void add(struct core *core, struct longest_span *l, span_ns span) {
+	span_ns age = instant_elapsed_long(core->now, l->since);
+	if (age > WINDOW) {
+		l->before = age > 2 * WINDOW ? 0 : l->present;
+		l->present = 0;
+		l->since = core->now;
+	}
+	l->present = span > l->present ? span : l->present;
+}
+
+static span_ns longest(const struct core *core, const struct longest_span *l) {
+	span_ns age = instant_elapsed_long(core->now, l->since);
+	if (age > 2 * WINDOW) {
+		return 0;
+	}
+	return age <= WINDOW && l->before > l->present ? l->before : l->present;
+}
+
+static bool counts(const struct core *core, uint32_t peer) {
+	return peer != core->self && core->peers[peer].standing == PEER_MEMBER;
+}
+
+void pace_measured(struct core *core, uint32_t peer, span_ns round_trip) {
+	add(core, &core->peers[peer].trips, round_trip);
+}
+
+void pace_told(struct core *core, uint32_t peer, uint64_t us) {
+	add(core, &core->peers[peer].trips_told, span_from_us(us));
+}
+
+span_ns pace_own(const struct core *core) {
+	span_ns most = 0;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		span_ns span = counts(core, i) ? longest(core, &core->peers[i].trips) : 0;
+		most = span > most ? span : most;
+	}
+	return most;
+}
+
+span_ns pace_longest(const struct core *core, uint32_t *peer) {
+	span_ns most = 0;
+	*peer = core->self;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		span_ns measured = counts(core, i) ? longest(core, &core->peers[i].trips) : 0;
+		span_ns told = counts(core, i) ? longest(core, &core->peers[i].trips_told) : 0;
+		span_ns span = measured > told ? measured : told;
+		if (span > most) {
+			most = span;
+			*peer = i;
+		}
+	}
+	return most;
+}

@@ -1,0 +1,310 @@
+/* slots.c: the table of peers: the nodes of the configuration in its order, masters first; then masters of the epoch before that are
+ * not in it; then guests. A node is known by its name, and keeps its link when it gets another index. */
+#include "peers.h"
+
+struct layout { /* of the table that is to be */
+	struct config_node nodes[NODES_MAX];
+	enum standing standing[NODES_MAX];
+	uint32_t count;
+};
+
+struct slots_room { /* taken at the start: an epoch must not fail for want of memory */
+	struct layout layout;
+	struct peer old[NODES_MAX];
+};
+
+static bool add(struct layout *l, const struct config_node *node, enum standing standing) {
+	for (uint32_t i = 0; i < l->count; i++) {
+		if (strcmp(l->nodes[i].name, node->name) == 0) {
+			return true; /* one name, one link: who took the place of a master of before is reached instead of it */
+		}
+	}
+	if (l->count == NODES_MAX) {
+		return false;
+	}
+	l->nodes[l->count] = *node;
+	l->standing[l->count++] = standing;
+	return true;
+}
+
+static int find_name(const struct core *core, const char *name) {
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (strcmp(core->peers[i].node.name, name) == 0) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+int slots_find_name(const struct core *core, const char *name) {
+	return find_name(core, name);
+}
+
+int slots_find_id(const struct core *core, struct id128 id) {
+	if (id128_equal(id, core->durable.node_id)) {
+		return (int)core->self;
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up && id128_equal(core->peers[i].link_id, id) && proof_identity(core, i)) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static void init_peer(struct peer *p) {
+	*p = (struct peer){ .up = false };
+	list_init(&p->promises);
+	list_init(&p->kept);
+	list_init(&p->waiters);
+}
+
+/* Lists that hang on a peer follow it; its head is what moves. */
+static void move_list(struct list *to, struct list *from) {
+	list_init(to);
+	struct list *n;
+	while ((n = list_first(from)) != NULL) {
+		list_remove(n);
+		list_append(to, n);
+	}
+}
+
+static void move_peer(struct peer *to, struct peer *from) {
+	*to = *from;
+	move_list(&to->promises, &from->promises);
+	move_list(&to->kept, &from->kept);
+	move_list(&to->waiters, &from->waiters);
+}
+
+static bool self_member(const struct core *core) {
+	int at = config_find_name(&core->config, core->name);
+	return at >= 0 && (core->config_hash == 0 || id128_equal(core->config.nodes[at].id, core->durable.node_id));
+}
+
+static void lay_out(struct core *core, struct layout *l) {
+	const struct config *c = &core->config;
+	struct config_node self = { .id = core->durable.node_id };
+	memcpy(self.name, core->name, sizeof self.name);
+	const char *address = core->peers[core->self].node.address; /* of the configuration before this one, if it was in that */
+	memcpy(self.address, address[0] ? address : core->address, sizeof self.address);
+	l->count = 0;
+	bool inside = self_member(core);
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		/* with its name in the configuration and another identity, it is a guest there, and the name's place is nobody's */
+		bool lost = !inside && strcmp(c->nodes[i].name, core->name) == 0;
+		l->nodes[l->count] = c->nodes[i];
+		l->standing[l->count] = PEER_MEMBER;
+		if (lost) {
+			l->nodes[l->count].name[0] = 0; /* nobody has an empty name: the place stays, and is never linked */
+		}
+		l->count++;
+	}
+	for (uint32_t i = 0; i < c->before_count; i++) {
+		if (strcmp(c->before[i].name, core->name) != 0) {
+			(void)add(l, &c->before[i], PEER_FORMER);
+		}
+	}
+	if (!inside) {
+		CHECK(l->count < NODES_MAX);
+		l->nodes[l->count] = self;
+		l->standing[l->count++] = PEER_GUEST;
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		const struct peer *p = &core->peers[i];
+		if (i != core->self && (p->up || p->wanted) && p->node.name[0]) {
+			(void)add(l, &p->node, PEER_GUEST);
+		}
+	}
+}
+
+/* Same name, other identity than the configuration's: linked no more; or linked at last. */
+static void settle_link(struct core *core, struct peer *p) {
+	p->linked = p->up && p->standing != PEER_GUEST && core_born(core) && id128_equal(p->node.id, p->link_id);
+	p->voting = p->same = p->complete = false;
+	p->decree.kind = (enum message_kind)0; /* of the epoch before */
+	p->far_ahead = p->wrong_noted = false;
+	p->said_clock = 0;
+}
+
+static uint32_t find_self(const struct core *core, const struct layout *l) {
+	for (uint32_t i = 0; i < l->count; i++) {
+		if (strcmp(l->nodes[i].name, core->name) == 0) {
+			return i;
+		}
+	}
+	CHECK(false);
+	return 0;
+}
+
+static void place_peers(struct core *core, const struct layout *l, struct peer *old, const int from[NODES_MAX]) {
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct peer *p = &core->peers[i];
+		if (from[i] >= 0) {
+			move_peer(p, &old[from[i]]);
+		} else {
+			init_peer(p);
+		}
+		p->node = l->nodes[i];
+		p->standing = l->standing[i];
+		if (p->standing == PEER_GUEST && p->up) {
+			p->node.id = p->link_id;
+		}
+		settle_link(core, p);
+	}
+	for (uint32_t i = l->count; i < core->peer_count; i++) {
+		init_peer(&core->peers[i]);
+	}
+}
+
+static bool has_place(const int from[NODES_MAX], uint32_t before) {
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		if (from[i] == (int)before) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Builds the table anew from the configuration. */
+void slots_rebuild(struct core *core) {
+	struct layout *l = &core->slots_room->layout;
+	struct peer *old = core->slots_room->old;
+	int from[NODES_MAX];
+	lay_out(core, l);
+	for (uint32_t i = 0; i < NODES_MAX; i++) {
+		from[i] = i < l->count && l->nodes[i].name[0] ? find_name(core, l->nodes[i].name) : -1;
+	}
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		if (core->peers[i].up && !has_place(from, i)) { /* the table is full: its link ends with its place */
+			core->observers->peer_dropped(core, i);
+		}
+		move_peer(&old[i], &core->peers[i]);
+	}
+	place_peers(core, l, old, from);
+	core->self = find_self(core, l);
+	core->peers[core->self].link_id = core->durable.node_id;
+	core->peer_count = l->count;
+	if (core->out) {
+		out_permute(core, from);
+	}
+	core->observers->peers_moved(core, from);
+	core->peers_changed = true;
+}
+
+int slots_init(struct core *core) {
+	core->slots_room = alloc_new(&core->alloc, sizeof *core->slots_room);
+	if (core->slots_room == NULL) {
+		return PAWL_ENOMEM;
+	}
+	slots_rebuild(core);
+	core->peers_changed = false;
+	return PAWL_OK;
+}
+
+void slots_done(struct core *core) {
+	alloc_free(&core->alloc, core->slots_room, sizeof *core->slots_room);
+}
+
+/* ---- guests ---- */
+
+static bool guest_here(const struct core *core, uint32_t slot) {
+	const struct peer *p = &core->peers[slot];
+	return p->standing != PEER_GUEST || p->up || p->wanted || slot == core->self;
+}
+
+/* The place of a guest that is gone, or a new one. */
+static uint32_t free_slot(const struct core *core) {
+	uint32_t slot = 0;
+	while (slot < core->peer_count && guest_here(core, slot)) {
+		slot++;
+	}
+	return slot;
+}
+
+int slots_guest(struct core *core, const char *name, const char *address) {
+	int at = find_name(core, name);
+	if (at >= 0) {
+		return at;
+	}
+	uint32_t slot = free_slot(core);
+	if (slot == NODES_MAX) {
+		return PAWL_EFULL;
+	}
+	struct peer *p = &core->peers[slot];
+	init_peer(p);
+	core->change.ahead[slot] = (struct ahead){ .asked = false };
+	if (core->out) {
+		out_peer_gone(core, slot);
+	}
+	memcpy(p->node.name, name, strlen(name) + 1);
+	memcpy(p->node.address, address, strlen(address) + 1);
+	p->standing = PEER_GUEST;
+	core->peers_changed = true;
+	COUNT(core, guest);
+	core->peer_count += slot == core->peer_count;
+	return (int)slot;
+}
+
+int core_welcome(struct core *core, const char *name, struct core_out *out) {
+	(void)out;
+	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL : slots_guest(core, name, "");
+}
+
+/* A guest is gone with its link, unless a change waits for it. Only the last ones leave the table, so that no index changes. */
+void slots_guest_lost(struct core *core, uint32_t peer) {
+	(void)peer;
+	while (core->peer_count > 0) {
+		if (guest_here(core, core->peer_count - 1)) {
+			return;
+		}
+		core->peer_count--;
+		core->peers_changed = true;
+		if (core->out) {
+			out_peer_gone(core, core->peer_count);
+		}
+	}
+}
+
+/* Who is not linked with a quorum of its epoch (unborn: of the initial masters) may have missed a change, and those who would have
+ * dialled it know it no more. */
+void slots_beat(struct core *core) {
+	uint32_t near = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		near += i == core->self || (core_born(core) ? core->peers[i].same : core->peers[i].up);
+	}
+	core->near_at = near >= core->quorum ? core->now : core->near_at;
+	bool lonely = instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
+	core->peers_changed = core->peers_changed || lonely != core->lonely;
+	core->lonely = lonely;
+}
+
+/* ---- looking in ---- */
+
+/* Of two members the one with the smaller name dials. Who is outside knows the members' addresses, and they do not know its. */
+bool core_peer_dialled(const struct core *core, uint32_t peer) {
+	const struct peer *p = &core->peers[peer];
+	if (peer == core->self || p->node.name[0] == 0 || p->node.address[0] == 0) {
+		return false;
+	}
+	bool outside = core->peers[core->self].standing == PEER_GUEST;
+	return outside || core->lonely || p->wanted || p->standing == PEER_GUEST || strcmp(core->name, p->node.name) < 0;
+}
+
+const struct config_node *core_peer(const struct core *core, uint32_t peer) {
+	return &core->peers[peer].node;
+}
+
+uint32_t core_peer_count(const struct core *core) {
+	return core->peer_count;
+}
+
+uint32_t core_self(const struct core *core) {
+	return core->self;
+}
+
+bool core_out_peers_changed(struct core_out *out) {
+	struct core *core = out_core(out);
+	bool changed = core->peers_changed;
+	core->peers_changed = false;
+	return changed;
+}

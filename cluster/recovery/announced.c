@@ -1,0 +1,31 @@
+/* announced.c: who is to be a master of the next epoch, and may copy beforehand what this node has. */
+#include "recovery.h"
+
+void proof_announced(struct core *core, const struct config *c) {
+	struct announced *a = &core->announced;
+	a->count = config_masters(c);
+	for (uint32_t i = 0; i < a->count; i++) {
+		a->masters[i] = c->nodes[i].id;
+	}
+}
+
+bool proof_next_master(const struct core *core, uint32_t peer) {
+	const struct config *accepted = &core->durable.decree_config;
+	const struct id128 id = core->peers[peer].link_id;
+	const int at = accepted->epoch == core->config.epoch + 1 ? config_find_id(accepted, id) : -1;
+	bool is = at >= 0 && accepted->nodes[at].master;
+	for (uint32_t i = 0; i < core->announced.count; i++) {
+		is = is || id128_equal(core->announced.masters[i], id);
+	}
+	return is && proof_identity(core, peer);
+}
+
+/* What may be chosen: the next epoch of this cluster, whose handover asks this epoch's masters. */
+bool decree_follows(const struct core *core, const struct config *c) {
+	bool good = config_problem(c) == NULL && c->epoch == core->config.epoch + 1 && id128_equal(c->cluster_id, core->config.cluster_id) &&
+		strcmp(c->cluster, core->config.cluster) == 0 && c->before_count == core->masters;
+	for (uint32_t i = 0; good && i < core->masters; i++) {
+		good = id128_equal(c->before[i].id, core->config.nodes[i].id);
+	}
+	return good;
+}

@@ -1,0 +1,127 @@
+/* merge.c: merging snapshots (section 4): per lock_id the later end, the higher token, the value with the higher ballot, the
+ * highest ballot noted, every release, and the highest noted, where a source that lacks the lock_id, or permits that another source
+ * has it with, counts as having noted its clock at the snapshot's end. */
+#include "recovery.h"
+#include "first.h"
+
+static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
+	struct record *r = key_record(key, m->lock_id);
+	if (r == NULL) {
+		r = record_new(core, m);
+		if (r) {
+			r->attempt = m->attempt;
+			r->end = instant_add(core->now, 0);
+			r->vouched = true; /* if all sources do */
+			record_put_older(r, older_of(m));
+			key_add_record(core, key, r);
+		}
+	} else {
+		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
+		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
+		if (r->sources == 0) {
+			record_keep_older(r);
+		}
+		older_merge(r, older_of(m));
+		record_set_terms(core, key, r, &both);
+		r->sources = r->sources ? r->sources : MERGE_STAYS; /* this master's own, from before it recovered */
+		record_name(r, both.set); /* when a number ends is not told by a source: all last as long as the record */
+	}
+	return r;
+}
+
+/* The value with the higher ballot; false: no memory. */
+static bool merge_value(struct core *core, struct key *key, struct record **r, const struct message *m) {
+	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
+		struct record **at = key_link(key, m->lock_id);
+		if (!record_set_value(core, at, m->value)) {
+			return false;
+		}
+		*r = *at;
+		(*r)->wrote = m->ballot;
+	}
+	(*r)->prepared = ballot_later((*r)->prepared, ballot_later(m->prepared, m->ballot));
+	return true;
+}
+
+bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m) {
+	if (released_has(core, m->lock_id)) {
+		return true;
+	}
+	struct key *key = table_make_in(core, t, m->key);
+	struct record *r = key ? find_or_add(core, key, m) : NULL;
+	bool merged = r && merge_value(core, key, &r, m);
+	if (merged) {
+		r->token = m->token > r->token ? m->token : r->token;
+		r->noted = m->noted > r->noted ? m->noted : r->noted;
+		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
+		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
+		r->freed = r->freed || !(m->flags & FLAG_BOUND);
+		span_ns left = span_from_us(m->left_us);
+		r->end = instant_later(r->end, instant_add(core->now, left));
+		r->accepted = core->tick;
+		t->latest = instant_later(t->latest, r->end);
+		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
+		const struct released *gone = released_find(core, m->lock_id);
+		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
+		r->sources |= 1u << source;
+		master_raise_clock(core, r->token);
+		master_raise_clock(core, r->noted);
+		master_raise_clock(core, r->prepared.clock);
+	}
+	if (r) {
+		record_changed(core, key, r, RECORD_MERGED);
+	}
+	if (key) {
+		table_settle(core, key);
+	}
+	return merged;
+}
+
+/* Of what ended with a connection nothing is dropped before all sources have been heard: another one may bring a later bond. */
+void merge_released(struct core *core, struct table *t, const struct message *m) {
+	released_take(core, m);
+	struct key *key = table_find_in(core, t, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && (m->flags & FLAG_BARRED)) {
+		r->barred = true;
+		record_changed(core, key, r, RECORD_MERGED);
+	}
+	if (r && (m->flags & FLAG_RELEASED)) {
+		key_drop_record(core, key, r);
+		if (key->more) {
+			core->observers->key_changed(core, key);
+		}
+		table_settle(core, key);
+	}
+}
+
+/* The source lacks it from now on, whatever was the reason, as if it had never sent it: for what it noted its clock at the end counts. */
+void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m) {
+	struct key *key = table_find_in(core, t, m->key);
+	struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	if (r && r->sources >> source & 1) {
+		r->sources &= ~(UINT32_C(1) << source);
+		if (r->sources == 0) {
+			r->sources = MERGE_STAYS;
+			merge_end_record(core, key, r, span_from_us(m->left_us));
+		}
+		table_settle(core, key);
+	}
+}
+
+/* The table that was merged is the live one from now on. */
+void merge_finish_begin(struct core *core) {
+	const struct gather *g = &core->gather;
+	struct finishing *f = &core->finish;
+	CHECK(!f->active);
+	finish_begin(core);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		if (s->done) {
+			f->brought |= 1u << s->bit;
+			f->done |= s->never && !s->votes ? 0 : 1u << s->bit;
+			f->clock_end[s->bit] = s->clock_end;
+			master_raise_clock(core, s->clock_end);
+		}
+	}
+}

@@ -1,0 +1,56 @@
+/* recovery.c: a master that starts without its memory (section 4): it accepts nothing until it has rejoined or waited. */
+#include "recovery.h"
+
+static span_ns larger(span_ns a, span_ns b) {
+	return a > b ? a : b;
+}
+
+static void begin(struct core *core) {
+	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease); /* the largest it ever voted under */
+	core->vote_at = instant_add(core->now, span_grow(lease, 2 * core->config.drift_ppm));
+	gather_rejoin(core);
+	out_note(core, NOTE_RECOVERING, core->self, 0, NULL, slice_of(NULL, 0));
+}
+
+void recovery_start(struct core *core, bool restored) {
+	if (restored && core->drain_whole && core->durable.voted) {
+		COUNT(core, drain_consumed); /* no restart at all, only a pause */
+		core->clock = core->drain_clock;
+		recovery_vote(core, "drain");
+		return;
+	}
+	table_clear(core, core->live);
+	begin(core);
+}
+
+/* This node is far behind the others' clocks (section 9): it stops voting and rejoins, and keeps what it has. */
+void recovery_again(struct core *core) {
+	persist_votes_end(core);
+	core->state = CORE_RECOVERING;
+	queue_forget_all(core);
+	feed_stop_all(core);
+	begin(core);
+	peers_tell(core);
+	attempt_rehome_all(core);
+}
+
+void recovery_vote(struct core *core, const char *how) {
+	core->state = CORE_VOTING;
+	core->vote_began = core->now;
+	core->clock_began = core->clock;
+	log_new_id(core); /* what was merged is in no log */
+	ceiling_raise(core);
+	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));
+	peers_tell(core);
+	core->observers->votes_changed(core);
+}
+
+void recovery_beat(struct core *core) {
+	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->vote_at)) {
+		COUNT(core, waited); /* all it ever accepted is over; only who has voted in this epoch may come in like that */
+		gather_stop(core);
+		master_raise_clock(core, peers_quorum_says(core)); /* else it would be behind again as soon as it votes */
+		merge_note_clock(core);
+		recovery_vote(core, "waiting");
+	}
+}

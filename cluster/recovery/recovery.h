@@ -1,0 +1,63 @@
+/* recovery.h: snapshots, merging, copying, rejoining. */
+#ifndef PAWL_CLUSTER_RECOVERY_H
+#define PAWL_CLUSTER_RECOVERY_H
+
+#include "repair.h"
+
+/* ---- announced.c ---- */
+void proof_announced(struct core *core, const struct config *c);
+bool proof_next_master(const struct core *core, uint32_t peer);
+bool decree_follows(const struct core *core, const struct config *c); /* it may be chosen in this epoch */
+
+/* ---- gather.c ---- */
+void gather_rejoin(struct core *core);
+void gather_handover(struct core *core);
+bool gather_ahead(struct core *core, const struct config *c);
+bool gather_ready(const struct core *core);
+void gather_stop(struct core *core);
+void gather_again(struct core *core);
+span_ns gather_left(const struct core *core, struct instant now); /* of a handover from masters that have forgotten */
+void gather_peer_lost(struct core *core, uint32_t peer);
+void gather_persisted(struct core *core);
+
+/* ---- gather_ask.c ---- */
+void gather_beat(struct core *core);
+bool gather_paused(const struct core *core); /* a source waits to be asked for its next piece */
+void gather_pause_over(struct core *core);
+void gather_message(struct core *core, uint32_t from, const struct message *m);
+
+/* ---- gather_own.c ---- */
+bool gather_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
+void gather_go_on(struct core *core);
+void gather_changed(struct core *core, const struct key *key, const struct record *r);
+void gather_released(struct core *core, const struct message *m);
+void gather_lost(struct core *core, const struct message *m);
+
+/* ---- merge.c ---- */
+bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m); /* false: no memory; the snapshot is not whole then */
+void merge_released(struct core *core, struct table *t, const struct message *m);
+void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m);
+void merge_finish_begin(struct core *core);                      /* the live table is what was merged */
+
+/* ---- premerge.c ---- */
+void premerge_asked(struct core *core, uint32_t from, const struct message *m);
+void premerge_ended(struct core *core, uint32_t from, const struct message *m);
+void premerge_tell(struct core *core);
+
+/* ---- recovery.c ---- */
+void recovery_start(struct core *core, bool restored);
+void recovery_again(struct core *core); /* stops voting and rejoins */
+void recovery_beat(struct core *core);
+void recovery_vote(struct core *core, const char *how);
+
+/* ---- snapshot.c ---- */
+void snapshot_asked(struct core *core, uint32_t from, const struct message *m);
+void snapshot_go_on(struct core *core, uint32_t from, const struct message *m);
+void snapshot_changed(struct core *core, const struct key *key, const struct record *r);
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id); /* what is remembered of it */
+void snapshot_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed);
+void snapshot_stop(struct core *core, uint32_t peer);
+void snapshot_tables_swapped(struct core *core, struct table *old); /* those who are being sent it ask anew */
+void snapshot_epoch(struct core *core); /* another epoch: sessions end, or are over */
+
+#endif

@@ -1,0 +1,223 @@
+/* snapshot.c: sending a snapshot (section 4): at least everything accepted up to its end: a walk over the table in pieces, each
+ * acknowledged, and whatever changes meanwhile at once; promises stay out of it. Never a pause. */
+#include "recovery.h"
+
+#define CHUNK_RECORDS 256
+#define CHUNK_BYTES ((size_t)256 << 10)
+
+void snapshot_stop(struct core *core, uint32_t peer) {
+	struct snapshot_out *s = &core->peers[peer].send;
+	if (s->active) {
+		s->active = false;
+		core->snapshots--;
+		map_walk_end(&core->live->keys);
+	}
+}
+
+static void say_end(struct core *core, uint32_t peer, const struct message *end) {
+	snapshot_stop(core, peer);
+	out_send(core, peer, end);
+}
+
+static void refuse(struct core *core, uint32_t peer, uint64_t round, enum status status) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
+	COUNT(core, snapshot_refused);
+	say_end(core, peer, &m);
+}
+
+/* What was sent is of a table that nobody votes from any more, and what that one had and this one lacks would never be told: they ask anew. */
+void snapshot_tables_swapped(struct core *core, struct table *old) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		struct snapshot_out *s = &core->peers[i].send;
+		if (s->active) {
+			s->active = false;
+			core->snapshots--;
+			map_walk_end(&old->keys);
+			refuse(core, i, s->round, STATUS_RECOVERING);
+		}
+	}
+}
+
+/* What this node is to the masters of its present epoch, as a source (section 6). */
+static uint32_t standing(const struct core *core) {
+	if (core->remembers) {
+		return FLAG_REMEMBERS;
+	}
+	return core->durable.voted_before ? FLAG_FORGOT : FLAG_NEVER;
+}
+
+static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock, .flags = s->handover ? standing(core) : 0,
+		.lease_us = (uint64_t)(core->durable.max_lease_seen / SPAN_US) };
+	if (m.flags & FLAG_FORGOT) {
+		m.clock = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
+	}
+	COUNT(core, snapshot_sent);
+	say_end(core, peer, &m);
+}
+
+static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
+	size_t bytes = 0;
+	uint32_t records = 0;
+	for (; s->bucket < core->live->keys.bucket_count; s->bucket++) {
+		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
+			return false;
+		}
+		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket), *next; n; n = next) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			next = map_next_in_bucket(n);
+			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next) {
+				struct message m;
+				snapshot_record_message(core, key, r, &m);
+				m.round = s->round;
+				out_send(core, peer, &m);
+				bytes += record_size(r) + key->size;
+				records++;
+			}
+		}
+	}
+	return true;
+}
+
+static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
+	for (uint32_t sent = 0; s->ring_at < core->ring_size; s->ring_at++) {
+		const struct released *r = released_at(core, s->ring_next, s->ring_at);
+		if (sent >= 8 * CHUNK_RECORDS) {
+			return false;
+		}
+		if (r->used) {
+			struct message m;
+			released_describe(r, slice_str("?"), &m);
+			m.round = s->round;
+			out_send(core, peer, &m);
+			sent++;
+		}
+	}
+	return true;
+}
+
+static void send_chunk(struct core *core, uint32_t peer) {
+	struct snapshot_out *s = &core->peers[peer].send;
+	if (!(walk_table(core, peer, s) && walk_ring(core, peer, s))) {
+		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round, .part = s->part, .parts = s->part + 1 };
+		out_send(core, peer, &m);
+		return;
+	}
+	s->walked = true;
+	if (s->epoch == core->config.epoch) {
+		end(core, peer, s);
+	} else { /* before the decree: what changes is sent until this node has adopted that epoch */
+		struct message m = { .kind = MESSAGE_SNAPSHOT_READY, .round = s->round };
+		out_send(core, peer, &m);
+	}
+}
+
+/* Whether this node can stand for what it was asked for, now. */
+static bool may_serve(const struct core *core, const struct snapshot_out *s) {
+	if (!s->handover) {
+		return core_votes(core) && s->epoch == core->config.epoch;
+	}
+	if (s->epoch == core->config.epoch) { /* what it merges to rejoin is what others had */
+		return !(core->remembers && core->state == CORE_RECOVERING);
+	}
+	return core_votes(core) && s->epoch == core->config.epoch + 1;
+}
+
+/* Whether the asker needs it: a master of this epoch, or of one that is being prepared for. */
+static bool may_have(const struct core *core, uint32_t from, const struct snapshot_out *s) {
+	return s->handover && s->epoch == core->config.epoch + 1 ? proof_next_master(core, from) : proof_master(core, from);
+}
+
+void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
+	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
+		.ring_next = core->ring_next };
+	snapshot_stop(core, from);
+	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
+		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
+		return;
+	}
+	if (!may_have(core, from, &s)) {
+		COUNT(core, asked_by_no_member);
+		refuse(core, from, m->round, STATUS_DENIED);
+		return;
+	}
+	core->peers[from].send = s;
+	core->snapshots++;
+	map_walk_begin(&core->live->keys);
+	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
+		end(core, from, &core->peers[from].send); /* it has nothing to tell but what it is */
+	} else {
+		send_chunk(core, from);
+	}
+}
+
+void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
+	struct snapshot_out *s = &core->peers[from].send;
+	if (!s->active || s->round != m->round) {
+		return;
+	}
+	if (m->parts == 0) { /* enough */
+		snapshot_stop(core, from);
+	} else if (!may_serve(core, s)) {
+		refuse(core, from, m->round, STATUS_RECOVERING);
+	} else if (s->part == m->part && !s->walked) {
+		s->part++;
+		send_chunk(core, from);
+	}
+}
+
+/* The epoch has changed. Those that were waiting for it get their end: everything that was accepted before is on its way already. */
+void snapshot_epoch(struct core *core) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		struct snapshot_out *s = &core->peers[i].send;
+		if (s->active && (s->epoch != core->config.epoch || !s->handover)) {
+			refuse(core, i, s->round, STATUS_EPOCH);
+		} else if (s->active && s->walked) {
+			end(core, i, s);
+		}
+	}
+}
+
+/* What changes while snapshots are under way goes into them at once. */
+void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		if (core->peers[i].send.active) {
+			struct message m;
+			snapshot_record_message(core, key, r, &m);
+			m.round = core->peers[i].send.round;
+			COUNT(core, snapshot_forwarded);
+			out_send(core, i, &m);
+		}
+	}
+	gather_changed(core, key, r);
+}
+
+void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
+	if (core->snapshots == 0 && core->gather.kind == GATHER_NONE) {
+		return;
+	}
+	struct message m;
+	released_describe(released_find(core, lock_id), key, &m);
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		if (core->peers[i].send.active) {
+			m.round = core->peers[i].send.round;
+			COUNT(core, snapshot_forwarded);
+			out_send(core, i, &m);
+		}
+	}
+	gather_released(core, &m);
+}
+
+/* A record is here no more, for whatever reason: from now on this node is a source that lacks the lock_id. `closed`: its key stays closed for
+ * so long all the same (section 10, lock delay). */
+void snapshot_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_LOST, .key = key_name(key), .lock_id = r->lock_id, .left_us = (uint64_t)(closed / SPAN_US) };
+	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
+		if (core->peers[i].send.active) {
+			m.round = core->peers[i].send.round;
+			COUNT(core, snapshot_lost);
+			out_send(core, i, &m);
+		}
+	}
+	gather_lost(core, &m);
+}

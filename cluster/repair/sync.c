@@ -1,0 +1,342 @@
+/* sync.c: background anti-entropy among masters (section 7): a master that missed writes gets back to the others' state without
+ * waiting for extensions. Each asks the others for what it may lack; nobody pushes. One exchange:
+ *
+ *   ROOT (one number) --------> equal: nothing more
+ *        <-------- GROUPS        digests of all groups
+ *   ASK groups ---------------> LEAVES   digests of the leaves of those that differ
+ *   ASK leaves ---------------> KEYS     for leaves that differed in two exchanges in a row: what is merely on its way is not pulled
+ *   (judged: sync_judge.c)
+ *   FETCH --------------------> RECORD   the record itself, or that its release is remembered
+ *
+ * Everything is bounded by an exchange; what is left over waits for the next one. A lost message ends the exchange and nothing
+ * else.
+ */
+#include "repair.h"
+#include "sync.h"
+
+enum { BEATS_PULL = 3, BEATS_ROUND = 4 }; /* of request_timeout / 4 each */
+
+void sync_free(struct core *core) {
+	struct sync *s = core->sync;
+	if (s) {
+		arena_done(&s->names);
+		alloc_free(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen);
+		alloc_free(&core->alloc, s, sizeof *s);
+		core->sync = NULL;
+	}
+}
+
+struct sync *sync_open(struct core *core) {
+	if (core->sync && core->sync->epoch != core->config.epoch) {
+		sync_free(core); /* others are at these slots now */
+	}
+	if (core->sync == NULL) {
+		core->sync = alloc_new(&core->alloc, sizeof *core->sync);
+		if (core->sync == NULL) {
+			COUNT(core, no_memory);
+			return NULL;
+		}
+		core->sync->epoch = core->config.epoch;
+		arena_init(&core->sync->names, &core->alloc, SYNC_NAME_BYTES_MAX);
+	}
+	return core->sync;
+}
+
+/* Nothing while a snapshot is under way: it brings the same, and more. */
+static bool quiet(const struct core *core) {
+	return core_votes(core) && core->masters > 1 && core->snapshots == 0;
+}
+
+static void forget_exchange(struct core *core, struct sync *s) {
+	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
+		if (sync_bit(s->compared, g)) {
+			for (uint32_t leaf = g * DIGEST_GROUP; leaf < (g + 1) * DIGEST_GROUP; leaf += 64) {
+				s->suspects[leaf / 64] = s->differs[leaf / 64];
+			}
+		}
+	}
+	memset(s->differs, 0, sizeof s->differs);
+	memset(s->compared, 0, sizeof s->compared);
+	memset(s->pulls, 0, sizeof s->pulls);
+	s->cursor = s->cursor_next;
+	s->cursor_next = 0;
+	s->capped = false;
+	if (s->seen_count == 0) {
+		alloc_free(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen);
+		s->seen = NULL;
+		s->seen_capacity = 0;
+	}
+	s->seen_count = 0;
+	arena_reset(&s->names);
+}
+
+static void begin(struct core *core) {
+	if (core->sync) {
+		forget_exchange(core, core->sync);
+	}
+	core->sync_round++;
+	core->sync_tick = core->tick;
+	core->sync_beats = 0;
+	core->sync_judged = core->sync_hurry = false;
+	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->sync_round, .number = digest_root(core->live) };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (i != core->self && peer_votes(core, i)) {
+			COUNT(core, sync_compared);
+			out_send(core, i, &m);
+		}
+	}
+}
+
+static bool waiting_for_lists(const struct core *core) {
+	const struct sync *s = core->sync;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		if (s->pulls[i].listed < s->pulls[i].count && core->peers[i].linked) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Longer than any round may count answers, of an epoch before, too. */
+static void tick(struct core *core) {
+	const span_ns seen = core->durable.request_timeout_seen, round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
+	if (instant_expired(core->now, core->tick_at)) {
+		core->tick++;
+		core->tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
+	}
+}
+
+void sync_beat(struct core *core) {
+	tick(core);
+	if (!quiet(core)) {
+		core->sync_round++; /* answers that are still to come are nobody's */
+		core->sync_beats = BEATS_ROUND;
+		return;
+	}
+	struct sync *s = core->sync;
+	bool open = s && s->epoch == core->config.epoch && !core->sync_judged;
+	core->sync_beats++;
+	if (core->sync_beats >= BEATS_ROUND || (core->sync_judged && core->sync_hurry)) {
+		begin(core);
+	} else if (open && (core->sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
+		core->sync_judged = true;
+		core->sync_hurry = core->sync_hurry || s->capped;
+		sync_judge(core);
+	}
+}
+
+/* ---- as the one who is asked ---- */
+
+static void answer_root(struct core *core, uint32_t from, const struct message *m) {
+	if (m->number == digest_root(core->live)) {
+		return;
+	}
+	uint8_t bytes[8 * DIGEST_GROUPS];
+	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
+		put_u64(bytes + 8 * g, core->live->group_digests[g]);
+	}
+	struct message answer = { .kind = MESSAGE_SYNC_GROUPS, .round = m->round, .blob = slice_of(bytes, sizeof bytes) };
+	out_send(core, from, &answer);
+}
+
+static void answer_groups(struct core *core, uint32_t from, const struct message *m) {
+	struct sync *s = sync_open(core);
+	size_t size = 0;
+	for (size_t i = 0; s && i < m->blob.size && i < SYNC_GROUPS_MAX; i++) {
+		uint32_t group = m->blob.data[i];
+		if (group >= DIGEST_GROUPS) {
+			return;
+		}
+		s->scratch[size++] = (uint8_t)group;
+		for (uint32_t leaf = 0; leaf < DIGEST_GROUP; leaf++, size += 8) {
+			put_u64(s->scratch + size, digest_leaf(core->live, group * DIGEST_GROUP + leaf));
+		}
+	}
+	if (size > 0) {
+		struct message answer = { .kind = MESSAGE_SYNC_LEAVES, .round = m->round, .blob = slice_of(s->scratch, size) };
+		out_send(core, from, &answer);
+	}
+}
+
+/* Who has the record asks only whether its release is remembered. */
+static void answer_fetch(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_SYNC_RECORD, .round = m->round, .status = STATUS_ABSENT, .key = m->key, .lock_id = m->lock_id };
+	const struct released *gone = released_find(core, m->lock_id);
+	struct key *key = table_find(core, m->key);
+	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
+	const bool ended = gone && gone->bond && !r && (m->flags & FLAG_HAD);
+	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) { /* what rests on that name alone has ended */
+		struct message back = answer;
+		back.status = STATUS_RELEASED;
+		back.attempt = gone->name;
+		out_send(core, from, &back);
+	}
+	if (gone && (gone->released || ended)) {
+		answer.status = STATUS_RELEASED;
+		answer.terms.bond = gone->released ? 0 : gone->bond; /* only what is bound to this connection or to an earlier one has ended */
+	} else if (((gone && gone->barred) || (r && r->barred)) && (m->flags & FLAG_HAD)) {
+		answer.status = STATUS_BARRED;
+	} else if (r && !(m->flags & FLAG_HAD)) {
+		answer.status = STATUS_OK;
+		answer.attempt = r->attempt;
+		record_describe(core, r, &answer);
+	} else {
+		return;
+	}
+	out_send(core, from, &answer);
+}
+
+/* ---- as the one who asks ---- */
+
+static void take_groups(struct core *core, uint32_t from, const struct message *m) {
+	struct sync *s = m->blob.size == 8 * DIGEST_GROUPS ? sync_open(core) : NULL;
+	uint8_t groups[SYNC_GROUPS_MAX];
+	uint32_t count = 0, next = 0;
+	for (uint32_t i = 0; s && i < DIGEST_GROUPS && count < SYNC_GROUPS_MAX; i++) {
+		uint32_t g = (s->cursor / DIGEST_GROUP + i) % DIGEST_GROUPS;
+		if (get_u64(m->blob.data + 8 * g) != core->live->group_digests[g]) {
+			groups[count++] = (uint8_t)g;
+			next = (g + 1) % DIGEST_GROUPS * DIGEST_GROUP;
+		}
+	}
+	if (count > 0) {
+		s->cursor_next = count == SYNC_GROUPS_MAX && !s->capped ? next : s->cursor_next;
+		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = m->round, .blob = slice_of(groups, count) };
+		out_send(core, from, &ask);
+	}
+}
+
+/* The next few leaves: as many as hold about 512 records, so that no master is long busy with an answer. */
+static void pull_next(struct core *core, uint32_t from) {
+	struct sync_pull *p = &core->sync->pulls[from];
+	uint64_t average = core->live->held_count / DIGEST_LEAVES + 1, most = 1 + 512 / average;
+	uint8_t bytes[2 * 64];
+	size_t size = 0;
+	for (uint64_t n = 0; n < most && size < sizeof bytes && p->asked < p->count; n++, size += 2) {
+		uint16_t leaf = p->leaves[p->asked++];
+		bytes[size] = (uint8_t)leaf;
+		bytes[size + 1] = (uint8_t)(leaf >> 8);
+		COUNT(core, sync_leaf_pulled);
+	}
+	if (size > 0) {
+		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = core->sync_round, .number = 1, .blob = slice_of(bytes, size) };
+		out_send(core, from, &ask);
+	}
+}
+
+/* The next exchange goes on here: what cannot be mended (a record that is here alone) must not keep others from their turn. */
+static void stop_at(struct sync *s, uint32_t leaf) {
+	if (!s->capped) {
+		s->capped = true;
+		s->cursor_next = leaf % DIGEST_LEAVES;
+	}
+}
+
+static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64_t theirs) {
+	struct sync *s = core->sync;
+	struct sync_pull *p = &s->pulls[from];
+	if (theirs == digest_leaf(core->live, leaf)) {
+		return;
+	}
+	sync_set(s->differs, leaf, true);
+	bool later = leaf / DIGEST_GROUP == s->cursor / DIGEST_GROUP && leaf < s->cursor;
+	if (later || !sync_bit(s->suspects, leaf)) {
+		return;
+	}
+	if (p->count < SYNC_LEAVES_MAX) {
+		p->leaves[p->count++] = (uint16_t)leaf;
+	} else {
+		stop_at(s, leaf);
+	}
+}
+
+static void take_leaves(struct core *core, uint32_t from, const struct message *m) {
+	const size_t each = 1 + 8 * DIGEST_GROUP;
+	if (core->sync == NULL || m->blob.size % each != 0 || core->sync->pulls[from].count > 0) {
+		return;
+	}
+	for (size_t at = 0; at < m->blob.size; at += each) {
+		uint32_t group = m->blob.data[at];
+		if (group >= DIGEST_GROUPS) {
+			return;
+		}
+		sync_set(core->sync->compared, group, true);
+		for (uint32_t i = 0; i < DIGEST_GROUP; i++) {
+			compare_leaf(core, from, group * DIGEST_GROUP + i, get_u64(m->blob.data + at + 1 + 8 * i));
+		}
+	}
+	pull_next(core, from);
+}
+
+static void take_keys(struct core *core, uint32_t from, const struct message *m) {
+	struct sync_pull *p = core->sync ? &core->sync->pulls[from] : NULL;
+	if (p == NULL || core->sync_judged || p->asked == p->listed) {
+		return;
+	}
+	if (!sync_take_list(core, from, m->blob)) {
+		stop_at(core->sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
+		p->count = p->asked = p->listed; /* what is known of it is enough for now */
+	} else if (m->number != SYNC_LIST_GOES_ON) {
+		p->cut = p->cut || m->number == SYNC_LIST_CUT;
+		p->listed = p->asked;
+		pull_next(core, from);
+	}
+}
+
+/* Somebody else is about to get the key: at some masters the record has run out, and is about to at the others. Nothing rests on
+ * learning it, and it would only displace the promise. Or a request that failed has given it back here, and the others have not heard yet. */
+static bool in_the_way(struct core *core, const struct message *m) {
+	const struct key *key = table_find(core, m->key);
+	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
+	return promised || given_back_has(core, m->lock_id, m->token, m->attempt);
+}
+
+/* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
+static void take_record(struct core *core, uint32_t from, const struct message *m) {
+	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
+	if (m->status == STATUS_RELEASED && m->terms.bond) {
+		core->counts[COUNT_sync_released] += master_end_bond(core, m->key, m->lock_id, m->terms.bond);
+	} else if (m->status == STATUS_RELEASED && m->attempt) {
+		core->counts[COUNT_sync_given_back] += master_give_back(core, m->key, m->lock_id, m->attempt);
+	} else if (m->status == STATUS_RELEASED) {
+		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
+	} else if (m->status == STATUS_BARRED) {
+		master_bar_here(core, m->key, m->lock_id);
+	} else if (m->status == STATUS_OK && !in_the_way(core, m)) {
+		struct message learned = *m;
+		uint64_t longest = (uint64_t)(core->config.max_lease / SPAN_US);
+		learned.lease_us = m->left_us < longest ? m->left_us : longest; /* never longer than at its source */
+		struct key *key = NULL;
+		core->counts[COUNT_sync_learned] += master_learn_here(core, from, &learned, &key) == STATUS_OK;
+		if (key) {
+			queue_promise_changed(core, key); /* a record displaces it */
+			table_settle(core, key);
+		}
+	}
+}
+
+void sync_message(struct core *core, uint32_t from, const struct message *m) {
+	bool asked = m->kind == MESSAGE_SYNC_ROOT || m->kind == MESSAGE_SYNC_ASK || m->kind == MESSAGE_SYNC_FETCH;
+	/* a record that was asked for at the end of an exchange may come in the next one */
+	bool mine = m->round == core->sync_round || (m->kind == MESSAGE_SYNC_RECORD && m->round + 1 == core->sync_round);
+	if (from >= core->masters || !quiet(core) || !(asked || mine)) {
+		return;
+	}
+	if (m->kind == MESSAGE_SYNC_ROOT) {
+		answer_root(core, from, m);
+	} else if (m->kind == MESSAGE_SYNC_ASK && m->number == 0) {
+		answer_groups(core, from, m);
+	} else if (m->kind == MESSAGE_SYNC_ASK) {
+		sync_list_leaves(core, from, m->round, m->blob);
+	} else if (m->kind == MESSAGE_SYNC_FETCH) {
+		answer_fetch(core, from, m);
+	} else if (m->kind == MESSAGE_SYNC_GROUPS) {
+		take_groups(core, from, m);
+	} else if (m->kind == MESSAGE_SYNC_LEAVES) {
+		take_leaves(core, from, m);
+	} else if (m->kind == MESSAGE_SYNC_KEYS) {
+		take_keys(core, from, m);
+	} else {
+		take_record(core, from, m);
+	}
+}

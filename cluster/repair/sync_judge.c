@@ -1,0 +1,221 @@
+/* sync_judge.c: what follows from the records that other masters listed (section 7, anti-entropy).
+ *
+ * A record is learned only when a quorum reports it, this master counted if it has it: that of a commit which failed is not
+ * spread. What a quorum once accepted is found at one, at least, of those who would have to accept another, and stands there
+ * by the same rules as a record that is taught; so a wrong report could cost time, and no more.
+ * A release is learned from whoever remembers it: it was the holder's own.
+ */
+#include "repair.h"
+#include "sync.h"
+
+static int compare_lock(const struct sync_seen *a, const struct sync_seen *b) {
+	int c = memcmp(a->lock_id.b, b->lock_id.b, sizeof a->lock_id.b);
+	if (c == 0) {
+		c = (a->key.size > b->key.size) - (a->key.size < b->key.size);
+	}
+	return c != 0 ? c : memcmp(a->key.data, b->key.data, a->key.size);
+}
+
+/* Reports of one lock together, and in the order of the masters. */
+static bool before(const struct sync_seen *a, const struct sync_seen *b) {
+	int c = compare_lock(a, b);
+	return c != 0 ? c < 0 : a->from < b->from;
+}
+
+/* Heapsort: no memory, no recursion; the core does without qsort. */
+
+static void sift(struct sync_seen *seen, uint32_t root, uint32_t count) {
+	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
+		if (child + 1 < count && before(&seen[child], &seen[child + 1])) {
+			child++;
+		}
+		if (!before(&seen[root], &seen[child])) {
+			return;
+		}
+		struct sync_seen swap = seen[root];
+		seen[root] = seen[child];
+		seen[child] = swap;
+	}
+}
+
+static void sort(struct sync_seen *seen, uint32_t count) {
+	for (uint32_t i = count / 2; i-- > 0;) {
+		sift(seen, i, count);
+	}
+	for (uint32_t last = count; last-- > 1;) {
+		struct sync_seen swap = seen[0];
+		seen[0] = seen[last];
+		seen[last] = swap;
+		sift(seen, 0, last);
+	}
+}
+
+static void fetch(struct core *core, uint32_t from, struct slice key, struct id128 lock_id, bool had) {
+	struct sync_pull *p = &core->sync->pulls[from];
+	if (p->fetches < SYNC_FETCHES_MAX && peer_votes(core, from)) {
+		p->fetches++;
+		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->sync_round, .key = key, .lock_id = lock_id, .flags = had ? FLAG_HAD : 0 };
+		out_send(core, from, &m);
+	}
+}
+
+/* `a` is at least what `b` is: whoever has it has no less. A shared lock is more than the exclusive one that it was (section 10). */
+static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
+	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
+		permits_within(b->set, a->set);
+}
+
+/* All reports of one lock_id. The best that a quorum has, if this master has less. */
+static void judge_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
+	struct key *key = table_find(core, reports->key);
+	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
+	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of, .set = record_set(own) }
+		: (struct sync_seen){ .token = 0 };
+	const struct sync_seen *best = NULL;
+	bool lacking = own == NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sync_seen *r = &reports[i];
+		uint32_t having = own && reaches(&here, r);
+		for (uint32_t j = 0; j < count; j++) {
+			having += reaches(&reports[j], r);
+		}
+		if (own && r->barred && !own->barred) {
+			fetch(core, r->from, r->key, r->lock_id, true);
+		}
+		bool more = own == NULL || !reaches(&here, r);
+		lacking = lacking || more;
+		bool ended = released_ended(core, r->lock_id, r->bond) || given_back_has(core, r->lock_id, r->token, 0);
+		if (more && !ended && having >= core->quorum && (best == NULL || reaches(r, best))) {
+			best = r;
+		}
+	}
+	if (best && !released_has(core, best->lock_id)) {
+		fetch(core, best->from, best->key, best->lock_id, false);
+	} else if (best == NULL && lacking) {
+		COUNT(core, sync_not_enough);
+	}
+}
+
+static const struct sync_seen *listed_by(const struct sync *s, struct slice key, struct id128 lock_id, uint32_t from) {
+	struct sync_seen wanted = { .key = key, .lock_id = lock_id, .from = (uint8_t)from };
+	uint32_t low = 0, high = s->seen_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (before(&s->seen[middle], &wanted)) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low < s->seen_count && !before(&wanted, &s->seen[low]) ? &s->seen[low] : NULL;
+}
+
+/* What this master has and the other did not list: does it remember the release? */
+static void ask_releases(struct core *core, uint32_t from) {
+	const struct sync_pull *p = &core->sync->pulls[from];
+	for (uint32_t i = 0; i < p->listed; i++) {
+		for (const struct key *key = digest_first(core->live, p->leaves[i]); key; key = key->leaf_next) {
+			for (const struct record *r = key->held; r; r = r->next) {
+				if (!listed_by(core->sync, key_name(key), r->lock_id, from)) {
+					fetch(core, from, key_name(key), r->lock_id, true);
+				}
+			}
+		}
+	}
+}
+
+/* ---- what fewer than q have (section 7) ---- */
+
+/* No round that began before it was accepted may still count this when the others list what they have. */
+static bool old(const struct core *core, uint16_t accepted) {
+	const uint16_t age = (uint16_t)(core->sync_tick - accepted);
+	return age >= 2 && age <= INT16_MAX;
+}
+
+/* Bit set of the masters that have listed all that they have in this leaf. */
+static uint32_t listing(const struct core *core, uint16_t leaf) {
+	uint32_t masters = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct sync_pull *p = &core->sync->pulls[i];
+		for (uint32_t at = 0; at < p->listed && !p->cut; at++) {
+			masters |= (uint32_t)(p->leaves[at] == leaf) << i;
+		}
+	}
+	return masters;
+}
+
+/* More than n - q masters lack it; of a semaphore's numbers *few: those of which so many do. */
+static bool few_have(const struct core *core, const struct key *key, const struct record *r, uint32_t listing, struct permits *few) {
+	const struct permits set = record_set(r);
+	uint32_t without = 0, lack[PERMITS_MAX] = { 0 };
+	for (; listing; listing &= listing - 1) {
+		const struct sync_seen *seen = listed_by(core->sync, key_name(key), r->lock_id, (uint32_t)__builtin_ctz(listing));
+		without += seen == NULL;
+		for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
+			lack[n] += permits_has(set, n) && !(seen && permits_has(seen->set, n));
+		}
+	}
+	*few = (struct permits){ { 0, 0 } };
+	for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
+		few->w[n / 64] |= (uint64_t)(lack[n] > core->masters - core->quorum) << (n % 64);
+	}
+	return terms_of_numbers(r->of) ? !permits_none(*few) : without > core->masters - core->quorum;
+}
+
+/* With the last record its key may be gone. */
+static void drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
+	const struct lapsing l = record_lapsing(r);
+	if (terms_of_numbers(r->of)) {
+		few = old(core, r->accepted) ? few : permits_none(l.set) || !old(core, l.accepted) ? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
+	}
+	if (terms_of_numbers(r->of) ? permits_none(few) : !old(core, r->accepted)) {
+		return;
+	}
+	COUNT(core, sync_dropped);
+	if (terms_of_numbers(r->of) && !permits_within(record_set(r), few)) {
+		record_drop_numbers(core, key, r, few);
+	} else {
+		record_drop(core, key, r, RECORD_RELEASED);
+	}
+}
+
+static void judge_own(struct core *core, struct key *key, uint32_t listing) {
+	for (struct record *r = key->held, *next; r; r = next) {
+		struct permits few;
+		next = r->next;
+		if (r->sources == 0 && few_have(core, key, r, listing, &few)) {
+			drop_few(core, key, r, few);
+		}
+	}
+}
+
+static void drop_what_few_have(struct core *core) {
+	for (uint32_t from = 0; from < core->masters; from++) {
+		const struct sync_pull *p = &core->sync->pulls[from];
+		for (uint32_t i = 0; i < p->listed; i++) {
+			const uint32_t masters = listing(core, p->leaves[i]);
+			const bool enough = (uint32_t)__builtin_popcount(masters) > core->masters - core->quorum;
+			struct key *next = enough && masters >> from & 1 && (masters & ((1u << from) - 1)) == 0 ? digest_first(core->live, p->leaves[i]) : NULL;
+			for (struct key *key = next; key; key = next) {
+				next = key->leaf_next;
+				judge_own(core, key, masters);
+			}
+		}
+	}
+}
+
+void sync_judge(struct core *core) {
+	struct sync *s = core->sync;
+	sort(s->seen, s->seen_count);
+	drop_what_few_have(core);
+	for (uint32_t i = 0; i < core->masters; i++) {
+		ask_releases(core, i);
+	}
+	for (uint32_t first = 0, end; first < s->seen_count; first = end) {
+		end = first + 1;
+		while (end < s->seen_count && compare_lock(&s->seen[end], &s->seen[first]) == 0) {
+			end++;
+		}
+		judge_lock(core, &s->seen[first], end - first);
+	}
+}

@@ -1,0 +1,89 @@
+/* sync_list.c: the records of a few leaves, as a master lists them for another that compares: name, lock_id, token, ballot of the
+ * value, bar, what it excludes; no values. Numbers are little-endian. */
+#include "repair.h"
+#include "sync.h"
+
+#define FIXED 69 /* lock_id 16, token 8, ballot 8 + 8 + 4, flags 1, size of the name 2, terms 2 + 8 + 8 + 4 */
+
+static size_t put_record(uint8_t *p, const struct key *key, const struct record *r) {
+	memcpy(p, r->lock_id.b, 16);
+	put_u64(p + 16, r->token);
+	put_u64(p + 24, r->wrote.clock);
+	put_u64(p + 32, r->wrote.node);
+	put_u32(p + 40, r->wrote.boot);
+	p[44] = r->barred;
+	put_u16(p + 45, key->size);
+	const struct permits set = record_set(r);
+	put_u16(p + 47, r->of);
+	put_u64(p + 49, set.w[0]);
+	put_u64(p + 57, set.w[1]);
+	put_u32(p + 65, r->bond);
+	memcpy(p + FIXED, key->name, key->size);
+	return FIXED + (size_t)key->size;
+}
+
+static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size, enum sync_list_end end) {
+	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end, .blob = slice_of(core->sync->scratch, size) };
+	out_send(core, to, &m);
+}
+
+/* At most SYNC_LISTED_MAX of them: then it says that it has more, so that nothing is taken for absent. */
+void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves) {
+	if (!sync_open(core)) {
+		return;
+	}
+	size_t size = 0;
+	uint32_t listed = 0;
+	for (size_t i = 0; i + 1 < leaves.size; i += 2) {
+		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
+		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->live, leaf) : NULL;
+		for (; key; key = key->leaf_next) {
+			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX; r = r->next, listed++) {
+				if (listed == SYNC_LISTED_MAX) {
+					continue;
+				}
+				if (size + FIXED + key->size > SYNC_SCRATCH) {
+					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
+					size = 0;
+				}
+				size += put_record(core->sync->scratch + size, key, r);
+			}
+		}
+	}
+	send_list(core, to, round, size, listed > SYNC_LISTED_MAX ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
+}
+
+static bool room_for_seen(struct core *core, struct sync *s) {
+	if (s->seen_count < s->seen_capacity) {
+		return true;
+	}
+	uint32_t wanted = s->seen_capacity ? 2 * s->seen_capacity : 64;
+	void *p = wanted <= SYNC_SEEN_MAX ? alloc_resize(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen, wanted * sizeof *s->seen) : NULL;
+	if (p == NULL) {
+		return false;
+	}
+	s->seen = p;
+	s->seen_capacity = wanted;
+	return true;
+}
+
+bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
+	struct sync *s = core->sync;
+	const uint8_t *p = list.data;
+	for (size_t left = list.size, each; left > 0; left -= each, p += each) {
+		uint32_t name = left >= FIXED ? get_u16(p + 45) : 0;
+		each = FIXED + (size_t)name;
+		if (name == 0 || name > KEY_MAX || each > left || !room_for_seen(core, s)) {
+			return false;
+		}
+		struct sync_seen *seen = &s->seen[s->seen_count];
+		*seen = (struct sync_seen){ .token = get_u64(p + 16), .wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
+			.of = (uint16_t)get_u16(p + 47), .set = { { get_u64(p + 49), get_u64(p + 57) } }, .bond = get_u32(p + 65), .from = (uint8_t)from, .barred = p[44] != 0 };
+		memcpy(seen->lock_id.b, p, 16);
+		if (arena_copy(&s->names, slice_of(p + FIXED, name), &seen->key) != 0) {
+			return false;
+		}
+		s->seen_count++;
+	}
+	return true;
+}

@@ -1,0 +1,321 @@
+/* feed.c: a master and those who follow it (section 7): what its log holds since where they are, in batches, of which only so
+ * many are under way; and for who is too far behind a snapshot in pieces, between the entries of the log, so that the log need
+ * not reach back to its beginning. Everything is sent as it is at the sending: the remaining lease, by the longer clock. */
+#include "replication.h"
+
+#define BATCH_ENTRIES 256u
+#define BATCH_BYTES ((size_t)256 << 10)
+#define BATCH_BUCKETS 4096u
+
+/* A master that is not linked with a quorum cannot know how old its own view is. */
+static bool linked_with_quorum(const struct core *core) {
+	uint32_t linked = 0;
+	for (uint32_t i = 0; i < core->masters; i++) {
+		linked += peer_reachable(core, i);
+	}
+	return linked >= core->quorum;
+}
+
+void feed_stop(struct core *core, uint32_t peer) {
+	struct feed *f = &core->peers[peer].feed;
+	if (!f->active) {
+		return;
+	}
+	if (f->walking) { /* it may go on while the table's buckets stay as they are */
+		map_walk_end(&core->live->keys);
+		f->log = core->log.id;
+		f->shrinks = core->live->keys.shrinks;
+	}
+	core->news_feeds -= f->news;
+	f->active = f->walking = f->news = false;
+	core->feeds--;
+	if (core->feeds == 0) {
+		timer_stop(core, &core->feed_timer);
+	}
+}
+
+void feed_stop_all(struct core *core) {
+	for (uint32_t i = 0; core->feeds && i < core->peer_count; i++) {
+		feed_stop(core, i);
+	}
+}
+
+static void end(struct core *core, uint32_t peer, enum status status) {
+	struct message m = { .kind = MESSAGE_FEED_END, .round = core->peers[peer].feed.round, .status = status };
+	feed_stop(core, peer);
+	out_send(core, peer, &m);
+}
+
+/* ---- echoes: the follower's clock, given back once everything accepted before it was heard has been sent ---- */
+
+static void hear_echo(struct core *core, struct feed *f, uint64_t echo) {
+	if (echo == 0 || !linked_with_quorum(core)) {
+		return; /* its followers move to one that is linked with a quorum */
+	}
+	uint32_t i = f->echo_count < FEED_ECHOES ? f->echo_count++ : FEED_ECHOES - 1; /* the newest one counts most */
+	f->echoes[i].echo = echo;
+	f->echoes[i].at = core->log.next;
+	feed_logged(core);
+}
+
+/* The newest echo heard before the first entry that is left out. */
+static uint64_t take_echo(const struct core *core, struct feed *f) {
+	uint64_t echo = 0;
+	uint32_t n = 0;
+	f->echo_count = linked_with_quorum(core) ? f->echo_count : 0;
+	while (n < f->echo_count && f->echoes[n].at <= f->place.number) {
+		echo = f->echoes[n++].echo;
+	}
+	f->echo_count -= n;
+	memmove(f->echoes, f->echoes + n, f->echo_count * sizeof f->echoes[0]);
+	return echo;
+}
+
+/* ---- batches ---- */
+
+static size_t send_record(struct core *core, uint32_t peer, const struct key *key, const struct record *r, uint64_t number) {
+	struct message m;
+	snapshot_record_message(core, key, r, &m);
+	m.kind = MESSAGE_FEED_RECORD;
+	m.round = core->peers[peer].feed.round;
+	m.number = number;
+	out_send(core, peer, &m);
+	return record_size(r) + key->size;
+}
+
+/* Who does not want it, or still builds a table that nobody looks into, hears only that there is something with this number. */
+static size_t send_news(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+	const struct feed *f = &core->peers[peer].feed;
+	const struct core_news *n = &e->news;
+	const bool for_another = n->kind == NEWS_GAP && !id128_zero(n->lock_id) && !id128_equal(n->lock_id, core->peers[peer].node.id);
+	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .number = number };
+	if (f->news && number >= f->news_from && !f->walking && !for_another) {
+		m.part = (uint32_t)n->kind;
+		m.parts = (uint32_t)NEWS_GAP + 1;
+		m.key = n->key;
+		m.lock_id = n->kind == NEWS_GAP ? (struct id128){ { 0 } } : n->lock_id;
+		m.token = n->token;
+		m.owner = n->owner;
+		m.identity = n->identity;
+		m.value = n->value;
+		m.label = n->label;
+		m.ballot = n->value_seq;
+		m.terms = n->terms;
+	}
+	out_send(core, peer, &m);
+	return m.key.size + m.owner.size + m.identity.size + m.value.size + m.label.size;
+}
+
+/* What has become of the record by now: as it is, or gone; or a piece of news, as it was. */
+static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+	if (e->is_news) {
+		return send_news(core, peer, e, number);
+	}
+	struct key *key = table_find(core, e->key);
+	const struct record *r = key ? key_record(key, e->lock_id) : NULL;
+	if (r) {
+		return send_record(core, peer, key, r, number);
+	}
+	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round, .key = e->key, .lock_id = e->lock_id,
+		.number = number };
+	out_send(core, peer, &gone);
+	return e->key.size;
+}
+
+/* True: up to the end of the log. */
+static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t *sent) {
+	size_t bytes = 0;
+	struct log_entry e;
+	while (*sent < BATCH_ENTRIES && bytes < BATCH_BYTES) {
+		uint64_t number = f->place.number;
+		if (!log_take(core, &f->place, &e)) {
+			break;
+		}
+		bytes += send_entry(core, peer, &e, number);
+		++*sent;
+	}
+	return f->place.number == core->log.next;
+}
+
+/* True: the whole table has been sent. */
+static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
+	const struct map *keys = &core->live->keys;
+	size_t bytes = 0;
+	uint32_t records = 0;
+	for (uint32_t buckets = 0; f->bucket < keys->bucket_count; f->bucket++, buckets++) {
+		if (records >= BATCH_ENTRIES || bytes >= BATCH_BYTES || buckets >= BATCH_BUCKETS) {
+			return false;
+		}
+		for (struct map_node *n = map_bucket(keys, f->bucket), *next; n; n = next) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			next = map_next_in_bucket(n);
+			/* nobody has seen what finishing drops, and so nobody is told of its end */
+			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next, records++) {
+				bytes += send_record(core, peer, key, r, 0);
+			}
+		}
+	}
+	return true;
+}
+
+static void send_batch(struct core *core, uint32_t peer) {
+	struct feed *f = &core->peers[peer].feed;
+	struct message m = { .kind = MESSAGE_FEED_BATCH, .round = f->round };
+	uint32_t sent = 0;
+	bool walked = f->walking, table_end = walked && send_walk(core, peer, f);
+	bool log_end = send_log(core, peer, f, &sent); /* after the walk's piece: what changes comes behind what it changed */
+	if (table_end && log_end) {
+		map_walk_end(&core->live->keys);
+		f->walking = false;
+		m.flags = FLAG_WHOLE;
+		COUNT(core, feed_whole);
+	}
+	if (f->walking) {
+		m.part = (uint32_t)f->bucket;
+		m.parts = (uint32_t)core->live->keys.bucket_count + 1;
+	} else {
+		m.echo = take_echo(core, f); /* a snapshot's only at its end */
+	}
+	m.number = f->place.number;
+	if (walked || sent > 0) {
+		f->in_flight++;
+	} else if (m.echo == 0) {
+		return;
+	}
+	COUNT(core, feed_batch);
+	out_send(core, peer, &m);
+}
+
+/* As many batches as the window takes. `due`: also one that is not full. */
+static void go_on(struct core *core, uint32_t peer, bool due) {
+	struct feed *f = &core->peers[peer].feed;
+	while (f->active && f->in_flight < FEED_WINDOW) {
+		uint64_t waiting = core->log.next - f->place.number;
+		if (f->place.number < core->log.oldest) {
+			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
+			end(core, peer, STATUS_STALE);
+		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
+			send_batch(core, peer);
+		} else {
+			if (waiting > 0) {
+				feed_logged(core);
+			}
+			return;
+		}
+	}
+}
+
+void feed_timer(struct core *core) {
+	for (uint32_t i = 0; core->feeds && i < core->peer_count; i++) {
+		go_on(core, i, true);
+	}
+}
+
+/* Called in the middle of whatever changes a record: nothing is sent before the end of the step. */
+void feed_logged(struct core *core) {
+	if (core->feeds && !wheel_armed(&core->feed_timer.wheel)) {
+		timer_at(core, &core->feed_timer, TIMER_FEED, instant_add(core->now, core->replication_interval));
+	}
+}
+
+void feed_step(struct core *core) {
+	if (core->feeds == 0 || core->log.next < core->feed_full_at) {
+		return;
+	}
+	core->feed_full_at = core->log.next + BATCH_ENTRIES;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		go_on(core, i, false);
+	}
+}
+
+/* ---- what followers say ---- */
+
+/* The snapshot of this round broke off with the link, and nothing has moved since to a bucket that it has behind it. */
+static bool may_go_on(const struct core *core, const struct feed *f, const struct message *m) {
+	const struct map *keys = &core->live->keys;
+	return f->round == m->round && f->log == m->log && f->shrinks == keys->shrinks && m->part <= keys->bucket_count;
+}
+
+static enum status begin(struct core *core, struct feed *f, const struct message *m) {
+	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ANYWAY))) {
+		return STATUS_RECOVERING;
+	}
+	bool reaches = m->log == core->log.id && m->number >= core->log.oldest && m->number <= core->log.next;
+	bool partly = m->flags & FLAG_PARTLY;
+	if (partly && !(reaches && may_go_on(core, f, m))) {
+		return STATUS_STALE;
+	}
+	if (!reaches && !(m->flags & FLAG_BESIDE)) {
+		return STATUS_STALE;
+	}
+	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches, .bucket = partly ? m->part : 0 };
+	log_seek(core, &f->place, reaches ? m->number : core->log.next);
+	f->acked = f->place.number;
+	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed : COUNT_feed_snapshot]++;
+	core->feeds++;
+	if (f->walking) {
+		map_walk_begin(&core->live->keys);
+	}
+	return STATUS_OK;
+}
+
+void feed_asked(struct core *core, uint32_t from, const struct message *m) {
+	struct feed *f = &core->peers[from].feed;
+	feed_stop(core, from);
+	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round, .log = core->log.id };
+	answer.status = begin(core, f, m);
+	if (answer.status != STATUS_OK) {
+		COUNT(core, feed_refused);
+		out_send(core, from, &answer);
+		return;
+	}
+	answer.number = f->place.number;
+	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_BESIDE : 0;
+	out_send(core, from, &answer);
+	hear_echo(core, f, m->echo);
+	core->feed_full_at = core->log.next;
+	go_on(core, from, true);
+}
+
+/* Its watchers began at a place of this log. Where that is still the end of it nothing has happened since, and from here on everything is
+ * kept for them. Else a gap is told first, in an entry of this follower's own: one that has a number is not lost unnoticed. */
+static void hear_watch(struct core *core, uint32_t from, const struct message *m) {
+	struct feed *f = &core->peers[from].feed;
+	bool news = m->flags & FLAG_NEWS;
+	if (news == f->news) {
+		return;
+	}
+	core->news_feeds += (uint32_t)news - (uint32_t)f->news;
+	f->news = news;
+	f->news_from = core->log.next;
+	if (news && m->number != core->log.next) {
+		const struct core_news gap = { .kind = NEWS_GAP, .lock_id = core->peers[from].node.id };
+		COUNT(core, feed_news_gap);
+		log_append_news(core, &gap);
+	}
+}
+
+void feed_message(struct core *core, uint32_t from, const struct message *m) {
+	struct feed *f = &core->peers[from].feed;
+	if (!f->active || f->round != m->round) {
+		return;
+	}
+	if (m->kind == MESSAGE_FEED_ECHO) {
+		hear_watch(core, from, m);
+	}
+	hear_echo(core, f, m->echo);
+	if (m->kind == MESSAGE_FEED_ACK && f->in_flight > 0 && m->number <= f->place.number) {
+		f->in_flight--;
+		f->acked = m->number;
+		go_on(core, from, false);
+	}
+}
+
+void feed_ended(struct core *core, uint32_t from, const struct message *m) {
+	struct feed *f = &core->peers[from].feed;
+	if (f->active && f->round == m->round) {
+		feed_stop(core, from);
+	} else {
+		follow_message(core, from, m);
+	}
+}

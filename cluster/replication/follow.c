@@ -1,0 +1,378 @@
+/* follow.c: a replica and the master that it follows (section 7).
+ *
+ *	NONE --FOLLOW sent--> ASKED --FEED_BEGIN--> ON
+ *
+ * It goes on where it is in that master's log, or takes a snapshot beside its table, which replaces the table when it is whole.
+ * It leaves a master that is lost, does not vote any more, or whose echo stays away, and drops what still arrives from there.
+ * What becomes of the entries is in follow_apply.c. */
+#include "replication.h"
+
+static struct follow_place *place(struct follow *f) {
+	return f->building ? &f->part : &f->live;
+}
+
+/* ---- echoes ---- */
+
+/* A name for this moment of this node's clock. */
+static uint64_t new_echo(struct core *core) {
+	struct follow *f = &core->follow;
+	f->echo++;
+	f->echoes[f->echo % FOLLOW_ECHOES] = core->now;
+	return f->echo;
+}
+
+static void echo_came(struct core *core, uint64_t echo) {
+	struct follow *f = &core->follow;
+	if (echo == 0 || echo > f->echo || f->echo - echo >= FOLLOW_ECHOES) {
+		return;
+	}
+	f->fresh = f->echoes[echo % FOLLOW_ECHOES];
+	f->fresh_known = true;
+	f->progress = core->now;
+	f->tried = 0;
+	f->anyway = false;
+}
+
+static void arm(struct core *core) {
+	span_ns often = core->config.request_timeout / 20;
+	span_ns interval = often > core->replication_interval ? often : core->replication_interval;
+	timer_at(core, &core->follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
+}
+
+/* With it, again and again: whether somebody watches here. */
+void follow_say(struct core *core) {
+	struct follow *f = &core->follow;
+	f->news = core->news_wanted;
+	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched, .echo = new_echo(core) };
+	out_send(core, f->peer, &m);
+}
+
+void follow_timer(struct core *core) {
+	struct follow *f = &core->follow;
+	if (f->state == FOLLOW_ON) {
+		follow_say(core);
+		arm(core);
+	}
+}
+
+/* ---- whom to follow ---- */
+
+static bool usable(const struct core *core, uint32_t peer) {
+	return peer_votes(core, peer) && !(core->follow.tried >> peer & 1);
+}
+
+/* The master in whose log this place is, or -1. */
+static int place_master(const struct core *core, const struct follow_place *p) {
+	for (uint32_t i = 0; p->log && i < core->masters; i++) {
+		if (id128_equal(core->peers[i].node.id, p->master)) {
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static bool may_take_beside(const struct core *core) {
+	return table_beside_free(core) && instant_expired(core->now, core->follow.yielded);
+}
+
+/* First the one whose snapshot is half here, then the one whose log this table is of; then all others, each replica beginning
+ * with another one. Without room for a snapshot only those two are of use, and for a moment the others are not asked. */
+static int pick(const struct core *core, bool room) {
+	const struct follow *f = &core->follow;
+	int known[] = { f->building ? place_master(core, &f->part) : -1, place_master(core, &f->live) };
+	for (int i = 0; i < 2; i++) {
+		if (known[i] >= 0 && usable(core, (uint32_t)known[i])) {
+			return known[i];
+		}
+	}
+	bool waits = !instant_expired(core->now, f->patience), any_known = known[0] >= 0 || known[1] >= 0;
+	uint32_t others = !room || (waits && any_known) ? 0 : waits ? 1 : core->masters;
+	for (uint32_t i = 0; i < others; i++) {
+		uint32_t peer = (uint32_t)((id128_word(core->durable.node_id) + i) % core->masters);
+		if (usable(core, peer)) {
+			return (int)peer;
+		}
+	}
+	return -1;
+}
+
+static void ask(struct core *core, uint32_t peer) {
+	struct follow *f = &core->follow;
+	f->partly = f->building && id128_equal(f->part.master, core->peers[peer].node.id);
+	f->state = FOLLOW_ASKED;
+	f->peer = peer;
+	f->progress = core->now;
+	f->round = f->partly ? f->round : f->round + 1;
+	struct message m = { .kind = MESSAGE_FOLLOW, .round = f->round, .flags = f->anyway ? FLAG_ANYWAY : 0 };
+	if (f->partly) {
+		m.flags |= FLAG_PARTLY;
+		m.log = f->part.log;
+		m.number = f->part.number;
+		m.part = f->bucket;
+		m.parts = f->buckets;
+	} else {
+		bool known = id128_equal(f->live.master, core->peers[peer].node.id);
+		m.flags |= may_take_beside(core) ? FLAG_BESIDE : 0;
+		m.log = known ? f->live.log : 0;
+		m.number = known ? f->live.number : 0;
+	}
+	m.echo = new_echo(core);
+	out_send(core, peer, &m);
+}
+
+static void drop_part(struct core *core) {
+	struct follow *f = &core->follow;
+	if (f->building) {
+		f->building = false;
+		f->part.log = 0;
+		table_beside_drop(core);
+	}
+}
+
+static void choose(struct core *core) {
+	struct follow *f = &core->follow;
+	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || epoch_source_needed(core) || !instant_expired(core->now, f->rest)) {
+		return;
+	}
+	bool room = f->building || may_take_beside(core);
+	int peer = pick(core, room);
+	if (peer < 0 && room && f->tried && !f->anyway && instant_expired(core->now, f->patience)) {
+		f->anyway = true; /* all were tried: any view is better than none, and its age says what it is worth */
+		f->tried = 0;
+		peer = pick(core, room);
+	}
+	if (peer >= 0 && f->building && peer != place_master(core, &f->part)) {
+		drop_part(core); /* it will be asked when the table beside is empty, or may go on with the live one */
+		peer = peer == place_master(core, &f->live) ? peer : -1;
+	}
+	if (peer >= 0) {
+		ask(core, (uint32_t)peer);
+	}
+}
+
+void follow_room(struct core *core) {
+	choose(core);
+}
+
+/* ---- leaving ---- */
+
+static void left(struct core *core) {
+	struct follow *f = &core->follow;
+	if (follow_tells(core)) {
+		news_gap(core); /* what the master had still to tell, and whatever ends here from now on, is told without what led to it */
+	}
+	f->state = FOLLOW_NONE;
+	f->applied = 0;
+	timer_stop(core, &core->follow_timer);
+	f->patience = instant_add(core->now, core->config.request_timeout);
+}
+
+void follow_leave(struct core *core) {
+	struct follow *f = &core->follow;
+	if (f->state != FOLLOW_NONE) {
+		struct message m = { .kind = MESSAGE_FEED_END, .round = f->round };
+		out_send(core, f->peer, &m);
+		left(core);
+	}
+}
+
+void follow_stop(struct core *core) {
+	follow_leave(core);
+	drop_part(core);
+	core->follow.live.log = 0;
+	core->follow.fresh_known = false;
+	core->follow.noted = (struct id128){ { 0 } };
+}
+
+void follow_yield(struct core *core) {
+	if (core->follow.building) {
+		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout); /* to be emptied, and taken */
+		follow_leave(core);
+		drop_part(core);
+		choose(core);
+	}
+}
+
+/* This master is of no use for now; another one may be. */
+static void give_up(struct core *core) {
+	struct follow *f = &core->follow;
+	f->tried |= 1u << f->peer;
+	follow_leave(core);
+	f->patience = core->now;
+	choose(core);
+}
+
+/* What is here is not what the place says any more: only a snapshot helps. */
+static void start_over(struct core *core, bool rest) {
+	struct follow *f = &core->follow;
+	place(f)->log = 0;
+	follow_leave(core);
+	drop_part(core);
+	f->patience = core->now;
+	f->rest = instant_add(core->now, rest ? 10 * core->config.request_timeout : 0);
+	choose(core);
+}
+
+void follow_peer_lost(struct core *core, uint32_t peer) {
+	struct follow *f = &core->follow;
+	if (f->state != FOLLOW_NONE && f->peer == peer) {
+		left(core);
+	}
+}
+
+void follow_peer_changed(struct core *core) {
+	struct follow *f = &core->follow;
+	if (f->state != FOLLOW_NONE && !peer_votes(core, f->peer)) {
+		const struct peer *p = &core->peers[f->peer];
+		if (p->linked && !p->same) {
+			left(core); /* it has adopted the next epoch: so will this node, and then goes on where it was */
+		} else {
+			give_up(core);
+		}
+	} else {
+		choose(core);
+	}
+}
+
+void follow_start(struct core *core) {
+	span_ns patience = core->config.request_timeout;
+	core->follow.patience = instant_add(core->now, core->follow.live.log ? patience : patience / 4);
+	core->follow.tried = 0;
+	choose(core);
+}
+
+void follow_beat(struct core *core) {
+	struct follow *f = &core->follow;
+	if (core->state != CORE_FOLLOWING) {
+		return;
+	}
+	if (f->state != FOLLOW_NONE && instant_elapsed_long(core->now, f->progress) > core->config.request_timeout) {
+		COUNT(core, follow_stalled);
+		f->tried = f->anyway ? 0 : f->tried; /* the others may be linked with a quorum again */
+		f->anyway = false;
+		give_up(core);
+	} else if (f->state == FOLLOW_NONE) {
+		f->tried = f->anyway ? 0 : f->tried;
+		choose(core);
+	}
+}
+
+/* ---- what the master says ---- */
+
+static void begun(struct core *core, const struct message *m) {
+	struct follow *f = &core->follow;
+	if (m->status == STATUS_STALE) {
+		start_over(core, false); /* it cannot go on there */
+		return;
+	}
+	if (m->status != STATUS_OK) {
+		give_up(core);
+		return;
+	}
+	if (m->flags & FLAG_BESIDE) {
+		if (f->building || !table_beside_take(core)) {
+			give_up(core);
+			return;
+		}
+		f->building = true;
+		f->part = (struct follow_place){ core->peers[f->peer].node.id, m->log, m->number };
+		f->bucket = f->buckets = 0;
+		f->records = 0;
+	} else if (m->log != place(f)->log || m->number != place(f)->number) {
+		start_over(core, false);
+		return;
+	}
+	f->state = FOLLOW_ON;
+	f->news = false;
+	f->watched = 0; /* what came and went meanwhile is not in what follows */
+	f->applied = 0;
+	f->progress = core->now;
+	arm(core);
+	if (!id128_equal(f->noted, core->peers[f->peer].node.id)) {
+		core->counts[COUNT_follow_moved] += !id128_zero(f->noted);
+		f->noted = core->peers[f->peer].node.id;
+		out_note(core, NOTE_FOLLOWING, f->peer, 0, NULL, slice_of(NULL, 0));
+	}
+}
+
+/* The snapshot is whole: it replaces the table. */
+static void replace(struct core *core) {
+	struct follow *f = &core->follow;
+	f->building = false;
+	f->live = f->part;
+	f->part.log = 0;
+	f->fresh_known = false;
+	table_swap(core);
+}
+
+static void batch_ended(struct core *core, const struct message *m) {
+	struct follow *f = &core->follow;
+	if (m->number != place(f)->number) {
+		COUNT(core, feed_gap);
+		start_over(core, false);
+		return;
+	}
+	bool acknowledged = f->building || f->applied > 0;
+	f->applied = 0;
+	if (f->building) {
+		f->progress = core->now;
+		f->bucket = m->part;
+		f->buckets = m->parts;
+	}
+	if (f->building && (m->flags & FLAG_WHOLE)) {
+		replace(core);
+	}
+	if (!f->building) {
+		echo_came(core, m->echo);
+	}
+	if (acknowledged) {
+		struct message ack = { .kind = MESSAGE_FEED_ACK, .round = f->round, .number = m->number, .echo = new_echo(core) };
+		out_send(core, f->peer, &ack);
+	}
+}
+
+static void entry_came(struct core *core, const struct message *m) {
+	struct follow *f = &core->follow;
+	if (m->number ? m->number != place(f)->number : !f->building) {
+		COUNT(core, feed_gap); /* what lies between is not known */
+		start_over(core, false);
+		return;
+	}
+	struct table *t = f->building ? core->beside : core->live;
+	if (m->kind == MESSAGE_FEED_NEWS) {
+		follow_news(core, m);
+	} else if (m->kind == MESSAGE_FEED_GONE) {
+		follow_gone(core, t, m);
+	} else if (!follow_record(core, t, m)) {
+		start_over(core, true);
+		return;
+	}
+	f->applied++;
+	if (m->number) {
+		place(f)->number++;
+	} else if (m->kind == MESSAGE_FEED_RECORD) {
+		f->records++;
+	}
+}
+
+void follow_message(struct core *core, uint32_t from, const struct message *m) {
+	struct follow *f = &core->follow;
+	bool wanted = m->kind == MESSAGE_FEED_BEGIN ? f->state == FOLLOW_ASKED : m->kind == MESSAGE_FEED_END ? f->state != FOLLOW_NONE : f->state == FOLLOW_ON;
+	if (core->state != CORE_FOLLOWING || !wanted || from != f->peer || m->round != f->round) {
+		COUNT(core, feed_stray); /* of a feed that was left */
+		return;
+	}
+	if (m->kind == MESSAGE_FEED_BEGIN) {
+		begun(core, m);
+	} else if (m->kind == MESSAGE_FEED_BATCH) {
+		batch_ended(core, m);
+	} else if (m->kind == MESSAGE_FEED_END) {
+		if (m->status == STATUS_STALE) {
+			start_over(core, false);
+		} else {
+			give_up(core);
+		}
+	} else {
+		entry_came(core, m);
+	}
+}

@@ -1,0 +1,133 @@
+/* digest.c: what a table holds, in numbers that masters can compare (section 7, anti-entropy). Every key belongs to a leaf, by
+ * a hash that is the same on all nodes; a leaf has the exclusive or of a hash of each of its held records, a group that of its
+ * leaves. Two masters whose numbers are equal have the same records; where they differ, only the leaf's keys are compared.
+ *
+ * Ends are not part of it (they differ by what the network took), nor `noted`, which is a master's own.
+ */
+#include "store.h"
+
+/* Eight bytes, the same number on every machine. */
+static inline uint64_t word_at(const uint8_t *p) {
+	uint64_t w;
+	memcpy(&w, p, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	w = __builtin_bswap64(w);
+#endif
+	return w;
+}
+
+/* No secret in it: who chooses keys to fall into one leaf makes that leaf's comparison long, which is bounded, and nothing else. */
+static uint16_t leaf_of(struct slice name) {
+	uint64_t h = name.size;
+	size_t at = 0;
+	for (; at + 8 <= name.size; at += 8) {
+		h = hash_fold(h ^ word_at(name.data + at), UINT64_C(0x9e3779b97f4a7c15));
+	}
+	uint64_t rest = 0;
+	if (name.size >= 8) {
+		rest = word_at(name.data + name.size - 8);
+	} else {
+		for (size_t i = 0; i < name.size; i++) {
+			rest |= (uint64_t)name.data[i] << (8 * i);
+		}
+	}
+	h = hash_fold(h ^ rest, UINT64_C(0xbf58476d1ce4e5b9));
+	return (uint16_t)(h % DIGEST_LEAVES);
+}
+
+static uint64_t hash_of(const struct record *r) {
+	uint64_t h = hash_fold(word_at(r->lock_id.b) ^ UINT64_C(0x94d049bb133111eb), word_at(r->lock_id.b + 8) ^ UINT64_C(0xd6e8feb86659fd93));
+	if (r->of != SHARE_EXCLUSIVE) {
+		const struct permits set = record_set(r);
+		h = hash_fold(h ^ r->of ^ set.w[0] << 16 ^ set.w[0] >> 48, UINT64_C(0xbf58476d1ce4e5b9) ^ set.w[1]);
+	}
+	h = hash_fold(h ^ r->token, UINT64_C(0xbf58476d1ce4e5b9) ^ r->wrote.clock);
+	return hash_fold(h ^ r->wrote.node, UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)r->wrote.boot << 1) ^ (uint64_t)r->barred);
+}
+
+static struct leaf *leaf_at(const struct table *t, uint32_t leaf) {
+	return &t->leaves[leaf / DIGEST_GROUP][leaf % DIGEST_GROUP];
+}
+
+bool digest_add_key(struct core *core, struct table *t, struct key *key) {
+	uint16_t leaf = leaf_of(key_name(key));
+	struct leaf **group = &t->leaves[leaf / DIGEST_GROUP];
+	if (*group == NULL) {
+		*group = alloc_new(&core->alloc, DIGEST_GROUP * sizeof **group);
+		if (*group == NULL) {
+			COUNT(core, no_memory);
+			return false;
+		}
+	}
+	struct key **first = &leaf_at(t, leaf)->first;
+	key->leaf = leaf;
+	key->leaf_next = *first;
+	key->leaf_link = first;
+	if (*first) {
+		(*first)->leaf_link = &key->leaf_next;
+	}
+	*first = key;
+	return true;
+}
+
+void digest_drop_key(struct key *key) {
+	*key->leaf_link = key->leaf_next;
+	if (key->leaf_next) {
+		key->leaf_next->leaf_link = key->leaf_link;
+	}
+}
+
+static void change(struct core *core, const struct key *key, struct record *r, uint64_t hash) {
+	struct table *t = key_table(core, key);
+	uint64_t difference = r->digest ^ hash;
+	leaf_at(t, key->leaf)->digest ^= difference;
+	t->group_digests[key->leaf / DIGEST_GROUP] ^= difference;
+	r->digest = hash;
+}
+
+void digest_record(struct core *core, const struct key *key, struct record *r) {
+	change(core, key, r, hash_of(r));
+}
+
+void digest_drop_record(struct core *core, const struct key *key, struct record *r) {
+	change(core, key, r, 0);
+}
+
+uint64_t digest_root(const struct table *t) {
+	uint64_t root = 0;
+	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
+		root = hash_fold(root ^ t->group_digests[g], UINT64_C(0x9e3779b97f4a7c15) + g);
+	}
+	return root;
+}
+
+uint64_t digest_leaf(const struct table *t, uint32_t leaf) {
+	return t->leaves[leaf / DIGEST_GROUP] ? leaf_at(t, leaf)->digest : 0;
+}
+
+struct key *digest_first(const struct table *t, uint32_t leaf) {
+	return t->leaves[leaf / DIGEST_GROUP] ? leaf_at(t, leaf)->first : NULL;
+}
+
+void digest_done(struct core *core, struct table *t) {
+	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
+		if (t->leaves[g]) {
+			alloc_free(&core->alloc, t->leaves[g], DIGEST_GROUP * sizeof *t->leaves[g]);
+			t->leaves[g] = NULL;
+		}
+	}
+}
+
+void digest_check_key(const struct table *t, const struct key *key, uint64_t sums[DIGEST_GROUPS]) {
+	const struct leaf *leaf = leaf_at(t, key->leaf);
+	CHECK(*key->leaf_link == key && key->leaf == leaf_of(key_name(key)));
+	uint64_t sum = 0;
+	for (const struct key *k = leaf->first == key ? key : NULL; k; k = k->leaf_next) { /* once for each leaf */
+		for (const struct record *r = k->held; r; r = r->next) {
+			CHECK(r->digest == hash_of(r));
+			sum ^= r->digest;
+		}
+	}
+	CHECK(leaf->first != key || sum == leaf->digest);
+	sums[key->leaf / DIGEST_GROUP] ^= sum;
+}

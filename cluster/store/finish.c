@@ -1,0 +1,121 @@
+/* finish.c: finishing what was merged (section 4): once a node votes, each record is looked at once more.
+ *
+ * A million records cannot be looked at between two messages. So a record keeps the bits of its sources until it is met, by whoever looks its
+ * key up, or by a sweep in the background; until then nobody sees it.
+ */
+#include "store.h"
+#include "first.h"
+
+#define SWEEP_BUCKETS_A_STEP 1024
+
+/* Nobody believes it. With a lock delay its key stays closed (section 10). */
+void merge_end_record(struct core *core, struct key *key, struct record *r, span_ns closed) {
+	if (closed > 0) {
+		record_shorten(core, key, r, closed);
+	} else {
+		first_ended(core, r);
+		key_drop_record(core, key, r);
+	}
+	if (key->more) {
+		core->observers->key_changed(core, key);
+	}
+}
+
+/* The highest noted, where a source that lacks the lock_id counts as having noted its clock at the snapshot's end. */
+static void note_sources(struct core *core, struct record *r) {
+	core->counts[COUNT_permits_uneven] += r->uneven;
+	for (uint32_t left = core->finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
+		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
+		r->noted = clock > r->noted ? clock : r->noted;
+		r->vouched = false;
+		if (!(r->sources >> __builtin_ctz(left) & 1)) {
+			older_merge(r, (struct older){ record_set(r), clock });
+		}
+	}
+	if (core->finish.unknown) {
+		record_put_older(r, (struct older){ .noted = 0 });
+	}
+	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
+	r->vouched = r->vouched && !core->finish.unknown;
+	r->sources = core->finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
+	r->uneven = false;
+}
+
+/* "Every release": a release may have come from one source after another one's record of the lock_id. And a record that none of those who
+ * count has came by a try that broke off, and has ended since. */
+void merge_finish_key(struct core *core, struct key *key) {
+	const struct finishing *f = &core->finish;
+	for (struct record *r = key->held, *after; r; r = after) {
+		after = r->next;
+		if (r->sources == 0) {
+			continue;
+		}
+		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = released_has(core, r->lock_id);
+		note_sources(core, r);
+		const bool back = given_back_named(core, r->lock_id, r->attempt); /* section 11 */
+		const bool ended = back || released_ended(core, r->lock_id, r->bond);
+		if (none || released || ended) {
+			core->counts[COUNT_merge_dropped] += none;
+			core->observers->record_changed(core, key, r, RECORD_UNBELIEVED);
+			merge_end_record(core, key, r, released || back ? 0 : record_delay(r));
+		}
+	}
+	table_wake(core, key); /* whoever looked it up may only have looked */
+}
+
+/* For whoever walks the live table. False: nothing was left of the key, and it is freed. */
+bool merge_finish_walked(struct core *core, struct key *key) {
+	if (!core->finish.active) {
+		return true;
+	}
+	merge_finish_key(core, key);
+	return table_settle(core, key);
+}
+
+void merge_finish_end(struct core *core, struct table *t) {
+	if (core->finish.active) {
+		core->finish.active = false;
+		map_walk_end(&t->keys);
+	}
+}
+
+void merge_sweep(struct core *core) {
+	struct finishing *f = &core->finish;
+	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && f->bucket < core->live->keys.bucket_count; i++, f->bucket++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, f->bucket), *next; n; n = next) {
+			struct key *key = CONTAINER_OF(n, struct key, node);
+			next = map_next_in_bucket(n);
+			merge_finish_walked(core, key);
+		}
+	}
+	if (f->bucket >= core->live->keys.bucket_count) {
+		core->live->tries = 0;
+		merge_finish_end(core, core->live);
+		COUNT(core, merge_swept);
+	}
+}
+
+void finish_begin(struct core *core) {
+	core->finish = (struct finishing){ .active = true };
+	map_walk_begin(&core->live->keys);
+}
+
+/* Of what came between nothing is known: all that was merged counts as noted now. */
+static void finish_unknown(struct core *core) {
+	if (!core->finish.active) {
+		finish_begin(core);
+	}
+	core->finish.unknown = true;
+	core->finish.floor = core->clock;
+	core->finish.bucket = 0;
+}
+
+/* The bits of all tries are used up. What was merged stays, but stands for no source any more; it is finished before anything else is merged. */
+void merge_forget_sources(struct core *core) {
+	finish_unknown(core);
+}
+
+/* A master that votes by waiting notes its clock in every record that it has. (What it accepted itself, before it recovered, is over.) */
+void merge_note_clock(struct core *core) {
+	finish_unknown(core);
+}

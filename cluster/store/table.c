@@ -1,0 +1,320 @@
+/* table.c: the keys a node knows and what stands on them (section 1). A record past its end does not exist: whoever looks a
+ * key up sees only what is alive at this step's time. */
+#include "store.h"
+#include "first.h"
+
+struct slice key_name(const struct key *key) {
+	return slice_of(key->name, key->size);
+}
+
+static struct key *find_raw(const struct table *t, struct slice name, uint64_t hash) {
+	for (struct map_node *n = map_first(&t->keys, hash); n; n = map_next(n)) {
+		struct key *key = CONTAINER_OF(n, struct key, node);
+		if (key->size == name.size && memcmp(key->name, name.data, name.size) == 0) {
+			return key;
+		}
+	}
+	return NULL;
+}
+
+static inline struct key *find(struct core *core, struct table *t, struct slice name, uint64_t hash) {
+	struct key *key = find_raw(t, name, hash);
+	if (key && core->finish.active && t == core->live) {
+		merge_finish_key(core, key);
+	}
+	return key && table_expire(core, key) ? key : NULL;
+}
+
+struct key *table_find_in(struct core *core, struct table *t, struct slice name) {
+	return find(core, t, name, table_hash(core, name));
+}
+
+struct key *table_find(struct core *core, struct slice name) {
+	return table_find_in(core, core->live, name);
+}
+
+struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash) {
+	return find(core, core->live, name, hash);
+}
+
+struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
+	if (t->keys.count >= core->limits.keys) {
+		COUNT(core, full);
+		return NULL;
+	}
+	struct key *key = alloc_new(&core->alloc, sizeof *key + name.size);
+	if (key == NULL) {
+		COUNT(core, no_memory);
+		return NULL;
+	}
+	key->size = (uint16_t)name.size;
+	key->table = (uint8_t)(t - core->tables);
+	memcpy(key->name, name.data, name.size);
+	if (!digest_add_key(core, t, key)) {
+		alloc_free(&core->alloc, key, sizeof *key + key->size);
+		return NULL;
+	}
+	map_insert(&t->keys, &key->node, hash);
+	return key;
+}
+
+struct key *table_make_in(struct core *core, struct table *t, struct slice name) {
+	uint64_t hash = table_hash(core, name);
+	struct key *key = find(core, t, name, hash);
+	return key ? key : table_add(core, t, name, hash);
+}
+
+struct key *table_make(struct core *core, struct slice name) {
+	return table_make_in(core, core->live, name);
+}
+
+struct key_more *table_more(struct core *core, struct key *key) {
+	if (key->more == NULL) {
+		key->more = alloc_new(&core->alloc, sizeof *key->more);
+		if (key->more == NULL) {
+			COUNT(core, no_memory);
+			return NULL;
+		}
+		key->more->name = key_name(key);
+		key->more->key = key;
+		list_init(&key->more->waits);
+	}
+	return key->more;
+}
+
+/* Somebody waits for it, one way or another. */
+static bool awaited(const struct key *key) {
+	return key->more && (key->more->waiters > 0 || key->more->kept_count > 0 || !list_empty(&key->more->waits));
+}
+
+static void free_more(struct core *core, struct key *key) {
+	if (key->more && !awaited(key)) {
+		alloc_free(&core->alloc, key->more, sizeof *key->more);
+		key->more = NULL;
+	}
+}
+
+void table_wake(struct core *core, struct key *key) {
+	if ((key->held == NULL && key->promise == NULL) || wheel_armed(&key->timer.wheel)) {
+		return; /* nothing ends, or it fires at or before the first end: ends only become later */
+	}
+	struct instant first = key->promise ? key->promise->end : key->held->end;
+	for (const struct record *r = key->held; r; r = r->next) {
+		const struct lapsing l = record_lapsing(r);
+		first = r->end.boot < first.boot ? r->end : first;
+		first = !permits_none(l.set) && l.end.boot < first.boot ? l.end : first;
+	}
+	timer_at(core, &key->timer, TIMER_KEY, first);
+}
+
+bool table_settle(struct core *core, struct key *key) {
+	free_more(core, key);
+	if (key->held || key->promise) {
+		table_wake(core, key);
+		return true;
+	}
+	timer_stop(core, &key->timer);
+	if (key->more) {
+		return true;
+	}
+	map_remove(&key_table(core, key)->keys, &key->node);
+	digest_drop_key(key);
+	alloc_free(&core->alloc, key, sizeof *key + key->size);
+	return false;
+}
+
+bool table_expire(struct core *core, struct key *key) {
+	bool ended = false;
+	if (key->promise && instant_expired(core->now, key->promise->end)) {
+		first_lost(core, key->promise->lock_id, key->promise->first);
+		key_drop_promise(core, key);
+		ended = true;
+	}
+	for (struct record *r = key->held, *next; r; r = next) {
+		next = r->next;
+		bool over = instant_expired(core->now, r->end);
+		if (!over && terms_of_numbers(r->of)) {
+			ended = record_run_out(core, key, r) || ended;
+			over = permits_none(record_set(r)); /* without a number it is nobody's (section 10), however long its lease */
+		}
+		if (over) {
+			COUNT(core, expired);
+			core->counts[COUNT_delay_closed] += record_delay(r) > 0;
+			core->observers->record_changed(core, key, r, RECORD_EXPIRED);
+			first_ended(core, r);
+			key_drop_record(core, key, r);
+			ended = true;
+		}
+	}
+	if (ended && key_table(core, key) == core->live) {
+		core->observers->key_ended(core, key);
+	}
+	bool left = key->held || key->promise || awaited(key);
+	if (ended || !left) {
+		timer_stop(core, &key->timer);
+		table_settle(core, key);
+	}
+	return left;
+}
+
+void table_free_key(struct core *core, struct key *key) {
+	timer_stop(core, &key->timer);
+	while (key->held) {
+		struct record *r = key->held;
+		key->held = r->next;
+		digest_drop_record(core, key, r);
+		key_table(core, key)->held_count--;
+		record_free(core, r);
+	}
+	if (key->promise) {
+		key_drop_promise(core, key);
+	}
+	if (key->more) {
+		core->observers->key_freed(core, key);
+		alloc_free(&core->alloc, key->more, sizeof *key->more);
+	}
+	map_remove(&key_table(core, key)->keys, &key->node);
+	digest_drop_key(key);
+	alloc_free(&core->alloc, key, sizeof *key + key->size);
+}
+
+static void table_key_drained(void *core, struct map_node *node) {
+	table_free_key(core, CONTAINER_OF(node, struct key, node));
+}
+
+void table_clear(struct core *core, struct table *t) {
+	map_drain(&t->keys, table_key_drained, core);
+}
+
+/* ---- the table beside ---- */
+#define EMPTY_KEYS_A_STEP 512
+#define EMPTY_BUCKETS_A_STEP 4096
+
+bool table_beside_free(const struct core *core) {
+	return core->beside_use == BESIDE_FREE;
+}
+
+bool table_beside_take(struct core *core) {
+	if (!table_beside_free(core)) {
+		return false;
+	}
+	core->beside_use = BESIDE_BUILDING;
+	return true;
+}
+
+void table_beside_drop(struct core *core) {
+	CHECK(core->beside_use == BESIDE_BUILDING);
+	core->beside_use = BESIDE_EMPTYING;
+	core->empty_bucket = core->beside->keys.bucket_count;
+}
+
+/* From the last bucket down: while the table shrinks its elements only move to buckets that are still to come. */
+void table_empty_go_on(struct core *core) {
+	struct table *t = core->beside;
+	uint32_t keys = 0, buckets = 0;
+	while (t->keys.count > 0 && keys < EMPTY_KEYS_A_STEP && buckets++ < EMPTY_BUCKETS_A_STEP) {
+		CHECK(core->empty_bucket > 0);
+		size_t bucket = core->empty_bucket < t->keys.bucket_count ? core->empty_bucket : t->keys.bucket_count;
+		core->empty_bucket = bucket - 1;
+		struct map_node *n;
+		while (bucket <= t->keys.bucket_count && (n = map_bucket(&t->keys, bucket - 1)) != NULL) {
+			table_free_key(core, CONTAINER_OF(n, struct key, node));
+			keys++;
+		}
+	}
+	if (t->keys.count == 0) {
+		digest_done(core, t);
+		t->tries = 0;
+		t->latest = (struct instant){ 0, 0 };
+		core->beside_use = BESIDE_FREE;
+		core->observers->table_emptied(core);
+	}
+}
+
+void table_swap(struct core *core) {
+	CHECK(core->beside_use == BESIDE_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
+	struct table *old = core->live;
+	core->observers->table_ends(core, old);
+	core->live = core->beside;
+	core->beside = old;
+	table_beside_drop(core);
+	COUNT(core, table_swapped);
+	core->observers->table_swapped(core, old);
+}
+
+/* ---- records ---- */
+struct record *key_record(const struct key *key, struct id128 lock_id) {
+	for (struct record *r = key->held; r; r = r->next) {
+		if (id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+struct record **key_link(struct key *key, struct id128 lock_id) {
+	struct record **at = &key->held;
+	while (*at && !id128_equal((*at)->lock_id, lock_id)) {
+		at = &(*at)->next;
+	}
+	return at;
+}
+
+/* `before`: whether it was contested before its records changed. */
+void key_note_contested(struct core *core, const struct key *key, bool before) {
+	bool after = key_contested(key);
+	if (after && !before) {
+		COUNT(core, contested);
+		out_note(core, NOTE_CONTESTED, core->self, 0, NULL, key_name(key));
+	} else if (before && !after) {
+		COUNT(core, contested_ended);
+		out_note(core, NOTE_CONTESTED_ENDED, core->self, 0, NULL, key_name(key));
+	}
+}
+
+void key_add_record(struct core *core, struct key *key, struct record *r) {
+	CHECK(key_record(key, r->lock_id) == NULL);
+	bool several = key->held != NULL, contested = several && key_contested(key);
+	r->next = key->held;
+	key->held = r;
+	key_table(core, key)->held_count++;
+	if (several) {
+		key_note_contested(core, key, contested);
+		core->counts[COUNT_key_several] += !key_contested(key);
+	}
+	timer_stop(core, &key->timer); /* the caller settles, which finds the first end */
+}
+
+void key_drop_record(struct core *core, struct key *key, struct record *r) {
+	struct record **at = &key->held;
+	bool contested = key_contested(key);
+	while (*at != r) {
+		at = &(*at)->next;
+	}
+	*at = r->next;
+	if (key_table(core, key) == core->live) {
+		core->observers->record_lost(core, key, r, instant_expired(core->now, r->end) ? record_delay(r) : 0);
+	}
+	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
+	digest_drop_record(core, key, r);
+	record_free(core, r);
+	key_table(core, key)->held_count--;
+	timer_stop(core, &key->timer); /* what comes next may end earlier */
+	if (contested) {
+		key_note_contested(core, key, true);
+	}
+}
+
+void record_shorten(struct core *core, struct key *key, struct record *r, span_ns left) {
+	const struct instant end = instant_add(core->now, left);
+	r->end.boot = end.boot < r->end.boot ? end.boot : r->end.boot;
+	r->end.raw = end.raw < r->end.raw ? end.raw : r->end.raw;
+	timer_stop(core, &key->timer); /* its end is an earlier one; the caller settles */
+}
+
+void key_drop_promise(struct core *core, struct key *key) {
+	list_remove(&key->promise->by_peer);
+	alloc_free(&core->alloc, key->promise, sizeof *key->promise);
+	key->promise = NULL;
+	core->promise_count--;
+}

@@ -1,0 +1,156 @@
+/* terms.c: what excludes what among the records of one key at one master (section 10). It is always a question about two records: a
+ * semaphore's permits are numbered, so that nothing is ever counted up. */
+#include "store.h"
+
+/* The permits that records of other lock_ids have; *room: false when one of them excludes every permit. */
+struct permits key_taken(const struct key *key, struct id128 lock_id, uint32_t of, bool *room) {
+	struct permits taken = { { 0, 0 } };
+	*room = true;
+	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
+		if (!id128_equal(r->lock_id, lock_id)) {
+			*room = *room && r->of == of;
+			taken = permits_or(taken, record_set(r));
+		}
+	}
+	return taken;
+}
+
+/* Of those that have permits the one that ends first: what is asked for may fit then. */
+static struct record *first_end(const struct key *key, struct id128 lock_id) {
+	struct record *first = NULL;
+	for (struct record *r = key->held; r; r = r->next) {
+		if (!id128_equal(r->lock_id, lock_id) && (first == NULL || r->end.boot < first->end.boot)) {
+			first = r;
+		}
+	}
+	return first;
+}
+
+bool record_excludes(const struct record *r, const struct terms *terms) {
+	const struct terms own = record_terms(r);
+	return terms_exclude(&own, terms);
+}
+
+struct record *key_other(const struct key *key, struct id128 lock_id, const struct terms *terms) {
+	for (struct record *r = key->held; r; r = r->next) {
+		if (record_excludes(r, terms) && !id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	if (key->held && terms_semaphore(terms) && permits_none(terms->set)) { /* a request: no numbers yet, only how many */
+		bool room;
+		struct permits taken = key_taken(key, lock_id, terms->of, &room);
+		return terms->of - permits_count(taken) < terms->count ? first_end(key, lock_id) : NULL;
+	}
+	return NULL;
+}
+
+struct record *key_other_exclusive(const struct key *key, struct id128 lock_id) {
+	for (struct record *r = key->held; r; r = r->next) {
+		if (r->of == SHARE_EXCLUSIVE && !id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+/* In one pass: all shared, or all permits of one semaphore without a number that two have. */
+bool key_contested(const struct key *key) {
+	if (key->held == NULL || key->held->next == NULL) {
+		return false;
+	}
+	const uint16_t first = key->held->of;
+	struct permits met = { { 0, 0 } };
+	if (first == SHARE_EXCLUSIVE) {
+		return true;
+	}
+	for (const struct record *r = key->held; r; r = r->next) {
+		if (r->of != first || permits_meet(met, record_set(r))) {
+			return true;
+		}
+		met = permits_or(met, record_set(r));
+	}
+	return false;
+}
+
+/* Two copies of one record: the shared one wins, and the permits of both are its own (section 10, Downgrade). */
+struct terms terms_both(const struct terms *a, const struct terms *b) {
+	struct terms both = *a;
+	both.bond = a->bond > b->bond ? a->bond : b->bond; /* section 2, Release on disconnect */
+	if (a->of == SHARE_EXCLUSIVE && b->of == SHARE_SHARED) {
+		both.of = SHARE_SHARED;
+	} else if (a->of == b->of) {
+		both.set = permits_or(a->set, b->set);
+	}
+	return both;
+}
+
+bool terms_alike(const struct terms *a, const struct terms *b) {
+	return a->of == b->of || (!terms_semaphore(a) && !terms_semaphore(b));
+}
+
+/* Whether a record may be asked for again with these terms: under its kind, or shared what is exclusive here: a master that
+ * missed the downgrade. */
+bool terms_again(uint16_t own, uint16_t asked) {
+	return own == asked || (own == SHARE_EXCLUSIVE && asked == SHARE_SHARED);
+}
+
+/* The caller says so to the digest. */
+void record_set_terms(struct core *core, struct key *key, struct record *r, const struct terms *terms) {
+	CHECK(r->terms_size >= terms_rest(terms));
+	const struct permits set = record_set(r);
+	const bool other = r->of != terms->of || memcmp(&set, &terms->set, sizeof set) != 0, contested = other && key_contested(key);
+	record_put_terms(r, terms);
+	if (other) {
+		key_note_contested(core, key, contested);
+	}
+}
+
+/* ---- the coordinator's choice ---- */
+
+static uint32_t take_lowest(struct permits from, uint32_t wanted, struct permits *set) {
+	uint32_t taken = 0;
+	for (uint32_t n = 0; n < PERMITS_MAX && taken < wanted; n++) {
+		if (permits_has(from, n)) {
+			set->w[n / 64] |= (uint64_t)1 << (n % 64);
+			taken++;
+		}
+	}
+	return taken;
+}
+
+/* Numbers that are free at all of these masters: those that own records have come first. */
+static bool choose_at(const struct op *op, uint32_t masters, struct permits own, struct permits *set) {
+	struct permits free = permits_all(op->terms.of);
+	for (uint32_t left = masters; left; left &= left - 1) {
+		const struct vote *v = &op->votes[__builtin_ctz(left)];
+		/* where the own record stands only its numbers are known to be free */
+		free = v->state == VOTE_SELF ? permits_but(free, permits_but(permits_all(op->terms.of), v->set)) : permits_but(free, v->set);
+	}
+	struct permits mine = permits_but(free, permits_but(free, own));
+	*set = (struct permits){ { 0, 0 } };
+	uint32_t taken = take_lowest(mine, op->terms.count, set);
+	return taken + take_lowest(permits_but(free, mine), op->terms.count - taken, set) == op->terms.count;
+}
+
+/* What q of the masters that promised have free in common: all of them, or else any q of them. */
+bool permits_choose(const struct core *core, const struct op *op, struct permits *set) {
+	uint32_t alive = 0;
+	struct permits own = { { 0, 0 } };
+	for (uint32_t i = 0; i < core->masters; i++) {
+		const struct vote *v = &op->votes[i];
+		if (v->state == VOTE_OK || v->state == VOTE_SELF) {
+			alive |= 1u << i;
+			own = v->state == VOTE_SELF ? permits_or(own, v->set) : own;
+		}
+	}
+	if (choose_at(op, alive, own, set)) {
+		return true;
+	}
+	for (uint32_t some = alive; some; some = (some - 1) & alive) {
+		if ((uint32_t)__builtin_popcount(some) == core->quorum && choose_at(op, some, own, set)) {
+			return true;
+		}
+	}
+	return false;
+}
