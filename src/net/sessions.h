@@ -118,6 +118,7 @@ void sessions_flush(struct sessions *s);
 uint32_t sessions_count(const struct sessions *s);
 struct strangers_counts sessions_strangers(const struct sessions *s);
 uint64_t sessions_memory(const struct sessions *s); /* what all take; 0 without a counter */
+uint64_t sessions_memory_most(struct sessions *s);  /* what all took at most since this was asked last */
 uint64_t sessions_refused(const struct sessions *s); /* for having had enough, since the start */
 void sessions_count_refused(struct sessions *s); /* the owner has done so */
 

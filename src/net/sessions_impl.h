@@ -70,6 +70,7 @@ struct sessions {
 	const struct share *heaviest; /* that has most of it; NULL: to be looked for */
 	uint64_t wanting; /* the connection that needs more of it than there is in order to read on; 0: none */
 	uint64_t wanted;  /* so much */
+	uint64_t peak;    /* what all took when somebody had to go, since the owner asked */
 	uint32_t rules; /* how often the limits have changed */
 	struct fair_queue ready; /* shares with connections whose requests wait */
 	uint64_t turn;    /* of sessions_serve */

@@ -174,6 +174,8 @@ static void sessions_feed(struct sessions *s) {
 
 void sessions_make_memory(struct sessions *s) {
 	struct session *wanting = sessions_find(s, s->wanting);
+	uint64_t used = sessions_memory(s);
+	s->peak = used > s->peak ? used : s->peak;
 	s->memory.high = false;
 	s->heaviest = NULL;
 	s->wanting = 0;
@@ -191,6 +193,12 @@ void sessions_make_memory(struct sessions *s) {
 
 uint64_t sessions_memory(const struct sessions *s) {
 	return s->memory.counter ? s->memory.counter->used : 0;
+}
+
+uint64_t sessions_memory_most(struct sessions *s) {
+	uint64_t used = sessions_memory(s), most = used > s->peak ? used : s->peak;
+	s->peak = 0;
+	return most;
 }
 
 const struct allocator *sessions_alloc(const struct sessions *s, uint64_t client) {

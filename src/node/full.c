@@ -100,7 +100,7 @@ static struct full_use full_use(const struct driver *d, const struct core_status
 	case FULL_MEMORY:
 		return (struct full_use){ core->memory_bytes, limits->core.memory_bytes ? limits->core.memory_bytes : MEMORY_DEFAULT };
 	case FULL_CLIENT_MEMORY:
-		return (struct full_use){ sessions_memory(d->sessions), limits->client_memory };
+		return (struct full_use){ sessions_memory_most(d->sessions), limits->client_memory };
 	case FULL_KINDS:
 		break;
 	}

@@ -274,6 +274,8 @@ static void a_node_without_memory_turns_to_the_identity_that_has_most_of_it(void
 	assert_true(gone(&h, 2));
 	assert_int_equal(h.gone, 1);
 	assert_true(sessions_memory(h.sessions) < limits.memory);
+	assert_true(sessions_memory_most(h.sessions) > limits.memory);
+	assert_true(sessions_memory_most(h.sessions) < limits.memory);
 	send_status(three);
 	host_run(&h);
 	assert_int_equal(h.requests, 2);
