@@ -12,7 +12,7 @@
 #define AGAIN (60 * SPAN_S)
 #define SAMPLE 2000 /* held keys that are looked at, in the order of a table under a secret key: as good as drawn */
 
-/* As the core's own, for what the configuration leaves open (docs/operations.md). */
+/* As the core's own, for what the configuration leaves open (docs/operations/reference.md). */
 #define KEYS_DEFAULT 4000000u
 #define MEMORY_DEFAULT ((uint64_t)4 << 30)
 #define WAITERS_DEFAULT 100000u

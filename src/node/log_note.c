@@ -1,4 +1,4 @@
-/* What the core says, as log lines. docs/operations.md explains each. */
+/* What the core says, as log lines. docs/operations/reference.md explains each. */
 #include "log.h"
 
 static const char *note_peer(const struct core *core, const struct core_note *note) {

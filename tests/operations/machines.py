@@ -1,4 +1,4 @@
-"""Machines for the walk through docs/operations.md: each a Debian root of its own over a common base, with a network namespace, and
+"""Machines for the walk through docs/operations: each a Debian root of its own over a common base, with a network namespace, and
 reached by an `ssh` that is a script. systemd does not run in them; a small systemctl does what the page asks of it."""
 
 import os

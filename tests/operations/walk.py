@@ -1,4 +1,4 @@
-"""walk BASE [--keep]: runs the commands of docs/operations.md, in order, as somebody who follows the page. What has to happen to the
+"""walk BASE [--keep]: runs the commands of docs/operations, in order, as somebody who follows the pages. What has to happen to the
 machines in between (one dies, one loses its disk) is done here, before the block that repairs it. scripts/test-operations starts
 it in a mount namespace of its own."""
 
@@ -15,18 +15,21 @@ import time
 from machines import Machines, netns
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SECTIONS = ["From nothing to five masters and two replicas", "Look at it", "Change the cluster", "Restart and upgrade",
-            "Files and backup", "Disaster: a majority is lost"]
+SECTIONS = [("install.md", "From nothing to five masters and two replicas"), ("run.md", "Look at it"),
+            ("change.md", "The commands, one by one"), ("upgrade.md", "All nodes, one after the other"),
+            ("disaster.md", "Copy the state files"), ("disaster.md", "A majority is lost")]
 PATIENCE = 60
 NUMBERS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13]
 
 
 def blocks(kind):
-    """[(section, text)] of the page's code."""
-    with open(os.path.join(ROOT, "docs", "operations.md"), encoding="utf-8") as f:
-        page = f.read()
-    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
-    return [(name, text) for name in SECTIONS for text in re.findall(r"^```%s\n(.*?)^```$" % kind, sections[name], re.M | re.S)]
+    """[(section, text)] of the pages' code."""
+    found = []
+    for page, name in SECTIONS:
+        with open(os.path.join(ROOT, "docs", "operations", page), encoding="utf-8") as f:
+            sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", f.read(), re.M | re.S))
+        found += [(name, text) for text in re.findall(r"^```%s\n(.*?)^```$" % kind, sections[name], re.M | re.S)]
+    return found
 
 
 class Failed(Exception):
@@ -34,7 +37,7 @@ class Failed(Exception):
 
 
 class Shell:
-    """One bash for the whole page, in the hub of the network."""
+    """One bash for all pages, in the hub of the network."""
 
     def __init__(self, directory, machines):
         self.dir, self.count = directory, 0
@@ -164,7 +167,7 @@ class Walk:
         self.holder.wait()
         self.holder = None
 
-    # ---- the page ----
+    # ---- the pages ----
 
     def go(self):
         started, section = time.monotonic(), None

@@ -1,4 +1,4 @@
-"""docs/operations.md knows every event that a node logs, and every setting, and no others."""
+"""docs/operations/reference.md knows every event that a node logs, and every setting, and no others."""
 
 import os
 import re
@@ -15,8 +15,8 @@ def read(*path):
 def main():
     node = os.path.join(ROOT, "src", "node")
     source = "".join(read("src", "node", name) for name in sorted(os.listdir(node)) if name.endswith(".c"))
-    docs = read("docs", "operations.md")
-    log = docs[docs.index("## The log"):docs.index("## Files and backup")]
+    docs = read("docs", "operations", "reference.md")
+    log = docs[docs.index("## The log"):docs.index("## Fields of")]
     logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
     logged |= set(re.findall(r'(?:log_fields\(&t|review_withdraw\([^"]*), "(\w+)"', source))
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", log, re.M)
@@ -30,7 +30,7 @@ def main():
     wrong += ["[%s] %s is not in share/pawld.conf" % s for s in settings
               if s[1] not in rare and not re.search(r"^#?%s = " % s[1], shipped, re.M)]
     for line in wrong:
-        print("docs/operations.md:", line)
+        print("docs/operations/reference.md:", line)
     return 1 if wrong or not logged else 0
 
 
