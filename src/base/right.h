@@ -1,4 +1,4 @@
-/* right.h: the rights that a client can have. Each method of the client protocol needs one of them (src/wire/client.h, the table of
+/* right.h: the rights that a client can have. Each method of the client protocol needs one of them (src/wire/client/client.h, the table of
  * methods); which client has which is in the file that `[acl] file` names (src/rights/rights.h).
  */
 #ifndef PAWL_BASE_RIGHT_H

@@ -180,7 +180,7 @@ static void send_frames(struct sim_node *node) {
 	}
 }
 
-/* As the daemon does (src/node/driver.c): before anything else steps the core. */
+/* As the daemon does (src/node/driver/driver.c): before anything else steps the core. */
 static bool tell_lost(struct sim_node *node) {
 	bool any = node->lost != 0;
 	for (uint32_t i = 0; node->lost; i++) {

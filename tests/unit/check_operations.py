@@ -1,5 +1,6 @@
 """docs/operations/reference.md knows every event that a node logs, and every setting, and no others."""
 
+import glob
 import os
 import re
 import sys
@@ -13,15 +14,15 @@ def read(*path):
 
 
 def main():
-    node = os.path.join(ROOT, "src", "node")
-    source = "".join(read("src", "node", name) for name in sorted(os.listdir(node)) if name.endswith(".c"))
+    sources = sorted(glob.glob(os.path.join(ROOT, "src", "node", "**", "*.c"), recursive=True))
+    source = "".join(read(path) for path in sources)
     docs = read("docs", "operations", "reference.md")
     log = docs[docs.index("## The log"):docs.index("## Fields of")]
     logged = set(re.findall(r'log_(?:event|plain|to|plain_to|outside)\((?:[\w>.-]+, )?(?:LEVEL_\w+, )?"(\w+)"', source))
     logged |= set(re.findall(r'(?:log_fields\(&t|review_withdraw\([^"]*), "(\w+)"', source))
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", log, re.M)
     told = set(re.findall(r"\w+", " ".join(rows)))
-    settings = re.findall(r'X\(\w+, "(\w+)", "(\w+)"', read("src", "node", "config_setting.h"))
+    settings = re.findall(r'X\(\w+, "(\w+)", "(\w+)"', read("src", "node", "config", "config_setting.h"))
     shipped = read("share", "pawld.conf")
     wrong = ["%s is logged and not explained" % e for e in sorted(logged - told)]
     wrong += ["%s is explained and never logged" % e for e in sorted(told - logged)]

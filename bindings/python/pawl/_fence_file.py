@@ -1,4 +1,4 @@
-"""The file of a store of tokens, the same as that of the C library and of `pawl fence` (src/client/fence_file.h): a header, then records,
+"""The file of a store of tokens, the same as that of the C library and of `pawl fence` (src/client/fence/fence_file.h): a header, then records,
 each the whole of what is known of one name. It only grows, until it is written anew under another name and moved into its place. Who
 reads or writes holds its lock (flock).
 
