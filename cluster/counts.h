@@ -22,8 +22,8 @@
 	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_not_voted) X(decree_value_adopted) \
 	X(decree_chosen) X(decree_finished_for_other) X(decree_rival) X(config_adopted) X(config_skipped) X(config_conflict) X(config_told) X(config_unproven) X(config_passed_on) X(accepted_again) X(asked_by_no_member) \
 	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
-	X(premerge_started) X(premerge_ready) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) X(merge_dropped) \
-	X(parked) X(parked_resumed) X(parked_expired) X(restarted_by_epoch) X(update_unsure_by_epoch) \
+	X(premerge_started) X(premerge_ready) X(premerge_goes_first) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) X(merge_dropped) \
+	X(parked) X(parked_resumed) X(parked_expired) X(removed_while_waiting) X(restarted_by_epoch) X(update_unsure_by_epoch) \
 	X(feed_resumed) X(feed_snapshot) X(feed_snapshot_resumed) X(feed_whole) X(feed_overrun) X(feed_refused) X(feed_batch) X(feed_gap) \
 	X(feed_stray) X(follow_moved) X(follow_stalled) X(follow_gone) X(feed_news_gap) X(log_lost) X(news_lost) X(counted_gap) X(unseen_told) X(unseen_gap) X(unwritten_gap) \
 	X(change_done) X(change_refused) X(change_lost) X(change_nothing) X(forced) X(guest) X(guest_gave_back) X(auto_replaced) X(role_refused) X(complete) \

@@ -32,6 +32,8 @@ struct word { /* what a node says about a configuration that may follow this epo
 };
 
 struct announced { /* masters of an epoch that is being prepared for, as a master has announced it */
+	uint64_t hash; /* of that configuration */
+	struct instant until; /* when it is forgotten, unless it is announced again */
 	uint32_t count;
 	struct id128 masters[MASTERS_MAX];
 };
@@ -132,6 +134,7 @@ enum change_state {
 
 struct ahead { /* how far a master of the next epoch is */
 	bool asked, ready;
+	bool other; /* it copies for another change */
 	uint64_t number;
 };
 

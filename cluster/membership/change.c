@@ -174,7 +174,7 @@ static void go_on(struct core *core) {
 	case CHANGE_WAIT: change_check(core); break;
 	case CHANGE_PREPARE:
 		if (instant_elapsed_short(core->now, g->progress) > span_longer(10 * core->config.request_timeout, CHANGE_WAIT_LEAST)) {
-			change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+			change_copying_stands(core);
 		} else if (due) {
 			change_ask_ahead(core);
 			change_ahead_judge(core);

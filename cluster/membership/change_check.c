@@ -328,5 +328,21 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	}
 	ahead->number = m->number;
 	ahead->ready = m->status == STATUS_OK;
+	ahead->other = m->status == STATUS_HELD;
 	change_ahead_judge(core);
+}
+
+/* No progress for too long. */
+void change_copying_stands(struct core *core) {
+	const struct change *g = &core->change;
+	bool other = false;
+	for (uint32_t i = 0; i < core->peer_count; i++) {
+		other = other || (g->ahead[i].asked && g->ahead[i].other);
+	}
+	if (other) {
+		change_finish(core, PAWL_EBUSY, "another change is being prepared: look at 'pawl cluster show', and repeat this one if it is still wanted",
+			slice_of(NULL, 0));
+	} else {
+		change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
+	}
 }

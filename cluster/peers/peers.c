@@ -9,6 +9,14 @@ bool peer_votes(const struct core *core, uint32_t slot) {
 	return slot == core->self ? core_votes(core) && !core->self_lost : core->peers[slot].linked && core->peers[slot].voting;
 }
 
+bool peers_listen(const struct core *core) {
+	bool listen = core->peers[core->self].standing == PEER_MEMBER;
+	for (uint32_t i = 0; i < core->config.before_count; i++) {
+		listen = listen || id128_equal(core->config.before[i].id, core->durable.node_id);
+	}
+	return listen;
+}
+
 /* The longest round trip among the masters that answer: what a pause between rivals is measured by. */
 static span_ns peers_round_trip(const struct core *core) {
 	span_ns longest = SPAN_MS;

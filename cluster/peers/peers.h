@@ -23,6 +23,7 @@ void peers_self_again(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
 bool peer_reachable(const struct core *core, uint32_t slot); /* linked, or this node itself */
 bool peer_votes(const struct core *core, uint32_t slot);
+bool peers_listen(const struct core *core); /* to what this node coordinates: it is in the configuration, or was a master before it */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
 /* ---- slots.c ---- */

@@ -1,12 +1,27 @@
 /* announced.c: who is to be a master of the next epoch, and may copy beforehand what this node has. */
 #include "recovery.h"
 
-void proof_announced(struct core *core, const struct config *c) {
+/* Nobody asked again for so long: its coordinator is gone, and the decree, if there was one, has not arrived. */
+struct instant announced_until(const struct core *core) {
+	return instant_add(core->now, 2 * core->config.promise_timeout);
+}
+
+/* Of two that are announced at the same time the one with the smaller hash goes first, at all nodes: else each of them would undo at one node what
+ * the other one has done there. False: this is not the one. */
+bool announced_goes_first(struct core *core, const struct config *c) {
 	struct announced *a = &core->announced;
+	const uint64_t hash = config_hash(c);
+	if (a->count && a->hash < hash && !instant_expired(core->now, a->until)) {
+		COUNT(core, premerge_goes_first);
+		return false;
+	}
+	a->hash = hash;
+	a->until = announced_until(core);
 	a->count = config_masters(c);
 	for (uint32_t i = 0; i < a->count; i++) {
 		a->masters[i] = c->nodes[i].id;
 	}
+	return true;
 }
 
 bool proof_next_master(const struct core *core, uint32_t peer) {

@@ -2,11 +2,6 @@
  * (section 6): who coordinates the change asks, and is told how far it is. */
 #include "recovery.h"
 
-/* Nobody asked again for so long: its coordinator is gone, and the decree, if there was one, has not arrived. */
-static struct instant keep_until(const struct core *core) {
-	return instant_add(core->now, 2 * core->config.promise_timeout);
-}
-
 static void tell(struct core *core, enum status status) {
 	const struct gather *g = &core->gather;
 	int slot = slots_find_id(core, g->asker);
@@ -36,11 +31,13 @@ void premerge_asked(struct core *core, uint32_t from, const struct message *m) {
 	}
 	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) && core_born(core) && !core->adopting;
 	if (fits) {
-		proof_announced(core, &c);
-		int at = config_find_id(&c, core->durable.node_id);
+		const bool first = announced_goes_first(core, &c);
+		const int at = config_find_id(&c, core->durable.node_id);
 		if (at < 0 || !c.nodes[at].master) {
 			return; /* it only has to know whom it may tell what it knows */
 		}
+		fits = first;
+		refusal.status = STATUS_HELD;
 	}
 	if (fits && !gather_ahead(core, &c)) {
 		fits = false;
@@ -52,7 +49,7 @@ void premerge_asked(struct core *core, uint32_t from, const struct message *m) {
 	}
 	core->gather.asker = core->peers[from].link_id;
 	core->gather.asker_round = m->round;
-	core->gather.keep_until = keep_until(core);
+	core->gather.keep_until = announced_until(core);
 	core->gather.told_ready = false;
 	gather_beat(core);
 }

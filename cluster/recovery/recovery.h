@@ -5,7 +5,8 @@
 #include "repair.h"
 
 /* ---- announced.c ---- */
-void proof_announced(struct core *core, const struct config *c);
+struct instant announced_until(const struct core *core);
+bool announced_goes_first(struct core *core, const struct config *c);
 bool proof_next_master(const struct core *core, uint32_t peer);
 bool decree_follows(const struct core *core, const struct config *c); /* it may be chosen in this epoch */
 

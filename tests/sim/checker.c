@@ -37,13 +37,14 @@ static void check_hook(const char *file, int line, const char *expr) {
 
 /* ---- what leaves the nodes ---- */
 
-/* lease: what the node was asked for, less what any drift may take from it; 0: unknown. */
-static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id, span_ns lease) {
+/* lease: what the node was asked for under this token, less what any drift may take from it; 0: unknown. */
+static void saw_record(struct checker *c, uint32_t node, struct slice key, struct id128 id, uint64_t asked_token, span_ns lease) {
 	uint32_t number = sim_name_lock_number(id);
 	uint64_t token, noted;
 	if (number >= c->lock_count || !core_peek(sim_node_core(c->sim, node), key, id, &token, &noted)) {
 		return;
 	}
+	lease = token == asked_token ? lease : 0; /* else that commit was refused */
 	struct lock_state *lock = &c->locks[number];
 	const struct node_view *view = &c->views[node];
 	if (!view->master) {
@@ -140,7 +141,7 @@ static void handled(void *ctx, uint32_t node, uint32_t from, const struct frame 
 			/* an extension may have been refused: the record is there all the same */
 			bool sure = m->kind == MESSAGE_COMMIT && m->lease_us < (uint64_t)SPAN_S * 60 / SPAN_US;
 			span_ns lease = sure ? (span_ns)m->lease_us * SPAN_US - m->terms.delay : 0;
-			saw_record(ctx, node, m->key, m->lock_id, lease / 2);
+			saw_record(ctx, node, m->key, m->lock_id, m->token, lease / 2);
 		}
 	}
 }
@@ -181,7 +182,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 	for (size_t i = 0; !c->liar.lies && i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_COMMIT) {
-			saw_record(ctx, node, m->key, m->lock_id, 0);
+			saw_record(ctx, node, m->key, m->lock_id, 0, 0);
 			checker_watched_commit(ctx, sim_name_lock_number(m->lock_id));
 		} else if (m->kind == MESSAGE_WRITE_ANSWER && m->status == STATUS_BALLOT) {
 			checker_watched_crossed(ctx, m->round);
@@ -196,7 +197,7 @@ static void sent(void *ctx, uint32_t node, uint32_t to, const struct frame *fram
 static void check_honest(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
 	struct lock_state *lock = &c->locks[op->op.lock];
 	char buffer[16];
-	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0);
+	saw_record(c, node, sim_name_key(buffer, lock->key), lock->id, 0, 0);
 	checker_watched_granted(c, op->op.lock, reply);
 	if (lock->ended || lock->leaving) {
 		return; /* a release may follow in the frame of the commit: nothing to be seen */

@@ -1,5 +1,6 @@
 /* For whom a change waits while the masters of the next epoch copy beforehand (docs/protocol.md, section 6). */
 #include "members.h"
+const char *change_step_name(const struct core *core);
 
 /* n4 is a replica. */
 static int setup_replica(void **state) {
@@ -38,10 +39,58 @@ static void a_change_waits_no_longer_for_one_master_because_another_one_goes_on_
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
 }
 
+/* n1 and n2 propose a change each, and both are to be masters of both. */
+static void ask_two(struct stage *s, const char *one, const char *other, uint64_t ids[2]) {
+	stage_mend(s);
+	stage_settle(s);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct core_change change = set_of(i == 0 ? one : other);
+		ids[i] = stage_ask(s, i, (struct core_request){ .op = CORE_CHANGE, .change = &change, .admin = true, .client = 100 + i });
+	}
+	stage_settle(s);
+}
+
+static void of_two_changes_at_once_one_goes_first_at_all_nodes(void **state) {
+	struct stage *s = *state;
+	take(s, 0, "k", stage_lock(1));
+	uint64_t ids[2];
+	ask_two(s, "124", "12", ids);
+	const int first = await(s, ids[0])->r.error, second = await(s, ids[1])->r.error;
+	assert_true((first == PAWL_OK) != (second == PAWL_OK));
+	assert_int_equal(first == PAWL_OK ? second : first, PAWL_EMISMATCH);
+	assert_true(stage_count(s, COUNT_premerge_goes_first) > 0);
+}
+
+/* The proposer of one of them dies, which may be the one that goes first. */
+static void a_change_goes_on_without_the_proposer_of_the_other_one(struct stage *s, uint32_t dies) {
+	take(s, 0, "k", stage_lock(1));
+	stage_lose(s, 3, 0, MESSAGE_PREMERGE_ANSWER, true);
+	stage_lose(s, 3, 1, MESSAGE_PREMERGE_ANSWER, true);
+	uint64_t ids[2];
+	ask_two(s, "124", "24", ids);
+	stage_wait(s, 250 * SPAN_MS); /* both have asked again */
+	assert_false(answered(s, ids[0]) || answered(s, ids[1]));
+	assert_true(stage_count(s, COUNT_premerge_goes_first) > 0);
+	stage_kill(s, dies);
+	stage_lose(s, 3, 1 - dies, MESSAGE_PREMERGE_ANSWER, false);
+	assert_int_equal(await(s, ids[1 - dies])->r.error, PAWL_OK);
+}
+
+static void a_change_goes_on_when_the_proposer_of_the_other_one_dies(void **state) {
+	a_change_goes_on_without_the_proposer_of_the_other_one(*state, 0);
+}
+
+static void the_other_change_goes_on_when_the_proposer_of_the_one_dies(void **state) {
+	a_change_goes_on_without_the_proposer_of_the_other_one(*state, 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_comes_back_as_another_node_is_not_waited_for, setup_replica, named_teardown),
 		cmocka_unit_test_setup_teardown(a_change_waits_no_longer_for_one_master_because_another_one_goes_on_copying, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(of_two_changes_at_once_one_goes_first_at_all_nodes, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(a_change_goes_on_when_the_proposer_of_the_other_one_dies, setup_replica, named_teardown),
+		cmocka_unit_test_setup_teardown(the_other_change_goes_on_when_the_proposer_of_the_one_dies, setup_replica, named_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

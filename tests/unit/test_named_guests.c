@@ -50,6 +50,29 @@ static void who_is_removed_gives_back_the_permits_of_a_failed_commit(void **stat
 	is_given_back(s, ask_and_remove(s, r));
 }
 
+/* n4, a replica, is removed while somebody waits there. */
+static void a_wait_at_a_node_that_is_removed_is_answered(struct stage *s, struct core_request r) {
+	add_replica(s, 0, "n4", "n4:7118");
+	take(s, 0, "k", stage_lock(1));
+	stage_wait(s, 100 * SPAN_MS); /* n4 has heard of it */
+	const uint64_t id = stage_ask(s, 3, r);
+	stage_wait(s, 100 * SPAN_MS);
+	assert_false(answered(s, id));
+	must(s, 0, change_of(CHANGE_REMOVE, "n4"));
+	stage_wait(s, SPAN_MS);
+	assert_int_equal(state_of(s, 3), CORE_OUTSIDE);
+	assert_true(answered(s, id));
+	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ERECOVERING);
+}
+
+static void who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
+	a_wait_at_a_node_that_is_removed_is_answered(*state, stage_acquire("k", stage_lock(2), LEASE, LONG));
+}
+
+static void who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere(void **state) {
+	a_wait_at_a_node_that_is_removed_is_answered(*state, (struct core_request){ .op = CORE_WAIT, .for_free = true, .key = slice_str("k"), .wait = LONG });
+}
+
 static void guest_says(struct stage *s, uint32_t to, uint8_t lock, uint64_t name) {
 	stage_inject(s, 3, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(lock), .attempt = name });
 }
@@ -112,6 +135,8 @@ static void of_what_a_guest_gives_back_where_it_is_not_nothing_is_remembered(voi
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		MEMBERS(who_is_removed_gives_back_what_it_took_for_several_keys),
+		MEMBERS(who_waits_for_a_lock_at_a_node_that_is_removed_is_told_to_go_elsewhere),
+		MEMBERS(who_waits_for_a_change_at_a_node_that_is_removed_is_told_to_go_elsewhere),
 		MEMBERS(who_is_removed_gives_back_the_permits_of_a_failed_commit),
 		MEMBERS(a_guest_ends_nothing_whose_name_it_does_not_know),
 		MEMBERS(a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back),

@@ -152,6 +152,11 @@ void attempt_start(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ETOOLONG); /* R5: a new epoch allows less than the one in which it was asked for */
 		return;
 	}
+	if (!peers_listen(core)) {
+		COUNT(core, removed_while_waiting);
+		attempt_fail(core, op, PAWL_ERECOVERING); /* section 6, Operations across a change */
+		return;
+	}
 	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
 	attempt_home_is(core, op, attempt_home(core, op->key));
 	if (!list_linked(&op->waiting)) {

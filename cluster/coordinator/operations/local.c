@@ -320,5 +320,14 @@ static bool local_forgotten(struct core *core, struct op *op) {
 	return true;
 }
 
+/* Nobody tells this node any more what becomes of the key. */
+static bool wait_epoch(struct core *core, struct op *op) {
+	if (core->state == CORE_OUTSIDE && op->state == OP_LOCAL) {
+		COUNT(core, removed_while_waiting);
+		local_end(core, op, PAWL_ERECOVERING);
+	}
+	return false;
+}
+
 const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
-const struct operation wait_operation = { .timer = local_timer, .forget = local_forgotten };
+const struct operation wait_operation = { .timer = local_timer, .epoch = wait_epoch, .forget = local_forgotten };
