@@ -8,13 +8,14 @@
 #include "check.h"
 #include "config_file.h"
 #include "disk.h"
-#include "doors.h"
+#include "listeners.h"
 #include "drain.h"
 #include "driver.h"
 #include "listener.h"
 #include "log.h"
 #include "memory.h"
 #include "pawl/error.h"
+#include "service.h"
 #include "side_file.h"
 #include "state_file.h"
 
@@ -28,8 +29,9 @@ struct node {
 	struct state_file *state_file;
 	struct durable durable;
 	struct driver driver;
+	struct service service;
 	struct drain drain;
-	struct doors doors;
+	struct listeners listeners;
 	struct side_file *side; /* while the node starts: what a drain left behind */
 	void (*on_voting)(void *ctx, bool voting);
 	void *ctx;
@@ -74,13 +76,13 @@ static void node_on_note(void *ctx, const struct core_note *note) {
 
 static void node_on_drain_answer(void *ctx, uint64_t tag, int error) {
 	struct node *node = ctx;
-	driver_answer_done(&node->driver, tag, error);
+	service_answer_done(&node->service, tag, error);
 }
 
 static void node_on_drain_request(void *ctx, uint64_t request_id) {
 	struct node *node = ctx;
 	if (drain_ask(&node->drain, node_on_drain_answer, node, request_id) != 0) {
-		driver_answer_done(&node->driver, request_id, PAWL_EBUSY);
+		service_answer_done(&node->service, request_id, PAWL_EBUSY);
 	}
 }
 
@@ -131,15 +133,18 @@ static int node_make_driver(struct node *node, char why[NODE_WHY_BYTES]) {
 		return error;
 	}
 	struct driver *d = &node->driver;
-	if (driver_init(d, node->base, core, &node->alloc, &node->client_alloc) != 0 || drain_init(&node->drain, d, node->config->state_dir,
-		node->durable.node_id) != 0 || disk_new(node->base, node->state_file, node_on_persisted, node, &d->disk) != 0) {
+	struct service *s = &node->service;
+	if (driver_init(d, node->base, core, &node->alloc) != 0 || service_init(s, d, &node->alloc, &node->client_alloc) != 0
+		|| drain_init(&node->drain, d, node->config->state_dir, node->durable.node_id) != 0
+		|| disk_new(node->base, node->state_file, node_on_persisted, node, &d->disk) != 0) {
 		return node_no_memory(why);
 	}
 	d->config = node->config;
 	d->log = node->log;
 	d->on_note = node_on_note;
-	d->on_drain_request = node_on_drain_request;
 	d->ctx = node;
+	s->on_drain_request = node_on_drain_request;
+	s->ctx = node;
 	return 0;
 }
 
@@ -268,16 +273,16 @@ static struct sessions_limits node_session_limits(const struct node_config *c) {
 int node_start(struct node *node, char why[NODE_WHY_BYTES]) {
 	struct driver *d = &node->driver;
 	const struct sessions_options sessions = { .loop = &node->client_loop, .memory = &node->client_memory, .limits = node_session_limits(node->config),
-		.handlers = &driver_sessions_handlers, .ctx = d };
+		.handlers = &service_sessions_handlers, .ctx = &node->service };
 	int error = node_start_core(node, why);
 	if (error) {
 		return error;
 	}
-	if (node_make_peers(node) != 0 || sessions_new(&sessions, &d->sessions) != 0) {
+	if (node_make_peers(node) != 0 || sessions_new(&sessions, &node->service.sessions) != 0) {
 		return node_no_memory(why);
 	}
 	/* All that can fail comes before the first trace of this start on the disk: a start that fails leaves what a drain wrote. */
-	error = doors_open(&node->doors, &node->client_loop, d, node->config, why);
+	error = listeners_open(&node->listeners, &node->client_loop, &node->service, node->config, why);
 	error = error ? error : node_begin(node, why);
 	if (error) {
 		return error;
@@ -294,16 +299,16 @@ int node_reload(struct node *node, const struct node_config *config, char why[NO
 	if (problem) {
 		return node_fail(PAWL_EINVAL, why, "%s", problem);
 	}
-	int error = doors_reload(&node->doors, config, why);
+	int error = listeners_reload(&node->listeners, config, why);
 	if (error) {
 		return error;
 	}
-	node->config = node->driver.config = node->doors.config = config;
+	node->config = node->driver.config = node->listeners.config = config;
 	node_limit_memory(node);
-	sessions_set_limits(node->driver.sessions, &limits);
+	sessions_set_limits(node->service.sessions, &limits);
 	peers_set_limits(node->driver.peers, &limits.strangers);
 	driver_set_rights(&node->driver);
-	driver_rules_changed(&node->driver);
+	service_rules_changed(&node->service);
 	return 0;
 }
 
@@ -314,9 +319,8 @@ void node_free(struct node *node) {
 	struct driver *d = &node->driver;
 	drain_stop(&node->drain);
 	disk_free(d->disk);
-	doors_close(&node->doors);
-	driver_shares_done(d);
-	sessions_free(d->sessions);
+	listeners_close(&node->listeners);
+	service_done(&node->service);
 	peers_free(d->peers);
 	driver_done(d);
 	side_file_free(node->side);
@@ -330,11 +334,15 @@ struct driver *node_driver(struct node *node) {
 	return &node->driver;
 }
 
+struct sessions *node_sessions(struct node *node) {
+	return node->service.sessions;
+}
+
 const char *node_client_address(const struct node *node, size_t n) {
-	return n < node->doors.client_count && node->doors.clients[n].listener
-		? listener_address(node->doors.clients[n].listener) : NULL;
+	return n < node->listeners.client_count && node->listeners.clients[n].listener
+		? listener_address(node->listeners.clients[n].listener) : NULL;
 }
 
 const char *node_peer_address(const struct node *node) {
-	return node->doors.peer.listener ? listener_address(node->doors.peer.listener) : NULL;
+	return node->listeners.peer.listener ? listener_address(node->listeners.peer.listener) : NULL;
 }

@@ -16,6 +16,7 @@ struct event_base;
 struct log;
 struct node;
 struct node_config; /* config_file.h */
+struct sessions;
 
 struct node_options {
 	struct event_base *base;          /* borrowed */
@@ -45,6 +46,7 @@ void node_free(struct node *node);
 
 /* For the program that the node is part of. */
 struct driver *node_driver(struct node *node);
+struct sessions *node_sessions(struct node *node); /* NULL: not started yet */
 
 /* The address of the n-th client listener as it is really bound (port 0 resolved), such as "127.0.0.1:7117" or
  * "unix:/run/pawl.sock"; NULL when there is none. Valid until node_free. */

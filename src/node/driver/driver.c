@@ -1,6 +1,5 @@
 #include "driver.h"
 
-#include <openssl/rand.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -81,15 +80,6 @@ static void driver_read_table(struct driver *d) {
 struct strangers_limits driver_strangers_limits(const struct node_config *c) {
 	return (struct strangers_limits){ .count = c->limits.handshakes, .per_address = c->limits.handshakes_per_address,
 		.bytes = c->limits.handshake_memory };
-}
-
-int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed) {
-	const struct peers_options options = { .loop = loop, .hello = *hello, .strangers = driver_strangers_limits(d->config), .seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
-	int error = peers_new(&options, &d->peers);
-	if (!error) {
-		driver_read_table(d);
-	}
-	return error;
 }
 
 void driver_step(struct driver *d, const struct core_event *event, struct instant now) {
@@ -174,9 +164,19 @@ static int driver_on_peer_welcome(void *ctx, const struct peer_hello *theirs) {
 	return peer;
 }
 
-const struct peers_handlers driver_peers_handlers = {
+static const struct peers_handlers driver_peers_handlers = {
 	driver_on_peer_up, driver_on_peer_down, driver_on_peer_frame, driver_on_peer_trouble, driver_on_peer_welcome,
 };
+
+int driver_make_peers(struct driver *d, struct net_loop *loop, const struct peer_hello *hello, uint64_t seed) {
+	const struct peers_options options = { .loop = loop, .hello = *hello, .strangers = driver_strangers_limits(d->config),
+		.seed = seed, .handlers = &driver_peers_handlers, .ctx = d };
+	int error = peers_new(&options, &d->peers);
+	if (!error) {
+		driver_read_table(d);
+	}
+	return error;
+}
 
 /* ---- time ---- */
 
@@ -272,7 +272,7 @@ static void driver_flush_replies(struct driver *d) {
 	const struct core_reply *reply;
 	while ((reply = core_out_reply(d->out)) != NULL) {
 		if (!(reply->id & DRIVER_LOCAL)) {
-			driver_answer(d, reply);
+			d->handlers->on_reply(d->handlers_ctx, reply);
 		} else if (d->on_reply) {
 			d->on_reply(d->local_ctx, reply);
 		}
@@ -294,16 +294,11 @@ static void driver_flush_persist(struct driver *d) {
 void driver_flush(struct driver *d) {
 	driver_flush_peers(d); /* first: others wait for these */
 	driver_flush_replies(d);
-	events_turn(&d->events);
-	driver_take_news(d); /* after the answers: whoever did it hears that first */
+	d->handlers->on_events(d->handlers_ctx);
 	driver_log_notes(d);
 	driver_flush_persist(d);
 	core_out_clear(d->out);
-	/* From here on connections of clients may turn out to be broken, which is an event of the core again. */
-	if (d->sessions) {
-		sessions_flush(d->sessions);
-		driver_serve_watches(d);
-	}
+	d->handlers->flushed(d->handlers_ctx); /* connections of clients may turn out to be broken */
 	driver_arm(d);
 	if (d->changed && d->on_changed) {
 		d->changed = false;
@@ -317,7 +312,7 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 	struct driver *d = ctx;
 	(void)what;
 	d->in_turn = true;
-	bool more = d->sessions && sessions_serve(d->sessions); /* behind the frames of peers that came in this turn */
+	bool more = d->handlers->serve(d->handlers_ctx); /* behind the frames of peers that came in this turn */
 	d->again = more;
 	driver_flush(d);
 	d->in_turn = false;
@@ -328,31 +323,14 @@ static void driver_on_flush(evutil_socket_t fd, short what, void *ctx) {
 
 /* ---- life ---- */
 
-static int driver_init_watches(struct driver *d, const struct allocator *alloc) {
-	struct siphash_key key;
-	uint64_t log;
-	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
-	for (int i = 0; i < 2; i++) {
-		buffer_init(&d->last_events[i].bytes, alloc, SESSIONS_OUT_BYTES_MAX);
-	}
-	int error = events_init(&d->events, alloc, key, log, &driver_events_port, d);
-	error = error ? error : full_init(&d->full, d);
-	error = error ? error : driver_shares_init(d, d->requests.alloc, key);
-	return error ? error : leashes_init(&d->leashes, alloc, key);
-}
-
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc,
-	const struct allocator *client_alloc) {
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc) {
 	*d = (struct driver){ .base = base, .core = take_core, .armed_at = INT64_MAX };
 	d->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	d->out = core_out_new(d->core);
 	d->flush = event_new(base, -1, 0, driver_on_flush, d);
 	d->timer = d->timer_fd < 0 ? NULL : event_new(base, d->timer_fd, EV_READ | EV_PERSIST, driver_on_timer, d);
-	d->unwatched = evtimer_new(base, driver_on_unwatched, d);
-	d->review = evtimer_new(base, driver_on_review, d);
 	peer_decoder_init(&d->decoder, alloc);
-	if (!d->unwatched || !d->review || !d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0 || requests_init(&d->requests, alloc, client_alloc) != 0
-		|| driver_init_watches(d, client_alloc) != 0) {
+	if (!d->out || !d->flush || !d->timer || event_add(d->timer, NULL) != 0) {
 		return PAWL_ENOMEM;
 	}
 	d->started = d->last = time_source_now();
@@ -373,19 +351,6 @@ void driver_done(struct driver *d) {
 	if (d->timer_fd >= 0) {
 		close(d->timer_fd);
 	}
-	if (d->unwatched) {
-		event_free(d->unwatched);
-	}
-	if (d->review) {
-		event_free(d->review);
-	}
-	full_done(&d->full);
-	events_done(&d->events);
-	for (int i = 0; i < 2; i++) {
-		buffer_done(&d->last_events[i].bytes);
-	}
-	leashes_done(&d->leashes);
-	driver_shares_done(d);
 	peer_decoder_done(&d->decoder);
 	core_out_free(d->out);
 	core_free(d->core);

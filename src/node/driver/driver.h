@@ -9,27 +9,26 @@
 
 #include <event2/event.h>
 
+#include "client.h"
 #include "core.h"
 #include "net_loop.h"
 #include "peer.h"
 #include "peers.h"
 #include "disk.h"
-#include "events.h"
-#include "full.h"
-#include "holdings.h"
-#include "leashes.h"
-#include "requests.h"
 #include "rights.h"
-#include "sessions.h"
 
+struct log;
 struct node_config;
 
 #define DRIVER_LOCAL ((uint64_t)1 << 63)
 #define DRIVER_OWN ((uint64_t)1 << 62) /* what the node asks for itself: nobody waits for the answer */
 
-struct driver_event { /* as those who watch are told of it */
-	uint64_t number; /* of the news; 0: none */
-	struct buffer bytes;
+/* What is said to clients in a turn of the loop, in this order. */
+struct driver_handlers {
+	bool (*serve)(void *ctx); /* requests that have come in; true: there are more, for the next turn */
+	void (*on_reply)(void *ctx, const struct core_reply *reply);
+	void (*on_events)(void *ctx); /* after the replies: the core's events may be taken; whoever did it has heard that first */
+	void (*flushed)(void *ctx);   /* the core has no output left: from here on what is an event of the core again may happen */
 };
 
 struct driver {
@@ -38,23 +37,14 @@ struct driver {
 	struct core_out *out;
 	struct log *log;           /* NULL: the process's */
 	struct peers *peers;       /* NULL: not started yet */
-	struct sessions *sessions;
 	struct disk *disk;
-	struct requests requests;
-	struct events events;
-	struct leashes leashes;
-	struct holdings holdings;
-	struct full full;
-	struct driver_event last_events[2]; /* without lock_id, and with it */
+	const struct driver_handlers *handlers; /* of clients */
+	void *handlers_ctx;
 	struct peer_decoder decoder;
 	const struct node_config *config;
 	struct instant last, started;
 	int timer_fd;
 	struct event *timer, *flush;
-	struct event *unwatched; /* goes off when nobody has watched anything for a while */
-	struct event *sweep;     /* goes off when locks may have ended that count for a share */
-	struct event *review;    /* goes off in the next turn while watches are to be judged by new access rules */
-	uint64_t last_own; /* id */
 	int64_t armed_at; /* CLOCK_BOOTTIME at which the timer goes off; INT64_MAX: it does not */
 	struct client_facts facts;
 	struct tls_identity own_certificate; /* of this node; empty without TLS */
@@ -65,8 +55,7 @@ struct driver {
 	/* What happened to links while the core's output was being written: told to it before anything else steps it. */
 	uint64_t lost_links, closed_links; /* closed: of those that were lost, by the other side */
 	void (*on_note)(void *ctx, const struct core_note *note);
-	void (*on_drain_request)(void *ctx, uint64_t request_id);
-	void *ctx; /* of both */
+	void *ctx;
 	/* Requests of the program that the node is part of: their ids have DRIVER_LOCAL set. May be NULL. */
 	void (*on_reply)(void *ctx, const struct core_reply *reply); /* borrowed; must not step */
 	void (*on_changed)(void *ctx); /* something was noted, or the table of peers has changed; once a turn; must not step */
@@ -75,10 +64,9 @@ struct driver {
 	bool in_turn, again; /* requests are served and everything leaves; and then once more, when the sockets were looked at again */
 };
 
-/* The core, its output and the loop's events; connections are given later. Takes over nothing but the core. */
-int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc,
-	const struct allocator *client_alloc); /* the latter: what clients may take, for what they watch */
-void driver_done(struct driver *d); /* after peers, sessions and disk are gone; accepts zeroed memory */
+/* The core, its output and the loop's events; handlers and connections are given later. Takes over nothing but the core. */
+int driver_init(struct driver *d, struct event_base *base, struct core *take_core, const struct allocator *alloc);
+void driver_done(struct driver *d); /* after peers and disk are gone; accepts zeroed memory */
 
 /* One event. Links move with the core's table of peers, and those that the core gave up are reset, before anything else can be
  * read from them; the rest leaves later in this turn. */
@@ -104,27 +92,5 @@ void driver_set_rights(struct driver *d);
 int driver_take_note(struct driver *d, uint32_t peer, struct slice body); /* not 0: it is none */
 /* Appends this node's note if the peer is still to be told. True: there is something to write. */
 bool driver_put_note(struct driver *d, uint32_t peer, struct buffer *to);
-
-extern const struct peers_handlers driver_peers_handlers;       /* ctx: the driver */
-extern const struct sessions_handlers driver_sessions_handlers; /* service.c; ctx: the driver */
-
-/* service_watch.c */
-extern const struct events_port driver_events_port; /* ctx: the driver */
-void driver_take_news(struct driver *d);     /* from the core to those who watch */
-void driver_serve_watches(struct driver *d); /* those that are behind; after a flush of the sessions */
-void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx);
-
-/* service_review.c. After a reload: connections that watch what they may not read any more, or as the administrators that they were, end, and so do
- * those that wait for what they may not have any more; over several turns of the loop. Until its watches were judged a connection is told nothing. */
-void driver_rules_changed(struct driver *d);
-void driver_on_review(evutil_socket_t fd, short what, void *ctx);
-
-/* service_shares.c */
-int driver_shares_init(struct driver *d, const struct allocator *alloc, struct siphash_key hash_key); /* 0 or PAWL_ENOMEM */
-void driver_shares_done(struct driver *d); /* forgets all requests of clients too; before the sessions go; may be called again */
-
-/* service.c */
-void driver_answer(struct driver *d, const struct core_reply *reply); /* one reply of the core */
-void driver_answer_done(struct driver *d, uint64_t request_id, int error); /* a `drain` */
 
 #endif

@@ -4,10 +4,11 @@
 #include <sys/socket.h>
 
 #include "pawl/dial.h"
+#include "sessions.h"
 
 static int embed_dial(void *arg) {
 	struct pawl_node *node = arg;
-	struct sessions *sessions = node_driver(node->node)->sessions;
+	struct sessions *sessions = node_sessions(node->node);
 	int fds[2];
 	if (!sessions || node->doomed || !node->started) {
 		return PAWL_EUNREACHABLE;

@@ -6,7 +6,7 @@
 #include "config_file.h"
 #include "daemon.h"
 #include "dev_dir.h"
-#include "doors.h"
+#include "listeners.h"
 #include "log.h"
 #include "pawl/error.h"
 #include "pawld_options.h"
@@ -29,7 +29,7 @@ static enum pawld_exit pawld_check(const char *path) {
 	}
 	int error = 0;
 	if (c->tls.on) {
-		struct tls_files files = doors_tls_files(c);
+		struct tls_files files = listeners_tls_files(c);
 		files.only_checked = true;
 		struct tls_contexts contexts = { 0 };
 		char why[TLS_WHY_BYTES] = "";

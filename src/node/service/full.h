@@ -11,21 +11,20 @@
 
 #include "clock.h"
 
-struct driver;
 struct event;
-struct event_base;
+struct service;
 
 enum full_what { FULL_CLIENTS, FULL_WAITERS, FULL_KEYS, FULL_MEMORY, FULL_CLIENT_MEMORY, FULL_KINDS };
 
 struct full {
-	struct driver *driver;
+	struct service *service;
 	/* Every second. */
 	struct event *look;
 	bool reached[FULL_KINDS];
 	struct instant said[FULL_KINDS];
 };
 
-int full_init(struct full *f, struct driver *driver); /* 0 or PAWL_ENOMEM; borrows */
+int full_init(struct full *f, struct service *service); /* 0 or PAWL_ENOMEM; borrows */
 void full_done(struct full *f);                       /* accepts zeroed memory */
 
 #endif

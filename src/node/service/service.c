@@ -5,70 +5,70 @@
 #include "config_file.h"
 #include "pawl/error.h"
 #include "roles.h"
-#include "service.h"
+#include "service_impl.h"
 
 /* ---- answers of the node itself, and connections that are gone ---- */
 
-static void service_gone(struct driver *d, uint64_t client, bool closed_there) {
-	requests_forget(&d->requests, client);
-	service_watch_forget(d, client);
+static void service_gone(struct service *s, uint64_t client, bool closed_there) {
+	requests_forget(&s->requests, client);
+	service_watch_forget(s, client);
 	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
-	driver_step_now(d, &gone);
-	service_leash_gone(d, client, closed_there);
+	driver_step_now(s->driver, &gone);
+	service_leash_gone(s, client, closed_there);
 }
 
-void service_sever(struct driver *d, uint64_t client) {
-	sessions_drop(d->sessions, client);
-	service_gone(d, client, false);
+void service_sever(struct service *s, uint64_t client) {
+	sessions_drop(s->sessions, client);
+	service_gone(s, client, false);
 }
 
-static void service_refuse_as(struct driver *d, uint64_t client, uint32_t msgid, const struct client_refusal *refusal) {
-	struct buffer *to = sessions_answer(d->sessions, client);
+static void service_refuse_as(struct service *s, uint64_t client, uint32_t msgid, const struct client_refusal *refusal) {
+	struct buffer *to = sessions_answer(s->sessions, client);
 	if (to && client_refusal_encode(msgid, refusal, to) != 0) {
-		service_sever(d, client);
+		service_sever(s, client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
-void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
-	service_refuse_as(d, client, msgid, &(struct client_refusal){ .error = error, .field = log_slice(field), .message = message });
+void service_refuse(struct service *s, uint64_t client, uint32_t msgid, int error, const char *field, const char *message) {
+	service_refuse_as(s, client, msgid, &(struct client_refusal){ .error = error, .field = log_slice(field), .message = message });
 }
 
 static void service_on_over(void *ctx, const struct session_who *who, const struct client_refusal *refusal) {
-	struct driver *d = ctx;
-	log_outside(d->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who), LOG_TEXT("why", refusal->message));
+	struct service *s = ctx;
+	log_outside(s->driver->log, "quota", LOG_BYTES("limit", refusal->field), LOG_WHO(who), LOG_TEXT("why", refusal->message));
 }
 
-void service_note_quota(struct driver *d, uint64_t client, const struct share_quota *quota) {
+void service_note_quota(struct service *s, uint64_t client, const struct share_quota *quota) {
 	struct session_who who;
-	sessions_count_refused(d->sessions);
-	if (sessions_who(d->sessions, client, &who)) {
-		service_on_over(d, &who, &quota->refusal);
+	sessions_count_refused(s->sessions);
+	if (sessions_who(s->sessions, client, &who)) {
+		service_on_over(s, &who, &quota->refusal);
 	}
 }
 
-void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
-	service_note_quota(d, client, quota);
-	service_refuse_as(d, client, msgid, &quota->refusal);
+void service_refuse_quota(struct service *s, uint64_t client, uint32_t msgid, const struct share_quota *quota) {
+	service_note_quota(s, client, quota);
+	service_refuse_as(s, client, msgid, &quota->refusal);
 }
 
-void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
-	struct request *request = requests_find(&d->requests, request_id);
+void service_answer_done(struct service *s, uint64_t request_id, int error) {
+	struct request *request = requests_find(&s->requests, request_id);
 	if (!request) {
 		return;
 	}
 	uint32_t msgid = request->msgid;
 	uint64_t client = request->client;
-	requests_close(&d->requests, request);
+	requests_close(&s->requests, request);
 	if (error) {
-		service_refuse(d, client, msgid, error, NULL, "what this node knows could not be written: its next start recovers as after a crash");
+		service_refuse(s, client, msgid, error, NULL, "what this node knows could not be written: its next start recovers as after a crash");
 		return;
 	}
-	struct buffer *to = sessions_answer(d->sessions, client);
+	struct buffer *to = sessions_answer(s->sessions, client);
 	if (to && client_done_encode(msgid, to) != 0) {
-		service_sever(d, client);
+		service_sever(s, client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 /* ---- requests for the core ---- */
@@ -76,17 +76,17 @@ void driver_answer_done(struct driver *d, uint64_t request_id, int error) {
 struct core_request service_core_request(const struct service_call *call) {
 	struct core_request request = call->request->core;
 	request.client = call->client;
-	request.identity = service_owner(call->driver, call->who);
-	request.admin = service_has(call->driver, call->who, RIGHT_BREAK);
+	request.identity = service_owner(call->service, call->who);
+	request.admin = service_has(call->service, call->who, RIGHT_BREAK);
 	return request;
 }
 
 void service_step(const struct service_call *call, const struct core_request *request) {
 	const struct core_event event = { .kind = CORE_REQUEST, .request = request, .client = call->client };
-	driver_step(call->driver, &event, call->now);
-	if (core_out_unheard(call->driver->out)) {
+	driver_step(call->service->driver, &event, call->now);
+	if (core_out_unheard(call->service->driver->out)) {
 		const struct core_reply busy = { .id = request->id, .client = call->client, .op = request->op, .lock_id = request->lock_id, .error = PAWL_EBUSY, .field = "memory" };
-		driver_answer(call->driver, &busy);
+		service_answer(call->service, &busy);
 	}
 }
 
@@ -97,7 +97,7 @@ static void service_draw(struct id128 *lock_id) {
 }
 
 static void service_call_core(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct request *open;
 	struct core_request request = service_core_request(call);
 	if (request.op == CORE_ACQUIRE) {
@@ -109,15 +109,15 @@ static void service_call_core(const struct service_call *call) {
 	if (service_share_full(call, &request)) {
 		return;
 	}
-	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
-		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+	if (requests_open(&s->requests, call->client, call->request->msgid, &open) != 0) {
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
 	request.id = open->id;
 	service_share_take(call, &request, open);
-	if ((request.wait > 0 && requests_keep_wait(&d->requests, open, &request) != 0) || service_leash_ask(call, &request) != 0) {
-		requests_close(&d->requests, open);
-		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request) != 0) || service_leash_ask(call, &request) != 0) {
+		requests_close(&s->requests, open);
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
 	service_step(call, &request);
@@ -126,9 +126,9 @@ static void service_call_core(const struct service_call *call) {
 static bool service_open_batch(const struct service_call *call) {
 	const struct client_request *asked = call->request;
 	struct requests_batch *batch;
-	if (requests_open_batch(&call->driver->requests, call->client, asked->msgid, (uint32_t)asked->lock_count,
-		sessions_alloc(call->driver->sessions, call->client), &batch) != 0) {
-		service_refuse(call->driver, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
+	if (requests_open_batch(&call->service->requests, call->client, asked->msgid, (uint32_t)asked->lock_count,
+		sessions_alloc(call->service->sessions, call->client), &batch) != 0) {
+		service_refuse(call->service, call->client, asked->msgid, PAWL_EBUSY, NULL, NULL);
 		return false;
 	}
 	call->progress->tag = batch->requests[0].id;
@@ -144,7 +144,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.token = lock->token;
 	request.bond = lock->bond;
 	request.terms.set = lock->slots;
-	requests_find(&call->driver->requests, id)->held = holdings_hash(&call->driver->holdings, lock->key, lock->lock_id);
+	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
 	(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 	service_step(call, &request);
 }
@@ -168,84 +168,86 @@ static void service_call_batch(const struct service_call *call) {
 
 /* ---- what the node answers itself ---- */
 
-static void service_status_peers(const struct driver *d, struct client_status *status) {
-	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(d->core); i++) {
-		const struct tls_identity *c = i == core_self(d->core) ? &d->own_certificate : peers_certificate(d->peers, i);
+static void service_status_peers(const struct service *s, struct client_status *status) {
+	for (uint32_t i = 0; i < status->peer_count && i < core_peer_count(s->driver->core); i++) {
+		bool self = i == core_self(s->driver->core);
+		const struct tls_identity *c = self ? &s->driver->own_certificate : peers_certificate(s->driver->peers, i);
 		if (c && c->serial[0]) {
 			status->peers[i].serial = slice_str(c->serial);
 			status->peers[i].certificate_ends = (uint64_t)c->ends;
 			status->peers[i].certificate_role = slice_str(node_role_name(c->role));
 		}
-		const struct peer_note *note = peers_note(d->peers, i);
-		status->peers[i].rights = slice_str(i == core_self(d->core) ? d->rights : note ? note->rights : "");
+		const struct peer_note *note = peers_note(s->driver->peers, i);
+		status->peers[i].rights = slice_str(self ? s->driver->rights : note ? note->rights : "");
 	}
 }
 
-static void service_count_strangers(const struct driver *d, struct client_status *out) {
-	const struct strangers_counts clients = sessions_strangers(d->sessions), peers = peers_strangers(d->peers);
+static void service_count_strangers(const struct service *s, struct client_status *out) {
+	const struct strangers_counts clients = sessions_strangers(s->sessions), peers = peers_strangers(s->driver->peers);
 	out->handshakes = clients.now + peers.now;
 	out->handshakes_evicted = clients.evicted + peers.evicted;
 	out->handshakes_refused = clients.refused + peers.refused;
 }
 
 static void service_status(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct core_status core;
 	struct client_status status = { 0 };
-	core_status(d->core, d->last, &core);
-	client_status_of_core(&status, &core, core_config(d->core), &d->facts);
+	core_status(s->driver->core, s->driver->last, &core);
+	client_status_of_core(&status, &core, core_config(s->driver->core), &s->driver->facts);
 	status.version = slice_str(PAWL_VERSION);
-	status.rights = slice_str(d->rights);
-	status.clients = sessions_count(d->sessions);
-	status.watches = events_count(&d->events);
-	status.quota_refused = sessions_refused(d->sessions);
-	service_count_strangers(d, &status);
-	status.events = d->events.told;
-	status.uptime = instant_elapsed_long(call->now, d->started);
-	service_status_peers(d, &status);
-	struct buffer *to = sessions_answer(d->sessions, call->client);
+	status.rights = slice_str(s->driver->rights);
+	status.clients = sessions_count(s->sessions);
+	status.watches = events_count(&s->events);
+	status.quota_refused = sessions_refused(s->sessions);
+	service_count_strangers(s, &status);
+	status.events = s->events.told;
+	status.uptime = instant_elapsed_long(call->now, s->driver->started);
+	service_status_peers(s, &status);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_status_encode(call->request->msgid, &status, to) != 0) {
-		service_sever(d, call->client);
+		service_sever(s, call->client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 static void service_ping(const struct service_call *call) {
-	struct driver *d = call->driver;
-	struct buffer *to = sessions_answer(d->sessions, call->client);
-	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION, d->facts.node, to) != 0) {
-		service_sever(d, call->client);
+	struct service *s = call->service;
+	struct buffer *to = sessions_answer(s->sessions, call->client);
+	if (to && client_ping_encode(call->request->msgid, PAWL_VERSION, s->driver->facts.node, to) != 0) {
+		service_sever(s, call->client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 static void service_drain(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct request *open;
-	if (requests_open(&d->requests, call->client, call->request->msgid, &open) != 0) {
-		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+	if (requests_open(&s->requests, call->client, call->request->msgid, &open) != 0) {
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	log_to(d->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
-	d->on_drain_request(d->ctx, open->id);
+	log_to(s->driver->log, LEVEL_NOTICE, "drain_asked", LOG_WHO(call->who));
+	s->on_drain_request(s->ctx, open->id);
 }
 
 /* A holder is deprived by somebody else: the log says who did. */
 static void service_break(const struct service_call *call) {
 	const struct core_request *core = &call->request->core;
-	log_to(call->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_WHO(call->who),
+	log_to(call->service->driver->log, LEVEL_WARNING, "break_asked", LOG_BYTES("key", core->key), LOG_WHO(call->who),
 		LOG_TEXT("now", core->now ? "yes" : "no"));
 	service_call_core(call);
 }
 
 static void service_change(const struct service_call *call) {
 	const char *method = client_method_name(call->request->method);
-	log_to(call->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method), LOG_BYTES("node", call->request->change.name),
-		LOG_WHO(call->who));
+	log_to(call->service->driver->log, LEVEL_NOTICE, "change_asked", LOG_TEXT("what", method),
+		LOG_BYTES("node", call->request->change.name), LOG_WHO(call->who));
 	char why[ROLES_WHY_BYTES];
-	if (roles_forbid(call->driver, &call->request->change, why)) {
-		log_to(call->driver->log, LEVEL_WARNING, "role_refused", LOG_BYTES("peer", call->request->change.name), LOG_TEXT("why", why));
-		service_refuse(call->driver, call->client, call->request->msgid, PAWL_EDENIED, NULL, why);
+	if (roles_forbid(call->service->driver, &call->request->change, why)) {
+		log_to(call->service->driver->log, LEVEL_WARNING, "role_refused", LOG_BYTES("peer", call->request->change.name),
+			LOG_TEXT("why", why));
+		service_refuse(call->service, call->client, call->request->msgid, PAWL_EDENIED, NULL, why);
 		return;
 	}
 	service_call_core(call);
@@ -286,13 +288,14 @@ static void service_dispatch(const struct service_call *call) {
 /* ---- the sessions' events ---- */
 
 static void service_on_ready(void *ctx) {
-	driver_flush_later(ctx);
+	const struct service *s = ctx;
+	driver_flush_later(s->driver);
 }
 
 static void service_on_request(void *ctx, uint64_t client, const struct session_who *who, const struct client_request *request,
 	struct session_progress *progress, struct instant now) {
-	struct driver *d = ctx;
-	const struct service_call call = { .driver = d, .client = client, .who = who, .request = request, .progress = progress, .now = now };
+	struct service *s = ctx;
+	const struct service_call call = { .service = s, .client = client, .who = who, .request = request, .progress = progress, .now = now };
 	if (progress->done > 0 || service_may(&call)) {
 		service_dispatch(&call);
 	} else {
@@ -305,12 +308,13 @@ static void service_on_gone(void *ctx, uint64_t client, bool closed_there) {
 }
 
 static void service_on_trouble(void *ctx, const struct session_who *who, const char *why) {
-	struct driver *d = ctx;
-	log_outside(d->log, "client_refused", LOG_WHO(who), LOG_TEXT("why", why));
+	struct service *s = ctx;
+	log_outside(s->driver->log, "client_refused", LOG_WHO(who), LOG_TEXT("why", why));
 }
 
 static void service_on_refused(void *ctx) {
-	driver_flush_later(ctx);
+	const struct service *s = ctx;
+	driver_flush_later(s->driver);
 }
 
 static bool service_on_terms(void *ctx, const struct session_who *who, struct share_limits *limits) {
@@ -318,10 +322,10 @@ static bool service_on_terms(void *ctx, const struct session_who *who, struct sh
 }
 
 static void service_on_drained(void *ctx, uint64_t client) {
-	struct driver *d = ctx;
-	events_room(&d->events, client);
-	driver_flush_later(d);
+	struct service *s = ctx;
+	events_room(&s->events, client);
+	driver_flush_later(s->driver);
 }
 
-const struct sessions_handlers driver_sessions_handlers = { service_on_ready, service_on_request, service_on_gone, service_on_trouble,
+const struct sessions_handlers service_sessions_handlers = { service_on_ready, service_on_request, service_on_gone, service_on_trouble,
 	service_on_refused, service_on_drained, service_on_terms, service_on_over };

@@ -1,89 +1,51 @@
-/* service.h: inside the service of clients: one request, and what its parts share. */
+/* service.h: what clients ask of the node, and what it remembers of them. Requests become events of the core through the driver;
+ * its replies, and the events of keys that are watched, come back through driver_handlers. service_impl.h is the inside.
+ */
 #ifndef PAWL_NODE_SERVICE_H
 #define PAWL_NODE_SERVICE_H
 
 #include "driver.h"
-#include "log.h"
-#include "rights.h"
+#include "events.h"
+#include "full.h"
+#include "holdings.h"
+#include "leashes.h"
+#include "requests.h"
+#include "sessions.h"
 
-struct service_call {
+struct service_event { /* as those who watch are told of it */
+	uint64_t number; /* of the news; 0: none */
+	struct buffer bytes;
+};
+
+struct service {
 	struct driver *driver;
-	uint64_t client;
-	const struct session_who *who;
-	const struct client_request *request;
-	struct session_progress *progress;
-	struct instant now;
+	struct sessions *sessions; /* NULL: not started yet */
+	struct requests requests;
+	struct events events;
+	struct leashes leashes;
+	struct holdings holdings;
+	struct full full;
+	struct service_event last_events[2]; /* without lock_id, and with it */
+	struct event *unwatched; /* goes off when nobody has watched anything for a while */
+	struct event *sweep;     /* goes off when locks may have ended that count for a share */
+	struct event *review;    /* goes off in the next turn while watches are to be judged by new access rules */
+	uint64_t last_own;       /* id of what the node asks for itself */
+	void (*on_drain_request)(void *ctx, uint64_t request_id);
+	void *ctx;
 };
 
-/* Who it is and where it comes from, as every line of the log about a client says it: an identity that was not proven is empty. */
-#define LOG_WHO(who) \
-	LOG_BYTES("identity", (who)->identity), LOG_TEXT("from", (who)->from->address), LOG_KNOWN("uid", (who)->from->uid), \
-		LOG_KNOWN("pid", (who)->from->pid)
+/* Hangs itself into the driver, which is borrowed; sessions are given later. 0 or PAWL_ENOMEM, then, too, service_done.
+ * `client_alloc`: what clients may take, for what they watch. */
+int service_init(struct service *s, struct driver *driver, const struct allocator *alloc, const struct allocator *client_alloc);
+/* Closes all sessions; before the driver is done. Accepts zeroed memory. */
+void service_done(struct service *s);
 
-/* service.c */
-struct core_request service_core_request(const struct service_call *call);
-void service_step(const struct service_call *call, const struct core_request *request);
-void service_refuse(struct driver *d, uint64_t client, uint32_t msgid, int error, const char *field, const char *message);
-/* It is refused: the node counts it, and says so. */
-void service_note_quota(struct driver *d, uint64_t client, const struct share_quota *quota);
-void service_refuse_quota(struct driver *d, uint64_t client, uint32_t msgid, const struct share_quota *quota);
-/* An answer that cannot be put into the client's buffer: it does not read, or there is no memory. Better no connection than
- * an answer that never comes. */
-void service_sever(struct driver *d, uint64_t client);
-/* Around an answer that shows values, which many requests at once may ask for: it leaves the last of the buffer's room to small answers, and to
- * those that say that it was refused, and keeps below what its client may have of memory. service_view_end takes what begin returned and the encoder's
- * error; PAWL_EBUSY: the refusal is in its place. */
-struct service_view {
-	struct buffer *to;
-	size_t max;   /* of the buffer, otherwise */
-	bool crowded; /* it is its client's memory that bounds the answer */
-};
-struct service_view service_view_begin(const struct driver *d, uint64_t client, struct buffer *to);
-int service_view_end(struct driver *d, uint64_t client, const struct service_view *view, uint32_t msgid, int error);
+extern const struct sessions_handlers service_sessions_handlers; /* ctx: the service */
 
-/* service_rights.c */
-struct rights_caller service_caller(const struct session_who *who);
-/* Whether the rules, or their absence, allow it; *out says why. */
-bool service_judge(const struct driver *d, const struct session_who *who, const struct rights_question *question,
-	struct rights_verdict *out);
-/* Whether it has the right to every key. With BREAK to every key it is told the lock_ids of others, too: it could end their locks
- * anyway. */
-bool service_has(const struct driver *d, const struct session_who *who, enum right right);
-bool service_may_watch(const struct driver *d, const struct session_who *who, struct slice subject, bool prefix);
-/* The name under which its locks are held: other nodes go by it, so it is one that means the same there. Without TLS nobody
- * proves who it is to all nodes, and all have the empty one. */
-struct slice service_owner(const struct driver *d, const struct session_who *who);
-/* False: its caller has not got the right that the request needs; it was refused then, and the log says so. */
-bool service_may(const struct service_call *call);
-/* Logs a reply of the core that refuses for lack of rights or room. */
-void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply);
+void service_answer_done(struct service *s, uint64_t request_id, int error); /* a `drain` */
 
-/* service_shares.c */
-bool service_terms(const struct driver *d, const struct session_who *who, struct share_limits *limits);
-/* True: its caller has as much as it may, and the request was refused. */
-bool service_share_full(const struct service_call *call, const struct core_request *request);
-bool service_share_watched_enough(struct driver *d, uint64_t client, uint32_t msgid); /* of a watch, likewise */
-void service_share_take(const struct service_call *call, const struct core_request *request, struct request *open);
-void service_share_answered(struct driver *d, struct request *request, const struct core_reply *reply);
-
-/* service_can.c */
-void service_can(const struct service_call *call);
-
-/* service_clients.c */
-void service_clients(const struct service_call *call);
-void service_kick(const struct service_call *call);
-
-/* service_watch.c */
-void service_watch(const struct service_call *call);
-void service_unwatch(const struct service_call *call);
-/* The answer of the core to the look that comes with a watch; `watch` is gone with its request. */
-void service_watch_begin(struct driver *d, uint64_t client, uint32_t msgid, const struct requests_watch *watch,
-	const struct core_reply *view);
-void service_watch_forget(struct driver *d, uint64_t client);
-
-/* service_leash.c: before the core is asked, when it has answered, and when the client is gone. */
-int service_leash_ask(const struct service_call *call, const struct core_request *request); /* 0 or PAWL_ENOMEM */
-void service_leash_answered(struct driver *d, uint64_t client, const struct core_reply *reply);
-void service_leash_gone(struct driver *d, uint64_t client, bool closed_there);
+/* After a reload: connections that watch what they may not read any more, or as the administrators that they were, end, and so do
+ * those that wait for what they may not have any more; over several turns of the loop. Until its watches were judged a connection is told nothing. */
+void service_rules_changed(struct service *s);
 
 #endif

@@ -1,12 +1,12 @@
 /* service_answer.c: replies of the core become answers to clients, some of them put together from several replies. */
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 
 #define SPARED_BYTES ((size_t)1 << 20) /* of what may wait on a connection, by answers that show values */
 
-struct service_view service_view_begin(const struct driver *d, uint64_t client, struct buffer *to) {
+struct service_view service_view_begin(const struct service *s, uint64_t client, struct buffer *to) {
 	struct service_view view = { .to = to, .max = to->max };
-	uint64_t room = sessions_room(d->sessions, client);
+	uint64_t room = sessions_room(s->sessions, client);
 	size_t spared = to->max - to->size > SPARED_BYTES ? to->max - SPARED_BYTES : to->size;
 	view.crowded = to->capacity + room < spared;
 	size_t most = view.crowded ? to->capacity + (size_t)room : spared;
@@ -14,7 +14,7 @@ struct service_view service_view_begin(const struct driver *d, uint64_t client, 
 	return view;
 }
 
-int service_view_end(struct driver *d, uint64_t client, const struct service_view *view, uint32_t msgid, int error) {
+int service_view_end(struct service *s, uint64_t client, const struct service_view *view, uint32_t msgid, int error) {
 	static const struct client_refusal crowded = { .error = PAWL_EBUSY, .message = "more answers wait on this connection than it takes: ask for fewer at once" };
 	struct share_quota quota;
 	view->to->max = view->max;
@@ -22,8 +22,8 @@ int service_view_end(struct driver *d, uint64_t client, const struct service_vie
 		return error;
 	}
 	if (view->crowded) {
-		sessions_say_full(d->sessions, client, &quota);
-		service_note_quota(d, client, &quota);
+		sessions_say_full(s->sessions, client, &quota);
+		service_note_quota(s, client, &quota);
 	}
 	error = client_refusal_encode(msgid, view->crowded ? &quota.refusal : &crowded, view->to);
 	return error ? error : PAWL_EBUSY;
@@ -33,85 +33,86 @@ static bool service_shows_values(const struct core_reply *reply) {
 	return !reply->error && (reply->op == CORE_GET || reply->op == CORE_LIST || reply->op == CORE_WAIT || reply->op == CORE_EXPLAIN);
 }
 
-static int service_put_reply(struct driver *d, const struct request *request, const struct core_reply *reply, struct buffer *to) {
+static int service_put_reply(struct service *s, const struct request *request, const struct core_reply *reply, struct buffer *to) {
 	uint32_t msgid = request->msgid;
 	if (!service_shows_values(reply)) {
-		return client_reply_encode(msgid, reply, &d->facts, to);
+		return client_reply_encode(msgid, reply, &s->driver->facts, to);
 	}
 	uint64_t client = request->client;
-	const struct service_view view = service_view_begin(d, client, to);
-	int error = request->list ? client_list_encode(msgid, request->list, reply, &d->facts, to) : client_reply_encode(msgid, reply, &d->facts, to);
-	error = service_view_end(d, client, &view, msgid, error);
+	const struct service_view view = service_view_begin(s, client, to);
+	const struct client_facts *facts = &s->driver->facts;
+	int error = request->list ? client_list_encode(msgid, request->list, reply, facts, to) : client_reply_encode(msgid, reply, facts, to);
+	error = service_view_end(s, client, &view, msgid, error);
 	return error == PAWL_EBUSY ? 0 : error;
 }
 
 /* A list, for which its client has paid only a little so far. True: it is not whole yet, or there is no memory for it. */
-static bool service_list_goes_on(struct driver *d, struct request *request, const struct core_reply *reply) {
+static bool service_list_goes_on(struct service *s, struct request *request, const struct core_reply *reply) {
 	uint64_t client = request->client;
 	uint32_t msgid = request->msgid;
-	sessions_charge(d->sessions, client, reply->cost);
+	sessions_charge(s->sessions, client, reply->cost);
 	bool kept = !reply->error && (reply->goes_on || request->list);
-	if (kept && sessions_room(d->sessions, client) == 0) {
+	if (kept && sessions_room(s->sessions, client) == 0) {
 		struct share_quota quota;
-		requests_close(&d->requests, request); /* what else comes for it finds nobody */
-		sessions_say_full(d->sessions, client, &quota);
-		service_refuse_quota(d, client, msgid, &quota);
+		requests_close(&s->requests, request); /* what else comes for it finds nobody */
+		sessions_say_full(s->sessions, client, &quota);
+		service_refuse_quota(s, client, msgid, &quota);
 		return true;
 	}
-	int error = kept ? requests_keep_list(&d->requests, request, reply, sessions_alloc(d->sessions, client)) : 0;
+	int error = kept ? requests_keep_list(&s->requests, request, reply, sessions_alloc(s->sessions, client)) : 0;
 	if (error) {
-		requests_close(&d->requests, request);
-		service_refuse(d, client, msgid, PAWL_EBUSY, NULL, "the node has no memory left for this list");
+		requests_close(&s->requests, request);
+		service_refuse(s, client, msgid, PAWL_EBUSY, NULL, "the node has no memory left for this list");
 	}
 	return error || reply->goes_on;
 }
 
-static void service_answer_batch(struct driver *d, struct requests_batch *batch) {
-	struct buffer *to = sessions_answer(d->sessions, batch->client);
+static void service_answer_batch(struct service *s, struct requests_batch *batch) {
+	struct buffer *to = sessions_answer(s->sessions, batch->client);
 	uint64_t client = batch->client;
-	int error = to ? requests_batch_encode(batch, &d->facts, to) : 0;
-	requests_batch_free(&d->requests, batch);
+	int error = to ? requests_batch_encode(batch, &s->driver->facts, to) : 0;
+	requests_batch_free(&s->requests, batch);
 	if (error) {
-		service_sever(d, client);
+		service_sever(s, client);
 	}
 }
 
-static void service_close(struct driver *d, uint64_t id) {
-	struct request *request = requests_find(&d->requests, id);
+static void service_close(struct service *s, uint64_t id) {
+	struct request *request = requests_find(&s->requests, id);
 	if (request) { /* else it went with its client */
-		requests_close(&d->requests, request);
+		requests_close(&s->requests, request);
 	}
 }
 
-void driver_answer(struct driver *d, const struct core_reply *reply) {
-	struct request *request = requests_find(&d->requests, reply->id);
+void service_answer(struct service *s, const struct core_reply *reply) {
+	struct request *request = requests_find(&s->requests, reply->id);
 	if (!request) {
 		return; /* its client is gone */
 	}
-	service_leash_answered(d, request->client, reply);
-	service_log_refusal(d, request->client, reply);
-	service_share_answered(d, request, reply);
+	service_leash_answered(s, request->client, reply);
+	service_log_refusal(s, request->client, reply);
+	service_share_answered(s, request, reply);
 	if (request->batch) {
 		const struct client_extended result = client_extended_of(reply);
-		struct requests_batch *whole = requests_close_part(&d->requests, request, &result, &d->facts);
+		struct requests_batch *whole = requests_close_part(&s->requests, request, &result, &s->driver->facts);
 		if (whole) {
-			service_answer_batch(d, whole);
+			service_answer_batch(s, whole);
 		}
 		return;
 	}
 	uint64_t client = request->client;
-	if (reply->op == CORE_LIST && service_list_goes_on(d, request, reply)) {
+	if (reply->op == CORE_LIST && service_list_goes_on(s, request, reply)) {
 		return;
 	}
 	if (request->watch && !reply->error) {
-		service_watch_begin(d, client, request->msgid, request->watch, reply);
-		service_close(d, reply->id);
+		service_watch_begin(s, client, request->msgid, request->watch, reply);
+		service_close(s, reply->id);
 		return;
 	}
-	struct buffer *to = sessions_answer(d->sessions, client);
-	int error = to ? service_put_reply(d, request, reply, to) : 0;
-	requests_close(&d->requests, request);
+	struct buffer *to = sessions_answer(s->sessions, client);
+	int error = to ? service_put_reply(s, request, reply, to) : 0;
+	requests_close(&s->requests, request);
 	if (error) {
-		service_sever(d, client);
+		service_sever(s, client);
 	}
 }

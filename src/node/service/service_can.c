@@ -3,7 +3,7 @@
 
 #include "config_file.h"
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 
 #define CAN_GIDS_MAX 1024
 
@@ -41,14 +41,14 @@ static struct rights_verdict can_judge_open(struct can *can) {
 	bool local = slice_has_prefix(can->caller.identity, slice_str(RIGHTS_UNIX)) || slice_equal(can->caller.identity, slice_str(RIGHTS_PLAIN));
 	const struct session_who who = { .identity = can->caller.identity, .local = local, .from = can->call->who->from };
 	struct rights_verdict verdict;
-	service_judge(can->call->driver, &who, &can->question, &verdict);
+	service_judge(can->call->service, &who, &can->question, &verdict);
 	snprintf(can->why, sizeof can->why, verdict.allowed ? "this node has no file of rules ([acl] file): everybody who gets in may do that"
 		: "this node has no file of rules ([acl] file): only clients on its own machine, on a listener without TLS, may do that");
 	return verdict;
 }
 
 static struct rights_verdict can_judge(struct can *can, struct client_can *answer) {
-	const struct rights *rules = can->call->driver->config->rights;
+	const struct rights *rules = can->call->service->driver->config->rights;
 	if (!rules) {
 		return can_judge_open(can);
 	}
@@ -61,9 +61,9 @@ static struct rights_verdict can_judge(struct can *can, struct client_can *answe
 
 static void can_answer(struct can *can) {
 	const struct service_call *call = can->call;
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct client_can answer = { .right = slice_str(right_name(can->question.right)), .identity = can->caller.identity,
-		.rights = slice_str(d->rights), .node = slice_str(d->facts.node) };
+		.rights = slice_str(s->driver->rights), .node = slice_str(s->driver->facts.node) };
 	struct rights_verdict verdict = can_judge(can, &answer);
 	if (verdict.allowed && can->question.priority > 0) {
 		can->question.right = RIGHT_PRIORITY;
@@ -72,11 +72,11 @@ static void can_answer(struct can *can) {
 	}
 	answer.allowed = verdict.allowed;
 	answer.why = slice_str(can->why);
-	struct buffer *to = sessions_answer(d->sessions, call->client);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_can_encode(call->request->msgid, &answer, to) != 0) {
-		service_sever(d, call->client);
+		service_sever(s, call->client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 void service_can(const struct service_call *call) {
@@ -84,11 +84,11 @@ void service_can(const struct service_call *call) {
 	struct can can = { .call = call };
 	bool prefix;
 	if (!rights_of_method(r->core.to, &can.question.right, &prefix)) {
-		service_refuse(call->driver, call->client, r->msgid, PAWL_EBADREQUEST, "method", "is none of the methods that a client can call");
+		service_refuse(call->service, call->client, r->msgid, PAWL_EBADREQUEST, "method", "is none of the methods that a client can call");
 		return;
 	}
-	if (can_other(call) && !service_has(call->driver, call->who, RIGHT_CLUSTER)) {
-		service_refuse(call->driver, call->client, r->msgid, PAWL_EDENIED, "identity", "to ask about others needs the right cluster");
+	if (can_other(call) && !service_has(call->service, call->who, RIGHT_CLUSTER)) {
+		service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, "identity", "to ask about others needs the right cluster");
 		return;
 	}
 	can.question.key = RIGHT_HAS_KEY(can.question.right) ? r->core.key : slice_of(NULL, 0);

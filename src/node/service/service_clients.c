@@ -1,7 +1,7 @@
 /* service_clients.c: `clients` and `kick`: who is connected with this node, and the end of a connection. */
 #include "client_connections.h"
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 
 struct clients_page {
 	const struct service_call *call;
@@ -12,16 +12,16 @@ struct clients_page {
 
 /* Whoever may not end connections sees what is its own. */
 static bool clients_shows(const struct service_call *call, const struct session_view *view) {
-	return service_has(call->driver, call->who, RIGHT_CLUSTER) || view->client == call->client
+	return service_has(call->service, call->who, RIGHT_CLUSTER) || view->client == call->client
 		|| (call->who->identity.size > 0 && slice_equal(view->who.identity, call->who->identity));
 }
 
 static struct client_connection clients_describe(const struct service_call *call, const struct session_view *view) {
-	const struct driver *d = call->driver;
+	const struct service *s = call->service;
 	const struct origin *from = view->who.from;
 	struct client_connection c = { .client = view->client, .identity = view->who.identity, .address = slice_str(from->address),
 		.age = view->age, .silent = view->silent, .requests = view->requests, .open = view->open,
-		.waits = requests_waiting(&d->requests, view->client), .watches = events_watches(&d->events, view->client),
+		.waits = requests_waiting(&s->requests, view->client), .watches = events_watches(&s->events, view->client),
 		.received = view->received, .sent = view->sent, .unsent = view->unsent, .memory = view->memory, .own = view->client == call->client };
 	c.present = c.own ? CLIENT_CONNECTION_OWN : 0;
 	if (from->uid != ORIGIN_UNKNOWN) {
@@ -69,8 +69,8 @@ static struct client_share shares_describe(const struct share *share) {
 /* Whoever may not end connections sees what is its own: not what others have who come from its address. */
 static void shares_put(struct clients_page *page) {
 	const struct service_call *call = page->call;
-	const struct sessions *sessions = call->driver->sessions;
-	bool all = service_has(call->driver, call->who, RIGHT_CLUSTER);
+	const struct sessions *sessions = call->service->sessions;
+	bool all = service_has(call->service, call->who, RIGHT_CLUSTER);
 	const struct share *share = sessions_share_after(sessions, call->request->client);
 	for (; share && !page->more; share = shares_next(share)) {
 		if (all || share == call->who->share->identity) {
@@ -85,46 +85,46 @@ static void shares_put(struct clients_page *page) {
 }
 
 void service_clients(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct clients_page page = { .call = call, .left = call->request->core.limit };
-	struct buffer *to = sessions_answer(d->sessions, call->client);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to) {
 		if (call->request->shares) {
 			client_shares_begin(&page.answer, call->request->msgid, to);
 			shares_put(&page);
 		} else {
 			client_connections_begin(&page.answer, call->request->msgid, to);
-			sessions_each(d->sessions, call->request->client, clients_visit, &page);
+			sessions_each(s->sessions, call->request->client, clients_visit, &page);
 		}
-		if (client_connections_end(&page.answer, d->facts.node, page.more) != 0) {
-			service_sever(d, call->client);
+		if (client_connections_end(&page.answer, s->driver->facts.node, page.more) != 0) {
+			service_sever(s, call->client);
 		}
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 static void clients_kick(const struct service_call *call, uint64_t client, const struct session_who *kicked) {
-	struct driver *d = call->driver;
-	log_to(d->log, LEVEL_NOTICE, "client_kicked", LOG_NUMBER("client", client), LOG_BYTES("kicked_identity", kicked->identity),
+	struct service *s = call->service;
+	log_to(s->driver->log, LEVEL_NOTICE, "client_kicked", LOG_NUMBER("client", client), LOG_BYTES("kicked_identity", kicked->identity),
 		LOG_TEXT("kicked_from", kicked->from->address), LOG_KNOWN("kicked_uid", kicked->from->uid),
 		LOG_KNOWN("kicked_pid", kicked->from->pid), LOG_WHO(call->who));
-	service_sever(d, client);
-	struct buffer *to = sessions_answer(d->sessions, call->client);
+	service_sever(s, client);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_done_encode(call->request->msgid, to) != 0) {
-		service_sever(d, call->client);
+		service_sever(s, call->client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
 void service_kick(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	uint32_t msgid = call->request->msgid;
 	uint64_t client = call->request->client;
 	struct session_who kicked;
 	if (client == call->client) {
-		service_refuse(d, client, msgid, PAWL_EBADREQUEST, "client", "is the connection that asks: simply close it");
-	} else if (!sessions_who(d->sessions, client, &kicked)) {
-		service_refuse(d, call->client, msgid, PAWL_ENOTFOUND, "client", "this node has no such connection (any more)");
+		service_refuse(s, client, msgid, PAWL_EBADREQUEST, "client", "is the connection that asks: simply close it");
+	} else if (!sessions_who(s->sessions, client, &kicked)) {
+		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "client", "this node has no such connection (any more)");
 	} else {
 		clients_kick(call, client, &kicked);
 	}

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "config_file.h"
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 
 /* ---- one caller ---- */
 
@@ -16,9 +16,9 @@ static bool rights_open(const struct session_who *who, enum right right) {
 	return who->local || (right != RIGHT_BREAK && right != RIGHT_CLUSTER);
 }
 
-bool service_judge(const struct driver *d, const struct session_who *who, const struct rights_question *question,
+bool service_judge(const struct service *s, const struct session_who *who, const struct rights_question *question,
 	struct rights_verdict *out) {
-	const struct rights *rules = d->config->rights;
+	const struct rights *rules = s->driver->config->rights;
 	*out = (struct rights_verdict){ .allowed = who->inside || (!rules && rights_open(who, question->right)) };
 	if (!out->allowed && rules) {
 		const struct rights_caller caller = service_caller(who);
@@ -27,20 +27,20 @@ bool service_judge(const struct driver *d, const struct session_who *who, const 
 	return out->allowed;
 }
 
-bool service_has(const struct driver *d, const struct session_who *who, enum right right) {
+bool service_has(const struct service *s, const struct session_who *who, enum right right) {
 	const struct rights_question question = { .right = right, .key = slice_of(NULL, 0), .prefix = RIGHT_HAS_KEY(right) };
 	struct rights_verdict verdict;
-	return service_judge(d, who, &question, &verdict);
+	return service_judge(s, who, &question, &verdict);
 }
 
-bool service_may_watch(const struct driver *d, const struct session_who *who, struct slice subject, bool prefix) {
+bool service_may_watch(const struct service *s, const struct session_who *who, struct slice subject, bool prefix) {
 	const struct rights_question question = { .right = RIGHT_WATCH, .key = subject, .prefix = prefix };
 	struct rights_verdict verdict;
-	return service_judge(d, who, &question, &verdict);
+	return service_judge(s, who, &question, &verdict);
 }
 
-struct slice service_owner(const struct driver *d, const struct session_who *who) {
-	bool proven = who->inside || !who->local || (d->config->tls.on && who->from->uid != ORIGIN_UNKNOWN);
+struct slice service_owner(const struct service *s, const struct session_who *who) {
+	bool proven = who->inside || !who->local || (s->driver->config->tls.on && who->from->uid != ORIGIN_UNKNOWN);
 	return proven ? who->identity : slice_of(NULL, 0);
 }
 
@@ -55,7 +55,7 @@ struct rights_denial {
 static bool rights_lack_key(const struct service_call *call, struct slice key, bool prefix, struct rights_denial *out) {
 	const struct client_request *r = call->request;
 	out->question = (struct rights_question){ .right = client_method_right(r->method), .key = key, .prefix = prefix };
-	if (!service_judge(call->driver, call->who, &out->question, &out->verdict)) {
+	if (!service_judge(call->service, call->who, &out->question, &out->verdict)) {
 		return true;
 	}
 	if (!(r->present & CLIENT_HAS_PRIORITY) || r->core.terms.priority <= 0) {
@@ -63,7 +63,7 @@ static bool rights_lack_key(const struct service_call *call, struct slice key, b
 	}
 	out->question.right = RIGHT_PRIORITY;
 	out->question.priority = r->core.terms.priority;
-	return !service_judge(call->driver, call->who, &out->question, &out->verdict);
+	return !service_judge(call->service, call->who, &out->question, &out->verdict);
 }
 
 /* The first key of the request that its caller may not use so; false: there is none. */
@@ -96,13 +96,13 @@ static const char *rights_field(const struct client_request *r, enum right right
 /* What the client is told names the right; whose rules there are, and where, is for the log. */
 static void rights_refuse(const struct service_call *call, const struct rights_denial *denial) {
 	const struct client_request *r = call->request;
-	const struct driver *d = call->driver;
+	const struct service *s = call->service;
 	enum right right = denial->question.right;
 	char message[256];
 	struct slice what = client_method_changes(r->method) ? r->change.name : denial->question.key;
-	log_outside(d->log, "denied", LOG_TEXT("what", client_method_name(r->method)), LOG_BYTES("key", what), LOG_WHO(call->who),
+	log_outside(s->driver->log, "denied", LOG_TEXT("what", client_method_name(r->method)), LOG_BYTES("key", what), LOG_WHO(call->who),
 		LOG_TEXT("right", right_name(right)), LOG_KNOWN("rule", denial->verdict.line ? (int64_t)denial->verdict.line : -1));
-	if (!d->config->rights) {
+	if (!s->driver->config->rights) {
 		snprintf(message, sizeof message, "this needs the right %s: without [acl] file only clients on the node's own machine, on a listener "
 			"without TLS, have it", right_name(right));
 	} else if (right == RIGHT_PRIORITY && denial->verdict.priority > 0) {
@@ -112,7 +112,7 @@ static void rights_refuse(const struct service_call *call, const struct rights_d
 		snprintf(message, sizeof message, "the access rules do not give you the right %s%s: pawl can says why", right_name(right),
 			denial->verdict.part ? " to all of these keys (ask for a narrower prefix)" : RIGHT_HAS_KEY(right) ? " to this key" : "");
 	}
-	service_refuse(call->driver, call->client, r->msgid, PAWL_EDENIED, rights_field(r, right), message);
+	service_refuse(call->service, call->client, r->msgid, PAWL_EDENIED, rights_field(r, right), message);
 }
 
 bool service_may(const struct service_call *call) {
@@ -134,17 +134,18 @@ static const char *rights_method_of(enum core_op op) {
 	return "acquire";
 }
 
-void service_log_refusal(struct driver *d, uint64_t client, const struct core_reply *reply) {
+void service_log_refusal(struct service *s, uint64_t client, const struct core_reply *reply) {
 	struct session_who who;
 	bool barred = reply->op == CORE_EXTEND && !reply->field; /* by a break, which was logged */
 	bool denied = reply->error == PAWL_EDENIED && !barred;
-	if ((!denied && reply->error != PAWL_EFULL) || !sessions_who(d->sessions, client, &who)) {
+	if ((!denied && reply->error != PAWL_EFULL) || !sessions_who(s->sessions, client, &who)) {
 		return;
 	}
 	if (denied) {
-		log_outside(d->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)), LOG_LOCK("lock_id", &reply->lock_id), LOG_WHO(&who));
-	} else {
-		log_outside(d->log, "no_room", LOG_TEXT("what", rights_method_of(reply->op)), LOG_TEXT("limit", reply->field ? reply->field : ""),
+		log_outside(s->driver->log, "denied", LOG_TEXT("what", rights_method_of(reply->op)), LOG_LOCK("lock_id", &reply->lock_id),
 			LOG_WHO(&who));
+	} else {
+		log_outside(s->driver->log, "no_room", LOG_TEXT("what", rights_method_of(reply->op)),
+			LOG_TEXT("limit", reply->field ? reply->field : ""), LOG_WHO(&who));
 	}
 }

@@ -3,19 +3,19 @@
 
 #include "config_file.h"
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 #include "time_source.h"
 
 #define SWEEP_AT_ONCE 2000 /* locks whose time is over, in one turn of the loop */
 
 /* ---- who may have how much ---- */
 
-bool service_terms(const struct driver *d, const struct session_who *who, struct share_limits *limits) {
+bool service_terms(const struct service *s, const struct session_who *who, struct share_limits *limits) {
 	const struct rights_caller caller = service_caller(who);
-	if (d->config->rights) {
-		rights_limits(d->config->rights, &caller, limits);
+	if (s->driver->config->rights) {
+		rights_limits(s->driver->config->rights, &caller, limits);
 	}
-	return service_has(d, who, RIGHT_CLUSTER);
+	return service_has(s, who, RIGHT_CLUSTER);
 }
 
 /* ---- before the request ---- */
@@ -37,17 +37,17 @@ bool service_share_full(const struct service_call *call, const struct core_reque
 		|| (locks > 0 && shares_full(share, SHARE_LOCKS, locks, 0, &quota))
 		|| (bytes > 0 && shares_full(share, SHARE_VALUES, bytes, 0, &quota));
 	if (full) {
-		service_refuse_quota(call->driver, call->client, call->request->msgid, &quota);
+		service_refuse_quota(call->service, call->client, call->request->msgid, &quota);
 	}
 	return full;
 }
 
-bool service_share_watched_enough(struct driver *d, uint64_t client, uint32_t msgid) {
-	const struct share_pair *share = sessions_share(d->sessions, client);
+bool service_share_watched_enough(struct service *s, uint64_t client, uint32_t msgid) {
+	const struct share_pair *share = sessions_share(s->sessions, client);
 	struct share_quota quota;
 	bool full = share && shares_full(share, SHARE_WATCHES, 1, 0, &quota);
 	if (full) {
-		service_refuse_quota(d, client, msgid, &quota);
+		service_refuse_quota(s, client, msgid, &quota);
 	}
 	return full;
 }
@@ -55,85 +55,85 @@ bool service_share_watched_enough(struct driver *d, uint64_t client, uint32_t ms
 void service_share_take(const struct service_call *call, const struct core_request *request, struct request *open) {
 	bool waits = request->wait > 0;
 	uint64_t locks = share_locks(request), bytes = share_bytes(request);
-	open->held = request->lock_count ? 0 : holdings_hash(&call->driver->holdings, request->key, request->lock_id);
+	open->held = request->lock_count ? 0 : holdings_hash(&call->service->holdings, request->key, request->lock_id);
 	if (waits || locks > 0 || bytes > 0) {
-		requests_charge(&call->driver->requests, open, call->who->share, waits, (uint32_t)locks, bytes);
+		requests_charge(&call->service->requests, open, call->who->share, waits, (uint32_t)locks, bytes);
 	}
 }
 
 /* ---- after the answer ---- */
 
 /* What was counted for the request is counted for the lock from now on; of a lock that was there before, only its value. */
-static void share_got(struct driver *d, struct request *request, uint64_t hash, uint32_t value_bytes, span_ns lease) {
-	struct holding *held = holdings_find(&d->holdings, hash);
+static void share_got(struct service *s, struct request *request, uint64_t hash, uint32_t value_bytes, span_ns lease) {
+	struct holding *held = holdings_find(&s->holdings, hash);
 	if (held) {
 		holdings_value(held, value_bytes);
-	} else if (request->locks > 0 && (held = holdings_adopt(&d->holdings, hash, &request->share, value_bytes)) != NULL) {
+	} else if (request->locks > 0 && (held = holdings_adopt(&s->holdings, hash, &request->share, value_bytes)) != NULL) {
 		request->locks--;
 		request->bytes -= value_bytes;
 	}
 	if (held) {
-		holdings_until(&d->holdings, held, instant_add(d->last, lease));
+		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	}
 }
 
-static void share_got_all(struct driver *d, struct request *request, const struct core_reply *reply) {
+static void share_got_all(struct service *s, struct request *request, const struct core_reply *reply) {
 	uint32_t bytes = request->locks ? (uint32_t)(request->bytes / request->locks) : 0;
 	for (size_t i = 0; i < reply->count; i++) {
-		share_got(d, request, holdings_hash(&d->holdings, reply->got[i].key, reply->got[i].lock_id), bytes, reply->valid);
+		share_got(s, request, holdings_hash(&s->holdings, reply->got[i].key, reply->got[i].lock_id), bytes, reply->valid);
 	}
 }
 
 /* A lock that was got at another node counts here from now on, until then. */
-static struct holding *share_meet(struct driver *d, const struct request *request, span_ns lease) {
-	const struct share_pair *share = sessions_share(d->sessions, request->client);
-	struct holding *held = share ? holdings_adopt(&d->holdings, request->held, share, 0) : NULL;
+static struct holding *share_meet(struct service *s, const struct request *request, span_ns lease) {
+	const struct share_pair *share = sessions_share(s->sessions, request->client);
+	struct holding *held = share ? holdings_adopt(&s->holdings, request->held, share, 0) : NULL;
 	if (held) {
 		shares_take(share, SHARE_LOCKS, 1);
-		holdings_until(&d->holdings, held, instant_add(d->last, lease));
+		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	}
 	return held;
 }
 
-static void share_extended(struct driver *d, const struct request *request, span_ns lease) {
-	struct holding *held = holdings_find(&d->holdings, request->held);
+static void share_extended(struct service *s, const struct request *request, span_ns lease) {
+	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
-		holdings_until(&d->holdings, held, instant_add(d->last, lease));
+		holdings_until(&s->holdings, held, instant_add(s->driver->last, lease));
 	} else {
-		share_meet(d, request, lease);
+		share_meet(s, request, lease);
 	}
 }
 
-static void share_updated(struct driver *d, const struct request *request) {
-	struct holding *held = holdings_find(&d->holdings, request->held);
-	held = held ? held : share_meet(d, request, core_config(d->core)->max_lease);
+static void share_updated(struct service *s, const struct request *request) {
+	struct holding *held = holdings_find(&s->holdings, request->held);
+	held = held ? held : share_meet(s, request, core_config(s->driver->core)->max_lease);
 	if (held) {
 		holdings_value(held, (uint32_t)request->bytes);
 	}
 }
 
-static void share_let_go(struct driver *d, const struct request *request) {
-	struct holding *held = holdings_find(&d->holdings, request->held);
+static void share_let_go(struct service *s, const struct request *request) {
+	struct holding *held = holdings_find(&s->holdings, request->held);
 	if (held) {
-		holdings_drop(&d->holdings, held);
+		holdings_drop(&s->holdings, held);
 	}
 }
 
-void service_share_answered(struct driver *d, struct request *request, const struct core_reply *reply) {
+void service_share_answered(struct service *s, struct request *request, const struct core_reply *reply) {
 	if (reply->error == PAWL_ELOST && reply->op != CORE_ACQUIRE_ALL) {
-		share_let_go(d, request);
+		share_let_go(s, request);
 	} else if (reply->error) {
 		return;
 	} else if (reply->op == CORE_ACQUIRE_ALL) {
-		share_got_all(d, request, reply);
+		share_got_all(s, request, reply);
 	} else if (reply->op == CORE_ACQUIRE) {
-		share_got(d, request, request->held, (uint32_t)request->bytes, reply->valid);
+		share_got(s, request, request->held, (uint32_t)request->bytes, reply->valid);
 	} else if (reply->op == CORE_EXTEND) {
-		share_extended(d, request, reply->valid);
+		share_extended(s, request, reply->valid);
 	} else if (reply->op == CORE_UPDATE) {
-		share_updated(d, request);
+		share_updated(s, request);
 	} else if (reply->op == CORE_RELEASE || reply->op == CORE_TRANSFER) {
-		share_let_go(d, request);
+		share_let_go(s, request);
 	}
 }
 
@@ -141,29 +141,18 @@ void service_share_answered(struct driver *d, struct request *request, const str
 
 static void share_on_sweep(evutil_socket_t fd, short what, void *ctx) {
 	static const struct timeval second = { 1, 0 }, next_turn = { 0, 0 };
-	struct driver *d = ctx;
+	struct service *s = ctx;
 	(void)fd;
 	(void)what;
-	bool more = holdings_sweep(&d->holdings, time_source_now(), SWEEP_AT_ONCE);
-	event_add(d->sweep, more ? &next_turn : &second);
+	bool more = holdings_sweep(&s->holdings, time_source_now(), SWEEP_AT_ONCE);
+	event_add(s->sweep, more ? &next_turn : &second);
 }
 
-int driver_shares_init(struct driver *d, const struct allocator *alloc, struct siphash_key hash_key) {
+int service_shares_init(struct service *s, const struct allocator *alloc, struct siphash_key hash_key) {
 	static const struct timeval second = { 1, 0 };
-	d->sweep = evtimer_new(d->base, share_on_sweep, d);
-	if (!d->sweep || event_add(d->sweep, &second) != 0) {
+	s->sweep = evtimer_new(s->driver->base, share_on_sweep, s);
+	if (!s->sweep || event_add(s->sweep, &second) != 0) {
 		return PAWL_ENOMEM;
 	}
-	return holdings_init(&d->holdings, alloc, hash_key, time_source_now());
-}
-
-void driver_shares_done(struct driver *d) {
-	if (d->sweep) {
-		event_free(d->sweep);
-		d->sweep = NULL;
-	}
-	holdings_done(&d->holdings);
-	if (d->requests.alloc) {
-		requests_done(&d->requests);
-	}
+	return holdings_init(&s->holdings, alloc, hash_key, time_source_now());
 }

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "config_file.h"
 #include "pawl/error.h"
-#include "service.h"
+#include "service_impl.h"
 #include "time_source.h"
 
 #define WATCH_BACKLOG_MAX ((size_t)32 << 10) /* unsent on a connection, above which it is behind */
@@ -12,8 +12,8 @@
 /* ---- the port ---- */
 
 static bool watch_full(void *ctx, uint64_t client) {
-	struct driver *d = ctx;
-	return sessions_crowded(d->sessions, client, WATCH_BACKLOG_MAX);
+	struct service *s = ctx;
+	return sessions_crowded(s->sessions, client, WATCH_BACKLOG_MAX);
 }
 
 static int watch_encode(const struct events_item *item, struct buffer *to) {
@@ -28,9 +28,9 @@ static int watch_encode(const struct events_item *item, struct buffer *to) {
 
 /* Encoded once for all who watch: in two forms, with the lock_id and without. */
 static int watch_tell(void *ctx, uint64_t client, const struct events_item *item) {
-	struct driver *d = ctx;
-	struct driver_event *last = &d->last_events[item->show_lock_id];
-	struct buffer *to = sessions_notify(d->sessions, client);
+	struct service *s = ctx;
+	struct service_event *last = &s->last_events[item->show_lock_id];
+	struct buffer *to = sessions_notify(s->sessions, client);
 	if (!to) {
 		return 0; /* it says its last words */
 	}
@@ -50,119 +50,119 @@ static int watch_tell(void *ctx, uint64_t client, const struct events_item *item
 	return error;
 }
 
-const struct events_port driver_events_port = { watch_full, watch_tell };
+const struct events_port service_events_port = { watch_full, watch_tell };
 
 /* ---- news are wanted while somebody watches, and for a while after ---- */
 
 static uint32_t watch_count(void *ctx, struct slice key) {
-	struct driver *d = ctx;
-	return events_watchers(&d->events, key);
+	struct service *s = ctx;
+	return events_watchers(&s->events, key);
 }
 
-static int watch_open(struct driver *d) {
-	int error = events_open(&d->events);
+static int watch_open(struct service *s) {
+	int error = events_open(&s->events);
 	if (!error) {
-		event_del(d->unwatched);
-		core_count_watchers(d->core, watch_count, d);
-		core_want_news(d->core, true);
+		event_del(s->unwatched);
+		core_count_watchers(s->driver->core, watch_count, s);
+		core_want_news(s->driver->core, true);
 	}
 	return error;
 }
 
 /* A client that lost its connection comes back soon, and goes on from where it was. */
-static void watch_settle(struct driver *d) {
+static void watch_settle(struct service *s) {
 	static const struct timeval minute = { 60, 0 };
-	if (events_is_open(&d->events) && events_count(&d->events) == 0 && !event_pending(d->unwatched, EV_TIMEOUT, NULL)) {
-		event_add(d->unwatched, &minute);
+	if (events_is_open(&s->events) && events_count(&s->events) == 0 && !event_pending(s->unwatched, EV_TIMEOUT, NULL)) {
+		event_add(s->unwatched, &minute);
 	}
 }
 
-void driver_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
-	struct driver *d = ctx;
+void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
+	struct service *s = ctx;
 	(void)fd;
 	(void)what;
-	if (events_count(&d->events) == 0) {
-		core_want_news(d->core, false);
-		events_close(&d->events);
+	if (events_count(&s->events) == 0) {
+		core_want_news(s->driver->core, false);
+		events_close(&s->events);
 	}
 }
 
-void driver_take_news(struct driver *d) {
+void service_take_news(struct service *s) {
 	const struct core_news *news;
-	while ((news = core_out_news(d->out)) != NULL) {
-		events_add(&d->events, news);
+	while ((news = core_out_news(s->driver->out)) != NULL) {
+		events_add(&s->events, news);
 	}
 }
 
-void driver_serve_watches(struct driver *d) {
-	if (list_empty(&d->events.lagging)) {
+void service_serve_watches(struct service *s) {
+	if (list_empty(&s->events.lagging)) {
 		return;
 	}
-	bool more = events_serve(&d->events);
-	sessions_flush(d->sessions);
+	bool more = events_serve(&s->events);
+	sessions_flush(s->sessions);
 	if (more) {
-		driver_flush_later(d);
+		driver_flush_later(s->driver);
 	}
 }
 
 /* ---- requests ---- */
 
-static void watch_begin(struct driver *d, uint64_t client, uint32_t msgid, struct slice subject, bool prefix,
+static void watch_begin(struct service *s, uint64_t client, uint32_t msgid, struct slice subject, bool prefix,
 	const struct events_position *from, const struct core_reply *view) {
 	struct session_who who;
-	if (!sessions_who(d->sessions, client, &who)) {
+	if (!sessions_who(s->sessions, client, &who)) {
 		return;
 	}
-	if (service_share_watched_enough(d, client, msgid)) {
+	if (service_share_watched_enough(s, client, msgid)) {
 		return;
 	}
-	const struct events_watcher watcher = { client, service_owner(d, &who), service_has(d, &who, RIGHT_BREAK) };
+	const struct events_watcher watcher = { client, service_owner(s, &who), service_has(s, &who, RIGHT_BREAK) };
 	uint64_t watch = 0;
-	int error = watch_open(d);
-	error = error ? error : events_watch(&d->events, &watcher, subject, prefix, from, d->config->limits.watches_per_client, &watch);
-	watch_settle(d);
+	int error = watch_open(s);
+	error = error ? error : events_watch(&s->events, &watcher, subject, prefix, from, s->driver->config->limits.watches_per_client, &watch);
+	watch_settle(s);
 	if (error) {
-		service_refuse(d, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY, error == PAWL_EFULL ? "watches_per_client" : NULL,
+		service_refuse(s, client, msgid, error == PAWL_EFULL ? PAWL_EFULL : PAWL_EBUSY, error == PAWL_EFULL ? "watches_per_client" : NULL,
 			error == PAWL_EFULL ? "this connection watches as much as it may" : NULL);
 		return;
 	}
-	struct buffer *to = sessions_answer(d->sessions, client);
+	struct buffer *to = sessions_answer(s->sessions, client);
 	const struct client_position position = { from->log, from->number };
 	if (to) {
-		const struct service_view shown = service_view_begin(d, client, to);
-		error = service_view_end(d, client, &shown, msgid, client_watch_encode(msgid, watch, position, view, &d->facts, to));
+		const struct service_view shown = service_view_begin(s, client, to);
+		error = service_view_end(s, client, &shown, msgid, client_watch_encode(msgid, watch, position, view, &s->driver->facts, to));
 	}
 	if (error == PAWL_EBUSY) {
-		(void)events_unwatch(&d->events, client, watch);
-		watch_settle(d);
+		(void)events_unwatch(&s->events, client, watch);
+		watch_settle(s);
 	} else if (error) {
-		service_sever(d, client);
+		service_sever(s, client);
 	}
-	sessions_watches(d->sessions, client, events_watches(&d->events, client), events_bytes(&d->events, client));
-	driver_flush_later(d);
+	sessions_watches(s->sessions, client, events_watches(&s->events, client), events_bytes(&s->events, client));
+	driver_flush_later(s->driver);
 }
 
-void service_watch_begin(struct driver *d, uint64_t client, uint32_t msgid, const struct requests_watch *watch,
+void service_watch_begin(struct service *s, uint64_t client, uint32_t msgid, const struct requests_watch *watch,
 	const struct core_reply *view) {
 	const struct events_position from = { watch->log, watch->number };
-	watch_begin(d, client, msgid, slice_of(watch->key, watch->size), false, &from, view);
+	watch_begin(s, client, msgid, slice_of(watch->key, watch->size), false, &from, view);
 }
 
 /* The position comes first, then the look: what changes in between is told again, and nothing is missed. What is told of the
  * key waits until the look is answered. */
 static void watch_look(const struct service_call *call, const struct events_position *from) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	struct request *open;
 	struct core_request request = service_core_request(call);
-	int error = requests_open(&d->requests, call->client, call->request->msgid, &open);
+	int error = requests_open(&s->requests, call->client, call->request->msgid, &open);
 	if (!error) {
-		error = requests_keep_watch(&d->requests, open, request.key, from->log, from->number);
+		error = requests_keep_watch(&s->requests, open, request.key, from->log, from->number);
 		if (error) {
-			requests_close(&d->requests, open);
+			requests_close(&s->requests, open);
 		}
 	}
 	if (error) {
-		service_refuse(d, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
+		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
 	request.op = CORE_GET;
@@ -171,41 +171,41 @@ static void watch_look(const struct service_call *call, const struct events_posi
 }
 
 void service_watch(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	const struct client_request *r = call->request;
-	if (watch_open(d) != 0) {
-		service_refuse(d, call->client, r->msgid, PAWL_EBUSY, NULL, NULL);
+	if (watch_open(s) != 0) {
+		service_refuse(s, call->client, r->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
 	}
-	driver_take_news(d); /* what is known already is not for it */
-	const struct events_position now = events_position(&d->events);
+	service_take_news(s); /* what is known already is not for it */
+	const struct events_position now = events_position(&s->events);
 	const struct events_position wanted = { r->from.log, r->from.sequence };
 	const struct events_position *from = r->present & CLIENT_HAS_FROM ? &wanted : &now;
 	if (r->present & CLIENT_HAS_PREFIX) {
-		watch_begin(d, call->client, r->msgid, r->core.key, true, from, NULL);
+		watch_begin(s, call->client, r->msgid, r->core.key, true, from, NULL);
 	} else {
 		watch_look(call, from);
 	}
-	watch_settle(d);
+	watch_settle(s);
 }
 
 void service_unwatch(const struct service_call *call) {
-	struct driver *d = call->driver;
+	struct service *s = call->service;
 	uint32_t msgid = call->request->msgid;
-	if (!events_unwatch(&d->events, call->client, call->request->watch)) {
-		service_refuse(d, call->client, msgid, PAWL_ENOTFOUND, "watch", "this connection has no such watch");
+	if (!events_unwatch(&s->events, call->client, call->request->watch)) {
+		service_refuse(s, call->client, msgid, PAWL_ENOTFOUND, "watch", "this connection has no such watch");
 		return;
 	}
-	sessions_watches(d->sessions, call->client, events_watches(&d->events, call->client), events_bytes(&d->events, call->client));
-	watch_settle(d);
-	struct buffer *to = sessions_answer(d->sessions, call->client);
+	sessions_watches(s->sessions, call->client, events_watches(&s->events, call->client), events_bytes(&s->events, call->client));
+	watch_settle(s);
+	struct buffer *to = sessions_answer(s->sessions, call->client);
 	if (to && client_done_encode(msgid, to) != 0) {
-		service_sever(d, call->client);
+		service_sever(s, call->client);
 	}
-	driver_flush_later(d);
+	driver_flush_later(s->driver);
 }
 
-void service_watch_forget(struct driver *d, uint64_t client) {
-	events_forget(&d->events, client);
-	watch_settle(d);
+void service_watch_forget(struct service *s, uint64_t client) {
+	events_forget(&s->events, client);
+	watch_settle(s);
 }

@@ -1,0 +1,91 @@
+/* service_life.c: the service's tables, from the start to the end, and what it hears of the driver. */
+#include <openssl/rand.h>
+
+#include "check.h"
+#include "pawl/error.h"
+#include "service_impl.h"
+
+/* ---- the driver's handlers ---- */
+
+static bool service_serve(void *ctx) {
+	const struct service *s = ctx;
+	return s->sessions && sessions_serve(s->sessions);
+}
+
+static void service_on_reply(void *ctx, const struct core_reply *reply) {
+	service_answer(ctx, reply);
+}
+
+static void service_on_events(void *ctx) {
+	struct service *s = ctx;
+	events_turn(&s->events);
+	service_take_news(s);
+}
+
+static void service_flushed(void *ctx) {
+	struct service *s = ctx;
+	if (s->sessions) {
+		sessions_flush(s->sessions);
+		service_serve_watches(s);
+	}
+}
+
+static const struct driver_handlers service_driver_handlers = { service_serve, service_on_reply, service_on_events, service_flushed };
+
+/* ---- life ---- */
+
+static int service_init_tables(struct service *s, const struct allocator *alloc, const struct allocator *client_alloc) {
+	struct siphash_key key;
+	uint64_t log;
+	CHECK(RAND_bytes((unsigned char *)&key, sizeof key) == 1 && RAND_bytes((unsigned char *)&log, sizeof log) == 1);
+	for (int i = 0; i < 2; i++) {
+		buffer_init(&s->last_events[i].bytes, client_alloc, SESSIONS_OUT_BYTES_MAX);
+	}
+	int error = requests_init(&s->requests, alloc, client_alloc);
+	error = error ? error : events_init(&s->events, client_alloc, key, log, &service_events_port, s);
+	error = error ? error : full_init(&s->full, s);
+	error = error ? error : service_shares_init(s, alloc, key);
+	return error ? error : leashes_init(&s->leashes, client_alloc, key);
+}
+
+int service_init(struct service *s, struct driver *driver, const struct allocator *alloc, const struct allocator *client_alloc) {
+	*s = (struct service){ .driver = driver };
+	driver->handlers = &service_driver_handlers;
+	driver->handlers_ctx = s;
+	s->unwatched = evtimer_new(driver->base, service_on_unwatched, s);
+	s->review = evtimer_new(driver->base, service_on_review, s);
+	return s->unwatched && s->review ? service_init_tables(s, alloc, client_alloc) : PAWL_ENOMEM;
+}
+
+/* Requests go before the sessions, which they count in the shares of. */
+static void service_done_requests(struct service *s) {
+	if (s->sweep) {
+		event_free(s->sweep);
+		s->sweep = NULL;
+	}
+	holdings_done(&s->holdings);
+	if (s->requests.alloc) {
+		requests_done(&s->requests);
+	}
+}
+
+void service_done(struct service *s) {
+	if (!s->driver) {
+		return;
+	}
+	service_done_requests(s);
+	sessions_free(s->sessions);
+	if (s->unwatched) {
+		event_free(s->unwatched);
+	}
+	if (s->review) {
+		event_free(s->review);
+	}
+	full_done(&s->full);
+	events_done(&s->events);
+	for (int i = 0; i < 2; i++) {
+		buffer_done(&s->last_events[i].bytes);
+	}
+	leashes_done(&s->leashes);
+	*s = (struct service){ 0 };
+}
