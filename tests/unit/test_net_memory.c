@@ -10,8 +10,6 @@
 #include "memory.h"
 #include "sessions_host.h"
 
-#define KIB ((size_t)1024)
-
 /* ---- the account of one connection ---- */
 
 struct accounts {
@@ -142,32 +140,6 @@ static void an_address_has_a_limit_too_and_the_pool(void **state) {
 }
 
 /* ---- connections ---- */
-
-static const struct sessions_limits open_limits = { .clients = 100, .requests_per_client = 100, .strangers = { 64, 64, 64 << 20 } };
-
-static void host_start(struct host *h, const struct sessions_limits *limits) {
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 100, 100), 0);
-	sessions_set_limits(h->sessions, limits);
-}
-
-/* As much of a request as nothing can be done with yet. */
-static void send_half(struct host *h, int fd, size_t size) {
-	static const uint8_t head[] = { 0x94, 0x00, 0x01, 0xa3, 'g', 'e', 't', 0x91, 0x81, 0xa3, 'k', 'e', 'y', 0xc6, 0x00, 0x30, 0x00, 0x00 };
-	static uint8_t piece[4096];
-	send_bytes(fd, head, sizeof head);
-	for (size_t sent = 0; sent < size; sent += sizeof piece) {
-		if (send(fd, piece, sizeof piece, MSG_NOSIGNAL) < 0) {
-			return; /* it was closed, or nobody reads */
-		}
-		host_run(h);
-	}
-}
-
-static bool gone(struct host *h, uint64_t client) {
-	struct session_who who;
-	return !sessions_who(h->sessions, client, &who);
-}
 
 static void send_release(int fd) {
 	const struct client_request release = { .msgid = 1, .method = CLIENT_RELEASE, .present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,

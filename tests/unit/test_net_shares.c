@@ -126,14 +126,6 @@ static void half_of_what_may_come_at_once_is_for_urgent_requests(void **state) {
 
 /* ---- connections ---- */
 
-static const struct sessions_limits open_limits = { .clients = 100, .requests_per_client = 100, .strangers = { 64, 64, 64 << 20 } };
-
-static void host_start(struct host *h, const struct sessions_limits *limits) {
-	host_init(h, -1);
-	assert_int_equal(host_open(h, 100, 100), 0);
-	sessions_set_limits(h->sessions, limits);
-}
-
 static void requests_above_the_rate_are_told_when_to_come_again(void **state) {
 	struct host h;
 	struct sessions_limits limits = open_limits;
@@ -175,6 +167,38 @@ static void limits_of_an_address_hold_for_all_that_come_from_it(void **state) {
 	close(one);
 	close(two);
 	host_done(&h);
+}
+
+/* How many of two connections from these addresses get in where one address may have one. */
+static unsigned count_of_two(const char *one, const char *two) {
+	struct host h;
+	struct sessions_limits limits = open_limits;
+	limits.address.most[SHARE_CLIENTS] = 1;
+	host_start(&h, &limits);
+	int fds[] = { host_connect_from(&h, one), host_connect_from(&h, two) };
+	send_status(fds[0]);
+	send_status(fds[1]);
+	host_run(&h);
+	unsigned in = h.requests;
+	close(fds[0]);
+	close(fds[1]);
+	host_done(&h);
+	return in;
+}
+
+static void an_ipv4_address_is_one_of_its_own_also_behind_a_listener_for_ipv6(void **state) {
+	(void)state;
+	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.2]"), 2);
+	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "[::ffff:10.0.0.1]"), 1);
+	assert_int_equal(count_of_two("[::ffff:10.0.0.1]", "10.0.0.1"), 1); /* at another listener */
+}
+
+static void an_ipv6_address_is_its_network_of_64_bits(void **state) {
+	(void)state;
+	assert_int_equal(count_of_two("[2001:db8::1]", "[2001:db8::a:0:0:2]"), 1);
+	assert_int_equal(count_of_two("[2001:db8::1]", "[2001:db8:0:1::1]"), 2);
+	assert_int_equal(count_of_two("[fe80::1%eth0]", "[fe80::2%eth0]"), 1);
+	assert_int_equal(count_of_two("[fe80::1%eth0]", "[fe80::1%eth1]"), 2);
 }
 
 static void an_identity_may_have_limits_of_its_own(void **state) {
@@ -278,6 +302,29 @@ static void an_administrator_looks_and_mends_above_the_limits_of_its_share(void 
 	host_done(&h);
 }
 
+static void what_an_administrator_needs_to_look_is_not_held_against_its_rate(void **state) {
+	struct host h;
+	struct sessions_limits limits = open_limits;
+	(void)state;
+	limits.identity.most[SHARE_RATE] = 1;
+	host_start(&h, &limits);
+	h.admin = true;
+	int fd = host_connect(&h);
+	for (int i = 0; i < 3; i++) {
+		send_status(fd);
+	}
+	const struct client_request get = { .msgid = 1, .method = CLIENT_GET, .present = CLIENT_HAS_KEY, .core = { .op = CORE_GET, .key = slice_str("k") } };
+	send_request(fd, &get);
+	host_run(&h);
+	assert_int_equal(h.requests, 4);
+	send_request(fd, &get);
+	host_run(&h);
+	assert_int_equal(h.requests, 4);
+	assert_int_equal(h.over, 1);
+	close(fd);
+	host_done(&h);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_is_counted_for_the_identity_and_for_its_address),
@@ -286,10 +333,13 @@ int main(void) {
 		cmocka_unit_test(half_of_what_may_come_at_once_is_for_urgent_requests),
 		cmocka_unit_test(requests_above_the_rate_are_told_when_to_come_again),
 		cmocka_unit_test(limits_of_an_address_hold_for_all_that_come_from_it),
+		cmocka_unit_test(an_ipv4_address_is_one_of_its_own_also_behind_a_listener_for_ipv6),
+		cmocka_unit_test(an_ipv6_address_is_its_network_of_64_bits),
 		cmocka_unit_test(an_identity_may_have_limits_of_its_own),
 		cmocka_unit_test(what_is_watched_counts_until_the_connection_is_gone),
 		cmocka_unit_test(an_administrator_has_a_place_at_a_full_node),
 		cmocka_unit_test(an_administrator_looks_and_mends_above_the_limits_of_its_share),
+		cmocka_unit_test(what_an_administrator_needs_to_look_is_not_held_against_its_rate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

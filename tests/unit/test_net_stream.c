@@ -266,6 +266,39 @@ static void last_words_leave_before_the_connection_closes(void **state) {
 	net_fixture_done(&f);
 }
 
+struct talker {
+	struct end *end;
+	int fd;
+	struct instant said;
+};
+
+static bool end_is_closed_while_it_is_talked_to(void *ctx) {
+	struct talker *t = ctx;
+	if (instant_elapsed_short(time_source_now(), t->said) > 200 * SPAN_MS) {
+		t->said = time_source_now();
+		send(t->fd, "?", 1, MSG_NOSIGNAL);
+	}
+	return t->end->closed;
+}
+
+static void who_goes_on_talking_after_the_last_words_keeps_no_connection(void **state) {
+	struct net_fixture f;
+	struct end e = { .unit = 1 };
+	int fds[2];
+	(void)state;
+	net_fixture_init(&f);
+	net_fixture_pair(fds);
+	end_open(&f, &e, fds[0], NULL, TLS_SERVER);
+	net_fixture_settle(&f);
+	struct talker t = { &e, fds[1], time_source_now() };
+	const struct instant begun = t.said;
+	stream_close(e.stream);
+	assert_true(net_fixture_until(&f, end_is_closed_while_it_is_talked_to, &t));
+	assert_in_range(instant_elapsed_short(time_source_now(), begun), 900 * SPAN_MS, 3 * SPAN_S);
+	close(fds[1]);
+	net_fixture_done(&f);
+}
+
 static void input_that_never_becomes_complete_is_bounded(void **state) {
 	struct net_fixture f;
 	struct end e[2] = { { .unit = 1 }, { .unit = (size_t)1 << 30 } };
@@ -334,6 +367,7 @@ int main(void) {
 		cmocka_unit_test(bytes_are_stamped_when_they_are_received_not_when_they_were_sent),
 		cmocka_unit_test(a_stream_may_be_freed_by_the_handler_of_its_own_data),
 		cmocka_unit_test(last_words_leave_before_the_connection_closes),
+		cmocka_unit_test(who_goes_on_talking_after_the_last_words_keeps_no_connection),
 		cmocka_unit_test(input_that_never_becomes_complete_is_bounded),
 		cmocka_unit_test(input_that_is_held_stays_and_so_does_the_end_behind_it),
 	};

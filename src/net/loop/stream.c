@@ -10,7 +10,8 @@
 
 #define HANDSHAKE_READ_BYTES (16u * 1024)
 #define KEEP_HELD_BYTES 4096u /* the same for input that was held, which every connection has */
-#define LAST_READS 64 /* of a connection that goes on sending after we have said our last words */
+#define LAST_READS 64 /* of a connection that goes on sending after we have said our last words; */
+#define LAST_READS_FOR SPAN_S /* and no longer than that, though each byte puts off the time at which it would be closed */
 
 static void stream_destroy(struct stream *s) {
 	if (s->readable) {
@@ -124,10 +125,10 @@ static int stream_receive(struct stream *s) {
 		return PAWL_ECLOSED;
 	}
 	s->received += (uint64_t)n;
-	if (s->state == STREAM_CLOSING) {
-		return ++s->dropped < LAST_READS ? 0 : PAWL_ECLOSED;
-	}
 	struct instant now = time_source_now();
+	if (s->state == STREAM_CLOSING) {
+		return ++s->dropped < LAST_READS && instant_elapsed_short(now, s->closing) < LAST_READS_FOR ? 0 : PAWL_ECLOSED;
+	}
 	struct slice bytes = slice_of(s->loop->scratch, (size_t)n);
 	if (paced && (s->shaken += bytes.size) > HANDSHAKE_BYTES_MAX) {
 		stream_over(s, PAWL_ETLS, "its handshake is too large");

@@ -31,7 +31,8 @@ struct stream {
 	size_t read_max;
 	uint64_t received, sent; /* bytes so far */
 	unsigned busy;   /* handlers under way: freed after the last */
-	unsigned dropped; /* reads since stream_close */
+	struct instant closing; /* when stream_close was called */
+	unsigned dropped;       /* reads since then */
 	size_t pause_above;
 	bool accepted, first; /* the other side connected: its handshake takes turns with others; before those that are not `first` */
 	bool doomed, shut, closed_there;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "pawl/error.h"
+#include "time_source.h"
 
 #define ENCRYPT_BYTES (256u * 1024) /* encrypted at a time, so that a backlog is not held twice */
 #define LAST_WORDS_MS 1000
@@ -140,6 +141,7 @@ void stream_close(struct stream *s) {
 		tls_engine_close(s->tls);
 	}
 	s->state = STREAM_CLOSING;
+	s->closing = time_source_now();
 	s->held = false;
 	if (stream_push(s) != 0) {
 		event_active(s->writable, EV_TIMEOUT, 0);

@@ -38,8 +38,12 @@ uint64_t memory_room(const struct memory_account *account) {
 	return account_room(account, MEMORY_LIMIT, MEMORY_HIGH);
 }
 
+enum memory_step memory_end(const struct memory_account *account) {
+	return account->admin ? MEMORY_ADMIN_END : MEMORY_END;
+}
+
 uint64_t memory_rest(const struct memory_account *account) {
-	enum memory_step end = account->admin ? MEMORY_ADMIN_END : MEMORY_END;
+	enum memory_step end = memory_end(account);
 	return account_room(account, end, end);
 }
 

@@ -73,6 +73,8 @@ bool memory_share_full(const struct memory_account *account, enum memory_step st
 /* How much more a large answer may take: up to the limits of the identity and the address; of the pool's reserve it may take the first part,
  * because those who fill the pool are others. */
 uint64_t memory_room(const struct memory_account *account);
+/* Where the reserve ends for it. */
+enum memory_step memory_end(const struct memory_account *account);
 /* How much more anything may take. */
 uint64_t memory_rest(const struct memory_account *account);
 /* How much more the share may take up to that step; UINT64_MAX: any number. */

@@ -120,15 +120,17 @@ static void session_on_ready(void *ctx) {
 	struct session *session = ctx;
 	SSL *ssl = stream_ssl(session->stream);
 	session->greeted = true;
-	if (ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl)) {
+	bool shown = ssl && session->auth != TLS_CLIENT_OFF && tls_peer_has_certificate(ssl);
+	if (shown) {
 		bool named = tls_peer_name(ssl, TLS_PERSON, session->identity);
 		if (!named || rights_name_reserved(slice_str(session->identity))) {
 			session_refuse_and_close(session, 0, named ? &reserved : &denied);
 			return;
 		}
+	}
+	if (session_join(session) && shown) { /* who was refused stays one: it counts for nobody's share */
 		strangers_remove(&session->all->strangers, &session->stranger);
 	}
-	session_join(session);
 }
 
 static void session_on_closed(void *ctx, int error, const char *why) {

@@ -98,6 +98,7 @@ void session_end(struct session *session, const char *why); /* frees it; why may
 /* sessions_strangers.c */
 void session_trouble(const struct session *session, const char *why);
 void sessions_trouble(struct sessions *s, const struct origin *from, const char *why); /* of a connection that has not become a session */
+void sessions_evict(struct stranger *take_stranger);
 /* False: all places are taken, and there is no stranger whose place the newcomer could have. */
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer);
 
@@ -110,8 +111,8 @@ void session_batch_free(struct session *session);
 void sessions_init_decoder(struct sessions *s);
 
 /* sessions_share.c */
-/* Its identity is known. Where that has as many connections as it may, or the node has, the connection is told; without memory it is gone. */
-void session_join(struct session *session);
+/* Its identity is known. False: that has as many connections as it may, or the node has, and the connection is told; without memory it is gone. */
+bool session_join(struct session *session);
 /* What refuses the request, because its identity or address has had enough; NULL: nothing does. In `room`, until that is used again. */
 const struct client_refusal *session_over_quota(struct session *session, const struct client_request *request, struct instant now,
 	struct share_quota *room);

@@ -34,7 +34,7 @@ static bool session_is_heaviest(const struct session *session) {
 	if (!s->heaviest) {
 		s->heaviest = shares_heaviest(&s->shares);
 	}
-	return session->share.identity && session->share.identity == s->heaviest && !session->inside;
+	return session->share.identity && session->share.identity == s->heaviest;
 }
 
 static bool session_fills_pool(const struct session *session, enum memory_step step) {
@@ -101,14 +101,14 @@ static struct memory_culprit sessions_culprit_wanted(const struct sessions *s, c
 	if (s->wanted <= memory_rest(session->memory)) {
 		return (struct memory_culprit){ 0 };
 	}
+	if (memory_pool_full(&s->memory, s->wanted, memory_end(session->memory))) {
+		return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->wanted };
+	}
 	uint64_t identity = memory_share_room(session->share.identity, MEMORY_LIMIT), address = memory_share_room(session->share.address, MEMORY_LIMIT);
 	if (s->wanted > identity) {
 		return (struct memory_culprit){ session->share.identity, share_why, s->wanted - identity };
 	}
-	if (s->wanted > address) {
-		return (struct memory_culprit){ session->share.address, share_why, s->wanted - address };
-	}
-	return (struct memory_culprit){ shares_heaviest(&s->shares), pool_why, s->wanted };
+	return (struct memory_culprit){ session->share.address, share_why, s->wanted - address };
 }
 
 static struct memory_culprit memory_culprit_of_share(const struct share *share) {
@@ -130,7 +130,7 @@ static struct memory_culprit sessions_culprit(const struct sessions *s) {
 }
 
 static bool session_is_of(const struct session *session, const struct share *share) {
-	return (session->share.identity == share || session->share.address == share) && !session->inside;
+	return session->share.identity == share || session->share.address == share;
 }
 
 /* What the largest connection has. 0: one is leaving, and what that gives back may be enough. */

@@ -2,6 +2,7 @@
 #include "sessions_impl.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,31 +12,50 @@
 
 #define ADMIN_SPARE 16 /* connections, and requests under way, that an administrator has above the limits of its share */
 #define NETWORK_BYTES 8 /* of an IPv6 address: who has one has all of its network */
+#define HOST_BYTES (INET6_ADDRSTRLEN + IF_NAMESIZE + 1)
 
-/* The address without its port; of IPv6 the network of 64 bits. */
-static struct slice share_host(const struct session *session, char room[INET6_ADDRSTRLEN]) {
-	const struct origin *from = &session->from;
+/* Of an IPv6 address the network of 64 bits, with the link where it is known on one link alone; an IPv4 address that a listener for IPv6
+ * has accepted is the one that it is. False: it is no such address. */
+static bool share_network(const char *text, size_t size, char out[HOST_BYTES]) {
+	char name[HOST_BYTES];
 	struct in6_addr ip;
-	if (from->host_bytes < 3 || from->address[0] != '[' || from->host_bytes - 2 >= INET6_ADDRSTRLEN) {
-		return slice_of((const uint8_t *)from->address, from->host_bytes);
+	if (size >= sizeof name) {
+		return false;
 	}
-	snprintf(room, INET6_ADDRSTRLEN, "%.*s", from->host_bytes - 2, from->address + 1);
-	if (inet_pton(AF_INET6, room, &ip) != 1) {
-		return slice_of((const uint8_t *)from->address, from->host_bytes);
+	snprintf(name, sizeof name, "%.*s", (int)size, text);
+	char *link = strchr(name, '%');
+	if (link) {
+		*link++ = '\0';
 	}
+	if (inet_pton(AF_INET6, name, &ip) != 1) {
+		return false;
+	}
+	if (IN6_IS_ADDR_V4MAPPED(&ip)) {
+		return inet_ntop(AF_INET, ip.s6_addr + sizeof ip.s6_addr - sizeof(struct in_addr), out, HOST_BYTES);
+	}
+	char network[INET6_ADDRSTRLEN];
 	memset(ip.s6_addr + NETWORK_BYTES, 0, sizeof ip.s6_addr - NETWORK_BYTES);
-	return slice_str(inet_ntop(AF_INET6, &ip, room, INET6_ADDRSTRLEN));
+	inet_ntop(AF_INET6, &ip, network, sizeof network);
+	snprintf(out, HOST_BYTES, link ? "%s%%%s" : "%s", network, link);
+	return true;
+}
+
+/* The address without its port. */
+static struct slice share_host(const struct session *session, char room[HOST_BYTES]) {
+	const struct origin *from = &session->from;
+	bool network = from->host_bytes > 2 && from->address[0] == '[' && share_network(from->address + 1, from->host_bytes - 2u, room);
+	return network ? slice_str(room) : slice_of((const uint8_t *)from->address, from->host_bytes);
 }
 
 /* Its identity, of a Unix socket its account; without one its address. And, where there is one, its address besides. */
 static bool share_find(struct session *session) {
 	struct shares *all = &session->all->shares;
-	char room[INET6_ADDRSTRLEN];
+	char room[HOST_BYTES];
 	const struct slice host = share_host(session, room);
 	bool named = session->identity[0] && strcmp(session->identity, RIGHTS_PLAIN) != 0;
 	bool remote = session->from.uid == ORIGIN_UNKNOWN && !session->inside;
-	session->share.identity = named ? shares_find(all, '=', slice_str(session->identity), SESSIONS_CONNECTION_QUANTUM)
-	                                : shares_find(all, '@', host, SESSIONS_CONNECTION_QUANTUM);
+	const char kind = session->inside ? '+' : named ? '=' : '@';
+	session->share.identity = shares_find(all, kind, kind == '@' ? host : slice_str(session->identity), SESSIONS_CONNECTION_QUANTUM);
 	session->share.address = remote ? shares_find(all, '#', host, 0) : NULL;
 	return session->share.identity && (session->share.address || !remote);
 }
@@ -59,7 +79,7 @@ static bool session_has_place(struct session *session) {
 	struct stranger *oldest;
 	bool stranger = strangers_remove(&s->strangers, &session->stranger);
 	while (s->by_id.count > s->limits.clients && !session->admin && (oldest = strangers_oldest(&s->strangers)) != NULL) {
-		session_end(CONTAINER_OF(oldest, struct session, stranger), strangers_evicted);
+		sessions_evict(oldest);
 	}
 	if (stranger) {
 		strangers_add(&s->strangers, &session->stranger);
@@ -67,7 +87,7 @@ static bool session_has_place(struct session *session) {
 	return s->by_id.count <= s->limits.clients || session->admin;
 }
 
-void session_join(struct session *session) {
+bool session_join(struct session *session) {
 	static const struct client_refusal full = { .error = PAWL_EFULL, .field = { (const uint8_t *)"clients", 7 }, .retry_after = SPAN_S,
 		.message = "this node has as many connections as it may: the places above that are kept for administrators" };
 	struct sessions *s = session->all;
@@ -75,21 +95,24 @@ void session_join(struct session *session) {
 	if (!share_find(session)) {
 		session->share = (struct share_pair){ NULL, NULL };
 		session_end(session, "out of memory");
-		return;
+		return false;
 	}
 	const struct share_pair share = session->share;
 	share_look_up(session);
 	session->share = (struct share_pair){ NULL, NULL };
 	if (!session_has_place(session)) {
 		session_refuse_and_close(session, 0, &full);
-	} else if (!session->inside && shares_full(&share, SHARE_CLIENTS, 1, session->admin ? ADMIN_SPARE : 0, &quota)) {
+		return false;
+	}
+	if (!session->inside && shares_full(&share, SHARE_CLIENTS, 1, session->admin ? ADMIN_SPARE : 0, &quota)) {
 		s->shares.refused++;
 		session_refuse_and_close(session, 0, &quota.refusal);
-	} else {
-		session->share = share;
-		shares_take(&share, SHARE_CLIENTS, 1);
-		memory_join(session->memory, &share);
+		return false;
 	}
+	session->share = share;
+	shares_take(&share, SHARE_CLIENTS, 1);
+	memory_join(session->memory, &share);
+	return true;
 }
 
 bool session_mends(const struct session *session, enum client_method method) {
@@ -120,7 +143,7 @@ const struct client_refusal *session_over_quota(struct session *session, const s
 		session->all->shares.refused++;
 		return full ? full : &room->refusal;
 	}
-	if (shares_rated(&session->share)) {
+	if (shares_rated(&session->share) && !session_mends(session, request->method)) {
 		size_t parts = request->lock_count + request->core.lock_count;
 		shares_charge(&session->share, parts ? parts : 1, now);
 	}

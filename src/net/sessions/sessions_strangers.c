@@ -15,6 +15,12 @@ void sessions_trouble(struct sessions *s, const struct origin *from, const char 
 	s->handlers->trouble(s->ctx, &who, why);
 }
 
+/* One that was refused has been told, and so has the log. */
+void sessions_evict(struct stranger *take_stranger) {
+	struct session *session = CONTAINER_OF(take_stranger, struct session, stranger);
+	session_end(session, session->closing ? NULL : strangers_evicted);
+}
+
 static bool session_busy(const struct stranger *stranger) {
 	const struct session *session = CONTAINER_OF(stranger, struct session, stranger);
 	return stream_waits_for_turn(session->stream) || fair_waits(&session->flow);
@@ -23,11 +29,11 @@ static bool session_busy(const struct stranger *stranger) {
 bool sessions_make_room(struct sessions *s, const struct stranger *newcomer) {
 	struct stranger *victim;
 	while ((victim = strangers_victim(&s->strangers, &s->limits.strangers, newcomer, session_busy)) != NULL) {
-		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
+		sessions_evict(victim);
 	}
 	uint64_t most = (uint64_t)s->limits.clients + s->limits.admin_clients;
 	if (s->by_id.count >= most && (victim = strangers_oldest(&s->strangers)) != NULL) {
-		session_end(CONTAINER_OF(victim, struct session, stranger), strangers_evicted);
+		sessions_evict(victim);
 	}
 	return s->by_id.count < most;
 }

@@ -102,7 +102,7 @@ const struct share *shares_heaviest(const struct shares *s) {
 	const struct share *heaviest = NULL;
 	for (struct list *at = list_first(&s->among); at; at = list_after(&s->among, at)) {
 		const struct share *share = CONTAINER_OF(at, struct share, among);
-		uint64_t used = share->name[0] == '#' ? 0 : share->used[SHARE_MEMORY];
+		uint64_t used = share->name[0] == '#' || share->name[0] == '+' ? 0 : share->used[SHARE_MEMORY];
 		heaviest = used > (heaviest ? heaviest->used[SHARE_MEMORY] : 0) ? share : heaviest;
 	}
 	return heaviest;

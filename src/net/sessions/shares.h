@@ -41,7 +41,7 @@ struct share {
 	struct fair_flow flow;   /* among the identities that have requests waiting */
 	struct fair_queue ready; /* its connections whose requests wait */
 	size_t name_size;
-	uint8_t name[]; /* "=" and an identity; "@" and the address of those without one; "#" and an address */
+	uint8_t name[]; /* "=" and an identity; "+" and that of the program around the node; "@" and the address of those without one; "#" and an address */
 };
 
 /* What one connection counts for. */
@@ -66,7 +66,7 @@ struct share *shares_find(struct shares *s, char kind, struct slice name, int64_
 
 /* True: `count` more would be above a limit of either, where that is raised by `spare`; *out says which, and when to come again. */
 bool shares_full(const struct share_pair *pair, enum share_kind kind, uint64_t count, uint64_t spare, struct share_quota *out);
-/* The share that has most memory, of an identity or of those without one from one address; NULL: none has any. */
+/* The share that has most memory, of an identity or of those without one from one address, but not of the program around the node; NULL: none has any. */
 const struct share *shares_heaviest(const struct shares *s);
 /* The first with a number above that; NULL: there is none. */
 const struct share *shares_after(const struct shares *s, uint64_t number);

@@ -51,7 +51,7 @@ static bool clients_visit(void *ctx, const struct session_view *view) {
 static struct client_share shares_describe(const struct share *share) {
 	const struct slice name = slice_of(share->name + 1, share->name_size - 1);
 	struct client_share c = { .present = CLIENT_SHARE_USED, .share = share->number };
-	if (share->name[0] == '=') {
+	if (share->name[0] == '=' || share->name[0] == '+') {
 		c.identity = name;
 	} else {
 		c.address = name;
