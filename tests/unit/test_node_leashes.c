@@ -37,7 +37,7 @@ static struct instant after(span_ns d) {
 }
 
 static void put(struct table *t, uint64_t client, uint64_t request, unsigned n, uint32_t bond) {
-	assert_int_equal(leashes_put(&t->leashes, client, request, slice_str("key"), lock(n), bond, start, after(SPAN_S)), 0);
+	assert_int_equal(leashes_put(&t->leashes, &t->alloc, client, request, slice_str("key"), lock(n), bond, start, after(SPAN_S)), 0);
 }
 
 static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone(void **state) {
@@ -136,7 +136,7 @@ static void a_lock_that_moved_to_another_client_does_not_end_with_the_first(void
 	leashes_drop(&t.leashes, 1, lock(2));
 	assert_true(leashes_moved(&t.leashes, leashes_first(&t.leashes, 1)));
 	assert_false(leashes_moved(&t.leashes, leashes_first(&t.leashes, 2)));
-	leashes_forget(&t.leashes, 2);
+	leashes_drop(&t.leashes, 2, lock(1));
 	assert_false(leashes_moved(&t.leashes, leashes_first(&t.leashes, 1)));
 	table_close(&t);
 }
@@ -147,13 +147,36 @@ static void locks_that_nobody_releases_are_forgotten_after_their_leases(void **s
 	table_open(&t);
 	for (unsigned i = 0; i < 10000; i++) {
 		struct instant now = after(i * SPAN_S);
-		assert_int_equal(leashes_put(&t.leashes, 1, i + 1, slice_str("key"), lock(i), 1, now, INSTANT_FOREVER), 0);
+		assert_int_equal(leashes_put(&t.leashes, &t.alloc, 1, i + 1, slice_str("key"), lock(i), 1, now, INSTANT_FOREVER), 0);
 		leashes_got(&t.leashes, 1, lock(i), instant_add(now, 10 * SPAN_S));
 		assert_true(t.leashes.by_lock.count < 200);
 	}
 	assert_true(id128_equal(leashes_first(&t.leashes, 1)->lock_id, lock(9999)));
-	leashes_forget(&t.leashes, 1);
-	assert_int_equal(t.leashes.by_lock.count, 0);
+	table_close(&t);
+}
+
+static void clients_that_are_gone_are_done_with_one_after_the_other(void **state) {
+	struct table t;
+	uint64_t client;
+	bool release;
+	(void)state;
+	table_open(&t);
+	put(&t, 1, 0, 1, 1);
+	put(&t, 2, 0, 2, 1);
+	put(&t, 2, 0, 3, 1);
+	put(&t, 3, 0, 4, 1);
+	leashes_go(&t.leashes, 9, true); /* which had none */
+	assert_false(leashes_gone(&t.leashes, &client, &release));
+	leashes_go(&t.leashes, 2, true);
+	leashes_go(&t.leashes, 1, false);
+	for (unsigned n = 2; n <= 3; n++) {
+		assert_true(leashes_gone(&t.leashes, &client, &release) && client == 2 && release);
+		leashes_drop(&t.leashes, 2, leashes_first(&t.leashes, 2)->lock_id);
+	}
+	assert_true(leashes_gone(&t.leashes, &client, &release) && client == 1 && !release);
+	leashes_drop(&t.leashes, 1, lock(1));
+	assert_false(leashes_gone(&t.leashes, &client, &release));
+	assert_int_equal(t.leashes.by_lock.count, 1);
 	table_close(&t);
 }
 
@@ -167,6 +190,7 @@ int main(void) {
 		cmocka_unit_test(a_later_bond_counts),
 		cmocka_unit_test(a_lock_that_moved_to_another_client_does_not_end_with_the_first),
 		cmocka_unit_test(locks_that_nobody_releases_are_forgotten_after_their_leases),
+		cmocka_unit_test(clients_that_are_gone_are_done_with_one_after_the_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

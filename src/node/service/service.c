@@ -115,7 +115,8 @@ static void service_call_core(const struct service_call *call) {
 	}
 	request.id = open->id;
 	service_share_take(call, &request, open);
-	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request) != 0) || service_leash_ask(call, &request) != 0) {
+	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
+	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0) || service_leash_ask(call, &request) != 0) {
 		requests_close(&s->requests, open);
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;

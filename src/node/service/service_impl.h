@@ -98,5 +98,7 @@ void service_on_review(evutil_socket_t fd, short what, void *ctx);
 int service_leash_ask(const struct service_call *call, const struct core_request *request); /* 0 or PAWL_ENOMEM */
 void service_leash_answered(struct service *s, uint64_t client, const struct core_reply *reply);
 void service_leash_gone(struct service *s, uint64_t client, bool closed_there);
+/* Once a turn: ends some of the locks of clients that are gone. True: there are more. */
+bool service_leash_serve(struct service *s);
 
 #endif

@@ -4,6 +4,9 @@
 #include "pawl/error.h"
 #include "service_impl.h"
 
+#define TURN_COST 256 /* of those that are gone, in one turn of the loop: */
+#define RELEASE_COST 16
+#define DROP_COST 1
 #define LEASH_REST (60 * SPAN_S) /* kept for so long after a lease: an extension may be under way */
 
 static struct instant leash_until(struct instant now, span_ns lease) {
@@ -15,30 +18,32 @@ static struct instant leash_asked_until(const struct service_call *call, const s
 	return leash_until(instant_add(call->now, request->wait), request->lease);
 }
 
+static int leash_put(const struct service_call *call, uint64_t request, struct slice key, struct id128 lock_id, uint32_t bond, struct instant until) {
+	struct service *s = call->service;
+	return leashes_put(&s->leashes, sessions_alloc(s->sessions, call->client), call->client, request, key, lock_id, bond, call->now, until);
+}
+
 static int leash_ask_all(const struct service_call *call, const struct core_request *request) {
-	struct leashes *l = &call->service->leashes;
 	int error = 0;
 	for (uint32_t i = 0; !error && i < request->lock_count; i++) {
-		error = leashes_put(l, call->client, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.bond, call->now,
-			leash_asked_until(call, request));
+		error = leash_put(call, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.bond, leash_asked_until(call, request));
 	}
 	if (error) {
-		leashes_refused(l, call->client, request->id, NULL);
+		leashes_refused(&call->service->leashes, call->client, request->id, NULL);
 	}
 	return error;
 }
 
 int service_leash_ask(const struct service_call *call, const struct core_request *request) {
-	struct leashes *l = &call->service->leashes;
 	const struct instant until = leash_asked_until(call, request);
 	if (request->op == CORE_ACQUIRE_ALL && request->terms.bond) {
 		return leash_ask_all(call, request);
 	}
 	if (request->op == CORE_ACQUIRE && request->terms.bond) {
-		return leashes_put(l, call->client, request->id, request->key, request->lock_id, request->terms.bond, call->now, until);
+		return leash_put(call, request->id, request->key, request->lock_id, request->terms.bond, until);
 	}
 	if (request->op == CORE_EXTEND && request->bond) { /* it moves to this connection, whatever the answer will be */
-		return leashes_put(l, call->client, 0, request->key, request->lock_id, request->bond, call->now, until);
+		return leash_put(call, 0, request->key, request->lock_id, request->bond, until);
 	}
 	return 0;
 }
@@ -76,13 +81,28 @@ static void leash_release(struct service *s, const struct leash *leash) {
 	driver_step_now(s->driver, &event);
 }
 
-void service_leash_gone(struct service *s, uint64_t client, bool closed_there) {
-	const struct leash *leash;
-	while (closed_there && (leash = leashes_first(&s->leashes, client)) != NULL) {
-		if (!leashes_moved(&s->leashes, leash)) { /* the masters would keep it, but what is asked for it here now would fail */
-			leash_release(s, leash);
-		}
-		leashes_drop(&s->leashes, client, leash->lock_id);
+static int64_t leash_end(struct service *s, uint64_t client, bool release) {
+	const struct leash *leash = leashes_first(&s->leashes, client);
+	release = release && !leashes_moved(&s->leashes, leash); /* the masters would keep it, but what is asked for it here now would fail */
+	if (release) {
+		leash_release(s, leash);
 	}
-	leashes_forget(&s->leashes, client);
+	leashes_drop(&s->leashes, client, leash->lock_id);
+	return release ? RELEASE_COST : DROP_COST;
+}
+
+bool service_leash_serve(struct service *s) {
+	uint64_t client;
+	bool release, more;
+	int64_t left = TURN_COST;
+	while ((more = leashes_gone(&s->leashes, &client, &release)) && left > 0) {
+		left -= leash_end(s, client, release);
+	}
+	return more;
+}
+
+/* In the turns to come: there may be so many that others would have to wait. */
+void service_leash_gone(struct service *s, uint64_t client, bool closed_there) {
+	leashes_go(&s->leashes, client, closed_there);
+	driver_flush_later(s->driver);
 }

@@ -8,8 +8,9 @@
 /* ---- the driver's handlers ---- */
 
 static bool service_serve(void *ctx) {
-	const struct service *s = ctx;
-	return s->sessions && sessions_serve(s->sessions);
+	struct service *s = ctx;
+	bool leave = service_leash_serve(s);
+	return (s->sessions && sessions_serve(s->sessions)) || leave;
 }
 
 static void service_on_reply(void *ctx, const struct core_reply *reply) {
@@ -57,13 +58,14 @@ int service_init(struct service *s, struct driver *driver, const struct allocato
 	return s->unwatched && s->review ? service_init_tables(s, alloc, client_alloc) : PAWL_ENOMEM;
 }
 
-/* Requests go before the sessions, which they count in the shares of. */
+/* They go before the sessions, for which they count. */
 static void service_done_requests(struct service *s) {
 	if (s->sweep) {
 		event_free(s->sweep);
 		s->sweep = NULL;
 	}
 	holdings_done(&s->holdings);
+	leashes_done(&s->leashes);
 	if (s->requests.alloc) {
 		requests_done(&s->requests);
 	}
@@ -86,6 +88,5 @@ void service_done(struct service *s) {
 	for (int i = 0; i < 2; i++) {
 		buffer_done(&s->last_events[i].bytes);
 	}
-	leashes_done(&s->leashes);
 	*s = (struct service){ 0 };
 }

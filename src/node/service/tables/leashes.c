@@ -7,7 +7,10 @@
 
 struct leashes_client {
 	struct map_node node;
-	struct list all; /* the newest first */
+	struct list all;  /* the newest first */
+	struct list gone; /* linked: it is gone, */
+	bool release;     /* and its locks end */
+	const struct allocator *alloc;
 	uint64_t id;
 	size_t count, sweep_at;
 };
@@ -35,8 +38,9 @@ static struct leash *leashes_find(const struct leashes *l, uint64_t client, stru
 
 static void leashes_client_tidy(struct leashes *l, struct leashes_client *c) {
 	if (c->count == 0) {
+		list_remove(&c->gone);
 		map_remove(&l->by_client, &c->node);
-		alloc_free(l->alloc, c, sizeof *c);
+		alloc_free(c->alloc, c, sizeof *c);
 	}
 }
 
@@ -44,7 +48,7 @@ static void leashes_free(struct leashes *l, struct leash *leash) {
 	map_remove(&l->by_lock, &leash->by_lock);
 	list_remove(&leash->among);
 	leash->client->count--;
-	alloc_free(l->alloc, leash, sizeof *leash + leash->size);
+	alloc_free(leash->client->alloc, leash, sizeof *leash + leash->size);
 }
 
 /* Locks that nobody released: each time that their number has doubled, so that it costs little for each. */
@@ -63,13 +67,14 @@ static void leashes_sweep(struct leashes *l, struct leashes_client *c, struct in
 	c->sweep_at = 2 * c->count > SWEEP_LEAST ? 2 * c->count : SWEEP_LEAST;
 }
 
-static struct leashes_client *leashes_client_of(struct leashes *l, uint64_t client) {
+static struct leashes_client *leashes_client_of(struct leashes *l, const struct allocator *alloc, uint64_t client) {
 	struct leashes_client *c = leashes_client(l, client);
 	if (c) {
 		return c;
 	}
-	c = alloc_new(l->alloc, sizeof *c);
+	c = alloc_new(alloc, sizeof *c);
 	if (c) {
+		c->alloc = alloc;
 		c->id = client;
 		c->sweep_at = SWEEP_LEAST;
 		list_init(&c->all);
@@ -78,8 +83,8 @@ static struct leashes_client *leashes_client_of(struct leashes *l, uint64_t clie
 	return c;
 }
 
-int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id, uint32_t bond,
-	struct instant now, struct instant until) {
+int leashes_put(struct leashes *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
+	uint32_t bond, struct instant now, struct instant until) {
 	struct leash *leash = leashes_find(l, client, lock_id);
 	if (leash) {
 		leash->again = leash->again || (leash->asked && leash->asked != request);
@@ -88,12 +93,12 @@ int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct sli
 		return 0;
 	}
 	CHECK(key.size <= KEY_MAX);
-	struct leashes_client *c = leashes_client_of(l, client);
+	struct leashes_client *c = leashes_client_of(l, alloc, client);
 	if (!c) {
 		return PAWL_ENOMEM;
 	}
 	leashes_sweep(l, c, now);
-	leash = alloc_new(l->alloc, sizeof *leash + key.size);
+	leash = alloc_new(alloc, sizeof *leash + key.size);
 	if (!leash) {
 		leashes_client_tidy(l, c);
 		return PAWL_ENOMEM;
@@ -188,15 +193,27 @@ static void leashes_client_free(struct leashes *l, struct leashes_client *c) {
 	leashes_client_tidy(l, c);
 }
 
-void leashes_forget(struct leashes *l, uint64_t client) {
+void leashes_go(struct leashes *l, uint64_t client, bool release) {
 	struct leashes_client *c = leashes_client(l, client);
 	if (c) {
-		leashes_client_free(l, c);
+		c->release = release;
+		list_append(&l->gone, &c->gone);
 	}
+}
+
+bool leashes_gone(const struct leashes *l, uint64_t *out_client, bool *out_release) {
+	struct list *first = list_first(&l->gone);
+	if (first) {
+		const struct leashes_client *c = CONTAINER_OF(first, struct leashes_client, gone);
+		*out_client = c->id;
+		*out_release = c->release;
+	}
+	return first;
 }
 
 int leashes_init(struct leashes *l, const struct allocator *alloc, struct siphash_key hash_key) {
 	*l = (struct leashes){ .alloc = alloc, .hash_key = hash_key };
+	list_init(&l->gone);
 	if (map_init(&l->by_client, alloc) != 0 || map_init(&l->by_lock, alloc) != 0) {
 		leashes_done(l);
 		return PAWL_ENOMEM;

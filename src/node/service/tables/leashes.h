@@ -14,6 +14,7 @@ struct leashes {
 	const struct allocator *alloc;
 	struct siphash_key hash_key;
 	struct map by_client, by_lock;
+	struct list gone; /* clients that are gone, and have leashes yet */
 };
 
 struct leash {
@@ -32,9 +33,10 @@ struct leash {
 int leashes_init(struct leashes *l, const struct allocator *alloc, struct siphash_key hash_key); /* 0 or PAWL_ENOMEM */
 void leashes_done(struct leashes *l); /* accepts zeroed memory */
 
-/* The client asks for a lock under this bond, or names the bond for one that it has. 0 or PAWL_ENOMEM. */
-int leashes_put(struct leashes *l, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id, uint32_t bond,
-	struct instant now, struct instant until);
+/* The client asks for a lock under this bond, or names the bond for one that it has. 0 or PAWL_ENOMEM. `alloc`: for what is kept of the
+ * client, until all of it is given back; always the same one. */
+int leashes_put(struct leashes *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
+	uint32_t bond, struct instant now, struct instant until);
 /* It has the lock until then, at most; nothing where it has no leash. */
 void leashes_got(struct leashes *l, uint64_t client, struct id128 lock_id, struct instant until);
 /* The request did not get it, or (NULL) any of them; what the client had before stays, and what another request of it asks for. */
@@ -45,6 +47,10 @@ void leashes_drop(struct leashes *l, uint64_t client, struct id128 lock_id);
 /* Another client of this node has named a later bond: the lock does not end with this one. */
 bool leashes_moved(const struct leashes *l, const struct leash *leash);
 const struct leash *leashes_first(const struct leashes *l, uint64_t client); /* NULL: none */
-void leashes_forget(struct leashes *l, uint64_t client);
+
+/* The client is gone: what it has is dropped one by one by the owner. `release`: its locks end. */
+void leashes_go(struct leashes *l, uint64_t client, bool release);
+/* Of those that are gone the first one that has a leash yet; false: none has. */
+bool leashes_gone(const struct leashes *l, uint64_t *out_client, bool *out_release);
 
 #endif

@@ -125,12 +125,14 @@ static uint8_t *wait_put_key(uint8_t *to, struct slice key) {
 	return slice_put(to + sizeof size, key);
 }
 
-int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked) {
+int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked, const struct allocator *alloc) {
 	size_t size = wait_keys_size(asked);
-	struct requests_wait *wait = alloc_new(r->alloc, sizeof *wait + size);
+	alloc = alloc ? alloc : r->client_alloc;
+	struct requests_wait *wait = alloc_new(alloc, sizeof *wait + size);
 	if (!wait) {
 		return PAWL_ENOMEM;
 	}
+	wait->alloc = alloc;
 	uint8_t *to = wait->keys;
 	for (uint32_t i = 0; i < asked->lock_count; i++) {
 		to = wait_put_key(to, asked->locks[i].key);
@@ -225,7 +227,7 @@ void requests_close(struct requests *r, struct request *request) {
 	requests_unlink(r, request);
 	if (request->wait) {
 		list_remove(&request->wait->in);
-		alloc_free(r->alloc, request->wait, sizeof *request->wait + request->wait->size);
+		alloc_free(request->wait->alloc, request->wait, sizeof *request->wait + request->wait->size);
 	}
 	if (request->watch) {
 		alloc_free(r->alloc, request->watch, sizeof *request->watch + request->watch->size);

@@ -45,6 +45,7 @@ struct requests_watch {
 struct requests_wait {
 	struct list in;
 	struct request *request;
+	const struct allocator *alloc;
 	enum right right;
 	int32_t priority;
 	uint32_t size;
@@ -78,8 +79,8 @@ int requests_keep_list(struct requests *r, struct request *request, const struct
 
 /* The request waits for others, and counts as such until it is closed. */
 void requests_mark_waiting(struct requests *r, struct request *request);
-/* What the request waits for is known until it is closed. 0 or PAWL_ENOMEM. */
-int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked);
+/* What the request waits for is known until it is closed. 0 or PAWL_ENOMEM. `alloc`: as above. */
+int requests_keep_wait(struct requests *r, struct request *request, const struct core_request *asked, const struct allocator *alloc);
 void requests_doubt(struct requests *r); /* other rules hold: all that wait are to be judged again */
 const struct requests_wait *requests_doubted(const struct requests *r); /* the next one; NULL: none is left */
 void requests_trust(struct requests *r, const struct requests_wait *wait); /* it was judged, and may go on */
