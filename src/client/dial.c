@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hub.h"
+#include "top.h"
 
 int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, void *arg, struct pawl **out_client, const char **out_message) {
 	static const char text[] = "inside";

@@ -3,7 +3,7 @@
 #define PAWL_TESTS_CLIENT_RIG_H
 
 #include "fake_node.h"
-#include "hub.h"
+#include "top.h"
 
 #define RIG_NODES 2
 

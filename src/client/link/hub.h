@@ -12,7 +12,6 @@
 #include "env.h"
 #include "line.h"
 #include "map.h"
-#include "order.h"
 #include "pawl/lock.h"
 #include "pawl/pawl.h"
 #include "prng.h"
@@ -21,6 +20,36 @@
 #define KEPT_MAX 64 /* connections that are kept open for locks that depend on them */
 #define KEPT_FOR_ANOTHER 8 /* ... and with so many none is given up because its node has no quorum: others have none either */
 #define LEASE_MS_DEFAULT 30000
+
+struct order;
+struct pawl_call;
+
+/* What link and request tell those above them; events.c says who hears of what. */
+struct hub_handlers {
+	void (*turn)(struct pawl *hub);    /* the end of a round of the loop: what waits is sent */
+	void (*cancel)(struct pawl *hub);  /* the client is being freed: all calls end */
+	void (*destroy)(struct pawl *hub); /* it was freed, and nobody is inside any more */
+	/* of the line */
+	void (*line_up)(struct pawl *hub);
+	void (*line_lost)(struct pawl *hub);   /* it was up, and is about to be closed */
+	void (*line_closed)(struct pawl *hub); /* whether it was up or not */
+	bool (*line_needed)(const struct pawl *hub); /* it is not to be given up for another node */
+	void (*unreachable)(struct pawl *hub, int error); /* no node can ever be talked to */
+	void (*on_answer)(struct pawl *hub, uint32_t msgid, struct slice message);
+	bool (*on_event)(struct pawl *hub, struct slice message); /* false: it cannot be read */
+	span_ns (*lease_shortest)(struct pawl *hub); /* of the locks that are kept now; 0: there are none */
+	/* of calls */
+	void (*call_asked)(struct pawl_call *call); /* it is asked from now on */
+	void (*call_updated)(struct pawl *hub, const struct order *order); /* that update was done */
+	bool (*lock_believed)(const struct pawl *hub, struct pawl_id lock_id); /* a lock of this client is trusted under it, or may be again */
+};
+
+/* What acquires say about the caller, where the request itself says nothing. */
+struct order_self {
+	struct pawl_bytes owner, label;
+	const char *host;
+	uint32_t pid;
+};
 
 enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
 
@@ -32,6 +61,7 @@ struct kept_line {
 
 struct pawl {
 	struct env env;
+	const struct hub_handlers *handlers;
 	struct event_base *base;
 	bool own_base;
 	bool dying;         /* pawl_free was called: destroyed when nobody is inside any more */
@@ -94,12 +124,12 @@ struct pawl {
 	span_ns timeout, connect_timeout, silence;
 };
 
-/* What a program calls, with the world given: pawl_new's inside. `env` is copied, its allocator borrowed. */
-int hub_new(const struct pawl_options *options, const struct env *env, struct pawl **out, const char **out_problem);
-
 static inline struct instant hub_now(const struct pawl *hub) {
 	return env_now(&hub->env);
 }
+
+/* The clockwork on hub->base: 0 or an error of agenda_init. */
+int hub_start_clockwork(struct pawl *hub);
 
 /* Around everything that the loop calls: the program's callbacks may free the client meanwhile. hub_leave may destroy it. */
 void hub_enter(struct pawl *hub);
@@ -114,9 +144,6 @@ bool hub_may_block(const struct pawl *hub);
 /* Runs the loop until *over. 0, PAWL_EIO: the loop failed, or PAWL_ECANCELED: a callback freed the client, and it is gone now
  * (*over is true then, if that was the end of a call: every call has ended). */
 int hub_wait(struct pawl *hub, const bool *over);
-
-/* lock.c: the shortest lease of the locks that are kept now; 0: there are none. */
-span_ns locks_shortest(struct pawl *hub);
 
 /* reach.c */
 void reach_init(struct pawl *hub);

@@ -2,11 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bind.h"
-#include "call.h"
 #include "check.h"
 #include "hub.h"
-#include "watch.h"
 
 #define PAUSE_FIRST (50 * SPAN_MS)
 #define PAUSE_LAST (1000 * SPAN_MS)
@@ -25,7 +22,7 @@ static void note_failure(struct pawl *hub, int error, const char *why) {
 /* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
  * so that two that hang can be left between a third of the lease and the warning. */
 static span_ns lease_share(struct pawl *hub, span_ns limit) {
-	span_ns shortest = locks_shortest(hub);
+	span_ns shortest = hub->handlers->lease_shortest(hub);
 	return shortest && shortest / 6 < limit ? shortest / 6 : limit;
 }
 
@@ -61,8 +58,7 @@ static void move_on(struct pawl *hub, int error) {
 	hub->failed_in_round = hub->failed_for_good = 0;
 	pause_begin(hub);
 	if (give_up) {
-		calls_fail_all(hub, error);
-		watches_fail_all(hub, error);
+		hub->handlers->unreachable(hub, error);
 	}
 }
 
@@ -70,12 +66,10 @@ static void line_lost(struct pawl *hub, int error, const char *why) {
 	note_failure(hub, error, why);
 	if (hub->state == HUB_READY) {
 		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
-		bind_line_lost(hub);
+		hub->handlers->line_lost(hub);
 	}
 	reach_stop(hub);
-	watches_line_lost(hub);
-	calls_line_lost(hub);
-	bind_anew(hub);
+	hub->handlers->line_closed(hub);
 	if (!hub->dying) {
 		move_on(hub, error);
 	}
@@ -127,7 +121,7 @@ static void on_up(void *ctx) {
 	struct pawl *hub = ctx;
 	hub->state = HUB_READY;
 	hub->line_number++;
-	bind_line_up(hub);
+	hub->handlers->line_up(hub);
 	agenda_clear(&hub->agenda, &hub->dial_alarm);
 	hub_kick(hub);
 }
@@ -177,10 +171,10 @@ static bool take_message(struct pawl *hub, struct slice message) {
 	hub->failed_in_round = hub->failed_for_good = 0; /* it talks: a node that only accepts connections does not */
 	hub->rounds_failed = 0;
 	if (kind == CLIENT_RESPONSE) {
-		calls_answer(hub, msgid, message);
+		hub->handlers->on_answer(hub, msgid, message);
 		return true;
 	}
-	return watches_event(hub, message);
+	return hub->handlers->on_event(hub, message);
 }
 
 /* An answer; or that what is watched changes: a node that is gone would never tell. */
@@ -274,7 +268,7 @@ static void on_silence_alarm(struct alarm *alarm) {
 }
 
 void reach_move_on(struct pawl *hub, int error) {
-	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !bind_full(hub)) {
+	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !hub->handlers->line_needed(hub)) {
 		line_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }
@@ -285,4 +279,8 @@ void reach_init(struct pawl *hub) {
 	hub->state = HUB_IDLE;
 	line_init(&hub->line, hub->env.alloc, hub->base, (struct line_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, hub });
 	client_decoder_init(&hub->decoder, hub->env.alloc);
+}
+
+const char *pawl_endpoint(const struct pawl *client) {
+	return client->state == HUB_READY ? client->endpoints.items[client->endpoint_at].text : "";
 }

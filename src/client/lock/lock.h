@@ -96,7 +96,12 @@ int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *o
 struct pawl_request lock_request(const struct pawl_lock_options *options);
 void locks_free_all(struct pawl *hub);
 
-/* entering.c: a lock of this client with that lock_id is trusted now, or may be again. */
+/* The shortest lease of the locks that are kept now; 0: there are none. */
+span_ns locks_shortest(struct pawl *hub);
+
+/* entering.c: that a call is asked from now on. */
+void entering_asked(struct pawl_call *call);
+/* A lock of this client with that lock_id is trusted now, or may be again. */
 bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
 /* As what is to be acquired has to be asked for: where it is held, as it is held. */
 void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms);
@@ -111,6 +116,7 @@ void leave_orphan(struct leave *leave);
 void leave_silently(struct leave *leave);
 
 /* reclaim.c: acquiring again what cannot be bound by extending it. */
+void reclaim_note_update(struct pawl *hub, const struct order *order); /* that update was done */
 int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options); /* 0 or PAWL_ENOMEM */
 void reclaim_done(struct pawl_lock *lock);
 bool reclaim_start(struct pawl_lock *lock); /* false: it is of no use, or cannot begin. Ends in lock_extended */

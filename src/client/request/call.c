@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-#include "check.h"
-#include "lock.h"
-
 #define CHANGE_WAIT_MS_DEFAULT 600000
 #define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
 
@@ -142,7 +139,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
 		.internal = start->internal, .tied = start->tied, .line = hub->line_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
-	entering_asked(call);
+	hub->handlers->call_asked(call);
 	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
 	call_schedule(call, start);
 	hub_kick(hub);
@@ -282,7 +279,7 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 		call->box->result.lock_id = order_lock_id(call->order, 0);
 	}
 	if (call->order->method == PAWL_UPDATE && !r.error) {
-		reclaim_note_update(hub, call->order);
+		hub->handlers->call_updated(hub, call->order);
 	}
 	call_end(call, true);
 }
@@ -341,7 +338,7 @@ void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) 
 static void part_from_all(struct pawl *hub, const struct pawl_call *call) {
 	for (size_t i = 0; i < order_locks(call->order); i++) {
 		struct pawl_id lock_id = order_lock_id(call->order, i);
-		if (call->order->method == PAWL_RELEASE || !lock_believed(hub, lock_id)) {
+		if (call->order->method == PAWL_RELEASE || !hub->handlers->lock_believed(hub, lock_id)) {
 			call_part(hub, order_key(call->order, i), lock_id);
 		}
 	}
@@ -369,7 +366,7 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 }
 
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
-	if (lock_believed(hub, lock_id)) {
+	if (hub->handlers->lock_believed(hub, lock_id)) {
 		return; /* the program has repeated the lock_id of a lock that it holds: that one is not to be taken away */
 	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };

@@ -60,12 +60,6 @@ void calls_fail_all(struct pawl *hub, int error);
 void calls_part(struct pawl *hub);
 void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 
-/* entering.c: that it is asked from now on. */
-void entering_asked(struct pawl_call *call);
-
-/* reclaim.c: that update was done. */
-void reclaim_note_update(struct pawl *hub, const struct order *order);
-
 /* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 /* The same for all that an acquire asks for. */

@@ -3,7 +3,7 @@
 #define PAWL_CLIENT_ORDER_H
 
 #include "client.h"
-#include "pawl/pawl.h"
+#include "hub.h"
 
 #define ORDER_LOCKS_MAX 1000
 #define ORDER_BYTES_MAX ((size_t)3 << 20) /* fits into a frame of the client protocol with what surrounds it */
@@ -17,12 +17,6 @@ struct order {
 	struct client_request wire; /* msgid and wait are set anew for each sending */
 };
 
-/* What an acquire says about its caller, where the request itself says nothing. */
-struct order_self {
-	struct pawl_bytes owner, label;
-	const char *host;
-	uint32_t pid;
-};
 /* 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EIO (no lock_id could be drawn), PAWL_ENOMEM. */
 int order_new(const struct allocator *alloc, const struct pawl_request *request, const struct order_self *self, struct order **out);
 void order_free(struct order *order);

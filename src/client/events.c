@@ -1,0 +1,64 @@
+/* events.c: who hears of what happens on the line and to calls, and in which order; and what a turn of the loop does. */
+#include "bind.h"
+#include "election.h"
+#include "top.h"
+
+/* ---- a turn ---- */
+
+static bool wants_line(struct pawl *hub) {
+	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_line(hub);
+}
+
+static void hub_turn(struct pawl *hub) {
+	bind_turn(hub);
+	renew_turn(hub);
+	if (hub->state == HUB_READY) {
+		watches_turn(hub);
+		calls_send(hub);
+	}
+	if (hub->state == HUB_READY && !hub->dying) {
+		int error = line_flush(&hub->line);
+		if (error) {
+			hub->line.owner.down(hub, error);
+		} else if (!list_empty(&hub->queue) && line_backlog(&hub->line) == 0) {
+			hub_kick(hub); /* there was no room for them, now there is; else the line tells when */
+		}
+	}
+	if (hub->state == HUB_IDLE && !hub->dying && wants_line(hub)) {
+		reach_connect(hub);
+	}
+}
+
+/* ---- the line ---- */
+
+static void line_closed(struct pawl *hub) {
+	watches_line_lost(hub);
+	calls_line_lost(hub);
+	bind_anew(hub);
+}
+
+static void unreachable(struct pawl *hub, int error) {
+	calls_fail_all(hub, error);
+	watches_fail_all(hub, error);
+}
+
+static void cancel(struct pawl *hub) {
+	calls_fail_all(hub, PAWL_ECANCELED);
+}
+
+const struct hub_handlers client_handlers = {
+	.turn = hub_turn,
+	.cancel = cancel,
+	.destroy = hub_destroy,
+	.line_up = bind_line_up,
+	.line_lost = bind_line_lost,
+	.line_closed = line_closed,
+	.line_needed = bind_full,
+	.unreachable = unreachable,
+	.on_answer = calls_answer,
+	.on_event = watches_event,
+	.lease_shortest = locks_shortest,
+	.call_asked = entering_asked,
+	.call_updated = reclaim_note_update,
+	.lock_believed = lock_believed,
+};

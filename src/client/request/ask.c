@@ -1,0 +1,75 @@
+/* ask.c: what a program asks for, in both styles. */
+#include "call.h"
+
+static void end_for_program(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
+	if (!call->done) {
+		pawl_result_free(take_result);
+		return;
+	}
+	call->hub->callbacks++;
+	call->done(take_result, ctx);
+}
+
+/* Somebody has to keep account of what is watched, and of locks that are to be bound to the next connection. */
+static bool for_programs(const struct pawl_request *r) {
+	bool bound = r->method == PAWL_ACQUIRE && r->terms.release_on_disconnect;
+	return r->method != PAWL_WATCH && r->method != PAWL_UNWATCH && !bound;
+}
+
+int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done, void *arg,
+	struct pawl_call **out_call) {
+	if (!for_programs(request)) {
+		return PAWL_EINVAL;
+	}
+	struct pawl_call *call;
+	int error = call_start(client, &(struct call_start){ .request = request, .end = end_for_program, .ctx = arg }, &call);
+	if (!error) {
+		call->done = done;
+		if (out_call) {
+			*out_call = call;
+		}
+	}
+	return error;
+}
+
+void pawl_cancel(struct pawl_call *take_call) {
+	if (take_call) {
+		call_cancel(take_call);
+	}
+}
+
+struct waited {
+	bool over;
+	struct pawl_result *result;
+};
+
+static void on_waited(struct pawl_result *take_result, void *arg) {
+	*(struct waited *)arg = (struct waited){ .over = true, .result = take_result };
+}
+
+int pawl_call(struct pawl *client, const struct pawl_request *request, struct pawl_result **out_result) {
+	struct waited waited = { 0 };
+	struct pawl_call *call;
+	if (out_result) {
+		*out_result = NULL;
+	}
+	if (!hub_may_block(client)) {
+		return PAWL_EINVAL;
+	}
+	int error = pawl_start(client, request, on_waited, &waited, &call);
+	if (error) {
+		return error;
+	}
+	error = hub_wait(client, &waited.over);
+	if (error && !waited.over) {
+		pawl_cancel(call);
+		return error;
+	}
+	error = waited.result->error;
+	if (out_result) {
+		*out_result = waited.result;
+	} else {
+		pawl_result_free(waited.result);
+	}
+	return error;
+}
