@@ -2,25 +2,51 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "bench.h"
+#include "certs.h"
+#include "cluster.h"
+#include "commands.h"
+#include "run.h"
 
-static const struct cli_command *const commands[] = {
-	&cli_run, &cli_acquire, &cli_extend, &cli_update, &cli_release, &cli_get, &cli_ls, &cli_wait, &cli_waiters,
-	&cli_break, &cli_status, &cli_cluster, &cli_drain, &cli_cert, &cli_bench, &cli_elect, &cli_leader, &cli_watch, &cli_explain,
-	&cli_ask_release, &cli_transfer, &cli_downgrade, &cli_fence, &cli_clients, &cli_can,
+static const struct cli_topic topics[] = {
+	{ .command = &cli_run },
+	{ .command = &cli_acquire },
+	{ .command = &cli_extend },
+	{ .command = &cli_update },
+	{ .command = &cli_release },
+	{ .command = &cli_downgrade },
+	{ .command = &cli_transfer },
+	{ .command = &cli_ask_release },
+	{ "Elect a leader:", .command = &cli_elect },
+	{ .command = &cli_leader },
+	{ "Look:", .command = &cli_get },
+	{ .command = &cli_ls },
+	{ .command = &cli_wait },
+	{ .command = &cli_waiters },
+	{ .command = &cli_explain },
+	{ .command = &cli_watch },
+	{ .command = &cli_status },
+	{ "Guard what a lock protects:", .command = &cli_fence },
+	{ "Operate a cluster:", .command = &cli_cluster },
+	{ .command = &cli_break },
+	{ .command = &cli_clients },
+	{ .command = &cli_drain },
+	{ .command = &cli_cert },
+	{ .command = &cli_bench },
+	{ .command = &cli_can, .unlisted = true },
 };
 
 static const struct cli_command *command_find(const char *name) {
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		if (strcmp(commands[i]->name, name) == 0) {
-			return commands[i];
+	for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+		if (strcmp(topics[i].command->name, name) == 0) {
+			return topics[i].command;
 		}
 	}
 	return NULL;
 }
 
 int main(int argc, char **argv) {
-	struct cli_command_line line = { .argc = argc, .argv = argv };
+	struct cli_command_line line = { .topics = topics, .topic_count = sizeof topics / sizeof *topics, .argc = argc, .argv = argv };
 	int at = cli_options_global(&line, argc, argv);
 	if (at >= argc) {
 		cli_misuse(&line, "which command?");

@@ -1,4 +1,4 @@
-/* bench.h: what the modes of pawl bench share. One thread, one loop; everything under way is a slot. */
+/* bench.h: pawl bench, and what its modes share. One thread, one loop; everything under way is a slot. */
 #ifndef PAWL_CLI_BENCH_H
 #define PAWL_CLI_BENCH_H
 
@@ -7,6 +7,8 @@
 
 #define BENCH_KEY_BYTES 128
 #define BENCH_BATCH_MAX 1000
+
+extern const struct cli_command cli_bench;
 
 struct bench {
 	const struct cli_command_line *line;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cert.h"
+#include "certs.h"
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

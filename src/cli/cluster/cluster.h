@@ -1,9 +1,11 @@
-/* cluster.h: what pawl cluster was asked to do. */
+/* cluster.h: pawl cluster, and what it was asked to do. */
 #ifndef PAWL_CLI_CLUSTER_H
 #define PAWL_CLI_CLUSTER_H
 
 #include "cli.h"
 #include "view.h"
+
+extern const struct cli_command cli_cluster;
 
 struct cluster_wanted {
 	const char *verb;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -69,6 +69,17 @@ static bool find_holder(const struct cli_command_line *line, struct pawl *client
 	return found;
 }
 
+static int break_show(const struct cli_answer *answer) {
+	const struct pawl_value *warning = pawl_value_get(answer->result->tree, "warning");
+	output_field_bytes("key", answer->request->key);
+	output_field("token", "%" PRIu64, answer->request->token);
+	output_field("broken", "%s", answer->request->now ? "now" : "when the lease ends");
+	if (answer->request->now && warning) {
+		output_field_bytes("warning", warning->bytes);
+	}
+	return CLI_DONE;
+}
+
 static int break_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_BREAK };
 	bool yes = false;
@@ -87,22 +98,7 @@ static int break_run(struct cli_command_line *line) {
 	if (!(request.token && yes) && !find_holder(line, client, &request, operands[0], yes, &status)) {
 		return cli_finish(client, NULL, status);
 	}
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "break", operands[0]));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		const struct pawl_value *warning = pawl_value_get(result->tree, "warning");
-		output_field_bytes("key", request.key);
-		output_field("token", "%" PRIu64, request.token);
-		output_field("broken", "%s", request.now ? "now" : "when the lease ends");
-		if (request.now && warning) {
-			output_field_bytes("warning", warning->bytes);
-		}
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = break_show, .take_client = client });
 }
 
 const struct cli_command cli_break = { "break", "take a lock from its holder, when its lease ends or now", break_help,
@@ -120,6 +116,17 @@ static const char drain_help[] =
 	"Example:\n"
 	"  pawl drain b --endpoints a:7117,b:7117,c:7117 && ssh b systemctl restart pawld\n";
 
+static int drain_show(const struct cli_answer *answer) {
+	output_field("drained", "%s: it does not vote any more; stop it now", answer->subject);
+	return CLI_DONE;
+}
+
+static int drain_json(const struct cli_answer *answer) {
+	json_t *object = output_json_tree(answer->result->tree);
+	output_json_bytes(object, "node", pawl_str(answer->subject));
+	return output_json(object);
+}
+
 static int drain_run(struct cli_command_line *line) {
 	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
 	struct pawl *client;
@@ -128,18 +135,8 @@ static int drain_run(struct cli_command_line *line) {
 		return status;
 	}
 	const struct pawl_request request = { .method = PAWL_DRAIN };
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "drain", operands[0]));
-	}
-	if (line->json) {
-		json_t *object = output_json_tree(result->tree);
-		output_json_bytes(object, "node", pawl_str(operands[0]));
-		output_json(object);
-	} else {
-		output_field("drained", "%s: it does not vote any more; stop it now", operands[0]);
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = drain_show,
+		.json = drain_json, .take_client = client });
 }
 
 const struct cli_command cli_drain = { "drain", "prepare a node for a planned stop", drain_help, drain_run };

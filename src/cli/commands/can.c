@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "fact.h"
 #include "output.h"
 #include "rights.h"
@@ -145,6 +145,25 @@ static int can_by_file(const struct can *c) {
 
 /* ---- by a node ---- */
 
+static int can_node_status(const struct cli_answer *answer) {
+	return fact_bool(answer->result->tree, "allowed") ? CLI_DONE : CLI_REFUSED;
+}
+
+static int can_node_json(const struct cli_answer *answer) {
+	output_json(output_json_tree(answer->result->tree));
+	return can_node_status(answer);
+}
+
+static int can_node_show(const struct cli_answer *answer) {
+	const struct pawl_result *result = answer->result;
+	const struct can c = { .line = answer->line };
+	char why[RIGHTS_WHY_BYTES];
+	const struct pawl_value *said = pawl_value_get(result->tree, "why");
+	snprintf(why, sizeof why, "%.*s", said ? (int)said->bytes.size : 0, said ? (const char *)said->bytes.data : "");
+	output_field("node", "%s", result->node);
+	return can_tell(&c, fact_bool(result->tree, "allowed"), fact_text(result->tree, "right"), why);
+}
+
 static int can_by_node(const struct can *c) {
 	unsigned char gids[4 * GIDS_MAX];
 	struct pawl_request request = { .method = PAWL_CAN, .key = c->key, .prefix = c->prefix, .to = pawl_str(c->method) };
@@ -158,22 +177,8 @@ static int can_by_node(const struct can *c) {
 			}
 		}
 	}
-	struct pawl *client = cli_connect(c->line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(c->line, result, "can", c->identity));
-	}
-	bool allowed = fact_bool(result->tree, "allowed");
-	if (c->line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		char why[RIGHTS_WHY_BYTES];
-		const struct pawl_value *said = pawl_value_get(result->tree, "why");
-		snprintf(why, sizeof why, "%.*s", said ? (int)said->bytes.size : 0, said ? (const char *)said->bytes.data : "");
-		output_field("node", "%s", result->node);
-		can_tell(c, allowed, fact_text(result->tree, "right"), why);
-	}
-	return cli_finish(client, result, allowed ? CLI_DONE : CLI_REFUSED);
+	return cli_ask(c->line, &(struct cli_asking){ .request = &request, .subject = c->identity, .people = can_node_show,
+		.json = can_node_json });
 }
 
 static int can_run(struct cli_command_line *line) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "fact.h"
 #include "output.h"
 
@@ -205,6 +205,17 @@ static struct pawl *kick_connect(struct cli_command_line *line, const char *what
 	return client;
 }
 
+static int kick_show(const struct cli_answer *answer) {
+	output_field("kicked", "%s", answer->subject);
+	return CLI_DONE;
+}
+
+static int kick_json(const struct cli_answer *answer) {
+	json_t *object = json_object();
+	output_json_bytes(object, "kicked", pawl_str(answer->subject));
+	return output_json(object);
+}
+
 static int clients_kick(struct cli_command_line *line, const char *what) {
 	struct pawl_request request = { .method = PAWL_KICK };
 	int status = CLI_REFUSED;
@@ -212,18 +223,8 @@ static int clients_kick(struct cli_command_line *line, const char *what) {
 	if (!client) {
 		return status;
 	}
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "clients kick", what));
-	}
-	if (line->json) {
-		json_t *object = json_object();
-		output_json_bytes(object, "kicked", pawl_str(what));
-		output_json(object);
-	} else {
-		output_field("kicked", "%s", what);
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .what = "clients kick", .subject = what,
+		.people = kick_show, .json = kick_json, .take_client = client });
 }
 
 static int clients_run(struct cli_command_line *line) {

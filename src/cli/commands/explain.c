@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "fact.h"
 #include "output.h"
 #include "terms.h"

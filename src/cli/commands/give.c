@@ -1,7 +1,7 @@
 /* pawl transfer, downgrade, ask-release: letting go in other ways than by releasing. */
 #include <inttypes.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -18,24 +18,19 @@ static const char transfer_help[] =
 	"Example:\n"
 	"  pawl transfer scheduler 6f1d0c9a5be24f7e8a34d2c1b0f9e877 host-b:4711\n";
 
+static int transfer_show(const struct cli_answer *answer) {
+	output_field_bytes("key", answer->request->key);
+	output_field_bytes("next", answer->request->to);
+	return CLI_DONE;
+}
+
 static int transfer_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_TRANSFER };
 	char **operands = cli_options(line, NULL, 0, 3, 3, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
 	request.to = pawl_str(operands[2]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "transfer", operands[0]));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		output_field_bytes("key", request.key);
-		output_field_bytes("next", request.to);
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = transfer_show });
 }
 
 const struct cli_command cli_transfer = { "transfer", "give a lock up in favour of a waiter that is named", transfer_help,
@@ -52,23 +47,18 @@ static const char downgrade_help[] =
 	"Example:\n"
 	"  pawl downgrade catalogue 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
 
+static int downgrade_show(const struct cli_answer *answer) {
+	output_field_bytes("key", answer->request->key);
+	output_field("mode", "shared");
+	return CLI_DONE;
+}
+
 static int downgrade_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_DOWNGRADE };
 	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "downgrade", operands[0]));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		output_field_bytes("key", request.key);
-		output_field("mode", "shared");
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = downgrade_show });
 }
 
 const struct cli_command cli_downgrade = { "downgrade", "make an exclusive lock a shared one without letting go", downgrade_help,
@@ -91,6 +81,25 @@ static const char ask_help[] =
 	"Example:\n"
 	"  pawl waiters scheduler && pawl ask-release scheduler --to host-b:4711\n";
 
+static int ask_status(const struct cli_answer *answer) {
+	return answer->result->reached ? CLI_DONE : CLI_REFUSED;
+}
+
+static int ask_show(const struct cli_answer *answer) {
+	uint32_t reached = answer->result->reached;
+	if (reached) {
+		output_field("told", "%" PRIu32 " who watch%s it; what comes of it is for the holder to decide", reached, reached == 1 ? "es" : "");
+	} else {
+		fprintf(stderr, "pawl ask-release: nobody listens at '%s': its holder does not watch it, or nobody holds it\n", answer->subject);
+	}
+	return ask_status(answer);
+}
+
+static int ask_json(const struct cli_answer *answer) {
+	output_json(output_json_tree(answer->result->tree));
+	return ask_status(answer);
+}
+
 static int ask_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_ASK_RELEASE };
 	const char *to = NULL, *owner = NULL;
@@ -100,20 +109,7 @@ static int ask_run(struct cli_command_line *line) {
 	request.key = cli_key(line, operands[0]);
 	request.to = pawl_str(to);
 	request.owner = pawl_str(owner);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "ask-release", operands[0]));
-	}
-	int status = result->reached ? CLI_DONE : CLI_REFUSED;
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else if (result->reached) {
-		output_field("told", "%" PRIu32 " who watch%s it; what comes of it is for the holder to decide", result->reached, result->reached == 1 ? "es" : "");
-	} else {
-		fprintf(stderr, "pawl ask-release: nobody listens at '%s': its holder does not watch it, or nobody holds it\n", operands[0]);
-	}
-	return cli_finish(client, result, status);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = ask_show, .json = ask_json });
 }
 
 const struct cli_command cli_ask_release = { "ask-release", "ask the holder of a key to let go", ask_help, ask_run };

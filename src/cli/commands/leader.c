@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "output.h"
 #include "pawl/election.h"
 #include "terms.h"
@@ -98,6 +98,14 @@ static int watch_leader(struct leader *l) {
 	return l->status;
 }
 
+static int leader_show(const struct cli_answer *answer) {
+	const struct leader l = { .line = answer->line, .name = answer->subject };
+	const struct pawl_entry *e = &answer->result->entry;
+	const struct pawl_leader leader = { .owner = e->owner, .value = e->value, .token = e->token };
+	print_leader(&l, e->held ? &leader : NULL);
+	return e->held ? CLI_DONE : CLI_REFUSED;
+}
+
 static int leader_run(struct cli_command_line *line) {
 	struct leader l = { .line = line };
 	bool watch = false;
@@ -108,18 +116,7 @@ static int leader_run(struct cli_command_line *line) {
 	if (watch) {
 		return watch_leader(&l);
 	}
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	int status = CLI_REFUSED;
-	if (result->error) {
-		status = cli_fail(line, result, "leader", l.name);
-	} else {
-		const struct pawl_entry *e = &result->entry;
-		const struct pawl_leader leader = { .owner = e->owner, .value = e->value, .token = e->token };
-		print_leader(&l, e->held ? &leader : NULL);
-		status = e->held ? CLI_DONE : CLI_REFUSED;
-	}
-	return cli_finish(client, result, status);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = l.name, .people = leader_show, .json = leader_show });
 }
 
 const struct cli_command cli_leader = { "leader", "who leads an election, and each change", leader_help, leader_run };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "fact.h"
 #include "output.h"
 #include "terms.h"
@@ -43,15 +43,17 @@ static const char acquire_help[] =
 	"  eval $(pawl acquire nightly-backup --lease 1m --json | jq -r '\"id=\\(.lock_id) token=\\(.token)\"')\n"
 	"  backup --fence \"$token\" && pawl release nightly-backup \"$id\"\n";
 
-static void acquire_print(const struct cli_command_line *line, const struct pawl_request *request, const struct pawl_result *result) {
-	if (line->json) {
-		json_t *object = output_json_tree(result->tree);
-		output_json_bytes(object, "key", request->key);
-		output_json_id(object, "lock_id", &result->lock_id);
-		set_time_left(object, result);
-		output_json(object);
-		return;
+static int acquire_json(const struct cli_answer *answer) {
+	json_t *object = output_json_tree(answer->result->tree);
+	if (!answer->request->key_count) {
+		output_json_bytes(object, "key", answer->request->key);
+		output_json_id(object, "lock_id", &answer->result->lock_id);
 	}
+	set_time_left(object, answer->result);
+	return output_json(object);
+}
+
+static void acquire_print(const struct pawl_request *request, const struct pawl_result *result) {
 	char id[PAWL_ID_TEXT];
 	pawl_id_format(&result->lock_id, id);
 	output_field_bytes("key", request->key);
@@ -67,13 +69,7 @@ static void acquire_print(const struct cli_command_line *line, const struct pawl
 	}
 }
 
-static void acquire_print_all(const struct cli_command_line *line, const struct pawl_result *result) {
-	if (line->json) {
-		json_t *object = output_json_tree(result->tree);
-		set_time_left(object, result);
-		output_json(object);
-		return;
-	}
+static void acquire_print_all(const struct pawl_result *result) {
 	printf("%-32s %-32s %12s\n", "KEY", "LOCK ID", "TOKEN");
 	for (size_t i = 0; i < result->got_count; i++) {
 		char id[PAWL_ID_TEXT];
@@ -82,6 +78,15 @@ static void acquire_print_all(const struct cli_command_line *line, const struct 
 		printf(" %-32s %12" PRIu64 "\n", id, result->got[i].token);
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
+}
+
+static int acquire_show(const struct cli_answer *answer) {
+	if (answer->request->key_count) {
+		acquire_print_all(answer->result);
+	} else {
+		acquire_print(answer->request, answer->result);
+	}
+	return CLI_DONE;
 }
 
 static int acquire_run(struct cli_command_line *line) {
@@ -114,18 +119,10 @@ static int acquire_run(struct cli_command_line *line) {
 		request.keys = keys = terms_keys(line, &request.terms, operands, (size_t)count);
 		request.key_count = (size_t)count;
 	}
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	int status = CLI_DONE;
-	if (result->error) {
-		status = cli_fail(line, result, "acquire", result->key.size ? result->key.data : operands[0]); /* of several the one that is in the way */
-	} else if (keys) {
-		acquire_print_all(line, result);
-	} else {
-		acquire_print(line, &request, result);
-	}
+	int status = cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = acquire_show,
+		.json = acquire_json });
 	free(keys);
-	return cli_finish(client, result, status);
+	return status;
 }
 
 const struct cli_command cli_acquire = { "acquire", "take a lock, print its lock id, token and time left", acquire_help,
@@ -159,6 +156,24 @@ static void read_slots(const struct cli_command_line *line, const char *text, ui
 	}
 }
 
+static int extend_json(const struct cli_answer *answer) {
+	json_t *object = output_json_tree(answer->result->tree);
+	set_time_left(object, answer->result);
+	return output_json(object);
+}
+
+static int extend_show(const struct cli_answer *answer) {
+	const struct pawl_result *result = answer->result;
+	output_field_bytes("key", answer->request->key);
+	output_field("token", "%" PRIu64, result->token);
+	if (result->slot_count) {
+		output_field("mode", "%s", terms_text(result->mode, (uint32_t)fact_int(result->tree, "permits", 0),
+			(uint32_t)fact_int(result->tree, "of", 0), result->slots, result->slot_count));
+	}
+	output_field_duration("time left", pawl_result_valid_ms(result));
+	return CLI_DONE;
+}
+
 static int extend_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = CLI_LEASE_DEFAULT_MS };
 	const char *slots = NULL;
@@ -172,25 +187,7 @@ static int extend_run(struct cli_command_line *line) {
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "extend", operands[0]));
-	}
-	if (line->json) {
-		json_t *object = output_json_tree(result->tree);
-		set_time_left(object, result);
-		output_json(object);
-	} else {
-		output_field_bytes("key", request.key);
-		output_field("token", "%" PRIu64, result->token);
-		if (result->slot_count) {
-			output_field("mode", "%s", terms_text(result->mode, (uint32_t)fact_int(result->tree, "permits", 0),
-				(uint32_t)fact_int(result->tree, "of", 0), result->slots, result->slot_count));
-		}
-		output_field_duration("time left", pawl_result_valid_ms(result));
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = extend_show, .json = extend_json });
 }
 
 const struct cli_command cli_extend = { "extend", "prolong a lock that pawl acquire took", extend_help, extend_run };
@@ -208,14 +205,10 @@ static const char update_help[] =
 	"Example:\n"
 	"  pawl update leader 6f1d0c9a5be24f7e8a34d2c1b0f9e877 10.0.0.7:8080 --expect 10.0.0.6:8080\n";
 
-static void update_print(const struct cli_command_line *line, const struct pawl_request *request,
-	const struct pawl_result *result) {
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		output_field_bytes("key", request->key);
-		output_field_bytes("value", request->value);
-	}
+static int update_show(const struct cli_answer *answer) {
+	output_field_bytes("key", answer->request->key);
+	output_field_bytes("value", answer->request->value);
+	return CLI_DONE;
 }
 
 static int update_run(struct cli_command_line *line) {
@@ -241,13 +234,7 @@ static int update_run(struct cli_command_line *line) {
 				2 * VALUE_SEQ_BYTES);
 		}
 	}
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "update", operands[0]));
-	}
-	update_print(line, &request, result);
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = update_show });
 }
 
 const struct cli_command cli_update = { "update", "set the value of a held lock, compare and set", update_help, update_run };
@@ -263,23 +250,18 @@ static const char release_help[] =
 	"Example:\n"
 	"  pawl release nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877\n";
 
+static int release_show(const struct cli_answer *answer) {
+	output_field_bytes("key", answer->request->key);
+	output_field("released", "%s", answer->result->released ? "yes" : "it was not held any more");
+	return CLI_DONE;
+}
+
 static int release_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_RELEASE };
 	char **operands = cli_options(line, NULL, 0, 2, 2, NULL);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "release", operands[0]));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		output_field_bytes("key", request.key);
-		output_field("released", "%s", result->released ? "yes" : "it was not held any more");
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = release_show });
 }
 
 const struct cli_command cli_release = { "release", "give a lock up", release_help, release_run };

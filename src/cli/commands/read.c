@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "output.h"
 #include "read.h"
 #include "terms.h"
@@ -76,18 +76,17 @@ static const char get_help[] =
 	"Example:\n"
 	"  pawl get nightly-backup --quorum\n";
 
+static int get_show(const struct cli_answer *answer) {
+	read_print(answer->line, answer->result, answer->request->key);
+	return CLI_DONE;
+}
+
 static int get_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_GET };
 	const struct cli_option options[] = { { "quorum", CLI_FLAG, &request.quorum } };
 	char **operands = cli_options(line, options, COUNT(options), 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "get", operands[0]));
-	}
-	read_print(line, result, request.key);
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = get_show, .json = get_show });
 }
 
 const struct cli_command cli_get = { "get", "who holds a key, with its value", get_help, get_run };
@@ -164,18 +163,8 @@ static struct pawl_result *ls_pages(struct ls *ls, struct pawl *client, struct p
 
 #define WAITING_MAX 1000 /* entries; the most that a node gives */
 
-static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_t limit) {
-	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(prefix), .prefix = true,
-		.limit = limit < WAITING_MAX ? (uint32_t)limit : WAITING_MAX };
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "ls", prefix));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-		return cli_finish(client, result, CLI_DONE);
-	}
+static int ls_show_waiting(const struct cli_answer *answer) {
+	const struct pawl_result *result = answer->result;
 	for (size_t i = 0; i < result->waiter_count; i++) {
 		const struct pawl_waiter *w = &result->waiters[i];
 		if (i == 0) {
@@ -189,9 +178,15 @@ static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_
 	if (result->waiter_count == 0) {
 		printf("nobody waits\n");
 	} else if (result->more) {
-		printf("(more: at most %" PRIu32 " are shown)\n", request.limit);
+		printf("(more: at most %" PRIu32 " are shown)\n", answer->request->limit);
 	}
-	return cli_finish(client, result, CLI_DONE);
+	return CLI_DONE;
+}
+
+static int ls_waiting(struct cli_command_line *line, const char *prefix, uint64_t limit) {
+	const struct pawl_request request = { .method = PAWL_WAITERS, .key = pawl_str(prefix), .prefix = true,
+		.limit = limit < WAITING_MAX ? (uint32_t)limit : WAITING_MAX };
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = prefix, .people = ls_show_waiting });
 }
 
 static int ls_run(struct cli_command_line *line) {
@@ -248,7 +243,8 @@ static const char waiters_help[] =
 	"Example:\n"
 	"  pawl waiters nightly-backup\n";
 
-static void print_waiters(const struct pawl_result *result) {
+static int waiters_show(const struct cli_answer *answer) {
+	const struct pawl_result *result = answer->result;
 	for (size_t i = 0; i < result->waiter_count; i++) {
 		const struct pawl_waiter *w = &result->waiters[i];
 		if (i == 0) {
@@ -263,23 +259,14 @@ static void print_waiters(const struct pawl_result *result) {
 	if (result->waiter_count == 0) {
 		printf("nobody waits\n");
 	}
+	return CLI_DONE;
 }
 
 static int waiters_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_WAITERS };
 	char **operands = cli_options(line, NULL, 0, 1, 1, NULL);
 	request.key = cli_key(line, operands[0]);
-	struct pawl *client = cli_connect(line);
-	struct pawl_result *result = cli_call(client, &request);
-	if (result->error) {
-		return cli_finish(client, result, cli_fail(line, result, "waiters", operands[0]));
-	}
-	if (line->json) {
-		output_json(output_json_tree(result->tree));
-	} else {
-		print_waiters(result);
-	}
-	return cli_finish(client, result, CLI_DONE);
+	return cli_ask(line, &(struct cli_asking){ .request = &request, .subject = operands[0], .people = waiters_show });
 }
 
 const struct cli_command cli_waiters = { "waiters", "who waits for a key, in order", waiters_help, waiters_run };

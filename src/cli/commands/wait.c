@@ -2,7 +2,7 @@
 #include <event2/event.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "read.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

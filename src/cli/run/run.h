@@ -11,6 +11,8 @@
 #include "guardian.h"
 #include "pawl/election.h"
 
+extern const struct cli_command cli_run, cli_elect;
+
 enum run_ask { RUN_ASK_IGNORE, RUN_ASK_TERM }; /* when somebody asks for the lock */
 
 struct run_wanted {

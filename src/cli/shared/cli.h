@@ -24,6 +24,8 @@ struct cli_command {
 
 /* A command line while it is read: what all commands know, and what this one was given. */
 struct cli_command_line {
+	const struct cli_topic *topics; /* all commands */
+	size_t topic_count;
 	const struct cli_command *command;
 	int argc; /* from the command's name on */
 	char **argv;
@@ -34,9 +36,12 @@ struct cli_command_line {
 	uint32_t silence_ms; /* of a node before the next is tried, likewise; set by commands */
 };
 
-extern const struct cli_command cli_acquire, cli_extend, cli_update, cli_release, cli_get, cli_ls, cli_wait, cli_waiters,
-	cli_break, cli_status, cli_cluster, cli_drain, cli_run, cli_cert, cli_bench, cli_elect, cli_leader, cli_watch, cli_explain,
-	cli_ask_release, cli_transfer, cli_downgrade, cli_fence, cli_clients, cli_can;
+/* A row of the overview. */
+struct cli_topic {
+	const char *heading; /* of a group that begins here, else NULL */
+	const struct cli_command *command;
+	bool unlisted; /* the overview does not show it */
+};
 
 /* ---- options (options.c) ---- */
 
@@ -103,6 +108,23 @@ int cli_fail(const struct cli_command_line *line, const struct pawl_result *resu
 	const char *subject);
 /* One blocking request. Returns its result, successful or not; ends the program only when there is no memory. */
 struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *request);
+/* The frame of a command that makes one request: connects, asks, and shows what came of it. */
+struct cli_answer {
+	const struct cli_command_line *line;
+	const struct pawl_request *request;
+	const struct pawl_result *result;
+	const char *subject;
+};
+typedef int cli_show(const struct cli_answer *answer); /* returns the exit status */
+struct cli_asking {
+	const struct pawl_request *request;
+	const char *what;         /* as of cli_fail; NULL: the command's name */
+	const char *subject;      /* likewise; of several keys the one that is in the way is named in its place */
+	cli_show *people;         /* shows an answer that is no error */
+	cli_show *json;           /* the same with --json; NULL: as the node has sent it */
+	struct pawl *take_client; /* NULL: one of the line's endpoints is asked */
+};
+int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking);
 /* Frees both; returns the status. */
 int cli_finish(struct pawl *take_client, struct pawl_result *take_result, int status);
 /* A lock_id from the command line, or misuse. */

@@ -70,6 +70,27 @@ struct pawl_result *cli_call(struct pawl *client, const struct pawl_request *req
 	return result;
 }
 
+static int show_tree(const struct cli_answer *answer) {
+	return output_json(output_json_tree(answer->result->tree));
+}
+
+int cli_ask(const struct cli_command_line *line, const struct cli_asking *asking) {
+	struct pawl *client = asking->take_client ? asking->take_client : cli_connect(line);
+	struct pawl_result *result = cli_call(client, asking->request);
+	const struct cli_answer answer = { line, asking->request, result, asking->subject };
+	int status;
+	if (result->error) {
+		const char *what = asking->what ? asking->what : line->command->name;
+		bool other = asking->request->key_count && result->key.size;
+		status = cli_fail(line, result, what, other ? result->key.data : asking->subject);
+	} else if (line->json) {
+		status = (asking->json ? asking->json : show_tree)(&answer);
+	} else {
+		status = asking->people(&answer);
+	}
+	return cli_finish(client, result, status);
+}
+
 struct pawl_id cli_lock_id(const struct cli_command_line *line, const char *text) {
 	struct pawl_id id;
 	if (pawl_id_parse(text, &id) || pawl_id_none(&id)) {

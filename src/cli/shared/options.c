@@ -113,7 +113,7 @@ static void read_options(struct cli_command_line *line, const struct cli_option 
 			set_option(line, &all[at], optarg);
 			break;
 		case 'h':
-			output_help(line->command, common_help);
+			output_help(line, common_help);
 			exit(CLI_DONE);
 		case 'V':
 			printf("pawl %s\n", pawl_version());

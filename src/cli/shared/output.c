@@ -19,29 +19,20 @@ static const char overview_end[] =
 	"Exit status: 0 done; 1 refused (held, timeout, not found, mismatch, ...); 2 misuse;\n"
 	"3 no quorum or no node reachable; 4 the lock was lost while CMD ran (run); otherwise CMD's own (run).\n";
 
-void output_help(const struct cli_command *command, const char *common) {
-	if (command) {
-		printf("%s%s", command->help, common);
+void output_help(const struct cli_command_line *line, const char *common) {
+	if (line->command) {
+		printf("%s%s", line->command->help, common);
 		return;
 	}
-	static const struct {
-		const char *heading;
-		const struct cli_command *command;
-	} rows[] = {
-		{ NULL, &cli_run }, { NULL, &cli_acquire }, { NULL, &cli_extend }, { NULL, &cli_update }, { NULL, &cli_release },
-		{ NULL, &cli_downgrade }, { NULL, &cli_transfer }, { NULL, &cli_ask_release },
-		{ "Elect a leader:", &cli_elect }, { NULL, &cli_leader },
-		{ "Look:", &cli_get }, { NULL, &cli_ls }, { NULL, &cli_wait }, { NULL, &cli_waiters }, { NULL, &cli_explain },
-		{ NULL, &cli_watch }, { NULL, &cli_status },
-		{ "Guard what a lock protects:", &cli_fence },
-		{ "Operate a cluster:", &cli_cluster }, { NULL, &cli_break }, { NULL, &cli_clients }, { NULL, &cli_drain }, { NULL, &cli_cert }, { NULL, &cli_bench },
-	};
 	fputs(overview, stdout);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (rows[i].heading) {
-			printf("\n%s\n", rows[i].heading);
+	for (size_t i = 0; i < line->topic_count; i++) {
+		const struct cli_topic *topic = &line->topics[i];
+		if (topic->heading) {
+			printf("\n%s\n", topic->heading);
 		}
-		printf("  %-11s %s\n", rows[i].command->name, rows[i].command->summary);
+		if (!topic->unlisted) {
+			printf("  %-11s %s\n", topic->command->name, topic->command->summary);
+		}
 	}
 	printf("%s%s", common, overview_end);
 }

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-void output_help(const struct cli_command *command, const char *common); /* command NULL: the overview */
+void output_help(const struct cli_command_line *line, const char *common); /* without a command: the overview */
 void output_misuse(bool json, const char *command, const char *text);
 
 /* "label       text", labels aligned. */

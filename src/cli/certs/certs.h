@@ -1,0 +1,9 @@
+/* certs.h: pawl cert: making and showing certificates. */
+#ifndef PAWL_CLI_CERTS_H
+#define PAWL_CLI_CERTS_H
+
+#include "cli.h"
+
+extern const struct cli_command cli_cert;
+
+#endif
