@@ -111,7 +111,7 @@ class Nemesis:
             self.counts["drains"] += node.ask("drain") is not None
         except pawltest.Refused:
             self.count("drains_refused")
-        node.process.terminate()
+        node.terminate()
         self.until(0.5, 1.5, self.drained, node)
 
     def drained(self, node):

@@ -85,7 +85,7 @@ class Node:
             log.write("---- started %.3f, clocks x%.4f\n" % (time.clock_gettime(time.CLOCK_BOOTTIME), rate))
             log.flush()
             self.process = spawn(self.cluster.net, self.name, command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.stopped = False
+        self.stopped = self.told_to_end = False
 
     def ended(self):
         """Its status, once it has."""
@@ -95,7 +95,8 @@ class Node:
 
     def kill(self):
         if self.process:
-            if (self.process.poll() or 0) < 0:
+            early = self.told_to_end and self.process.poll() == -signal.SIGTERM  # it had not come as far as its handler
+            if (self.process.poll() or 0) < 0 and not early:
                 self.cluster.crashes.append("%s ended by itself with status %d" % (self.name, self.process.poll()))
             self.process.kill()
             self.ended()
@@ -104,10 +105,14 @@ class Node:
         """The status of a process that ended although nobody ended it; None: it has not."""
         return self.process.poll() if self.process else None
 
+    def terminate(self):
+        self.told_to_end = True
+        self.process.terminate()
+
     def end(self):
         """As its operator would; its status."""
         self.go_on()
-        self.process.terminate()
+        self.terminate()
         return self.ended()
 
     def stop(self):
