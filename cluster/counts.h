@@ -19,7 +19,7 @@
 	X(read_quorum) X(read_indeterminate) X(read_again) \
 	X(birth) X(birth_refused) X(rejoin) X(waited) X(drained) X(drain_consumed) X(snapshot_sent) X(snapshot_refused) X(snapshot_forwarded) X(snapshot_lost) \
 	X(contested) X(contested_ended) X(ceiling_raised) X(vote_held_back) X(persist_failed) \
-	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_not_voted) X(decree_value_adopted) \
+	X(decree_promise) X(decree_promise_refused) X(decree_accept) X(decree_accept_refused) X(decree_two_under_one) X(decree_not_voted) X(decree_value_adopted) \
 	X(decree_chosen) X(decree_finished_for_other) X(decree_rival) X(config_adopted) X(config_skipped) X(config_conflict) X(config_told) X(config_unproven) X(config_passed_on) X(accepted_again) X(asked_by_no_member) \
 	X(config_removed) X(epoch_kept_voting) X(handover) X(handover_rejoined) X(source_remembers) X(source_forgot) X(source_never_voted) \
 	X(premerge_started) X(premerge_ready) X(premerge_goes_first) X(premerge_used) X(premerge_broken) X(table_swapped) X(merge_swept) X(merge_dropped) \

@@ -45,6 +45,12 @@ void decree_prepare(struct core *core, uint32_t from, const struct message *m) {
 	answer_later(core, from, MESSAGE_DECREE_PROMISE, m);
 }
 
+/* A proposer has one value under a ballot of its own: this one lies. */
+static bool two_under_one(const struct core *core, struct ballot ballot, const struct config *value) {
+	const struct config *accepted = &core->durable.decree_config;
+	return accepted->epoch == value->epoch && ballot_compare(ballot, core->durable.decree_accepted) == 0 && config_hash(accepted) != config_hash(value);
+}
+
 void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 	struct config value;
 	if (!may_answer(core) || !proof_master(core, from)) {
@@ -57,6 +63,10 @@ void decree_accept(struct core *core, uint32_t from, const struct message *m) {
 	if (ballot_compare(m->ballot, core->durable.decree_promised) < 0) {
 		COUNT(core, decree_accept_refused);
 		refuse(core, from, MESSAGE_DECREE_ACCEPTED, m->round);
+		return;
+	}
+	if (two_under_one(core, m->ballot, &value)) {
+		COUNT(core, decree_two_under_one);
 		return;
 	}
 	if (being_answered(core, from, MESSAGE_DECREE_ACCEPTED, m)) {

@@ -235,10 +235,10 @@ static bool both_share(const struct checker *c, uint32_t a, uint32_t b) {
 static void check_order(struct checker *c, const struct op_state *granted, const struct core_reply *reply) {
 	span_ns slack = c->options.order_slack;
 	struct key_state *key = checker_key(c, granted->op.key);
-	/* Asked for right after another grant, and had at once: the release of that may have come before the turn of the next was known. */
-	bool close = granted->invoked < key->granted_at + slack && sim_now(c->sim) < granted->invoked + slack;
+	/* Asked for right after the turn passed to the next one, and had at once: the masters may not have heard yet whose turn it is. */
+	bool close = granted->invoked < key->turn_passed_at + slack && sim_now(c->sim) < granted->invoked + slack;
 	bool named = key->named_at && granted->invoked < key->named_at;
-	key->granted_at = sim_now(c->sim);
+	key->turn_passed_at = sim_now(c->sim);
 	key->named_at = 0;
 	for (uint64_t id = 0; slack && !close && !named && !granted->again && granted->op.wait > 0 && id < c->op_capacity; id++) {
 		struct op_state *w = &c->ops[id];
@@ -286,6 +286,9 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 		checker_refused(c, node, op, reply);
 	}
 	check_passed(c, op, reply);
+	if (op->known && op->op.op == CORE_ACQUIRE && op->op.wait > 0 && reply->error) {
+		checker_key(c, op->op.key)->turn_passed_at = sim_now(c->sim);
+	}
 	if (reply->error || !op->known) {
 		return;
 	}

@@ -64,7 +64,7 @@ struct key_state {
 	struct best_class *believed;
 	struct grant *grants; /* every answer of an acquire */
 	size_t grant_count, grant_capacity;
-	int64_t granted_at; /* the last time that an acquire was answered */
+	int64_t turn_passed_at; /* the last time that an acquire was answered, or a wait was over without one */
 	int64_t named_at;   /* a transfer was asked for, and nothing granted since */
 	uint32_t commit_lock; /* + 1: whose commit was sent last */
 	int64_t raced_at;     /* when one was sent while that of another, which had not been given up, was on its way or held; or two updates crossed */
@@ -218,8 +218,6 @@ struct liar_view { /* a master lies */
 	int64_t honest_since;
 	uint64_t *accepted; /* the hashes of what others have accepted in a decree, on their disks */
 	size_t accepted_count;
-	struct ballot looked[SIM_NODES_MAX]; /* at what was accepted under this ballot */
-	uint64_t looked_epoch[SIM_NODES_MAX];
 };
 
 struct checker {

@@ -31,14 +31,8 @@ static bool accepted(const struct checker *c, uint64_t hash) {
 void checker_lies_step(struct checker *c, uint32_t node) {
 	const struct durable *d = sim_node_durable(c->sim, node);
 	struct liar_view *l = &c->liar;
-	if (node == c->options.liar || d->decree_config.epoch == 0 ||
-			(l->looked_epoch[node] == d->decree_config.epoch && ballot_compare(l->looked[node], d->decree_accepted) == 0)) {
-		return;
-	}
-	l->looked_epoch[node] = d->decree_config.epoch;
-	l->looked[node] = d->decree_accepted;
 	const uint64_t hash = config_hash(&d->decree_config);
-	if (!accepted(c, hash)) {
+	if (node != c->options.liar && d->decree_config.epoch > 0 && !accepted(c, hash)) {
 		l->accepted = realloc(l->accepted, (l->accepted_count + 1) * sizeof *l->accepted);
 		CHECK(l->accepted != NULL);
 		l->accepted[l->accepted_count++] = hash;

@@ -104,6 +104,19 @@ static void only_what_follows_this_epoch_is_accepted(void **state) {
 	assert_int_equal(stage_count(s, COUNT_decree_accept), 0);
 }
 
+/* n3 lies: it says "I accept" for both, and one honest master would be enough for each. */
+static void a_second_value_under_the_same_ballot_is_not_accepted(void **state) {
+	struct stage *s = *state;
+	accept(s, 1, 5, 9 * SPAN_S);
+	assert_int_equal(answers(s, 1, MESSAGE_DECREE_ACCEPTED), 1);
+	accept(s, 1, 5, 8 * SPAN_S);
+	assert_int_equal(answers(s, 1, MESSAGE_DECREE_ACCEPTED), 1);
+	assert_int_equal(s->nodes[1].disk.decree_config.max_lease, 9 * SPAN_S);
+	assert_int_equal(count_of(s, 1, COUNT_decree_two_under_one), 1);
+	accept(s, 1, 6, 8 * SPAN_S);
+	assert_int_equal(s->nodes[1].disk.decree_config.max_lease, 8 * SPAN_S);
+}
+
 /* n4 is a master of epoch 3 that does not get what it needs to vote. */
 static void who_has_not_voted_in_the_epoch_does_not_answer(void **state) {
 	struct stage *s = *state;
@@ -304,6 +317,7 @@ int main(void) {
 		NAMED(a_ballot_is_on_disk_before_it_is_promised),
 		NAMED(a_value_is_on_disk_before_it_is_accepted),
 		NAMED(a_lower_ballot_is_refused_also_after_a_restart),
+		NAMED(a_second_value_under_the_same_ballot_is_not_accepted),
 		NAMED(only_what_follows_this_epoch_is_accepted),
 		MEMBERS(who_has_not_voted_in_the_epoch_does_not_answer),
 		cmocka_unit_test_setup_teardown(the_value_with_the_highest_ballot_is_adopted_if_it_comes_first, setup_four, named_teardown),

@@ -191,10 +191,8 @@ static void who_waits_behind_a_promise_is_told_when_it_has_a_turn(void **state) 
 }
 
 /* The lock ends at n3 a little later than at n1, which extended it earlier. At n2 it has ended, and who comes later has the promise. */
-static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
-	struct stage *s = *state;
+static void ahead_of_a_lock_that_ends_soon(struct stage *s, span_ns lease) {
 	const char *key = key_of_n1(s);
-	const span_ns lease = 150 * SPAN_MS;
 	assert_int_equal(stage_do(s, 1, stage_acquire(key, stage_lock(9), lease, 0)), PAWL_OK);
 	stage_stop(s, 1, 2, MESSAGE_EXTEND, true);
 	assert_int_equal(extend(s, 1, key, stage_lock(9), lease, true), PAWL_OK);
@@ -202,7 +200,7 @@ static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
 	stage_stop(s, 1, 2, MESSAGE_EXTEND, false);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, true);
 	const uint64_t first = wait_for(s, 0, key, stage_lock(1)), rivals = stage_count(s, COUNT_turn_rival);
-	stage_wait(s, 110 * SPAN_MS);
+	stage_wait(s, lease - 40 * SPAN_MS);
 	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_RELEASE, .key = slice_str(key), .lock_id = stage_lock(9) });
 	stage_inject(s, 2, 1, &(struct message){ .kind = MESSAGE_PROMISE, .round = 1, .attempt = 1, .key = slice_str(key), .lock_id = stage_lock(2),
 		.ticket = { UINT32_MAX, 1 }, .flags = FLAG_TURN });
@@ -212,6 +210,23 @@ static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) {
 	stage_wait(s, 20 * SPAN_MS);
 	token_of(s, first);
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
+}
+
+static void who_is_ahead_waits_for_a_lock_that_ends_soon(void **state) { ahead_of_a_lock_that_ends_soon(*state, 150 * SPAN_MS); }
+
+static int setup_of_odd_clocks(void **state) {
+	struct stage_options options = named_options();
+	options.drift_ppm = 100000;
+	*state = stage_born(&options);
+	return 0;
+}
+
+/* By n1's clock the time that n3 has said is over before n3's. */
+static void who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon(void **state) {
+	struct stage *s = *state;
+	s->nodes[0].rate_ppb = 90000000;
+	stage_wait(s, SPAN_S);
+	ahead_of_a_lock_that_ends_soon(s, 150 * SPAN_MS);
 }
 
 /* ---- the place of a request whose commit the home has refused (section 2, Acquire) ---- */
@@ -384,6 +399,7 @@ int main(void) {
 		NAMED(who_is_next_waits_behind_the_promise_of_the_one_before),
 		NAMED(nobody_waits_behind_a_later_ones_promise),
 		NAMED(who_is_ahead_waits_for_a_lock_that_ends_soon),
+		cmocka_unit_test_setup_teardown(who_is_ahead_and_has_a_fast_clock_waits_for_a_lock_that_ends_soon, setup_of_odd_clocks, named_teardown),
 		NAMED(nobody_waits_behind_a_turn_without_a_stamp),
 		NAMED(who_waits_behind_a_promise_is_told_when_it_has_a_turn),
 		NAMED(who_is_refused_at_home_as_well_keeps_its_place_there),

@@ -215,7 +215,8 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->set = m->terms.set;
 	v->lapsed = first_lapsed(core, op, m);
 	if (m->status == STATUS_KEPT) {
-		op->kept_until = instant_later(op->kept_until, instant_add(core->now, span_from_us(m->left_us)));
+		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
+		op->kept_until = instant_later(op->kept_until, instant_add(core->now, left));
 	}
 	attempt_note_holder(core, op, m);
 }
