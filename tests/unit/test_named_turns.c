@@ -1,8 +1,5 @@
 /* Those who have a turn wait at the masters, also behind promises, and only behind those who do not wait for them (docs/protocol.md,
  * section 5). */
-#include <string.h>
-#include <time.h>
-
 #include "named.h"
 
 /* A key of which n1 is the home: to enter its own queue it needs no message. */
@@ -306,88 +303,6 @@ static void who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_l
 	token_of(s, at.reader);
 }
 
-/* ---- as many as may wait for one key (section 9: a step is bounded) ---- */
-
-#define MANY 10000u
-#define REPLICA 3u
-#define LONGEST 0.1 /* seconds of the processor: a hundredth is enough, and it takes a second where each one looks at all the others */
-
-static int setup_many(void **state) {
-	struct stage_options o = named_options();
-	o.replicas = 1;
-	o.unchecked = true;
-	o.request_timeout = 10 * SPAN_S; /* no link is given up meanwhile */
-	o.promise_timeout = 20 * SPAN_S;
-	o.max_lease = 3600 * SPAN_S;
-	*state = stage_born(&o);
-	return 0;
-}
-
-#define OF_MANY(test) cmocka_unit_test_setup_teardown(test, setup_many, named_teardown)
-
-/* They all ask at the replica. Returns their home. */
-static uint32_t wait_in_crowds(struct stage *s) {
-	assert_int_equal(stage_do(s, 0, stage_acquire("k", stage_lock(1), 3000 * SPAN_S, 0)), PAWL_OK);
-	for (uint32_t i = 0; i < MANY; i++) {
-		struct id128 lock = stage_lock(2);
-		memcpy(lock.b, &i, sizeof i);
-		(void)stage_ask(s, REPLICA, stage_acquire("k", lock, LEASE, 1000 * SPAN_S));
-		if (i % 500 == 499) {
-			stage_settle(s);
-		}
-	}
-	uint32_t home = 0;
-	while (s->sent[REPLICA][home][MESSAGE_ENQUEUE] == 0) {
-		home++;
-	}
-	assert_int_equal(s->sent[REPLICA][home][MESSAGE_ENQUEUE], MANY);
-	return home;
-}
-
-static double busy_since(clock_t before) {
-	return (double)(clock() - before) / CLOCKS_PER_SEC;
-}
-
-/* The longest of the steps that take the replica's frames. */
-static double longest_step(struct stage *s, uint32_t node) {
-	double longest = 0;
-	clock_t before = clock();
-	while (stage_deliver(s, REPLICA, node)) {
-		longest = busy_since(before) > longest ? busy_since(before) : longest;
-		before = clock();
-	}
-	return longest;
-}
-
-static void a_link_that_many_wait_behind_is_lost_in_a_short_step(void **state) {
-	struct stage *s = *state;
-	uint32_t home = wait_in_crowds(s);
-	s->up[REPLICA][home] = s->up[home][REPLICA] = false;
-	clock_t before = clock();
-	stage_link_down(s, home, REPLICA, false);
-	assert_true(busy_since(before) < LONGEST);
-	for (uint32_t i = 0; i < MANY && stage_count(s, COUNT_waiter_dropped) < MANY; i++) {
-		stage_tick(s); /* in pieces */
-	}
-	assert_int_equal(stage_count(s, COUNT_waiter_dropped), MANY);
-	stage_link_down(s, REPLICA, home, false); /* they enter at another home */
-	for (uint32_t i = 0; i < MANY && stage_sent(s, MESSAGE_ENQUEUE) < 2 * MANY; i++) {
-		assert_true(longest_step(s, (home + 1) % 3) < LONGEST && longest_step(s, (home + 2) % 3) < LONGEST);
-		stage_tick(s);
-	}
-	assert_int_equal(stage_sent(s, MESSAGE_ENQUEUE), 2 * MANY);
-}
-
-static void many_who_go_away_at_once_leave_in_a_short_step(void **state) {
-	struct stage *s = *state;
-	uint32_t home = wait_in_crowds(s);
-	stage_client_gone(s, REPLICA, REPLICA + 1);
-	assert_true(longest_step(s, home) < LONGEST);
-	stage_settle(s);
-	assert_int_equal(release(s, 0, "k", stage_lock(1)), PAWL_OK);
-	(void)take(s, 1, "k", stage_lock(2)); /* nobody is left */
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		NAMED(who_has_a_turn_waits_behind_a_newcomers_promise),
@@ -406,8 +321,6 @@ int main(void) {
 		NAMED(who_is_granted_elsewhere_leaves_its_place),
 		NAMED(who_hears_of_the_refusal_at_home_after_the_grant_leaves_its_place),
 		NAMED(who_does_not_hear_of_the_refusal_at_home_leaves_its_place_when_its_lease_is_over),
-		OF_MANY(a_link_that_many_wait_behind_is_lost_in_a_short_step),
-		OF_MANY(many_who_go_away_at_once_leave_in_a_short_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
