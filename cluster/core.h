@@ -35,7 +35,7 @@ struct durable {
 struct core_limits { /* 0 anywhere: the default */
 	uint64_t keys, memory_bytes;
 	uint64_t log_bytes; /* of the transaction log (section 7) */
-	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, lingering;
+	uint32_t value_bytes, waiters, waiters_per_key, waiters_per_client, released, rounds, unfinished;
 	uint32_t holders_per_key; /* that may share it */
 	uint32_t report_first, report_piece, report_value, reports; /* section 3, Reports */
 	uint32_t list_piece; /* entries in one reply to a list */
@@ -118,7 +118,7 @@ struct core_request {
 	uint32_t limit;     /* LIST, WAITERS with `prefix`: at most (1 .. 1000; 0: 100) */
 	struct terms terms; /* ACQUIRE: what it excludes, priority, lock delay (the set is empty); ASK: priority */
 	struct slice label; /* ACQUIRE: what the holder says about itself; opaque */
-	uint32_t bond;      /* EXTEND: the lock ends with this connection of its holder from now on; RELEASE: only if no later one has been
+	uint32_t binding;      /* EXTEND: the lock ends with this connection of its holder from now on; RELEASE: only if no later one has been
 	                     * named since; 0: not named. (Of an acquire it is in `terms`.) */
 	struct slice to;    /* TRANSFER, ASK: the owner of a waiter; ASK: may be empty */
 	bool prefix;        /* WAITERS: of all keys that begin with `key` */
@@ -203,18 +203,18 @@ struct core_note {
 };
 
 /* What has become of keys as this node sees them: its own table's changes, in order; what a client watches is made of these. */
-enum core_news_kind {
-	NEWS_ACQUIRED,
-	NEWS_UPDATED,    /* the value */
-	NEWS_DOWNGRADED, /* exclusive to shared */
-	NEWS_RELEASED,   /* by its holder */
-	NEWS_EXPIRED,    /* its lease (and lock delay) is over */
-	NEWS_LOST,       /* taken away: broken, or its node or client is gone */
-	NEWS_ASKED,      /* somebody asks the holder to let go: owner: who asks, value: in whose favour (may be empty), terms.priority */
-	NEWS_GAP         /* changes may have been missed here: of `key`, or (no key) the table was replaced, or a master could not be heard */
+enum core_watch_event_kind {
+	WATCH_EVENT_ACQUIRED,
+	WATCH_EVENT_UPDATED,    /* the value */
+	WATCH_EVENT_DOWNGRADED, /* exclusive to shared */
+	WATCH_EVENT_RELEASED,   /* by its holder */
+	WATCH_EVENT_EXPIRED,    /* its lease (and lock delay) is over */
+	WATCH_EVENT_LOST,       /* taken away: broken, or its node or client is gone */
+	WATCH_EVENT_ASKED,      /* somebody asks the holder to let go: owner: who asks, value: in whose favour (may be empty), terms.priority */
+	WATCH_EVENT_MISSED         /* changes may have been missed here: of `key`, or (no key) the table was replaced, or a master could not be heard */
 };
-struct core_news {
-	enum core_news_kind kind;
+struct core_watch_event {
+	enum core_watch_event_kind kind;
 	struct slice key, owner, identity, value, label;
 	struct id128 lock_id;
 	uint64_t token;
@@ -236,8 +236,8 @@ const struct core_reply *core_out_reply(struct core_out *out);
 bool core_out_unheard(const struct core_out *out);
 const struct core_note *core_out_note(struct core_out *out);
 /* The next piece of news; valid until core_out_clear. Nothing is collected before core_want_news. */
-const struct core_news *core_out_news(struct core_out *out);
-void core_want_news(struct core *core, bool wanted);
+const struct core_watch_event *core_out_watch_event(struct core_out *out);
+void core_want_watch_events(struct core *core, bool wanted);
 /* How many clients of this node would be told of a request to let go of this key: the driver sets it; NULL: none. */
 void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key), void *ctx);
 /* Links to be reset now (all bytes unread and unsent dropped): bit set of peers; reading clears it. The core has handled the
@@ -310,7 +310,7 @@ struct core_status {
 	uint64_t snapshot_done, position; /* position: in that master's log */
 	span_ns age;          /* a replica's: SPAN_MAX: unknown */
 	struct core_change_status change;
-	uint64_t keys, held, promises, waiters, rounds, lingering, beliefs, memory_bytes;
+	uint64_t keys, held, promises, waiters, rounds, unfinished, granted_leases, memory_bytes;
 	struct core_peer_status peers[NODES_MAX];
 };
 void core_status(const struct core *core, struct instant now, struct core_status *status);
@@ -318,17 +318,17 @@ const struct config *core_config(const struct core *core); /* of the present epo
 /* A key as a local read shows it, at `now`, which may be later than the last step. False: nothing stands there; where only a lock delay
  * runs it is true, with entry.closing. Slices point into the core
  * and are good until its next step. */
-struct core_look {
+struct core_inspect {
 	bool contested;
 	struct core_entry entry;
 };
-bool core_look(const struct core *core, struct slice key, struct instant now, struct core_look *out);
+bool core_inspect(const struct core *core, struct slice key, struct instant now, struct core_inspect *out);
 /* All held keys with the prefix, in no order, until `visit` returns false; it must not touch the core. */
-void core_look_each(const struct core *core, struct slice prefix, struct instant now,
-	bool (*visit)(void *ctx, const struct core_look *look), void *ctx);
+void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,
+	bool (*visit)(void *ctx, const struct core_inspect *look), void *ctx);
 /* When a lock that is bound to this node (CORE_BOND) ends, unless links come back before: INSTANT_FOREVER: by its lease only; a
  * time of the past: it is not bound. */
-struct instant core_bond_end(const struct core *core, struct slice key, struct id128 lock_id);
+struct instant core_binding_end(const struct core *core, struct slice key, struct id128 lock_id);
 /* A lock_id's record here, for tests and the simulator: true if live. */
 bool core_peek(const struct core *core, struct slice key, struct id128 lock_id, uint64_t *token, uint64_t *noted);
 

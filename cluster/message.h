@@ -85,12 +85,12 @@
 	X(DECREE_PROMISE, 39, F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
 	X(DECREE_ACCEPT, 40, F_ROUND | F_BALLOT | F_BLOB) \
 	X(DECREE_ACCEPTED, 41, F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
-	X(PREMERGE, 42, F_ROUND | F_BLOB) \
-	X(PREMERGE_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
+	X(COPY_AHEAD, 42, F_ROUND | F_BLOB) \
+	X(COPY_AHEAD_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
 	X(SNAPSHOT_READY, 44, F_ROUND) \
-	X(PREMERGE_END, 45, F_ROUND) \
-	X(BOND, 46, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
-	X(BOND_ANSWER, 47, F_ROUND | F_STATUS | F_LEFT) \
+	X(COPY_AHEAD_END, 45, F_ROUND) \
+	X(BINDING, 46, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
+	X(BINDING_ANSWER, 47, F_ROUND | F_STATUS | F_LEFT) \
 	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
 	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
 	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
@@ -113,7 +113,7 @@
 	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
 	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
 	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
-	X(FEED_NEWS, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
+	X(FEED_WATCH_EVENT, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
 	X(SNAPSHOT_LOST, 71, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
 	X(EXTEND_PERMITS, 72, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS) \
 	X(COUNTED, 73, F_BY | F_NUMBER | F_LOG | F_ECHO)
@@ -148,15 +148,15 @@ enum message_flag {
 	                      * and the lease the longest that it may have accepted */
 	FLAG_NEVER = 8192,   /* SNAPSHOT_END: it never voted in the epoch before */
 	FLAG_WHOLE = 16384,  /* FEED_BATCH: the snapshot ends with this batch */
-	FLAG_BESIDE = 32768, /* FOLLOW: there is room for a snapshot; FEED_BEGIN: one begins */
+	FLAG_STAGING = 32768, /* FOLLOW: there is room for a snapshot; FEED_BEGIN: one begins */
 	FLAG_PARTLY = 65536, /* FOLLOW: go on with the snapshot of the same round that broke off at this part */
 	FLAG_ANYWAY = 131072, /* FOLLOW: even though the master is not linked with a quorum: nobody who is was found */
 	FLAG_EXPLAIN = 262144, /* READ: with promises and kept requests; READ_ANSWER, when this part is no held record: */
 	FLAG_PROMISE = 524288, /* ... a promise */
-	FLAG_KEPT = 1048576,   /* ... a request that is kept */
+	FLAG_PARKED = 1048576,   /* ... a request that is kept */
 	FLAG_PREFIX = 2097152, /* WAITERS: of all keys that begin with `key` */
 	FLAG_IS_HOME = 4194304, /* READ_ANSWER to an explanation: `number` entries are in the key's queue here */
-	FLAG_NEWS = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
+	FLAG_WATCH_EVENT = 8388608,    /* FEED_ECHO: somebody watches at the follower, since its place was `number` (0: longer); else nobody does */
 	FLAG_REST = 16777216,   /* READ: a whole piece of the report: what comes after the first `number`, of which lock_id was the last;
 	                         * READ_ANSWER, WAITERS_ANSWER: the last of a piece, and there is more; to an explanation: more of its sort was left out */
 	FLAG_MORE = 33554432    /* EXTEND_ANSWER: the record has other numbers, too, that are in doubt or left to run out */
@@ -168,7 +168,7 @@ enum status {
 	STATUS_OK = 0,
 	STATUS_HELD_SELF = 1,   /* promise: held by yourself; token, noted and value are reported; commit: here is a
 	                         * later value than the one that it brings */
-	STATUS_KEPT = 2,        /* promise with a turn: kept behind the held record, or behind a promise (then without token) */
+	STATUS_PARKED = 2,        /* promise with a turn: kept behind the held record, or behind a promise (then without token) */
 	STATUS_NEED = 3,        /* extension, write: the record is not here, send it */
 	STATUS_HELD = 4,        /* R1: a live held record of another lock_id */
 	STATUS_PROMISED = 5,    /* R1: a live promise of another lock_id */

@@ -14,7 +14,7 @@ enum core_op {
 	CORE_WAIT,
 	CORE_WAITERS,
 	CORE_BREAK,
-	CORE_BOND,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
+	CORE_BINDING,  /* key, lock_id, wait: the lock ends when this node is gone for so long (section 2, Release on disconnect); answered
 	             * only then, with PAWL_ELOST, or when it is released here; CORE_CLIENT_GONE ends the bond, not the lock */
 	CORE_CHANGE, /* of the configuration (section 6); for administrators only, which the driver sees to */
 	CORE_DOWNGRADE,   /* key, lock_id: the holder's exclusive lock becomes a shared one (section 10) */
@@ -51,7 +51,7 @@ struct core_waiter {
 	span_ns since;
 };
 
-enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_KEPT };
+enum core_saying_kind { SAYING_RECORD, SAYING_PROMISE, SAYING_PARKED };
 struct core_saying { /* EXPLAIN: one thing that stands on the key at a master */
 	enum core_saying_kind kind;
 	struct core_entry entry; /* a promise, a kept request: only lock_id, terms, remaining (of the promise) */

@@ -76,7 +76,7 @@ struct terms {
 	struct permits set; /* of a semaphore: the permits that are held; empty in a request */
 	/* Which of its holder's connections ends the lock when it is closed: they are counted, from 1; 0: none does. Where two copies
 	 * of a record meet the greater one counts (section 2, Release on disconnect). */
-	uint32_t bond;
+	uint32_t binding;
 };
 
 static inline struct permits permits_or(struct permits a, struct permits b) {

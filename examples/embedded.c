@@ -28,7 +28,7 @@ struct app {
 	struct pawl_node *node;
 	const char *key;
 	struct event *look, *input, *interrupt, *terminate;
-	struct pawl_node_call *bond; /* while KEY is taken here: it is given back if this process dies */
+	struct pawl_node_call *binding; /* while KEY is taken here: it is given back if this process dies */
 	uint64_t seen; /* token of who held the key at the last look; 0: nobody */
 	struct pawl_id lock_id;
 	bool stopping;
@@ -95,7 +95,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 static void on_ended(struct pawl_node *node, const struct pawl_node_result *result, void *arg) {
 	struct app *app = arg;
 	(void)node;
-	app->bond = NULL;
+	app->binding = NULL;
 	if (result->error) {
 		printf("lost: %s\n", result->message);
 		fflush(stdout);
@@ -110,7 +110,7 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 	} else if (result->method == PAWL_ACQUIRE) {
 		app->lock_id = result->lock_id;
 		printf("taken with token %" PRIu64 " for %" PRId64 " ms\n", result->token, pawl_node_left_ms(result->deadline));
-		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500, on_ended, app, &app->bond);
+		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500, on_ended, app, &app->binding);
 	} else {
 		printf(result->released ? "given\n" : "had not held it\n");
 	}

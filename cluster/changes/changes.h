@@ -17,19 +17,19 @@ void counted_beat(struct core *core);
 
 /* ---- log.c ---- */
 void log_append(struct core *core, struct slice key, struct id128 lock_id); /* something has become of this record */
-void log_append_news(struct core *core, const struct core_news *news); /* for followers that want them */
+void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event); /* for followers that want them */
 void log_new_id(struct core *core); /* a start, or the live table has been replaced: nobody can go on from before */
 void log_seek(const struct core *core, struct log_place *p, uint64_t number); /* number: oldest .. next */
 bool log_take(const struct core *core, struct log_place *p, struct log_entry *e); /* false at the end */
 uint64_t log_bytes(const struct core *core);
 void log_done(struct core *core);
 
-/* ---- news.c ---- */
-void news_tell(struct core *core, const struct core_news *news); /* copies the bytes */
-void news_record(struct core *core, enum core_news_kind kind, struct key *key, struct record *r); /* before it is dropped */
-void news_of(struct core *core, enum core_news_kind kind, struct slice name, const struct record *r); /* of no record of the table */
-void news_gap(struct core *core);
-void news_gap_of(struct core *core, struct slice name);
+/* ---- watch_event.c ---- */
+void watch_event_tell(struct core *core, const struct core_watch_event *watch_event); /* copies the bytes */
+void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key, struct record *r); /* before it is dropped */
+void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct slice name, const struct record *r); /* of no record of the table */
+void watch_events_missed(struct core *core);
+void watch_events_missed_of(struct core *core, struct slice name);
 
 /* ---- record_changed.c ---- */
 void record_changed(struct core *core, struct key *key, struct record *r, enum record_change what);
@@ -39,7 +39,7 @@ void key_ended(struct core *core, struct key *key); /* a record or a promise of 
 
 /* ---- record_numbers.c ---- */
 void record_drop_numbers(struct core *core, struct key *key, struct record *r, struct permits numbers); /* some, not all, at once; may free the key */
-bool record_give_back(struct core *core, struct key *key, struct record *r, uint64_t attempt); /* numbers that rest on this name alone, and not all of it; may free the key */
+bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t attempt); /* numbers that rest on this name alone, and not all of it; may free the key */
 
 /* ---- told.c ---- */
 bool told_init(struct core *core);
@@ -52,13 +52,13 @@ bool told_already(const struct core *core, const struct message *m);
 /* ---- unseen.c ---- */
 int unseen_init(struct core *core);
 void unseen_done(struct core *core);
-void unseen_gap_of_all(struct core *core); /* a gap is told of all keys */
+void unseen_missed_by_all(struct core *core); /* a gap is told of all keys */
 void unseen_refused(struct core *core, const struct message *m, const struct key *key, enum status status); /* or not */
-void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how); /* key: or NULL */
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_watch_event_kind how); /* key: or NULL */
 bool unseen_rests_on(const struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
 void unseen_written(struct core *core, const struct message *m);
-void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond);
-bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t bond);
+void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding);
+bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t binding);
 void unseen_record_came(struct core *core, const struct key *key, const struct record *r); /* before it is told of */
 void unseen_record_ended(struct core *core, const struct key *key, const struct record *ends); /* before it is dropped */
 void unseen_beat(struct core *core);
@@ -66,6 +66,6 @@ void unseen_of_epoch(struct core *core, const struct message *m);
 
 /* ---- unwritten.c ---- */
 void unwritten_refused(struct core *core, const struct key *key, struct record *r, struct ballot ballot);
-void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r);
+void unwritten_told(struct core *core, enum core_watch_event_kind kind, const struct key *key, struct record *r);
 
 #endif

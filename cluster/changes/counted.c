@@ -27,8 +27,8 @@ void counted_asked(struct core *core, uint32_t peer, const struct message *m) {
 
 static void missed(struct core *core) {
 	if (core_votes(core)) {
-		COUNT(core, counted_gap);
-		news_gap(core);
+		COUNT(core, counted_missed);
+		watch_events_missed(core);
 	}
 	under_way(core);
 }
@@ -37,14 +37,14 @@ static void under_way_over(struct core *core) {
 	if (core->missed_under_way && instant_expired(core->now, core->missed_over)) {
 		core->missed_under_way = false;
 		if (core_votes(core)) {
-			news_gap(core);
+			watch_events_missed(core);
 		}
 	}
 }
 
 /* Others may have taken what this master refused, or may yet. */
 void counted_key_missed(struct core *core, struct slice name) {
-	news_gap_of(core, name);
+	watch_events_missed_of(core, name);
 	under_way(core);
 }
 

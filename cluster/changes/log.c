@@ -7,10 +7,10 @@
 #define CHUNK_MIN 1024u
 #define CHUNK_MAX 262144u /* a piece of news has to fit, with its value */
 #define ENTRY_FIXED (sizeof(uint16_t) + sizeof(struct id128))
-#define ENTRY_NEWS 0x8000u /* in the first number of an entry, beside the size of its key: struct log_news follows the key */
+#define ENTRY_WATCH_EVENT 0x8000u /* in the first number of an entry, beside the size of its key: struct log_news follows the key */
 
-struct log_news { /* owner, identity, label and value follow it */
-	enum core_news_kind kind;
+struct log_watch_event { /* owner, identity, label and value follow it */
+	enum core_watch_event_kind kind;
 	uint64_t token;
 	struct ballot value_seq;
 	struct terms terms;
@@ -18,7 +18,7 @@ struct log_news { /* owner, identity, label and value follow it */
 };
 
 static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
-	return log->chunks[(log->head + i) % log->slots];
+	return log->chunks[(log->head + i) % log->peer_table];
 }
 
 static bool make_ring(struct core *core) {
@@ -28,9 +28,9 @@ static bool make_ring(struct core *core) {
 	}
 	uint64_t part = core->limits.log_bytes / 16;
 	log->chunk_bytes = part < CHUNK_MIN ? CHUNK_MIN : part > CHUNK_MAX ? CHUNK_MAX : (uint32_t)part;
-	uint64_t slots = core->limits.log_bytes / log->chunk_bytes;
-	log->slots = slots < 2 ? 2 : slots > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)slots;
-	log->chunks = alloc_new(&core->alloc, log->slots * sizeof(struct log_chunk *));
+	uint64_t peer_table = core->limits.log_bytes / log->chunk_bytes;
+	log->peer_table = peer_table < 2 ? 2 : peer_table > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)peer_table;
+	log->chunks = alloc_new(&core->alloc, log->peer_table * sizeof(struct log_chunk *));
 	return log->chunks != NULL;
 }
 
@@ -43,17 +43,17 @@ static void drop_chunks(struct core *core) {
 
 void log_done(struct core *core) {
 	drop_chunks(core);
-	alloc_free(&core->alloc, core->log.chunks, core->log.slots * sizeof(struct log_chunk *));
+	alloc_free(&core->alloc, core->log.chunks, core->log.peer_table * sizeof(struct log_chunk *));
 	core->log.chunks = NULL;
 }
 
 /* A chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL: no memory. */
 static struct log_chunk *next_chunk(struct core *core) {
 	struct log *log = &core->log;
-	struct log_chunk *c = log->count < log->slots ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
+	struct log_chunk *c = log->count < log->peer_table ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
 	if (c == NULL && log->count > 0) {
 		c = chunk_at(log, 0);
-		log->head = (log->head + 1) % log->slots;
+		log->head = (log->head + 1) % log->peer_table;
 		log->count--;
 	}
 	if (c == NULL) {
@@ -61,17 +61,17 @@ static struct log_chunk *next_chunk(struct core *core) {
 	}
 	c->first = log->next;
 	c->count = c->used = 0;
-	log->chunks[(log->head + log->count++) % log->slots] = c;
+	log->chunks[(log->head + log->count++) % log->peer_table] = c;
 	log->oldest = chunk_at(log, 0)->first;
 	return c;
 }
 
-static size_t news_size(const struct core_news *n) {
-	return sizeof(struct log_news) + n->owner.size + n->identity.size + n->label.size + n->value.size;
+static size_t watch_event_size(const struct core_watch_event *n) {
+	return sizeof(struct log_watch_event) + n->owner.size + n->identity.size + n->label.size + n->value.size;
 }
 
-static void put_news(uint8_t *to, const struct core_news *n) {
-	const struct log_news head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
+static void put_watch_event(uint8_t *to, const struct core_watch_event *n) {
+	const struct log_watch_event head = { .kind = n->kind, .token = n->token, .value_seq = n->value_seq, .terms = n->terms,
 		.owner = (uint32_t)n->owner.size, .identity = (uint32_t)n->identity.size, .label = (uint32_t)n->label.size,
 		.value = (uint32_t)n->value.size };
 	to = slice_put(to, slice_of(&head, sizeof head));
@@ -87,26 +87,26 @@ static struct slice take(const uint8_t **from, uint32_t size) {
 	return s;
 }
 
-static void take_news(const uint8_t *from, struct log_entry *e) {
-	struct log_news head;
+static void take_watch_event(const uint8_t *from, struct log_entry *e) {
+	struct log_watch_event head;
 	memcpy(&head, from, sizeof head);
 	from += sizeof head;
-	e->news = (struct core_news){ .kind = head.kind, .key = e->key, .lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
+	e->watch_event = (struct core_watch_event){ .kind = head.kind, .key = e->key, .lock_id = e->lock_id, .token = head.token, .value_seq = head.value_seq,
 		.terms = head.terms };
-	e->news.owner = take(&from, head.owner);
-	e->news.identity = take(&from, head.identity);
-	e->news.label = take(&from, head.label);
-	e->news.value = take(&from, head.value);
+	e->watch_event.owner = take(&from, head.owner);
+	e->watch_event.identity = take(&from, head.identity);
+	e->watch_event.label = take(&from, head.label);
+	e->watch_event.value = take(&from, head.value);
 }
 
 /* `news`: NULL: the entry is none. */
-static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
+static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
 	struct log *log = &core->log;
 	if (!make_ring(core)) {
 		return false;
 	}
-	uint16_t size = (uint16_t)key.size, head = (uint16_t)(size | (news ? ENTRY_NEWS : 0));
-	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size + (news ? news_size(news) : 0));
+	uint16_t size = (uint16_t)key.size, head = (uint16_t)(size | (watch_event ? ENTRY_WATCH_EVENT : 0));
+	uint32_t bytes = (uint32_t)(ENTRY_FIXED + size + (watch_event ? watch_event_size(watch_event) : 0));
 	struct log_chunk *c = log->count ? chunk_at(log, log->count - 1) : NULL;
 	if (c == NULL || c->used + bytes > log->chunk_bytes) {
 		c = next_chunk(core);
@@ -118,8 +118,8 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id, con
 	to = slice_put(to, slice_of(&head, sizeof head));
 	to = slice_put(to, slice_of(&lock_id, sizeof lock_id));
 	to = slice_put(to, key);
-	if (news) {
-		put_news(to, news);
+	if (watch_event) {
+		put_watch_event(to, watch_event);
 	}
 	c->used += bytes;
 	c->count++;
@@ -127,13 +127,13 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id, con
 }
 
 /* While there is nobody to follow, only the number goes up. */
-static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_news *news) {
+static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
 	struct log *log = &core->log;
 	if (core->self >= core->masters) {
 		return; /* nobody follows a replica */
 	}
 	bool wanted = core->config.node_count > core->masters;
-	bool stored = wanted && store(core, key, lock_id, news);
+	bool stored = wanted && store(core, key, lock_id, watch_event);
 	core->counts[COUNT_log_lost] += wanted && !stored;
 	log->next++;
 	if (!stored) {
@@ -148,17 +148,17 @@ void log_append(struct core *core, struct slice key, struct id128 lock_id) {
 }
 
 /* What does not fit is a gap of its key. */
-void log_append_news(struct core *core, const struct core_news *news) {
-	const struct core_news gap = { .kind = NEWS_GAP, .key = news->key };
-	bool fits = make_ring(core) && ENTRY_FIXED + news->key.size + news_size(news) <= core->log.chunk_bytes;
-	const struct core_news *kept = fits ? news : &gap;
+void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event) {
+	const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .key = watch_event->key };
+	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size + watch_event_size(watch_event) <= core->log.chunk_bytes;
+	const struct core_watch_event *kept = fits ? watch_event : &gap;
 	append(core, kept->key, kept->lock_id, kept);
 }
 
 void log_new_id(struct core *core) {
 	struct log *log = &core->log;
 	core->observers->log_ends(core);
-	news_gap(core);
+	watch_events_missed(core);
 	drop_chunks(core);
 	log->id = core->durable.boot << 32 | ++log->generation;
 	log->next = log->next ? log->next : 1;
@@ -182,19 +182,19 @@ static const struct log_chunk *chunk_of(const struct log *log, uint64_t number) 
 	return NULL;
 }
 
-static uint32_t key_size(const uint8_t *entry, bool *is_news) {
+static uint32_t key_size(const uint8_t *entry, bool *is_watch_event) {
 	uint16_t head;
 	memcpy(&head, entry, sizeof head);
-	*is_news = head & ENTRY_NEWS;
-	return head & ~ENTRY_NEWS;
+	*is_watch_event = head & ENTRY_WATCH_EVENT;
+	return head & ~ENTRY_WATCH_EVENT;
 }
 
 static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
-	bool is_news;
+	bool is_watch_event;
 	const uint8_t *from = c->bytes + offset;
-	uint32_t size = (uint32_t)ENTRY_FIXED + key_size(from, &is_news);
-	if (is_news) {
-		struct log_news n;
+	uint32_t size = (uint32_t)ENTRY_FIXED + key_size(from, &is_watch_event);
+	if (is_watch_event) {
+		struct log_watch_event n;
 		memcpy(&n, from + size, sizeof n);
 		size += (uint32_t)sizeof n + n.owner + n.identity + n.label + n.value;
 	}
@@ -221,12 +221,12 @@ bool log_take(const struct core *core, struct log_place *p, struct log_entry *e)
 	}
 	p->offset = p->number == c->first ? 0 : p->offset;
 	const uint8_t *from = c->bytes + p->offset;
-	uint32_t size = key_size(from, &e->is_news);
+	uint32_t size = key_size(from, &e->is_watch_event);
 	memcpy(&e->lock_id, from + sizeof(uint16_t), sizeof e->lock_id);
 	memcpy(e->bytes, from + ENTRY_FIXED, size);
 	e->key = slice_of(e->bytes, size);
-	if (e->is_news) {
-		take_news(from + ENTRY_FIXED + size, e);
+	if (e->is_watch_event) {
+		take_watch_event(from + ENTRY_FIXED + size, e);
 	}
 	p->number++;
 	p->offset += entry_size(c, p->offset);

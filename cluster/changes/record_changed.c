@@ -3,8 +3,8 @@
 #include "first.h"
 
 enum { NO, YES };
-enum { EVENT_NONE = -1, EVENT_ACQUIRED = NEWS_ACQUIRED, EVENT_UPDATED = NEWS_UPDATED, EVENT_DOWNGRADED = NEWS_DOWNGRADED,
-	EVENT_RELEASED = NEWS_RELEASED, EVENT_EXPIRED = NEWS_EXPIRED, EVENT_LOST = NEWS_LOST };
+enum { EVENT_NONE = -1, EVENT_ACQUIRED = WATCH_EVENT_ACQUIRED, EVENT_UPDATED = WATCH_EVENT_UPDATED, EVENT_DOWNGRADED = WATCH_EVENT_DOWNGRADED,
+	EVENT_RELEASED = WATCH_EVENT_RELEASED, EVENT_EXPIRED = WATCH_EVENT_EXPIRED, EVENT_LOST = WATCH_EVENT_LOST };
 
 /* For each change a row. A row that is missing, or leaves out a column, does not compile.
  *   digest  the digests that masters compare are computed anew
@@ -58,7 +58,7 @@ void record_changed(struct core *core, struct key *key, struct record *r, enum r
 		log_append(core, key_name(key), r->lock_id);
 	}
 	if (follows[what].event != EVENT_NONE) {
-		news_record(core, (enum core_news_kind)follows[what].event, key, r);
+		watch_event_record(core, (enum core_watch_event_kind)follows[what].event, key, r);
 	}
 	if (follows[what].opens && live) {
 		core->observers->key_opened(core, key);

@@ -11,7 +11,7 @@ void record_drop_numbers(struct core *core, struct key *key, struct record *r, s
 	table_settle(core, key);
 }
 
-bool record_give_back(struct core *core, struct key *key, struct record *r, uint64_t attempt) {
+bool record_roll_back(struct core *core, struct key *key, struct record *r, uint64_t attempt) {
 	const struct lapsing l = record_lapsing(r);
 	if (permits_none(l.set) || l.attempt != attempt || r->attempt == attempt) {
 		return false;

@@ -17,7 +17,7 @@ struct unseen {
 	struct instant due;    /* when a gap of the key is told instead */
 	bool ended;
 	bool put_off; /* it is too late to tell of it: a gap of the key, when it has ended or is due */
-	enum core_news_kind how;
+	enum core_watch_event_kind how;
 	uint16_t size;
 	uint8_t name[];
 };
@@ -44,7 +44,7 @@ static bool is_over(const struct core *core, const struct unseen *u) {
 }
 
 /* A gap of all keys is told, which stands for those that can no longer be accepted elsewhere. They stand in the order of their times. */
-void unseen_gap_of_all(struct core *core) {
+void unseen_missed_by_all(struct core *core) {
 	struct list *at = core->unseen_all.next;
 	while (at != &core->unseen_all) {
 		struct unseen *u = CONTAINER_OF(at, struct unseen, link);
@@ -122,13 +122,13 @@ static bool stands_here(const struct key *key, const struct record *but, const s
 }
 
 static void gap(struct core *core, struct slice name) {
-	COUNT(core, unseen_gap);
-	news_gap_of(core, name);
+	COUNT(core, unseen_missed);
+	watch_events_missed_of(core, name);
 }
 
 /* Of what is not kept: others may accept it after this gap, which is not the last one. */
 static void missed(struct core *core, struct slice name) {
-	COUNT(core, unseen_gap);
+	COUNT(core, unseen_missed);
 	counted_key_missed(core, name);
 }
 
@@ -144,11 +144,11 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
-		if (core->news_feeds == 0) {
+		if (core->watch_event_feeds == 0) {
 			log_append(core, name, u->record->lock_id); /* whose watch begins just now at a replica is to hear of a gap */
 		}
-		news_of(core, NEWS_ACQUIRED, name, u->record);
-		news_of(core, u->ended ? u->how : NEWS_RELEASED, name, u->record);
+		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, u->record);
+		watch_event_of(core, u->ended ? u->how : WATCH_EVENT_RELEASED, name, u->record);
 		told_record(core, u->node.hash, u->record);
 		told_without(core, u->record);
 	}
@@ -213,7 +213,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	}
 }
 
-void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_news_kind how) {
+void unseen_ended(struct core *core, const struct key *key, struct slice name, struct id128 lock_id, enum core_watch_event_kind how) {
 	struct unseen *u = find(core, name, lock_id);
 	if (u && key && key_record(key, lock_id)) {
 		drop(core, u); /* the end of its record is told (unseen_record_ended) */
@@ -251,17 +251,17 @@ void unseen_written(struct core *core, const struct message *m) {
 }
 
 /* ... or a later connection of its holder. */
-void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+void unseen_bound(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
 	struct unseen *u = find(core, name, lock_id);
-	if (u && bond > u->record->bond) {
-		u->record->bond = bond;
+	if (u && binding > u->record->binding) {
+		u->record->binding = binding;
 	}
 }
 
 /* Of a lock whose holder's connection `bond` was closed: it ends with that one or with an earlier one, as far as this master was told. */
-bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+bool unseen_bound_to(const struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
 	const struct unseen *u = find(core, name, lock_id);
-	return u && u->record->bond && u->record->bond <= bond;
+	return u && u->record->binding && u->record->binding <= binding;
 }
 
 /* ---- refusals ---- */
@@ -272,7 +272,7 @@ static bool may_be_elsewhere(enum status status) {
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_FULL: case STATUS_STALE: case STATUS_RELEASED: case STATUS_BARRED: case STATUS_CLOCK:
 	case STATUS_EPOCH: case STATUS_TOO_LONG:
 		return true;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
 	case STATUS_RECOVERING: case STATUS_DENIED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		return false;
 	}
@@ -322,7 +322,7 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 	}
 	u->put_off = told_late(core, u->node.hash, u->record) || stands_here(key, NULL, u->record, true);
 	if (ended) {
-		unseen_ended(core, key, m->key, m->lock_id, released_has(core, m->lock_id) ? NEWS_RELEASED : NEWS_LOST);
+		unseen_ended(core, key, m->key, m->lock_id, tombstone_has(core, m->lock_id) ? WATCH_EVENT_RELEASED : WATCH_EVENT_LOST);
 	}
 }
 

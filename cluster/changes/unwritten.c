@@ -19,8 +19,8 @@ static void forget(struct unwritten *u) {
 }
 
 static void gap(struct core *core, const struct key *key) {
-	COUNT(core, unwritten_gap);
-	news_gap_of(core, key_name(key));
+	COUNT(core, unwritten_missed);
+	watch_events_missed_of(core, key_name(key));
 }
 
 /* The record's mark says that there was one, also where its ballot is not remembered: of two, or because there were too many since. */
@@ -41,10 +41,10 @@ void unwritten_refused(struct core *core, const struct key *key, struct record *
 }
 
 /* Before its value, or its end, is told. */
-void unwritten_told(struct core *core, enum core_news_kind kind, const struct key *key, struct record *r) {
+void unwritten_told(struct core *core, enum core_watch_event_kind kind, const struct key *key, struct record *r) {
 	struct unwritten *u = find(core, r->lock_id);
-	const int newer = kind == NEWS_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
-	if (newer > 0 || kind == NEWS_DOWNGRADED) {
+	const int newer = kind == WATCH_EVENT_UPDATED && u ? ballot_compare(u->ballot, r->wrote) : -1;
+	if (newer > 0 || kind == WATCH_EVENT_DOWNGRADED) {
 		return; /* it may still come */
 	}
 	r->unwritten = false;

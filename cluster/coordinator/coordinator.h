@@ -18,14 +18,14 @@ static inline uint64_t op_hash_lock(const struct core *core, struct slice key, s
 	return hash_lock_id(core, lock_id) ^ key.size;
 }
 
-/* ---- belief.c ---- */
-void belief_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
-struct belief *belief_find(struct core *core, struct slice key, struct id128 lock_id); /* only while it is believed */
-struct belief *belief_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
-struct permits belief_numbers(const struct belief *b);
-void belief_drop(struct core *core, struct slice key, struct id128 lock_id);
-void belief_beat(struct core *core);
-void belief_done(struct core *core);
+/* ---- granted.c ---- */
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
+struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id); /* only while it is believed */
+struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
+struct permits granted_numbers(const struct granted *b);
+void granted_drop(struct core *core, struct slice key, struct id128 lock_id);
+void granted_beat(struct core *core);
+void granted_done(struct core *core);
 
 /* ---- caller.c ---- */
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r);
@@ -50,26 +50,26 @@ bool local_entry(struct core *core, const struct caller *c, struct slice identit
 bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *shown); /* false: no memory */
 void entry_reply(struct core_reply *reply, const struct shown *shown);
 
-/* ---- found.c ---- */
-/* A copy of what a master reported, in op->found; false: no memory or too many. */
-struct record *op_found(struct core *core, struct op *op, uint32_t from, const struct message *m);
-void op_found_sort(struct op *op); /* by lock_id, then by master */
-void op_found_clear(struct core *core, struct op *op);
+/* ---- replies.c ---- */
+/* A copy of what a master reported, in op->replies; false: no memory or too many. */
+struct record *op_reply_add(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void op_replies_sort(struct op *op); /* by lock_id, then by master */
+void op_replies_clear(struct core *core, struct op *op);
 
-/* ---- give_back.c ---- */
+/* ---- roll_back.c ---- */
 struct instant longest_lease(const struct core *core);
 struct message release_message(const struct op *op);
-void release_give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
-bool release_give_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name); /* false: not every master is told at once */
+void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
+bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name); /* false: not every master is told at once */
 
-/* ---- linger.c ---- */
-void linger_begin(struct core *core, struct op *op);  /* may free it */
-void linger_settle(struct core *core, struct op *op); /* may free it */
-void linger_end(struct core *core, struct op *op); /* frees it, whatever is left to be done */
-void linger_vote(struct op *op, uint32_t from, const struct message *m);
-void linger_send_again(struct core *core, struct op *op, uint32_t peer);
-void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
-void linger_peer_changed(struct core *core, struct op *op, uint32_t peer);
+/* ---- catch_up.c ---- */
+void catch_up_begin(struct core *core, struct op *op);  /* may free it */
+void catch_up_settle(struct core *core, struct op *op); /* may free it */
+void catch_up_end(struct core *core, struct op *op); /* frees it, whatever is left to be done */
+void catch_up_vote(struct op *op, uint32_t from, const struct message *m);
+void catch_up_send_again(struct core *core, struct op *op, uint32_t peer);
+void catch_up_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void catch_up_peer_changed(struct core *core, struct op *op, uint32_t peer);
 
 /* ---- op.c ---- */
 struct op *op_new(struct core *core, const struct core_request *r);
@@ -87,14 +87,14 @@ void op_peer_changed(struct core *core, uint32_t peer);
 void op_timer(struct core *core, struct op *op);
 void op_round_timer(struct core *core, struct op *op); /* judges it when its masters have had their time */
 void op_answer(struct core *core, uint32_t from, const struct message *m);
-void op_linger(struct core *core, struct op *op);
+void op_catch_up(struct core *core, struct op *op);
 
 /* ---- op_lock.c ---- */
 struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
-struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id);
+struct op *op_find_binding(const struct core *core, struct slice key, struct id128 lock_id);
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken);
-void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
+void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id);
 
 /* ---- reports.c ---- */
@@ -112,12 +112,12 @@ void op_permute(struct core *core, const int from[NODES_MAX]);
 void restart_begin(struct core *core, struct op *op);
 void restart_again(struct core *core, struct op *op); /* from the beginning; an acquire under the same lock_id */
 void restart_all(struct core *core);
-void restart_parked(struct core *core);
+void restart_suspended(struct core *core);
 void restart_timer(struct core *core, struct op *op);
 
 /* ---- round.c ---- */
 uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent := now, all votes none */
-void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m); /* vote asked, or gone when not linked */
+void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m); /* vote asked, or gone when not linked */
 void op_ask_all(struct core *core, struct op *op, struct message *m);
 uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states); /* bit set of states */
 bool op_epoch_stands(const struct core *core, const struct op *op); /* q have answered under this epoch: a loss may be said */

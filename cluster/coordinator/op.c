@@ -86,7 +86,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->limit = r->limit ? r->limit : 100;
 	op->prefix = r->prefix;
 	op->terms = r->terms;
-	op->terms.bond = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->bond;
+	op->terms.binding = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding : r->binding;
 	if (!copy_bytes(core, op, r) || (row(core, op)->make && !row(core, op)->make(core, op, r))) {
 		drop_unborn(core, op);
 		return NULL;
@@ -150,8 +150,8 @@ void op_free(struct core *core, struct op *op) {
 		core->waiting_count -= op->kind == CORE_ACQUIRE;
 	}
 	list_remove(&op->link);
-	if (op->state == OP_LINGERING) {
-		core->linger_count--;
+	if (op->state == OP_UNFINISHED) {
+		core->catch_up_count--;
 	} else {
 		core->op_count--;
 	}
@@ -159,7 +159,7 @@ void op_free(struct core *core, struct op *op) {
 	if (row(core, op)->by_lock) {
 		map_remove(&core->ops_by_lock, &op->by_lock);
 	}
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	report_over(core, op);
 	if (row(core, op)->release) {
 		row(core, op)->release(core, op);
@@ -177,7 +177,7 @@ void op_free(struct core *core, struct op *op) {
 
 void op_free_all(struct core *core) {
 	struct list *n;
-	while ((n = list_first(&core->ops)) != NULL || (n = list_first(&core->lingering)) != NULL) {
+	while ((n = list_first(&core->ops)) != NULL || (n = list_first(&core->unfinished)) != NULL) {
 		op_free(core, CONTAINER_OF(n, struct op, link));
 	}
 	while ((n = list_first(&core->op_pool)) != NULL) {
@@ -200,20 +200,20 @@ struct op *op_find(struct core *core, uint64_t round) {
 /* ---- after the answer ---- */
 
 /* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
-void op_linger(struct core *core, struct op *op) {
+void op_catch_up(struct core *core, struct op *op) {
 	CHECK(list_empty(&op->callers));
-	op->state = OP_LINGERING;
+	op->state = OP_UNFINISHED;
 	if (core->ops_next == &op->link) {
 		core->ops_next = op->link.next;
 	}
 	list_remove(&op->link);
-	list_append(&core->lingering, &op->link);
+	list_append(&core->unfinished, &op->link);
 	core->op_count--;
-	core->linger_count++;
+	core->catch_up_count++;
 	timer_at(core, &op->timer, TIMER_OP, op->until);
-	if (core->linger_count > core->limits.lingering) {
-		COUNT(core, lingering_lost);
-		linger_end(core, CONTAINER_OF(list_first(&core->lingering), struct op, link));
+	if (core->catch_up_count > core->limits.unfinished) {
+		COUNT(core, unfinished_lost);
+		catch_up_end(core, CONTAINER_OF(list_first(&core->unfinished), struct op, link));
 	}
 }
 
@@ -224,15 +224,15 @@ void op_finish(struct core *core, struct op *op) {
 		return;
 	}
 	op->until = instant_add(op->sent, core->config.request_timeout);
-	op_linger(core, op);
-	linger_settle(core, op);
+	op_catch_up(core, op);
+	catch_up_settle(core, op);
 }
 
 /* ---- events for operations ---- */
 
-static void judge(struct core *core, struct op *op, bool over) {
-	if (row(core, op)->judge) {
-		row(core, op)->judge(core, op, over);
+static void evaluate(struct core *core, struct op *op, bool over) {
+	if (row(core, op)->evaluate) {
+		row(core, op)->evaluate(core, op, over);
 	}
 }
 
@@ -257,7 +257,7 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;
 	}
-	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+	for (struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		op->votes[peer].state = vote_open(&op->votes[peer]) ? VOTE_GONE : op->votes[peer].state;
 		if (row(core, op)->link_lost) {
@@ -270,18 +270,18 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 			continue;
 		}
 		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
-		if (vote_open(v) || v->state == VOTE_KEPT || promised) {
+		if (vote_open(v) || v->state == VOTE_PARKED || promised) {
 			v->state = VOTE_GONE; /* promises and kept requests end with the link */
-			judge(core, op, false);
+			evaluate(core, op, false);
 		}
 	}
 }
 
 /* A link is up again, or a master votes (again), or does not any more. */
 void op_peer_changed(struct core *core, uint32_t peer) {
-	for (struct list *n = list_first(&core->lingering), *next; n; n = next) {
-		next = list_after(&core->lingering, n);
-		linger_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
+	for (struct list *n = list_first(&core->unfinished), *next; n; n = next) {
+		next = list_after(&core->unfinished, n);
+		catch_up_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
 	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op; op = op_following(core)) {
 		if (row(core, op)->link_changed) {
@@ -291,12 +291,12 @@ void op_peer_changed(struct core *core, uint32_t peer) {
 }
 
 void op_timer(struct core *core, struct op *op) {
-	if (op->state != OP_LINGERING && op_left(core, op)) {
+	if (op->state != OP_UNFINISHED && op_left(core, op)) {
 		return;
 	}
-	if (op->state == OP_LINGERING) {
-		linger_end(core, op);
-	} else if (op->state == OP_PARKED) {
+	if (op->state == OP_UNFINISHED) {
+		catch_up_end(core, op);
+	} else if (op->state == OP_SUSPENDED) {
 		restart_timer(core, op);
 	} else if (row(core, op)->timer) {
 		row(core, op)->timer(core, op);
@@ -307,7 +307,7 @@ void op_timer(struct core *core, struct op *op) {
 
 void op_round_timer(struct core *core, struct op *op) {
 	if (op_late(core, op)) {
-		judge(core, op, true);
+		evaluate(core, op, true);
 	} else {
 		timer_at(core, &op->timer, TIMER_OP, instant_add(op->sent, core->config.request_timeout));
 	}
@@ -328,8 +328,8 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		COUNT(core, answer_stale_round); /* counted only for the round under way */
 		return;
 	}
-	if (op->state == OP_LINGERING) {
-		linger_answer(core, op, from, m);
+	if (op->state == OP_UNFINISHED) {
+		catch_up_answer(core, op, from, m);
 		return;
 	}
 	if (!list_empty(&core->leaving) && op_left(core, op)) {

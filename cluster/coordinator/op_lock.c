@@ -7,7 +7,7 @@ static struct op *find_by_lock(const struct core *core, enum core_op kind, struc
 	struct op *found = NULL;
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == kind && op->state != OP_LINGERING && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+		if (op->kind == kind && op->state != OP_UNFINISHED && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			found = op;
 			if (op->state != OP_COMMITTING) {
 				break;
@@ -25,17 +25,17 @@ struct op *op_find_group(const struct core *core, struct slice key, struct id128
 	return find_by_lock(core, CORE_ACQUIRE_ALL, key, lock_id);
 }
 
-struct op *op_find_bond(const struct core *core, struct slice key, struct id128 lock_id) {
-	return find_by_lock(core, CORE_BOND, key, lock_id);
+struct op *op_find_binding(const struct core *core, struct slice key, struct id128 lock_id) {
+	return find_by_lock(core, CORE_BINDING, key, lock_id);
 }
 
 /* A request gives back what it has under this name (section 11): what it teaches ends, and what others do for the lock_id goes on. */
-void op_lock_given_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->state == OP_LINGERING && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
-			linger_end(core, op);
+		if (op->state == OP_UNFINISHED && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+			catch_up_end(core, op);
 		}
 	}
 }
@@ -48,8 +48,8 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
 			continue;
 		}
-		if (op->state == OP_LINGERING) {
-			linger_end(core, op);
+		if (op->state == OP_UNFINISHED) {
+			catch_up_end(core, op);
 		} else if (core->operations[op->kind]->lock_released) {
 			core->operations[op->kind]->lock_released(core, op, broken);
 		}
@@ -60,7 +60,7 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id) {
 	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == CORE_ACQUIRE && op->state == OP_LINGERING && op->terms.of == SHARE_EXCLUSIVE &&
+		if (op->kind == CORE_ACQUIRE && op->state == OP_UNFINISHED && op->terms.of == SHARE_EXCLUSIVE &&
 			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			op->terms.of = SHARE_SHARED;
 		}

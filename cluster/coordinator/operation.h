@@ -18,7 +18,7 @@ struct operation {
 	/* A master has answered in the round under way. */
 	void (*answer)(struct core *core, struct op *op, uint32_t from, const struct message *m);
 	/* The votes have changed. over: request_timeout has passed since they were asked for. */
-	void (*judge)(struct core *core, struct op *op, bool over);
+	void (*evaluate)(struct core *core, struct op *op, bool over);
 	/* Its timer has fired. NULL: op_round_timer. */
 	void (*timer)(struct core *core, struct op *op);
 	/* A link to a master is lost. False: the operation looks after its votes itself, or is gone. */
@@ -50,7 +50,7 @@ extern const struct operation *const node_operations[CORE_OPS];
 
 #define OPERATIONS(X) \
 	X(ACQUIRE, acquire) X(EXTEND, extend) X(UPDATE, update) X(RELEASE, release) X(GET, read) X(LIST, list) X(WAIT, wait) X(WAITERS, waiters) \
-	X(BREAK, break) X(BOND, bond) X(CHANGE, change) X(DOWNGRADE, downgrade) X(TRANSFER, transfer) X(ASK, ask) X(EXPLAIN, explain) \
+	X(BREAK, break) X(BINDING, binding) X(CHANGE, change) X(DOWNGRADE, downgrade) X(TRANSFER, transfer) X(ASK, ask) X(EXPLAIN, explain) \
 	X(ACQUIRE_ALL, group)
 #define X(kind, name) extern const struct operation name##_operation;
 OPERATIONS(X)

@@ -4,12 +4,12 @@
 
 #define REPORTS_A_STEP 4 /* of those in line, that begin in one step */
 
-static void ask(struct core *core, struct op *op, uint32_t slot, struct id128 after, bool rest) {
+static void ask(struct core *core, struct op *op, uint32_t index, struct id128 after, bool rest) {
 	struct message m = op_message(op, MESSAGE_READ);
 	m.flags = rest ? FLAG_REST : 0;
-	m.number = op->parts_seen[slot];
+	m.number = op->parts_seen[index];
 	m.lock_id = after;
-	op_ask(core, op, slot, &m);
+	op_ask(core, op, index, &m);
 }
 
 void report_ask_all(struct core *core, struct op *op, bool rest) {
@@ -28,7 +28,7 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 		v->state = VOTE_GONE; /* does not vote in this epoch, or has too much to say: silent */
 	} else if (m->part == op->parts_seen[from]) {
 		op->parts_seen[from]++;
-		struct record *r = op_found(core, op, from, m);
+		struct record *r = op_reply_add(core, op, from, m);
 		if (r == NULL) {
 			v->state = VOTE_GONE;
 			return;
@@ -47,11 +47,11 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 /* Asks for the value of one that is to be shown where its newest write was reported. False: nobody can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks) {
 	uint32_t at = 0;
-	while (at < op->found_count && op->found[at].record != lacks) {
+	while (at < op->replies_count && op->replies[at].record != lacks) {
 		at++;
 	}
-	const uint32_t from = at < op->found_count ? op->found[at].from : 0;
-	if (at == op->found_count || !peer_reachable(core, from)) {
+	const uint32_t from = at < op->replies_count ? op->replies[at].from : 0;
+	if (at == op->replies_count || !peer_reachable(core, from)) {
 		return false;
 	}
 	op->state = OP_SECOND;
@@ -68,8 +68,8 @@ bool report_fetch(struct core *core, struct op *op, const struct record *lacks) 
 
 /* False: it is not there any more, or not as it was reported. */
 bool report_fetched(struct core *core, struct op *op, uint32_t from, const struct message *m) {
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		struct found *f = &op->found[i];
+	for (uint32_t i = 0; i < op->replies_count; i++) {
+		struct master_reply *f = &op->replies[i];
 		if (f->from == from && f->record->uneven && id128_equal(f->record->lock_id, op->fetching)) { /* a promise may have its lock_id, too */
 			if (m->status != STATUS_OK || ballot_compare(m->ballot, f->record->wrote) < 0 || !record_set_value(core, &f->record, m->value)) {
 				return false;
@@ -92,7 +92,7 @@ bool report_may_begin(struct core *core, struct op *op) {
 		return true;
 	}
 	COUNT(core, report_waited);
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	op_next_round(core, op); /* what is still answered is late */
 	timer_stop(core, &op->timer);
 	op->state = OP_IN_LINE;

@@ -4,53 +4,53 @@
 #include "coordinator.h"
 
 /* Right after a change, and fewer than q vote yet. */
-static bool parks(const struct core *core) {
+static bool suspends(const struct core *core) {
 	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
 }
 
-static void park(struct core *core, struct op *op) {
-	COUNT(core, parked);
+static void suspend(struct core *core, struct op *op) {
+	COUNT(core, suspended);
 	if (list_linked(&op->waiting)) {
 		list_remove(&op->waiting);
 	} else {
 		core->waiting_count += op->kind == CORE_ACQUIRE;
 	}
-	op->state = OP_PARKED;
-	list_append(&core->parked, &op->waiting);
+	op->state = OP_SUSPENDED;
+	list_append(&core->suspended, &op->waiting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->adopted_at, core->config.request_timeout));
 }
 
 /* An operation that needs the masters: begins now, or as soon as they vote. */
 void restart_begin(struct core *core, struct op *op) {
-	if (parks(core)) {
-		park(core, op);
+	if (suspends(core)) {
+		suspend(core, op);
 	} else {
 		core->operations[op->kind]->start(core, op);
 	}
 }
 
-static void unpark(struct core *core, struct op *op) {
+static void resume(struct core *core, struct op *op) {
 	list_remove(&op->waiting);
 	core->waiting_count -= op->kind == CORE_ACQUIRE;
 	core->operations[op->kind]->start(core, op);
 }
 
 void restart_timer(struct core *core, struct op *op) {
-	COUNT(core, parked_expired);
-	unpark(core, op);
+	COUNT(core, suspended_expired);
+	resume(core, op);
 }
 
-void restart_parked(struct core *core) {
+void restart_suspended(struct core *core) {
 	struct list *n;
-	while ((n = list_first(&core->parked)) != NULL) {
-		COUNT(core, parked_resumed);
-		unpark(core, CONTAINER_OF(n, struct op, waiting));
+	while ((n = list_first(&core->suspended)) != NULL) {
+		COUNT(core, suspended_resumed);
+		resume(core, CONTAINER_OF(n, struct op, waiting));
 	}
 }
 
 static void forget_round(struct core *core, struct op *op) {
 	timer_stop(core, &op->timer);
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	op->record = op->own_value = NULL;
@@ -74,7 +74,7 @@ void restart_again(struct core *core, struct op *op) {
 static void restart(struct core *core, struct op *op) {
 	const struct operation *row = core->operations[op->kind];
 	op->home = -1; /* the queues of before are gone, and masters have other indexes */
-	if (op->state == OP_PARKED || op->state == OP_IN_LINE || row->start == NULL) {
+	if (op->state == OP_SUSPENDED || op->state == OP_IN_LINE || row->start == NULL) {
 		if (row->epoch && row->start == NULL) {
 			(void)row->epoch(core, op);
 		}
@@ -94,7 +94,7 @@ void restart_all(struct core *core) {
 
 /* Peers have other indexes: `from` says who was where, -1: nowhere. Of operations that linger; the others begin anew. */
 void op_permute(struct core *core, const int from[NODES_MAX]) {
-	for (struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+	for (struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		struct vote votes[MASTERS_MAX];
 		memcpy(votes, op->votes, sizeof votes);

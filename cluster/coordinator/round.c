@@ -8,16 +8,16 @@ uint64_t op_next_round(struct core *core, struct op *op) {
 	return op->round;
 }
 
-void op_ask(struct core *core, struct op *op, uint32_t slot, struct message *m) {
-	struct vote *v = &op->votes[slot];
-	counted_asked(core, slot, m);
-	if (!peer_reachable(core, slot)) {
+void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m) {
+	struct vote *v = &op->votes[index];
+	counted_asked(core, index, m);
+	if (!peer_reachable(core, index)) {
 		v->state = VOTE_GONE;
 		return;
 	}
 	v->state = VOTE_ASKED;
 	m->round = op->round;
-	out_send(core, slot, m);
+	out_send(core, index, m);
 }
 
 void op_ask_all(struct core *core, struct op *op, struct message *m) {

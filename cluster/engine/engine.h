@@ -32,8 +32,8 @@ void out_unheard(struct core *core); /* not even an answer could be stored */
 struct core_reply *out_reply(struct core *core); /* zeroed; space was reserved */
 bool out_copy(struct core *core, struct slice from, struct slice *to);
 void *out_room(struct core *core, size_t size);
-struct news_box *out_news_box(struct core *core); /* NULL: not within a step */
-struct news_box *out_box(struct core_out *out);
+struct event_box *out_event_box(struct core *core); /* NULL: not within a step */
+struct event_box *out_box(struct core_out *out);
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key);
 void out_reset(struct core *core, uint32_t peer);
 void out_peer_gone(struct core *core, uint32_t peer); /* its index names nobody any more, or a link that is new */

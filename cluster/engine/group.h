@@ -18,7 +18,7 @@ struct member {
 	struct op *child; /* what is under way for it: an acquire, an extension, or a release */
 	bool held, committed, answered, levelled, let_go; /* committed: at least it may have been, by some master */
 	uint64_t token; /* the highest heard of */
-	uint32_t bond, asked_bond; /* that was named by what succeeded; by what is under way */
+	uint32_t binding, asked_binding; /* that was named by what succeeded; by what is under way */
 	uint64_t epoch; /* in which the last one succeeded */
 	uint32_t acks;  /* of the last acquire or extension that succeeded */
 	struct terms terms;

@@ -11,7 +11,7 @@ struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
 	uint64_t epoch;
 	uint64_t round;
 	size_t bucket;
-	uint32_t ring_next; /* of the ring of what has ended, when the walk began (released.c) */
+	uint32_t tombstones_next; /* of the ring of what has ended, when the walk began (tombstones.c) */
 	uint32_t ring_at;
 	uint32_t part;
 };
@@ -19,7 +19,7 @@ struct snapshot_out { /* a snapshot being sent to a peer (section 4) */
 enum standing {
 	PEER_MEMBER, /* of the configuration */
 	PEER_FORMER, /* a master of the epoch before, not in the configuration */
-	PEER_GUEST   /* neither */
+	PEER_NON_MEMBER   /* neither */
 };
 
 struct word { /* what a node says about a configuration that may follow this epoch (proof.c); hashes, 0: nothing */
@@ -46,11 +46,11 @@ struct decree_answer { /* to be sent once it is on disk (section 6) */
 };
 
 /* ---- what is gathered from others, to vote with it (sections 4 and 6) ---- */
-enum gather_kind {
-	GATHER_NONE,
-	GATHER_AHEAD,    /* before the decree: for the epoch that may follow, beside the table */
-	GATHER_HANDOVER, /* for the present epoch, beside the table: as a handover, or by rejoining, whichever is first */
-	GATHER_REJOIN    /* into the table: it has voted in this epoch before */
+enum state_transfer_kind {
+	STATE_TRANSFER_NONE,
+	STATE_TRANSFER_AHEAD,    /* before the decree: for the epoch that may follow, beside the table */
+	STATE_TRANSFER_HANDOVER, /* for the present epoch, beside the table: as a handover, or by rejoining, whichever is first */
+	STATE_TRANSFER_REJOIN    /* into the table: it has voted in this epoch before */
 };
 
 struct source {
@@ -74,8 +74,8 @@ struct source {
 };
 #define SOURCES_MAX (2 * MASTERS_MAX)
 
-struct gather {
-	enum gather_kind kind;
+struct state_transfer {
+	enum state_transfer_kind kind;
 	uint64_t epoch, hash; /* of the configuration that it is for */
 	uint32_t before, after; /* masters of the epoch before, and of that epoch */
 	uint32_t count;

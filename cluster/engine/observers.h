@@ -49,7 +49,7 @@ struct observers {
 	void (*record_changed)(struct core *core, struct key *key, struct record *r, enum record_change what);
 	/* A record of the live table is about to be dropped, or nobody holds it any more: its key stays closed for so long all the same. */
 	void (*record_lost)(struct core *core, const struct key *key, const struct record *r, span_ns closed);
-	/* Something is remembered of a lock_id that has ended (store/released.c): whoever copies is told. */
+	/* Something is remembered of a lock_id that has ended (store/tombstones.c): whoever copies is told. */
 	void (*lock_ended)(struct core *core, struct slice key, struct id128 lock_id);
 	/* Whoever copies the live table is to have this record anew. */
 	void (*record_copied)(struct core *core, const struct key *key, const struct record *r);

@@ -8,7 +8,7 @@ enum vote_state {
 	VOTE_GONE,     /* silent: not linked, does not vote, or out of time */
 	VOTE_OK,       /* promised, accepted */
 	VOTE_SELF,     /* promise: held by yourself */
-	VOTE_KEPT,     /* promise with a turn: kept */
+	VOTE_PARKED,     /* promise with a turn: kept */
 	VOTE_HAD,      /* extension: accepted, and it had it */
 	VOTE_NEED,     /* wants the record */
 	VOTE_LEARNING, /* was sent the record */
@@ -31,7 +31,7 @@ struct vote {
 	bool lately; /* extension, update, downgrade: what it lacks it may have had when it was asked */
 	bool lapsed; /* acquire: it promised, and had lacked the lock_id since before it was asked */
 	uint64_t token, noted;
-	uint64_t taught; /* extension: the token of the record that it was sent */
+	uint64_t repaired; /* extension: the token of the record that it was sent */
 	struct permits set; /* of a semaphore: a promise: what others have there; held by yourself, extension: its own */
 	struct permits had; /* extension: those of its own that it had */
 };
@@ -55,14 +55,14 @@ enum op_state {
 	OP_SECOND,     /* update: write; break: the break itself */
 	OP_LOCAL,      /* wait and list: no messages */
 	OP_IN_LINE,    /* until fewer reports are under way (report.c) */
-	OP_PARKED,     /* the epoch has changed, and fewer than q masters vote in it yet */
-	OP_BOND,       /* as long as the lock is bound to this node */
-	OP_LINGERING   /* answered; teaching, or sending a release again */
+	OP_SUSPENDED,     /* the epoch has changed, and fewer than q masters vote in it yet */
+	OP_BINDING,       /* as long as the lock is bound to this node */
+	OP_UNFINISHED   /* answered; teaching, or sending a release again */
 };
 
 enum { WAITERS_MAX = 1000 }; /* of several keys, that are listed at once */
 
-struct found { /* a copy of what a master reported: a record, or an entry of its queue */
+struct master_reply { /* a copy of what a master reported: a record, or an entry of its queue */
 	struct record *record;
 	struct id128 node; /* of a queue entry */
 	uint32_t from;
@@ -92,7 +92,7 @@ struct client {
 	struct list listing; /* in core->lists: there are such */
 };
 
-struct heir { /* who comes next, because the holder says so (section 10, Succession) */
+struct successor { /* who comes next, because the holder says so (section 10, Succession) */
 	struct id128 lock_id, node; /* and its coordinator */
 	uint64_t attempt;
 	struct ballot first; /* of its first value, as its home has drawn it */
@@ -117,7 +117,7 @@ struct op {
 	struct terms terms;       /* acquire; the set: what the commit is for */
 	uint64_t token;           /* acquire: chosen; extend, break: the caller's */
 	uint64_t best_token;      /* the highest token reported */
-	bool try_lock, kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
+	bool try_lock, deadline_kept, backed, blind, quorum_read, now_flag, for_free, had_any, again, contested_seen;
 	bool lost_here; /* release: the lock was bound to this node, which has lost it: it ends where it is bound to it still */
 	bool wavering;            /* acquire: a rival was met, and the timer is for that */
 	bool committed;           /* acquire: a commit was sent in an earlier try; some masters may have accepted it */
@@ -130,7 +130,7 @@ struct op {
 	uint64_t name;
 	int error;                /* update: what to answer after the write back */
 	/* acquire */
-	struct instant kept_until; /* when the last of the records ends that its turn is kept behind, as far as masters have said */
+	struct instant parked_until; /* when the last of the records ends that its turn is kept behind, as far as masters have said */
 	struct ticket ticket;
 	uint64_t queue_round;     /* under which the home knows the entry */
 	uint64_t attempt;         /* round under which promises were asked */
@@ -148,8 +148,8 @@ struct op {
 	                           * reported by a master that has the lock_id; NULL: nobody has it, and the first value is its own */
 	bool expect_value, expect_seq;
 	/* read */
-	struct found *found;
-	uint32_t found_count, found_capacity;
+	struct master_reply *replies;
+	uint32_t replies_count, replies_capacity;
 	uint64_t parts_seen[MASTERS_MAX];
 	bool reporting;           /* it is one of those that may ask for more than a little */
 	struct id128 fetching;    /* whose value is being asked for (OP_SECOND) */
@@ -160,8 +160,8 @@ struct op {
 	size_t bucket;
 	struct key_names *names;
 	uint32_t work; /* list: since its last reply */
-	struct bond *bond; /* bond */
-	struct heir heir;  /* transfer: once somebody was found */
+	struct binding *binding; /* bond */
+	struct successor successor;  /* transfer: once somebody was found */
 	uint64_t asked;    /* ask: bit set of peers that have not answered yet */
 	uint32_t reached;
 	struct group *group;      /* acquire-all */
@@ -175,8 +175,8 @@ struct op {
 
 #include "group.h"
 
-#define BELIEF_ASKER (UINT64_MAX >> 1)
-struct belief { /* a lock this node has answered, believed until the deadline */
+#define GRANTED_ASKER (UINT64_MAX >> 1)
+struct granted { /* a lock this node has answered, believed until the deadline */
 	struct map_node node;
 	struct id128 lock_id;
 	struct instant deadline;

@@ -2,7 +2,7 @@
  * depend on is not on disk: no vote and no answer leaves while the clock is above the ceiling on disk (section 1). */
 #include "engine.h"
 
-#include "news_box.h"
+#include "event_box.h"
 
 #define OUT_PEER_BYTES_MAX ((size_t)64 << 20) /* a peer that takes nothing: its link is reset above this */
 #define OUT_PEER_MESSAGES_MAX ((size_t)1 << 17) /* the same for messages that carry no bytes */
@@ -22,7 +22,7 @@ struct core_out {
 	struct core_note *notes;
 	size_t notes_count, notes_capacity, notes_read;
 	struct arena bytes; /* of replies and notes */
-	struct news_box news;
+	struct event_box watch_event;
 	uint64_t resets;
 	bool persist, unheard;
 };
@@ -37,7 +37,7 @@ struct core_out *core_out_new(struct core *core) {
 		arena_init(&out->peers[i].bytes, &core->alloc, OUT_PEER_BYTES_MAX);
 	}
 	arena_init(&out->bytes, &core->alloc, OUT_REPLY_BYTES_MAX);
-	news_box_init(&out->news, &core->alloc);
+	event_box_init(&out->watch_event, &core->alloc);
 	return out;
 }
 
@@ -53,7 +53,7 @@ void core_out_free(struct core_out *out) {
 	alloc_free(a, out->replies, out->replies_capacity * sizeof *out->replies);
 	alloc_free(a, out->notes, out->notes_capacity * sizeof *out->notes);
 	arena_done(&out->bytes);
-	news_box_done(&out->news, a);
+	event_box_done(&out->watch_event, a);
 	alloc_free(a, out, sizeof *out);
 }
 
@@ -192,12 +192,12 @@ void *out_room(struct core *core, size_t size) {
 	return arena_take(&core->out->bytes, size, _Alignof(max_align_t));
 }
 
-struct news_box *out_news_box(struct core *core) {
-	return core->out ? &core->out->news : NULL;
+struct event_box *out_event_box(struct core *core) {
+	return core->out ? &core->out->watch_event : NULL;
 }
 
-struct news_box *out_box(struct core_out *out) {
-	return &out->news;
+struct event_box *out_box(struct core_out *out) {
+	return &out->watch_event;
 }
 
 void out_note(struct core *core, enum core_note_kind kind, uint32_t peer, uint64_t value, const char *text, struct slice key) {
@@ -342,7 +342,7 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 
 void core_out_clear(struct core_out *out) {
 	out->core->turn_over = true;
-	news_box_clear(&out->news);
+	event_box_clear(&out->watch_event);
 	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
 		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;
 		arena_reset(&out->bytes);

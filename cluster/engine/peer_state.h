@@ -1,4 +1,4 @@
-/* peer_state.h: what a node knows of another one (slots.c, peers.c). Private to cluster/, and a part of state.h. */
+/* peer_state.h: what a node knows of another one (peer_table.c, peers.c). Private to cluster/, and a part of state.h. */
 #ifndef PAWL_CLUSTER_PEER_STATE_H
 #define PAWL_CLUSTER_PEER_STATE_H
 
@@ -46,7 +46,7 @@ struct peer {
 	struct instant ping_sent;
 	span_ns round_trip;
 	struct longest_span trips, trips_told; /* round trips to it, and those that it has measured itself */
-	struct list promises, kept, waiters; /* what it coordinates here */
+	struct list promises, parked, waiters; /* what it coordinates here */
 	uint32_t lost;    /* how often its entries of queues were lost here (queue_lost.c) */
 	uint32_t stopped; /* how often those that were entered there were, as far as this node sees (home.c) */
 	struct snapshot_out send;

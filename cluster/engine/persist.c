@@ -24,8 +24,8 @@ void persist_start(struct core *core) {
 void persist_take(struct core *core, struct durable *state, uint64_t *seq) {
 	*state = core->durable;
 	*seq = core->persist_seq;
-	struct persisting *slot = &core->taken[core->persist_seq % (sizeof core->taken / sizeof *core->taken)];
-	*slot = (struct persisting){ .seq = core->persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
+	struct persisting *index = &core->taken[core->persist_seq % (sizeof core->taken / sizeof *core->taken)];
+	*index = (struct persisting){ .seq = core->persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
 		.pledged = core->durable.pledged, .voted = core->durable.voted };
 }
 

@@ -7,7 +7,7 @@
 
 struct queued {
 	struct tree_node order;   /* in its key's */
-	struct map_node by_lock;  /* core->queues.waiters or .kept */
+	struct map_node by_lock;  /* core->queues.waiters or .parked */
 	struct list by_peer;
 	struct key *key;
 	struct id128 lock_id;
@@ -19,7 +19,7 @@ struct queued {
 	struct terms terms;
 };
 
-struct kept { /* a request that has a turn, kept behind a held record or a promise (section 5) */
+struct parked { /* a request that has a turn, kept behind a held record or a promise (section 5) */
 	struct queued q;
 };
 
@@ -41,14 +41,14 @@ struct key_more { /* what few keys have */
 	struct slice name;          /* the key's */
 	struct key *key;
 	struct tree_node *queue[QUEUE_PARTS]; /* struct waiter; by the number of the part */
-	struct tree_node *kept; /* struct kept */
+	struct tree_node *parked; /* struct parked */
 	struct list waits; /* struct op: local waits for a change */
 	uint32_t waiters;
-	uint32_t kept_count;
+	uint32_t parked_count;
 };
 
 struct queues { /* of all keys */
-	struct map waiters, kept; /* by key and lock_id */
+	struct map waiters, parked; /* by key and lock_id */
 	struct tree_node *keys;   /* struct key_more: those that somebody waits for, by their names */
 	struct list lost;         /* struct waiter: of links that are gone, and not yet freed */
 };

@@ -17,7 +17,7 @@ struct log { /* names what has changed; what has become of it is looked up when 
 	uint64_t next, oldest; /* numbers, from 1: of the entry to come, and of the oldest one still here */
 	uint32_t generation;
 	struct log_chunk **chunks; /* a ring of `slots` */
-	uint32_t slots, head, count;
+	uint32_t peer_table, head, count;
 	uint32_t chunk_bytes;
 };
 
@@ -29,8 +29,8 @@ struct log_place { /* of the next entry to be read */
 struct log_entry {
 	struct slice key;
 	struct id128 lock_id;
-	bool is_news;
-	struct core_news news; /* whose bytes last as long as the log is left alone; but for `key` and `lock_id` */
+	bool is_watch_event;
+	struct core_watch_event watch_event; /* whose bytes last as long as the log is left alone; but for `key` and `lock_id` */
 	uint8_t bytes[KEY_MAX];
 };
 
@@ -46,8 +46,8 @@ struct feed { /* what a follower is being sent */
 	uint64_t log, shrinks;  /* of the one that broke off */
 	struct { uint64_t echo, at; } echoes[FEED_ECHOES]; /* at: the log's next number when it was heard */
 	uint32_t echo_count;
-	bool news;          /* somebody watches there, ... */
-	uint64_t news_from; /* ... and is told what the log has from this number on */
+	bool watch_event;          /* somebody watches there, ... */
+	uint64_t watch_event_from; /* ... and is told what the log has from this number on */
 };
 
 struct follow_place { /* in a master's log */
@@ -78,7 +78,7 @@ struct follow { /* a replica's feed */
 	uint64_t echo;            /* the newest one sent */
 	struct instant echoes[FOLLOW_ECHOES];
 	struct id128 noted;       /* the master that the operator was told of */
-	bool news;                /* this feed's master was told that somebody watches */
+	bool watch_event;                /* this feed's master was told that somebody watches */
 	uint64_t watched;         /* the place at which whoever watches began to; 0: earlier than this feed */
 };
 

@@ -10,7 +10,7 @@
 #include "membership_state.h"
 #include "observers.h"
 #include "prng.h"
-#include "released.h"
+#include "tombstones.h"
 #include "replication_state.h"
 #include "wheel.h"
 
@@ -33,7 +33,7 @@ struct record { /* a held record; its bytes (its terms where they say more than 
 	uint64_t digest; /* what it adds to its leaf's (digest.c) */
 	uint32_t value_size;
 	uint32_t sources; /* merging: bit set of the tries that brought it; 0: nothing is left to be done about them */
-	uint32_t bond; /* of its terms */
+	uint32_t binding; /* of its terms */
 	uint16_t of;   /* the same */
 	uint16_t accepted; /* core->tick when anything was accepted for it last */
 	uint16_t owner_size, label_size;
@@ -54,7 +54,7 @@ static inline struct terms record_terms(const struct record *r) {
 		memcpy(&t, r->bytes, sizeof t);
 	}
 	t.of = r->of;
-	t.bond = r->bond;
+	t.binding = r->binding;
 	return t;
 }
 
@@ -106,10 +106,10 @@ struct table {
 	uint64_t held_count;
 };
 
-enum beside_use {
-	BESIDE_FREE,     /* empty; whoever wants to build in it takes it */
-	BESIDE_BUILDING, /* from snapshots; whoever took it ends that by a swap or by dropping it */
-	BESIDE_EMPTYING  /* in pieces, so that nobody waits for it */
+enum staging_use {
+	STAGING_FREE,     /* empty; whoever wants to build in it takes it */
+	STAGING_BUILDING, /* from snapshots; whoever took it ends that by a swap or by dropping it */
+	STAGING_EMPTYING  /* in pieces, so that nobody waits for it */
 };
 
 struct key {
@@ -138,7 +138,7 @@ struct preparing { /* an update whose ballot was noted here, and whose write has
 
 #include "peer_state.h"
 
-enum ring_default { RELEASED_DEFAULT = 1 << 14, LINGERING_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
+enum table_default { TOMBSTONES_DEFAULT = 1 << 14, UNFINISHED_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
 
 struct core {
 	struct allocator alloc; /* counts and limits */
@@ -189,17 +189,17 @@ struct core {
 	bool peers_changed; /* for the driver */
 	bool auto_replace;
 	bool forced;    /* the configuration being adopted starts the cluster over */
-	bool lonely;    /* not linked with a quorum: it dials everybody it knows */
+	bool isolated;    /* not linked with a quorum: it dials everybody it knows */
 	struct instant near_at;   /* when it last was */
 	struct instant voters_at; /* when a quorum was last known to vote */
 	bool unproven, unproven_noted; /* it is told of a later configuration that it cannot believe (proof.c): since when, and when last */
 	struct instant unproven_since, unproven_at;
 	struct announced announced;
 	uint64_t ballot_drawn; /* of decrees that were proposed here, since the start */
-	struct slots_room *slots_room; /* to build the table of peers in */
+	struct peer_table_room *peer_table_room; /* to build the table of peers in */
 	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
 	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
-	struct list parked;
+	struct list suspended;
 	struct list in_line; /* operations that want more than a little of the masters' reports */
 	struct list asking;  /* operations that go on with this node's own report in the next turn */
 	struct list leaving; /* struct client: gone, and not all that it waited for has been given up */
@@ -209,7 +209,7 @@ struct core {
 	uint32_t reporting, reports_begun; /* those that may; of them, those that began in this step */
 	struct list groups; /* that something has been answered to: looked at within the same step */
 	struct instant background_at; /* when the next piece of long work may be done */
-	struct gather gather;
+	struct state_transfer state_transfer;
 	struct finishing finish;
 	struct change change;
 	span_ns replication_interval;
@@ -229,14 +229,14 @@ struct core {
 
 	/* tables: the one that is voted and read from, and one beside it: being built from snapshots, being emptied, or empty */
 	struct table tables[2];
-	struct table *live, *beside;
-	enum beside_use beside_use;
+	struct table *live, *staging;
+	enum staging_use staging_use;
 	size_t empty_bucket; /* EMPTYING: from the last bucket down */
 	uint64_t promise_count, waiter_count;
 	struct queues queues;
-	struct released *ring;
-	uint32_t ring_size, ring_next;
-	struct map ring_map;
+	struct tombstone *tombstones;
+	uint32_t tombstones_size, tombstones_next;
+	struct map tombstones_map;
 	struct instant lacked[LACKED_PLACES]; /* when a record ended here last */
 	struct lost { struct ballot noted; struct instant at; } lost[LACKED_PLACES]; /* of those that were not released (first.c) */
 	uint64_t clock_began; /* the clock when it began to vote */
@@ -258,17 +258,17 @@ struct core {
 	struct timer follow_timer;
 
 	/* operations */
-	struct map ops_by_id, ops_by_lock, clients, beliefs, bonded;
-	struct list ops, lingering, waiting, lists;
+	struct map ops_by_id, ops_by_lock, clients, granted_leases, bound_locks;
+	struct list ops, unfinished, waiting, lists;
 	struct list *ops_next; /* of a walk over `ops` that is under way */
 	struct list op_pool;
 	struct list holders; /* nodes that have bound records of this one to themselves */
 	uint32_t holder_count;
 	uint64_t op_next, ticket_next;
-	uint32_t op_count, linger_count, waiting_count, pool_count, bond_count;
+	uint32_t op_count, catch_up_count, waiting_count, pool_count, binding_count;
 	uint64_t caller_count;
-	uint64_t belief_count;
-	size_t belief_bucket; /* where the sweep is */
+	uint64_t granted_count;
+	size_t granted_bucket; /* where the sweep is */
 	struct peer peers[NODES_MAX];
 
 	/* drain */
@@ -276,7 +276,7 @@ struct core {
 	bool drain_failed;
 	bool drain_whole; /* an end has been written, or restored */
 	size_t drain_bucket;
-	uint32_t drain_ring, drain_written; /* of the bucket's records */
+	uint32_t drain_tombstones, drain_written; /* of the bucket's records */
 	uint64_t drain_clock;
 	uint32_t snapshots; /* being sent */
 
@@ -287,7 +287,7 @@ struct core {
 	bool sync_judged, sync_hurry;
 	uint16_t sync_tick; /* core->tick when the exchange began: what others list in it they have later than that */
 
-	/* news (news.c, unseen.c) */
+	/* news (watch_event.c, unseen.c) */
 	struct map unseen;
 	struct list unseen_all;
 	size_t unseen_bytes;
@@ -299,8 +299,8 @@ struct core {
 	uint32_t counted_beats, says_heard;
 	bool left_out, missed_under_way;
 	struct instant missed_over; /* what was under way when something had been missed has ended by then */
-	bool news_wanted;
-	uint32_t news_feeds; /* active ones whose followers want news */
+	bool watch_event_wanted;
+	uint32_t watch_event_feeds; /* active ones whose followers want news */
 	uint32_t (*count_watchers)(void *ctx, struct slice key);
 	void *count_watchers_ctx;
 

@@ -20,7 +20,7 @@ static void count_promise(struct core *core, enum status s) {
 	switch (s) {
 	case STATUS_OK: COUNT(core, promise_ok); break;
 	case STATUS_HELD_SELF: COUNT(core, promise_held_self); break;
-	case STATUS_KEPT: COUNT(core, promise_kept); break;
+	case STATUS_PARKED: COUNT(core, promise_parked); break;
 	case STATUS_HELD: COUNT(core, promise_refused_held); break;
 	case STATUS_PROMISED: COUNT(core, promise_refused_promised); break;
 	case STATUS_QUEUED: COUNT(core, promise_refused_queued); break;
@@ -117,7 +117,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 && span_from_us(answer.left_us) <= answer.terms.delay;
 		if (key && (m->flags & FLAG_TURN) && queue_keep(core, key, from, m, answer.status)) {
-			answer.status = STATUS_KEPT;
+			answer.status = STATUS_PARKED;
 		}
 	}
 	count_promise(core, answer.status);
@@ -156,7 +156,7 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
 	}
-	if (widened || loosened || m->terms.bond > r->bond) {
+	if (widened || loosened || m->terms.binding > r->binding) {
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
 		record_set_terms(core, key, r, &both);
 	}
@@ -212,7 +212,7 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	r->end = instant_later(r->end, instant_add(core->now, span_from_us(m->lease_us)));
 	r->accepted = core->tick;
 	if (m->kind == MESSAGE_COMMIT || m->kind == MESSAGE_LEARN) {
-		bond_master_accepted(core, r, from);
+		binding_master_accepted(core, r, from);
 	}
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
@@ -241,7 +241,7 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
 	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER: break;
 	case STATUS_TERMS: COUNT(core, terms_refused); break;
 	}
@@ -292,7 +292,7 @@ static void master_commit(struct core *core, uint32_t from, const struct message
 	const bool waits = still_waits(m, answer.status), keeps = waits && keep_place(core, &key, from, m);
 	if (key) {
 		if (!keeps) {
-			queue_drop_kept(core, key, from, m->lock_id);
+			queue_drop_parked(core, key, from, m->lock_id);
 		}
 		if (m->ticket.seq && !waits) { /* otherwise the coordinator takes its place in the queue away, or asks again */
 			queue_drop_ticket(core, key, from, m);
@@ -321,8 +321,8 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 	struct key *key;
 	answer.status = master_learn_here(core, from, m, &key);
 	if (answer.status == STATUS_OK) {
-		COUNT(core, teach_accepted);
-		queue_drop_kept(core, key, from, m->lock_id); /* of a commit that was refused here (keep_place) */
+		COUNT(core, repair_accepted);
+		queue_drop_parked(core, key, from, m->lock_id); /* of a commit that was refused here (keep_place) */
 	} else if (answer.status != STATUS_FULL) {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;
@@ -377,11 +377,11 @@ void master_handle(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
 	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
 	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
-	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_PREMERGE: case MESSAGE_PREMERGE_ANSWER: case MESSAGE_PREMERGE_END:
-	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_BOND: case MESSAGE_BOND_ANSWER:
+	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_COPY_AHEAD: case MESSAGE_COPY_AHEAD_ANSWER: case MESSAGE_COPY_AHEAD_END:
+	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_BINDING: case MESSAGE_BINDING_ANSWER:
 	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
 	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
-	case MESSAGE_FEED_NEWS: case MESSAGE_COUNTED:
+	case MESSAGE_FEED_WATCH_EVENT: case MESSAGE_COUNTED:
 	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
 	}
 }

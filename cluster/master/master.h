@@ -10,30 +10,30 @@ static inline bool queue_lost_left(const struct core *core) {
 	return !list_empty(&core->queues.lost);
 }
 
-/* ---- bond_master.c ---- */
-void bond_master_done(struct core *core);
-void bond_master_asked(struct core *core, uint32_t from, const struct message *m);
-void bond_master_released(struct core *core, struct id128 lock_id);
-void bond_master_accepted(struct core *core, const struct record *r, uint32_t from); /* a commit or an extension */
-bool bond_master_bound(const struct core *core, struct id128 lock_id);
-void bond_master_epoch(struct core *core, bool stays);
-void bond_master_peer_up(struct core *core, uint32_t peer);
-void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed);
-void bond_master_timer(struct core *core, struct timer *t);
+/* ---- binding_master.c ---- */
+void binding_master_done(struct core *core);
+void binding_master_asked(struct core *core, uint32_t from, const struct message *m);
+void binding_master_released(struct core *core, struct id128 lock_id);
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from); /* a commit or an extension */
+bool binding_master_bound(const struct core *core, struct id128 lock_id);
+void binding_master_epoch(struct core *core, bool stays);
+void binding_master_peer_up(struct core *core, uint32_t peer);
+void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed);
+void binding_master_timer(struct core *core, struct timer *t);
 
-/* ---- kept.c ---- */
+/* ---- parked.c ---- */
 /* A request with a turn that was refused for this reason; false: it may not wait here, and is not kept any more. */
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused);
 bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place, enum status refused);
 /* Its attempt is over here; a promise may have gone with it, or become a record. */
-void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
-void queue_kept_free(struct core *core, struct kept *k);
-struct kept *queue_kept_next(const struct core *core, const struct key *key, const struct kept *behind); /* in their order; behind NULL: the first */
-bool queue_kept_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the attempt's; false: none is kept */
+void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
+void queue_parked_free(struct core *core, struct parked *k);
+struct parked *queue_parked_next(const struct core *core, const struct key *key, const struct parked *behind); /* in their order; behind NULL: the first */
+bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the attempt's; false: none is kept */
 void queue_record_ended(struct core *core, struct key *key);
-void queue_kept_again(struct core *core, struct key *key); /* one of them has gone, or a promise */
-void queue_hand_over(struct core *core, struct key *key, const struct heir *heir); /* the record that was in its way is gone */
-bool queue_kept_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
+void queue_parked_again(struct core *core, struct key *key); /* one of them has gone, or a promise */
+void queue_hand_over(struct core *core, struct key *key, const struct successor *successor); /* the record that was in its way is gone */
+bool queue_parked_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
 
 /* ---- master.c ---- */
 void master_handle(struct core *core, uint32_t from, const struct message *m);
@@ -64,10 +64,10 @@ void master_say_when(const struct core *core, struct message *answer); /* master
 void record_lose(struct core *core, struct key *key, struct record *r); /* master_release.c */
 void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
-bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond); /* true: a record ended */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct heir *heir);
+bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding); /* true: a record ended */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct successor *successor);
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
-bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
+bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
 
 /* ---- master_report.c ---- */
 /* The first of the key's records in the order of their lock_ids, after the one that `m` names (its number: 0: from the beginning). */
@@ -142,7 +142,7 @@ bool rule_value_counts(const struct record *r);
 /* It is gone, or the one that it was made to has asked again, with a turn: who is kept may go on, or may not wait behind it any more. */
 static inline void queue_promise_changed(struct core *core, struct key *key) {
 	if (key->more) {
-		queue_kept_again(core, key);
+		queue_parked_again(core, key);
 	}
 }
 

@@ -5,9 +5,9 @@ void ask_heard(struct core *core, uint32_t from, const struct message *m) {
 	uint32_t watchers = core->count_watchers ? core->count_watchers(core->count_watchers_ctx, m->key) : 0;
 	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round, .status = STATUS_OK, .number = watchers };
 	if (watchers > 0) {
-		const struct core_news n = { .kind = NEWS_ASKED, .key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value, .terms = m->terms };
+		const struct core_watch_event n = { .kind = WATCH_EVENT_ASKED, .key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value, .terms = m->terms };
 		COUNT(core, asked);
-		news_tell(core, &n);
+		watch_event_tell(core, &n);
 	}
 	out_send(core, from, &answer);
 }

@@ -12,7 +12,7 @@ struct telling {
 
 /* Requests leave room for records, and records for requests. */
 static struct telling telling_of(const struct key *key) {
-	const uint32_t requests = (key->promise ? 1 : 0) + (key->more ? key->more->kept_count : 0);
+	const uint32_t requests = (key->promise ? 1 : 0) + (key->more ? key->more->parked_count : 0);
 	const uint32_t told = requests < REQUESTS_MAX ? requests : REQUESTS_MAX, room = PARTS_MAX - told;
 	uint32_t records = 0;
 	for (const struct record *r = key->held; r; r = r->next) {
@@ -65,8 +65,8 @@ static void say_requests(struct core *core, uint32_t from, const struct key *key
 		answer->left_us = (uint64_t)instant_left_long(core->now, key->promise->end) / 1000;
 		say(core, from, answer, t);
 	}
-	for (const struct kept *k = queue_kept_next(core, key, NULL); k && answer->part < t->all; k = queue_kept_next(core, key, k)) {
-		*answer = part(answer, common | FLAG_KEPT);
+	for (const struct parked *k = queue_parked_next(core, key, NULL); k && answer->part < t->all; k = queue_parked_next(core, key, k)) {
+		*answer = part(answer, common | FLAG_PARKED);
 		answer->lock_id = k->q.lock_id;
 		answer->terms = k->q.terms;
 		say(core, from, answer, t);

@@ -14,7 +14,7 @@ static void count_extend(struct core *core, const struct key *key, enum status s
 	case STATUS_TOO_LONG: COUNT(core, extend_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, extend_refused_recovering); break;
 	case STATUS_CONTESTED: case STATUS_LATER: COUNT(core, extend_refused_contested); break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
 	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
 	}
 }
@@ -45,7 +45,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		struct record *r = key_record(key, m->lock_id);
 		span_ns lasts = clock_saturating_add(span_from_us(m->lease_us), record_delay(r));
 		r->attempt = name_extended(core, r->attempt, m->attempt);
-		r->bond = m->number > r->bond ? (uint32_t)m->number : r->bond;
+		r->binding = m->number > r->binding ? (uint32_t)m->number : r->binding;
 		answer.token = r->token;
 		answer.terms = record_terms(r);
 		answer.terms.set = extend_numbers_here(key, r, m->terms.set);
@@ -54,7 +54,7 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) | (permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		r->accepted = core->tick;
-		bond_master_accepted(core, r, from);
+		binding_master_accepted(core, r, from);
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		record_changed(core, key, r, RECORD_EXTENDED);
 	} else {

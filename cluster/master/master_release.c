@@ -5,13 +5,13 @@
 /* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
  * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
  * NULL: the first one. */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct heir *heir) {
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct successor *successor) {
 	(void)table_find(core, name); /* a merge is finished with the key first: it drops what it finds among the released */
-	released_add(core, lock_id, false);
-	bond_master_released(core, lock_id);
+	tombstone_add(core, lock_id, false);
+	binding_master_released(core, lock_id);
 	core->observers->lock_ended(core, name, lock_id);
 	struct key *key = table_find(core, name);
-	unseen_ended(core, key, name, lock_id, how == RECORD_LOST ? NEWS_LOST : NEWS_RELEASED);
+	unseen_ended(core, key, name, lock_id, how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
 	if (key == NULL) {
 		return false;
 	}
@@ -23,8 +23,8 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	if (key->promise && id128_equal(key->promise->lock_id, lock_id)) {
 		key_drop_promise(core, key);
 	}
-	if (r && heir) {
-		queue_hand_over(core, key, heir);
+	if (r && successor) {
+		queue_hand_over(core, key, successor);
 	}
 	queue_drop_lock(core, key, lock_id);
 	queue_record_ended(core, key);
@@ -38,20 +38,20 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 /* What a request that failed had is given back (section 11): a record that rests on its name alone is dropped. The same lock_id may have been
  * asked for again through another node, so it is not remembered among the released. The name is remembered, also where there is no such
  * record: it is not learned from those that have not heard yet, and they are told (section 7). */
-bool master_give_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
 	const bool rests = r && r->attempt == attempt;
 	if (r == NULL && unseen_rests_on(core, name, lock_id, attempt)) {
-		unseen_ended(core, key, name, lock_id, NEWS_RELEASED);
+		unseen_ended(core, key, name, lock_id, WATCH_EVENT_RELEASED);
 	}
-	given_back_add(core, lock_id, rests ? r->token : 0, attempt);
+	rolled_back_add(core, lock_id, rests ? r->token : 0, attempt);
 	core->observers->lock_ended(core, name, lock_id);
 	if (rests) {
 		record_drop(core, key, r, RECORD_RELEASED);
 		return true;
 	}
-	return r && record_give_back(core, key, r, attempt);
+	return r && record_roll_back(core, key, r, attempt);
 }
 
 /* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
@@ -69,19 +69,19 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 
 /* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
  * goes on; and may yet do so, so that the lock_id is not remembered among the released, but what is bound to this connection is. */
-bool master_end_bond(struct core *core, struct slice name, struct id128 lock_id, uint32_t bond) {
+bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
 	(void)table_find(core, name); /* as for a release */
-	released_end_bond(core, lock_id, bond);
+	tombstone_end_binding(core, lock_id, binding);
 	core->observers->lock_ended(core, name, lock_id);
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	if (r == NULL && unseen_bound_to(core, name, lock_id, bond)) {
-		unseen_ended(core, key, name, lock_id, NEWS_LOST);
+	if (r == NULL && unseen_bound_to(core, name, lock_id, binding)) {
+		unseen_ended(core, key, name, lock_id, WATCH_EVENT_LOST);
 	}
-	if (r == NULL || r->bond == 0 || r->bond > bond) {
+	if (r == NULL || r->binding == 0 || r->binding > binding) {
 		return false;
 	}
-	COUNT(core, bond_ended);
+	COUNT(core, binding_ended);
 	record_lose(core, key, r);
 	return true;
 }
@@ -96,27 +96,27 @@ static bool take_back_extension(struct core *core, const struct message *m) {
 	}
 	COUNT(core, extend_taken_back);
 	r->attempt = before;
-	return given_back_named(core, m->lock_id, before) && master_give_back(core, m->key, m->lock_id, before);
+	return rolled_back_named(core, m->lock_id, before) && master_roll_back(core, m->key, m->lock_id, before);
 }
 
 /* From a guest only what ends a record is heard, so that nobody outside fills the ring: whoever knows a record's name has asked for it. */
-static bool give_back(struct core *core, uint32_t from, const struct message *m) {
+static bool roll_back(struct core *core, uint32_t from, const struct message *m) {
 	if (name_of_extension(m->attempt)) {
 		return take_back_extension(core, m);
 	}
-	const bool guest = core->peers[from].standing == PEER_GUEST && from != core->self;
-	struct key *key = guest ? table_find(core, m->key) : NULL;
+	const bool non_member = core->peers[from].standing == PEER_NON_MEMBER && from != core->self;
+	struct key *key = non_member ? table_find(core, m->key) : NULL;
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	const bool known = r ? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt : unseen_rests_on(core, m->key, m->lock_id, m->attempt);
-	if (guest && !known) {
+	if (non_member && !known) {
 		return false;
 	}
-	core->counts[COUNT_guest_gave_back] += guest;
-	return master_give_back(core, m->key, m->lock_id, m->attempt);
+	core->counts[COUNT_non_member_rolled_back] += non_member;
+	return master_roll_back(core, m->key, m->lock_id, m->attempt);
 }
 
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->number ? master_end_bond(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? give_back(core, from, m) :
+	bool had = m->number ? master_end_binding(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? roll_back(core, from, m) :
 		master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
@@ -128,7 +128,7 @@ void master_release(struct core *core, uint32_t from, const struct message *m) {
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
-	released_add(core, lock_id, true);
+	tombstone_add(core, lock_id, true);
 	core->observers->lock_ended(core, name, lock_id);
 	if (r) {
 		r->barred = true;

@@ -19,12 +19,12 @@ void transfer_nominate(struct core *core, uint32_t from, const struct message *m
 }
 
 void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
-	struct heir heir = { .lock_id = m->by, .attempt = m->attempt, .first = m->ballot };
-	bool named = m->blob.size == sizeof heir.node.b;
+	struct successor successor = { .lock_id = m->by, .attempt = m->attempt, .first = m->ballot };
+	bool named = m->blob.size == sizeof successor.node.b;
 	if (named) {
-		memcpy(heir.node.b, m->blob.data, sizeof heir.node.b);
+		memcpy(successor.node.b, m->blob.data, sizeof successor.node.b);
 	}
-	bool had = master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, named ? &heir : NULL);
+	bool had = master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, named ? &successor : NULL);
 	COUNT(core, release_ok);
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
 		.age_us = lacked_us(core, m->lock_id) };

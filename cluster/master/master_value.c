@@ -10,7 +10,7 @@ static enum status rule_update(const struct core *core, const struct key *key, c
 	if (s != STATUS_OK) {
 		return s;
 	}
-	if (released_has(core, m->lock_id)) {
+	if (tombstone_has(core, m->lock_id)) {
 		return STATUS_RELEASED;
 	}
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;

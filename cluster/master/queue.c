@@ -95,7 +95,7 @@ static void turn_to(struct core *core, struct waiter *w) {
 	} else {
 		master_blocker(core, key, q->lock_id, &q->terms, &turn);
 		if (queue_keep(core, key, q->peer, &ask, turn.status)) {
-			turn.status = STATUS_KEPT;
+			turn.status = STATUS_PARKED;
 		}
 	}
 	out_send(core, q->peer, &turn);
@@ -261,9 +261,9 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 			COUNT(core, withdraw_replaced);
 		}
 	}
-	gone = (m->attempt && queue_kept_withdrawn(core, key, from, m)) || gone;
+	gone = (m->attempt && queue_parked_withdrawn(core, key, from, m)) || gone;
 	if (gone) {
-		queue_kept_again(core, key);
+		queue_parked_again(core, key);
 	}
 	if (m->ticket.seq) {
 		queue_drop_ticket(core, key, from, m);
@@ -285,14 +285,14 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	if (key->more == NULL) {
 		return;
 	}
-	while ((q = queued_of_lock(core, &core->queues.kept, key, lock_id)) != NULL) {
-		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
+	while ((q = queued_of_lock(core, &core->queues.parked, key, lock_id)) != NULL) {
+		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
 	while ((q = queued_of_lock(core, &core->queues.waiters, key, lock_id)) != NULL) {
 		out_send(core, q->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round, .status = STATUS_RELEASED });
 		waiter_free(core, waiter_of(q));
 	}
-	queue_kept_again(core, key);
+	queue_parked_again(core, key);
 	queue_give_turn(core, key);
 }
 
@@ -323,11 +323,11 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 /* Promises and kept requests end with the link to their coordinator. */
 static void drop_claims(struct core *core, struct peer *p) {
 	struct list *n;
-	while ((n = list_first(&p->kept)) != NULL) {
+	while ((n = list_first(&p->parked)) != NULL) {
 		struct queued *q = CONTAINER_OF(n, struct queued, by_peer);
 		struct key *key = q->key;
-		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
-		queue_kept_again(core, key);
+		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
+		queue_parked_again(core, key);
 		table_settle(core, key);
 	}
 	while ((n = list_first(&p->promises)) != NULL) {
@@ -335,7 +335,7 @@ static void drop_claims(struct core *core, struct peer *p) {
 		first_lost(core, key->promise->lock_id, key->promise->first);
 		key_drop_promise(core, key);
 		timer_stop(core, &key->timer);
-		queue_kept_again(core, key);
+		queue_parked_again(core, key);
 		table_settle(core, key);
 	}
 }
@@ -380,8 +380,8 @@ void queue_forget_all(struct core *core) {
 
 void queue_free_all(struct core *core, struct key *key) {
 	struct queued *q;
-	while ((q = queued_first(key->more->kept)) != NULL) {
-		queue_kept_free(core, CONTAINER_OF(q, struct kept, q));
+	while ((q = queued_first(key->more->parked)) != NULL) {
+		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		while ((q = queued_first(key->more->queue[part])) != NULL) {

@@ -7,5 +7,5 @@ void snapshot_record_message(const struct core *core, const struct key *key, con
 	const struct older o = record_older(r);
 	m->had = o.set;
 	m->clock = o.noted;
-	m->flags |= (rule_value_counts(r) ? FLAG_COUNTS : 0) | (bond_master_bound(core, r->lock_id) ? FLAG_BOUND : 0);
+	m->flags |= (rule_value_counts(r) ? FLAG_COUNTS : 0) | (binding_master_bound(core, r->lock_id) ? FLAG_BOUND : 0);
 }

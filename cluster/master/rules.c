@@ -9,17 +9,17 @@ enum status rule_votes(const struct core *core) {
 
 /* R3: the lock_id must not be among the released, nor what is bound to this connection among what ended with it (bond 0: not bound, or
  * not known yet). A broken one may not be lengthened by a repeat either. */
-static enum status rule_released(const struct core *core, struct id128 lock_id, uint32_t bond) {
-	const struct released *r = released_find(core, lock_id);
+static enum status rule_released(const struct core *core, struct id128 lock_id, uint32_t binding) {
+	const struct tombstone *r = tombstone_find(core, lock_id);
 	if (r == NULL) {
 		return STATUS_OK;
 	}
-	return r->released || (bond && bond <= r->bond) ? STATUS_RELEASED : r->barred ? STATUS_BARRED : STATUS_OK;
+	return r->released || (binding && binding <= r->binding) ? STATUS_RELEASED : r->barred ? STATUS_BARRED : STATUS_OK;
 }
 
 /* Where copies of a record meet, the greater bond counts. */
-static uint32_t later_bond(const struct record *own, uint32_t bond) {
-	return own && own->bond > bond ? own->bond : bond;
+static uint32_t later_binding(const struct record *own, uint32_t binding) {
+	return own && own->binding > binding ? own->binding : binding;
 }
 
 /* R5: the duration must not exceed max_lease. */
@@ -106,7 +106,7 @@ enum status rule_promise(const struct core *core, const struct key *key, const s
 		return STATUS_PROMISED;
 	}
 	/* who has the turn is kept here until it may have the key: newcomers that could share it with the present holders do not slip in */
-	if (!(m->flags & FLAG_TURN) && (queue_kept_ahead(key, m->lock_id) || ((m->flags & FLAG_HOME) && queue_ahead(core, key, m->lock_id)))) {
+	if (!(m->flags & FLAG_TURN) && (queue_parked_ahead(key, m->lock_id) || ((m->flags & FLAG_HOME) && queue_ahead(core, key, m->lock_id)))) {
 		return STATUS_QUEUED;
 	}
 	return STATUS_OK;
@@ -135,7 +135,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id, later_bond(own, m->terms.bond));
+		s = rule_released(core, m->lock_id, later_binding(own, m->terms.binding));
 	}
 	if (s == STATUS_OK) {
 		s = rule_held(key, m->lock_id, &m->terms);
@@ -163,13 +163,13 @@ span_ns rule_later(const struct core *core) {
 }
 
 /* What an extension and a record that is learned have in common. */
-static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, const struct message *m, uint32_t bond) {
+static enum status rule_longer(const struct core *core, const struct key *key, const struct record *own, const struct message *m, uint32_t binding) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK) {
 		s = rule_duration(core, m->lease_us);
 	}
 	if (s == STATUS_OK) {
-		s = rule_released(core, m->lock_id, bond);
+		s = rule_released(core, m->lock_id, binding);
 	}
 	if (s != STATUS_OK) {
 		return s;
@@ -185,7 +185,7 @@ static enum status rule_longer(const struct core *core, const struct key *key, c
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m) {
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
 	const uint32_t named = (uint32_t)m->number; /* by this extension; what is not here may have a later bond */
-	enum status s = rule_longer(core, key, own, m, own ? later_bond(own, named) : 0);
+	enum status s = rule_longer(core, key, own, m, own ? later_binding(own, named) : 0);
 	if (s == STATUS_OK && own && terms_of_numbers(own->of) && !permits_none(m->terms.set) && !permits_meet(m->terms.set, record_set(own))) {
 		s = STATUS_NEED; /* the record is here, but none of these numbers */
 	} else if (s == STATUS_OK && own) { /* R5 is about the lease and the delay after it */
@@ -201,7 +201,7 @@ enum status rule_extend(const struct core *core, const struct key *key, const st
 /* A record that arrives, with the delay in its lease. STATUS_NEED: it is new here. */
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m) {
 	const struct record *own = key ? key_record(key, m->lock_id) : NULL;
-	enum status s = rule_longer(core, key, own, m, later_bond(own, m->terms.bond));
+	enum status s = rule_longer(core, key, own, m, later_binding(own, m->terms.binding));
 	if (s != STATUS_OK) {
 		return s;
 	}

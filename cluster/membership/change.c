@@ -60,7 +60,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 	}
 	if (g->state == CHANGE_PREPARE) {
 		for (uint32_t i = 0; i < core->peer_count; i++) {
-			struct message end = { .kind = MESSAGE_PREMERGE_END, .round = g->round };
+			struct message end = { .kind = MESSAGE_COPY_AHEAD_END, .round = g->round };
 			if (g->ahead[i].asked) {
 				out_send(core, i, &end);
 			}
@@ -74,7 +74,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 	uint64_t round = g->round;
 	memset(g, 0, sizeof *g);
 	g->round = round;
-	slots_guest_lost(core, 0);
+	peer_table_non_member_lost(core, 0);
 }
 
 void change_step(struct core *core, enum change_state state, const char *text) {
@@ -108,7 +108,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 
 /* ---- it is adopted ---- */
 
-static void adopted_judge(struct core *core, bool over) {
+static void adopted_evaluate(struct core *core, bool over) {
 	const struct change *g = &core->change;
 	if (g->forcing) {
 		return;
@@ -150,9 +150,9 @@ void change_adopted(struct core *core) {
 
 void change_peer_changed(struct core *core) {
 	if (core->change.state == CHANGE_ADOPT) {
-		adopted_judge(core, false);
+		adopted_evaluate(core, false);
 	} else if (core->change.state == CHANGE_PREPARE) {
-		change_ahead_judge(core);
+		change_ahead_evaluate(core);
 	} else if (core->change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
@@ -177,7 +177,7 @@ static void go_on(struct core *core) {
 			change_copying_stands(core);
 		} else if (due) {
 			change_ask_ahead(core);
-			change_ahead_judge(core);
+			change_ahead_evaluate(core);
 		}
 		break;
 	case CHANGE_PROMISE: case CHANGE_ACCEPT: propose_beat(core); break;
@@ -186,7 +186,7 @@ static void go_on(struct core *core) {
 			propose_again(core);
 		}
 		break;
-	case CHANGE_ADOPT: adopted_judge(core, instant_expired(core->now, g->until)); break;
+	case CHANGE_ADOPT: adopted_evaluate(core, instant_expired(core->now, g->until)); break;
 	}
 }
 

@@ -4,7 +4,7 @@
 
 static void look(void *ctx, const char *name, struct plan_node *out) {
 	const struct core *core = ctx;
-	int at = slots_find_name(core, name);
+	int at = peer_table_find_name(core, name);
 	*out = (struct plan_node){ .known = false };
 	if (at >= 0) {
 		const struct peer *p = &core->peers[at];
@@ -15,7 +15,7 @@ static void look(void *ctx, const char *name, struct plan_node *out) {
 }
 
 static bool reached(const struct core *core, const struct config_node *n) {
-	return slots_find_id(core, n->id) >= 0;
+	return peer_table_find_id(core, n->id) >= 0;
 }
 
 /* None is proposed before the last one is complete, but one that replaces those that are missing. */
@@ -46,17 +46,17 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	}
 	memcpy(name, who.data, who.size);
 	memcpy(address, at.data, at.size);
-	int slot = slots_guest(core, name, address);
-	if (slot >= 0) {
-		struct peer *p = &core->peers[slot];
+	int index = peer_table_non_member(core, name, address);
+	if (index >= 0) {
+		struct peer *p = &core->peers[index];
 		core->peers_changed = core->peers_changed || !p->wanted;
 		p->wanted = true;
-		if (p->standing == PEER_GUEST && address[0] && strcmp(p->node.address, address) != 0) {
+		if (p->standing == PEER_NON_MEMBER && address[0] && strcmp(p->node.address, address) != 0) {
 			memcpy(p->node.address, address, sizeof address);
 			core->peers_changed = true;
 		}
 	}
-	return slot >= 0;
+	return index >= 0;
 }
 
 /* ---- nodes that are not there yet: a change waits for them, and says so, before it is refused ---- */
@@ -187,7 +187,7 @@ static bool is_master(const struct core *core, struct id128 id) {
 /* The slot of one that is linked, is to become a master, and must not be one; or -1. Asked again when a node has come that the change waited for. */
 static int unfit(const struct core *core, const struct config *c) {
 	for (uint32_t i = 0; i < config_masters(c); i++) {
-		const int at = slots_find_id(core, c->nodes[i].id);
+		const int at = peer_table_find_id(core, c->nodes[i].id);
 		if (at >= 0 && core->peers[at].no_master && !is_master(core, c->nodes[i].id)) {
 			return at;
 		}
@@ -271,13 +271,13 @@ void change_check(struct core *core) {
 void change_ask_ahead(struct core *core) {
 	struct change *g = &core->change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
-	struct message m = { .kind = MESSAGE_PREMERGE, .round = g->round };
+	struct message m = { .kind = MESSAGE_COPY_AHEAD, .round = g->round };
 	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
-		int slot = slots_find_id(core, g->value.nodes[i].id);
-		if (slot >= 0) {
-			g->ahead[slot].asked = true;
-			out_send(core, (uint32_t)slot, &m);
+		int index = peer_table_find_id(core, g->value.nodes[i].id);
+		if (index >= 0) {
+			g->ahead[index].asked = true;
+			out_send(core, (uint32_t)index, &m);
 		}
 	}
 	for (uint32_t i = 0; i < core->masters; i++) { /* whoever is asked for a snapshot has to know for what */
@@ -288,12 +288,12 @@ void change_ask_ahead(struct core *core) {
 	g->at = instant_add(core->now, core->config.request_timeout);
 }
 
-void change_ahead_judge(struct core *core) {
+void change_ahead_evaluate(struct core *core) {
 	struct change *g = &core->change;
 	bool all = true;
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
-		const int slot = slots_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
-		all = all && (slot < 0 || !g->ahead[slot].asked || g->ahead[slot].ready);
+		const int index = peer_table_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
+		all = all && (index < 0 || !g->ahead[index].asked || g->ahead[index].ready);
 	}
 	if (all) {
 		propose_start(core);
@@ -309,7 +309,7 @@ void change_prepare(struct core *core) {
 	}
 	change_step(core, CHANGE_PREPARE, "prepare");
 	change_ask_ahead(core);
-	change_ahead_judge(core); /* nobody may be linked */
+	change_ahead_evaluate(core); /* nobody may be linked */
 }
 
 void change_ahead(struct core *core, uint32_t from, const struct message *m) {
@@ -329,7 +329,7 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 	ahead->number = m->number;
 	ahead->ready = m->status == STATUS_OK;
 	ahead->other = m->status == STATUS_HELD;
-	change_ahead_judge(core);
+	change_ahead_evaluate(core);
 }
 
 /* No progress for too long. */

@@ -106,7 +106,7 @@ void epoch_persisted(struct core *core) {
 		bool next = core->config.epoch + 1 == core->durable.config.epoch;
 		core->adopting = false;
 		core->remembers = next && core_votes(core);
-		bond_master_epoch(core, next && core->self < core->masters);
+		binding_master_epoch(core, next && core->self < core->masters);
 		core->config = core->durable.config;
 		epoch_take(core);
 	}
@@ -128,17 +128,17 @@ static const char *enter_role(struct core *core, bool voted) {
 	}
 	if (at < 0) {
 		core->state = CORE_OUTSIDE;
-		gather_stop(core);
+		state_transfer_stop(core);
 		COUNT(core, config_removed);
 		out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0));
 		return "not in it";
 	}
 	if (replica) {
 		if (core->state != CORE_FOLLOWING) {
-			news_gap(core); /* from now on it tells what it hears (news.c) */
+			watch_events_missed(core); /* from now on it tells what it hears (watch_event.c) */
 		}
 		core->state = CORE_FOLLOWING;
-		gather_stop(core);
+		state_transfer_stop(core);
 		return "replica";
 	}
 	if (core->forced) {
@@ -147,7 +147,7 @@ static const char *enter_role(struct core *core, bool voted) {
 	}
 	if (core->durable.voted && voted) {
 		COUNT(core, epoch_kept_voting);
-		gather_stop(core);
+		state_transfer_stop(core);
 		ceiling_raise(core);
 		return "master, still voting";
 	}
@@ -159,7 +159,7 @@ static const char *enter_role(struct core *core, bool voted) {
 		return "master, recovering";
 	}
 	core->state = CORE_HANDOVER;
-	gather_handover(core);
+	state_transfer_handover(core);
 	return "master, to take over";
 }
 
@@ -183,7 +183,7 @@ void epoch_take(struct core *core) {
 	out_drop_epoch(core);
 	counted_epoch(core);
 	set_masters(core);
-	slots_rebuild(core);
+	peer_table_rebuild(core);
 	proof_epoch(core);
 	const char *as = enter_role(core, voted);
 	if (core->state == CORE_FOLLOWING) {
@@ -295,9 +295,9 @@ void epoch_peer_changed(struct core *core) {
 	if (core_born(core) && core->masters > 0 && epoch_missing(core) == 0) {
 		epoch_complete(core);
 	}
-	if (!list_empty(&core->parked) && epoch_voters(core) >= core->quorum) {
-		restart_parked(core);
+	if (!list_empty(&core->suspended) && epoch_voters(core) >= core->quorum) {
+		restart_suspended(core);
 	}
-	gather_beat(core);
+	state_transfer_beat(core);
 	change_peer_changed(core);
 }

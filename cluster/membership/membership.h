@@ -28,7 +28,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total); 
 void change_check(struct core *core);
 void change_prepare(struct core *core);
 void change_ask_ahead(struct core *core);
-void change_ahead_judge(struct core *core);
+void change_ahead_evaluate(struct core *core);
 void change_copying_stands(struct core *core);
 void change_ahead(struct core *core, uint32_t from, const struct message *m);
 

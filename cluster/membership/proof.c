@@ -21,7 +21,7 @@ static bool says(const struct core *core, uint32_t peer, uint64_t hash, struct b
 		(w->passed_on == hash && instant_elapsed_long(core->now, w->passed_on_at) <= counts);
 }
 
-static void judge(struct core *core, const struct config *c, struct ballot ballot) {
+static void evaluate(struct core *core, const struct config *c, struct ballot ballot) {
 	const uint64_t hash = config_hash(c);
 	uint32_t count = core->self >= core->masters && says(core, core->self, hash, ballot); /* its own doubt counts, for itself */
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -117,7 +117,7 @@ void proof_told(struct core *core, uint32_t from, const struct message *m, const
 			pass_on(core, m, hash);
 		}
 	}
-	judge(core, c, core->durable.decree_accepted);
+	evaluate(core, c, core->durable.decree_accepted);
 }
 
 /* One of the masters, this node itself perhaps, has accepted something: who has accepted the same under this ballot or another knows the value. */
@@ -130,7 +130,7 @@ void proof_accepted(struct core *core, uint32_t from, const struct message *m) {
 	w->ballot = m->ballot;
 	const struct config c = core->durable.decree_config;
 	if (c.epoch == core->config.epoch + 1 && config_hash(&c) == m->number && !core->adopting) {
-		judge(core, &c, m->ballot);
+		evaluate(core, &c, m->ballot);
 	}
 }
 

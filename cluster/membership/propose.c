@@ -79,7 +79,7 @@ static void chosen(struct core *core) {
 	epoch_adopt(core, &c);
 }
 
-static void decree_judge(struct core *core) {
+static void decree_evaluate(struct core *core) {
 	struct change *g = &core->change;
 	uint32_t agreed = (uint32_t)__builtin_popcount(g->agreed), answered = (uint32_t)__builtin_popcount(g->answered);
 	if (agreed >= core->quorum) {
@@ -104,7 +104,7 @@ void propose_beat(struct core *core) {
 	if (instant_expired(core->now, g->again)) {
 		ask_silent(core);
 	}
-	decree_judge(core);
+	decree_evaluate(core);
 }
 
 static void take_value(struct core *core, const struct message *m) {
@@ -138,5 +138,5 @@ void change_decree(struct core *core, uint32_t from, const struct message *m) {
 	} else if (ballot_compare(m->ballot, g->highest) > 0) {
 		g->highest = m->ballot;
 	}
-	decree_judge(core);
+	decree_evaluate(core);
 }

@@ -12,11 +12,11 @@
 #define BACKGROUND_PACE (2 * SPAN_MS)
 
 static bool on_tables(const struct core *core) {
-	return core->beside_use == BESIDE_EMPTYING || core->finish.active || gather_busy(core) || gather_paused(core);
+	return core->staging_use == STAGING_EMPTYING || core->finish.active || state_transfer_busy(core) || state_transfer_paused(core);
 }
 
 static struct instant tables_due(const struct core *core) {
-	return core->gather.kind == GATHER_HANDOVER ? core->now : core->background_at;
+	return core->state_transfer.kind == STATE_TRANSFER_HANDOVER ? core->now : core->background_at;
 }
 
 /* Something is left over for the next turn. */
@@ -41,15 +41,15 @@ static void go_on_with_tables(struct core *core) {
 		return;
 	}
 	core->background_at = instant_add(core->now, BACKGROUND_PACE);
-	if (core->beside_use == BESIDE_EMPTYING) {
+	if (core->staging_use == STAGING_EMPTYING) {
 		table_empty_go_on(core);
 	}
 	if (core->finish.active) {
 		merge_sweep(core);
 	}
-	gather_pause_over(core);
-	if (gather_busy(core)) {
-		gather_go_on(core);
+	state_transfer_pause_over(core);
+	if (state_transfer_busy(core)) {
+		state_transfer_go_on(core);
 	}
 }
 

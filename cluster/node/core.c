@@ -21,9 +21,9 @@ static void set_limits(struct core_limits *to, const struct core_limits *from) {
 	to->reports = (uint32_t)or_default(from->reports, 4);
 	to->list_piece = (uint32_t)or_default(from->list_piece, 64);
 	to->waiters_per_client = (uint32_t)or_default(from->waiters_per_client, 10000);
-	to->released = (uint32_t)or_default(from->released, RELEASED_DEFAULT);
+	to->released = (uint32_t)or_default(from->released, TOMBSTONES_DEFAULT);
 	to->rounds = (uint32_t)or_default(from->rounds, ROUNDS_DEFAULT);
-	to->lingering = (uint32_t)or_default(from->lingering, LINGERING_DEFAULT);
+	to->unfinished = (uint32_t)or_default(from->unfinished, UNFINISHED_DEFAULT);
 	to->log_bytes = or_default(from->log_bytes, (uint64_t)16 << 20);
 	to->lease_min = from->lease_min ? from->lease_min : LEASE_MIN_DEFAULT;
 }
@@ -41,14 +41,14 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
-		&core->queues.waiters, &core->queues.kept };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->granted_leases, &core->bound_locks,
+		&core->queues.waiters, &core->queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
 		}
 	}
-	return released_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
+	return tombstone_init(core) == 0 ? unseen_init(core) : PAWL_ENOMEM;
 }
 
 /* What this node is, as far as its own disk says: in the configuration by name and identity, or not. */
@@ -89,7 +89,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->config_hash = born ? config_hash(config) : 0;
 	core->complete = born && core->durable.complete;
 	core->state = first_state(core);
-	return slots_init(core);
+	return peer_table_init(core);
 }
 
 int core_new(const struct core_options *o, struct core **out) {
@@ -103,17 +103,17 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->alloc = (struct allocator){ count_resize, core };
 	core->hash_key = o->hash_key;
 	core->live = &core->tables[0];
-	core->beside = &core->tables[1];
+	core->staging = &core->tables[1];
 	set_limits(&core->limits, &o->limits);
 	core->replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
 	list_init(&core->ops);
-	list_init(&core->lingering);
+	list_init(&core->unfinished);
 	list_init(&core->waiting);
 	list_init(&core->lists);
 	list_init(&core->op_pool);
 	list_init(&core->holders);
-	list_init(&core->parked);
+	list_init(&core->suspended);
 	list_init(&core->groups);
 	list_init(&core->in_line);
 	list_init(&core->asking);
@@ -141,15 +141,15 @@ void core_free(struct core *core) {
 	digest_done(core, &core->tables[1]);
 	drain_done(core);
 	change_free(core);
-	slots_done(core);
+	peer_table_done(core);
 	log_done(core);
-	belief_done(core);
-	bond_master_done(core);
-	released_done(core);
+	granted_done(core);
+	binding_master_done(core);
+	tombstone_done(core);
 	unseen_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->beliefs, &core->bonded,
-		&core->queues.waiters, &core->queues.kept };
+	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->granted_leases, &core->bound_locks,
+		&core->queues.waiters, &core->queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -174,19 +174,19 @@ static void timer_fired(struct core *core, struct timer *t) {
 	case TIMER_NODE:
 		peers_self_again(core);
 		peers_beat(core);
-		slots_beat(core);
+		peer_table_beat(core);
 		persist_beat(core);
 		if (core->state == CORE_UNBORN) {
 			birth_go_on(core);
 		}
 		recovery_beat(core);
-		gather_beat(core);
+		state_transfer_beat(core);
 		change_beat(core);
 		proof_beat(core);
 		attempt_rehome_beat(core);
 		follow_beat(core);
 		sync_beat(core);
-		belief_beat(core);
+		granted_beat(core);
 		unseen_beat(core);
 		counted_beat(core);
 		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
@@ -195,7 +195,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		feed_timer(core);
 		break;
 	case TIMER_HOLDER:
-		bond_master_timer(core, t);
+		binding_master_timer(core, t);
 		break;
 	case TIMER_FOLLOW:
 		follow_timer(core);
@@ -237,14 +237,14 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		break;
 	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_SNAPSHOT_CHUNK:
 	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_END:
-		gather_message(core, from, m);
+		state_transfer_message(core, from, m);
 		break;
 	case MESSAGE_PING: peer_ping(core, from, m); break;
 	case MESSAGE_PONG: peer_pong(core, from, m); break;
 	case MESSAGE_COUNTED: counted_said(core, from, m); break;
 	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
-	case MESSAGE_BOND: bond_master_asked(core, from, m); break;
-	case MESSAGE_BOND_ANSWER: bond_answer(core, from, m); break;
+	case MESSAGE_BINDING: binding_master_asked(core, from, m); break;
+	case MESSAGE_BINDING_ANSWER: binding_answer(core, from, m); break;
 	case MESSAGE_FOLLOW: feed_asked(core, from, m); break;
 	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
 		feed_message(core, from, m);
@@ -252,7 +252,7 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 	case MESSAGE_FEED_END:
 		feed_ended(core, from, m);
 		break;
-	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH: case MESSAGE_FEED_NEWS:
+	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH: case MESSAGE_FEED_WATCH_EVENT:
 		follow_message(core, from, m);
 		break;
 	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
@@ -267,9 +267,9 @@ void step_message(struct core *core, uint32_t from, const struct message *m) {
 		change_decree(core, from, m);
 		proof_accepted(core, from, m);
 		break;
-	case MESSAGE_PREMERGE: premerge_asked(core, from, m); break;
-	case MESSAGE_PREMERGE_END: premerge_ended(core, from, m); break;
-	case MESSAGE_PREMERGE_ANSWER: change_ahead(core, from, m); break;
+	case MESSAGE_COPY_AHEAD: copy_ahead_asked(core, from, m); break;
+	case MESSAGE_COPY_AHEAD_END: copy_ahead_ended(core, from, m); break;
+	case MESSAGE_COPY_AHEAD_ANSWER: change_ahead(core, from, m); break;
 	}
 }
 
@@ -297,7 +297,7 @@ static void start_state(struct core *core, bool restored) {
 	case CORE_UNBORN: birth_go_on(core); break;
 	case CORE_OUTSIDE: out_note(core, NOTE_OUTSIDE, core->self, core->durable.config.epoch, NULL, slice_of(NULL, 0)); break;
 	case CORE_FOLLOWING: follow_start(core); break;
-	case CORE_HANDOVER: gather_handover(core); break;
+	case CORE_HANDOVER: state_transfer_handover(core); break;
 	case CORE_RECOVERING: recovery_start(core, restored); break;
 	case CORE_VOTING: case CORE_DRAINED: CHECK(false); /* nobody begins like that */
 	}
@@ -321,7 +321,7 @@ static void handle(struct core *core, const struct core_event *e) {
 	case CORE_FRAME: peer_frame(core, e->peer, e->frame); break;
 	case CORE_PEER_UP: peer_up(core, e->peer, e); break;
 	case CORE_PEER_DOWN:
-		bond_master_peer_lost(core, e->peer, e->closed);
+		binding_master_peer_lost(core, e->peer, e->closed);
 		peer_down(core, e->peer, e->closed);
 		break;
 	case CORE_REQUEST: request_handle(core, e->request); break;

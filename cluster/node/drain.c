@@ -9,13 +9,13 @@ void drain_start(struct core *core) {
 		return;
 	}
 	bool voted = core_votes(core);
-	gather_stop(core);
+	state_transfer_stop(core);
 	persist_votes_end(core);
 	core->state = CORE_DRAINED;
 	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
 	core->drain_bucket = 0;
 	core->drain_written = 0;
-	core->drain_ring = 0;
+	core->drain_tombstones = 0;
 	COUNT(core, drained);
 	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
@@ -29,8 +29,8 @@ void drain_start(struct core *core) {
 			/* A half-done write may still take effect (section 2, Update). */
 			bool half_done = op->kind == CORE_UPDATE && op->state == OP_SECOND;
 			if (op->name) { /* permits of a commit that is under way (section 10), or an extension (section 11) */
-				COUNT(core, commit_given_back);
-				release_give_back_once(core, op->key, op->lock_id, op->name);
+				COUNT(core, commit_rolled_back);
+				release_roll_back_once(core, op->key, op->lock_id, op->name);
 			}
 			op_reply_all(core, op, half_done ? PAWL_EUNSURE : PAWL_ERECOVERING);
 			op_free(core, op);
@@ -77,10 +77,10 @@ static size_t fill_records(struct core *core, size_t n) {
 }
 
 static size_t fill_ring(struct core *core, size_t n) {
-	for (; core->drain_ring < core->ring_size && n < DRAIN_MESSAGES; core->drain_ring++) {
-		const struct released *r = released_at(core, core->ring_next, core->drain_ring);
+	for (; core->drain_tombstones < core->tombstones_size && n < DRAIN_MESSAGES; core->drain_tombstones++) {
+		const struct tombstone *r = tombstone_at(core, core->tombstones_next, core->drain_tombstones);
 		if (r->used) {
-			released_describe(r, slice_str("?"), &core->drain_messages[n++]);
+			tombstone_describe(r, slice_str("?"), &core->drain_messages[n++]);
 		}
 	}
 	return n;
@@ -99,7 +99,7 @@ bool core_drain_frame(struct core *core, struct instant now, struct frame *frame
 		}
 	}
 	size_t n = fill_ring(core, fill_records(core, 0));
-	if (core->drain_bucket >= core->live->keys.bucket_count && core->drain_ring >= core->ring_size && n < DRAIN_MESSAGES) {
+	if (core->drain_bucket >= core->live->keys.bucket_count && core->drain_tombstones >= core->tombstones_size && n < DRAIN_MESSAGES) {
 		core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
 		core->drain_whole = true;
 	}
@@ -139,7 +139,7 @@ void drain_restore(struct core *core, const struct frame *frame) {
 		if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
 			core->drain_failed = !restore_record(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
-			released_take(core, m);
+			tombstone_take(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
 			core->drain_whole = true;
 			core->drain_clock = m->clock;

@@ -4,19 +4,19 @@
 static void persisted(struct core *core) {
 	birth_persisted(core);
 	epoch_persisted(core);
-	gather_persisted(core);
+	state_transfer_persisted(core);
 	decree_persisted(core);
 }
 
 static void link_up(struct core *core, uint32_t peer) {
-	bond_master_peer_up(core, peer);
+	binding_master_peer_up(core, peer);
 	birth_peer_up(core, peer);
 	peer_ping_send(core, peer);
 	change_peer_up(core);
 }
 
 static void link_ends(struct core *core, uint32_t peer) {
-	bond_master_peer_lost(core, peer, false);
+	binding_master_peer_lost(core, peer, false);
 }
 
 static void link_lost(struct core *core, uint32_t peer, bool closed) {
@@ -25,7 +25,7 @@ static void link_lost(struct core *core, uint32_t peer, bool closed) {
 	feed_stop(core, peer);
 	follow_peer_lost(core, peer);
 	queue_peer_lost(core, peer);
-	gather_peer_lost(core, peer);
+	state_transfer_peer_lost(core, peer);
 	op_peer_lost(core, peer, closed);
 	attempt_rehome_all(core);
 }
@@ -56,7 +56,7 @@ static void self_again(struct core *core) {
 
 static void peer_dropped(struct core *core, uint32_t peer) {
 	snapshot_stop(core, peer);
-	bond_master_peer_lost(core, peer, false);
+	binding_master_peer_lost(core, peer, false);
 }
 
 static void table_ends(struct core *core, struct table *old) {
@@ -72,7 +72,7 @@ static void table_swapped(struct core *core, struct table *old) {
 
 /* Only while somebody copies it is there anything to be said. */
 static void record_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
-	if (core->snapshots > 0 || core->gather.kind != GATHER_NONE) {
+	if (core->snapshots > 0 || core->state_transfer.kind != STATE_TRANSFER_NONE) {
 		snapshot_lost(core, key, r, closed);
 	}
 }

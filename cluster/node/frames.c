@@ -65,9 +65,9 @@ static bool may_say(const struct core *core, uint32_t peer, const struct message
 }
 
 /* A node that is in the configuration no more gives back under its name what it has asked for (section 6, Nodes that are not in). */
-static bool guest_gives_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
+static bool non_member_rolls_back(const struct core *core, uint32_t peer, const struct frame *frame, const struct message *m) {
 	const bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
-	return present && core->peers[peer].standing == PEER_GUEST && m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
+	return present && core->peers[peer].standing == PEER_NON_MEMBER && m->kind == MESSAGE_RELEASE && m->attempt != 0 && m->number == 0;
 }
 
 static void handle_messages(struct core *core, uint32_t peer, const struct frame *frame, bool same) {
@@ -75,7 +75,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 	for (size_t i = 0; i < frame->count; i++) {
 		const struct message *m = &frame->messages[i];
 		if (!core->peers[peer].up || !id128_equal(core->peers[peer].link_id, from)) {
-			int at = slots_find_id(core, from); /* a message before this one changed the table of peers, or ended the link */
+			int at = peer_table_find_id(core, from); /* a message before this one changed the table of peers, or ended the link */
 			if (at < 0) {
 				return;
 			}
@@ -86,7 +86,7 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 			COUNT(core, unsound);
 		} else if (!rule_message_bound(core, m)) {
 			master_clock_refused(core, peer, m->token > m->noted ? m->token : m->noted, m->key);
-		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || guest_gives_back(core, peer, frame, m)) {
+		} else if ((same && may_say(core, peer, m)) || message_of_any_epoch(m->kind) || non_member_rolls_back(core, peer, frame, m)) {
 			step_message(core, peer, m);
 		} else {
 			COUNT(core, wrong_epoch); /* R4 */
@@ -145,7 +145,7 @@ void peer_frame(struct core *core, uint32_t peer, const struct frame *frame) {
 	bool same = p->same;
 	epoch_heard(core, peer, !was_heard);
 	if (same && !clock_bound(core, peer, frame)) {
-		gather_peer_lost(core, peer); /* a part of its snapshot is lost */
+		state_transfer_peer_lost(core, peer); /* a part of its snapshot is lost */
 		return;
 	}
 	struct id128 from = p->link_id;

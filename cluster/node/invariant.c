@@ -31,16 +31,16 @@ static void check_more(const struct core *core, const struct key *key, struct su
 			turns += w->turn;
 		}
 	}
-	const struct kept *last = NULL;
-	for (const struct kept *k = queue_kept_next(core, key, NULL); k; last = k, k = queue_kept_next(core, key, k)) {
+	const struct parked *last = NULL;
+	for (const struct parked *k = queue_parked_next(core, key, NULL); k; last = k, k = queue_parked_next(core, key, k)) {
 		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
-		CHECK(queued_find(core, &core->queues.kept, key, k->q.peer, k->q.lock_id) == &k->q);
+		CHECK(queued_find(core, &core->queues.parked, key, k->q.peer, k->q.lock_id) == &k->q);
 		kept++;
 	}
-	CHECK(waiters == more->waiters && kept == more->kept_count);
+	CHECK(waiters == more->waiters && kept == more->parked_count);
 	/* somebody has the turn, whether the key is free or not */
 	CHECK(waiters == 0 || turns > 0 || !core_votes(core) || queue_lost_left(core));
-	const struct queued *first = queued_first(more->kept);
+	const struct queued *first = queued_first(more->parked);
 	if (first && core_votes(core)) { /* behind a record, or a promise */
 		const struct place place = queued_place(first);
 		CHECK((key->held && (key_contested(key) || key_other(key, first->lock_id, &first->terms))) || (key->promise &&
@@ -78,9 +78,9 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 }
 
 static void check_op(const struct core *core, const struct op *op) {
-	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING && op->state != OP_LINGERING;
+	bool acquiring = op->kind == CORE_ACQUIRE && op->state != OP_COMMITTING && op->state != OP_UNFINISHED;
 	CHECK(acquiring == (op->kind == CORE_ACQUIRE && list_linked(&op->waiting)));
-	CHECK((op->state == OP_LINGERING) == (list_empty(&op->callers) && op->state == OP_LINGERING));
+	CHECK((op->state == OP_UNFINISHED) == (list_empty(&op->callers) && op->state == OP_UNFINISHED));
 	CHECK(!acquiring || !list_empty(&op->callers));
 	CHECK(op->kind == CORE_LIST || wheel_armed(&op->timer.wheel) || op->state == OP_LOCAL || op->state == OP_IN_LINE);
 	CHECK(op->state != OP_COMMITTING || op->token <= core->clock);
@@ -88,8 +88,8 @@ static void check_op(const struct core *core, const struct op *op) {
 }
 
 /* The table beside holds records and nothing else. */
-static void check_beside(const struct core *core) {
-	const struct table *t = core->beside;
+static void check_staging(const struct core *core) {
+	const struct table *t = core->staging;
 	struct sums s = { .held = 0 };
 	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n), seen++) {
@@ -102,33 +102,33 @@ static void check_beside(const struct core *core) {
 		}
 	}
 	CHECK(s.held == t->held_count && memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
-	CHECK(core->beside_use != BESIDE_FREE || t->keys.count == 0);
+	CHECK(core->staging_use != STAGING_FREE || t->keys.count == 0);
 }
 
 static void check_replication(const struct core *core) {
 	const struct log *log = &core->log;
 	const struct follow *f = &core->follow;
-	uint32_t feeds = 0, news = 0;
-	CHECK(log->oldest <= log->next && log->count <= log->slots);
+	uint32_t feeds = 0, watch_event = 0;
+	CHECK(log->oldest <= log->next && log->count <= log->peer_table);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct feed *feed = &core->peers[i].feed;
 		CHECK(!feed->walking || feed->active);
 		CHECK(!feed->active || (core_votes(core) && core->peers[i].up && feed->place.number <= log->next));
 		CHECK(feed->in_flight <= FEED_WINDOW && feed->echo_count <= FEED_ECHOES && feed->acked <= feed->place.number);
-		CHECK(!feed->news || feed->active);
+		CHECK(!feed->watch_event || feed->active);
 		feeds += feed->active;
-		news += feed->news;
+		watch_event += feed->watch_event;
 	}
-	CHECK(feeds == core->feeds && news == core->news_feeds);
+	CHECK(feeds == core->feeds && watch_event == core->watch_event_feeds);
 	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
-	CHECK(!f->building || core->beside_use == BESIDE_BUILDING);
+	CHECK(!f->building || core->staging_use == STAGING_BUILDING);
 	CHECK(core->state != CORE_FOLLOWING || (core->promise_count == 0 && core->waiter_count == 0)); /* a replica's state never votes */
 }
 
 void core_check(const struct core *core) {
 	struct sums s = { .held = 0 };
 	check_replication(core);
-	check_beside(core);
+	check_staging(core);
 	for (size_t b = 0, seen = 0; seen < core->live->keys.count; b++) {
 		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n), seen++) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);
@@ -136,15 +136,15 @@ void core_check(const struct core *core) {
 	}
 	CHECK(s.held == core->live->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
 	CHECK(memcmp(s.digests, core->live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
-	uint32_t ops = 0, lingering = 0;
+	uint32_t ops = 0, unfinished = 0;
 	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 	}
-	for (const struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n), lingering++) {
+	for (const struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n), unfinished++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
-		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_LINGERING);
+		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_UNFINISHED);
 	}
-	CHECK(ops == core->op_count && lingering == core->linger_count && lingering <= core->limits.lingering);
+	CHECK(ops == core->op_count && unfinished == core->catch_up_count && unfinished <= core->limits.unfinished);
 	CHECK(core->live->keys.count <= core->limits.keys);
 	CHECK(core->ceiling_on_disk <= core->durable.ceiling);
 	CHECK(core->state != CORE_VOTING || core->voted_on_disk || core->boot_on_disk != core->durable.boot);

@@ -83,7 +83,7 @@ static struct problem check(const struct core *core, const struct core_request *
 	if (p.error != PAWL_OK) {
 		return p;
 	}
-	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BOND ||
+	bool by_lock = r->op == CORE_ACQUIRE || r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BINDING ||
 		r->op == CORE_DOWNGRADE || r->op == CORE_TRANSFER;
 	if (by_lock && id128_zero(r->lock_id)) {
 		return (struct problem){ PAWL_EBADREQUEST, "lock_id", 0 };
@@ -141,8 +141,8 @@ static void begin(struct core *core, struct op *op) {
 		local_wait(core, op);
 	} else if (op->kind == CORE_GET && !op->quorum_read) {
 		local_get(core, op);
-	} else if (op->kind == CORE_BOND) {
-		bond_start(core, op);
+	} else if (op->kind == CORE_BINDING) {
+		binding_start(core, op);
 	} else if (op->kind == CORE_ACQUIRE_ALL) {
 		group_start(core, op);
 	} else {
@@ -152,14 +152,14 @@ static void begin(struct core *core, struct op *op) {
 
 /* The lock is to end with the newest of the connections that ask for it (section 2, Release on disconnect). False: the commit names an
  * earlier one already, so this has to be an attempt of its own. */
-static bool names_bond(struct op *op, uint32_t bond) {
-	if (bond <= op->terms.bond) {
+static bool names_binding(struct op *op, uint32_t binding) {
+	if (binding <= op->terms.binding) {
 		return true;
 	}
 	if (op->kind == CORE_ACQUIRE && op->committed) {
 		return false;
 	}
-	op->terms.bond = bond;
+	op->terms.binding = binding;
 	return true;
 }
 
@@ -177,7 +177,7 @@ static bool join(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBADREQUEST, op->group ? "locks" : "lock_id"); /* it is part of another request */
 	} else if (op->terms.of != r->terms.of) {
 		refuse(core, r, PAWL_EMISMATCH, "mode");
-	} else if (op->state == OP_COMMITTING || !names_bond(op, r->terms.bond)) {
+	} else if (op->state == OP_COMMITTING || !names_binding(op, r->terms.binding)) {
 		return false;
 	} else if (op_join(core, op, r) == NULL) {
 		refuse(core, r, PAWL_EBUSY, "memory");
@@ -217,7 +217,7 @@ static void handle(struct core *core, const struct core_request *r) {
 		refuse(core, r, PAWL_EBUSY, "memory");
 		return;
 	}
-	op->kept = r->op == CORE_EXTEND && r->deadline_kept;
+	op->deadline_kept = r->op == CORE_EXTEND && r->deadline_kept;
 	begin(core, op);
 }
 

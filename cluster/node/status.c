@@ -16,17 +16,17 @@ static const char *waits_for(const struct core *core) {
 		}
 		return core->durable.pledged ? "the other initial masters to pledge the same configuration" : "the other initial masters to be heard";
 	case CORE_RECOVERING:
-		if (core->gather.full) {
+		if (core->state_transfer.full) {
 			return "room for what the others know (see [limits] memory and keys), or the longest lease to be over";
 		}
 		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
 	case CORE_OUTSIDE:
 		return "an administrator: pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back";
 	case CORE_HANDOVER:
-		if (core->gather.full) {
+		if (core->state_transfer.full) {
 			return "room for what the others know: see [limits] memory and keys";
 		}
-		if (gather_left(core, core->now) > 0) {
+		if (state_transfer_left(core, core->now) > 0) {
 			return "the longest lease to be over: masters of the epoch before have restarted";
 		}
 		return "enough masters of the epoch before to hand over what they know";
@@ -56,7 +56,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core_born(core) ? core->config.epoch : 0,
 		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
 		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
-		.waiters = core->waiting_count, .rounds = core->op_count, .lingering = core->linger_count, .beliefs = core->belief_count,
+		.waiters = core->waiting_count, .rounds = core->op_count, .unfinished = core->catch_up_count, .granted_leases = core->granted_count,
 		.memory_bytes = core->memory_used, .config_nodes = core->config.node_count };
 	s->master = core->self < core->masters && core->state != CORE_OUTSIDE;
 	s->settled = core_born(core) && epoch_voters(core) >= core->quorum;
@@ -65,10 +65,10 @@ void core_status(const struct core *core, struct instant now, struct core_status
 	s->change = (struct core_change_status){ .step = change_step_name(core), .epoch = core->change.value.epoch };
 	change_progress(core, &s->change.done, &s->change.total);
 	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) :
-		core->state == CORE_HANDOVER ? gather_left(core, now) : 0;
+		core->state == CORE_HANDOVER ? state_transfer_left(core, now) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
-		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i) || (p->up && p->standing == PEER_GUEST), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
+		s->peers[i] = (struct core_peer_status){ .linked = peer_reachable(core, i) || (p->up && p->standing == PEER_NON_MEMBER), .voting = peer_votes(core, i), .round_trip = p->round_trip, .boot = p->boot };
 		s->peers[i].master = i < core->masters;
 		s->peers[i].member = p->standing == PEER_MEMBER;
 		s->peers[i].stranger = p->up && p->standing == PEER_MEMBER && !p->linked;

@@ -1,12 +1,12 @@
 /* peers.c: links to the other nodes: frames in, pings, the voting flag, and links that are reset (section 9). */
 #include "peers.h"
 
-bool peer_reachable(const struct core *core, uint32_t slot) {
-	return slot == core->self ? !core->self_lost : core->peers[slot].linked;
+bool peer_reachable(const struct core *core, uint32_t index) {
+	return index == core->self ? !core->self_lost : core->peers[index].linked;
 }
 
-bool peer_votes(const struct core *core, uint32_t slot) {
-	return slot == core->self ? core_votes(core) && !core->self_lost : core->peers[slot].linked && core->peers[slot].voting;
+bool peer_votes(const struct core *core, uint32_t index) {
+	return index == core->self ? core_votes(core) && !core->self_lost : core->peers[index].linked && core->peers[index].voting;
 }
 
 bool peers_listen(const struct core *core) {
@@ -58,7 +58,7 @@ void peers_tell(struct core *core) {
 /* Whether the node at the other end is the one of the configuration. Before birth identities are only being heard. */
 static void identify(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
-	if (p->standing == PEER_GUEST || !core_born(core)) {
+	if (p->standing == PEER_NON_MEMBER || !core_born(core)) {
 		p->node.id = p->link_id;
 	} else if (id128_equal(p->node.id, p->link_id)) {
 		p->linked = true;
@@ -99,7 +99,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 	p->decree.kind = (enum message_kind)0;
 	out_drop_peer(core, peer);
 	core->observers->link_lost(core, peer, closed);
-	slots_guest_lost(core, peer);
+	peer_table_non_member_lost(core, peer);
 }
 
 static void reset(struct core *core, uint32_t peer) {

@@ -21,20 +21,20 @@ void peers_reset_all(struct core *core);
 void peers_lose_failed(struct core *core); /* handles the loss of one of core->failed, which has one */
 void peers_self_again(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
-bool peer_reachable(const struct core *core, uint32_t slot); /* linked, or this node itself */
-bool peer_votes(const struct core *core, uint32_t slot);
+bool peer_reachable(const struct core *core, uint32_t index); /* linked, or this node itself */
+bool peer_votes(const struct core *core, uint32_t index);
 bool peers_listen(const struct core *core); /* to what this node coordinates: it is in the configuration, or was a master before it */
 span_ns peers_pause_most(const struct core *core, uint32_t doubled);
 
-/* ---- slots.c ---- */
-int slots_init(struct core *core); /* 0 or PAWL_ENOMEM */
-void slots_done(struct core *core);
-void slots_rebuild(struct core *core);
-int slots_guest(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
-void slots_guest_lost(struct core *core, uint32_t peer);
-void slots_beat(struct core *core);
-int slots_find_name(const struct core *core, const char *name);  /* -1: nobody */
-int slots_find_id(const struct core *core, struct id128 id);     /* itself, or who is at the other end of a link; -1: nobody */
+/* ---- peer_table.c ---- */
+int peer_table_init(struct core *core); /* 0 or PAWL_ENOMEM */
+void peer_table_done(struct core *core);
+void peer_table_rebuild(struct core *core);
+int peer_table_non_member(struct core *core, const char *name, const char *address); /* PAWL_EFULL: no room */
+void peer_table_non_member_lost(struct core *core, uint32_t peer);
+void peer_table_beat(struct core *core);
+int peer_table_find_name(const struct core *core, const char *name);  /* -1: nobody */
+int peer_table_find_id(const struct core *core, struct id128 id);     /* itself, or who is at the other end of a link; -1: nobody */
 
 /* ---- voters.c ---- */
 uint64_t peers_quorum_says(const struct core *core); /* a clock far above this node's that is right; 0: none */

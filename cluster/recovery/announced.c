@@ -12,7 +12,7 @@ bool announced_goes_first(struct core *core, const struct config *c) {
 	struct announced *a = &core->announced;
 	const uint64_t hash = config_hash(c);
 	if (a->count && a->hash < hash && !instant_expired(core->now, a->until)) {
-		COUNT(core, premerge_goes_first);
+		COUNT(core, copy_ahead_goes_first);
 		return false;
 	}
 	a->hash = hash;

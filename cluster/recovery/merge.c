@@ -44,7 +44,7 @@ static bool merge_value(struct core *core, struct key *key, struct record **r, c
 }
 
 bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m) {
-	if (released_has(core, m->lock_id)) {
+	if (tombstone_has(core, m->lock_id)) {
 		return true;
 	}
 	struct key *key = table_make_in(core, t, m->key);
@@ -60,8 +60,8 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		r->accepted = core->tick;
 		t->latest = instant_later(t->latest, r->end);
-		core->gather.longest = left > core->gather.longest ? left : core->gather.longest;
-		const struct released *gone = released_find(core, m->lock_id);
+		core->state_transfer.longest = left > core->state_transfer.longest ? left : core->state_transfer.longest;
+		const struct tombstone *gone = tombstone_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
 		master_raise_clock(core, r->token);
@@ -79,7 +79,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 
 /* Of what ended with a connection nothing is dropped before all sources have been heard: another one may bring a later bond. */
 void merge_released(struct core *core, struct table *t, const struct message *m) {
-	released_take(core, m);
+	tombstone_take(core, m);
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && (m->flags & FLAG_BARRED)) {
@@ -111,7 +111,7 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 
 /* The table that was merged is the live one from now on. */
 void merge_finish_begin(struct core *core) {
-	const struct gather *g = &core->gather;
+	const struct state_transfer *g = &core->state_transfer;
 	struct finishing *f = &core->finish;
 	CHECK(!f->active);
 	finish_begin(core);

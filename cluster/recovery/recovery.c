@@ -8,7 +8,7 @@ static span_ns larger(span_ns a, span_ns b) {
 static void begin(struct core *core) {
 	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease); /* the largest it ever voted under */
 	core->vote_at = instant_add(core->now, span_grow(lease, 2 * core->config.drift_ppm));
-	gather_rejoin(core);
+	state_transfer_rejoin(core);
 	out_note(core, NOTE_RECOVERING, core->self, 0, NULL, slice_of(NULL, 0));
 }
 
@@ -48,7 +48,7 @@ void recovery_vote(struct core *core, const char *how) {
 void recovery_beat(struct core *core) {
 	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->vote_at)) {
 		COUNT(core, waited); /* all it ever accepted is over; only who has voted in this epoch may come in like that */
-		gather_stop(core);
+		state_transfer_stop(core);
 		master_raise_clock(core, peers_quorum_says(core)); /* else it would be behind again as soon as it votes */
 		merge_note_clock(core);
 		recovery_vote(core, "waiting");

@@ -10,29 +10,29 @@ bool announced_goes_first(struct core *core, const struct config *c);
 bool proof_next_master(const struct core *core, uint32_t peer);
 bool decree_follows(const struct core *core, const struct config *c); /* it may be chosen in this epoch */
 
-/* ---- gather.c ---- */
-void gather_rejoin(struct core *core);
-void gather_handover(struct core *core);
-bool gather_ahead(struct core *core, const struct config *c);
-bool gather_ready(const struct core *core);
-void gather_stop(struct core *core);
-void gather_again(struct core *core);
-span_ns gather_left(const struct core *core, struct instant now); /* of a handover from masters that have forgotten */
-void gather_peer_lost(struct core *core, uint32_t peer);
-void gather_persisted(struct core *core);
+/* ---- state_transfer.c ---- */
+void state_transfer_rejoin(struct core *core);
+void state_transfer_handover(struct core *core);
+bool state_transfer_ahead(struct core *core, const struct config *c);
+bool state_transfer_ready(const struct core *core);
+void state_transfer_stop(struct core *core);
+void state_transfer_again(struct core *core);
+span_ns state_transfer_left(const struct core *core, struct instant now); /* of a handover from masters that have forgotten */
+void state_transfer_peer_lost(struct core *core, uint32_t peer);
+void state_transfer_persisted(struct core *core);
 
-/* ---- gather_ask.c ---- */
-void gather_beat(struct core *core);
-bool gather_paused(const struct core *core); /* a source waits to be asked for its next piece */
-void gather_pause_over(struct core *core);
-void gather_message(struct core *core, uint32_t from, const struct message *m);
+/* ---- state_transfer_ask.c ---- */
+void state_transfer_beat(struct core *core);
+bool state_transfer_paused(const struct core *core); /* a source waits to be asked for its next piece */
+void state_transfer_pause_over(struct core *core);
+void state_transfer_message(struct core *core, uint32_t from, const struct message *m);
 
-/* ---- gather_own.c ---- */
-bool gather_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
-void gather_go_on(struct core *core);
-void gather_changed(struct core *core, const struct key *key, const struct record *r);
-void gather_released(struct core *core, const struct message *m);
-void gather_lost(struct core *core, const struct message *m);
+/* ---- state_transfer_own.c ---- */
+bool state_transfer_busy(const struct core *core); /* its own table is being copied: gather_go_on once a step */
+void state_transfer_go_on(struct core *core);
+void state_transfer_changed(struct core *core, const struct key *key, const struct record *r);
+void state_transfer_released(struct core *core, const struct message *m);
+void state_transfer_lost(struct core *core, const struct message *m);
 
 /* ---- merge.c ---- */
 bool merge_record(struct core *core, struct table *t, uint32_t source, const struct message *m); /* false: no memory; the snapshot is not whole then */
@@ -40,10 +40,10 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m);
 void merge_finish_begin(struct core *core);                      /* the live table is what was merged */
 
-/* ---- premerge.c ---- */
-void premerge_asked(struct core *core, uint32_t from, const struct message *m);
-void premerge_ended(struct core *core, uint32_t from, const struct message *m);
-void premerge_tell(struct core *core);
+/* ---- copy_ahead.c ---- */
+void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m);
+void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m);
+void copy_ahead_tell(struct core *core);
 
 /* ---- recovery.c ---- */
 void recovery_start(struct core *core, bool restored);

@@ -80,14 +80,14 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 }
 
 static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
-	for (uint32_t sent = 0; s->ring_at < core->ring_size; s->ring_at++) {
-		const struct released *r = released_at(core, s->ring_next, s->ring_at);
+	for (uint32_t sent = 0; s->ring_at < core->tombstones_size; s->ring_at++) {
+		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->ring_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
 		}
 		if (r->used) {
 			struct message m;
-			released_describe(r, slice_str("?"), &m);
+			tombstone_describe(r, slice_str("?"), &m);
 			m.round = s->round;
 			out_send(core, peer, &m);
 			sent++;
@@ -130,7 +130,7 @@ static bool may_have(const struct core *core, uint32_t from, const struct snapsh
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
-		.ring_next = core->ring_next };
+		.tombstones_next = core->tombstones_next };
 	snapshot_stop(core, from);
 	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
 		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
@@ -189,15 +189,15 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 			out_send(core, i, &m);
 		}
 	}
-	gather_changed(core, key, r);
+	state_transfer_changed(core, key, r);
 }
 
 void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
-	if (core->snapshots == 0 && core->gather.kind == GATHER_NONE) {
+	if (core->snapshots == 0 && core->state_transfer.kind == STATE_TRANSFER_NONE) {
 		return;
 	}
 	struct message m;
-	released_describe(released_find(core, lock_id), key, &m);
+	tombstone_describe(tombstone_find(core, lock_id), key, &m);
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
 			m.round = core->peers[i].send.round;
@@ -205,7 +205,7 @@ void snapshot_released(struct core *core, struct slice key, struct id128 lock_id
 			out_send(core, i, &m);
 		}
 	}
-	gather_released(core, &m);
+	state_transfer_released(core, &m);
 }
 
 /* A record is here no more, for whatever reason: from now on this node is a source that lacks the lock_id. `closed`: its key stays closed for
@@ -219,5 +219,5 @@ void snapshot_lost(struct core *core, const struct key *key, const struct record
 			out_send(core, i, &m);
 		}
 	}
-	gather_lost(core, &m);
+	state_transfer_lost(core, &m);
 }

@@ -5,7 +5,7 @@
  *        <-------- GROUPS        digests of all groups
  *   ASK groups ---------------> LEAVES   digests of the leaves of those that differ
  *   ASK leaves ---------------> KEYS     for leaves that differed in two exchanges in a row: what is merely on its way is not pulled
- *   (judged: sync_judge.c)
+ *   (judged: sync_evaluate.c)
  *   FETCH --------------------> RECORD   the record itself, or that its release is remembered
  *
  * Everything is bounded by an exchange; what is left over waits for the next one. A lost message ends the exchange and nothing
@@ -121,7 +121,7 @@ void sync_beat(struct core *core) {
 	} else if (open && (core->sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
 		core->sync_judged = true;
 		core->sync_hurry = core->sync_hurry || s->capped;
-		sync_judge(core);
+		sync_evaluate(core);
 	}
 }
 
@@ -161,10 +161,10 @@ static void answer_groups(struct core *core, uint32_t from, const struct message
 /* Who has the record asks only whether its release is remembered. */
 static void answer_fetch(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_SYNC_RECORD, .round = m->round, .status = STATUS_ABSENT, .key = m->key, .lock_id = m->lock_id };
-	const struct released *gone = released_find(core, m->lock_id);
+	const struct tombstone *gone = tombstone_find(core, m->lock_id);
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	const bool ended = gone && gone->bond && !r && (m->flags & FLAG_HAD);
+	const bool ended = gone && gone->binding && !r && (m->flags & FLAG_HAD);
 	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) { /* what rests on that name alone has ended */
 		struct message back = answer;
 		back.status = STATUS_RELEASED;
@@ -173,7 +173,7 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	}
 	if (gone && (gone->released || ended)) {
 		answer.status = STATUS_RELEASED;
-		answer.terms.bond = gone->released ? 0 : gone->bond; /* only what is bound to this connection or to an earlier one has ended */
+		answer.terms.binding = gone->released ? 0 : gone->binding; /* only what is bound to this connection or to an earlier one has ended */
 	} else if (((gone && gone->barred) || (r && r->barred)) && (m->flags & FLAG_HAD)) {
 		answer.status = STATUS_BARRED;
 	} else if (r && !(m->flags & FLAG_HAD)) {
@@ -288,16 +288,16 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
 	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
-	return promised || given_back_has(core, m->lock_id, m->token, m->attempt);
+	return promised || rolled_back_has(core, m->lock_id, m->token, m->attempt);
 }
 
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
 	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
-	if (m->status == STATUS_RELEASED && m->terms.bond) {
-		core->counts[COUNT_sync_released] += master_end_bond(core, m->key, m->lock_id, m->terms.bond);
+	if (m->status == STATUS_RELEASED && m->terms.binding) {
+		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id, m->terms.binding);
 	} else if (m->status == STATUS_RELEASED && m->attempt) {
-		core->counts[COUNT_sync_given_back] += master_give_back(core, m->key, m->lock_id, m->attempt);
+		core->counts[COUNT_sync_rolled_back] += master_roll_back(core, m->key, m->lock_id, m->attempt);
 	} else if (m->status == STATUS_RELEASED) {
 		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {

@@ -1,4 +1,4 @@
-/* sync.h: what the files of the anti-entropy among masters share (sync.c, sync_list.c, sync_judge.c). */
+/* sync.h: what the files of the anti-entropy among masters share (sync.c, sync_list.c, sync_evaluate.c). */
 #ifndef PAWL_CLUSTER_SYNC_H
 #define PAWL_CLUSTER_SYNC_H
 
@@ -20,7 +20,7 @@ struct sync_seen { /* a record as another master listed it */
 	uint64_t token;
 	struct ballot wrote;
 	uint16_t of; /* of its terms, with the set and the bond */
-	uint32_t bond;
+	uint32_t binding;
 	struct permits set;
 	struct slice key;
 	uint8_t from;
@@ -88,7 +88,7 @@ struct sync *sync_open(struct core *core); /* only nodes that meet a difference 
 /* sync_list.c: the keys of leaves, from table to message to `seen` */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves);
 bool sync_take_list(struct core *core, uint32_t from, struct slice list); /* false: no memory or nonsense */
-/* sync_judge.c */
-void sync_judge(struct core *core);
+/* sync_evaluate.c */
+void sync_evaluate(struct core *core);
 
 #endif

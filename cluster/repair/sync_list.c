@@ -17,7 +17,7 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 	put_u16(p + 47, r->of);
 	put_u64(p + 49, set.w[0]);
 	put_u64(p + 57, set.w[1]);
-	put_u32(p + 65, r->bond);
+	put_u32(p + 65, r->binding);
 	memcpy(p + FIXED, key->name, key->size);
 	return FIXED + (size_t)key->size;
 }
@@ -78,7 +78,7 @@ bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
 		}
 		struct sync_seen *seen = &s->seen[s->seen_count];
 		*seen = (struct sync_seen){ .token = get_u64(p + 16), .wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
-			.of = (uint16_t)get_u16(p + 47), .set = { { get_u64(p + 49), get_u64(p + 57) } }, .bond = get_u32(p + 65), .from = (uint8_t)from, .barred = p[44] != 0 };
+			.of = (uint16_t)get_u16(p + 47), .set = { { get_u64(p + 49), get_u64(p + 57) } }, .binding = get_u32(p + 65), .from = (uint8_t)from, .barred = p[44] != 0 };
 		memcpy(seen->lock_id.b, p, 16);
 		if (arena_copy(&s->names, slice_of(p + FIXED, name), &seen->key) != 0) {
 			return false;

@@ -26,8 +26,8 @@ void feed_stop(struct core *core, uint32_t peer) {
 		f->log = core->log.id;
 		f->shrinks = core->live->keys.shrinks;
 	}
-	core->news_feeds -= f->news;
-	f->active = f->walking = f->news = false;
+	core->watch_event_feeds -= f->watch_event;
+	f->active = f->walking = f->watch_event = false;
 	core->feeds--;
 	if (core->feeds == 0) {
 		timer_stop(core, &core->feed_timer);
@@ -84,16 +84,16 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 }
 
 /* Who does not want it, or still builds a table that nobody looks into, hears only that there is something with this number. */
-static size_t send_news(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+static size_t send_watch_event(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
 	const struct feed *f = &core->peers[peer].feed;
-	const struct core_news *n = &e->news;
-	const bool for_another = n->kind == NEWS_GAP && !id128_zero(n->lock_id) && !id128_equal(n->lock_id, core->peers[peer].node.id);
-	struct message m = { .kind = MESSAGE_FEED_NEWS, .round = f->round, .number = number };
-	if (f->news && number >= f->news_from && !f->walking && !for_another) {
+	const struct core_watch_event *n = &e->watch_event;
+	const bool for_another = n->kind == WATCH_EVENT_MISSED && !id128_zero(n->lock_id) && !id128_equal(n->lock_id, core->peers[peer].node.id);
+	struct message m = { .kind = MESSAGE_FEED_WATCH_EVENT, .round = f->round, .number = number };
+	if (f->watch_event && number >= f->watch_event_from && !f->walking && !for_another) {
 		m.part = (uint32_t)n->kind;
-		m.parts = (uint32_t)NEWS_GAP + 1;
+		m.parts = (uint32_t)WATCH_EVENT_MISSED + 1;
 		m.key = n->key;
-		m.lock_id = n->kind == NEWS_GAP ? (struct id128){ { 0 } } : n->lock_id;
+		m.lock_id = n->kind == WATCH_EVENT_MISSED ? (struct id128){ { 0 } } : n->lock_id;
 		m.token = n->token;
 		m.owner = n->owner;
 		m.identity = n->identity;
@@ -108,8 +108,8 @@ static size_t send_news(struct core *core, uint32_t peer, const struct log_entry
 
 /* What has become of the record by now: as it is, or gone; or a piece of news, as it was. */
 static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
-	if (e->is_news) {
-		return send_news(core, peer, e, number);
+	if (e->is_watch_event) {
+		return send_watch_event(core, peer, e, number);
 	}
 	struct key *key = table_find(core, e->key);
 	const struct record *r = key ? key_record(key, e->lock_id) : NULL;
@@ -245,7 +245,7 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 	if (partly && !(reaches && may_go_on(core, f, m))) {
 		return STATUS_STALE;
 	}
-	if (!reaches && !(m->flags & FLAG_BESIDE)) {
+	if (!reaches && !(m->flags & FLAG_STAGING)) {
 		return STATUS_STALE;
 	}
 	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches, .bucket = partly ? m->part : 0 };
@@ -270,7 +270,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 		return;
 	}
 	answer.number = f->place.number;
-	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_BESIDE : 0;
+	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_STAGING : 0;
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
 	core->feed_full_at = core->log.next;
@@ -281,17 +281,17 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
  * kept for them. Else a gap is told first, in an entry of this follower's own: one that has a number is not lost unnoticed. */
 static void hear_watch(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
-	bool news = m->flags & FLAG_NEWS;
-	if (news == f->news) {
+	bool watch_event = m->flags & FLAG_WATCH_EVENT;
+	if (watch_event == f->watch_event) {
 		return;
 	}
-	core->news_feeds += (uint32_t)news - (uint32_t)f->news;
-	f->news = news;
-	f->news_from = core->log.next;
-	if (news && m->number != core->log.next) {
-		const struct core_news gap = { .kind = NEWS_GAP, .lock_id = core->peers[from].node.id };
-		COUNT(core, feed_news_gap);
-		log_append_news(core, &gap);
+	core->watch_event_feeds += (uint32_t)watch_event - (uint32_t)f->watch_event;
+	f->watch_event = watch_event;
+	f->watch_event_from = core->log.next;
+	if (watch_event && m->number != core->log.next) {
+		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .lock_id = core->peers[from].node.id };
+		COUNT(core, feed_watch_events_missed);
+		log_append_watch_event(core, &gap);
 	}
 }
 

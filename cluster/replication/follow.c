@@ -42,8 +42,8 @@ static void arm(struct core *core) {
 /* With it, again and again: whether somebody watches here. */
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
-	f->news = core->news_wanted;
-	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->news ? FLAG_NEWS : 0, .number = f->watched, .echo = new_echo(core) };
+	f->watch_event = core->watch_event_wanted;
+	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched, .echo = new_echo(core) };
 	out_send(core, f->peer, &m);
 }
 
@@ -71,8 +71,8 @@ static int place_master(const struct core *core, const struct follow_place *p) {
 	return -1;
 }
 
-static bool may_take_beside(const struct core *core) {
-	return table_beside_free(core) && instant_expired(core->now, core->follow.yielded);
+static bool may_take_staging(const struct core *core) {
+	return table_staging_free(core) && instant_expired(core->now, core->follow.yielded);
 }
 
 /* First the one whose snapshot is half here, then the one whose log this table is of; then all others, each replica beginning
@@ -112,7 +112,7 @@ static void ask(struct core *core, uint32_t peer) {
 		m.parts = f->buckets;
 	} else {
 		bool known = id128_equal(f->live.master, core->peers[peer].node.id);
-		m.flags |= may_take_beside(core) ? FLAG_BESIDE : 0;
+		m.flags |= may_take_staging(core) ? FLAG_STAGING : 0;
 		m.log = known ? f->live.log : 0;
 		m.number = known ? f->live.number : 0;
 	}
@@ -125,7 +125,7 @@ static void drop_part(struct core *core) {
 	if (f->building) {
 		f->building = false;
 		f->part.log = 0;
-		table_beside_drop(core);
+		table_staging_drop(core);
 	}
 }
 
@@ -134,7 +134,7 @@ static void choose(struct core *core) {
 	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || epoch_source_needed(core) || !instant_expired(core->now, f->rest)) {
 		return;
 	}
-	bool room = f->building || may_take_beside(core);
+	bool room = f->building || may_take_staging(core);
 	int peer = pick(core, room);
 	if (peer < 0 && room && f->tried && !f->anyway && instant_expired(core->now, f->patience)) {
 		f->anyway = true; /* all were tried: any view is better than none, and its age says what it is worth */
@@ -159,7 +159,7 @@ void follow_room(struct core *core) {
 static void left(struct core *core) {
 	struct follow *f = &core->follow;
 	if (follow_tells(core)) {
-		news_gap(core); /* what the master had still to tell, and whatever ends here from now on, is told without what led to it */
+		watch_events_missed(core); /* what the master had still to tell, and whatever ends here from now on, is told without what led to it */
 	}
 	f->state = FOLLOW_NONE;
 	f->applied = 0;
@@ -269,8 +269,8 @@ static void begun(struct core *core, const struct message *m) {
 		give_up(core);
 		return;
 	}
-	if (m->flags & FLAG_BESIDE) {
-		if (f->building || !table_beside_take(core)) {
+	if (m->flags & FLAG_STAGING) {
+		if (f->building || !table_staging_take(core)) {
 			give_up(core);
 			return;
 		}
@@ -283,7 +283,7 @@ static void begun(struct core *core, const struct message *m) {
 		return;
 	}
 	f->state = FOLLOW_ON;
-	f->news = false;
+	f->watch_event = false;
 	f->watched = 0; /* what came and went meanwhile is not in what follows */
 	f->applied = 0;
 	f->progress = core->now;
@@ -308,7 +308,7 @@ static void replace(struct core *core) {
 static void batch_ended(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
 	if (m->number != place(f)->number) {
-		COUNT(core, feed_gap);
+		COUNT(core, feed_missed);
 		start_over(core, false);
 		return;
 	}
@@ -334,13 +334,13 @@ static void batch_ended(struct core *core, const struct message *m) {
 static void entry_came(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
 	if (m->number ? m->number != place(f)->number : !f->building) {
-		COUNT(core, feed_gap); /* what lies between is not known */
+		COUNT(core, feed_missed); /* what lies between is not known */
 		start_over(core, false);
 		return;
 	}
-	struct table *t = f->building ? core->beside : core->live;
-	if (m->kind == MESSAGE_FEED_NEWS) {
-		follow_news(core, m);
+	struct table *t = f->building ? core->staging : core->live;
+	if (m->kind == MESSAGE_FEED_WATCH_EVENT) {
+		follow_watch_event(core, m);
 	} else if (m->kind == MESSAGE_FEED_GONE) {
 		follow_gone(core, t, m);
 	} else if (!follow_record(core, t, m)) {

@@ -64,12 +64,12 @@ void follow_watched(struct core *core) {
 
 /* What the master tells those who watch there, this node tells as well: what its own table shows are states that the master had, and not
  * all of them. A snapshot that is being built is seen by nobody; when it replaces the table, a gap is told. */
-void follow_news(struct core *core, const struct message *m) {
+void follow_watch_event(struct core *core, const struct message *m) {
 	if (m->parts == 0 || !follow_tells(core)) {
 		return;
 	}
-	const struct core_news n = { .kind = m->part < (uint32_t)NEWS_GAP ? (enum core_news_kind)m->part : NEWS_GAP, .key = m->key, .owner = m->owner,
+	const struct core_watch_event n = { .kind = m->part < (uint32_t)WATCH_EVENT_MISSED ? (enum core_watch_event_kind)m->part : WATCH_EVENT_MISSED, .key = m->key, .owner = m->owner,
 		.identity = m->identity, .value = m->value, .label = m->label, .lock_id = m->lock_id, .token = m->token, .value_seq = m->ballot,
 		.terms = m->terms };
-	news_tell(core, &n);
+	watch_event_tell(core, &n);
 }

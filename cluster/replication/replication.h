@@ -35,10 +35,10 @@ void follow_watched(struct core *core);     /* somebody watches from now on */
 /* follow_apply.c; a record: false: no memory */
 bool follow_record(struct core *core, struct table *t, const struct message *m);
 void follow_gone(struct core *core, struct table *t, const struct message *m);
-void follow_news(struct core *core, const struct message *m);
+void follow_watch_event(struct core *core, const struct message *m);
 
 static inline bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && core->follow.news != core->news_wanted;
+	return core->follow.state == FOLLOW_ON && core->follow.watch_event != core->watch_event_wanted;
 }
 static inline void follow_step(struct core *core) { /* at the end of a step */
 	if (follow_step_due(core)) {

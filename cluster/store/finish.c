@@ -50,10 +50,10 @@ void merge_finish_key(struct core *core, struct key *key) {
 		if (r->sources == 0) {
 			continue;
 		}
-		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = released_has(core, r->lock_id);
+		bool none = !f->unknown && !(r->sources & (f->brought | MERGE_STAYS)), released = tombstone_has(core, r->lock_id);
 		note_sources(core, r);
-		const bool back = given_back_named(core, r->lock_id, r->attempt); /* section 11 */
-		const bool ended = back || released_ended(core, r->lock_id, r->bond);
+		const bool back = rolled_back_named(core, r->lock_id, r->attempt); /* section 11 */
+		const bool ended = back || tombstone_ended(core, r->lock_id, r->binding);
 		if (none || released || ended) {
 			core->counts[COUNT_merge_dropped] += none;
 			core->observers->record_changed(core, key, r, RECORD_UNBELIEVED);

@@ -20,7 +20,7 @@ void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
 
 void first_ended(struct core *core, const struct record *r) {
 	struct instant *last = &core->lost[lacked_place(core, r->lock_id)].at;
-	if (!given_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
+	if (!rolled_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
 		*last = instant_later(*last, instant_expired(core->now, r->end) ? r->end : core->now);
 	}
 	first_lost(core, r->lock_id, r->prepared);

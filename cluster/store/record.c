@@ -7,7 +7,7 @@ uint8_t terms_rest(const struct terms *t) {
 
 void record_put_terms(struct record *r, const struct terms *terms) {
 	r->of = terms->of;
-	r->bond = terms->bond;
+	r->binding = terms->binding;
 	if (r->terms_size) {
 		memcpy(r->bytes, terms, sizeof *terms);
 	}

@@ -70,28 +70,28 @@ void record_free(struct core *core, struct record *r);
 bool record_set_value(struct core *core, struct record **at, struct slice value);
 void record_describe(const struct core *core, const struct record *r, struct message *m); /* token, left, bytes, ballots */
 
-/* ---- released.c ---- */
-int released_init(struct core *core);
-void released_done(struct core *core);
-void released_add(struct core *core, struct id128 lock_id, bool barred_only);
-bool released_has(const struct core *core, struct id128 lock_id);
-void released_end_bond(struct core *core, struct id128 lock_id, uint32_t bond);
-bool released_ended(const struct core *core, struct id128 lock_id, uint32_t bond); /* what has this bond, and so ended with a connection */
+/* ---- tombstones.c ---- */
+int tombstone_init(struct core *core);
+void tombstone_done(struct core *core);
+void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only);
+bool tombstone_has(const struct core *core, struct id128 lock_id);
+void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t binding);
+bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding); /* what has this bond, and so ended with a connection */
 uint64_t name_draw(struct core *core);
 uint64_t name_next(struct core *core, uint64_t name); /* "given back" of this one says it of `name` as well */
 uint64_t name_draw_extension(struct core *core);
 bool name_of_extension(uint64_t name);
 uint64_t name_extended(struct core *core, uint64_t name, uint64_t by);    /* the new name of a record that had `name` */
 uint64_t name_before(const struct core *core, uint64_t by);               /* what it had before that extension; 0: not known */
-void given_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
+void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
 /* A copy of the record with this token, or one that rests on this name alone (0: it has none), was given back. */
-bool given_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
-bool given_back_named(const struct core *core, struct id128 lock_id, uint64_t name); /* only the latter */
-struct released *released_find(const struct core *core, struct id128 lock_id); /* NULL: nothing is remembered of it */
-void released_describe(const struct released *r, struct slice key, struct message *m); /* as a SNAPSHOT_RELEASED */
+bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name);
+bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name); /* only the latter */
+struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id); /* NULL: nothing is remembered of it */
+void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m); /* as a SNAPSHOT_RELEASED */
 /* The one that stood i places after the oldest when the ring's next place was `next`: who is told of all is told of the oldest first. */
-const struct released *released_at(const struct core *core, uint32_t next, uint32_t i);
-void released_take(struct core *core, const struct message *m); /* what such a message says */
+const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uint32_t i);
+void tombstone_take(struct core *core, const struct message *m); /* what such a message says */
 
 /* ---- table.c ---- */
 struct slice key_name(const struct key *key);
@@ -106,9 +106,9 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 void table_free_key(struct core *core, struct key *key); /* with all that stands on it */
 void table_clear(struct core *core, struct table *t);
 /* The table beside the live one belongs to one builder at a time. False: it is another's, or still being emptied. */
-bool table_beside_take(struct core *core);
-bool table_beside_free(const struct core *core); /* it could be taken */
-void table_beside_drop(struct core *core);       /* what was built is of no use: it is emptied in pieces */
+bool table_staging_take(struct core *core);
+bool table_staging_free(const struct core *core); /* it could be taken */
+void table_staging_drop(struct core *core);       /* what was built is of no use: it is emptied in pieces */
 /* What was built beside is live from now on, and the old table is emptied in pieces. Promises and queues must be gone before;
  * waits, lists and snapshots that are under way go on with the new table. */
 void table_swap(struct core *core);

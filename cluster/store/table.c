@@ -84,7 +84,7 @@ struct key_more *table_more(struct core *core, struct key *key) {
 
 /* Somebody waits for it, one way or another. */
 static bool awaited(const struct key *key) {
-	return key->more && (key->more->waiters > 0 || key->more->kept_count > 0 || !list_empty(&key->more->waits));
+	return key->more && (key->more->waiters > 0 || key->more->parked_count > 0 || !list_empty(&key->more->waits));
 }
 
 static void free_more(struct core *core, struct key *key) {
@@ -190,27 +190,27 @@ void table_clear(struct core *core, struct table *t) {
 #define EMPTY_KEYS_A_STEP 512
 #define EMPTY_BUCKETS_A_STEP 4096
 
-bool table_beside_free(const struct core *core) {
-	return core->beside_use == BESIDE_FREE;
+bool table_staging_free(const struct core *core) {
+	return core->staging_use == STAGING_FREE;
 }
 
-bool table_beside_take(struct core *core) {
-	if (!table_beside_free(core)) {
+bool table_staging_take(struct core *core) {
+	if (!table_staging_free(core)) {
 		return false;
 	}
-	core->beside_use = BESIDE_BUILDING;
+	core->staging_use = STAGING_BUILDING;
 	return true;
 }
 
-void table_beside_drop(struct core *core) {
-	CHECK(core->beside_use == BESIDE_BUILDING);
-	core->beside_use = BESIDE_EMPTYING;
-	core->empty_bucket = core->beside->keys.bucket_count;
+void table_staging_drop(struct core *core) {
+	CHECK(core->staging_use == STAGING_BUILDING);
+	core->staging_use = STAGING_EMPTYING;
+	core->empty_bucket = core->staging->keys.bucket_count;
 }
 
 /* From the last bucket down: while the table shrinks its elements only move to buckets that are still to come. */
 void table_empty_go_on(struct core *core) {
-	struct table *t = core->beside;
+	struct table *t = core->staging;
 	uint32_t keys = 0, buckets = 0;
 	while (t->keys.count > 0 && keys < EMPTY_KEYS_A_STEP && buckets++ < EMPTY_BUCKETS_A_STEP) {
 		CHECK(core->empty_bucket > 0);
@@ -226,18 +226,18 @@ void table_empty_go_on(struct core *core) {
 		digest_done(core, t);
 		t->tries = 0;
 		t->latest = (struct instant){ 0, 0 };
-		core->beside_use = BESIDE_FREE;
+		core->staging_use = STAGING_FREE;
 		core->observers->table_emptied(core);
 	}
 }
 
 void table_swap(struct core *core) {
-	CHECK(core->beside_use == BESIDE_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
+	CHECK(core->staging_use == STAGING_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
 	struct table *old = core->live;
 	core->observers->table_ends(core, old);
-	core->live = core->beside;
-	core->beside = old;
-	table_beside_drop(core);
+	core->live = core->staging;
+	core->staging = old;
+	table_staging_drop(core);
 	COUNT(core, table_swapped);
 	core->observers->table_swapped(core, old);
 }

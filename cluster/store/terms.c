@@ -76,7 +76,7 @@ bool key_contested(const struct key *key) {
 /* Two copies of one record: the shared one wins, and the permits of both are its own (section 10, Downgrade). */
 struct terms terms_both(const struct terms *a, const struct terms *b) {
 	struct terms both = *a;
-	both.bond = a->bond > b->bond ? a->bond : b->bond; /* section 2, Release on disconnect */
+	both.binding = a->binding > b->binding ? a->binding : b->binding; /* section 2, Release on disconnect */
 	if (a->of == SHARE_EXCLUSIVE && b->of == SHARE_SHARED) {
 		both.of = SHARE_SHARED;
 	} else if (a->of == b->of) {

@@ -8,8 +8,8 @@
 static void request_terms_same(const struct client_request *a, const struct client_request *b) {
 	const struct core_request *x = &a->core, *y = &b->core;
 	CHECK(terms_valid(&x->terms) && x->terms.of == y->terms.of && x->terms.count == y->terms.count);
-	CHECK(x->terms.priority == y->terms.priority && x->terms.delay == y->terms.delay && x->terms.bond == y->terms.bond);
-	CHECK(x->op == y->op && x->bond == y->bond && x->prefix == y->prefix && x->lock_count == y->lock_count && x->limit == y->limit);
+	CHECK(x->terms.priority == y->terms.priority && x->terms.delay == y->terms.delay && x->terms.binding == y->terms.binding);
+	CHECK(x->op == y->op && x->binding == y->binding && x->prefix == y->prefix && x->lock_count == y->lock_count && x->limit == y->limit);
 	CHECK(slice_equal(x->label, y->label) && slice_equal(x->to, y->to) && a->watch == b->watch);
 	CHECK(x->lock_count <= CORE_LOCKS_MAX && x->label.size <= LABEL_MAX);
 	for (uint32_t i = 0; i < x->lock_count; i++) {

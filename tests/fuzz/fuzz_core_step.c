@@ -49,7 +49,7 @@ static struct message likely_message(struct world *w, uint8_t b) {
 /* What is said about the set itself, and to followers: as a node would that has none of it, or more. */
 static void answer_of_the_set(struct world *w, const struct message *asked, uint32_t how, struct message *m, uint8_t *bytes) {
 	static const enum message_kind feed[] = { MESSAGE_FEED_BEGIN, MESSAGE_FEED_RECORD, MESSAGE_FEED_GONE, MESSAGE_FEED_BATCH, MESSAGE_FEED_ECHO,
-		MESSAGE_FEED_END, MESSAGE_FEED_NEWS };
+		MESSAGE_FEED_END, MESSAGE_FEED_WATCH_EVENT };
 	m->ballot = asked->ballot;
 	m->prepared = (struct ballot){ 0, 0, 0 };
 	m->number = asked->number + how % 4;
@@ -59,10 +59,10 @@ static void answer_of_the_set(struct world *w, const struct message *asked, uint
 	m->parts = 2;
 	if (asked->kind == MESSAGE_FOLLOW) {
 		m->kind = feed[how % 7];
-		m->flags = how & 8 ? FLAG_WHOLE | FLAG_BESIDE : 0;
+		m->flags = how & 8 ? FLAG_WHOLE | FLAG_STAGING : 0;
 	} else if (asked->kind >= MESSAGE_FEED_BEGIN && asked->kind <= MESSAGE_FEED_END) {
 		m->kind = MESSAGE_FEED_ACK;
-	} else if (asked->kind == MESSAGE_DECREE_PREPARE || asked->kind == MESSAGE_DECREE_ACCEPT || asked->kind == MESSAGE_PREMERGE) {
+	} else if (asked->kind == MESSAGE_DECREE_PREPARE || asked->kind == MESSAGE_DECREE_ACCEPT || asked->kind == MESSAGE_COPY_AHEAD) {
 		m->kind = (enum message_kind)(asked->kind + 1);
 		if (how & 8 && m->kind == MESSAGE_DECREE_PROMISE) {
 			m->prepared = (struct ballot){ 1, 2, 1 };
@@ -119,7 +119,7 @@ static void ask(struct world *w) {
 	struct core_request r = { .id = ++w->requests, .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4, .now = flags & 8,
 		.for_free = flags & 16, .expect_value = flags & 32, .expect_seq = flags & 128 };
 	r.client = 1 + next_of(w, 3); /* one after the other: the order of bytes is that of the statements */
-	r.op = (enum core_op)next_of(w, CORE_BOND + 1);
+	r.op = (enum core_op)next_of(w, CORE_BINDING + 1);
 	r.key = pick_key(w);
 	r.lock_id = pick_id(w);
 	r.owner = pick_text(w);
@@ -376,7 +376,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct alloc_counter memory = { 0, 0 };
 	struct allocator alloc = alloc_libc(&memory);
 	struct core_options options = { .alloc = &alloc, .hash_key = { 1, 2 }, .seed = 3, .name = "n1", .birth = &birth, .durable = &w.durable,
-		.limits = { .released = 8, .keys = 3, .waiters = 6, .waiters_per_key = 4, .rounds = 12, .lingering = 4,
+		.limits = { .released = 8, .keys = 3, .waiters = 6, .waiters_per_key = 4, .rounds = 12, .unfinished = 4,
 			.memory_bytes = how & 16 ? 300000 : 0 } };
 	CHECK(core_new(&options, &w.core) == 0);
 	w.out = core_out_new(w.core);

@@ -165,7 +165,7 @@ static void ask(struct member *w, uint32_t node) {
 	static const span_ns spans[] = { 0, 100 * SPAN_MS, 200 * SPAN_MS, 400 * SPAN_MS, 500 * SPAN_MS, SPAN_S };
 	const uint8_t flags = member_next(w), op = member_next(w);
 	struct core_request r = { .op = (enum core_op)(op % (CORE_EXPLAIN + 1)), .admin = flags & 1, .deadline_kept = flags & 2, .quorum = flags & 4,
-		.now = flags & 8, .for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64, .bond = op >> 7, .client = 1 + (op >> 5 & 1) };
+		.now = flags & 8, .for_free = flags & 16, .expect_seq = flags & 32, .prefix = flags & 64, .binding = op >> 7, .client = 1 + (op >> 5 & 1) };
 	r.op = r.op == CORE_CHANGE || flags & 128 ? CORE_ACQUIRE : r.op;
 	if (!member_lies(w)) {
 		return;
@@ -290,7 +290,7 @@ static bool clocks_near(const struct member *w) {
 	return (a > b ? a - b : b - a) <= CLOCK_JUMP_MAX + SPAN_S;
 }
 
-static void judge(struct member *w) {
+static void evaluate(struct member *w) {
 	heal(w);
 	if (!set_unchanged(w, 0) || !set_unchanged(w, 1) || !clocks_near(w)) {
 		pass(w, 200 * SPAN_MS);
@@ -346,7 +346,7 @@ static void begin(struct member *w, const struct allocator *own, const struct al
 	options.outside = 1;
 	options.auto_replace = how & 1;
 	options.unchecked = true;
-	options.limits = (struct core_limits){ .released = 8, .keys = 8, .waiters = 8, .waiters_per_key = 4, .rounds = 16, .lingering = 4,
+	options.limits = (struct core_limits){ .released = 8, .keys = 8, .waiters = 8, .waiters_per_key = 4, .rounds = 16, .unfinished = 4,
 		.holders_per_key = 4, .log_bytes = 4096 };
 	w->s = stage_born(&options);
 	w->s->options.unchecked = false;
@@ -371,7 +371,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	for (int i = 0; i < ACTS && w.size; i++) {
 		act(&w);
 	}
-	judge(&w);
+	evaluate(&w);
 	stage_free(w.s);
 	peer_decoder_done(&w.decoder);
 	buffer_done(&w.bytes);

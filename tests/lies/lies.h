@@ -152,7 +152,7 @@ static inline struct terms lies_terms(struct lies *w, struct terms t) {
 	t.priority = how & 32 ? (lies_next(w) - 128) * (1 << 24) : t.priority;
 	t.delay = how & 64 ? (span_ns)(lies_time(w) % (uint64_t)(SPAN_MAX / SPAN_US)) * SPAN_US : t.delay;
 	t.set = how & 128 ? lies_permits(w) : t.set;
-	t.bond = how & 8 ? lies_next(w) : t.bond;
+	t.binding = how & 8 ? lies_next(w) : t.binding;
 	return t;
 }
 
@@ -263,7 +263,7 @@ static inline void lies_alter(struct lies *w, struct message *m) {
 
 /* What a peer that keeps to the form may send: the codec CHECKs that nothing else is. */
 static inline void lies_trim(struct message *m) {
-	const bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_NEWS;
+	const bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_WATCH_EVENT;
 	m->key = m->key.size == 0 && !empty ? slice_str("k") : m->key;
 	m->key.size = m->key.size < KEY_MAX ? m->key.size : KEY_MAX;
 	m->parts = m->part >= m->parts ? 0 : m->parts;

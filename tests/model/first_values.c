@@ -138,7 +138,7 @@ bool lose_promise(int i) {
 	return true;
 }
 
-bool teach(int from, int to) {
+bool repair(int from, int to) {
 	struct lesson *l = &w.lessons[w.lessons[0].sent];
 	if (from == to || !w.masters[from].has || w.teachings == 0 || l->sent) {
 		return false;
@@ -169,9 +169,9 @@ bool learn(int which) {
 }
 
 bool hear_clock(int from, int to) {
-	bool news = w.masters[from].clock > w.masters[to].clock;
+	bool watch_event = w.masters[from].clock > w.masters[to].clock;
 	raise_to(&w.masters[to].clock, w.masters[from].clock);
-	return news;
+	return watch_event;
 }
 
 /* What others have asked of it before is lost with the link, and what it has coordinated with its memory. */

@@ -49,7 +49,7 @@ void check_read(uint8_t version, uint8_t must_see, const char *who);
 void make_record(int i, uint8_t version, uint16_t ballot, bool counts);
 bool lose_record(int i);
 bool lose_promise(int i);
-bool teach(int from, int to);
+bool repair(int from, int to);
 bool learn(int which);
 bool hear_clock(int from, int to);
 bool restart(int i);

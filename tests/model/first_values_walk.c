@@ -30,7 +30,7 @@ static bool act(uint32_t what, int a, int i) {
 	case 9: return update_done(a, i);
 	case 10: return a == 0 && lose_record(i);
 	case 11: return a == 0 && lose_promise(i);
-	case 12: return teach(a, i);
+	case 12: return repair(a, i);
 	case 13: return a < LESSONS && i == 0 && learn(a);
 	default: return a == 2 && i == 0 && throw_of(20) == 0 ? restart((int)throw_of(MASTERS)) : a < 3 && a != i && hear_clock(a, i);
 	}

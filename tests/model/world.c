@@ -98,7 +98,7 @@ static void client_ask(struct world *w, uint32_t i) {
 	r.terms.of = c->left.of;
 	r.terms.count = terms_semaphore(&r.terms);
 	r.terms.priority = c->left.priority;
-	r.terms.bond = c->left.closes ? 1 : 0;
+	r.terms.binding = c->left.closes ? 1 : 0;
 	c->terms = r.terms;
 	stage_ask(w->stage, c->node, r);
 }
@@ -111,7 +111,7 @@ static void client_extend(struct world *w, uint32_t i) {
 	r.token = c->token;
 	r.deadline_kept = c->left.keeps_deadline;
 	r.terms.set = c->left.keeps_deadline ? c->terms.set : r.terms.set;
-	r.bond = c->closed ? c->closed + 1u : 0;
+	r.binding = c->closed ? c->closed + 1u : 0;
 	c->left.extends--;
 	c->extend_at = w->stage->now;
 	c->extending = w->stage->requests + 1;
@@ -135,7 +135,7 @@ static void client_close(struct world *w, uint32_t i) {
 	struct contender *c = &w->clients[i];
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(c->lock));
 	judge_ended(w, i);
-	r.bond = ++c->closed;
+	r.binding = ++c->closed;
 	c->left.closes = false;
 	c->believed_until = 0;
 	c->extending = 0;

@@ -36,7 +36,7 @@ static void mix_ballot(uint64_t *h, struct ballot b) {
 static void mix_terms(uint64_t *h, const struct terms *t) {
 	mix(h, (uint64_t)t->of << 48 | (uint64_t)t->count << 32 | (uint32_t)t->priority);
 	mix(h, (uint64_t)t->delay);
-	mix(h, t->set.w[0] << 32 | t->bond);
+	mix(h, t->set.w[0] << 32 | t->binding);
 }
 
 static void hash_record(uint64_t *h, const struct record *r) {
@@ -81,7 +81,7 @@ static void hash_more(uint64_t *h, const struct core *core, const struct key *ke
 		hash_queued(h, &w->q, (uint64_t)w->turn << 1 | w->waits);
 	}
 	mix(h, 1);
-	for (const struct kept *k = queue_kept_next(core, key, NULL); k; k = queue_kept_next(core, key, k)) {
+	for (const struct parked *k = queue_parked_next(core, key, NULL); k; k = queue_parked_next(core, key, k)) {
 		hash_queued(h, &k->q, 0);
 	}
 }
@@ -119,7 +119,7 @@ static void hash_votes(uint64_t *h, const struct core *core, const struct op *op
 }
 
 static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
-	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->kept << 17 |
+	mix(h, (uint64_t)op->kind | (uint64_t)op->state << 8 | (uint64_t)op->try_lock << 16 | (uint64_t)op->deadline_kept << 17 |
 		(uint64_t)op->backed << 18 | (uint64_t)op->blind << 19 | (uint64_t)op->had_any << 20 | (uint64_t)op->contested_seen << 21 |
 		(uint64_t)(op->record != NULL) << 22 | (uint64_t)op->wavering << 23);
 	const uint64_t numbers[] = { op->id, op->round, op->token, op->best_token, op->ticket.clock, op->ticket.seq, op->queue_round, op->attempt, op->name,
@@ -129,9 +129,9 @@ static void hash_op(uint64_t *h, const struct core *core, const struct op *op) {
 	}
 	mix_id(h, op->lock_id);
 	mix_terms(h, &op->terms);
-	mix_id(h, op->heir.lock_id);
-	mix(h, op->heir.attempt);
-	mix_ballot(h, op->heir.first);
+	mix_id(h, op->successor.lock_id);
+	mix(h, op->successor.attempt);
+	mix_ballot(h, op->successor.first);
 	mix_time(h, op->sent);
 	mix_time(h, op->since);
 	mix_time(h, op->arrived);
@@ -181,7 +181,7 @@ static void hash_peer(uint64_t *h, const struct peer *p) {
 	mix_time(h, p->up_since);
 }
 
-static void hash_gather(uint64_t *h, const struct gather *g) {
+static void hash_gather(uint64_t *h, const struct state_transfer *g) {
 	mix(h, (uint64_t)g->kind | (uint64_t)g->taken << 9 | (uint64_t)g->own_walking << 10);
 	mix(h, g->epoch);
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -227,7 +227,7 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	mix_ballot(h, d->decree_accepted);
 	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 | (uint64_t)core->adopting << 3 |
 		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->finish.active << 6 | (uint64_t)core->conflict << 7);
-	mix(h, core->ballot_drawn << 2 | (uint64_t)core->lonely << 1 | core->forced);
+	mix(h, core->ballot_drawn << 2 | (uint64_t)core->isolated << 1 | core->forced);
 	mix_time(h, core->adopted_at);
 	mix_time(h, core->near_at);
 	mix_time(h, core->voters_at);
@@ -236,7 +236,7 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 		mix_id(h, core->announced.masters[i]);
 	}
 	hash_finish(h, core);
-	hash_gather(h, &core->gather);
+	hash_gather(h, &core->state_transfer);
 	hash_change(h, &core->change);
 }
 
@@ -251,16 +251,16 @@ static void hash_keys(uint64_t *h, const struct core *core, const struct table *
 
 static void hash_tables(uint64_t *h, const struct core *core) {
 	hash_keys(h, core, core->live);
-	mix(h, (uint64_t)core->beside_use);
-	hash_keys(h, core, core->beside);
-	for (size_t b = 0; b < core->beliefs.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->beliefs, b); n; n = map_next_in_bucket(n)) {
-			const struct belief *belief = CONTAINER_OF(n, struct belief, node);
-			if (!instant_distrusted(core->now, belief->deadline)) { /* otherwise it is only memory */
-				mix_id(h, belief->lock_id);
-				mix_time(h, belief->deadline);
-				mix(h, belief->asker);
-				mix(h, belief_numbers(belief).w[0]);
+	mix(h, (uint64_t)core->staging_use);
+	hash_keys(h, core, core->staging);
+	for (size_t b = 0; b < core->granted_leases.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->granted_leases, b); n; n = map_next_in_bucket(n)) {
+			const struct granted *granted = CONTAINER_OF(n, struct granted, node);
+			if (!instant_distrusted(core->now, granted->deadline)) { /* otherwise it is only memory */
+				mix_id(h, granted->lock_id);
+				mix_time(h, granted->deadline);
+				mix(h, granted->asker);
+				mix(h, granted_numbers(granted).w[0]);
 			}
 		}
 	}
@@ -285,11 +285,11 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		mix(h, core->extended[i].name);
 		mix(h, core->extended[i].by);
 	}
-	for (uint32_t i = 0; i < core->ring_size; i++) {
-		mix_id(h, core->ring[i].lock_id);
-		mix(h, core->ring[i].given_back);
-		mix(h, core->ring[i].name);
-		mix(h, (uint64_t)core->ring[i].bond << 2 | (uint64_t)core->ring[i].released << 1 | core->ring[i].barred);
+	for (uint32_t i = 0; i < core->tombstones_size; i++) {
+		mix_id(h, core->tombstones[i].lock_id);
+		mix(h, core->tombstones[i].rolled_back);
+		mix(h, core->tombstones[i].name);
+		mix(h, (uint64_t)core->tombstones[i].binding << 2 | (uint64_t)core->tombstones[i].released << 1 | core->tombstones[i].barred);
 	}
 }
 
@@ -331,7 +331,7 @@ static void hash_core(uint64_t *h, const struct core *core) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 	mix(h, 3);
-	for (const struct list *n = list_first(&core->lingering); n; n = list_after(&core->lingering, n)) {
+	for (const struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 }

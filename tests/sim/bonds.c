@@ -24,7 +24,7 @@ struct holder { /* one in each node's process */
 	uint64_t incarnation;
 	uint32_t key;
 	struct id128 lock;
-	uint64_t acquire, bond, extend, revive; /* requests under way */
+	uint64_t acquire, binding, extend, revive; /* requests under way */
 	struct instant sent, extend_sent;
 	struct instant deadline;
 	struct id128 known; /* the lock_id of its life before, that it tries now and then, ... */
@@ -36,7 +36,7 @@ struct world {
 	struct sim *sim;
 	struct prng prng, late; /* late: of what came later, so that the rest of a seed stays what it is */
 	bool changes;
-	struct bonds_change change;
+	struct bindings_change change;
 	uint64_t revived;
 	struct holder holders[NODES];
 	uint32_t locks;
@@ -64,7 +64,7 @@ static bool trusts(const struct holder *h) {
 	if (instant_distrusted(now, h->deadline)) {
 		return false;
 	}
-	return !h->bound || !instant_distrusted(now, core_bond_end(sim_node_core(sim, h->node), slice_str(key_name(h->key)), h->lock));
+	return !h->bound || !instant_distrusted(now, core_binding_end(sim_node_core(sim, h->node), slice_str(key_name(h->key)), h->lock));
 }
 
 static void look(struct world *w) {
@@ -85,7 +85,7 @@ static void forget(struct holder *h) {
 	h->again = h->again || (h->world->changes && h->held);
 	h->known = h->held ? h->lock : h->known;
 	h->held = h->bound = false;
-	h->acquire = h->bond = h->extend = h->revive = 0;
+	h->acquire = h->binding = h->extend = h->revive = 0;
 }
 
 static void on_reply(void *ctx, const struct sim_reply *reply);
@@ -157,7 +157,7 @@ static void act(void *ctx, uint64_t arg) {
 
 static void bind_it(struct holder *h) {
 	span_ns grace = prng_between(&h->world->prng, 20 * SPAN_MS, 600 * SPAN_MS);
-	h->bond = ask(h, (struct core_request){ .op = CORE_BOND, .wait = grace });
+	h->binding = ask(h, (struct core_request){ .op = CORE_BINDING, .wait = grace });
 }
 
 static void on_acquired(struct holder *h, const struct core_reply *r) {
@@ -207,7 +207,7 @@ static void on_reply(void *ctx, const struct sim_reply *reply) {
 		on_extended(h, r);
 	} else if (r->id == h->revive) {
 		on_revived(h, r);
-	} else if (r->id == h->bond) {
+	} else if (r->id == h->binding) {
 		h->world->lost += r->error == PAWL_ELOST;
 		forget(h);
 		h->again = false; /* the node has released what was left */
@@ -221,7 +221,7 @@ static void on_closed(void *ctx) {
 /* From when the node knows of the bond its end counts. */
 static void on_asked(void *ctx, uint32_t node, const struct core_request *request) {
 	struct holder *h = &((struct world *)ctx)->holders[node];
-	h->bound = h->bound || (request->op == CORE_BOND && request->id == h->bond);
+	h->bound = h->bound || (request->op == CORE_BINDING && request->id == h->binding);
 }
 
 /* ---- faults ---- */
@@ -368,7 +368,7 @@ static bool run(uint64_t seed, uint64_t totals[COUNT_TOTAL]) {
 	}
 	sim_at(w.sim, sim_now(w.sim) + SPAN_S, fault, &w, 0);
 	if (w.changes) {
-		bonds_change_start(&w.change, w.sim, &w.late, NODES);
+		bindings_change_start(&w.change, w.sim, &w.late, NODES);
 	}
 	for (int64_t end = sim_now(w.sim) + RUN; sim_now(w.sim) < end && w.bad == 0;) {
 		CHECK(sim_step(w.sim));
@@ -389,9 +389,9 @@ int main(int argc, char **argv) {
 	for (uint64_t seed = first; seed < first + count; seed++) {
 		good = run(seed, totals) && good;
 	}
-	printf("bonds made %" PRIu64 ", ended at masters %" PRIu64 ", lost %" PRIu64 "\n", totals[COUNT_bond_made], totals[COUNT_bond_ended],
-		totals[COUNT_bond_lost]);
-	if (count >= 10 && (totals[COUNT_bond_ended] == 0 || totals[COUNT_bond_lost] == 0)) {
+	printf("bonds made %" PRIu64 ", ended at masters %" PRIu64 ", lost %" PRIu64 "\n", totals[COUNT_binding_made], totals[COUNT_binding_ended],
+		totals[COUNT_binding_lost]);
+	if (count >= 10 && (totals[COUNT_binding_ended] == 0 || totals[COUNT_binding_lost] == 0)) {
 		printf("what is to be tested did not happen\n");
 		good = false;
 	}

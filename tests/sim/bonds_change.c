@@ -11,7 +11,7 @@ static void closed(void *ctx) {
 }
 
 static void change(void *ctx, uint64_t arg) {
-	struct bonds_change *c = ctx;
+	struct bindings_change *c = ctx;
 	struct core_change_node nodes[SIM_NODES_MAX];
 	char names[SIM_NODES_MAX][8], addresses[SIM_NODES_MAX][16];
 	uint32_t first = (uint32_t)prng_below(c->prng, c->nodes), step = 1 + (uint32_t)prng_below(c->prng, 2);
@@ -31,8 +31,8 @@ static void change(void *ctx, uint64_t arg) {
 	sim_at(c->sim, sim_now(c->sim) + prng_between(c->prng, 50 * SPAN_MS, 2 * SPAN_S), change, c, 0);
 }
 
-void bonds_change_start(struct bonds_change *c, struct sim *sim, struct prng *prng, uint32_t nodes) {
-	*c = (struct bonds_change){ .sim = sim, .prng = prng, .nodes = nodes };
+void bindings_change_start(struct bindings_change *c, struct sim *sim, struct prng *prng, uint32_t nodes) {
+	*c = (struct bindings_change){ .sim = sim, .prng = prng, .nodes = nodes };
 	sim_actor_init(sim, &c->actor, 101);
 	sim_at(sim, sim_now(sim) + SPAN_S, change, c, 0);
 }

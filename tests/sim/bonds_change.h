@@ -4,13 +4,13 @@
 
 #include "cluster_sim.h"
 
-struct bonds_change {
+struct bindings_change {
 	struct sim *sim;
 	struct prng *prng;
 	struct sim_actor actor;
 	struct sim_session *session;
 	uint32_t nodes;
 };
-void bonds_change_start(struct bonds_change *c, struct sim *sim, struct prng *prng, uint32_t nodes);
+void bindings_change_start(struct bindings_change *c, struct sim *sim, struct prng *prng, uint32_t nodes);
 
 #endif

@@ -35,14 +35,14 @@ static void acquired(struct caller *c, const struct pending *p, const struct cor
 		return;
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
-	checker_bond_held(run->checker, p->lock, p->bond);
+	checker_bond_held(run->checker, p->lock, p->binding);
 	bool held = c->state == CALLER_HOLDING && !instant_distrusted(now, c->deadline);
 	if (!held || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 		c->deadline = deadline;
 	}
 	c->numbers = held ? permits_or(c->numbers, r->terms.set) : r->terms.set;
 	c->state = CALLER_HOLDING;
-	c->named = p->bond > c->named || !held ? p->bond : c->named;
+	c->named = p->binding > c->named || !held ? p->binding : c->named;
 	c->token = r->token > c->token ? r->token : c->token;
 	if (r->waited > c->lease / 2) {
 		caller_extend(c, c->lock, true); /* so that the drift of the waiting time does not eat the lease */
@@ -74,7 +74,7 @@ static void acquire_failed(struct caller *c, const struct pending *p, int error)
 void caller_lost(struct caller *c, uint32_t lock, bool before_deadline) {
 	c->run->counts[RUN_LOST_BEFORE_DEADLINE] += before_deadline;
 	checker_forget(c->run->checker, &c->actor, lock);
-	if (caller_info(c->run, lock)->bonded) {
+	if (caller_info(c->run, lock)->bound_locks) {
 		checker_lock_gone(c->run->checker, lock); /* from now on nobody cares for its connection */
 	}
 	if (lock == c->lock && c->state == CALLER_HOLDING) {
@@ -94,17 +94,17 @@ static void extended(struct caller *c, const struct pending *p, const struct cor
 		}
 		return;
 	}
-	if (instant_distrusted(now, deadline) || (!own && caller_info(run, p->lock)->bonded)) {
+	if (instant_distrusted(now, deadline) || (!own && caller_info(run, p->lock)->bound_locks)) {
 		return; /* somebody else's lock that ends with a connection of theirs is not to be relied on: they may close it at any time */
 	}
 	checker_believe(run->checker, &c->actor, p->lock, deadline, r->token);
 	if (own) {
-		checker_bond_held(run->checker, p->lock, p->bond);
+		checker_bond_held(run->checker, p->lock, p->binding);
 		if (past || instant_left_short(now, deadline) > instant_left_short(now, c->deadline)) {
 			c->deadline = deadline;
 		}
 		c->token = r->token > c->token ? r->token : c->token;
-		c->named = p->bond > c->named ? p->bond : c->named;
+		c->named = p->binding > c->named ? p->binding : c->named;
 		c->numbers = r->terms.set;
 	}
 }
@@ -178,7 +178,7 @@ static void dispatch(struct caller *c, const struct pending *p, const struct sim
 	case CORE_WAIT:
 	case CORE_WAITERS:
 	case CORE_BREAK:
-	case CORE_BOND:
+	case CORE_BINDING:
 	case CORE_CHANGE:
 	case CORE_ASK: case CORE_EXPLAIN: case CORE_ACQUIRE_ALL:
 		break;

@@ -27,12 +27,12 @@ void caller_acquire_send(struct caller *c) {
 	if (!c->session || !sim_session_open(c->session)) {
 		caller_connect(c, false);
 	}
-	r.terms.bond = info->bonded ? c->connections : 0;
-	info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
+	r.terms.binding = info->bound_locks ? c->connections : 0;
+	info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding : info->binding_top;
 	struct checker_op op = { .op = CORE_ACQUIRE, .client = c->number, .key = key, .lock = c->lock, .lease = c->lease, .wait = c->wait,
-		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority, .bond = r.terms.bond };
+		.expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority, .binding = r.terms.binding };
 	c->state = CALLER_ACQUIRING;
-	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .bond = r.terms.bond }, &op);
+	caller_send(c, &r, (struct pending){ .op = CORE_ACQUIRE, .lock = c->lock, .binding = r.terms.binding }, &op);
 	span_ns patience = c->wait + run_scale(run, run->profile.sim.request_timeout / 4, 6 * run->profile.sim.request_timeout);
 	if (prng_below(&run->prng, 100) < run->profile.repeat_percent) {
 		patience = run_scale(run, SPAN_MS, patience);
@@ -49,7 +49,7 @@ void caller_acquire_new(struct caller *c) {
 		.first_value = value, .identity = c->identity, .known = true, .owner = c->number };
 	caller_draw_terms(run, &caller_info(run, c->lock)->terms);
 	checker_lock_terms(run->checker, c->lock, &caller_info(run, c->lock)->terms);
-	caller_info(run, c->lock)->bonded = prng_below(&run->prng, 100) < p->bond_percent;
+	caller_info(run, c->lock)->bound_locks = prng_below(&run->prng, 100) < p->binding_percent;
 	c->lease = run_scale(run, p->lease_min, p->lease_max - caller_info(run, c->lock)->terms.delay);
 	if (p->theme == THEME_limits && prng_chance(&run->prng, 1, 20)) {
 		c->lease = p->sim.max_lease + SPAN_S;
@@ -105,13 +105,13 @@ void caller_extend(struct caller *c, uint32_t lock, bool kept) {
 		caller_connect(c, false);
 	}
 	if (lock == c->lock && caller_bonded(c)) { /* over another connection as a caller that does not keep the deadline */
-		r.bond = c->connections;
-		caller_info(run, lock)->bond_top = r.bond > caller_info(run, lock)->bond_top ? r.bond : caller_info(run, lock)->bond_top;
+		r.binding = c->connections;
+		caller_info(run, lock)->binding_top = r.binding > caller_info(run, lock)->binding_top ? r.binding : caller_info(run, lock)->binding_top;
 		r.deadline_kept = kept = kept && c->named == c->connections;
 	}
 	struct checker_op op = { .op = CORE_EXTEND, .client = c->number, .key = checker_lock_key(run->checker, lock), .lock = lock, .lease = lease,
-		.kept = kept, .bond = r.bond, .numbers = r.terms.set };
-	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .bond = r.bond }, &op);
+		.kept = kept, .binding = r.binding, .numbers = r.terms.set };
+	caller_send(c, &r, (struct pending){ .op = CORE_EXTEND, .lock = lock, .kept = kept, .binding = r.binding }, &op);
 }
 
 void caller_update(struct caller *c, uint32_t lock) {

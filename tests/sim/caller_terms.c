@@ -24,7 +24,7 @@ void caller_draw_terms(struct run *run, struct terms *terms) {
 /* ---- release on disconnect (section 2) ---- */
 
 bool caller_bonded(const struct caller *c) {
-	return c->lock != TRACE_NONE && c->run->locks[c->lock].bonded;
+	return c->lock != TRACE_NONE && c->run->locks[c->lock].bound_locks;
 }
 
 /* A connection that the lock ends with is not closed while the lock is believed. */
@@ -77,7 +77,7 @@ static void lives_again(void *ctx, uint64_t lock) {
 		return; /* two at once would end the lock for each other */
 	}
 	const struct lock_info *info = caller_info(c->run, (uint32_t)lock); /* others may have tried to use it meanwhile */
-	c->connections = info->bond_top >= c->connections ? info->bond_top + 1 : c->connections;
+	c->connections = info->binding_top >= c->connections ? info->binding_top + 1 : c->connections;
 	checker_lock_again(c->run->checker, (uint32_t)lock);
 	c->run->counts[RUN_BOND_REVIVED]++;
 	take_up(c, (uint32_t)lock, (struct instant){ 0, 0 }, 0, (struct permits){ { 0, 0 } });
@@ -127,7 +127,7 @@ void caller_transferred(struct caller *c, const struct pending *p, int error) {
 	if (error == PAWL_ENOTFOUND && !checker_lock_ended(run->checker, p->lock)) {
 		run->counts[RUN_NOT_TRANSFERRED]++;
 		checker_hand_over(run->checker, p->lock, false);
-		if (c->state != CALLER_IDLE || caller_info(run, p->lock)->bonded || instant_distrusted(sim_actor_clock(run->sim, &c->actor), p->deadline)) {
+		if (c->state != CALLER_IDLE || caller_info(run, p->lock)->bound_locks || instant_distrusted(sim_actor_clock(run->sim, &c->actor), p->deadline)) {
 			caller_release(c, p->lock);
 			return;
 		}

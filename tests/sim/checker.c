@@ -69,11 +69,11 @@ static void saw_record(struct checker *c, uint32_t node, struct slice key, struc
 /* To this node: neither a member nor a master of the epoch before, which may be a source still. */
 static bool is_guest(const struct checker *c, uint32_t node, uint32_t from) {
 	const struct config *config = core_config(sim_node_core(c->sim, node));
-	bool guest = config_find_name(config, sim_node_name(c->sim, from)) < 0;
+	bool non_member = config_find_name(config, sim_node_name(c->sim, from)) < 0;
 	for (uint32_t i = 0; i < config->before_count; i++) {
-		guest = guest && strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
+		non_member = non_member && strcmp(config->before[i].name, sim_node_name(c->sim, from)) != 0;
 	}
-	return guest;
+	return non_member;
 }
 
 /* Releases that are remembered: the frame may have been dropped unread, also in a step that releases something else because the node stood still
@@ -87,7 +87,7 @@ static void saw_release(struct checker *c, uint32_t node, struct id128 id) {
 	uint32_t number = sim_name_lock_number(id);
 	if (number < c->lock_count) {
 		c->locks[number].released[node] = c->views[node].tenure;
-		c->locks[number].released_at[node] = sim_now(c->sim);
+		c->locks[number].tombstone_at[node] = sim_now(c->sim);
 	}
 }
 
@@ -101,7 +101,7 @@ static void saw_drop(struct checker *c, uint32_t node, const struct message *m) 
 		if (!core_peek(sim_node_core(c->sim, node), m->key, m->lock_id, &token, &noted)) {
 			lock->accepted_tenure[node] = 0; /* since when it has the next one is another matter */
 		}
-		lock->given_back[node] = m->attempt ? lock->accepted[node] : lock->given_back[node];
+		lock->rolled_back[node] = m->attempt ? lock->accepted[node] : lock->rolled_back[node];
 	}
 }
 
@@ -318,13 +318,13 @@ static void replied(void *ctx, uint32_t node, const struct core_reply *reply) {
 	}
 }
 
-static void told(void *ctx, uint32_t node, const struct core_news *news) {
+static void told(void *ctx, uint32_t node, const struct core_watch_event *watch_event) {
 	const struct checker *c = ctx;
 	if (c->options.liar != TRACE_NONE) {
 		return; /* from its beginning on, or not at all */
 	}
-	checker_news(ctx, node, news);
-	checker_watched(ctx, node, news);
+	checker_news(ctx, node, watch_event);
+	checker_watched(ctx, node, watch_event);
 }
 
 /* ---- life ---- */
@@ -336,7 +336,7 @@ struct checker *checker_new(const struct checker_options *options) {
 	c->sim = options->sim;
 	c->liar.lies = options->liar != TRACE_NONE;
 	sim_observe(c->sim, (struct sim_observer){ .handled = handled, .asked = asked, .stepped = stepped, .sent = sent, .replied = replied,
-		.news = told, .ctx = c });
+		.watch_event = told, .ctx = c });
 	checker_history_begin(c);
 	reporting = c;
 	check_hook_set(check_hook);
@@ -362,8 +362,8 @@ void checker_free(struct checker *c) {
 			c->keys[i].believed = b->next;
 			free(b);
 		}
-		for (struct belief *b = c->keys[i].beliefs; b;) {
-			struct belief *next = b->next;
+		for (struct granted *b = c->keys[i].granted_leases; b;) {
+			struct granted *next = b->next;
 			free(b);
 			b = next;
 		}

@@ -49,7 +49,7 @@ void checker_lock_end(struct checker *c, uint32_t lock);
 /* Nobody believes in it any more, as it ends with a connection or is given back; but whoever has its lock_id may try to use it, and if that is
  * answered as held, it was held all the time. */
 void checker_lock_gone(struct checker *c, uint32_t lock);
-void checker_bond_held(struct checker *c, uint32_t lock, uint32_t bond); /* somebody who is told when its connection is closed takes it for held */
+void checker_bond_held(struct checker *c, uint32_t lock, uint32_t binding); /* somebody who is told when its connection is closed takes it for held */
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock);
 void checker_lock_again(struct checker *c, uint32_t lock); /* such a one is believed again */
 bool checker_lock_released(const struct checker *c, uint32_t lock); /* its release, or a break at once, was asked for; or it may have been handed over */
@@ -72,7 +72,7 @@ struct checker_op {
 	int32_t priority;
 	bool for_free;
 	bool kept;                  /* EXTEND: the caller keeps the deadline */
-	uint32_t bond;              /* ACQUIRE, ACQUIRE_ALL, EXTEND: the lock ends with this connection; 0: with none */
+	uint32_t binding;              /* ACQUIRE, ACQUIRE_ALL, EXTEND: the lock ends with this connection; 0: with none */
 	struct permits numbers;     /* EXTEND: of a semaphore, those that it names */
 };
 /* Right after sim_send, which gave the id. */
@@ -125,7 +125,7 @@ bool checker_lock_believed(const struct checker *c, uint32_t lock);
 bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id); /* all the time since that request was sent */
 
 /* checker_news.c: what the node tells those who watch has to be what becomes of its table. */
-void checker_news(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_news(struct checker *c, uint32_t node, const struct core_watch_event *watch_event);
 void checker_news_settled(struct checker *c, bool replicas);
 bool checker_news_agree(void *checker);
 bool checker_news_of_masters_agree(void *checker);

@@ -7,7 +7,7 @@
 #include "pawl/error.h"
 
 /* A belief is what the client's own clocks tell: over as soon as either has reached the deadline. */
-bool belief_live(const struct checker *c, const struct belief *b) {
+bool belief_live(const struct checker *c, const struct granted *b) {
 	return !b->over && !instant_distrusted(sim_actor_clock(c->sim, b->actor), b->deadline);
 }
 
@@ -16,8 +16,8 @@ static void trace_belief(struct checker *c, const struct sim_actor *actor, uint3
 		.other = TRACE_NONE, .key = c->locks[lock].key, .lock = lock, .token = token, .text = text, .a = (uint64_t)left / 1000 });
 }
 
-static struct belief *belief_of(struct key_state *key, const struct sim_actor *actor, uint32_t lock) {
-	for (struct belief *b = key->beliefs; b; b = b->next) {
+static struct granted *granted_of(struct key_state *key, const struct sim_actor *actor, uint32_t lock) {
+	for (struct granted *b = key->granted_leases; b; b = b->next) {
 		if (b->actor == actor && b->lock == lock) {
 			return b;
 		}
@@ -27,8 +27,8 @@ static struct belief *belief_of(struct key_state *key, const struct sim_actor *a
 
 /* What is over is forgotten: its token lives on in key->believed. */
 static void prune(struct checker *c, struct key_state *key) {
-	for (struct belief **at = &key->beliefs; *at;) {
-		struct belief *b = *at;
+	for (struct granted **at = &key->granted_leases; *at;) {
+		struct granted *b = *at;
 		if (belief_live(c, b)) {
 			at = &b->next;
 		} else {
@@ -54,7 +54,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	struct permits set;
 	checker_terms_believed(c, actor, lock, &set);
 	trace_belief(c, actor, lock, token, "believes, us", instant_left_short(now, deadline));
-	for (const struct belief *b = key->beliefs; b; b = b->next) {
+	for (const struct granted *b = key->granted_leases; b; b = b->next) {
 		if (b->lock != lock && terms_exclusive(&c->locks[b->lock].terms, &c->locks[lock].terms)) {
 			checker_violation(c, "mutual exclusion", number, "client %" PRIu32 " begins to believe in L%" PRIu32 " (token %" PRIu64
 				") while client %" PRIu32 " believes in L%" PRIu32 " (token %" PRIu64 ", since %.6f, for %.3f ms more)",
@@ -64,7 +64,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	}
 	checker_ghosts_look(c, key, lock);
 	uint64_t others = checker_believed_before(key, &c->locks[lock].terms, lock);
-	struct belief *b = belief_of(key, actor, lock);
+	struct granted *b = granted_of(key, actor, lock);
 	token = b && b->token > token ? b->token : token; /* of several tokens of its lock_id a holder uses the highest */
 	if (token <= others) {
 		checker_violation(c, "fencing (order of beliefs)", number, "L%" PRIu32 " is believed with token %" PRIu64
@@ -74,8 +74,8 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 	if (!b) {
 		b = calloc(1, sizeof *b);
 		CHECK(b != NULL);
-		*b = (struct belief){ .next = key->beliefs, .actor = actor, .lock = lock, .since = sim_now(c->sim), .deadline = deadline };
-		key->beliefs = b;
+		*b = (struct granted){ .next = key->granted_leases, .actor = actor, .lock = lock, .since = sim_now(c->sim), .deadline = deadline };
+		key->granted_leases = b;
 	}
 	if (instant_left_short(now, deadline) > instant_left_short(now, b->deadline)) {
 		b->deadline = deadline; /* every answer may be trusted to its own end: the latest counts */
@@ -86,7 +86,7 @@ void checker_believe(struct checker *c, const struct sim_actor *actor, uint32_t 
 }
 
 void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t lock) {
-	struct belief *b = belief_of(checker_key(c, c->locks[lock].key), actor, lock);
+	struct granted *b = granted_of(checker_key(c, c->locks[lock].key), actor, lock);
 	if (b && !b->over) {
 		trace_belief(c, actor, lock, b->token, "believes no more", 0);
 		checker_history_forgot(c, actor->number, lock);
@@ -97,7 +97,7 @@ void checker_forget(struct checker *c, const struct sim_actor *actor, uint32_t l
 void checker_lock_end(struct checker *c, uint32_t lock) {
 	c->locks[lock].ended = true;
 	c->locks[lock].gone = false;
-	for (struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
+	for (struct granted *b = checker_key(c, c->locks[lock].key)->granted_leases; b; b = b->next) {
 		if (b->lock == lock && !b->over) {
 			checker_history_forgot(c, b->actor->number, lock);
 			b->over = true;
@@ -110,12 +110,12 @@ void checker_lock_gone(struct checker *c, uint32_t lock) {
 	checker_lock_end(c, lock);
 	c->locks[lock].gone = !released;
 	c->locks[lock].held_until = 0;
-	c->locks[lock].bond_gone = c->locks[lock].bond_named;
+	c->locks[lock].binding_gone = c->locks[lock].binding_named;
 }
 
-void checker_bond_held(struct checker *c, uint32_t lock, uint32_t bond) {
+void checker_bond_held(struct checker *c, uint32_t lock, uint32_t binding) {
 	struct lock_state *l = &c->locks[lock];
-	l->bond_held = bond > l->bond_held ? bond : l->bond_held;
+	l->binding_held = binding > l->binding_held ? binding : l->binding_held;
 }
 
 bool checker_lock_is_gone(const struct checker *c, uint32_t lock) {
@@ -132,11 +132,11 @@ bool checker_lock_released(const struct checker *c, uint32_t lock) {
 	return (c->locks[lock].ended && !c->locks[lock].gone) || c->locks[lock].leaving;
 }
 
-const struct belief *checker_find_believed(const struct checker *c, uint32_t key) {
+const struct granted *checker_find_believed(const struct checker *c, uint32_t key) {
 	if (key >= c->key_count) {
 		return NULL;
 	}
-	for (const struct belief *b = c->keys[key].beliefs; b; b = b->next) {
+	for (const struct granted *b = c->keys[key].granted_leases; b; b = b->next) {
 		if (belief_live(c, b)) {
 			return b;
 		}
@@ -149,7 +149,7 @@ bool checker_believed(const struct checker *c, uint32_t key) {
 }
 
 bool checker_lock_believed(const struct checker *c, uint32_t lock) {
-	for (const struct belief *b = c->keys[c->locks[lock].key].beliefs; b; b = b->next) {
+	for (const struct granted *b = c->keys[c->locks[lock].key].granted_leases; b; b = b->next) {
 		if (b->lock == lock && belief_live(c, b)) {
 			return true;
 		}
@@ -158,7 +158,7 @@ bool checker_lock_believed(const struct checker *c, uint32_t lock) {
 }
 
 bool checker_lock_believed_since(struct checker *c, uint32_t lock, uint64_t id) {
-	for (const struct belief *b = c->keys[c->locks[lock].key].beliefs; b; b = b->next) {
+	for (const struct granted *b = c->keys[c->locks[lock].key].granted_leases; b; b = b->next) {
 		if (b->lock == lock && b->since < checker_op_of(c, id)->invoked && belief_live(c, b)) {
 			return true;
 		}
@@ -179,7 +179,7 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 	}
 	checker_spent_invoked(c, state);
 	checker_ending(c, state);
-	const struct belief *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
+	const struct granted *b = op->op == CORE_GET && op->quorum ? checker_find_believed(c, op->key) : NULL;
 	if (b) {
 		state->believed_lock = b->lock;
 		state->believer = b->actor;
@@ -194,7 +194,7 @@ void checker_invoked(struct checker *c, uint64_t id, const struct checker_op *op
 /* A quorum read that says free is wrong if a belief that was there when it began lasted until its end, without any extension
  * on the way: the masters that the belief rests on had the record all the time (section 3). */
 static void check_read(struct checker *c, uint64_t id, const struct op_state *op, const struct core_reply *reply, uint32_t value) {
-	const struct belief *b = checker_find_believed(c, op->op.key);
+	const struct granted *b = checker_find_believed(c, op->op.key);
 	if (reply->error || !b || b->lock != op->believed_lock || b->actor != op->believer ||
 			instant_distrusted(sim_actor_clock(c->sim, b->actor), op->believed_until)) {
 		return;

@@ -13,8 +13,8 @@ void checker_closed(struct checker *c, uint32_t client, uint32_t connection) {
 	checker_history_closed(c, client, connection);
 	for (uint32_t i = 0; i < c->lock_count; i++) {
 		struct lock_state *lock = &c->locks[i];
-		if (lock->bond_by == client && connection <= lock->bond_named && connection > lock->bond_gone) {
-			lock->bond_gone = connection;
+		if (lock->binding_by == client && connection <= lock->binding_named && connection > lock->binding_gone) {
+			lock->binding_gone = connection;
 		}
 	}
 }
@@ -22,7 +22,7 @@ void checker_closed(struct checker *c, uint32_t client, uint32_t connection) {
 /* It ends with a connection that is closed, or may be closed by one who does not hold it: its release takes the lock along until somebody
  * holds it under a greater bond (section 2, Release on disconnect). */
 static bool may_end(const struct lock_state *lock) {
-	return lock->bond_held < lock->bond_named || (lock->bond_gone && lock->bond_held <= lock->bond_gone);
+	return lock->binding_held < lock->binding_named || (lock->binding_gone && lock->binding_held <= lock->binding_gone);
 }
 
 /* Who keeps its deadline trusts an answer only while an earlier one holds. Its clocks may be as fast as the drift allows. */
@@ -80,7 +80,7 @@ void checker_renewed(struct checker *c, uint32_t node, const struct op_state *op
 	member = checker_in_config(c, newest, node, &master);
 	bool lost = error == PAWL_ELOST || error == PAWL_ENOTFOUND;
 	bool wrong = lost || (calm && member && op->op.kept && (error == PAWL_EUNSURE || error == PAWL_ENOQUORUM));
-	for (const struct belief *b = checker_key(c, op->op.key)->beliefs; b && wrong; b = b->next) {
+	for (const struct granted *b = checker_key(c, op->op.key)->granted_leases; b && wrong; b = b->next) {
 		if (b->lock == op->op.lock && (lost || b->actor->number == op->op.client) && permits_within(op->op.numbers, b->set) && b->since < op->invoked &&
 				belief_live(c, b)) {
 			checker_violation(c, "rightful renewals", op->op.key, "n%" PRIu32 " answers %s of L%" PRIu32 " with %s, although client %" PRIu32
@@ -119,8 +119,8 @@ static bool nothing_left(const struct checker *c, const struct lock_state *lock)
 		(lock->asking + lock->extending == 0 && !lock->unclear && ended_with_connection(c, lock));
 }
 
-static const struct belief *holder_of(const struct checker *c, uint32_t number) {
-	for (const struct belief *b = c->keys[c->locks[number].key].beliefs; b; b = b->next) {
+static const struct granted *holder_of(const struct checker *c, uint32_t number) {
+	for (const struct granted *b = c->keys[c->locks[number].key].granted_leases; b; b = b->next) {
 		if (b->lock == number && belief_live(c, b)) {
 			return b;
 		}

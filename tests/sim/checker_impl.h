@@ -25,8 +25,8 @@ static inline void best_add(struct best *b, uint32_t lock, uint64_t token) {
 	}
 }
 
-struct belief {
-	struct belief *next;
+struct granted {
+	struct granted *next;
 	const struct sim_actor *actor;
 	uint32_t lock;
 	struct instant deadline;
@@ -59,7 +59,7 @@ struct ghost { /* a belief that ended without a release: the key stays closed fo
 };
 
 struct key_state {
-	struct belief *beliefs;
+	struct granted *granted_leases;
 	struct ghost *ghosts;
 	struct best_class *believed;
 	struct grant *grants; /* every answer of an acquire */
@@ -95,7 +95,7 @@ struct lock_state {
 	uint64_t ended_by_incarnation;
 	/* Bonds: the greatest that anybody named (and who did), with which somebody took it for held, and whose connection was closed, or that anybody
 	 * had named when it was gone. */
-	uint32_t bond_named, bond_by, bond_held, bond_gone;
+	uint32_t binding_named, binding_by, binding_held, binding_gone;
 	uint32_t asking, extending; /* acquires and extensions without an answer */
 	int64_t may_last; /* no record of it lasts longer */
 	bool leaving;    /* may have been handed over */
@@ -118,14 +118,14 @@ struct lock_state {
 	int64_t held_since, held_until; /* some node's answer has held all the time between them */
 	struct permits held_numbers;    /* of a semaphore: those that were held all the time */
 	uint64_t released[SIM_NODES_MAX]; /* tenure of that master that handled a release of it; 0: none */
-	int64_t released_at[SIM_NODES_MAX];
+	int64_t tombstone_at[SIM_NODES_MAX];
 	uint32_t release_node;          /* whose answer to the release the client has; with that node's incarnation */
 	uint64_t release_incarnation, release_epoch;
 	uint64_t accepted[SIM_NODES_MAX]; /* highest token with which that master was seen to have it: */
 	uint64_t accepted_tenure[SIM_NODES_MAX];
 	int64_t accepted_at[SIM_NODES_MAX], accepted_until[SIM_NODES_MAX]; /* since when; it lasts until then at least, ... */
 	int64_t lengthened_at[SIM_NODES_MAX]; /* ... as was accepted then */
-	uint64_t given_back[SIM_NODES_MAX];   /* highest token that it had when it gave it back, or heard of that */
+	uint64_t rolled_back[SIM_NODES_MAX];   /* highest token that it had when it gave it back, or heard of that */
 	int64_t gone_at[SIM_NODES_MAX];       /* when it was told last to drop it, but not for good: it may have learned it again */
 	struct value_op ops[VALUE_OPS_MAX];
 	uint32_t op_count;
@@ -252,14 +252,14 @@ struct op_state *checker_op_of(struct checker *c, uint64_t id);
 void checker_extended(struct checker *c, const struct op_state *op, const struct core_reply *reply);
 void checker_begun(struct checker *c, uint32_t lock, uint64_t token);
 void checker_answered(struct checker *c, const struct op_state *op, uint64_t token, const struct terms *terms);
-bool belief_live(const struct checker *c, const struct belief *b);
-const struct belief *checker_find_believed(const struct checker *c, uint32_t key);
+bool belief_live(const struct checker *c, const struct granted *b);
+const struct granted *checker_find_believed(const struct checker *c, uint32_t key);
 
 /* checker_terms.c */
 bool terms_exclusive(const struct terms *a, const struct terms *b); /* of two lock_ids: they exclude each other */
 uint64_t checker_believed_before(const struct key_state *key, const struct terms *terms, uint32_t lock);
 void checker_believed_add(struct key_state *key, const struct terms *terms, uint32_t lock, uint64_t token);
-void checker_ghost(struct checker *c, struct key_state *key, const struct belief *b);
+void checker_ghost(struct checker *c, struct key_state *key, const struct granted *b);
 void checker_ghosts_look(struct checker *c, struct key_state *key, uint32_t lock);
 void checker_terms_answered(struct checker *c, uint32_t lock, const struct terms *got, bool only);
 void checker_terms_believed(struct checker *c, const struct sim_actor *actor, uint32_t lock, struct permits *set);
@@ -286,13 +286,13 @@ void checker_lies_conflict(struct checker *c);
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
 
 /* checker_told.c */
-void checker_told(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_told(struct checker *c, uint32_t node, const struct core_watch_event *watch_event);
 void checker_told_settled(struct checker *c);
 void checker_told_free(struct checker *c);
 
 /* checker_watched.c */
 void checker_watched_step(struct checker *c, uint32_t node);
-void checker_watched(struct checker *c, uint32_t node, const struct core_news *news);
+void checker_watched(struct checker *c, uint32_t node, const struct core_watch_event *watch_event);
 void checker_watched_commit(struct checker *c, uint32_t lock); /* is sent */
 void checker_watched_crossed(struct checker *c, uint64_t round); /* a write is refused because of another update's ballot */
 void checker_watched_granted(struct checker *c, uint32_t lock, const struct core_reply *reply);

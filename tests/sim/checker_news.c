@@ -16,8 +16,8 @@ static void look_again(struct checker *c, uint32_t node) {
 	}
 }
 
-static void tell(struct checker *c, uint32_t node, const struct core_news *news, bool there) {
-	uint32_t number = sim_name_lock_number(news->lock_id);
+static void tell(struct checker *c, uint32_t node, const struct core_watch_event *watch_event, bool there) {
+	uint32_t number = sim_name_lock_number(watch_event->lock_id);
 	if (number >= c->lock_count) {
 		return;
 	}
@@ -31,31 +31,31 @@ static void tell(struct checker *c, uint32_t node, const struct core_news *news,
 	lock->told = there ? lock->told | 1u << node : lock->told & ~(1u << node);
 }
 
-void checker_news(struct checker *c, uint32_t node, const struct core_news *news) {
+void checker_news(struct checker *c, uint32_t node, const struct core_watch_event *watch_event) {
 	uint64_t incarnation = sim_node_incarnation(c->sim, node);
 	if (c->told_by[node] != incarnation) {
 		c->told_by[node] = incarnation;
 		look_again(c, node); /* it may have begun with what a side file brought */
 		c->told[node].no_room_seen = 0;
 	}
-	checker_told(c, node, news);
-	switch (news->kind) {
-	case NEWS_ACQUIRED:
-		tell(c, node, news, true);
+	checker_told(c, node, watch_event);
+	switch (watch_event->kind) {
+	case WATCH_EVENT_ACQUIRED:
+		tell(c, node, watch_event, true);
 		break;
-	case NEWS_LOST:
-		tell(c, node, news, false);
-		if (news->terms.delay > 0 && sim_name_lock_number(news->lock_id) < c->lock_count) { /* the end of its delay may be told, too */
-			c->locks[sim_name_lock_number(news->lock_id)].unsure |= 1u << node;
+	case WATCH_EVENT_LOST:
+		tell(c, node, watch_event, false);
+		if (watch_event->terms.delay > 0 && sim_name_lock_number(watch_event->lock_id) < c->lock_count) { /* the end of its delay may be told, too */
+			c->locks[sim_name_lock_number(watch_event->lock_id)].unsure |= 1u << node;
 		}
 		break;
-	case NEWS_RELEASED: case NEWS_EXPIRED:
-		tell(c, node, news, false);
+	case WATCH_EVENT_RELEASED: case WATCH_EVENT_EXPIRED:
+		tell(c, node, watch_event, false);
 		break;
-	case NEWS_UPDATED: case NEWS_DOWNGRADED: case NEWS_ASKED:
+	case WATCH_EVENT_UPDATED: case WATCH_EVENT_DOWNGRADED: case WATCH_EVENT_ASKED:
 		break;
-	case NEWS_GAP:
-		if (news->key.size == 0) { /* of one key: something else may have come and gone; what was told of what is here stays right */
+	case WATCH_EVENT_MISSED:
+		if (watch_event->key.size == 0) { /* of one key: something else may have come and gone; what was told of what is here stays right */
 			look_again(c, node);
 		}
 		break;

@@ -58,10 +58,10 @@ void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *
 			continue;
 		}
 		const struct core_entry *shown = shown_entry(reply, lock->id);
-		if (shown && lock->released[master] == tenure && lock->released_at[master] < as_of && !c->options.forgets_releases) {
+		if (shown && lock->released[master] == tenure && lock->tombstone_at[master] < as_of && !c->options.forgets_releases) {
 			checker_violation(c, "age of a replica's view", op->op.key, "n%" PRIu32 " shows L%" PRIu32 " and says that its view is %.3f ms old, but n%"
 				PRIu32 " was told of its release %.3f ms ago", node + 1, i, (double)reply->age / 1e6, master + 1,
-				(double)(op->asked_at - lock->released_at[master]) / 1e6);
+				(double)(op->asked_at - lock->tombstone_at[master]) / 1e6);
 		}
 		bool stands = single && lock->accepted_tenure[master] == tenure && lock->accepted_at[master] < as_of && lock->lengthened_at[master] < as_of &&
 			lock->gone_at[master] < as_of && op->asked_at < lock->accepted_until[master] && has(c, master, i, &token) && token == lock->accepted[master];
@@ -87,7 +87,7 @@ bool checker_replica_equals(const struct checker *c, uint32_t node, uint32_t mas
 
 /* Nothing that the rules know keeps this master from learning it: no other lock is live there, and nobody has given it back. */
 static bool may_learn(const struct checker *c, uint32_t node, uint32_t lock, uint64_t token) {
-	return live_on_key(c, node, c->locks[lock].key) == 0 && token > c->locks[lock].given_back[node];
+	return live_on_key(c, node, c->locks[lock].key) == 0 && token > c->locks[lock].rolled_back[node];
 }
 
 bool checker_masters_equal(const struct checker *c, uint32_t *node, uint32_t *lock) {

@@ -13,7 +13,7 @@ struct key_state *checker_key(struct checker *c, uint32_t key) {
 		c->keys = realloc(c->keys, count * sizeof *c->keys);
 		CHECK(c->keys != NULL);
 		for (size_t i = c->key_count; i < count; i++) {
-			c->keys[i] = (struct key_state){ .beliefs = NULL };
+			c->keys[i] = (struct key_state){ .granted_leases = NULL };
 		}
 		c->key_count = count;
 	}
@@ -176,8 +176,8 @@ void checker_spent_invoked(struct checker *c, const struct op_state *op) {
 		struct lock_state *lock = &c->locks[all ? op->op.members[i] : op->op.lock];
 		int64_t until = sim_now(c->sim) + 2 * (op->op.lease + op->op.wait + lock->terms.delay);
 		lock->may_last = until > lock->may_last ? until : lock->may_last;
-		lock->bond_by = op->op.bond > lock->bond_named ? op->op.client : lock->bond_by;
-		lock->bond_named = op->op.bond > lock->bond_named ? op->op.bond : lock->bond_named;
+		lock->binding_by = op->op.binding > lock->binding_named ? op->op.client : lock->binding_by;
+		lock->binding_named = op->op.binding > lock->binding_named ? op->op.binding : lock->binding_named;
 		lock->asking += op->op.op != CORE_EXTEND;
 		lock->extending += op->op.op == CORE_EXTEND;
 		lock->unclear = lock->unclear || (all && lock->asked); /* each of two attempts leaves what the other may have made (section 11) */

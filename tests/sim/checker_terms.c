@@ -33,7 +33,7 @@ void checker_terms_believed(struct checker *c, const struct sim_actor *actor, ui
 	}
 	struct permits all = l->given;
 	*set = l->given;
-	for (const struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b; b = b->next) {
+	for (const struct granted *b = checker_key(c, c->locks[lock].key)->granted_leases; b; b = b->next) {
 		if (b->lock == lock && !b->over && !instant_distrusted(sim_actor_clock(c->sim, b->actor), b->deadline)) {
 			bool stays = b->actor != actor || !l->given_only;
 			*set = b->actor == actor && stays ? permits_or(*set, b->set) : *set;
@@ -70,7 +70,7 @@ void checker_downgrade(struct checker *c, uint32_t lock) {
 
 void checker_hand_over(struct checker *c, uint32_t lock, bool perhaps) {
 	c->locks[lock].leaving = perhaps;
-	for (struct belief *b = checker_key(c, c->locks[lock].key)->beliefs; b && perhaps; b = b->next) {
+	for (struct granted *b = checker_key(c, c->locks[lock].key)->granted_leases; b && perhaps; b = b->next) {
 		b->over = b->over || b->lock == lock;
 	}
 }
@@ -104,7 +104,7 @@ void checker_believed_add(struct key_state *key, const struct terms *terms, uint
 
 /* ---- lock delay ---- */
 
-void checker_ghost(struct checker *c, struct key_state *key, const struct belief *b) {
+void checker_ghost(struct checker *c, struct key_state *key, const struct granted *b) {
 	const struct lock_state *lock = &c->locks[b->lock];
 	if (lock->terms.delay == 0 || lock->ended || lock->leaving || c->options.forced) {
 		return;

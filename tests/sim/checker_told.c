@@ -10,8 +10,8 @@
 static const struct siphash_key any_key = { 1, 2 };
 
 /* Of the bytes that are told; a gap has none. */
-static uint64_t digest(const struct core_news *n) {
-	if (n->kind == NEWS_GAP) {
+static uint64_t digest(const struct core_watch_event *n) {
+	if (n->kind == WATCH_EVENT_MISSED) {
 		return 0;
 	}
 	const uint64_t words[] = { (uint64_t)n->kind, id128_word(n->lock_id), n->token, n->value_seq.clock, n->value_seq.node, n->value_seq.boot,
@@ -55,7 +55,7 @@ void checker_told_free(struct checker *c) {
 }
 
 /* A gap of no key is one of all of them. */
-static void each_key(struct checker *c, uint32_t node, const struct core_news *n, void (*then)(struct checker *, uint32_t, uint32_t, const struct core_news *)) {
+static void each_key(struct checker *c, uint32_t node, const struct core_watch_event *n, void (*then)(struct checker *, uint32_t, uint32_t, const struct core_watch_event *)) {
 	if (n->key.size) {
 		uint32_t key = sim_name_key_number(n->key);
 		if (key != TRACE_NONE) {
@@ -75,25 +75,25 @@ static void each_key(struct checker *c, uint32_t node, const struct core_news *n
 
 /* ---- masters ---- */
 
-static void add(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
+static void add(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
 	put(told_key(c, node, key), (struct told){ .digest = digest(n), .at = sim_now(c->sim) });
 }
 
-static void add_no_room(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
+static void add_no_room(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
 	(void)n;
 	put(told_key(c, node, key), (struct told){ .at = sim_now(c->sim), .no_room = true });
 }
 
 /* What this piece, a gap, stands for, in pieces that were not kept: the core counts them when it gives the gap out. 0: it was told itself. */
 static uint64_t stands_for(struct checker *c, uint32_t node) {
-	const uint64_t lost = core_counts(sim_node_core(c->sim, node))[COUNT_news_lost], more = lost - c->told[node].no_room_seen;
+	const uint64_t lost = core_counts(sim_node_core(c->sim, node))[COUNT_watch_event_lost], more = lost - c->told[node].no_room_seen;
 	c->told[node].no_room_seen = lost;
 	return more;
 }
 
 /* ---- replicas ---- */
 
-static void forget(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
+static void forget(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
 	(void)n;
 	told_key(c, node, key)->unsure = true;
 }
@@ -146,10 +146,10 @@ static bool may_be_excused(const struct checker *c, const struct told_key *mine,
 	return false;
 }
 
-static void repeated(struct checker *c, uint32_t node, uint32_t key, const struct core_news *n) {
+static void repeated(struct checker *c, uint32_t node, uint32_t key, const struct core_watch_event *n) {
 	uint32_t master = repeats(c, node);
 	struct told_key *mine = told_key(c, node, key);
-	if (master == TRACE_NONE || (c->told[node].alone && n->kind == NEWS_EXPIRED)) {
+	if (master == TRACE_NONE || (c->told[node].alone && n->kind == WATCH_EVENT_EXPIRED)) {
 		mine->unsure = true; /* ... or it ended by this node's clocks at the beginning of the step in which it began to follow */
 		return;
 	}
@@ -184,10 +184,10 @@ static void repeated(struct checker *c, uint32_t node, uint32_t key, const struc
 	mine->at = next_of(mine, whole) + 1;
 }
 
-void checker_told(struct checker *c, uint32_t node, const struct core_news *n) {
+void checker_told(struct checker *c, uint32_t node, const struct core_watch_event *n) {
 	struct core_status status;
 	const uint64_t lost = stands_for(c, node);
-	if (n->kind == NEWS_ASKED) {
+	if (n->kind == WATCH_EVENT_ASKED) {
 		return;
 	}
 	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
@@ -196,7 +196,7 @@ void checker_told(struct checker *c, uint32_t node, const struct core_news *n) {
 		c->told[node].no_room += lost;
 		each_key(c, node, n, forget);
 	} else {
-		const bool gap = n->kind == NEWS_GAP, whole = gap && n->key.size == 0;
+		const bool gap = n->kind == WATCH_EVENT_MISSED, whole = gap && n->key.size == 0;
 		c->told[node].alone = repeats(c, node) == TRACE_NONE || (c->told[node].alone && !whole); /* once it follows again it tells a gap of all keys */
 		each_key(c, node, n, gap ? forget : repeated);
 	}

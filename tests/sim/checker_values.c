@@ -116,7 +116,7 @@ static void reopen_repeats(struct checker *c, uint32_t number) {
 	}
 }
 
-static void judge(struct checker *c, uint32_t number) {
+static void evaluate(struct checker *c, uint32_t number) {
 	static struct state seen[2 * STATES_MAX];
 	struct lock_state *lock = &c->locks[number];
 	if (lock->ended || lock->unjudged) {
@@ -211,7 +211,7 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 		}
 		*v = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
 			.expect = CHECKER_NO_VALUE, .value = value };
-		judge(c, number);
+		evaluate(c, number);
 		return;
 	}
 	struct lock_state *lock = &c->locks[number];
@@ -234,14 +234,14 @@ void checker_value_returned(struct checker *c, uint64_t id, const struct op_stat
 	if (error == 0) {
 		v->required = true;
 		v->returned = sim_now(c->sim);
-		judge(c, number);
+		evaluate(c, number);
 	} else if (error == PAWL_EMISMATCH) {
 		/* A frame that is doubled, as none is over TCP: its write is taken, then refused as overtaken, and tried again, which shows what it wrote. */
 		struct value_op *shown = c->options.unkind ? add_op(lock, id, op->invoked) : v;
 		if (shown) {
 			*shown = (struct value_op){ .id = id, .invoked = op->invoked, .returned = sim_now(c->sim), .required = true, .reads = true,
 				.expect = op->op.by_seq ? CHECKER_NO_VALUE : op->op.expect, .value = value };
-			judge(c, number);
+			evaluate(c, number);
 		}
 	} else if (error == PAWL_EBUSY || error == PAWL_EBADREQUEST || error == PAWL_ERECOVERING) {
 		drop_op(lock, v);

@@ -132,7 +132,7 @@ static bool excludes(uint16_t a, uint16_t b) {
 	return a == SHARE_EXCLUSIVE || b == SHARE_EXCLUSIVE;
 }
 
-static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock, const struct core_news *n) {
+static void came(struct checker *c, uint32_t node, uint32_t key, uint32_t lock, const struct core_watch_event *n) {
 	struct watched_key *k = watched_key(c, node, key);
 	gone(k, lock);
 	for (uint32_t i = 0; i < k->present_count; i++) {
@@ -161,9 +161,9 @@ static void loosened(struct watched_key *k, uint32_t lock) {
 	}
 }
 
-void checker_watched(struct checker *c, uint32_t node, const struct core_news *n) {
+void checker_watched(struct checker *c, uint32_t node, const struct core_watch_event *n) {
 	checker_watched_step(c, node);
-	if (n->kind == NEWS_GAP) {
+	if (n->kind == WATCH_EVENT_MISSED) {
 		missing(c, node, n->key);
 		return;
 	}
@@ -172,19 +172,19 @@ void checker_watched(struct checker *c, uint32_t node, const struct core_news *n
 		return;
 	}
 	switch (n->kind) {
-	case NEWS_ACQUIRED:
+	case WATCH_EVENT_ACQUIRED:
 		came(c, node, key, lock, n);
 		break;
-	case NEWS_DOWNGRADED:
+	case WATCH_EVENT_DOWNGRADED:
 		loosened(watched_key(c, node, key), lock);
 		break;
-	case NEWS_RELEASED: case NEWS_EXPIRED: case NEWS_LOST:
+	case WATCH_EVENT_RELEASED: case WATCH_EVENT_EXPIRED: case WATCH_EVENT_LOST:
 		gone(watched_key(c, node, key), lock);
 		c->locks[lock].unseen_at[node] = sim_now(c->sim);
 		c->locks[lock].unseen_token[node] = n->token;
-		watched_key(c, node, key)->ran_out_at = n->kind == NEWS_RELEASED ? watched_key(c, node, key)->ran_out_at : sim_now(c->sim);
+		watched_key(c, node, key)->ran_out_at = n->kind == WATCH_EVENT_RELEASED ? watched_key(c, node, key)->ran_out_at : sim_now(c->sim);
 		break;
-	case NEWS_UPDATED: case NEWS_ASKED: case NEWS_GAP:
+	case WATCH_EVENT_UPDATED: case WATCH_EVENT_ASKED: case WATCH_EVENT_MISSED:
 		break;
 	}
 }

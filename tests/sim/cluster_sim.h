@@ -189,7 +189,7 @@ struct sim_observer {
 	void (*replied)(void *ctx, uint32_t node, const struct core_reply *reply); /* as it leaves the node */
 	void (*asked)(void *ctx, uint32_t node, const struct core_request *request); /* right before it is handled */
 	void (*stepped)(void *ctx, uint32_t node);
-	void (*news)(void *ctx, uint32_t node, const struct core_news *news);
+	void (*watch_event)(void *ctx, uint32_t node, const struct core_watch_event *watch_event);
 	void *ctx;
 };
 void sim_observe(struct sim *sim, struct sim_observer observer);

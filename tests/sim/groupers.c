@@ -40,7 +40,7 @@ static void forget(struct grouper *g, bool behind) {
 /* What was under way at the old node is forgotten with its connection; one that is left open goes on. */
 static void connect(struct grouper *g, bool leave_open) {
 	struct run *run = g->run;
-	for (uint32_t i = 0; i < g->count && g->bonded && g->state == GROUPER_HOLDING; i++) {
+	for (uint32_t i = 0; i < g->count && g->bound_locks && g->state == GROUPER_HOLDING; i++) {
 		checker_lock_gone(run->checker, g->locks[i]); /* it does not go through the trouble of naming the next connection first */
 	}
 	g->connections++;
@@ -84,10 +84,10 @@ static void ask(struct grouper *g) {
 		r.terms.priority = terms->priority;
 		r.terms.delay = terms->delay;
 	}
-	op.bond = r.terms.bond = g->bonded ? g->connections : 0;
+	op.binding = r.terms.binding = g->bound_locks ? g->connections : 0;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct lock_info *info = caller_info(run, g->locks[i]);
-		info->bond_top = r.terms.bond > info->bond_top ? r.terms.bond : info->bond_top;
+		info->binding_top = r.terms.binding > info->binding_top ? r.terms.binding : info->binding_top;
 	}
 	int slot = 0;
 	while (slot < 4 && g->pending[slot]) {
@@ -96,7 +96,7 @@ static void ask(struct grouper *g) {
 	g->state = GROUPER_ASKING;
 	if (slot < 4) {
 		g->sets[slot] = g->set;
-		g->bonds[slot] = op.bond;
+		g->bindings[slot] = op.binding;
 		g->behind[slot] = false;
 		g->pending[slot] = sim_send(g->session, &r);
 		g->sent[slot] = sim_actor_clock(run->sim, &g->actor);
@@ -128,9 +128,9 @@ static void ask_new(struct grouper *g) {
 			.grouped = true };
 		checker_lock_terms(run->checker, g->locks[i], &terms);
 	}
-	g->bonded = prng_below(&run->prng, 100) < p->bond_percent;
+	g->bound_locks = prng_below(&run->prng, 100) < p->binding_percent;
 	for (uint32_t i = 0; i < g->count; i++) {
-		caller_info(run, g->locks[i])->bonded = g->bonded;
+		caller_info(run, g->locks[i])->bound_locks = g->bound_locks;
 	}
 	g->lease = run_scale(run, p->lease_min, p->lease_max - common.delay);
 	g->wait = prng_below(&run->prng, 100) < p->wait_percent ? run_scale(run, SPAN_MS, p->wait_max) : 0;
@@ -166,7 +166,7 @@ static void release_all(struct grouper *g) {
 
 /* ---- answers ---- */
 
-static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent, uint32_t bond) {
+static void held(struct grouper *g, const struct sim_reply *reply, struct instant sent, uint32_t binding) {
 	struct run *run = g->run;
 	struct instant deadline = instant_add(sent, reply->r.valid);
 	if (g->state == GROUPER_IDLE) {
@@ -183,7 +183,7 @@ static void held(struct grouper *g, const struct sim_reply *reply, struct instan
 	g->state = GROUPER_HOLDING;
 	for (uint32_t i = 0; i < g->count; i++) {
 		checker_believe(run->checker, &g->actor, g->locks[i], deadline, reply->got[i].token);
-		checker_bond_held(run->checker, g->locks[i], bond);
+		checker_bond_held(run->checker, g->locks[i], binding);
 	}
 	again(g, run_scale(run, SPAN_MS, g->lease));
 }
@@ -203,7 +203,7 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 		return; /* about what was given up */
 	}
 	if (reply->r.error == 0) {
-		held(g, reply, g->sent[slot], g->bonds[slot]);
+		held(g, reply, g->sent[slot], g->bindings[slot]);
 	} else if (g->state == GROUPER_ASKING && open_requests(g) == 0) {
 		g->run->counts[RUN_GROUP_REFUSED]++;
 		end_all(g); /* all or none: nothing has to be released */

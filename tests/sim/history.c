@@ -78,8 +78,8 @@ static void print_asked(FILE *to, const struct checker_op *op) {
 	if (op->op == CORE_EXTEND) {
 		fprintf(to, ",\"deadline_kept\":%s", op->kept ? "true" : "false");
 	}
-	if (op->bond) {
-		fprintf(to, ",\"binding\":%" PRIu32, op->bond);
+	if (op->binding) {
+		fprintf(to, ",\"binding\":%" PRIu32, op->binding);
 	}
 	if (op->op == CORE_GET) {
 		fprintf(to, ",\"consistency\":\"%s\"", op->quorum ? "quorum" : "local");

@@ -28,7 +28,7 @@ static uint32_t any_node(struct run *run) {
 /* It takes the lock for its own no more. What ended with its connection is anybody's again who has the lock_id. */
 static void leave(struct latecomer *l) {
 	struct run *run = l->run;
-	if (l->holds && caller_info(run, l->lock)->bonded) {
+	if (l->holds && caller_info(run, l->lock)->bound_locks) {
 		checker_lock_gone(run->checker, l->lock);
 	} else if (l->holds) {
 		checker_forget(run->checker, &l->actor, l->lock);
@@ -80,14 +80,14 @@ static void extend(struct latecomer *l, bool kept) {
 	if (prng_chance(&run->late, 1, 2)) {
 		r.token = checker_lock_token(run->checker, l->lock);
 	}
-	if (info->bonded && !kept) {
-		r.bond = l->bond = ++info->bond_top;
-	} else if (info->bonded) {
-		r.bond = l->bond;
+	if (info->bound_locks && !kept) {
+		r.binding = l->binding = ++info->binding_top;
+	} else if (info->bound_locks) {
+		r.binding = l->binding;
 	}
 	run->counts[RUN_LATE_COMER_EXTENDS]++;
 	sent(l, &r, &(struct checker_op){ .op = CORE_EXTEND, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
-		.lease = r.lease, .kept = kept, .bond = r.bond }, kept);
+		.lease = r.lease, .kept = kept, .binding = r.binding }, kept);
 }
 
 static void repeat(struct latecomer *l) {
@@ -98,11 +98,11 @@ static void repeat(struct latecomer *l) {
 	struct core_request r = { .op = CORE_ACQUIRE, .lock_id = checker_lock_id(run->checker, l->lock), .lease = lease_of(run, info),
 		.wait = prng_chance(&run->late, 1, 2) ? prng_between(&run->late, SPAN_MS, 4 * run->profile.sim.request_timeout) : 0,
 		.value = slice_str(value), .terms = info->terms };
-	r.terms.bond = info->bonded ? l->bond = ++info->bond_top : 0;
+	r.terms.binding = info->bound_locks ? l->binding = ++info->binding_top : 0;
 	run->counts[RUN_LATE_COMER_REPEATS]++;
 	sent(l, &r, &(struct checker_op){ .op = CORE_ACQUIRE, .client = l->actor.number, .key = checker_lock_key(run->checker, l->lock), .lock = l->lock,
 		.lease = r.lease, .wait = r.wait, .expect = CHECKER_NO_VALUE, .value = info->first_value, .priority = info->terms.priority,
-		.bond = r.terms.bond }, false);
+		.binding = r.terms.binding }, false);
 }
 
 bool latecomers_use(const struct run *run, uint32_t lock, const struct latecomer *but) {
@@ -127,7 +127,7 @@ static bool choose(struct latecomer *l) {
 	if (!info->known) {
 		return false;
 	}
-	return !info->bonded || (checker_lock_is_gone(run->checker, l->lock) && !latecomers_use(run, l->lock, l));
+	return !info->bound_locks || (checker_lock_is_gone(run->checker, l->lock) && !latecomers_use(run, l->lock, l));
 }
 
 static void use_one(struct latecomer *l) {
@@ -190,8 +190,8 @@ static void replied(void *ctx, const struct sim_reply *reply) {
 	checker_believe(run->checker, &l->actor, l->lock, deadline, reply->r.token);
 	l->deadline = !l->holds || instant_left_short(now, deadline) > instant_left_short(now, l->deadline) ? deadline : l->deadline;
 	l->holds = !checker_lock_ended(run->checker, l->lock);
-	if (l->holds && caller_info(run, l->lock)->bonded) {
-		checker_bond_held(run->checker, l->lock, l->bond);
+	if (l->holds && caller_info(run, l->lock)->bound_locks) {
+		checker_bond_held(run->checker, l->lock, l->binding);
 	}
 }
 

@@ -32,7 +32,7 @@ static void forge_config(struct run *run, const struct config *present, struct c
 
 static enum message_kind draw_kind(struct prng *r) {
 	static const enum message_kind kinds[] = { MESSAGE_CONFIG, MESSAGE_CONFIG, MESSAGE_CONFIG, MESSAGE_DECREE_PREPARE, MESSAGE_DECREE_PROMISE,
-		MESSAGE_DECREE_ACCEPT, MESSAGE_DECREE_ACCEPT, MESSAGE_DECREE_ACCEPTED, MESSAGE_PREMERGE, MESSAGE_PREMERGE_ANSWER, MESSAGE_PREMERGE_END,
+		MESSAGE_DECREE_ACCEPT, MESSAGE_DECREE_ACCEPT, MESSAGE_DECREE_ACCEPTED, MESSAGE_COPY_AHEAD, MESSAGE_COPY_AHEAD_ANSWER, MESSAGE_COPY_AHEAD_END,
 		MESSAGE_PLEDGE, MESSAGE_SNAPSHOT, MESSAGE_SNAPSHOT, MESSAGE_SNAPSHOT, MESSAGE_SNAPSHOT_GO_ON, MESSAGE_SNAPSHOT_RECORD,
 		MESSAGE_SNAPSHOT_RELEASED, MESSAGE_SNAPSHOT_LOST, MESSAGE_SNAPSHOT_CHUNK, MESSAGE_SNAPSHOT_READY, MESSAGE_SNAPSHOT_END, MESSAGE_FOLLOW,
 		MESSAGE_FEED_BATCH, MESSAGE_FEED_END, MESSAGE_READ, MESSAGE_COMMIT_ANSWER, MESSAGE_EXTEND_ANSWER, MESSAGE_PROMISE_ANSWER };
@@ -52,14 +52,14 @@ static void lie(struct run *run, uint32_t to) {
 	const uint64_t ballot = UINT64_C(1) << prng_below(r, 40);
 	struct message m = { .kind = draw_kind(r), .round = prng_below(r, 8), .epoch = present->epoch + prng_below(r, 2), .ballot = { ballot, 1, 1 },
 		.prepared = { ballot, 1, 1 }, .number = config_hash(&c), .key = slice_str("lie"), .part = (uint32_t)prng_below(r, 3), .parts = 3 };
-	const uint32_t flags[] = { 0, FLAG_HANDOVER, FLAG_HANDOVER, FLAG_PASSED_ON, FLAG_BORN, FLAG_NEVER, FLAG_REMEMBERS, FLAG_ANYWAY | FLAG_BESIDE };
+	const uint32_t flags[] = { 0, FLAG_HANDOVER, FLAG_HANDOVER, FLAG_PASSED_ON, FLAG_BORN, FLAG_NEVER, FLAG_REMEMBERS, FLAG_ANYWAY | FLAG_STAGING };
 	m.flags = flags[prng_below(r, sizeof flags / sizeof *flags)];
 	m.lock_id.b[0] = 1;
 	m.blob = slice_of(bytes, config_encode(&c, bytes));
 	run->counts[RUN_LIED] += sim_forge(run->sim, the_liar(run), to, &m);
 }
 
-static void judge(struct run *run) {
+static void evaluate(struct run *run) {
 	if (sim_counts(run->sim)[COUNT_config_conflict]) {
 		checker_violation(run->checker, "a liar ends no vote", TRACE_NONE, "a node stopped voting for a conflict");
 	}
@@ -74,7 +74,7 @@ static void think(void *ctx, uint64_t arg) {
 	if (run->healing) {
 		return;
 	}
-	judge(run);
+	evaluate(run);
 	lie(run, (uint32_t)prng_below(&run->late, the_liar(run)));
 	sim_at(run->sim, sim_now(run->sim) + prng_between(&run->late, SPAN_MS, 10 * SPAN_MS), think, run, 0);
 }

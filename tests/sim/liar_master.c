@@ -37,16 +37,16 @@ uint32_t liar_master(const struct run *run) {
 static const message_set about_locks = KIND(PROMISE) | KIND(PROMISE_ANSWER) | KIND(COMMIT) | KIND(COMMIT_ANSWER) | KIND(WITHDRAW) | KIND(EXTEND) |
 	KIND(EXTEND_ANSWER) | KIND(EXTEND_PERMITS) | KIND(FETCH) | KIND(FETCH_ANSWER) | KIND(LEARN) | KIND(LEARN_ANSWER) | KIND(RELEASE) |
 	KIND(RELEASE_ANSWER) | KIND(BREAK) | KIND(BREAK_ANSWER) | KIND(PREPARE) | KIND(PREPARE_ANSWER) | KIND(WRITE) | KIND(WRITE_ANSWER) |
-	KIND(DOWNGRADE) | KIND(DOWNGRADE_ANSWER) | KIND(BOND) | KIND(BOND_ANSWER);
+	KIND(DOWNGRADE) | KIND(DOWNGRADE_ANSWER) | KIND(BINDING) | KIND(BINDING_ANSWER);
 static const message_set about_queues = KIND(ENQUEUE) | KIND(ENQUEUE_ANSWER) | KIND(TURN) | KIND(DISPLACED) | KIND(WAITERS) | KIND(WAITERS_ANSWER) |
 	KIND(READ) | KIND(READ_ANSWER) | KIND(NOMINATE) | KIND(NOMINATE_ANSWER) | KIND(HAND_OVER) | KIND(ASK) | KIND(ASK_ANSWER) | KIND(PING) | KIND(PONG);
 static const message_set about_copies = KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD) | KIND(SNAPSHOT_RELEASED) | KIND(SNAPSHOT_CHUNK) |
 	KIND(SNAPSHOT_GO_ON) | KIND(SNAPSHOT_END) | KIND(SNAPSHOT_READY) | KIND(SNAPSHOT_LOST);
 static const message_set about_logs = KIND(FOLLOW) | KIND(FEED_BEGIN) | KIND(FEED_RECORD) | KIND(FEED_GONE) | KIND(FEED_BATCH) | KIND(FEED_ACK) |
-	KIND(FEED_ECHO) | KIND(FEED_END) | KIND(FEED_NEWS) | KIND(SYNC_ROOT) | KIND(SYNC_GROUPS) | KIND(SYNC_ASK) | KIND(SYNC_LEAVES) |
+	KIND(FEED_ECHO) | KIND(FEED_END) | KIND(FEED_WATCH_EVENT) | KIND(SYNC_ROOT) | KIND(SYNC_GROUPS) | KIND(SYNC_ASK) | KIND(SYNC_LEAVES) |
 	KIND(SYNC_KEYS) | KIND(SYNC_FETCH) | KIND(SYNC_RECORD) | KIND(COUNTED);
 static const message_set about_the_set = KIND(PLEDGE) | KIND(CONFIG) | KIND(DECREE_PREPARE) | KIND(DECREE_PROMISE) | KIND(DECREE_ACCEPT) |
-	KIND(DECREE_ACCEPTED) | KIND(PREMERGE) | KIND(PREMERGE_ANSWER) | KIND(PREMERGE_END);
+	KIND(DECREE_ACCEPTED) | KIND(COPY_AHEAD) | KIND(COPY_AHEAD_ANSWER) | KIND(COPY_AHEAD_END);
 
 static void draw(struct lying *l) {
 	struct prng *r = &l->run->late;
@@ -153,7 +153,7 @@ static void lie(struct lying *l, uint32_t to) {
 
 /* ---- what the others must not do ---- */
 
-static void judge(struct lying *l) {
+static void evaluate(struct lying *l) {
 	struct run *run = l->run;
 	const struct config *newest = checker_newest(run->checker);
 	run->too_few = run->too_few || (newest && config_masters(newest) < MASTERS_LEAST);
@@ -202,7 +202,7 @@ static void think(void *ctx, uint64_t arg) {
 		l->since = sim_now(run->sim);
 		listen(l);
 	}
-	judge(l);
+	evaluate(l);
 	if (l->since && prng_below(&run->late, 100) < l->often) {
 		l->burst = l->burst || !prng_chance(&run->late, 1, 50) ? l->burst : (uint32_t)prng_between(&run->late, 10, 100);
 		lie(l, (uint32_t)prng_below(&run->late, sim_nodes(run->sim)));
@@ -217,7 +217,7 @@ static void think(void *ctx, uint64_t arg) {
 /* The liar is gone for good. */
 void liar_master_ends(struct run *run) {
 	if (run->profile.lying_master) {
-		judge(run->lying);
+		evaluate(run->lying);
 		sim_liar_set(run->sim, NULL);
 		run->destroyed |= UINT32_C(1) << liar_master(run);
 		if (sim_node_running(run->sim, liar_master(run))) {

@@ -117,7 +117,7 @@ struct profile {
 	uint32_t shared_percent, permits_percent; /* of the acquires; the others are exclusive */
 	uint32_t permits_of;     /* that a semaphore has */
 	uint32_t permits_most;   /* that one asks for; 0: one less */
-	uint32_t priority_percent, delay_percent, bond_percent; /* bond: ends with the connection */
+	uint32_t priority_percent, delay_percent, binding_percent; /* bond: ends with the connection */
 	span_ns delay_max;
 	uint32_t groupers; /* clients that want several keys at once */
 	uint32_t silent_percent; /* a client that gives up an acquire says nothing any more */

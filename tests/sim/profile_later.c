@@ -24,7 +24,7 @@ enum profile_theme profile_later_theme(uint64_t seed) {
 /* Holders whose connections end, requests for several keys that fail, and permits, while one change follows the other; and whoever has one of
  * their lock_ids uses it again, before, during and after the change. */
 static void draw_bound(struct profile *p, struct prng *r) {
-	static const message_set kinds[] = { KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END), KIND(SNAPSHOT) | KIND(SNAPSHOT_END), KIND(RELEASE), KIND(PREMERGE),
+	static const message_set kinds[] = { KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END), KIND(SNAPSHOT) | KIND(SNAPSHOT_END), KIND(RELEASE), KIND(COPY_AHEAD),
 		KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(CONFIG), KIND(COMMIT), KIND(EXTEND) };
 	static const enum sim_target_action actions[] = { SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_DELAY, SIM_TARGET_CLOSE, SIM_TARGET_KILL_SENDER };
 	p->theme = THEME_membership;
@@ -45,7 +45,7 @@ static void draw_bound(struct profile *p, struct prng *r) {
 	p->latecomers = 1 + weight(r, 2);
 	p->keys = 1 + weight(r, 2);
 	p->groupers = p->keys > 1 && prng_chance(r, 1, 2) ? 1 + weight(r, 1) : 0;
-	p->bond_percent = prng_chance(r, 3, 4) ? 40 + weight(r, 60) : 0;
+	p->binding_percent = prng_chance(r, 3, 4) ? 40 + weight(r, 60) : 0;
 	p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 100) : 0;
 	p->shared_percent = prng_chance(r, 1, 5) ? weight(r, 60) : 0;
 	p->permits_of = 2 + weight(r, 6);
@@ -69,7 +69,7 @@ static void draw_bound(struct profile *p, struct prng *r) {
 		p->hold_weight[HABIT_VANISH] += 10;
 		p->fault_weight[FAULT_CUT] = 5 + weight(r, 10);
 		p->cut_max = prng_between(r, 4, 16) * p->sim.request_timeout;
-		p->bond_percent = 100;
+		p->binding_percent = 100;
 		p->keys = 1;
 		p->groupers = 0;
 	}
@@ -241,7 +241,7 @@ static void draw_lying_master(struct profile *p, struct prng *r) {
 	p->permits_percent = prng_chance(r, 1, 3) ? weight(r, 100) : 0;
 	p->permits_of = 2 + weight(r, 6);
 	p->shared_percent = prng_chance(r, 1, 4) ? weight(r, 60) : 0;
-	p->bond_percent = prng_chance(r, 1, 3) ? weight(r, 100) : 0;
+	p->binding_percent = prng_chance(r, 1, 3) ? weight(r, 100) : 0;
 	p->groupers = prng_chance(r, 1, 3) && p->keys > 1;
 }
 

@@ -52,7 +52,7 @@ static void any_change(struct profile *p, struct prng *r) {
 }
 
 static void target(struct profile *p, struct prng *r, uint32_t most_ppm) {
-	static const message_set kinds[] = { KIND(PREMERGE), KIND(PREMERGE_ANSWER), KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END),
+	static const message_set kinds[] = { KIND(COPY_AHEAD), KIND(COPY_AHEAD_ANSWER), KIND(SNAPSHOT) | KIND(SNAPSHOT_RECORD), KIND(SNAPSHOT_END),
 		KIND(DECREE_PREPARE), KIND(DECREE_PROMISE), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPT), KIND(DECREE_ACCEPTED), KIND(DECREE_ACCEPTED),
 		KIND(CONFIG), KIND(CONFIG), KIND(SNAPSHOT_READY), KIND(COMMIT), KIND(EXTEND), KIND(SNAPSHOT) | KIND(SNAPSHOT_END) };
 	struct sim_adversary *a = &p->adversary;

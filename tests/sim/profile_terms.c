@@ -36,7 +36,7 @@ static void some(struct profile *p, struct prng *r) {
 		p->delay_percent = weight(r, 50);
 	}
 	if (prng_chance(r, 1, 5)) {
-		p->bond_percent = weight(r, 100);
+		p->binding_percent = weight(r, 100);
 	}
 	if (prng_chance(r, 1, 8)) {
 		p->groupers = 1 + weight(r, 1);
@@ -82,12 +82,12 @@ static void theme(struct profile *p, struct prng *r) {
 		p->keys = 2 + weight(r, 4);
 		p->clients = 2 + weight(r, 3);
 		p->groupers = 2 + weight(r, 1);
-		p->bond_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
+		p->binding_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
 		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
 		p->permits_percent = prng_chance(r, 1, 4) ? weight(r, 40) : 0;
 	} else if (p->theme == THEME_succession) {
 		p->priority_percent = weight(r, 100);
-		p->bond_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
+		p->binding_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
 		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
 		p->hold_weight[HABIT_TRANSFER] = 10 + weight(r, 20);
 		p->hold_weight[HABIT_DOWNGRADE] = weight(r, 10);
@@ -95,7 +95,7 @@ static void theme(struct profile *p, struct prng *r) {
 		p->idle_weight[HABIT_EXPLAIN] = 1 + weight(r, 4);
 	} else {
 		p->delay_percent = 40 + weight(r, 60);
-		p->bond_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
+		p->binding_percent = prng_chance(r, 1, 2) ? weight(r, 100) : 0;
 		p->hold_weight[HABIT_MOVE] = weight(r, 10);
 		p->shared_percent = prng_chance(r, 1, 3) ? weight(r, 60) : 0;
 		p->hold_weight[HABIT_ABANDON] = 10 + weight(r, 10);

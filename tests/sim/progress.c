@@ -285,7 +285,7 @@ void progress_demand(struct run *run) {
 	demand_single(run);
 	demand_queue(run);
 	terms_demand(run);
-	news_demand(run);
+	watch_event_demand(run);
 	replicas_demand(run);
 	if (run->profile.operators && run->profile.theme != THEME_forced) {
 		members_demand_change(run);

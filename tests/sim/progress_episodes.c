@@ -13,7 +13,7 @@ struct part { /* a client of the episode */
 	struct episode *all;
 	struct sim_actor actor;
 	struct sim_session *session;
-	uint32_t locks[2], count, bond;
+	uint32_t locks[2], count, binding;
 	struct instant sent;
 	int error;
 	bool answered;
@@ -64,14 +64,14 @@ static uint32_t some_member(struct run *run) {
 	return node;
 }
 
-static void ask(struct episode *e, uint32_t number, uint32_t first, uint32_t count, const struct terms *terms, span_ns wait, uint32_t bond) {
+static void ask(struct episode *e, uint32_t number, uint32_t first, uint32_t count, const struct terms *terms, span_ns wait, uint32_t binding) {
 	struct run *run = e->run;
 	struct part *p = &e->parts[number];
 	char keys[2][16];
 	struct core_lock locks[2];
 	struct checker_op op = { .op = count > 1 ? CORE_ACQUIRE_ALL : CORE_ACQUIRE, .client = 810 + number, .key = first, .lease = run->profile.sim.max_lease,
-		.wait = wait, .expect = CHECKER_NO_VALUE, .member_count = count > 1 ? count : 0, .bond = bond };
-	*p = (struct part){ .all = e, .count = count, .bond = bond };
+		.wait = wait, .expect = CHECKER_NO_VALUE, .member_count = count > 1 ? count : 0, .binding = binding };
+	*p = (struct part){ .all = e, .count = count, .binding = binding };
 	sim_actor_init(run->sim, &p->actor, 810 + number);
 	p->session = sim_connect(run->sim, &p->actor, some_member(run), (struct sim_handler){ replied, closed, p });
 	for (uint32_t i = 0; i < count; i++) {
@@ -86,9 +86,9 @@ static void ask(struct episode *e, uint32_t number, uint32_t first, uint32_t cou
 	char value[16];
 	snprintf(value, sizeof value, "v%" PRIu32, op.value);
 	struct core_request r = { .op = op.op, .key = locks[0].key, .lock_id = locks[0].lock_id, .lease = op.lease, .wait = wait, .owner = slice_str("episode"),
-		.value = slice_str(value), .terms = { .of = terms->of, .count = terms->count, .bond = bond }, .locks = locks, .lock_count = count > 1 ? count : 0 };
+		.value = slice_str(value), .terms = { .of = terms->of, .count = terms->count, .binding = binding }, .locks = locks, .lock_count = count > 1 ? count : 0 };
 	if (count > 1) {
-		r.terms = (struct terms){ .bond = bond };
+		r.terms = (struct terms){ .binding = binding };
 	}
 	p->sent = sim_actor_clock(run->sim, &p->actor);
 	checker_invoked(run->checker, sim_send(p->session, &r), &op);
@@ -142,7 +142,7 @@ static void change(struct run *run) {
 }
 
 /* What a request for two keys has of the first one, when the second cannot be had; or what is bound to a connection. */
-static void gives_back(struct run *run, uint32_t first) {
+static void rolls_back(struct run *run, uint32_t first) {
 	const struct terms plain = { .of = SHARE_EXCLUSIVE }, three = { .of = 10, .count = 3 };
 	struct episode e = { .run = run, .key = first };
 	bool permits = prng_chance(&run->late, 1, 2), bound = prng_chance(&run->late, 1, 2), cut = bound || prng_chance(&run->late, 1, 2);
@@ -211,7 +211,7 @@ void episodes_demand(struct run *run) {
 		return; /* leases would end meanwhile */
 	}
 	for (uint32_t i = 0; i < 3; i++) {
-		gives_back(run, 5000 + 4 * i);
+		rolls_back(run, 5000 + 4 * i);
 	}
 	updates(run, 5012);
 }

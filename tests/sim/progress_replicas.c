@@ -56,7 +56,7 @@ static span_ns write_bound(const struct run *run) {
 
 /* What has just run out is told with the next tick. A replica tells it when its master has, by whose clocks a lease may last longer than by its
  * own: it does not show the lock any more, and has not told its end yet (docs/protocol.md, section 7, News). */
-void news_demand(struct run *run) {
+void watch_event_demand(struct run *run) {
 	const struct sim_options *o = &run->profile.sim;
 	span_ns longest = run->born.max_lease > o->max_lease ? run->born.max_lease : o->max_lease;
 	(void)sim_run_until(run->sim, checker_news_of_masters_agree, run->checker, 20 * SPAN_MS);

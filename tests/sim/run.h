@@ -21,11 +21,11 @@ struct lock_info { /* what clients tell each other about a lock_id */
 	uint32_t first_value; /* what its acquires write */
 	uint32_t identity;    /* whose it is */
 	struct terms terms;   /* that it is asked for under */
-	bool bonded;          /* it ends with the connection */
+	bool bound_locks;          /* it ends with the connection */
 	bool stolen;          /* another identity asked for it while nobody believed in it, and may have it */
 	bool known, grouped;  /* asked for by a client that draws its habits; with others at once */
 	uint32_t owner;
-	uint32_t bond_top;    /* the greatest bond that anybody named */
+	uint32_t binding_top;    /* the greatest bond that anybody named */
 };
 
 #define CALLER_PENDING 6
@@ -40,7 +40,7 @@ struct pending {
 	struct instant deadline; /* TRANSFER: until when it was believed, under which token, in which numbers */
 	uint64_t token;
 	struct permits numbers;
-	uint32_t bond; /* that was named */
+	uint32_t binding; /* that was named */
 };
 
 enum caller_state { CALLER_IDLE, CALLER_ACQUIRING, CALLER_HOLDING };
@@ -100,13 +100,13 @@ struct grouper { /* a client that wants several keys at once */
 	enum grouper_state state;
 	uint32_t locks[CHECKER_MEMBERS], count;
 	span_ns lease, wait;
-	bool bonded; /* all of them end with the connection */
+	bool bound_locks; /* all of them end with the connection */
 	uint32_t connections;
 	uint64_t pending[4], turn; /* requests without an answer; number of the timer that counts */
 	bool behind[4];            /* ... over `second` */
 	uint64_t set, sets[4];     /* the number of what is wanted now; of what a request wants */
 	struct instant sent[4];
-	uint32_t bonds[4]; /* that it named */
+	uint32_t bindings[4]; /* that it named */
 };
 
 #define LATECOMERS_MAX 4
@@ -114,7 +114,7 @@ struct latecomer { /* a client that uses lock_ids of others */
 	struct run *run;
 	struct sim_actor actor;
 	struct sim_session *session;
-	uint32_t lock, bond;
+	uint32_t lock, binding;
 	uint64_t pending, turn; /* the request without an answer, 0: none; number of the timer that counts */
 	enum core_op op;
 	bool kept, holds;
@@ -302,7 +302,7 @@ void pulse_end(struct pulse *p, span_ns most); /* at most so long may one have t
 
 /* progress_replicas.c */
 void replicas_demand(struct run *run);
-void news_demand(struct run *run);
+void watch_event_demand(struct run *run);
 void masters_demand(struct run *run);
 
 #endif

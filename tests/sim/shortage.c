@@ -73,7 +73,7 @@ void profile_shortage(struct profile *p) {
 	if (prng_chance(&r, 1, 3)) {
 		crowd(p, &r);
 	}
-	p->bond_percent = prng_chance(&r, 1, 2) ? weight(&r, 100) : p->bond_percent;
+	p->binding_percent = prng_chance(&r, 1, 2) ? weight(&r, 100) : p->binding_percent;
 	p->fault_weight[FAULT_KILL] += 2;
 }
 
@@ -116,9 +116,9 @@ static bool held_anywhere(struct run *run, uint32_t key) {
 	char name[16];
 	const struct slice k = sim_name_key(name, key);
 	for (uint32_t i = 0; i < sim_nodes(run->sim); i++) {
-		struct core_look look;
+		struct core_inspect look;
 		struct core *core = sim_node_core(run->sim, i);
-		if (core && core_look(core, k, sim_node_clock(run->sim, i), &look)) {
+		if (core && core_inspect(core, k, sim_node_clock(run->sim, i), &look)) {
 			return true;
 		}
 	}

@@ -100,7 +100,7 @@ struct sim_bond { /* a lock that ends when the client's side closes the connecti
 	uint64_t request; /* without an answer yet; 0: answered */
 	char key[16];
 	struct id128 lock;
-	uint32_t bond;
+	uint32_t binding;
 };
 
 struct sim_session {
@@ -114,8 +114,8 @@ struct sim_session {
 	int64_t cut_until, to_node_at, to_client_at; /* when the last thing each way arrives */
 	struct sim_fifo to_node;
 	struct sim_parcel *to_client, *to_client_last;
-	struct sim_bond *bonds; /* SIM_BONDS_MAX, once there is one: most sessions never bind anything */
-	uint32_t bond_count;
+	struct sim_bond *bindings; /* SIM_BONDS_MAX, once there is one: most sessions never bind anything */
+	uint32_t binding_count;
 };
 
 struct sim_parcel { /* a reply on its way */
@@ -238,7 +238,7 @@ void sim_look_frame(struct sim_node *node, uint32_t other, enum sim_trace_kind k
 void sim_look_subject(struct sim *sim, uint64_t round, uint32_t key, uint32_t lock);
 void sim_look_recall(struct sim *sim, uint64_t round, struct sim_trace_record *record);
 void sim_look_counts(struct sim_node *node);
-void sim_look_news(struct sim_node *node, const struct core_news *news);
+void sim_look_news(struct sim_node *node, const struct core_watch_event *watch_event);
 void sim_look_note(struct sim_node *node, const struct core_note *note);
 
 #endif

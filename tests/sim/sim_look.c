@@ -75,15 +75,15 @@ void sim_trace_fault(struct sim *sim, const char *what, uint32_t node, uint32_t 
 	sim_trace_add(&sim->trace, &r);
 }
 
-void sim_look_news(struct sim_node *node, const struct core_news *news) {
+void sim_look_news(struct sim_node *node, const struct core_watch_event *watch_event) {
 	static const char *const names[] = { "tells: acquired", "tells: updated", "tells: downgraded", "tells: released", "tells: expired", "tells: lost",
 		"tells: asked", "tells: a gap" };
 	struct sim_trace_record r = record_of(node->sim, TRACE_NOTE, node->index, TRACE_NONE);
-	r.text = names[news->kind];
-	if (news->kind != NEWS_GAP) {
-		r.key = sim_name_key_number(news->key);
-		r.lock = sim_name_lock_number(news->lock_id);
-		r.token = news->token;
+	r.text = names[watch_event->kind];
+	if (watch_event->kind != WATCH_EVENT_MISSED) {
+		r.key = sim_name_key_number(watch_event->key);
+		r.lock = sim_name_lock_number(watch_event->lock_id);
+		r.token = watch_event->token;
 	}
 	sim_trace_add(&node->sim->trace, &r);
 }

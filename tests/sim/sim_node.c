@@ -36,11 +36,11 @@ static uint32_t one_watches(void *ctx, struct slice key) {
 /* Links belong to names and go with them to their new slots; those of names that are gone are dropped, and told to nobody here. */
 static void map_slots(struct sim_node *node) {
 	struct sim *sim = node->sim;
-	uint32_t slots = core_peer_count(node->core);
-	CHECK(slots <= NODES_MAX);
+	uint32_t peer_table = core_peer_count(node->core);
+	CHECK(peer_table <= NODES_MAX);
 	memset(node->slot_of, 0xff, sizeof node->slot_of);
 	memset(node->node_of, 0xff, sizeof node->node_of);
-	for (uint32_t slot = 0; slot < slots; slot++) {
+	for (uint32_t slot = 0; slot < peer_table; slot++) {
 		if (core_peer(node->core, slot)->name[0] == 0) {
 			continue; /* the place of one that is missing: nobody is reached there */
 		}
@@ -101,7 +101,7 @@ static void create_core(struct sim_node *node) {
 	CHECK(error == 0);
 	node->out = core_out_new(node->core);
 	CHECK(node->out != NULL);
-	core_want_news(node->core, true);
+	core_want_watch_events(node->core, true);
 	core_count_watchers(node->core, one_watches, node);
 	memset(node->counts_seen, 0, sizeof node->counts_seen);
 	map_slots(node);

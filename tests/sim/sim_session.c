@@ -276,49 +276,49 @@ static void put_to_client(struct sim_session *s, const struct core_reply *reply)
 
 /* ---- release on disconnect: the node's part ---- */
 
-static uint32_t bond_of(const struct core_request *r) {
-	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.bond : r->op == CORE_EXTEND ? r->bond : 0;
+static uint32_t binding_of(const struct core_request *r) {
+	return r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding : r->op == CORE_EXTEND ? r->binding : 0;
 }
 
 void sim_session_asked(struct sim_node *node, const struct core_request *request) {
 	struct sim_session *s = node->sim->sessions[request->client - 1];
 	const struct core_lock alone = { .key = request->key, .lock_id = request->lock_id }, *locks = request->lock_count ? request->locks : &alone;
-	uint32_t count = bond_of(request) == 0 ? 0 : request->lock_count ? request->lock_count : 1;
-	if (count > 0 && s->bonds == NULL) {
-		s->bonds = calloc(SIM_BONDS_MAX, sizeof *s->bonds);
-		CHECK(s->bonds != NULL);
+	uint32_t count = binding_of(request) == 0 ? 0 : request->lock_count ? request->lock_count : 1;
+	if (count > 0 && s->bindings == NULL) {
+		s->bindings = calloc(SIM_BONDS_MAX, sizeof *s->bindings);
+		CHECK(s->bindings != NULL);
 	}
-	for (uint32_t i = 0; i < count && s->bond_count < SIM_BONDS_MAX; i++) {
-		struct sim_bond *b = &s->bonds[s->bond_count++];
-		*b = (struct sim_bond){ .request = request->id, .lock = locks[i].lock_id, .bond = bond_of(request) };
+	for (uint32_t i = 0; i < count && s->binding_count < SIM_BONDS_MAX; i++) {
+		struct sim_bond *b = &s->bindings[s->binding_count++];
+		*b = (struct sim_bond){ .request = request->id, .lock = locks[i].lock_id, .binding = binding_of(request) };
 		memcpy(b->key, locks[i].key.data, locks[i].key.size < sizeof b->key ? locks[i].key.size : sizeof b->key - 1);
 	}
 }
 
 /* Only what was granted over this connection ends with it. */
-static void bond_answered(struct sim_session *s, const struct core_reply *reply) {
+static void binding_answered(struct sim_session *s, const struct core_reply *reply) {
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < s->bond_count; i++) {
-		bool this = s->bonds[i].request == reply->id;
-		s->bonds[i].request = this ? 0 : s->bonds[i].request;
+	for (uint32_t i = 0; i < s->binding_count; i++) {
+		bool this = s->bindings[i].request == reply->id;
+		s->bindings[i].request = this ? 0 : s->bindings[i].request;
 		if (!this || !reply->error) {
-			s->bonds[kept++] = s->bonds[i];
+			s->bindings[kept++] = s->bindings[i];
 		}
 	}
-	s->bond_count = kept;
+	s->binding_count = kept;
 }
 
 void sim_session_gone(struct sim_node *node, uint64_t session) {
 	struct sim_session *s = node->sim->sessions[session - 1];
-	for (uint32_t i = 0; i < s->bond_count; i++) {
-		const struct sim_bond *b = &s->bonds[i];
+	for (uint32_t i = 0; i < s->binding_count; i++) {
+		const struct sim_bond *b = &s->bindings[i];
 		struct core_request r = { .op = CORE_RELEASE, .id = ++node->sim->requests, .client = session, .key = slice_str(b->key), .lock_id = b->lock,
-			.bond = b->bond };
+			.binding = b->binding };
 		if (b->request == 0) {
 			sim_node_step(node, &(struct core_event){ .kind = CORE_REQUEST, .request = &r });
 		}
 	}
-	s->bond_count = 0;
+	s->binding_count = 0;
 }
 
 void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
@@ -336,7 +336,7 @@ void sim_session_reply(struct sim_node *node, const struct core_reply *reply) {
 	}
 	CHECK(reply->client >= 1 && reply->client <= sim->session_count);
 	struct sim_session *s = sim->sessions[reply->client - 1];
-	bond_answered(s, reply);
+	binding_answered(s, reply);
 	if (s->open && node_has(s)) {
 		put_to_client(s, reply);
 	}
@@ -363,7 +363,7 @@ void sim_session_free_all(struct sim *sim) {
 			s->to_client = p->next;
 			free(p);
 		}
-		free(s->bonds);
+		free(s->bindings);
 		free(s);
 	}
 	free(sim->sessions);

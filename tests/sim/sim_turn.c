@@ -205,11 +205,11 @@ void sim_turn_flush(struct sim_node *node) {
 	while ((reply = core_out_reply(node->out))) {
 		sim_session_reply(node, reply);
 	}
-	const struct core_news *news;
-	while ((news = core_out_news(node->out))) {
-		sim_look_news(node, news);
-		if (node->sim->observer.news) {
-			node->sim->observer.news(node->sim->observer.ctx, node->index, news);
+	const struct core_watch_event *watch_event;
+	while ((watch_event = core_out_watch_event(node->out))) {
+		sim_look_news(node, watch_event);
+		if (node->sim->observer.watch_event) {
+			node->sim->observer.watch_event(node->sim->observer.ctx, node->index, watch_event);
 		}
 	}
 	const struct core_note *note;

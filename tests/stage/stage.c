@@ -102,7 +102,7 @@ void stage_free(struct stage *s) {
 	buffer_done(&s->scratch);
 	peer_decoder_done(&s->decoder);
 	alloc_free(s->options.own, s->replies, s->options.replies * sizeof *s->replies);
-	alloc_free(s->options.own, s->news, s->news ? STAGE_NEWS * sizeof *s->news : 0);
+	alloc_free(s->options.own, s->watch_event, s->watch_event ? STAGE_NEWS * sizeof *s->watch_event : 0);
 	const struct allocator *own = s->options.own;
 	alloc_free(own, s, sizeof *s);
 }
@@ -185,9 +185,9 @@ static void flush(struct stage *s, uint32_t node) {
 		s->notes[s->note_count % STAGE_NOTES].node = node;
 		s->notes[s->note_count++ % STAGE_NOTES].note = *note;
 	}
-	const struct core_news *news;
-	while ((news = core_out_news(n->out)) != NULL) {
-		stage_take_news(s, node, news);
+	const struct core_watch_event *watch_event;
+	while ((watch_event = core_out_watch_event(n->out)) != NULL) {
+		stage_take_news(s, node, watch_event);
 	}
 	core_out_clear(n->out);
 }

@@ -75,7 +75,7 @@ struct stage_reply { /* a copy; the slices of `r` are not to be used */
 #define STAGE_NEWS 64
 struct stage_news { /* a copy; the slices of `n` are not to be used */
 	uint32_t node;
-	struct core_news n;
+	struct core_watch_event n;
 	struct stage_text key, owner, value, label;
 };
 
@@ -112,8 +112,8 @@ struct stage {
 	uint64_t reply_count;
 	struct { uint32_t node; struct core_note note; } notes[STAGE_NOTES];
 	uint64_t note_count;
-	struct stage_news *news; /* a ring of STAGE_NEWS; NULL: nobody wants any */
-	uint64_t news_count, news_read;
+	struct stage_news *watch_event; /* a ring of STAGE_NEWS; NULL: nobody wants any */
+	uint64_t watch_event_count, watch_event_read;
 	struct buffer scratch;
 	struct peer_decoder decoder;
 };
@@ -179,7 +179,7 @@ void stage_want_news(struct stage *s, uint32_t node);
 const struct stage_news *stage_next_news(struct stage *s, uint32_t node); /* of this node, in order; drops those of others; NULL: no more */
 
 /* ---- shared by the stage's files ---- */
-void stage_take_news(struct stage *s, uint32_t node, const struct core_news *news);
+void stage_take_news(struct stage *s, uint32_t node, const struct core_watch_event *watch_event);
 void stage_link_down(struct stage *s, uint32_t a, uint32_t b, bool closed);
 void stage_link_send(struct stage *s, uint32_t from, uint32_t to, const struct frame *frame);
 void stage_step_done(struct stage *s, uint32_t node); /* after every core_step */

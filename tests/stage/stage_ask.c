@@ -98,26 +98,26 @@ void stage_take_reply(struct stage *s, const struct core_reply *reply) {
 }
 
 void stage_want_news(struct stage *s, uint32_t node) {
-	s->news = s->news ? s->news : alloc_new(s->options.own, STAGE_NEWS * sizeof *s->news);
-	CHECK(s->news && s->nodes[node].core);
-	core_want_news(s->nodes[node].core, true);
+	s->watch_event = s->watch_event ? s->watch_event : alloc_new(s->options.own, STAGE_NEWS * sizeof *s->watch_event);
+	CHECK(s->watch_event && s->nodes[node].core);
+	core_want_watch_events(s->nodes[node].core, true);
 }
 
-void stage_take_news(struct stage *s, uint32_t node, const struct core_news *news) {
-	s->news_read += s->news_count - s->news_read == STAGE_NEWS; /* the oldest is forgotten */
-	struct stage_news *copy = &s->news[s->news_count++ % STAGE_NEWS];
+void stage_take_news(struct stage *s, uint32_t node, const struct core_watch_event *watch_event) {
+	s->watch_event_read += s->watch_event_count - s->watch_event_read == STAGE_NEWS; /* the oldest is forgotten */
+	struct stage_news *copy = &s->watch_event[s->watch_event_count++ % STAGE_NEWS];
 	memset(copy, 0, sizeof *copy);
 	copy->node = node;
-	copy->n = *news;
-	copy_text(&copy->key, news->key);
-	copy_text(&copy->owner, news->owner);
-	copy_text(&copy->value, news->value);
-	copy_text(&copy->label, news->label);
+	copy->n = *watch_event;
+	copy_text(&copy->key, watch_event->key);
+	copy_text(&copy->owner, watch_event->owner);
+	copy_text(&copy->value, watch_event->value);
+	copy_text(&copy->label, watch_event->label);
 }
 
 const struct stage_news *stage_next_news(struct stage *s, uint32_t node) {
-	while (s->news_read < s->news_count) {
-		const struct stage_news *n = &s->news[s->news_read++ % STAGE_NEWS];
+	while (s->watch_event_read < s->watch_event_count) {
+		const struct stage_news *n = &s->watch_event[s->watch_event_read++ % STAGE_NEWS];
 		if (n->node == node) {
 			return n;
 		}

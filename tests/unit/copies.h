@@ -25,7 +25,7 @@ static inline uint64_t window(struct stage *s, const char *set, uint32_t copies)
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true);
 	uint64_t id = ask_change(s, 0, set_of(set));
 	stage_wait(s, 10 * SPAN_MS);
-	assert_int_equal(stage_count(s, COUNT_premerge_ready), copies);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_ready), copies);
 	assert_int_equal(epoch_of(s, 0), 1);
 	return id;
 }
@@ -34,8 +34,8 @@ static inline uint64_t window(struct stage *s, const char *set, uint32_t copies)
 static inline void decide(struct stage *s, uint64_t id, uint32_t copies) {
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_premerge_used), copies);
-	assert_int_equal(stage_count(s, COUNT_premerge_broken), 0);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), copies);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_broken), 0);
 	stage_wait(s, 250 * SPAN_MS);
 }
 
@@ -45,16 +45,16 @@ static inline void nobody_has(const struct stage *s, const char *key, struct id1
 	}
 }
 
-static inline void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t bond, span_ns delay) {
+static inline void take_bound(struct stage *s, const char *key, uint8_t lock, uint32_t binding, span_ns delay) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
-	r.terms.bond = bond;
+	r.terms.binding = binding;
 	r.terms.delay = delay;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 
 /* HOLDER's node holds the key as lock 1, which is to end with that node. */
 static inline void take_with_node(struct stage *s) {
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
 	r.wait = GRACE;
 	take(s, HOLDER, "k", stage_lock(1));
 	stage_ask(s, HOLDER, r);
@@ -62,9 +62,9 @@ static inline void take_with_node(struct stage *s) {
 }
 
 /* What a node does when the other side has closed the connection. */
-static inline void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t bond) {
+static inline void close_connection(struct stage *s, const char *key, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
-	r.bond = bond;
+	r.binding = binding;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 

@@ -19,7 +19,7 @@
 
 struct told {
 	uint64_t watch, number;
-	enum core_news_kind kind;
+	enum core_watch_event_kind kind;
 	uint64_t token;
 	bool overflow, lock_id, key; /* key: the overflow is of one key */
 };
@@ -47,12 +47,12 @@ static inline int world_tell(void *ctx, uint64_t client, const struct events_ite
 	struct told *t = &w->told[client][w->count[client]++];
 	assert_true(w->count[client] < TOLD_MAX && w->room[client] > 0);
 	w->room[client]--;
-	*t = (struct told){ .watch = item->watch, .number = item->position.number, .overflow = item->news == NULL || item->news->kind == NEWS_GAP,
+	*t = (struct told){ .watch = item->watch, .number = item->position.number, .overflow = item->watch_event == NULL || item->watch_event->kind == WATCH_EVENT_MISSED,
 		.lock_id = item->show_lock_id };
-	t->key = item->news && item->news->kind == NEWS_GAP && item->news->key.size > 0;
-	if (item->news) {
-		t->kind = item->news->kind;
-		t->token = item->news->token;
+	t->key = item->watch_event && item->watch_event->kind == WATCH_EVENT_MISSED && item->watch_event->key.size > 0;
+	if (item->watch_event) {
+		t->kind = item->watch_event->kind;
+		t->token = item->watch_event->token;
 	}
 	return 0;
 }
@@ -64,7 +64,7 @@ static inline struct world *world_new(void) {
 	assert_non_null(w);
 	w->alloc = alloc_libc(&w->memory);
 	assert_int_equal(events_init(&w->events, &w->alloc, (struct siphash_key){ 1, 2 }, 77, &world_port, w), 0);
-	w->events.ring_bytes = NEWS_RING_LEAST;
+	w->events.ring_bytes = WATCH_EVENT_RING_LEAST;
 	for (size_t i = 0; i < CLIENTS; i++) {
 		w->room[i] = SIZE_MAX;
 	}
@@ -94,18 +94,18 @@ static inline uint64_t watch_prefix(struct world *w, uint64_t client, const char
 	return watch_as(w, client, "", false, prefix, true, NULL);
 }
 
-static inline void happen(struct world *w, enum core_news_kind kind, const char *key, uint64_t token) {
-	const struct core_news news = { .kind = kind, .key = slice_str(key), .identity = slice_str("client:a"), .token = token };
+static inline void happen(struct world *w, enum core_watch_event_kind kind, const char *key, uint64_t token) {
+	const struct core_watch_event watch_event = { .kind = kind, .key = slice_str(key), .identity = slice_str("client:a"), .token = token };
 	events_turn(&w->events);
-	events_add(&w->events, &news);
+	events_add(&w->events, &watch_event);
 }
 
 static inline void happen_large(struct world *w, const char *key, uint64_t token, size_t bytes) {
 	uint8_t *value = calloc(1, bytes);
 	assert_non_null(value);
-	const struct core_news news = { .kind = NEWS_UPDATED, .key = slice_str(key), .token = token, .value = slice_of(value, bytes) };
+	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_UPDATED, .key = slice_str(key), .token = token, .value = slice_of(value, bytes) };
 	events_turn(&w->events);
-	events_add(&w->events, &news);
+	events_add(&w->events, &watch_event);
 	free(value);
 }
 

@@ -55,11 +55,11 @@ static void answer_batch(struct fake_node *n, const struct client_request *r, st
 	n->locks_max = r->lock_count > n->locks_max ? r->lock_count : n->locks_max;
 	n->last_kept = r->core.deadline_kept;
 	for (size_t i = 0; i < r->lock_count; i++) {
-		if (n->bond_count < sizeof(n->bonds) / sizeof(n->bonds[0])) {
-			n->bonds[n->bond_count++] = r->locks[i].bond;
+		if (n->binding_count < sizeof(n->bindings) / sizeof(n->bindings[0])) {
+			n->bindings[n->binding_count++] = r->locks[i].binding;
 		}
 		int error = i % 2 == 1 ? n->error_of_item : 0;
-		if (r->locks[i].bond && n->unsure_binds) {
+		if (r->locks[i].binding && n->unsure_binds) {
 			n->unsure_binds--;
 			error = PAWL_EUNSURE;
 		}
@@ -125,8 +125,8 @@ static void answer_list(struct fake_conn *c, const struct client_request *r) {
 	entry.holders = 1;
 	reply.entries = &entry;
 	if (c->node->ends) {
-		const struct core_news news = { .kind = NEWS_RELEASED, .key = slice_str(c->node->ends), .token = entry.token };
-		struct client_event event = client_event_of(&news, false);
+		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_RELEASED, .key = slice_str(c->node->ends), .token = entry.token };
+		struct client_event event = client_event_of(&watch_event, false);
 		event.watch = c->node->watch;
 		event.position = (struct client_position){ c->node->log, ++c->node->sequence };
 		CHECK(client_event_encode(&event, &c->out) == 0);
@@ -153,10 +153,10 @@ static void answer_group(struct fake_conn *c, const struct client_request *r) {
 	CHECK(client_reply_encode(r->msgid, &reply, &facts, &c->out) == 0);
 }
 
-void fake_event(struct fake_node *n, enum core_news_kind kind, const char *owner, const char *value, uint64_t token) {
-	const struct core_news news = { .kind = kind, .key = slice_str("k"), .owner = slice_str(owner), .value = slice_str(value),
+void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner, const char *value, uint64_t token) {
+	const struct core_watch_event watch_event = { .kind = kind, .key = slice_str("k"), .owner = slice_str(owner), .value = slice_str(value),
 		.token = token };
-	struct client_event event = client_event_of(&news, false);
+	struct client_event event = client_event_of(&watch_event, false);
 	CHECK(n->watcher);
 	event.watch = n->watch;
 	event.position = (struct client_position){ n->log, ++n->sequence };
@@ -233,7 +233,7 @@ static void note(struct fake_node *n, const struct client_request *r) {
 	}
 	n->last_key[size] = '\0';
 	if (r->method == CLIENT_ACQUIRE) {
-		n->last_bond = r->core.terms.bond;
+		n->last_bond = r->core.terms.binding;
 		(void)snprintf(n->last_value, sizeof(n->last_value), "%.*s", (int)r->core.value.size, (const char *)r->core.value.data);
 	}
 }

@@ -59,8 +59,8 @@ struct fake_node {
 	bool held;              /* what reads say of every key: held by `holder` */
 	struct core_entry holder;
 	const char *waiter;     /* the only one that waits for any key; NULL: nobody does */
-	uint32_t bonds[8];      /* named by the locks of the extensions, in order; as far as there is room */
-	size_t bond_count;
+	uint32_t bindings[8];      /* named by the locks of the extensions, in order; as far as there is room */
+	size_t binding_count;
 	unsigned unsure_binds;  /* so many locks with a bond are answered that they were perhaps lost */
 	char last_value[32];    /* of an acquire, as the next */
 	uint32_t last_bond;
@@ -80,7 +80,7 @@ void fake_open(struct fake_node *n);                             /* listens; the
 void fake_attach(struct fake_node *n, struct event_base *base);  /* serves on that loop */
 void fake_let_go(struct fake_node *n);                           /* sends what was held back */
 void fake_hang_up(struct fake_node *n);                          /* closes every connection */
-void fake_event(struct fake_node *n, enum core_news_kind kind, const char *owner, const char *value, uint64_t token);
+void fake_event(struct fake_node *n, enum core_watch_event_kind kind, const char *owner, const char *value, uint64_t token);
 void fake_ask(struct fake_node *n, const char *by, const char *to, int32_t priority);
 void fake_overflow(struct fake_node *n);                         /* these three tell whoever watches */
 void fake_close(struct fake_node *n);

@@ -75,7 +75,7 @@ static inline bool equals_master(const struct stage *s, uint32_t node) {
 }
 
 /* The next news that this node tells. */
-static inline const struct stage_news *news_is(struct stage *s, uint32_t node, enum core_news_kind kind, struct id128 lock) {
+static inline const struct stage_news *watch_event_is(struct stage *s, uint32_t node, enum core_watch_event_kind kind, struct id128 lock) {
 	const struct stage_news *n = stage_next_news(s, node);
 	assert_non_null(n);
 	assert_int_equal(n->n.kind, kind);

@@ -77,7 +77,7 @@ static void scenario(struct stage *s) {
 
 /* Without a failure all of it happens. */
 static void assert_whole(const struct stage *s) {
-	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole, COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_news_gap };
+	static const enum core_count parts[] = { COUNT_feed_snapshot, COUNT_feed_whole, COUNT_table_swapped, COUNT_feed_batch, COUNT_feed_watch_events_missed };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		if (stage_count(s, parts[i]) == 0) {
 			fail_msg("%s did not happen", core_count_name(parts[i]));

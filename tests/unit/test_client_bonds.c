@@ -21,15 +21,15 @@ static void a_lock_whose_node_is_gone_is_bound_to_the_next_connection_at_once(vo
 	rig_settle(&r);
 	assert_int_equal(h.lost, 0);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 1);
-	assert_int_equal(r.nodes[1].bonds[0], 2);
+	assert_int_equal(r.nodes[1].bindings[0], 2);
 	assert_false(r.nodes[1].last_kept);
 	rig_pass(&r, 3200 * SPAN_MS);
 	assert_int_equal(r.nodes[1].asked[CLIENT_EXTEND], 2);
-	assert_int_equal(r.nodes[1].bonds[1], 0); /* bound already */
+	assert_int_equal(r.nodes[1].bindings[1], 0); /* bound already */
 	assert_true(r.nodes[1].last_kept);
 	fake_hang_up(&r.nodes[1]);
 	rig_settle(&r);
-	assert_int_equal(r.nodes[0].bonds[r.nodes[0].bond_count - 1], 3);
+	assert_int_equal(r.nodes[0].bindings[r.nodes[0].binding_count - 1], 3);
 	assert_true(pawl_lock_valid_ms(h.lock) > 8000);
 	rig_close(&r);
 }
@@ -71,7 +71,7 @@ static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connect
 	assert_int_equal(h.lost, 1);
 	assert_int_equal(pawl_lock_valid_ms(lock), 0);
 	rig_pass(&r, 20 * SPAN_MS);
-	assert_int_equal(r.client->kept_count, 0);
+	assert_int_equal(r.client->parked_count, 0);
 	rig_close(&r);
 }
 
@@ -222,7 +222,7 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 		rig_pass(&r, 6000 * SPAN_MS);
 		assert_int_equal(h.lost, 0);
 		assert_true(pawl_lock_valid_ms(h.lock) > 4000);
-		assert_int_equal(r.client->kept_count, 0);
+		assert_int_equal(r.client->parked_count, 0);
 		rig_close(&r);
 	}
 }

@@ -15,7 +15,7 @@ static void a_candidate_that_is_granted_the_lock_leads(void **state) {
 	assert_int_equal(pawl_election_campaign(p.election), 0);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ACQUIRE], 1);
 	assert_string_equal(p.leaders, "nobody ");
-	fake_event(&r.nodes[0], NEWS_ACQUIRED, "me", "v", pawl_election_token(p.election));
+	fake_event(&r.nodes[0], WATCH_EVENT_ACQUIRED, "me", "v", pawl_election_token(p.election));
 	rig_settle(&r);
 	assert_string_equal(p.leaders, "nobody me=v@1! ");
 	rig_close(&r);
@@ -159,7 +159,7 @@ static void a_candidate_that_takes_over_asks_each_leader_until_it_leads(void **s
 	o.takeover = true;
 	o.priority = 3;
 	begin(&r, &p, &o);
-	fake_event(&r.nodes[0], NEWS_ACQUIRED, "other", "", 40);
+	fake_event(&r.nodes[0], WATCH_EVENT_ACQUIRED, "other", "", 40);
 	rig_settle(&r);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ASK_RELEASE], 0);
 	r.nodes[0].mood = FAKE_KEEPS_ONE_IN;
@@ -171,7 +171,7 @@ static void a_candidate_that_takes_over_asks_each_leader_until_it_leads(void **s
 	rig_pass(&r, 20 * SPAN_S);
 	unsigned asked = r.nodes[0].asked[CLIENT_ASK_RELEASE];
 	assert_true(asked < 30);
-	fake_event(&r.nodes[0], NEWS_RELEASED, "other", "", 40);
+	fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "other", "", 40);
 	rig_settle(&r); /* heard, before its next request is due */
 	rig_pass(&r, 20 * SPAN_S);
 	assert_int_equal(r.nodes[0].asked[CLIENT_ASK_RELEASE], asked);

@@ -12,12 +12,12 @@ static void an_observer_is_told_of_every_change_in_order_and_of_nothing_old(void
 	rig_settle(&r);
 	assert_int_equal(pawl_election_campaign(p.election), PAWL_EINVAL);
 	struct fake_node *n = &r.nodes[0];
-	fake_event(n, NEWS_UPDATED, "somebody", "w", 41);
-	fake_event(n, NEWS_RELEASED, "somebody", "", 41);
-	fake_event(n, NEWS_ACQUIRED, "b", "x", 42);
-	fake_event(n, NEWS_ACQUIRED, "somebody", "w", 41);
-	fake_event(n, NEWS_EXPIRED, "somebody", "", 41);
-	fake_event(n, NEWS_ACQUIRED, "b", "x", 42);
+	fake_event(n, WATCH_EVENT_UPDATED, "somebody", "w", 41);
+	fake_event(n, WATCH_EVENT_RELEASED, "somebody", "", 41);
+	fake_event(n, WATCH_EVENT_ACQUIRED, "b", "x", 42);
+	fake_event(n, WATCH_EVENT_ACQUIRED, "somebody", "w", 41);
+	fake_event(n, WATCH_EVENT_EXPIRED, "somebody", "", 41);
+	fake_event(n, WATCH_EVENT_ACQUIRED, "b", "x", 42);
 	rig_settle(&r);
 	assert_string_equal(p.leaders, "somebody=something@41 somebody=w@41 nobody b=x@42 ");
 	p.leaders[0] = '\0';
@@ -81,7 +81,7 @@ static void whatever_memory_is_missing_it_leads_in_the_end(void **state) {
 			r.fail_from = r.allocations + fail_at;
 			n->waiter = "b";
 			n->holder.token = 99;
-			fake_event(n, NEWS_ACQUIRED, "b", "x", 99);
+			fake_event(n, WATCH_EVENT_ACQUIRED, "b", "x", 99);
 			fake_ask(n, "b", "b", 0);
 			rig_pass(&r, 8 * SPAN_S);
 			assert_true(pawl_election_current(p.election));

@@ -68,10 +68,10 @@ static void the_present_state_comes_first_and_then_every_change(void **state) {
 	begin(&r, &s, false);
 	expect(&s, "present:somebody=something@41 current ");
 	assert_true(pawl_watch_current(s.watch));
-	fake_event(&r.nodes[0], NEWS_UPDATED, "somebody", "else", 41);
-	fake_event(&r.nodes[0], NEWS_RELEASED, "somebody", "", 41);
-	fake_event(&r.nodes[0], NEWS_ACQUIRED, "b", "v", 42);
-	fake_event(&r.nodes[0], NEWS_EXPIRED, "b", "", 42);
+	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
+	fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "somebody", "", 41);
+	fake_event(&r.nodes[0], WATCH_EVENT_ACQUIRED, "b", "v", 42);
+	fake_event(&r.nodes[0], WATCH_EVENT_EXPIRED, "b", "", 42);
 	rig_settle(&r);
 	expect(&s, "updated:somebody=else@41 released:somebody=@41 acquired:b=v@42 expired:b=@42 ");
 	pawl_watch_free(s.watch);
@@ -108,7 +108,7 @@ static void a_watch_goes_on_where_it_was_after_its_connection_was_lost(void **st
 	struct seen s;
 	rig_open(&r, NULL);
 	begin(&r, &s, false);
-	fake_event(&r.nodes[0], NEWS_UPDATED, "somebody", "else", 41);
+	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
 	rig_settle(&r);
 	s.text[0] = '\0';
 	r.nodes[1].log = r.nodes[0].log; /* the next node is the same one: it has heard of all that */
@@ -117,7 +117,7 @@ static void a_watch_goes_on_where_it_was_after_its_connection_was_lost(void **st
 	rig_settle(&r);
 	assert_int_equal(r.nodes[1].asked[CLIENT_WATCH], 1);
 	assert_int_equal(r.nodes[1].last.from.sequence, 101);
-	fake_event(&r.nodes[1], NEWS_RELEASED, "somebody", "", 41);
+	fake_event(&r.nodes[1], WATCH_EVENT_RELEASED, "somebody", "", 41);
 	rig_settle(&r);
 	expect(&s, "released:somebody=@41 ");
 	rig_close(&r);
@@ -150,7 +150,7 @@ static void an_overflow_at_the_node_is_told_once_and_then_the_present_state(void
 		rig_settle(&r);
 		expect(&s, prefix ? "overflow present:somebody=something@41 present:somebody=something@41 current "
 				  : "overflow present:somebody=something@41 current ");
-		fake_event(&r.nodes[0], NEWS_LOST, "somebody", "", 41);
+		fake_event(&r.nodes[0], WATCH_EVENT_LOST, "somebody", "", 41);
 		rig_settle(&r);
 		expect(&s, "lost:somebody=@41 ");
 		rig_close(&r);
@@ -163,14 +163,14 @@ static void a_later_watch_goes_on_after_an_event_of_an_earlier_one(void **state)
 	struct seen s, t = { 0 };
 	rig_open(&r, NULL);
 	begin(&r, &s, false);
-	fake_event(&r.nodes[0], NEWS_UPDATED, "somebody", "else", 41);
+	fake_event(&r.nodes[0], WATCH_EVENT_UPDATED, "somebody", "else", 41);
 	rig_settle(&r);
 	assert_int_equal(s.resume.size, 16);
 	struct pawl_watch_options o = { .key = pawl_str("k"), .from = s.resume, .on_event = on_event, .arg = &t };
 	assert_int_equal(pawl_watch_start(r.client, &o, &t.watch), 0);
 	rig_settle(&r);
 	expect(&t, "");
-	fake_event(&r.nodes[0], NEWS_RELEASED, "somebody", "", 41);
+	fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "somebody", "", 41);
 	rig_settle(&r);
 	expect(&t, "released:somebody=@41 ");
 	pawl_watch_free(t.watch);
@@ -249,7 +249,7 @@ static void whatever_memory_is_missing_the_watch_is_right_in_the_end(void **stat
 		if (pawl_watch_start(r.client, &o, &s.watch) == 0) {
 			rig_pass(&r, 3 * SPAN_S);
 			if (r.nodes[0].watcher && r.nodes[0].watch) {
-				fake_event(&r.nodes[0], NEWS_RELEASED, "somebody", "", 41);
+				fake_event(&r.nodes[0], WATCH_EVENT_RELEASED, "somebody", "", 41);
 				r.nodes[0].held = r.nodes[1].held = false;
 			}
 			rig_pass(&r, 12 * SPAN_S);

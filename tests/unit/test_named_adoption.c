@@ -182,7 +182,7 @@ static void operations_are_parked_until_the_new_masters_vote(void **state) {
 	uint64_t extended = stage_ask(s, 3, r), got = stage_ask(s, 4, stage_acquire("other", stage_lock(2), LEASE, 0));
 	stage_settle(s);
 	assert_false(answered(s, extended) || answered(s, got));
-	assert_int_equal(stage_count(s, COUNT_parked), 2);
+	assert_int_equal(stage_count(s, COUNT_suspended), 2);
 	for (uint32_t i = 3; i < 6; i++) {
 		lose_to(s, i, MESSAGE_SNAPSHOT_END, false);
 		for (uint32_t j = 0; j < 3; j++) { /* asked again on a new link at once */
@@ -190,7 +190,7 @@ static void operations_are_parked_until_the_new_masters_vote(void **state) {
 		}
 	}
 	stage_wait(s, 60 * SPAN_MS);
-	assert_int_equal(stage_count(s, COUNT_parked_resumed), 2);
+	assert_int_equal(stage_count(s, COUNT_suspended_resumed), 2);
 	(void)token_of(s, extended);
 	(void)token_of(s, got);
 }
@@ -238,7 +238,7 @@ static void what_was_parked_for_too_long_is_answered(void **state) {
 	uint64_t id = stage_ask(s, 3, stage_acquire("k", stage_lock(2), LEASE, 0));
 	stage_wait(s, 250 * SPAN_MS);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ENOQUORUM);
-	assert_int_equal(stage_count(s, COUNT_parked_expired), 1);
+	assert_int_equal(stage_count(s, COUNT_suspended_expired), 1);
 }
 
 /* ---- who was away ---- */

@@ -13,7 +13,7 @@ static int setup_replica(void **state) {
 /* n4 is to be a master, and does not say how far it is. */
 static uint64_t change_that_waits_for_n4(struct stage *s) {
 	take(s, 0, "k", stage_lock(1));
-	stage_lose(s, 3, 0, MESSAGE_PREMERGE_ANSWER, true);
+	stage_lose(s, 3, 0, MESSAGE_COPY_AHEAD_ANSWER, true);
 	uint64_t id = ask_change(s, 0, set_of("124"));
 	stage_wait(s, 50 * SPAN_MS);
 	assert_false(answered(s, id));
@@ -58,21 +58,21 @@ static void of_two_changes_at_once_one_goes_first_at_all_nodes(void **state) {
 	const int first = await(s, ids[0])->r.error, second = await(s, ids[1])->r.error;
 	assert_true((first == PAWL_OK) != (second == PAWL_OK));
 	assert_int_equal(first == PAWL_OK ? second : first, PAWL_EMISMATCH);
-	assert_true(stage_count(s, COUNT_premerge_goes_first) > 0);
+	assert_true(stage_count(s, COUNT_copy_ahead_goes_first) > 0);
 }
 
 /* The proposer of one of them dies, which may be the one that goes first. */
 static void a_change_goes_on_without_the_proposer_of_the_other_one(struct stage *s, uint32_t dies) {
 	take(s, 0, "k", stage_lock(1));
-	stage_lose(s, 3, 0, MESSAGE_PREMERGE_ANSWER, true);
-	stage_lose(s, 3, 1, MESSAGE_PREMERGE_ANSWER, true);
+	stage_lose(s, 3, 0, MESSAGE_COPY_AHEAD_ANSWER, true);
+	stage_lose(s, 3, 1, MESSAGE_COPY_AHEAD_ANSWER, true);
 	uint64_t ids[2];
 	ask_two(s, "124", "24", ids);
 	stage_wait(s, 250 * SPAN_MS); /* both have asked again */
 	assert_false(answered(s, ids[0]) || answered(s, ids[1]));
-	assert_true(stage_count(s, COUNT_premerge_goes_first) > 0);
+	assert_true(stage_count(s, COUNT_copy_ahead_goes_first) > 0);
 	stage_kill(s, dies);
-	stage_lose(s, 3, 1 - dies, MESSAGE_PREMERGE_ANSWER, false);
+	stage_lose(s, 3, 1 - dies, MESSAGE_COPY_AHEAD_ANSWER, false);
 	assert_int_equal(await(s, ids[1 - dies])->r.error, PAWL_OK);
 }
 

@@ -21,8 +21,8 @@ static bool has(const struct stage *s, uint32_t node) {
 	return core_peek(s->nodes[node].core, slice_str("k"), stage_lock(1), &token, &noted);
 }
 
-static uint64_t bond(struct stage *s) {
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+static uint64_t binding(struct stage *s) {
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
 	r.wait = GRACE;
 	uint64_t id = stage_ask(s, P, r);
 	stage_settle(s);
@@ -33,7 +33,7 @@ static uint64_t bond(struct stage *s) {
 /* The holder has "k", bound, and somebody waits for it at node 0. */
 static uint64_t bound_with_waiter(struct stage *s, uint64_t *waiter) {
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	*waiter = wait_for(s, 0, "k", stage_lock(2));
 	assert_false(answered(s, *waiter));
 	return id;
@@ -49,7 +49,7 @@ static void a_bound_lock_ends_with_its_node_after_the_grace_time(void **state) {
 	assert_true(has(s, 0) && has(s, 1) && has(s, 2));
 	stage_wait(s, 5 * SPAN_MS);
 	token_of(s, waiter);
-	assert_int_equal(stage_count(s, COUNT_bond_ended), 3);
+	assert_int_equal(stage_count(s, COUNT_binding_ended), 3);
 }
 
 /* Section 10: and then the lock delay begins, not the lease's. */
@@ -58,12 +58,12 @@ static void a_bound_lock_with_a_delay_stays_closed_for_it_after_its_node(void **
 	struct core_request r = stage_acquire("k", stage_lock(1), LEASE, 0);
 	r.terms.delay = SPAN_S;
 	assert_int_equal(stage_do(s, P, r), PAWL_OK);
-	bond(s);
+	binding(s);
 	uint64_t waiter = wait_for(s, 0, "k", stage_lock(2));
 	stage_kill(s, P);
 	stage_wait(s, GRACE + 5 * SPAN_MS);
-	struct core_look look;
-	assert_true(core_look(s->nodes[0].core, slice_str("k"), stage_clock(s, 0), &look));
+	struct core_inspect look;
+	assert_true(core_inspect(s->nodes[0].core, slice_str("k"), stage_clock(s, 0), &look));
 	assert_true(look.entry.closing);
 	stage_wait(s, SPAN_S - 50 * SPAN_MS);
 	assert_false(answered(s, waiter));
@@ -86,7 +86,7 @@ static void a_lock_that_is_not_bound_lasts_as_long_as_its_lease(void **state) {
 static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	bond(s);
+	binding(s);
 	stage_isolate(s, 0, true);
 	stage_cut(s, 0, 2, false);
 	stage_mend(s);
@@ -105,7 +105,7 @@ static void a_node_does_not_vouch_for_a_lock_that_was_bound_to_another(void **st
 static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	bond(s);
+	binding(s);
 	stage_client_gone(s, P, P + 1);
 	stage_settle(s);
 	stage_kill(s, P);
@@ -116,7 +116,7 @@ static void a_bond_that_was_given_up_is_as_if_it_had_not_been(void **state) {
 static void a_release_ends_the_bond(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	release(s, P, "k", stage_lock(1));
 	token_of(s, id);
 	take(s, 0, "k", stage_lock(2));
@@ -128,7 +128,7 @@ static void a_release_ends_the_bond(void **state) {
 static void a_node_that_is_back_within_the_grace_time_has_lost_nothing(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_close(s, P, i);
 	}
@@ -145,7 +145,7 @@ static void a_node_that_is_back_within_the_grace_time_has_lost_nothing(void **st
 static void a_node_that_has_started_anew_is_not_the_one_that_held(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	bond(s);
+	binding(s);
 	stage_kill(s, P);
 	assert_true(stage_start(s, P));
 	stage_mend(s);
@@ -177,7 +177,7 @@ static void who_loses_too_many_links_gives_up_before_any_master_does(void **stat
 		stage_close(s, P, i);
 		stage_cut(s, P, i, true);
 	}
-	struct instant end = core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1));
+	struct instant end = core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1));
 	assert_true(instant_left_short(stage_clock(s, P), end) < GRACE);
 	while (!answered(s, id)) {
 		assert_true(has(s, 0) && has(s, 1));
@@ -208,13 +208,13 @@ static void a_link_that_the_master_gave_up_ends_nothing_there(void **state) {
 static void a_lock_outlives_the_death_of_a_majority_until_its_lease_is_over(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	stage_kill(s, 0);
 	stage_kill(s, 1);
 	stage_wait(s, LEASE / 2);
 	assert_false(answered(s, id));
 	assert_true(has(s, 2));
-	assert_int_equal(core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot, INSTANT_FOREVER.boot);
+	assert_int_equal(core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)).boot, INSTANT_FOREVER.boot);
 	stage_close(s, P, 2); /* and that one may drop it */
 	stage_cut(s, P, 2, true);
 	stage_wait(s, 2 * GRACE);
@@ -233,7 +233,7 @@ static void a_network_that_fails_ends_nothing_at_the_masters(void **state) {
 static void a_master_that_starts_anew_is_asked_again(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	stage_drain(s, 0);
 	assert_true(stage_start(s, 0));
 	stage_mend(s);
@@ -248,7 +248,7 @@ static void a_master_that_starts_anew_is_asked_again(void **state) {
 static void a_lock_that_is_not_there_is_bound_to_nothing(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(2));
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
 	r.wait = GRACE;
 	uint64_t id = stage_ask(s, P, r);
 	stage_settle(s);
@@ -256,23 +256,23 @@ static void a_lock_that_is_not_there_is_bound_to_nothing(void **state) {
 	stage_kill(s, P);
 	stage_wait(s, 2 * GRACE);
 	assert_true(holds(s, 0, "k", stage_lock(2)));
-	assert_int_equal(stage_count(s, COUNT_bond_made), 0);
-	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+	assert_int_equal(stage_count(s, COUNT_binding_made), 0);
+	assert_int_equal(stage_count(s, COUNT_binding_ended), 0);
 }
 
 static bool trusts(const struct stage *s) {
-	return !instant_distrusted(stage_clock(s, P), core_bond_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
+	return !instant_distrusted(stage_clock(s, P), core_binding_end(s->nodes[P].core, slice_str("k"), stage_lock(1)));
 }
 
 /* By the time at which another one gets the lock it must have been given up. */
-static void must_end_first(struct stage *s, uint64_t bond, uint64_t other) {
+static void must_end_first(struct stage *s, uint64_t binding, uint64_t other) {
 	assert_false(answered(s, other));
 	for (int64_t end = s->now + LEASE; !answered(s, other) && s->now < end; stage_wait(s, SPAN_MS / 10)) {
 	}
 	token_of(s, other);
 	assert_false(trusts(s));
-	assert_true(answered(s, bond));
-	assert_int_equal(stage_answer(s, bond)->r.error, PAWL_ELOST);
+	assert_true(answered(s, binding));
+	assert_int_equal(stage_answer(s, binding)->r.error, PAWL_ELOST);
 }
 
 /* Node 1 has bound the lock, and the holder never hears of that: the link is closed first. Node 2 has missed the lock. */
@@ -280,8 +280,8 @@ static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
 	struct stage *s = *state;
 	stage_isolate(s, 2, true);
 	take(s, P, "k", stage_lock(1));
-	stage_lose(s, 1, P, MESSAGE_BOND_ANSWER, true);
-	uint64_t id = bond(s);
+	stage_lose(s, 1, P, MESSAGE_BINDING_ANSWER, true);
+	uint64_t id = binding(s);
 	stage_close(s, P, 1);
 	stage_cut(s, P, 1, true);
 	stage_cut(s, 2, 0, false);
@@ -295,12 +295,12 @@ static void a_master_whose_answer_was_lost_may_let_go_as_well(void **state) {
 static void who_missed_an_extension_keeps_the_lock_only_as_long_as_it_had_it(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	stage_wait(s, LEASE - 100 * SPAN_MS);
 	stage_lose(s, P, 0, MESSAGE_EXTEND, true);
 	stage_lose(s, P, 0, MESSAGE_LEARN, true);
 	stage_lose(s, 1, 0, MESSAGE_SYNC_KEYS, true);
-	stage_lose(s, P, 0, MESSAGE_BOND, true);
+	stage_lose(s, P, 0, MESSAGE_BINDING, true);
 	assert_int_equal(extend(s, P, "k", stage_lock(1), 4 * LEASE, true), PAWL_OK);
 	stage_close(s, P, 2);
 	stage_cut(s, P, 2, true);
@@ -337,7 +337,7 @@ static struct core_change n5_for_n1(void) {
 static void a_bond_goes_over_to_other_masters(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
+	uint64_t id = binding(s);
 	must(s, 0, n5_for_n1());
 	stage_wait(s, 4 * GRACE);
 	assert_false(answered(s, id));
@@ -351,8 +351,8 @@ static void a_bond_goes_over_to_other_masters(void **state) {
 static void new_masters_are_to_confirm_within_the_grace_time(void **state) {
 	struct stage *s = *state;
 	take(s, P, "k", stage_lock(1));
-	uint64_t id = bond(s);
-	lose_to(s, P, MESSAGE_BOND_ANSWER, true);
+	uint64_t id = binding(s);
+	lose_to(s, P, MESSAGE_BINDING_ANSWER, true);
 	must(s, 1, n5_for_n1());
 	stage_wait(s, 2 * GRACE);
 	assert_true(answered(s, id));

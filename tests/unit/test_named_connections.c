@@ -3,25 +3,25 @@
 
 #include "named.h"
 
-static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond, span_ns delay) {
+static void take_bound(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding, span_ns delay) {
 	struct core_request r = stage_acquire("k", stage_lock(lock), LEASE, 0);
-	r.terms.bond = bond;
+	r.terms.binding = binding;
 	r.terms.delay = delay;
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
 /* What a node does when the other side has closed the connection. */
-static int closed(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+static int closed(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(lock));
-	r.bond = bond;
+	r.binding = binding;
 	return stage_do(s, node, r);
 }
 
 /* The holder goes on through another node, as one that does not keep the deadline. */
-static int rebind(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+static int rebind(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
 	r.lease = LEASE;
-	r.bond = bond;
+	r.binding = binding;
 	return stage_do(s, node, r);
 }
 
@@ -59,7 +59,7 @@ static void a_closed_connection_is_no_release_that_is_remembered(void **state) {
 	stage_stop(s, 0, 1, MESSAGE_RELEASE, true);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
-	r.bond = 1;
+	r.binding = 1;
 	(void)stage_ask(s, 0, r); /* n1 has dropped it */
 	stage_settle(s);
 	assert_int_equal(rebind(s, 2, 1, 2), PAWL_OK);
@@ -91,15 +91,15 @@ static void what_ended_with_its_connection_comes_back_with_a_later_one_alone(voi
 	take_bound(s, 0, 1, 2, 0);
 	assert_int_equal(closed(s, 0, 1, 2), PAWL_OK);
 	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
-		.lease_us = 1000000, .ballot = { 1, 1, 1 }, .terms = { .bond = 1 } };
+		.lease_us = 1000000, .ballot = { 1, 1, 1 }, .terms = { .binding = 1 } };
 	struct message commit = { .kind = MESSAGE_COMMIT, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 100,
-		.lease_us = 1000000, .ballot = { 100, 1, 1 }, .terms = { .bond = 2 } };
+		.lease_us = 1000000, .ballot = { 100, 1, 1 }, .terms = { .binding = 2 } };
 	stage_inject(s, 0, 1, &m);
 	stage_inject(s, 0, 1, &commit);
-	m.terms.bond = 2;
+	m.terms.binding = 2;
 	stage_inject(s, 0, 1, &m);
 	assert_false(has(s, 1));
-	m.terms.bond = 3;
+	m.terms.binding = 3;
 	stage_inject(s, 0, 1, &m);
 	assert_true(has(s, 1));
 	stage_inject(s, 0, 1, &commit); /* to what is here with a later bond it is one of its attempts */
@@ -162,7 +162,7 @@ static void hundreds_of_locks_of_a_closed_connection_are_remembered(void **state
 	for (uint32_t i = 1; i <= 200; i++) {
 		snprintf(key, sizeof key, "k%u", i);
 		struct core_request r = stage_acquire(key, stage_lock((uint8_t)i), LEASE, 0);
-		r.terms.bond = 1;
+		r.terms.binding = 1;
 		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	}
 	for (uint32_t i = 1; i <= 200; i++) { /* n1 alone hears of it */
@@ -179,7 +179,7 @@ static void where_too_few_had_the_lock_the_next_connection_learns_that_it_is_los
 	take_bound(s, 0, 1, 1, 0);
 	stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 	struct core_request r = stage_request(CORE_RELEASE, "k", stage_lock(1));
-	r.bond = 1;
+	r.binding = 1;
 	(void)stage_ask(s, 0, r); /* n1 and n2 have dropped it */
 	stage_settle(s);
 	assert_int_not_equal(rebind(s, 1, 1, 2), PAWL_OK);
@@ -230,7 +230,7 @@ static void a_copy_that_is_learned_brings_a_later_connection(void **state) {
 	struct stage *s = *state;
 	take_bound(s, 0, 1, 1, 0);
 	struct message m = { .kind = MESSAGE_LEARN, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .token = 1,
-		.lease_us = 1000, .ballot = { 1, 1, 1 }, .terms = { .bond = 2 } };
+		.lease_us = 1000, .ballot = { 1, 1, 1 }, .terms = { .binding = 2 } };
 	stage_inject(s, 0, 1, &m);
 	stage_settle(s);
 	assert_int_equal(closed(s, 0, 1, 1), PAWL_OK);
@@ -258,21 +258,21 @@ static void a_lock_delay_keeps_the_key_closed_after_a_closed_connection(void **s
 }
 
 /* Its process, started anew, with nothing but key and lock_id. */
-static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t bond) {
+static int extend_anew(struct stage *s, uint32_t node, uint8_t lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_EXTEND, "k", stage_lock(lock));
 	r.lease = LEASE;
 	r.client = 99;
-	r.bond = bond;
+	r.binding = binding;
 	return stage_do(s, node, r);
 }
 
 /* X moves from n1 to n2, which n1 does not hear of any more; X's process dies, and Y comes and goes. */
-static void move_and_die(struct stage *s, uint32_t bond) {
-	take_bound(s, 0, 1, bond, 0);
-	assert_int_equal(rebind(s, 1, 1, bond + 1), PAWL_OK);
+static void move_and_die(struct stage *s, uint32_t binding) {
+	take_bound(s, 0, 1, binding, 0);
+	assert_int_equal(rebind(s, 1, 1, binding + 1), PAWL_OK);
 	stage_cut(s, 0, 1, true);
 	stage_lose(s, 2, 0, MESSAGE_SYNC_ROOT, true);
-	assert_int_equal(closed(s, 1, 1, bond + 1), PAWL_OK);
+	assert_int_equal(closed(s, 1, 1, binding + 1), PAWL_OK);
 	take(s, 2, "k", stage_lock(2));
 	assert_int_equal(release(s, 2, "k", stage_lock(2)), PAWL_OK);
 	assert_true(has(s, 0));

@@ -65,7 +65,7 @@ static void expire_under_way(struct stage *s, uint64_t *id, uint64_t *token) {
 		stage_wait(s, SPAN_MS);
 	}
 	assert_int_equal(stage_count(s, COUNT_handover), 3);
-	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
 }
 
 static void a_lease_that_is_over_at_the_sources_is_not_extended_after_the_change(void **state) {
@@ -165,7 +165,7 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 		snprintf(name, sizeof name, "k%u", i);
 		struct core_request r = stage_acquire(name, stage_lock((uint8_t)i), LEASE, 0);
 		r.lock_id.b[15] = (uint8_t)(i >> 8);
-		r.terms.bond = 1;
+		r.terms.binding = 1;
 		assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	}
 	stage_kill(s, 2);
@@ -180,7 +180,7 @@ static void what_ends_while_a_master_rejoins_has_ended_there(void **state) {
 		snprintf(name, sizeof name, "k%u", i);
 		struct core_request r = stage_request(CORE_RELEASE, name, stage_lock((uint8_t)i));
 		r.lock_id.b[15] = (uint8_t)(i >> 8);
-		r.bond = 1;
+		r.binding = 1;
 		there += knows(s, 2, name, r.lock_id);
 		stage_lose(s, 0, 2, MESSAGE_RELEASE, true);
 		assert_int_equal(stage_do(s, 0, r), PAWL_OK);

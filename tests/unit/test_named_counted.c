@@ -3,7 +3,7 @@
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
-	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_int_equal(gap->key.size, 0);
 }
 
@@ -25,7 +25,7 @@ static void behind_its_back(struct stage *s) {
 static void a_link_that_is_back_is_no_gap_where_nothing_was_missed(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_cut(s, 0, N3, true);
 	stage_wait(s, SHORT);
 	stage_cut(s, 0, N3, false);
@@ -36,7 +36,7 @@ static void a_link_that_is_back_is_no_gap_where_nothing_was_missed(void **state)
 static void a_write_that_was_missed_is_a_gap_once_the_link_is_back(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_cut(s, 0, N3, true);
 	struct core_request r = stage_request(CORE_UPDATE, "k", stage_lock(1));
 	r.value = slice_str("w");
@@ -88,7 +88,7 @@ static void a_node_that_granted_and_died_before_its_link_was_up_is_a_gap(void **
 static void a_node_that_dies_without_having_granted_behind_its_back_is_no_gap(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_kill(s, 0);
 	stage_wait(s, SPAN_S);
 	assert_true(stage_start(s, 0));
@@ -171,8 +171,8 @@ static void a_start_that_hid_nothing_does_not_hide_the_one_before(void **state) 
 	assert_true(stage_until_voting(s, 0, 20 * SPAN_S));
 	take(s, 0, "k", stage_lock(2));
 	release(s, 0, "k", stage_lock(2));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	start_anew(s, 0);
 	stage_wait(s, SPAN_S);
 	stage_cut(s, 1, N3, false);
@@ -216,7 +216,7 @@ static uint64_t update_held_back(struct stage *s, uint32_t node, const char *val
 static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	update_held_back(s, 0, "1");
 	stage_wait(s, 30 * SPAN_MS); /* it protects an update for a quarter of request_timeout */
 	update_held_back(s, 1, "2");
@@ -228,14 +228,14 @@ static void a_write_that_came_after_a_later_ballot_was_noted_is_told_or_is_a_gap
 	stage_wait(s, SPAN_S);
 	const struct stage_news *n = stage_next_news(s, N3);
 	assert_non_null(n);
-	assert_true(n->n.kind == NEWS_GAP || (n->n.kind == NEWS_UPDATED && n->value.bytes[0] == '1'));
+	assert_true(n->n.kind == WATCH_EVENT_MISSED || (n->n.kind == WATCH_EVENT_UPDATED && n->value.bytes[0] == '1'));
 }
 
 /* n3 is prepared for an update of which nothing comes, and gets "1" in another way. */
 static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	update_held_back(s, 0, "1");
 	struct message m = { .kind = MESSAGE_PREPARE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .ballot = { token + 9, 1, 1 } };
 	stage_wait(s, 30 * SPAN_MS);
@@ -243,7 +243,7 @@ static void a_write_that_was_refused_and_is_taught_later_is_no_gap(void **state)
 	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
 	stage_settle(s);
 	stage_wait(s, SPAN_S);
-	const struct stage_news *n = news_is(s, N3, NEWS_UPDATED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, N3, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_int_equal(n->value.bytes[0], '1');
 	nothing_more(s);
 }

@@ -6,8 +6,8 @@ static int downgrade(struct stage *s, uint32_t node, const char *key, struct id1
 }
 
 static uint16_t kind_at(struct stage *s, uint32_t node, const char *key) {
-	struct core_look look;
-	assert_true(core_look(s->nodes[node].core, slice_str(key), stage_clock(s, node), &look));
+	struct core_inspect look;
+	assert_true(core_inspect(s->nodes[node].core, slice_str(key), stage_clock(s, node), &look));
 	return look.entry.terms.of;
 }
 

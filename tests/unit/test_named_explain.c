@@ -43,7 +43,7 @@ static void those_who_wait_are_kept_behind_the_holder_and_counted_at_home(void *
 		homes += w->home;
 		assert_int_equal(w->waiting, w->home ? 2 : 0);
 		assert_int_equal(w->count, 2);
-		assert_int_equal(w->sayings[1].kind, SAYING_KEPT); /* the one that has the turn */
+		assert_int_equal(w->sayings[1].kind, SAYING_PARKED); /* the one that has the turn */
 		assert_true(id128_equal(w->sayings[1].lock_id, stage_lock(2)));
 	}
 	assert_int_equal(homes, 1);
@@ -110,7 +110,7 @@ static void readers_are_all_named(void **state) {
 	assert_int_equal(r->r.holder_count, 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(r->witnesses[i].count, 4);
-		assert_int_equal(r->witnesses[i].sayings[3].kind, SAYING_KEPT);
+		assert_int_equal(r->witnesses[i].sayings[3].kind, SAYING_PARKED);
 	}
 }
 

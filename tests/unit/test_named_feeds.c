@@ -79,7 +79,7 @@ static void a_gap_is_noticed_and_ends_in_a_snapshot(void **state) {
 	/* the entry after the next one */
 	const struct message stray = { .kind = MESSAGE_FEED_GONE, .round = 1, .key = slice_str("j"), .lock_id = stage_lock(9), .number = position + 1 };
 	stage_inject(s, master, REPLICA, &stray);
-	assert_int_equal(stage_count(s, COUNT_feed_gap), 1);
+	assert_int_equal(stage_count(s, COUNT_feed_missed), 1);
 	stage_wait(s, SHORT);
 	assert_int_equal(snapshots(s), before + 1);
 	assert_true(has(s, REPLICA, "k", stage_lock(1)));
@@ -115,7 +115,7 @@ static void a_long_snapshot_lets_the_log_pass_between_its_pieces(void **state) {
 	}
 	go_on(s);
 	stage_wait(s, 50 * SPAN_MS);
-	assert_int_equal(stage_count(s, COUNT_feed_gap), 0);
+	assert_int_equal(stage_count(s, COUNT_feed_missed), 0);
 	assert_true(equals_master(s, REPLICA));
 	assert_int_equal(stage_status(s, REPLICA).held, 2990);
 }

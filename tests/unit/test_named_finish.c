@@ -8,16 +8,16 @@
 #define PAIRS 24
 #define ALONE 8
 
-static void acquire_as(struct stage *s, const char *key, uint8_t lock, uint16_t of, uint32_t bond) {
+static void acquire_as(struct stage *s, const char *key, uint8_t lock, uint16_t of, uint32_t binding) {
 	struct core_request r = stage_acquire(key, stage_lock(lock), LEASE, 0);
 	r.terms.of = of;
-	r.terms.bond = bond;
+	r.terms.binding = binding;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 
 static void end_bond(struct stage *s, const char *key, uint8_t lock) {
 	struct core_request r = stage_request(CORE_RELEASE, key, stage_lock(lock));
-	r.bond = 1;
+	r.binding = 1;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 }
 

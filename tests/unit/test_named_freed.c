@@ -20,8 +20,8 @@ static void what_only_a_try_that_broke_off_has_brought_is_dropped(void **state) 
 	stage_wait(s, 100 * SPAN_MS);
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
-	assert_true(stage_count(s, COUNT_premerge_broken) > 0);
-	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+	assert_true(stage_count(s, COUNT_copy_ahead_broken) > 0);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
 	take(s, 4, "k", stage_lock(2));
 	assert_int_equal(stage_count(s, COUNT_merge_dropped), 3);
 }

@@ -159,7 +159,7 @@ static void what_was_given_back_is_not_learned_again(void **state) {
 		stage_wait(s, 50 * SPAN_MS);
 		assert_false(core_peek(s->nodes[0].core, slice_str("a"), stage_lock(1), &token, &noted));
 	}
-	assert_true(stage_count(s, COUNT_sync_given_back) > 0); /* and they hear of it */
+	assert_true(stage_count(s, COUNT_sync_rolled_back) > 0); /* and they hear of it */
 	take(s, 1, "a", stage_lock(3));
 }
 
@@ -206,9 +206,9 @@ static void a_repeat_elsewhere_after_a_lost_answer_has_them_again(void **state) 
 	assert_true(holds(s, 2, "a", stage_lock(1)) && holds(s, 2, "b", stage_lock(2)));
 }
 
-static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint32_t bond) {
+static void release_bond(struct stage *s, uint32_t node, const char *key, struct id128 lock, uint32_t binding) {
 	struct core_request r = stage_request(CORE_RELEASE, key, lock);
-	r.bond = bond;
+	r.binding = binding;
 	assert_int_equal(stage_do(s, node, r), PAWL_OK);
 }
 
@@ -218,10 +218,10 @@ static void all_end_with_the_newest_connection_that_asked(void **state) {
 	const struct core_lock locks[] = { of("a", 1), of("b", 2) };
 	struct core_request r = group(locks, 2, WAIT);
 	take(s, 1, "b", stage_lock(9));
-	r.terms.bond = 1;
+	r.terms.binding = 1;
 	uint64_t first = stage_ask(s, 0, r);
 	stage_wait(s, 100 * SPAN_MS); /* has the first key under the first bond */
-	r.terms.bond = 2;
+	r.terms.binding = 2;
 	uint64_t second = stage_ask(s, 0, r);
 	release(s, 1, "b", stage_lock(9));
 	stage_wait(s, 10 * SPAN_MS);
@@ -240,13 +240,13 @@ static void one_ends_with_the_newest_connection_that_asked(void **state) {
 		const char *key = i ? "a" : "b";
 		struct core_request r = stage_acquire(key, stage_lock(i), LEASE, WAIT);
 		s->held[1][0] = s->held[2][0] = true;
-		r.terms.bond = 1;
+		r.terms.binding = 1;
 		uint64_t first = stage_ask(s, 0, r);
 		stage_settle(s);
 		if (i) {
 			stage_deliver(s, 1, 0); /* a promise */
 		}
-		r.terms.bond = 2;
+		r.terms.binding = 2;
 		uint64_t second = stage_ask(s, 0, r);
 		memset(s->held, 0, sizeof s->held);
 		stage_wait(s, 10 * SPAN_MS);

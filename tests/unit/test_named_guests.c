@@ -29,7 +29,7 @@ static void is_given_back(struct stage *s, uint64_t id) {
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_false(has(s, i, 1));
 	}
-	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 3);
+	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 3);
 	take(s, 1, "k", stage_lock(2));
 	const uint64_t sent = stage_sent(s, MESSAGE_RELEASE);
 	stage_wait(s, 3 * SPAN_S);
@@ -85,7 +85,7 @@ static void a_guest_ends_nothing_whose_name_it_does_not_know(void **state) {
 	guest_says(s, 0, 1, 0);
 	guest_says(s, 0, 1, 5);
 	assert_true(has(s, 0, 1));
-	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 0);
+	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 0);
 }
 
 /* n4 releases X, asks for two keys, and is removed before any master hears of the end of either. When its links are back what it gives back
@@ -112,7 +112,7 @@ static void a_release_of_who_is_removed_is_not_heard_beside_what_it_gives_back(v
 	stage_wait(s, SPAN_S);
 	assert_true(stage_count(s, COUNT_wrong_epoch) > unheard);
 	assert_true(answered(s, group) && stage_answer(s, group)->r.error != PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_guest_gave_back), 3);
+	assert_int_equal(stage_count(s, COUNT_non_member_rolled_back), 3);
 	assert_true(answered(s, release) && stage_answer(s, release)->r.error != PAWL_OK);
 	assert_true(has(s, 0, 1) && has(s, 1, 1) && has(s, 2, 1));
 }

@@ -294,14 +294,14 @@ static void what_is_released_during_the_change_does_not_come_back(void **state) 
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, true); /* the copies are there, the decree waits */
 	uint64_t id = ask_change(s, 0, set_of("456"));
 	stage_wait(s, 20 * SPAN_MS);
-	assert_int_equal(stage_count(s, COUNT_premerge_ready), 3);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_ready), 3);
 	assert_int_equal(epoch_of(s, 0), 1);
 	assert_int_equal(release(s, 1, "k", stage_lock(1)), PAWL_OK);
 	uint64_t token = take(s, 2, "k", stage_lock(2));
 	lose_to(s, 0, MESSAGE_DECREE_PROMISE, false);
 	assert_int_equal(await(s, id)->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
-	assert_int_equal(stage_count(s, COUNT_premerge_broken), 0); /* nothing is copied twice, however long the decree took */
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_broken), 0); /* nothing is copied twice, however long the decree took */
 	stage_wait(s, 100 * SPAN_MS);
 	for (uint32_t i = 3; i < 6; i++) {
 		assert_false(knows(s, i, "k", stage_lock(1)));

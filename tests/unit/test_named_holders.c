@@ -108,8 +108,8 @@ static struct core_request labelled(void) {
 }
 
 static void assert_labelled(struct stage *s, uint32_t node, span_ns age) {
-	struct core_look look;
-	assert_true(core_look(s->nodes[node].core, slice_str("k"), stage_clock(s, node), &look));
+	struct core_inspect look;
+	assert_true(core_inspect(s->nodes[node].core, slice_str("k"), stage_clock(s, node), &look));
 	const struct core_entry *e = &look.entry;
 	assert_int_equal(e->label.size, 7);
 	assert_memory_equal(e->label.data, "a label", 7);

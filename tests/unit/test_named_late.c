@@ -133,7 +133,7 @@ static void the_first_value_of_a_late_commit_is_in_doubt_at_the_masters_that_com
 		stage_cut(s, 2, i, false);
 	}
 	assert_int_equal(await(s, change)->r.error, PAWL_OK);
-	assert_int_equal(stage_count(s, COUNT_premerge_used), 3);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 3);
 	uint64_t third = stage_ask(s, 3, update_to("third", "first"));
 	stage_wait(s, 300 * SPAN_MS);
 	assert_non_null(stage_answer(s, third));

@@ -326,7 +326,7 @@ static void what_was_lengthened_since_the_others_were_asked_stays(void **state) 
 
 #define LEFT(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
 
-static void gives_back(struct stage *s, uint32_t from, uint32_t to, uint64_t name) {
+static void rolls_back(struct stage *s, uint32_t from, uint32_t to, uint64_t name) {
 	stage_inject(s, from, to, &(struct message){ .kind = MESSAGE_RELEASE, .round = 1 << 16, .key = slice_str("k"), .lock_id = stage_lock(1), .attempt = name });
 }
 
@@ -334,8 +334,8 @@ static void gives_back(struct stage *s, uint32_t from, uint32_t to, uint64_t nam
 static void what_was_given_back_under_the_first_of_two_names_does_not_come_back(void **state) {
 	struct stage *s = *state;
 	const uint64_t x = stage_status(s, 2).clock + 5;
-	gives_back(s, 0, 1, 11);
-	gives_back(s, 0, 1, 12); /* without this one nobody has it in the end */
+	rolls_back(s, 0, 1, 11);
+	rolls_back(s, 0, 1, 12); /* without this one nobody has it in the end */
 	stage_inject(s, 0, 2, &(struct message){ .kind = MESSAGE_COMMIT, .round = 1 << 16, .attempt = 11, .key = slice_str("k"), .lock_id = stage_lock(1),
 		.token = x, .lease_us = 10000000, .ballot = { x, 1, 1 } });
 	stage_kill(s, 0);

@@ -39,7 +39,7 @@ static void the_masters_copied_beforehand_what_is_held(void **state) {
 	add_replica(s, 1, "n4", "n4:7118");
 	take(s, 0, "k", stage_lock(1));
 	must(s, 1, change_of(CHANGE_PROMOTE, "n4"));
-	assert_int_equal(stage_count(s, COUNT_premerge_used), 4);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_used), 4);
 	assert_int_equal(stage_count(s, COUNT_handover), 4);
 }
 

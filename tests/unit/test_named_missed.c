@@ -3,7 +3,7 @@
 #include "watched.h"
 
 static void is_gap_of_all(struct stage *s) {
-	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_int_equal(gap->key.size, 0);
 }
 
@@ -99,15 +99,15 @@ static uint64_t stand_in_the_way(struct stage *s, uint8_t lock) {
 	uint64_t token = take(s, 1, "k", stage_lock(lock));
 	hold_releases(s, true);
 	release(s, 1, "k", stage_lock(lock));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(lock));
 	return token;
 }
 
 static void came_and_went(struct stage *s, uint8_t lock) {
 	hold_releases(s, false);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(lock));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(lock));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	nothing_more(s);
 }
 
@@ -129,7 +129,7 @@ static void a_lock_that_is_had_at_a_second_try_is_told_again(void **state) {
 /* ---- not before the others can no longer accept it ---- */
 
 static void is_gap_of_k(struct stage *s) {
-	assert_true(text_is(&news_is(s, N3, NEWS_GAP, no_lock)->key, "k"));
+	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
 }
 
 /* n3 refuses its commit before n2 has taken it, and is not taught it. */
@@ -173,7 +173,7 @@ static struct message left_at_n3(struct stage *s, uint8_t lock, uint64_t above) 
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
 	stage_settle(s);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(lock));
 	return m;
 }
 
@@ -204,9 +204,9 @@ static void what_waited_too_long_does_not_stand_for_what_was_just_refused(void *
 	nothing_more(s);
 	m.kind = MESSAGE_RELEASE;
 	stage_inject(s, 0, N3, &m);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(3));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(3));
 	nothing_more(s);
 }
 

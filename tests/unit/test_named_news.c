@@ -35,7 +35,7 @@ static int update(struct stage *s, const char *key, uint8_t lock, const char *va
 
 static void nothing_is_told_before_somebody_wants_it(void **state) {
 	struct stage *s = *state;
-	core_want_news(s->nodes[0].core, false);
+	core_want_watch_events(s->nodes[0].core, false);
 	take_as(s, "k", 1, "me", "v");
 	BORDER(0);
 }
@@ -43,7 +43,7 @@ static void nothing_is_told_before_somebody_wants_it(void **state) {
 static void whoever_acquires_is_told_of_with_owner_value_and_token(void **state) {
 	struct stage *s = *state;
 	uint64_t token = take_as(s, "k", 1, "me", "v");
-	const struct stage_news *n = news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, "v"));
 	assert_int_equal(n->n.token, token);
 	assert_true(n->n.value_seq.clock > 0 && n->n.value_seq.clock < token);
@@ -65,7 +65,7 @@ static void a_record_that_an_extension_brings_is_news(void **state) {
 	forget_news(s);
 	assert_int_equal(extend(s, 0, "k", stage_lock(1), LEASE, false), PAWL_OK);
 	stage_wait(s, SHORT);
-	const struct stage_news *n = news_is(s, 2, NEWS_ACQUIRED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	assert_true(text_is(&n->value, "v"));
 	BORDER(2);
 }
@@ -84,8 +84,8 @@ static void an_acquisition_that_came_before_the_release_is_not_missed(void **sta
 	stage_settle(s);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT_ANSWER, false);
 	stage_settle(s);
-	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
-	news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	BORDER(2);
 }
 
@@ -96,12 +96,12 @@ static void every_write_of_the_value_is_told_of_in_order(void **state) {
 	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
 	assert_int_equal(update(s, "k", 1, "w"), PAWL_OK);
 	assert_int_equal(update(s, "k", 1, "x"), PAWL_OK);
-	const struct stage_news *n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
 	struct ballot first = n->n.value_seq;
 	assert_true(text_is(&n->value, "w"));
-	n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_true(text_is(&n->value, "w") && ballot_compare(n->n.value_seq, first) > 0);
-	n = news_is(s, 0, NEWS_UPDATED, stage_lock(1));
+	n = watch_event_is(s, 0, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_true(text_is(&n->value, "x"));
 	BORDER(0);
 }
@@ -112,7 +112,7 @@ static void a_release_is_told_of_once(void **state) {
 	forget_news(s);
 	release(s, 0, "k", stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
-	const struct stage_news *n = news_is(s, 2, NEWS_RELEASED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
 	assert_true(text_is(&n->owner, "me") && n->value.size == 0);
 	assert_int_equal(n->n.token, token);
 	BORDER(2);
@@ -123,7 +123,7 @@ static void a_lease_that_is_over_is_told_of_as_expired(void **state) {
 	take_as(s, "k", 1, "me", "v");
 	forget_news(s);
 	stage_wait(s, LEASE + 100 * SPAN_MS);
-	news_is(s, 1, NEWS_EXPIRED, stage_lock(1));
+	watch_event_is(s, 1, WATCH_EVENT_EXPIRED, stage_lock(1));
 	BORDER(1);
 }
 
@@ -134,8 +134,8 @@ static void who_is_next_comes_after_the_one_before(void **state) {
 	forget_news(s);
 	release(s, 0, "k", stage_lock(1));
 	assert_true(answered(s, waiter));
-	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
-	news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	BORDER(2);
 }
 
@@ -148,28 +148,28 @@ static void a_break_by_force_is_told_of_as_lost(void **state) {
 	r.now = r.admin = true;
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	stage_wait(s, SHORT);
-	uint64_t seen = s->news_read;
-	news_is(s, 1, NEWS_LOST, stage_lock(1));
-	s->news_read = seen;
-	news_is(s, REPLICA, NEWS_LOST, stage_lock(1));
+	uint64_t seen = s->watch_event_read;
+	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
+	s->watch_event_read = seen;
+	watch_event_is(s, REPLICA, WATCH_EVENT_LOST, stage_lock(1));
 }
 
 static void what_ends_with_its_node_is_told_of_as_lost(void **state) {
 	struct stage *s = *state;
 	take_as(s, "k", 1, "me", "v");
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
 	r.wait = 10 * SPAN_MS;
 	(void)stage_ask(s, 0, r);
 	stage_wait(s, SHORT);
 	forget_news(s);
 	stage_kill(s, 0);
 	stage_wait(s, 200 * SPAN_MS);
-	uint64_t seen = s->news_read;
-	news_is(s, 1, NEWS_LOST, stage_lock(1));
-	s->news_read = seen;
+	uint64_t seen = s->watch_event_read;
+	watch_event_is(s, 1, WATCH_EVENT_LOST, stage_lock(1));
+	s->watch_event_read = seen;
 	const struct stage_news *n = stage_next_news(s, REPLICA);
-	n = n && n->n.kind == NEWS_GAP ? stage_next_news(s, REPLICA) : n; /* it may have followed the node that died */
-	assert_true(n == NULL || n->n.kind == NEWS_LOST || n->n.kind == NEWS_GAP);
+	n = n && n->n.kind == WATCH_EVENT_MISSED ? stage_next_news(s, REPLICA) : n; /* it may have followed the node that died */
+	assert_true(n == NULL || n->n.kind == WATCH_EVENT_LOST || n->n.kind == WATCH_EVENT_MISSED);
 }
 
 /* ---- replicas ---- */
@@ -184,11 +184,11 @@ static void a_replica_tells_the_same_as_its_master(void **state) {
 	stage_wait(s, SHORT);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	const struct stage_news *n = news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	assert_true(text_is(&n->owner, "me") && text_is(&n->value, "v"));
-	n = news_is(s, REPLICA, NEWS_UPDATED, stage_lock(1));
+	n = watch_event_is(s, REPLICA, WATCH_EVENT_UPDATED, stage_lock(1));
 	assert_true(text_is(&n->value, "w"));
-	n = news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	n = watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	assert_true(text_is(&n->owner, "me"));
 	BORDER(REPLICA);
 }
@@ -199,8 +199,8 @@ static void a_replica_that_follows_again_tells_of_a_gap(void **state) {
 	forget_news(s);
 	stage_break(s, REPLICA, master);
 	stage_wait(s, 200 * SPAN_MS);
-	news_is(s, REPLICA, NEWS_GAP, no_lock); /* from now on it hears nothing, ... */
-	news_is(s, REPLICA, NEWS_GAP, no_lock); /* ... and has heard nothing until now */
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock); /* from now on it hears nothing, ... */
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock); /* ... and has heard nothing until now */
 }
 
 /* The links stay, and the feed goes on where it was. */
@@ -210,8 +210,8 @@ static void a_replica_that_left_for_a_change_of_the_epoch_tells_of_a_gap(void **
 	must(s, 0, max_lease_of(9 * SPAN_S));
 	stage_wait(s, 300 * SPAN_MS);
 	assert_int_equal(snapshots(s), before);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
 /* ---- gaps ---- */
@@ -224,7 +224,7 @@ static void a_link_that_was_lost_is_a_gap_once_it_is_back(void **state) {
 	assert_null(stage_next_news(s, 2)); /* not a word: it has missed both */
 	stage_cut(s, 0, 2, false);
 	stage_wait(s, SHORT);
-	news_is(s, 2, NEWS_GAP, no_lock);
+	watch_event_is(s, 2, WATCH_EVENT_MISSED, no_lock);
 	BORDER(2);
 }
 
@@ -244,11 +244,11 @@ static void a_master_that_hears_of_an_end_late_tells_what_came_meanwhile(void **
 	BORDER(2);
 	stage_stop(s, 0, 2, MESSAGE_RELEASE, false);
 	release(s, 0, "other", stage_lock(9));
-	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
-	const struct stage_news *n = news_is(s, 2, NEWS_ACQUIRED, stage_lock(2));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	assert_true(text_is(&n->owner, "you") && text_is(&n->value, "w"));
-	news_is(s, 2, NEWS_RELEASED, stage_lock(2));
-	news_is(s, 2, NEWS_RELEASED, stage_lock(9));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(2));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(9));
 	BORDER(2);
 }
 
@@ -260,8 +260,8 @@ static void a_commit_that_comes_after_its_release_is_told_of(void **state) {
 	BORDER(2);
 	stage_stop(s, 1, 2, MESSAGE_COMMIT, false);
 	stage_settle(s);
-	news_is(s, 2, NEWS_ACQUIRED, stage_lock(1));
-	news_is(s, 2, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, 2, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	watch_event_is(s, 2, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(2);
 }
 
@@ -281,7 +281,7 @@ static void a_master_that_has_caught_up_tells_of_a_gap(void **state) {
 	assert_true(stage_start(s, 1));
 	stage_want_news(s, 1);
 	assert_true(stage_until_voting(s, 1, 20 * SPAN_S));
-	news_is(s, 1, NEWS_GAP, no_lock);
+	watch_event_is(s, 1, WATCH_EVENT_MISSED, no_lock);
 }
 
 static void news_is_held_back_as_long_as_an_answer(void **state) {
@@ -293,7 +293,7 @@ static void news_is_held_back_as_long_as_an_answer(void **state) {
 	s->nodes[1].disk_held = false;
 	stage_flush(s, 1);
 	stage_settle(s);
-	news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 }
 
 static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
@@ -314,14 +314,14 @@ static void what_cannot_be_kept_until_it_may_leave_is_a_gap(void **state) {
 	const struct stage_news *n, *last = NULL;
 	uint32_t gaps = 0;
 	while ((n = stage_next_news(s, 1)) != NULL) {
-		gaps += n->n.kind == NEWS_GAP;
+		gaps += n->n.kind == WATCH_EVENT_MISSED;
 		last = n;
 	}
 	assert_non_null(last);
-	assert_int_equal(last->n.kind, NEWS_GAP); /* after what was kept, and once */
+	assert_int_equal(last->n.kind, WATCH_EVENT_MISSED); /* after what was kept, and once */
 	assert_int_equal(gaps, 1);
 	take_as(s, "k", 1, "me", "v");
-	news_is(s, 1, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(1));
 }
 
 int main(void) {

@@ -177,7 +177,7 @@ static void permits_whose_commit_is_overtaken_are_asked_for_again(void **state) 
 	let_through(s);
 	assert_true(token_of(s, x) > others);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
-	assert_int_equal(stage_count(s, COUNT_commit_given_back), 1); /* at n1, before it is asked again */
+	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1); /* at n1, before it is asked again */
 	assert_false(permits_meet(slots_of(s, x), y));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 2);
@@ -192,7 +192,7 @@ static void permits_among_other_keys_whose_commit_is_overtaken_are_asked_for_aga
 	let_through(s);
 	assert_int_equal(stage_answer(s, x)->r.error, PAWL_OK);
 	assert_int_equal(stage_count(s, COUNT_commit_overtaken), 1);
-	assert_int_equal(stage_count(s, COUNT_commit_given_back), 1);
+	assert_int_equal(stage_count(s, COUNT_commit_rolled_back), 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(stage_status(s, i).held, 3);
 	}

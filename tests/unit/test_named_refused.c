@@ -20,7 +20,7 @@ static void stand_in_the_way(struct stage *s, uint16_t of) {
 static void is_not_lost(struct stage *s, struct id128 lock) {
 	assert_true(holds(s, 1, "k", lock));
 	for (const struct stage_news *n; (n = stage_next_news(s, N3)) != NULL;) {
-		assert_int_not_equal(n->n.kind, NEWS_LOST);
+		assert_int_not_equal(n->n.kind, WATCH_EVENT_LOST);
 	}
 }
 
@@ -33,14 +33,14 @@ static void write_w(struct stage *s, uint32_t node, struct id128 lock) {
 /* L2 is had by one connection, then by a second one; then the first one is closed. */
 static void change_connections(struct stage *s) {
 	struct core_request r = stage_acquire("k", stage_lock(2), LEASE, 0);
-	r.terms.bond = 1;
+	r.terms.binding = 1;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	r = stage_request(CORE_EXTEND, "k", stage_lock(2));
 	r.lease = LEASE;
-	r.bond = 2;
+	r.binding = 2;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 	r = stage_request(CORE_RELEASE, "k", stage_lock(2));
-	r.bond = 1;
+	r.binding = 1;
 	assert_int_equal(stage_do(s, 1, r), PAWL_OK);
 }
 
@@ -69,11 +69,11 @@ static void what_was_refused_is_told_with_the_value_that_was_written_since(void 
 	write_w(s, 1, stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	hold_releases(s, false);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
-	const struct stage_news *n = news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
+	const struct stage_news *n = watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	assert_true(text_is(&n->value, "w"));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	assert_null(stage_next_news(s, N3));
 }
 
@@ -87,8 +87,8 @@ static void what_was_released_before_its_commit_and_its_write_came_is_told(void 
 	assert_null(stage_next_news(s, N3));
 	stage_stop(s, 1, N3, MESSAGE_COMMIT, false);
 	stage_wait(s, SPAN_S);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	assert_null(stage_next_news(s, N3));
 }
 
@@ -101,8 +101,8 @@ static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
 	release(s, 0, "k", stage_lock(1));
 	stage_stop(s, 1, N3, MESSAGE_WRITE, false);
 	stage_wait(s, SPAN_S);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	assert_null(stage_next_news(s, N3));
 }
 
@@ -110,7 +110,7 @@ static void a_write_that_comes_after_the_release_is_no_gap(void **state) {
 static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	struct stage *s = *state;
 	take(s, 0, "k", stage_lock(1));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_stop(s, 0, N3, MESSAGE_WRITE, true);
 	write_w(s, 0, stage_lock(1));
 	release(s, 0, "k", stage_lock(1));
@@ -118,9 +118,9 @@ static void a_write_of_another_epoch_is_a_gap_of_the_key(void **state) {
 	assert_int_equal(epoch_of(s, N3), 2);
 	stage_stop(s, 0, N3, MESSAGE_WRITE, false);
 	stage_wait(s, SPAN_S);
-	assert_true(text_is(&news_is(s, N3, NEWS_GAP, no_lock)->key, "k"));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
-	news_is(s, N3, NEWS_GAP, no_lock); /* others may have taken it after the first one */
+	assert_true(text_is(&watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock)->key, "k"));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock); /* others may have taken it after the first one */
 	assert_null(stage_next_news(s, N3));
 }
 
@@ -144,7 +144,7 @@ static void the_release_of_what_a_handover_brought_is_told_once(void **state) {
 	struct stage *s = *state;
 	is_brought_by_a_handover(s, LEASE);
 	release(s, 1, "k", stage_lock(2));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(2));
 	stage_wait(s, SPAN_S);
 	assert_null(stage_next_news(s, N3));
 }
@@ -153,9 +153,9 @@ static void what_a_handover_brought_and_has_run_out_is_not_told_again(void **sta
 	struct stage *s = *state;
 	is_brought_by_a_handover(s, 250 * SPAN_MS);
 	stage_wait(s, 300 * SPAN_MS);
-	news_is(s, N3, NEWS_EXPIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_EXPIRED, stage_lock(2));
 	take(s, 1, "k", stage_lock(3));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
 	assert_null(stage_next_news(s, N3));
 }
 

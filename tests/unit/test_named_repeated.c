@@ -16,8 +16,8 @@ static int setup_watched(void **state) {
 	return 0;
 }
 
-static uint64_t news_sent(const struct stage *s, uint32_t node) {
-	return s->sent[master_of(s, node)][node][MESSAGE_FEED_NEWS];
+static uint64_t watch_event_sent(const struct stage *s, uint32_t node) {
+	return s->sent[master_of(s, node)][node][MESSAGE_FEED_WATCH_EVENT];
 }
 
 static void forget_news(struct stage *s) {
@@ -48,10 +48,10 @@ static void what_comes_and_goes_within_a_batch_is_told(void **state) {
 	release(s, 0, "k", stage_lock(2));
 	stage_wait(s, SHORT);
 	for (uint8_t lock = 1; lock <= 2; lock++) {
-		const struct stage_news *n = news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(lock));
+		const struct stage_news *n = watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(lock));
 		assert_true(text_is(&n->key, "k") && text_is(&n->owner, "me") && text_is(&n->value, lock == 1 ? "v" : "w"));
 		assert_true(n->n.value_seq.clock > 0 && n->n.value_seq.clock < n->n.token);
-		news_is(s, REPLICA, NEWS_RELEASED, stage_lock(lock));
+		watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(lock));
 	}
 	BORDER(REPLICA);
 }
@@ -66,7 +66,7 @@ static void every_write_within_a_batch_is_told_in_order(void **state) {
 	}
 	stage_wait(s, SHORT);
 	for (int i = 0; i < 4; i++) {
-		const struct stage_news *n = news_is(s, REPLICA, i ? NEWS_UPDATED : NEWS_ACQUIRED, stage_lock(1));
+		const struct stage_news *n = watch_event_is(s, REPLICA, i ? WATCH_EVENT_UPDATED : WATCH_EVENT_ACQUIRED, stage_lock(1));
 		assert_true(text_is(&n->value, values[i]));
 		assert_true(ballot_compare(n->n.value_seq, before) > 0);
 		before = n->n.value_seq;
@@ -83,10 +83,10 @@ static void a_downgrade_and_who_shares_it_then_are_told_in_order(void **state) {
 	assert_int_equal(stage_do(s, 0, r), PAWL_OK);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	assert_int_equal(news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
-	assert_int_equal(news_is(s, REPLICA, NEWS_DOWNGRADED, stage_lock(1))->n.terms.of, SHARE_SHARED);
-	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(2));
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1))->n.terms.of, SHARE_EXCLUSIVE);
+	assert_int_equal(watch_event_is(s, REPLICA, WATCH_EVENT_DOWNGRADED, stage_lock(1))->n.terms.of, SHARE_SHARED);
+	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);
 }
 
@@ -94,8 +94,8 @@ static void a_lease_that_is_over_is_told_of_once(void **state) {
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	stage_wait(s, LEASE + 100 * SPAN_MS);
-	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
-	news_is(s, REPLICA, NEWS_EXPIRED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_EXPIRED, stage_lock(1));
 	BORDER(REPLICA);
 }
 
@@ -105,11 +105,11 @@ static void who_begins_to_watch_while_changes_are_on_their_way_is_told_of_a_gap(
 	struct stage *s = *state;
 	take_value(s, "k", 1, slice_str("v"));
 	watch_at(s, REPLICA); /* the entry has not been sent */
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 }
 
 /* Nothing has changed since, and so nothing was missed. */
@@ -121,7 +121,7 @@ static void who_begins_to_watch_while_all_is_quiet_is_told_of_no_gap(void **stat
 	BORDER(REPLICA);
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);
 }
 
@@ -136,7 +136,7 @@ static void what_came_between_the_watch_and_the_master_hearing_of_it_is_a_gap(vo
 	stage_wait(s, SHORT);
 	s->held[REPLICA][master] = false;
 	stage_wait(s, SHORT);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
 }
 
@@ -153,7 +153,7 @@ static void what_came_before_the_replica_said_that_somebody_watches_is_a_gap(voi
 	}
 	s->held[master][REPLICA] = false;
 	stage_wait(s, SHORT);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
 }
 
@@ -170,7 +170,7 @@ static void a_replica_says_again_and_again_that_somebody_watches(void **state) {
 	stage_settle(s);
 	stage_lose(s, REPLICA, master, MESSAGE_FEED_ECHO, false);
 	stage_wait(s, 200 * SPAN_MS);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 	BORDER(REPLICA);
 }
 
@@ -178,12 +178,12 @@ static void a_gap_that_is_lost_on_its_way_is_noticed(void **state) {
 	struct stage *s = *state;
 	uint32_t master = master_of(s, REPLICA);
 	take_value(s, "k", 1, slice_str("v"));
-	stage_lose(s, master, REPLICA, MESSAGE_FEED_NEWS, true);
+	stage_lose(s, master, REPLICA, MESSAGE_FEED_WATCH_EVENT, true);
 	watch_at(s, REPLICA);
-	stage_lose(s, master, REPLICA, MESSAGE_FEED_NEWS, false);
+	stage_lose(s, master, REPLICA, MESSAGE_FEED_WATCH_EVENT, false);
 	stage_wait(s, SHORT);
-	assert_true(stage_count(s, COUNT_feed_gap) > 0);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
+	assert_true(stage_count(s, COUNT_feed_missed) > 0);
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
 }
 
 static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
@@ -201,7 +201,7 @@ static void a_gap_of_the_master_is_one_at_its_replica(void **state) {
 	do {
 		n = stage_next_news(s, REPLICA);
 		assert_non_null(n);
-	} while (n->n.kind != NEWS_GAP);
+	} while (n->n.kind != WATCH_EVENT_MISSED);
 }
 
 static int setup_small_log(void **state) {
@@ -216,8 +216,8 @@ static void news_too_large_for_the_log_is_a_gap_of_the_key(void **state) {
 	take_value(s, "k", 1, slice_of(large, sizeof large));
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
-	assert_true(text_is(&news_is(s, REPLICA, NEWS_GAP, no_lock)->key, "k"));
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
+	assert_true(text_is(&watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock)->key, "k"));
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
 	BORDER(REPLICA);
 }
 
@@ -258,13 +258,13 @@ static void what_its_master_has_no_room_for_a_replica_tells_all_the_same(void **
 	release_at(s, master, "j", 2);
 	memory.fail_first = 0;
 	stage_wait(s, SHORT);
-	uint64_t seen = s->news_read;
-	news_is(s, master, NEWS_GAP, no_lock);
-	s->news_read = seen;
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(1));
-	news_is(s, REPLICA, NEWS_RELEASED, stage_lock(2));
+	uint64_t seen = s->watch_event_read;
+	watch_event_is(s, master, WATCH_EVENT_MISSED, no_lock);
+	s->watch_event_read = seen;
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_RELEASED, stage_lock(2));
 	BORDER(REPLICA);
-	assert_int_equal(stage_count(s, COUNT_news_lost), 2);
+	assert_int_equal(stage_count(s, COUNT_watch_event_lost), 2);
 }
 
 /* It is told before what ends meanwhile, the beginning of which may have been lost with the master. */
@@ -277,8 +277,8 @@ static void a_replica_that_is_left_alone_tells_of_a_gap_and_then_what_ends(void 
 		stage_cut(s, REPLICA, i, true);
 	}
 	stage_wait(s, LEASE + 100 * SPAN_MS);
-	news_is(s, REPLICA, NEWS_GAP, no_lock);
-	news_is(s, REPLICA, NEWS_EXPIRED, stage_lock(1));
+	watch_event_is(s, REPLICA, WATCH_EVENT_MISSED, no_lock);
+	watch_event_is(s, REPLICA, WATCH_EVENT_EXPIRED, stage_lock(1));
 	BORDER(REPLICA);
 }
 
@@ -295,9 +295,9 @@ static void nothing_is_kept_for_those_who_do_not_watch(void **state) {
 	release(s, 0, "k", stage_lock(1));
 	stage_wait(s, SHORT);
 	assert_int_equal(stage_status(s, master_of(s, REPLICA)).log_next, before + 2);
-	assert_int_equal(news_sent(s, REPLICA), 0);
+	assert_int_equal(watch_event_sent(s, REPLICA), 0);
 	watch_at(s, REPLICA);
-	core_want_news(s->nodes[REPLICA].core, false);
+	core_want_watch_events(s->nodes[REPLICA].core, false);
 	stage_wait(s, SHORT);
 	before = stage_status(s, master_of(s, REPLICA)).log_next;
 	take_value(s, "k", 2, slice_str("v"));
@@ -311,8 +311,8 @@ static void who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing(void
 	take_value(s, "k", 1, slice_str("v"));
 	update(s, "k", 1, "w");
 	stage_wait(s, SHORT);
-	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(1));
-	assert_int_equal(stage_count(s, COUNT_feed_gap), 0);
+	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(1));
+	assert_int_equal(stage_count(s, COUNT_feed_missed), 0);
 	assert_true(has(s, second, "k", stage_lock(1)));
 	watch_at(s, second);
 	release(s, 0, "k", stage_lock(1));
@@ -320,10 +320,10 @@ static void who_does_not_watch_is_sent_no_news_of_others_and_misses_nothing(void
 	forget_news(s);
 	take_value(s, "j", 2, slice_str("v"));
 	stage_wait(s, SHORT);
-	uint64_t seen = s->news_read;
-	news_is(s, REPLICA, NEWS_ACQUIRED, stage_lock(2));
-	s->news_read = seen;
-	news_is(s, second, NEWS_ACQUIRED, stage_lock(2));
+	uint64_t seen = s->watch_event_read;
+	watch_event_is(s, REPLICA, WATCH_EVENT_ACQUIRED, stage_lock(2));
+	s->watch_event_read = seen;
+	watch_event_is(s, second, WATCH_EVENT_ACQUIRED, stage_lock(2));
 }
 
 #define WITH(test, with) cmocka_unit_test_setup_teardown(test, with, named_teardown)

@@ -65,9 +65,9 @@ static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of
 	for (uint64_t nth = 1; nth <= 20; nth++) {
 		struct stage *s = stage_short_of(3, 1);
 		take(s, HOLDER, "k", stage_lock(1));
-		struct core_request bind = stage_request(CORE_BOND, "k", stage_lock(1));
+		struct core_request bind = stage_request(CORE_BINDING, "k", stage_lock(1));
 		bind.wait = GRACE;
-		uint64_t bond = stage_ask(s, HOLDER, bind);
+		uint64_t binding = stage_ask(s, HOLDER, bind);
 		stage_settle(s);
 		uint64_t waiter = wait_for(s, 0, "k", stage_lock(2));
 		struct core_request large = stage_acquire("large", stage_lock(3), LEASE, 0);
@@ -82,7 +82,7 @@ static void a_node_gives_up_what_is_bound_to_it_when_it_resets_links_for_want_of
 		assert_links_known(s);
 		resets += (uint32_t)core_counts(s->nodes[HOLDER].core)[COUNT_link_reset];
 		stage_wait(s, 3 * GRACE);
-		assert_false(answered(s, waiter) && !answered(s, bond)); /* two holders */
+		assert_false(answered(s, waiter) && !answered(s, binding)); /* two holders */
 		end(s);
 	}
 	assert_true(resets > 0);

@@ -40,7 +40,7 @@ static void a_master_that_missed_the_commit_is_taught_when_its_link_is_up(void *
 	stage_wait(s, 10 * SPAN_MS);
 	uint64_t token, noted;
 	assert_true(core_peek(s->nodes[2].core, slice_str("k"), stage_lock(1), &token, &noted));
-	assert_true(stage_count(s, COUNT_teach_accepted) > 0);
+	assert_true(stage_count(s, COUNT_repair_accepted) > 0);
 }
 
 static void nobody_is_taught_what_was_released(void **state) {
@@ -50,7 +50,7 @@ static void nobody_is_taught_what_was_released(void **state) {
 	stage_cut(s, 0, 2, false);
 	stage_wait(s, 10 * SPAN_MS);
 	assert_int_equal(stage_status(s, 2).held, 0);
-	assert_int_equal(stage_count(s, COUNT_teach_accepted), 0);
+	assert_int_equal(stage_count(s, COUNT_repair_accepted), 0);
 }
 
 static void an_extension_teaches_those_that_lack_the_record_its_value_too(void **state) {

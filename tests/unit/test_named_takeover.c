@@ -111,7 +111,7 @@ static void ask_for_all(struct stage *s, uint32_t from) {
 			{ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = epoch },
 			{ .kind = MESSAGE_SNAPSHOT, .round = 2, .epoch = epoch, .flags = FLAG_HANDOVER },
 			{ .kind = MESSAGE_SNAPSHOT, .round = 3, .epoch = epoch + 1, .flags = FLAG_HANDOVER },
-			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_BESIDE | FLAG_ANYWAY },
+			{ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ANYWAY },
 			{ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") },
 		};
 		for (size_t m = 0; m < sizeof asks / sizeof *asks; m++) {
@@ -149,7 +149,7 @@ static void a_removed_master_gets_no_record(void **state) {
 	take(s, 0, "k", stage_lock(1));
 	const uint64_t before = told_of_records(s, 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_BESIDE | FLAG_ANYWAY });
+		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_FOLLOW, .round = 4, .flags = FLAG_STAGING | FLAG_ANYWAY });
 		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_READ, .round = 5, .key = slice_str("k") });
 		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 1, .epoch = 2 });
 		stage_inject(s, 2, i, &(struct message){ .kind = MESSAGE_SNAPSHOT, .round = 2, .epoch = 2, .flags = FLAG_HANDOVER });
@@ -176,11 +176,11 @@ static void nobody_but_a_master_makes_another_copy_everything(void **state) {
 	struct stage *s = *state;
 	add_replica(s, 0, "n4", "n4:7118");
 	stage_wait(s, SPAN_S);
-	say(s, 3, 1, MESSAGE_PREMERGE, &(struct config){ 0 });
+	say(s, 3, 1, MESSAGE_COPY_AHEAD, &(struct config){ 0 });
 	const struct config c = taken_over(s, 0, 1, 1);
-	say(s, 3, 1, MESSAGE_PREMERGE, &c);
-	say(s, 4, 1, MESSAGE_PREMERGE, &c);
-	assert_int_equal(stage_count(s, COUNT_premerge_started), 0);
+	say(s, 3, 1, MESSAGE_COPY_AHEAD, &c);
+	say(s, 4, 1, MESSAGE_COPY_AHEAD, &c);
+	assert_int_equal(stage_count(s, COUNT_copy_ahead_started), 0);
 }
 
 static void nobody_but_a_master_asks_for_a_decree(void **state) {

@@ -145,7 +145,7 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 	stage_inject(s, 1, replica, &m);
 	stage_wait(s, 30 * SPAN_MS);
 	assert_int_equal(epoch_of(s, replica), 2);
-	assert_int_equal(stage_count(s, COUNT_parked), 1);
+	assert_int_equal(stage_count(s, COUNT_suspended), 1);
 	assert_false(answered(s, id));
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_stop(s, replica, i, MESSAGE_COMMIT, false);
@@ -153,7 +153,7 @@ static void a_wait_that_is_over_while_the_epoch_changes_is_a_timeout(void **stat
 		stage_inject(s, (i + 2) % 3, i, &m);
 	}
 	stage_settle(s);
-	assert_int_equal(stage_count(s, COUNT_parked_resumed), 1);
+	assert_int_equal(stage_count(s, COUNT_suspended_resumed), 1);
 	assert_int_equal(stage_answer(s, id)->r.error, PAWL_ETIMEOUT);
 	take(s, 1, "k", stage_lock(2)); /* what the commit has left was given back before that */
 }

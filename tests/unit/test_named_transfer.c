@@ -233,12 +233,12 @@ static void asking_reaches_those_who_watch_the_key_at_any_node(void **state) {
 	watch(s, REPLICA, 3);
 	assert_int_equal(stage_do(s, 2, ask_for("k")), PAWL_OK);
 	assert_int_equal(stage_last(s)->r.reached, 5);
-	uint64_t seen = s->news_read;
+	uint64_t seen = s->watch_event_read;
 	assert_null(stage_next_news(s, 0));
-	s->news_read = seen;
+	s->watch_event_read = seen;
 	const struct stage_news *n = stage_next_news(s, REPLICA);
 	assert_non_null(n);
-	assert_int_equal(n->n.kind, NEWS_ASKED);
+	assert_int_equal(n->n.kind, WATCH_EVENT_ASKED);
 	assert_memory_equal(n->key.bytes, "k", 1);
 	assert_memory_equal(n->owner.bytes, "asker", 5);
 	assert_memory_equal(n->value.bytes, "friend", 6);

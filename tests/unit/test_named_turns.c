@@ -38,12 +38,12 @@ static uint64_t newcomer(struct stage *s, const char *key, uint16_t of) {
 
 /* Asks at n2, and is kept there and by its home, with the turn. */
 static uint64_t kept_for(struct stage *s, const char *key, uint16_t of, span_ns wait) {
-	uint64_t kept = stage_count(s, COUNT_promise_kept), rivals = stage_count(s, COUNT_turn_rival);
+	uint64_t kept = stage_count(s, COUNT_promise_parked), rivals = stage_count(s, COUNT_turn_rival);
 	struct core_request r = stage_acquire(key, stage_lock(2), LEASE, wait);
 	r.terms.of = of;
 	uint64_t id = stage_ask(s, 1, r);
 	stage_settle(s);
-	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 1);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 1);
 	assert_int_equal(stage_count(s, COUNT_turn_rival), rivals);
 	assert_false(answered(s, id));
 	return id;
@@ -126,11 +126,11 @@ static void who_is_next_waits_behind_the_promise_of_the_one_before(void **state)
 	const char *key = key_of_n1(s);
 	take(s, 1, key, stage_lock(9));
 	uint64_t first = wait_for(s, 2, key, stage_lock(1)), second = wait_for(s, 1, key, stage_lock(2));
-	uint64_t kept = stage_count(s, COUNT_promise_kept);
+	uint64_t kept = stage_count(s, COUNT_promise_parked);
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, true);
 	assert_int_equal(release(s, 1, key, stage_lock(9)), PAWL_OK);
 	token_of(s, first);
-	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 2); /* at n3 behind its lock, at n2 behind its promise */
+	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 2); /* at n3 behind its lock, at n2 behind its promise */
 	stage_stop(s, 2, 1, MESSAGE_COMMIT, false);
 	stage_settle(s);
 	assert_int_equal(release(s, 2, key, stage_lock(1)), PAWL_OK);
@@ -150,9 +150,9 @@ static void refuses(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp
 }
 
 static void keeps(struct stage *s, uint32_t from, uint8_t lock, uint64_t stamp) {
-	uint64_t kept = stage_count(s, COUNT_promise_kept);
+	uint64_t kept = stage_count(s, COUNT_promise_parked);
 	asks_n3(s, from, lock, stamp, true);
-	assert_int_equal(stage_count(s, COUNT_promise_kept), kept + 1);
+	assert_int_equal(stage_count(s, COUNT_promise_parked), kept + 1);
 }
 
 /* Each has a promise where the other one waits: the earlier one lets go of its own. */

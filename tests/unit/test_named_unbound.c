@@ -19,8 +19,8 @@ static int setup(void **state) {
 
 #define UNBOUND(test) cmocka_unit_test_setup_teardown(test, setup, named_teardown)
 
-static uint64_t bond(struct stage *s, const char *key, struct id128 lock) {
-	struct core_request r = stage_request(CORE_BOND, key, lock);
+static uint64_t binding(struct stage *s, const char *key, struct id128 lock) {
+	struct core_request r = stage_request(CORE_BINDING, key, lock);
 	r.wait = GRACE;
 	r.client = CLIENT;
 	uint64_t id = stage_ask(s, REPLICA, r);
@@ -54,7 +54,7 @@ static void take_without_n3(struct stage *s) {
 /* n1 does not hear that the bond is over: the link is down just then. */
 static void given_up_unheard_by_n1(struct stage *s) {
 	take_without_n3(s);
-	(void)bond(s, "k", stage_lock(1));
+	(void)binding(s, "k", stage_lock(1));
 	stage_cut(s, REPLICA, 0, true);
 	stage_client_gone(s, REPLICA, CLIENT);
 	stage_settle(s);
@@ -93,8 +93,8 @@ static void a_lock_that_goes_on_at_the_node_that_gave_it_up_does_not_end_with_it
 static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
-	(void)bond(s, "k", stage_lock(1));
-	stage_lose(s, REPLICA, 0, MESSAGE_BOND, true);
+	(void)binding(s, "k", stage_lock(1));
+	stage_lose(s, REPLICA, 0, MESSAGE_BINDING, true);
 	must(s, 0, max_lease_of(9 * SPAN_S));
 	stage_client_gone(s, REPLICA, CLIENT);
 	stage_settle(s);
@@ -106,7 +106,7 @@ static void what_is_given_up_while_the_epoch_changes_does_not_end_with_the_node(
 static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
 	struct stage *s = *state;
 	take(s, REPLICA, "k", stage_lock(1));
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	stage_cut(s, REPLICA, 0, true);
 	linked_again(s);
 	must(s, 0, max_lease_of(9 * SPAN_S));
@@ -114,7 +114,7 @@ static void what_was_not_given_up_stays_bound_over_a_new_link(void **state) {
 	assert_false(answered(s, id));
 	stage_kill(s, REPLICA);
 	stage_wait(s, 2 * GRACE);
-	assert_int_equal(stage_count(s, COUNT_bond_ended), 3);
+	assert_int_equal(stage_count(s, COUNT_binding_ended), 3);
 }
 
 /* The lock goes on by n2 and n3, who hand it over; n1 goes on as a master, and has it bound from before. */
@@ -130,7 +130,7 @@ static void what_is_handed_over_unbound_does_not_end_with_the_node(void **state)
 	assert_true(has_k(s, 0) && has_k(s, 4) && has_k(s, 5));
 	stage_kill(s, REPLICA);
 	stage_wait(s, 4 * GRACE);
-	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+	assert_int_equal(stage_count(s, COUNT_binding_ended), 0);
 	assert_true(has_k(s, 0));
 }
 
@@ -139,17 +139,17 @@ static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **s
 	struct stage *s = *state;
 	struct core_request r = stage_acquire("k", stage_lock(1), 8 * SPAN_S, 0);
 	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	must(s, 1, three_and_a_replica("2354"));
 	stage_wait(s, 10 * SPAN_MS);
-	stage_lose(s, REPLICA, 0, MESSAGE_BOND, true);
+	stage_lose(s, REPLICA, 0, MESSAGE_BINDING, true);
 	must(s, 1, three_and_a_replica("2314"));
 	stage_wait(s, 10 * SPAN_MS);
 	assert_true(has_k(s, 0));
 	stage_close(s, REPLICA, 0);
 	stage_cut(s, REPLICA, 0, true);
 	stage_wait(s, 4 * GRACE);
-	assert_int_equal(stage_count(s, COUNT_bond_ended), 0);
+	assert_int_equal(stage_count(s, COUNT_binding_ended), 0);
 	assert_false(answered(s, id));
 }
 
@@ -157,7 +157,7 @@ static void who_was_no_master_in_between_ends_nothing_before_it_is_told(void **s
 
 /* The node is cut off until it has lost k, which it has bound. */
 static uint64_t lose_k(struct stage *s, bool goes_on) {
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	stage_isolate(s, REPLICA, true);
 	stage_wait(s, GRACE / 2);
 	if (goes_on) {
@@ -201,7 +201,7 @@ static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 	for (uint32_t i = 0; i < 3; i++) {
 		s->held[i][REPLICA] = true;
 	}
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	stage_wait(s, SPAN_MS);
 	for (uint32_t i = 0; i < 3; i++) {
 		s->held[i][REPLICA] = false;
@@ -215,7 +215,7 @@ static void a_bond_on_a_lock_that_nobody_holds_is_lost(void **state) {
 static void a_bond_is_not_lost_because_one_master_has_missed_the_lock(void **state) {
 	struct stage *s = *state;
 	take_without_n3(s);
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	stage_wait(s, LEASE / 2);
 	assert_false(answered(s, id));
 }
@@ -227,12 +227,12 @@ static void extended_between_two_answers(struct stage *s, uint32_t by) {
 	stage_wait(s, LEASE - 40 * SPAN_MS);
 	lose_to(s, 2, MESSAGE_LEARN, false);
 	s->held[REPLICA][0] = s->held[1][0] = true;
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	assert_int_equal(extend(s, by, "k", stage_lock(1), 2 * LEASE, true), PAWL_OK);
 	assert_true(has_k(s, 0) && has_k(s, 1) && has_k(s, 2));
 	stage_wait(s, 45 * SPAN_MS);
 	assert_true(!has_k(s, 0) && has_k(s, 1) && has_k(s, 2));
-	while (stage_sent(s, MESSAGE_BOND_ANSWER) < 3) {
+	while (stage_sent(s, MESSAGE_BINDING_ANSWER) < 3) {
 		assert_true(stage_deliver(s, REPLICA, 0));
 	}
 	stage_settle(s);
@@ -255,7 +255,7 @@ static void what_another_node_has_lengthened_between_two_answers_is_not_lost(voi
 static void a_bound_lock_that_is_broken_through_its_node_is_lost(void **state) {
 	struct stage *s = *state;
 	take(s, REPLICA, "k", stage_lock(1));
-	uint64_t id = bond(s, "k", stage_lock(1));
+	uint64_t id = binding(s, "k", stage_lock(1));
 	struct core_request r = stage_request(CORE_BREAK, "k", nobody);
 	r.admin = r.now = true;
 	assert_int_equal(stage_do(s, REPLICA, r), PAWL_OK);
@@ -275,15 +275,15 @@ static void what_was_bound_takes_no_room_when_it_has_ended(void **state) {
 		char key[8];
 		snprintf(key, sizeof key, "k%u", i);
 		take(s, REPLICA, key, stage_lock(i));
-		(void)bond(s, key, stage_lock(i));
-		lose_to(s, 0, MESSAGE_BOND, true);
+		(void)binding(s, key, stage_lock(i));
+		lose_to(s, 0, MESSAGE_BINDING, true);
 		stage_client_gone(s, REPLICA, CLIENT);
 		stage_settle(s);
-		lose_to(s, 0, MESSAGE_BOND, false);
+		lose_to(s, 0, MESSAGE_BINDING, false);
 		stage_wait(s, 2 * LEASE);
 	}
 	assert_int_equal(stage_count(s, COUNT_full), 0);
-	assert_int_equal(stage_count(s, COUNT_bond_made), 24);
+	assert_int_equal(stage_count(s, COUNT_binding_made), 24);
 }
 
 static int setup_two_masters(void **state) {
@@ -298,7 +298,7 @@ static int setup_two_masters(void **state) {
 static void what_the_next_epoch_granted_and_is_bound_is_not_lost(void **state) {
 	struct stage *s = *state;
 	const uint32_t replica = 2;
-	struct core_request r = stage_request(CORE_BOND, "k", stage_lock(1));
+	struct core_request r = stage_request(CORE_BINDING, "k", stage_lock(1));
 	r.wait = GRACE;
 	for (uint32_t i = 0; i < 3; i += 2) {
 		lose_choices(s, i, true);

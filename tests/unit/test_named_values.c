@@ -224,7 +224,7 @@ static void a_lock_id_that_is_acquired_anew_has_its_first_value_again(void **sta
 	assert_int_equal(stage_do(s, 0, acquire_with("first")), PAWL_OK);
 	stage_stop(s, 0, 1, MESSAGE_PROMISE, false);
 	stage_settle(s);
-	assert_int_equal(stage_count(s, COUNT_teach_accepted), 1);
+	assert_int_equal(stage_count(s, COUNT_repair_accepted), 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		stage_isolate(s, (i + 1) % 3, true); /* the other two are asked */
 		assert_true(value_is(s, i, "first"));

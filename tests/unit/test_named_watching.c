@@ -3,13 +3,13 @@
 #include "watched.h"
 
 static void is_gap_of_key(struct stage *s, const char *key) {
-	const struct stage_news *gap = news_is(s, N3, NEWS_GAP, no_lock);
+	const struct stage_news *gap = watch_event_is(s, N3, WATCH_EVENT_MISSED, no_lock);
 	assert_true(text_is(&gap->key, key));
 }
 
 static void came_and_went(struct stage *s, uint8_t lock) {
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(lock));
-	news_is(s, N3, NEWS_RELEASED, stage_lock(lock));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(lock));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(lock));
 }
 
 /* n3 does not hear of releases by this node. */
@@ -33,10 +33,10 @@ static void what_came_and_went_behind_the_record_of_another_is_told_after_it(voi
 		take(s, 1, "k", stage_lock(lock));
 		release(s, 1, "k", stage_lock(lock));
 	}
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	nothing_more(s);
 	hold_releases(s, 0, false);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	for (uint8_t lock = 2; lock < 5; lock++) {
 		came_and_went(s, lock);
 	}
@@ -52,14 +52,14 @@ static void one_whose_release_is_still_on_its_way_is_told_before_the_next(void *
 	take(s, 1, "k", stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	uint64_t next = wait_for(s, N3, "k", stage_lock(3));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	hold_releases(s, 0, false);
 	assert_true(answered(s, next));
 	assert_int_equal(extend(s, N3, "k", stage_lock(3), LEASE, false), PAWL_OK);
 	stage_settle(s);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	came_and_went(s, 2);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
 	hold_releases(s, 1, false);
 	nothing_more(s);
 }
@@ -71,7 +71,7 @@ static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void 
 	hold_releases(s, 0, true);
 	hold_releases(s, 1, true);
 	release(s, 0, "k", stage_lock(1));
-	const struct message taught = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(2),
+	const struct message repaired = { .kind = MESSAGE_LEARN, .round = 1 << 16, .attempt = 1, .key = slice_str("k"), .lock_id = stage_lock(2),
 		.token = take(s, 1, "k", stage_lock(2)), .lease_us = 500000 };
 	release(s, 1, "k", stage_lock(2));
 	uint64_t next = wait_for(s, N3, "k", stage_lock(3));
@@ -79,8 +79,8 @@ static void what_was_told_before_the_next_lock_is_no_gap_when_it_is_taught(void 
 	assert_true(answered(s, next));
 	came_and_went(s, 1);
 	came_and_went(s, 2);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
-	stage_inject(s, 0, N3, &taught);
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
+	stage_inject(s, 0, N3, &repaired);
 	stage_settle(s);
 	hold_releases(s, 1, false);
 	nothing_more(s);
@@ -94,14 +94,14 @@ static void those_that_share_do_not_end_each_other(void **state) {
 	take_shared(s, 1, 2);
 	take_shared(s, 1, 3);
 	release(s, 1, "k", stage_lock(3));
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	hold_releases(s, 0, false);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	came_and_went(s, 3);
 	nothing_more(s);
 	assert_int_equal(extend(s, 1, "k", stage_lock(2), LEASE, false), PAWL_OK);
 	stage_settle(s);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(2));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(2));
 	nothing_more(s);
 }
 
@@ -114,18 +114,18 @@ static void one_that_shares_with_what_stands_here_does_not_end_what_that_exclude
 	take(s, 1, "k", stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	take_shared(s, 1, 3);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	is_gap_of_key(s, "k");
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(3));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(3));
 	hold_releases(s, 0, false);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	nothing_more(s);
 }
 
 /* A watch that begins after the commit was refused. */
 static void what_was_refused_before_somebody_watched_is_told(void **state) {
 	struct stage *s = *state;
-	core_want_news(s->nodes[N3].core, false);
+	core_want_watch_events(s->nodes[N3].core, false);
 	take(s, 0, "k", stage_lock(1));
 	hold_releases(s, 0, true);
 	release(s, 0, "k", stage_lock(1));
@@ -133,7 +133,7 @@ static void what_was_refused_before_somebody_watched_is_told(void **state) {
 	stage_want_news(s, N3);
 	release(s, 1, "k", stage_lock(2));
 	hold_releases(s, 0, false);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	came_and_went(s, 2);
 	nothing_more(s);
 }
@@ -214,12 +214,12 @@ static void what_came_and_went_while_the_key_was_contested_is_told(void **state)
 	release(s, N3, "k", stage_lock(3));
 	stage_stop(s, 0, 1, MESSAGE_RELEASE, false);
 	stage_settle(s);
-	uint64_t seen = s->news_read;
-	news_is(s, 1, NEWS_RELEASED, stage_lock(1));
-	news_is(s, 1, NEWS_RELEASED, stage_lock(2));
-	news_is(s, 1, NEWS_ACQUIRED, stage_lock(3));
-	news_is(s, 1, NEWS_RELEASED, stage_lock(3));
-	assert_true(s->news_read > seen);
+	uint64_t seen = s->watch_event_read;
+	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(1));
+	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(2));
+	watch_event_is(s, 1, WATCH_EVENT_ACQUIRED, stage_lock(3));
+	watch_event_is(s, 1, WATCH_EVENT_RELEASED, stage_lock(3));
+	assert_true(s->watch_event_read > seen);
 	assert_null(stage_next_news(s, 1));
 }
 
@@ -255,10 +255,10 @@ static void an_older_lock_that_is_learned_after_a_newer_one_has_gone_comes_after
 	stage_inject(s, 1, N3, &learned);
 	stage_settle(s);
 	is_gap_of_key(s, "k");
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	stage_stop(s, 1, N3, MESSAGE_RELEASE, false);
 	stage_settle(s);
-	news_is(s, N3, NEWS_RELEASED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_RELEASED, stage_lock(1));
 	nothing_more(s);
 }
 
@@ -271,7 +271,7 @@ static void one_that_waits_for_an_end_too_long_is_a_gap_of_the_key(void **state)
 	stage_lose(s, 1, N3, MESSAGE_SYNC_KEYS, true);
 	stage_inject(s, 0, N3, &m);
 	stage_settle(s);
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	take(s, 1, "k", stage_lock(2));
 	release(s, 1, "k", stage_lock(2));
 	nothing_more(s);
@@ -289,7 +289,7 @@ static void more_than_is_kept_of_a_key_is_a_gap_of_the_key(void **state) {
 		take(s, 1, "k", stage_lock(lock));
 		release(s, 1, "k", stage_lock(lock));
 	}
-	news_is(s, N3, NEWS_ACQUIRED, stage_lock(1));
+	watch_event_is(s, N3, WATCH_EVENT_ACQUIRED, stage_lock(1));
 	is_gap_of_key(s, "k");
 }
 

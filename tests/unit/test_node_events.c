@@ -9,10 +9,10 @@ static void whoever_watches_a_key_or_a_prefix_of_it_is_told_and_nobody_else(void
 	watch_prefix(w, 1, "jobs/");
 	watch_prefix(w, 2, "");
 	watch_key(w, 3, "jobs/");
-	happen(w, NEWS_ACQUIRED, "jobs/1", 1);
-	happen(w, NEWS_ACQUIRED, "jobs/2", 2);
-	happen(w, NEWS_ACQUIRED, "job", 3);
-	happen(w, NEWS_ACQUIRED, "jobs/", 4);
+	happen(w, WATCH_EVENT_ACQUIRED, "jobs/1", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "jobs/2", 2);
+	happen(w, WATCH_EVENT_ACQUIRED, "job", 3);
+	happen(w, WATCH_EVENT_ACQUIRED, "jobs/", 4);
 	ASSERT_TOKENS(w, 0, 1);
 	ASSERT_TOKENS(w, 1, 1, 2, 4);
 	ASSERT_TOKENS(w, 2, 1, 2, 3, 4);
@@ -25,15 +25,15 @@ static void each_of_a_clients_watches_is_told_under_its_own_number(void **state)
 	(void)state;
 	uint64_t key = watch_key(w, 0, "a"), prefix = watch_prefix(w, 0, "a"), same = watch_key(w, 0, "a");
 	assert_true(key != prefix && prefix != same && key != same);
-	happen(w, NEWS_ACQUIRED, "a", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "a", 1);
 	assert_int_equal(w->count[0], 3);
 	assert_true(events_unwatch(&w->events, 0, key));
 	assert_false(events_unwatch(&w->events, 0, key));
 	assert_false(events_unwatch(&w->events, 1, prefix)); /* somebody else's */
-	happen(w, NEWS_RELEASED, "a", 1);
+	happen(w, WATCH_EVENT_RELEASED, "a", 1);
 	assert_int_equal(w->count[0], 5);
 	events_forget(&w->events, 0);
-	happen(w, NEWS_ACQUIRED, "a", 2);
+	happen(w, WATCH_EVENT_ACQUIRED, "a", 2);
 	assert_int_equal(w->count[0], 5);
 	assert_int_equal(events_count(&w->events), 0);
 	world_free(w);
@@ -45,7 +45,7 @@ static void the_lock_id_is_shown_to_its_identity_and_to_administrators(void **st
 	watch_as(w, 0, "client:a", false, "k", false, NULL);
 	watch_as(w, 1, "client:b", false, "k", false, NULL);
 	watch_as(w, 2, "client:c", true, "k", false, NULL);
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	assert_true(w->told[0][0].lock_id);
 	assert_false(w->told[1][0].lock_id);
 	assert_true(w->told[2][0].lock_id);
@@ -89,18 +89,18 @@ static void who_is_behind_is_told_the_rest_in_order_when_there_is_room_again(voi
 	watch_key(w, 1, "k");
 	w->room[0] = 2;
 	for (uint64_t token = 1; token <= 5; token++) {
-		happen(w, NEWS_ACQUIRED, token % 2 ? "k" : "l", token);
+		happen(w, WATCH_EVENT_ACQUIRED, token % 2 ? "k" : "l", token);
 	}
 	ASSERT_TOKENS(w, 0, 1, 2);
 	ASSERT_TOKENS(w, 1, 1, 3, 5); /* the slow one holds up nobody */
 	assert_false(events_serve(&w->events));
 	w->room[0] = 1;
 	serve(w);
-	happen(w, NEWS_ACQUIRED, "k", 6);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 6);
 	w->room[0] = SIZE_MAX;
 	ASSERT_TOKENS(w, 0, 1, 2, 3);
 	serve(w);
-	happen(w, NEWS_ACQUIRED, "k", 7);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 7);
 	ASSERT_TOKENS(w, 0, 1, 2, 3, 4, 5, 6, 7);
 	world_free(w);
 }
@@ -113,8 +113,8 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 	watch_key(w, 1, "k");
 	events_turn(&w->events);
 	for (uint64_t token = 1; token <= 3000; token++) {
-		const struct core_news news = { .kind = NEWS_ACQUIRED, .key = slice_str("k"), .identity = slice_str("client:a"), .token = token };
-		events_add(&w->events, &news);
+		const struct core_watch_event watch_event = { .kind = WATCH_EVENT_ACQUIRED, .key = slice_str("k"), .identity = slice_str("client:a"), .token = token };
+		events_add(&w->events, &watch_event);
 	}
 	size_t at_once = w->count[0] + w->count[1];
 	assert_in_range(at_once, 100, 3000);
@@ -127,7 +127,7 @@ static void one_turn_tells_so_much_and_the_next_ones_the_rest(void **state) {
 			assert_int_equal(w->told[client][i].token, i + 1);
 		}
 	}
-	happen(w, NEWS_ACQUIRED, "k", 3001); /* they have caught up: at once again */
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 3001); /* they have caught up: at once again */
 	assert_int_equal(w->count[0] + w->count[1], 6002);
 	world_free(w);
 }
@@ -138,8 +138,8 @@ static void what_one_watch_was_told_is_not_told_again_because_another_was_not(vo
 	watch_key(w, 0, "k");
 	watch_prefix(w, 0, "k");
 	w->room[0] = 1;
-	happen(w, NEWS_ACQUIRED, "k", 1);
-	happen(w, NEWS_RELEASED, "k", 2);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	w->room[0] = SIZE_MAX;
 	serve(w);
 	assert_int_equal(w->count[0], 4);
@@ -152,7 +152,7 @@ static void who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_wh
 	struct world *w = world_new();
 	(void)state;
 	uint64_t slow = watch_key(w, 0, "k");
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	w->room[0] = 0;
 	for (uint64_t token = 2; token < 100; token++) {
 		happen_large(w, "k", token, 100000);
@@ -168,7 +168,7 @@ static void who_stays_behind_for_too_long_is_told_of_one_overflow_and_then_of_wh
 	assert_true(w->told[0][1].overflow);
 	assert_int_equal(w->told[0][1].watch, slow);
 	assert_int_equal(w->told[0][1].number, events_position(&w->events).number);
-	happen(w, NEWS_RELEASED, "k", 1000);
+	happen(w, WATCH_EVENT_RELEASED, "k", 1000);
 	assert_int_equal(w->count[0], 3);
 	assert_int_equal(w->told[0][2].token, 1000);
 	world_free(w);
@@ -179,12 +179,12 @@ static void a_watch_that_began_later_loses_nothing_when_an_older_one_overflows(v
 	(void)state;
 	uint64_t older = watch_key(w, 0, "old");
 	w->room[0] = 0;
-	happen(w, NEWS_ACQUIRED, "old", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "old", 1);
 	for (int i = 0; i < 30; i++) {
 		happen_large(w, "noise", 2, 100000);
 	}
 	uint64_t younger = watch_key(w, 0, "young");
-	happen(w, NEWS_ACQUIRED, "young", 3);
+	happen(w, WATCH_EVENT_ACQUIRED, "young", 3);
 	w->room[0] = SIZE_MAX;
 	serve(w);
 	assert_int_equal(w->count[0], 2);
@@ -199,10 +199,10 @@ static void a_gap_is_an_overflow_for_everybody_in_its_place(void **state) {
 	watch_key(w, 0, "k");
 	watch_prefix(w, 1, "other");
 	w->room[1] = 0;
-	happen(w, NEWS_ACQUIRED, "k", 1);
-	happen(w, NEWS_ACQUIRED, "other", 2);
-	happen(w, NEWS_GAP, "", 0);
-	happen(w, NEWS_ACQUIRED, "k", 3);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "other", 2);
+	happen(w, WATCH_EVENT_MISSED, "", 0);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 3);
 	w->room[1] = SIZE_MAX;
 	serve(w);
 	assert_int_equal(w->count[0], 3);
@@ -219,7 +219,7 @@ static void a_gap_of_a_key_is_an_overflow_for_those_who_watch_it(void **state) {
 	watch_prefix(w, 1, "k");
 	watch_key(w, 2, "other");
 	w->room[1] = 0;
-	happen(w, NEWS_GAP, "key", 0);
+	happen(w, WATCH_EVENT_MISSED, "key", 0);
 	w->room[1] = SIZE_MAX;
 	serve(w);
 	assert_true(w->count[0] == 1 && w->told[0][0].overflow);
@@ -233,9 +233,9 @@ static void what_could_not_be_told_for_lack_of_memory_is_told_later(void **state
 	(void)state;
 	watch_key(w, 0, "k");
 	w->refuses = true;
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	assert_false(events_serve(&w->events));
-	happen(w, NEWS_RELEASED, "k", 2);
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	w->refuses = false;
 	serve(w);
 	ASSERT_TOKENS(w, 0, 1, 2);
@@ -252,7 +252,7 @@ static void without_memory_a_watch_is_refused_and_nothing_else_suffers(void **st
 		w->memory.max = w->memory.used + limit;
 		int error = events_watch(&w->events, &who, slice_str("k"), false, NULL, 10, &watch);
 		assert_true(error == 0 || error == PAWL_ENOMEM);
-		happen(w, NEWS_ACQUIRED, "k", 1);
+		happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 		assert_int_equal(w->count[1], 1);
 		assert_int_equal(w->count[0], error == 0);
 		world_free(w);
@@ -302,16 +302,16 @@ static void who_is_in_doubt_is_told_nothing_and_misses_nothing(void **state) {
 	watch_key(w, 0, "k");
 	watch_key(w, 1, "f");
 	watch_prefix(w, 1, "");
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	events_doubt(&w->events);
-	happen(w, NEWS_UPDATED, "k", 2);
+	happen(w, WATCH_EVENT_UPDATED, "k", 2);
 	serve(w);
 	ASSERT_TOKENS(w, 0, 1);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_FORBIDDEN);
 	events_forget(&w->events, client);
 	assert_int_equal(events_review(&w->events, 4, begins_with_f, &client), EVENTS_REVIEW_DONE);
 	serve(w);
-	happen(w, NEWS_RELEASED, "k", 3);
+	happen(w, WATCH_EVENT_RELEASED, "k", 3);
 	ASSERT_TOKENS(w, 0, 1, 2, 3);
 	ASSERT_TOKENS(w, 1, 1);
 	world_free(w);

@@ -36,8 +36,8 @@ static struct instant after(span_ns d) {
 	return instant_add(start, d);
 }
 
-static void put(struct table *t, uint64_t client, uint64_t request, unsigned n, uint32_t bond) {
-	assert_int_equal(leashes_put(&t->leashes, &t->alloc, client, request, slice_str("key"), lock(n), bond, start, after(SPAN_S)), 0);
+static void put(struct table *t, uint64_t client, uint64_t request, unsigned n, uint32_t binding) {
+	assert_int_equal(leashes_put(&t->leashes, &t->alloc, client, request, slice_str("key"), lock(n), binding, start, after(SPAN_S)), 0);
 }
 
 static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone(void **state) {
@@ -49,7 +49,7 @@ static void a_lock_that_was_got_stays_until_it_is_released_or_its_client_is_gone
 	leashes_refused(&t.leashes, 1, 10, &(struct id128){ .b = { 1, 0, 7 } }); /* a repeat that failed takes nothing away */
 	const struct leash *leash = leashes_first(&t.leashes, 1);
 	assert_non_null(leash);
-	assert_true(id128_equal(leash->lock_id, lock(1)) && leash->bond == 1 && leash->size == 3);
+	assert_true(id128_equal(leash->lock_id, lock(1)) && leash->binding == 1 && leash->size == 3);
 	assert_null(leashes_first(&t.leashes, 2));
 	leashes_drop(&t.leashes, 2, lock(1)); /* another's */
 	assert_non_null(leashes_first(&t.leashes, 1));
@@ -120,9 +120,9 @@ static void a_later_bond_counts(void **state) {
 	table_open(&t);
 	put(&t, 1, 0, 1, 3);
 	put(&t, 1, 0, 1, 2);
-	assert_int_equal(leashes_first(&t.leashes, 1)->bond, 3);
+	assert_int_equal(leashes_first(&t.leashes, 1)->binding, 3);
 	put(&t, 1, 0, 1, 4);
-	assert_int_equal(leashes_first(&t.leashes, 1)->bond, 4);
+	assert_int_equal(leashes_first(&t.leashes, 1)->binding, 4);
 	table_close(&t);
 }
 

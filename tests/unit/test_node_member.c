@@ -64,17 +64,17 @@ static bool a_shows_nothing(void *ctx) {
 static void a_lock_that_shall_end_with_its_node_does(void **state) {
 	struct embed_rig r;
 	struct embed_rig_answer ended = { .calls = 0 };
-	struct pawl_node_call *bond;
+	struct pawl_node_call *binding;
 	(void)state;
 	embed_rig_open(&r, 3);
 	embed_rig_start_all(&r);
 	add_d(&r);
 	struct embed_rig_answer lock = embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_ACQUIRE, .key = key });
 	assert_int_equal(lock.error, 0);
-	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 100, embed_rig_done, &ended, &bond), 0);
+	assert_int_equal(pawl_node_release_on_disconnect(r.nodes[D].node, key, &lock.lock_id, 100, embed_rig_done, &ended, &binding), 0);
 	assert_int_equal(embed_rig_ask(&r, D, &(struct pawl_request){ .method = PAWL_EXTEND, .key = key, .lock_id = lock.lock_id,
 		.deadline_kept = true }).error, 0);
-	assert_true(pawl_node_bond_left_ms(bond) == INT64_MAX);
+	assert_true(pawl_node_bond_left_ms(binding) == INT64_MAX);
 	assert_int_equal(ended.calls, 0);
 	pawl_node_free(r.nodes[D].node);
 	r.nodes[D].node = NULL;

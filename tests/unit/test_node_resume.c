@@ -5,15 +5,15 @@ static void who_resumes_is_told_what_came_behind_its_position_once(void **state)
 	struct world *w = world_new();
 	(void)state;
 	watch_key(w, 0, "k");
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	const struct events_position seen = events_position(&w->events);
 	events_forget(&w->events, 0);
-	happen(w, NEWS_RELEASED, "k", 2);
-	happen(w, NEWS_ACQUIRED, "other", 3);
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
+	happen(w, WATCH_EVENT_ACQUIRED, "other", 3);
 	uint64_t other = watch_key(w, 1, "k"); /* another watch of the same connection, up to date */
 	assert_true(other > 0);
 	watch_as(w, 1, "", false, "k", false, &seen);
-	happen(w, NEWS_ACQUIRED, "k", 4);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 4);
 	assert_int_equal(w->count[1], 0); /* nothing overtakes what comes before it */
 	serve(w);
 	ASSERT_TOKENS(w, 1, 2, 4, 4);
@@ -25,13 +25,13 @@ static void a_watch_that_is_behind_is_not_moved_on_by_another_that_resumes(void 
 	struct world *w = world_new();
 	(void)state;
 	const struct events_position start = events_position(&w->events);
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	watch_key(w, 0, "k");
 	w->room[0] = 0;
-	happen(w, NEWS_RELEASED, "k", 2);
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	watch_as(w, 0, "", false, "k", false, &start);
 	watch_as(w, 0, "", false, "k", false, NULL);
-	happen(w, NEWS_ACQUIRED, "k", 3);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 3);
 	w->room[0] = SIZE_MAX;
 	serve(w);
 	ASSERT_TOKENS(w, 0, 1, 2, 2, 3, 3, 3);
@@ -42,7 +42,7 @@ static void a_position_of_another_log_or_of_the_future_is_an_overflow(void **sta
 	struct world *w = world_new();
 	const struct events_position foreign = { 78, 0 }, future = { 77, 1000 };
 	(void)state;
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	watch_as(w, 0, "", false, "k", false, &foreign);
 	watch_as(w, 1, "", false, "k", false, &future);
 	serve(w);
@@ -50,7 +50,7 @@ static void a_position_of_another_log_or_of_the_future_is_an_overflow(void **sta
 		assert_int_equal(w->count[i], 1);
 		assert_true(w->told[i][0].overflow);
 	}
-	happen(w, NEWS_RELEASED, "k", 2);
+	happen(w, WATCH_EVENT_RELEASED, "k", 2);
 	assert_int_equal(w->told[0][1].token, 2);
 	world_free(w);
 }
@@ -58,10 +58,10 @@ static void a_position_of_another_log_or_of_the_future_is_an_overflow(void **sta
 static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
 	struct world *w = world_new();
 	(void)state;
-	happen(w, NEWS_ACQUIRED, "k", 1);
+	happen(w, WATCH_EVENT_ACQUIRED, "k", 1);
 	const struct events_position seen = events_position(&w->events);
 	events_close(&w->events);
-	happen(w, NEWS_RELEASED, "k", 2); /* of which nobody knows */
+	happen(w, WATCH_EVENT_RELEASED, "k", 2); /* of which nobody knows */
 	assert_int_equal(events_open(&w->events), 0);
 	watch_as(w, 0, "", false, "k", false, &seen);
 	serve(w);
@@ -75,27 +75,27 @@ static void a_position_from_before_nobody_watched_is_an_overflow(void **state) {
 static void the_ring_gives_back_what_is_in_it_whatever_the_sizes(void **state) {
 	struct alloc_counter memory = { 0 };
 	struct allocator alloc = alloc_libc(&memory);
-	struct news_ring ring;
+	struct watch_event_ring ring;
 	uint8_t *bytes = malloc(VALUE_MAX_HARD);
 	(void)state;
 	assert_non_null(bytes);
-	news_ring_init(&ring, &alloc);
-	assert_int_equal(news_ring_open(&ring, NEWS_RING_LEAST), 0);
+	watch_event_ring_init(&ring, &alloc);
+	assert_int_equal(watch_event_ring_open(&ring, WATCH_EVENT_RING_LEAST), 0);
 	uint32_t random = 1;
 	for (uint64_t n = 1; n <= 20000; n++) {
 		random = random * 1664525 + 1013904223;
 		size_t size = random >> 12 & 0xff ? random >> 20 : random % VALUE_MAX_HARD; /* small ones, now and then a large one */
 		memset(bytes, (int)(n & 0xff), size);
-		const struct core_news news = { .token = n, .value = slice_of(bytes, size), .key = slice_of(bytes, size % 100) };
-		news_ring_push(&ring, &news);
+		const struct core_watch_event watch_event = { .token = n, .value = slice_of(bytes, size), .key = slice_of(bytes, size % 100) };
+		watch_event_ring_push(&ring, &watch_event);
 		assert_int_equal(ring.next, n + 1);
 		for (uint64_t at = ring.oldest; n % 97 == 0 && at < ring.next; at++) {
-			const struct core_news *found = news_ring_at(&ring, at);
+			const struct core_watch_event *found = watch_event_ring_at(&ring, at);
 			assert_int_equal(found->token, at);
 			assert_true(found->value.size == 0 || (found->value.data[0] == (at & 0xff) && found->value.data[found->value.size - 1] == (at & 0xff)));
 		}
 	}
-	news_ring_done(&ring);
+	watch_event_ring_done(&ring);
 	assert_int_equal(memory.used, 0);
 	free(bytes);
 }

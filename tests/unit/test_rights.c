@@ -31,18 +31,18 @@ static struct rights *rules(const char *text) {
 	return r;
 }
 
-static struct rights_verdict judge(const struct rights *r, const char *who, enum right right, const char *key, bool prefix) {
+static struct rights_verdict evaluate(const struct rights *r, const char *who, enum right right, const char *key, bool prefix) {
 	const struct rights_caller caller = { .identity = slice_str(who) };
 	const struct rights_question question = { .right = right, .key = slice_str(key), .prefix = prefix };
 	return rights_judge(r, &caller, &question);
 }
 
 static bool may(const struct rights *r, const char *who, enum right right, const char *key) {
-	return judge(r, who, right, key, false).allowed;
+	return evaluate(r, who, right, key, false).allowed;
 }
 
 static bool may_all(const struct rights *r, const char *who, enum right right, const char *prefix) {
-	return judge(r, who, right, prefix, true).allowed;
+	return evaluate(r, who, right, prefix, true).allowed;
 }
 
 static bool may_with(const struct rights *r, const char *who, const char *key, int64_t priority) {
@@ -71,12 +71,12 @@ static void what_no_rule_gives_nobody_has(void **state) {
 static void the_longest_prefix_counts(void **state) {
 	(void)state;
 	struct rights *r = rules("[x]\nallow = read on a/b/c/\ndeny = read on a/b/\nallow = read on a/\ndeny = read on *\n");
-	assert_int_equal(judge(r, "x", RIGHT_READ, "k", false).line, 5);
+	assert_int_equal(evaluate(r, "x", RIGHT_READ, "k", false).line, 5);
 	assert_false(may(r, "x", RIGHT_READ, "k"));
 	assert_true(may(r, "x", RIGHT_READ, "a/1"));
 	assert_false(may(r, "x", RIGHT_READ, "a/b/1"));
 	assert_true(may(r, "x", RIGHT_READ, "a/b/c/1"));
-	assert_int_equal(judge(r, "x", RIGHT_READ, "a/b/c/1", false).line, 2);
+	assert_int_equal(evaluate(r, "x", RIGHT_READ, "a/b/c/1", false).line, 2);
 	rights_free(r);
 	r = rules("[x]\ndeny = read on *\nallow = read on a/\n[everybody]\ndeny = read on a/b/\nallow = read on a/b/c/\n");
 	assert_true(may(r, "x", RIGHT_READ, "a/1") && may(r, "x", RIGHT_READ, "a/b/c/1"));
@@ -122,7 +122,7 @@ static void whoever_asks_for_a_prefix_needs_all_of_it(void **state) {
 	assert_true(may_all(r, "x", RIGHT_READ, "a/b"));
 	assert_true(may_all(r, "x", RIGHT_READ, "a/secret/open/"));
 	assert_false(may_all(r, "x", RIGHT_READ, ""));
-	const struct rights_verdict v = judge(r, "x", RIGHT_READ, "a/", true);
+	const struct rights_verdict v = evaluate(r, "x", RIGHT_READ, "a/", true);
 	assert_true(v.part && v.line == 3);
 	rights_free(r);
 }

@@ -5,17 +5,17 @@
 
 #include "wire_answer.h"
 
-static struct core_news random_news(struct response_test *t, enum core_news_kind kind, uint8_t label[LABEL_MAX]) {
+static struct core_watch_event random_news(struct response_test *t, enum core_watch_event_kind kind, uint8_t label[LABEL_MAX]) {
 	const struct client_label said = { slice_str("h"), slice_str("text"), 5 };
 	struct core_entry e = random_entry(t);
-	return (struct core_news){ .kind = kind, .key = e.key, .owner = e.owner, .identity = e.identity, .value = e.value,
+	return (struct core_watch_event){ .kind = kind, .key = e.key, .owner = e.owner, .identity = e.identity, .value = e.value,
 		.label = slice_of(label, client_label_pack(&said, label)), .lock_id = e.lock_id, .token = e.token, .value_seq = e.value_seq,
 		.terms = e.terms };
 }
 
 /* Over the wire, as watch 3. */
-static struct client_event tell(struct response_test *t, const struct core_news *news, bool show_lock_id) {
-	struct client_event sent = client_event_of(news, show_lock_id), got;
+static struct client_event tell(struct response_test *t, const struct core_watch_event *watch_event, bool show_lock_id) {
+	struct client_event sent = client_event_of(watch_event, show_lock_id), got;
 	struct client_scanner s = { 0 };
 	enum client_kind kind;
 	uint32_t msgid;
@@ -39,47 +39,47 @@ static struct client_event tell(struct response_test *t, const struct core_news 
 
 static void changes_tell_whose_they_are(void **state) {
 	struct response_test *t = *state;
-	static const struct { enum core_news_kind kind; enum client_event_type type; bool value; } rows[] = {
-		{ NEWS_ACQUIRED, CLIENT_EVENT_ACQUIRED, true },      { NEWS_UPDATED, CLIENT_EVENT_UPDATED, true },
-		{ NEWS_DOWNGRADED, CLIENT_EVENT_DOWNGRADED, true },  { NEWS_RELEASED, CLIENT_EVENT_RELEASED, false },
-		{ NEWS_EXPIRED, CLIENT_EVENT_EXPIRED, false },       { NEWS_LOST, CLIENT_EVENT_LOST, false },
+	static const struct { enum core_watch_event_kind kind; enum client_event_type type; bool value; } rows[] = {
+		{ WATCH_EVENT_ACQUIRED, CLIENT_EVENT_ACQUIRED, true },      { WATCH_EVENT_UPDATED, CLIENT_EVENT_UPDATED, true },
+		{ WATCH_EVENT_DOWNGRADED, CLIENT_EVENT_DOWNGRADED, true },  { WATCH_EVENT_RELEASED, CLIENT_EVENT_RELEASED, false },
+		{ WATCH_EVENT_EXPIRED, CLIENT_EVENT_EXPIRED, false },       { WATCH_EVENT_LOST, CLIENT_EVENT_LOST, false },
 	};
 	for (size_t n = 0; n < 60; n++) {
 		uint8_t label[LABEL_MAX];
 		bool show = prng_chance(&t->prng, 1, 2);
-		struct core_news news = random_news(t, rows[n % 6].kind, label);
-		struct client_event e = tell(t, &news, show);
+		struct core_watch_event watch_event = random_news(t, rows[n % 6].kind, label);
+		struct client_event e = tell(t, &watch_event, show);
 		assert_int_equal(e.type, rows[n % 6].type);
-		assert_true(slice_equal(e.entry.key, news.key) && slice_equal(e.entry.owner, news.owner) && e.entry.token == news.token);
-		assert_true(e.entry.label.pid == 5 && slice_equal(e.entry.identity, news.identity));
-		assert_true(e.entry.mode.mode == client_mode_of(&news.terms).mode);
+		assert_true(slice_equal(e.entry.key, watch_event.key) && slice_equal(e.entry.owner, watch_event.owner) && e.entry.token == watch_event.token);
+		assert_true(e.entry.label.pid == 5 && slice_equal(e.entry.identity, watch_event.identity));
+		assert_true(e.entry.mode.mode == client_mode_of(&watch_event.terms).mode);
 		assert_int_equal((e.entry.present & CLIENT_ENTRY_LOCK_ID) != 0, show);
 		assert_int_equal((e.entry.present & CLIENT_ENTRY_VALUE) != 0, rows[n % 6].value);
-		assert_true(!rows[n % 6].value || slice_equal(e.entry.value, news.value));
+		assert_true(!rows[n % 6].value || slice_equal(e.entry.value, watch_event.value));
 		assert_false(e.entry.present & (CLIENT_ENTRY_REMAINING | CLIENT_ENTRY_HELD_FOR));
 	}
 }
 
 static void asking_names_who_for_whom_and_how_urgently(void **state) {
 	struct response_test *t = *state;
-	struct core_news news = { .kind = NEWS_ASKED, .key = slice_str("k"), .owner = slice_str("a"), .value = slice_str("b"),
+	struct core_watch_event watch_event = { .kind = WATCH_EVENT_ASKED, .key = slice_str("k"), .owner = slice_str("a"), .value = slice_str("b"),
 		.terms = { .priority = INT32_MIN } };
-	struct client_event e = tell(t, &news, true);
+	struct client_event e = tell(t, &watch_event, true);
 	assert_true(e.type == CLIENT_EVENT_ASKED && slice_equal(e.by, slice_str("a")) && slice_equal(e.to, slice_str("b")));
 	assert_true(e.priority == INT32_MIN && slice_equal(e.entry.key, slice_str("k")) && e.entry.present == 0);
 }
 
 static void a_gap_is_an_overflow_of_no_key(void **state) {
 	struct response_test *t = *state;
-	const struct core_news news = { .kind = NEWS_GAP };
-	struct client_event e = tell(t, &news, true);
+	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_MISSED };
+	struct client_event e = tell(t, &watch_event, true);
 	assert_true(e.type == CLIENT_EVENT_OVERFLOW && e.entry.key.size == 0);
 }
 
 static void a_gap_of_a_key_is_an_overflow_that_names_it(void **state) {
 	struct response_test *t = *state;
-	const struct core_news news = { .kind = NEWS_GAP, .key = slice_str("k") };
-	struct client_event e = tell(t, &news, true);
+	const struct core_watch_event watch_event = { .kind = WATCH_EVENT_MISSED, .key = slice_str("k") };
+	struct client_event e = tell(t, &watch_event, true);
 	assert_true(e.type == CLIENT_EVENT_OVERFLOW && slice_equal(e.entry.key, slice_str("k")) && e.entry.present == 0);
 }
 
@@ -122,8 +122,8 @@ static void truncated_and_flipped_events_never_crash(void **state) {
 	for (int n = 0; n < 2000; n++) {
 		uint8_t label[LABEL_MAX];
 		struct client_event e;
-		struct core_news news = random_news(t, (enum core_news_kind)prng_below(&t->prng, NEWS_GAP + 1), label);
-		tell(t, &news, true);
+		struct core_watch_event watch_event = random_news(t, (enum core_watch_event_kind)prng_below(&t->prng, WATCH_EVENT_MISSED + 1), label);
+		tell(t, &watch_event, true);
 		size_t size = prng_below(&t->prng, t->bytes.size);
 		assert_int_equal(decode_text((const char *)t->bytes.data, size, &e), PAWL_EPROTOCOL);
 		for (int i = 0; i < 10; i++) {
@@ -136,12 +136,12 @@ static void truncated_and_flipped_events_never_crash(void **state) {
 
 static void what_is_written_is_messagepack(void **state) {
 	struct response_test *t = *state;
-	for (int kind = 0; kind <= NEWS_GAP; kind++) {
+	for (int kind = 0; kind <= WATCH_EVENT_MISSED; kind++) {
 		uint8_t label[LABEL_MAX];
 		msgpack_unpacked result;
 		size_t offset = 0;
-		struct core_news news = random_news(t, (enum core_news_kind)kind, label);
-		tell(t, &news, true);
+		struct core_watch_event watch_event = random_news(t, (enum core_watch_event_kind)kind, label);
+		tell(t, &watch_event, true);
 		msgpack_unpacked_init(&result);
 		assert_int_equal(msgpack_unpack_next(&result, (const char *)t->bytes.data, t->bytes.size, &offset), MSGPACK_UNPACK_SUCCESS);
 		assert_true(offset == t->bytes.size && result.data.via.array.size == 3);

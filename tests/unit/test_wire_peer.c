@@ -83,7 +83,7 @@ static void assert_terms_equal(const struct terms *a, const struct terms *b) {
 	assert_int_equal(a->count, b->count);
 	assert_int_equal(a->priority, b->priority);
 	assert_int_equal(a->delay, b->delay);
-	assert_int_equal(a->bond, b->bond);
+	assert_int_equal(a->binding, b->binding);
 	assert_memory_equal(&a->set, &b->set, sizeof a->set);
 }
 

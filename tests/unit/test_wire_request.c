@@ -161,8 +161,8 @@ static void random_terms(struct prng *p, struct client_request *r, uint8_t label
 	terms->delay = has & CLIENT_HAS_LOCK_DELAY ? random_ms(p) : 0;
 	r->release_on_disconnect = has & CLIENT_HAS_RELEASE_ON_DISCONNECT && prng_chance(p, 1, 2);
 	r->core.terms.set = has & CLIENT_HAS_SLOTS ? random_slots(p) : (struct permits){ { 0, 0 } };
-	r->core.bond = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
-	terms->bond = !r->release_on_disconnect ? 0 : r->core.bond ? r->core.bond : 1;
+	r->core.binding = has & CLIENT_HAS_BOND ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
+	terms->binding = !r->release_on_disconnect ? 0 : r->core.binding ? r->core.binding : 1;
 	r->label.text = has & CLIENT_HAS_LABEL ? wire_bytes(p, 0, CLIENT_LABEL_MAX) : r->label.text;
 	r->label.host = has & CLIENT_HAS_HOST ? wire_bytes(p, 0, CLIENT_HOST_MAX) : r->label.host;
 	r->label.pid = has & CLIENT_HAS_PID ? 1 + (uint32_t)wire_number(p, UINT32_MAX - 1) : 0;
@@ -233,7 +233,7 @@ static void assert_changes_equal(const struct core_change *a, const struct core_
 static void assert_terms_equal(const struct client_request *a, const struct client_request *b) {
 	const struct core_request *x = &a->core, *y = &b->core;
 	assert_true(x->terms.of == y->terms.of && x->terms.count == y->terms.count && x->terms.priority == y->terms.priority);
-	assert_true(x->terms.delay == y->terms.delay && x->terms.bond == y->terms.bond && x->bond == y->bond);
+	assert_true(x->terms.delay == y->terms.delay && x->terms.binding == y->terms.binding && x->binding == y->binding);
 	assert_true(a->release_on_disconnect == b->release_on_disconnect && a->watch == b->watch && a->client == b->client);
 	assert_true(a->from.log == b->from.log && a->from.sequence == b->from.sequence);
 	assert_true(slice_equal(a->label.text, b->label.text) && slice_equal(a->label.host, b->label.host) && a->label.pid == b->label.pid);
@@ -264,8 +264,8 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	}
 	for (size_t i = 0; i < a->lock_count; i++) {
 		assert_true(slice_equal(a->locks[i].key, b->locks[i].key) && id128_equal(a->locks[i].lock_id, b->locks[i].lock_id));
-		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token && a->locks[i].bond == b->locks[i].bond);
-		assert_memory_equal(&a->locks[i].slots, &b->locks[i].slots, sizeof a->locks[i].slots);
+		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token && a->locks[i].binding == b->locks[i].binding);
+		assert_memory_equal(&a->locks[i].peer_table, &b->locks[i].peer_table, sizeof a->locks[i].peer_table);
 	}
 }
 

@@ -46,7 +46,7 @@ static inline struct ballot wire_ballot(struct prng *p) {
 
 static inline struct terms wire_terms(struct prng *p) {
 	struct terms t = { .priority = (int32_t)(uint32_t)wire_number(p, UINT32_MAX), .delay = (span_ns)wire_number(p, 1000000) * SPAN_US,
-		.bond = (uint32_t)wire_number(p, UINT32_MAX) };
+		.binding = (uint32_t)wire_number(p, UINT32_MAX) };
 	switch (prng_below(p, 3)) {
 	case 0: break;
 	case 1: t.of = SHARE_SHARED; break;

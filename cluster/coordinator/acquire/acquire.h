@@ -18,7 +18,7 @@ void attempt_peer_changed(struct core *core, uint32_t peer);
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
 /* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
 void attempt_withdraw(struct core *core, struct op *op, bool entry);
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry);
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise, bool entry);
 void attempt_give_up(struct core *core, struct op *op); /* withdraws everywhere */
 void attempt_ask_all(struct core *core, struct op *op, bool turn);
 void attempt_fail(struct core *core, struct op *op, int error);
@@ -28,9 +28,9 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 /* commit.c */
 void commit_start(struct core *core, struct op *op);
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
-void commit_judge(struct core *core, struct op *op, bool over);
+void commit_evaluate(struct core *core, struct op *op, bool over);
 void commit_put_value(const struct op *op, struct message *m);
-bool commit_give_back(struct core *core, struct op *op); /* false: not at every master */
+bool commit_roll_back(struct core *core, struct op *op); /* false: not at every master */
 
 /* ---- group.c ---- */
 void group_start(struct core *core, struct op *op);
@@ -67,12 +67,12 @@ void attempt_waits(struct core *core, struct op *op); /* it is one of those that
 
 /* ---- judge.c ---- */
 void attempt_wavered(struct core *core, struct op *op); /* the timer of a rival that was met */
-void attempt_judge(struct core *core, struct op *op);
+void attempt_evaluate(struct core *core, struct op *op);
 
-/* ---- teach.c ---- */
-/* teach.c */
-void teach_catch_up(struct core *core, struct op *op, uint32_t peer);
-void teach_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
-void teach_late_end(struct core *core, struct op *op);
+/* ---- repair_missing.c ---- */
+/* repair_missing.c */
+void repair_catch_up(struct core *core, struct op *op, uint32_t peer);
+void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+void repair_late_end(struct core *core, struct op *op);
 
 #endif

@@ -16,22 +16,22 @@
 /* ---- giving up ---- */
 
 /* A master that refused its commit keeps its place under the name of that (section 2, Acquire). */
-static bool place_kept(const struct op *op, uint32_t slot) {
-	return op->state == OP_COMMITTING && op->ticket.seq && ((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[slot].state & 1);
+static bool place_kept(const struct op *op, uint32_t index) {
+	return op->state == OP_COMMITTING && op->ticket.seq && ((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[index].state & 1);
 }
 
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t slot, bool promise, bool entry) {
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise, bool entry) {
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
-	m.attempt = !promise ? 0 : place_kept(op, slot) ? op->round : op->attempt;
+	m.attempt = !promise ? 0 : place_kept(op, index) ? op->round : op->attempt;
 	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
-	if (peer_reachable(core, slot)) {
-		out_send(core, slot, &m);
+	if (peer_reachable(core, index)) {
+		out_send(core, index, &m);
 	}
 }
 
 /* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
 void attempt_withdraw(struct core *core, struct op *op, bool entry) {
-	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_KEPT) | VOTE_BIT(VOTE_GONE);
+	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_PARKED) | VOTE_BIT(VOTE_GONE);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		bool promise = op->attempt && (((asked >> op->votes[i].state) & 1) || place_kept(op, i));
 		bool home = entry && op->ticket.seq && op->home == (int)i;
@@ -88,7 +88,7 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 			fill_holder(core, op, r);
 		}
 	}
-	commit_give_back(core, op);
+	commit_roll_back(core, op);
 	attempt_give_up(core, op);
 	op_free(core, op);
 }
@@ -110,19 +110,19 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* ---- asking for promises ---- */
 
-static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
+static void ask_some(struct core *core, struct op *op, uint32_t peer_table, bool turn) {
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = op->attempt;
 	m.ticket = op->ticket;
 	m.ballot = op->ballot;
-	for (; slots; slots &= slots - 1) {
-		int slot = __builtin_ctz(slots);
-		m.flags = (turn ? FLAG_TURN : 0) | (op->home == slot ? FLAG_HOME : 0);
-		op_ask(core, op, (uint32_t)slot, &m);
+	for (; peer_table; peer_table &= peer_table - 1) {
+		int index = __builtin_ctz(peer_table);
+		m.flags = (turn ? FLAG_TURN : 0) | (op->home == index ? FLAG_HOME : 0);
+		op_ask(core, op, (uint32_t)index, &m);
 	}
 }
 
-static void ask_one(struct core *core, struct op *op, uint32_t slot, bool turn) { ask_some(core, op, 1u << slot, turn); }
+static void ask_one(struct core *core, struct op *op, uint32_t index, bool turn) { ask_some(core, op, 1u << index, turn); }
 
 static void forget_value(struct core *core, struct op *op) {
 	record_free(core, op->own_value);
@@ -138,7 +138,7 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-	attempt_judge(core, op); /* nobody may be linked */
+	attempt_evaluate(core, op); /* nobody may be linked */
 }
 
 void attempt_ask_all(struct core *core, struct op *op, bool turn) {
@@ -180,7 +180,7 @@ static enum vote_state vote_of(enum status s) {
 	switch (s) {
 	case STATUS_OK: return VOTE_OK;
 	case STATUS_HELD_SELF: return VOTE_SELF;
-	case STATUS_KEPT: return VOTE_KEPT;
+	case STATUS_PARKED: return VOTE_PARKED;
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_PROMISED: return VOTE_RIVAL;
 	case STATUS_QUEUED: return VOTE_QUEUED;
@@ -214,9 +214,9 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	v->noted = m->noted;
 	v->set = m->terms.set;
 	v->lapsed = first_lapsed(core, op, m);
-	if (m->status == STATUS_KEPT) {
+	if (m->status == STATUS_PARKED) {
 		span_ns left = span_grow(span_from_us(m->left_us), core->config.drift_ppm);
-		op->kept_until = instant_later(op->kept_until, instant_add(core->now, left));
+		op->parked_until = instant_later(op->parked_until, instant_add(core->now, left));
 	}
 	attempt_note_holder(core, op, m);
 }
@@ -225,7 +225,7 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	op->state = OP_TURN;
 	op->sent = core->now;
-	op->kept_until = core->now;
+	op->parked_until = core->now;
 	forget_value(core, op);
 	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot; /* it has drawn one */
 	take_vote(core, op, from, m);
@@ -233,7 +233,7 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-	attempt_judge(core, op);
+	attempt_evaluate(core, op);
 }
 
 /* The home's turn is its promise. */
@@ -261,7 +261,7 @@ void attempt_answer(struct core *core, struct op *op, uint32_t from, const struc
 		turn_arrived(core, op, from, m);
 	} else if (m->kind == MESSAGE_PROMISE_ANSWER && (op->state == OP_ASKING || op->state == OP_TURN)) {
 		take_vote(core, op, from, m);
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 	} else if (m->kind == MESSAGE_PROMISE_ANSWER && op->state == OP_QUEUED && m->status == STATUS_OK) {
 		turn_begins(core, op, from, m); /* the lock was handed over to it, and it did not have to ask */
 	}
@@ -275,13 +275,13 @@ void attempt_displaced(struct core *core, uint32_t from, const struct message *m
 	}
 	if (op->state == OP_ASKING && op->terms.of == SHARE_EXCLUSIVE) {
 		op->votes[from].state = VOTE_HELD;
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 	} else if (op->state == OP_ASKING) {
 		ask_one(core, op, from, false); /* it may go together with the one that is held now */
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 	} else if (op->state == OP_TURN) {
 		ask_one(core, op, from, true); /* it will be kept there */
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 	}
 }
 
@@ -329,7 +329,7 @@ static void turn_check(struct core *core, struct op *op) {
 		enum vote_state was = op->votes[i].state;
 		op->votes[i].fresh = false;
 		ask_one(core, op, i, true);
-		if (op->votes[i].state == VOTE_ASKED && (was == VOTE_OK || was == VOTE_SELF || was == VOTE_KEPT)) {
+		if (op->votes[i].state == VOTE_ASKED && (was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
 			op->votes[i].state = was; /* until it says otherwise */
 		}
 	}
@@ -358,7 +358,7 @@ void attempt_timer(struct core *core, struct op *op) {
 				op->votes[i].state = VOTE_GONE; /* has not answered within request_timeout: cannot be had */
 			}
 		}
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 		break;
 	case OP_QUEUED:
 		timer_at(core, &op->timer, TIMER_OP, op->until);
@@ -373,7 +373,7 @@ void attempt_timer(struct core *core, struct op *op) {
 	case OP_PAUSED:
 		attempt_ask_all(core, op, true);
 		break;
-	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_PARKED: case OP_BOND: case OP_LINGERING:
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_SUSPENDED: case OP_BINDING: case OP_UNFINISHED:
 		CHECK(false); /* no such state before the commit */
 	}
 }

@@ -74,7 +74,7 @@ static void held(struct core *core, struct op *op) {
 		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
 		return;
 	}
-	belief_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
@@ -92,7 +92,7 @@ static void held(struct core *core, struct op *op) {
 	if (op->home >= 0 && (op->votes[op->home].state == VOTE_HELD || op->votes[op->home].state == VOTE_STALE)) {
 		attempt_leave_home(core, op);
 	}
-	linger_begin(core, op);
+	catch_up_begin(core, op);
 }
 
 static int commit_error(const struct core *core, const struct op *op) {
@@ -126,17 +126,17 @@ static bool met_itself(const struct core *core, const struct op *op) {
 
 /* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
  * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
-bool commit_give_back(struct core *core, struct op *op) {
+bool commit_roll_back(struct core *core, struct op *op) {
 	const uint64_t name = op->name;
 	if (name == 0) {
 		return false;
 	}
-	COUNT(core, commit_given_back);
+	COUNT(core, commit_rolled_back);
 	op->name = 0;
 	if (op->part_of) {
 		op->part_of = group_rename(core, op); /* a name that was given back is not used again */
 	}
-	return release_give_back(core, op->key, op->lock_id, name);
+	return release_roll_back(core, op->key, op->lock_id, name);
 }
 
 /* Refused for its token, or for somebody else's record: that one's commit was faster, or its release is still on its way there (section 2,
@@ -146,7 +146,7 @@ static bool overtaken(const struct core *core, const struct op *op) {
 	return op_votes(core, op, refused) > 0 && op_votes(core, op, refused | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED)) >= core->quorum;
 }
 
-void commit_judge(struct core *core, struct op *op, bool over) {
+void commit_evaluate(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
 		held(core, op);
@@ -163,7 +163,7 @@ void commit_judge(struct core *core, struct op *op, bool over) {
 	}
 	if (again) {
 		COUNT(core, commit_overtaken);
-		op->committed = !commit_give_back(core, op) || op->committed;
+		op->committed = !commit_roll_back(core, op) || op->committed;
 		op->resumes = op->ticket.seq != 0;
 		restart_again(core, op);
 	} else {
@@ -178,7 +178,7 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
 		COUNT(core, answer_late);
-		commit_judge(core, op, true);
+		commit_evaluate(core, op, true);
 		return;
 	}
 	struct vote *v = &op->votes[from];
@@ -191,13 +191,13 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 		break;
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
-	case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
+	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
 	case STATUS_LATER:
 		v->state = VOTE_REFUSED;
 		break;
 	}
-	commit_judge(core, op, false);
+	commit_evaluate(core, op, false);
 }
 
 static void acquire_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
@@ -208,11 +208,11 @@ static void acquire_answer(struct core *core, struct op *op, uint32_t from, cons
 	}
 }
 
-static void acquire_judge(struct core *core, struct op *op, bool over) {
+static void acquire_evaluate(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_COMMITTING) {
-		commit_judge(core, op, over);
+		commit_evaluate(core, op, over);
 	} else if (op->state == OP_ASKING || op->state == OP_TURN) {
-		attempt_judge(core, op);
+		attempt_evaluate(core, op);
 	}
 }
 
@@ -226,12 +226,12 @@ static void acquire_timer(struct core *core, struct op *op) {
 
 static bool acquire_epoch(struct core *core, struct op *op) {
 	if (list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */
-		commit_give_back(core, op);
+		commit_roll_back(core, op);
 		op_free(core, op);
 		return false;
 	}
 	if (op->state == OP_COMMITTING) {
-		op->committed = !commit_give_back(core, op) || op->committed;
+		op->committed = !commit_roll_back(core, op) || op->committed;
 	}
 	return true;
 }
@@ -256,11 +256,11 @@ static void acquire_lock_released(struct core *core, struct op *op, bool broken)
 const struct operation acquire_operation = { .by_lock = true,
 	.start = attempt_start,
 	.answer = acquire_answer,
-	.judge = acquire_judge,
+	.evaluate = acquire_evaluate,
 	.timer = acquire_timer,
 	.epoch = acquire_epoch,
 	.forget = acquire_forget,
 	.lock_released = acquire_lock_released,
-	.catch_up = teach_catch_up,
-	.late_answer = teach_late_answer,
-	.late_end = teach_late_end };
+	.catch_up = repair_catch_up,
+	.late_answer = repair_late_answer,
+	.late_end = repair_late_end };

@@ -13,7 +13,7 @@
 
 static struct core_request child_request(const struct op *op, const struct member *m, enum core_op kind) {
 	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id, .identity = op->identity, .lease = op->lease,
-		.bond = kind == CORE_EXTEND ? op->terms.bond : 0 };
+		.binding = kind == CORE_EXTEND ? op->terms.binding : 0 };
 }
 
 /* False: no memory. */
@@ -25,7 +25,7 @@ static bool begin_child(struct core *core, struct op *op, struct member *m, cons
 	}
 	m->child = child;
 	m->began = core->now;
-	m->asked_bond = op->terms.bond;
+	m->asked_binding = op->terms.binding;
 	restart_begin(core, child); /* it may be answered at once */
 	return true;
 }
@@ -95,7 +95,7 @@ static void take_acquire(struct core *core, struct op *op, struct member *m) {
 	m->held = true;
 	m->terms = r->terms;
 	m->acks = r->acks;
-	m->bond = m->asked_bond;
+	m->binding = m->asked_binding;
 	m->epoch = core->config.epoch;
 	m->valid = r->valid;
 	m->since = m->began;
@@ -109,7 +109,7 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		COUNT(core, group_extended);
 		m->token = r->token > m->token ? r->token : m->token; /* granted to a repeat through another node */
 		m->acks = r->acks;
-		m->bond = m->asked_bond;
+		m->binding = m->asked_binding;
 		m->epoch = core->config.epoch;
 		m->valid = r->valid;
 		m->since = m->began;
@@ -173,7 +173,7 @@ static struct instant asked_at(const struct op *op) {
 /* A repeat has come meanwhile, and perhaps named a later connection: what was had before it was asked for may have ended since
  * (section 5, Repeats). Or other masters vote now, and what is answered has to be theirs. */
 static bool stale(const struct core *core, const struct op *op, const struct member *m) {
-	return m->since.boot < asked_at(op).boot || m->bond < op->terms.bond || m->epoch != core->config.epoch;
+	return m->since.boot < asked_at(op).boot || m->binding < op->terms.binding || m->epoch != core->config.epoch;
 }
 
 /* When a member is to be extended; INSTANT_FOREVER: not any more. */
@@ -332,7 +332,7 @@ void group_drain(struct core *core, struct op *op) {
 		struct member *m = &g->members[i];
 		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
 		if (m->committed || committing) {
-			release_give_back_once(core, m->key, m->lock_id, m->name);
+			release_roll_back_once(core, m->key, m->lock_id, m->name);
 		}
 		if (m->child) { /* its answer is nobody's any more */
 			op_leave(core, CONTAINER_OF(list_first(&m->child->callers), struct caller, link));

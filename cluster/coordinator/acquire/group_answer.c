@@ -45,9 +45,9 @@ bool group_answer_held(struct core *core, struct op *op) {
 	}
 	COUNT(core, group_held);
 	for (uint32_t i = 0; i < g->count; i++) {
-		struct belief *b = belief_of(core, g->members[i].key, g->members[i].lock_id, g->members[i].name);
+		struct granted *b = granted_of(core, g->members[i].key, g->members[i].lock_id, g->members[i].name);
 		if (b) { /* from now on each is a lock of its own */
-			b->asker = op_asker(op) & BELIEF_ASKER;
+			b->asker = op_asker(op) & GRANTED_ASKER;
 		}
 	}
 	struct list *n;

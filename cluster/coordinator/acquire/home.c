@@ -137,7 +137,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		op->home = op->state == OP_QUEUED ? -1 : op->home;
 		core->homes_stale = true;
 		break;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
 	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
 	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		break;

@@ -19,7 +19,7 @@ static int final_error(const struct core *core, const struct op *op) {
 static uint32_t behind_promises(const struct core *core, const struct op *op) {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		count += op->votes[i].state == VOTE_KEPT && op->votes[i].token == 0;
+		count += op->votes[i].state == VOTE_PARKED && op->votes[i].token == 0;
 	}
 	return count;
 }
@@ -33,7 +33,7 @@ static int try_error(const struct core *core, const struct op *op) {
 	if (op_votes(core, op, hopeful) + behind_promises(core, op) >= core->quorum) {
 		return PAWL_OK;
 	}
-	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_KEPT)) ? PAWL_EHELD : PAWL_ENOQUORUM;
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_PARKED)) ? PAWL_EHELD : PAWL_ENOQUORUM;
 }
 
 /* The first attempt has not got its quorum: withdraw, and enter the queue. */
@@ -73,7 +73,7 @@ static void back_off(struct core *core, struct op *op) {
 
 /* A record that it is kept behind and that ends soon is waited for; the end of one record differs from master to master. */
 static span_ns waver_for(const struct core *core, const struct op *op) {
-	span_ns pause = peers_pause_most(core, 0), left = instant_left_long(core->now, op->kept_until);
+	span_ns pause = peers_pause_most(core, 0), left = instant_left_long(core->now, op->parked_until);
 	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
 }
 
@@ -81,7 +81,7 @@ static span_ns waver_for(const struct core *core, const struct op *op) {
  * kept behind decides, and who paused would sleep through it. But who has promises as well must not wait for that for long: two
  * who have some each and wait for the same record would wait for each other. */
 static void rival_met(struct core *core, struct op *op) {
-	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_KEPT)) < core->quorum) {
+	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_PARKED)) < core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
 		struct instant at = instant_add(core->now, waver_for(core, op));
@@ -120,7 +120,7 @@ static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 	return n;
 }
 
-void attempt_judge(struct core *core, struct op *op) {
+void attempt_evaluate(struct core *core, struct op *op) {
 	uint32_t alive = op_votes(core, op, ALIVE), open = op_votes(core, op, OPEN);
 	if (alive >= core->quorum) {
 		if (op->own_value == NULL && lapsed_at(core, op) < core->quorum) {
@@ -151,7 +151,7 @@ void attempt_judge(struct core *core, struct op *op) {
 		attempt_fail(core, op, try_error(core, op));
 	} else if (rivalled(core, op)) {
 		rival_met(core, op);
-	} else if (op_votes(core, op, VOTE_BIT(VOTE_KEPT)) >= core->quorum) {
+	} else if (op_votes(core, op, VOTE_BIT(VOTE_PARKED)) >= core->quorum) {
 		op->pauses = 0; /* whoever it met before has it by now; the next one is met anew */
 	}
 }

@@ -18,7 +18,7 @@ void ask_start(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 
-void ask_judge(struct core *core, struct op *op, bool over) {
+void ask_evaluate(struct core *core, struct op *op, bool over) {
 	if (op->asked && !over) {
 		return;
 	}
@@ -36,7 +36,7 @@ void ask_answer(struct core *core, struct op *op, uint32_t from, const struct me
 		op->asked &= ~bit;
 		op->reached += m->number < UINT32_MAX - op->reached ? (uint32_t)m->number : UINT32_MAX - op->reached;
 	}
-	ask_judge(core, op, false);
+	ask_evaluate(core, op, false);
 }
 
-const struct operation ask_operation = { .start = ask_start, .answer = ask_answer, .judge = ask_judge };
+const struct operation ask_operation = { .start = ask_start, .answer = ask_answer, .evaluate = ask_evaluate };

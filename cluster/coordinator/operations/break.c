@@ -4,13 +4,13 @@
 #include "operations.h"
 
 void break_start(struct core *core, struct op *op) {
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	report_ask_all(core, op, true);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	break_judge(core, op, false);
+	break_evaluate(core, op, false);
 }
 
 /* The lock_id that was named by its token, or without a token the one that most masters report. *several: q report each of two, which
@@ -19,16 +19,16 @@ static const struct record *choose(const struct core *core, struct op *op, bool 
 	const struct record *best = NULL;
 	uint32_t most = 0;
 	*several = false;
-	op_found_sort(op);
-	for (uint32_t first = 0, i = 0; first < op->found_count; first = i) {
+	op_replies_sort(op);
+	for (uint32_t first = 0, i = 0; first < op->replies_count; first = i) {
 		bool named = op->token == 0;
-		for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
-			named = named || op->found[i].record->token == op->token;
+		for (; i < op->replies_count && id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id); i++) {
+			named = named || op->replies[i].record->token == op->token;
 		}
 		*several = *several || (named && most >= core->quorum && i - first >= core->quorum);
 		if (named && i - first > most) {
 			most = i - first;
-			best = op->found[first].record;
+			best = op->replies[first].record;
 		}
 	}
 	return best;
@@ -53,17 +53,17 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	op->lock_id = r->lock_id;
 	op->best_token = r->token;
 	op->until = instant_add(core->now, SPAN_MS);
-	for (uint32_t i = 0; i < op->found_count; i++) { /* kept until the record's end */
-		if (id128_equal(op->found[i].record->lock_id, op->lock_id)) {
-			op->until = instant_later(op->until, op->found[i].record->end);
+	for (uint32_t i = 0; i < op->replies_count; i++) { /* kept until the record's end */
+		if (id128_equal(op->replies[i].record->lock_id, op->lock_id)) {
+			op->until = instant_later(op->until, op->replies[i].record->end);
 		}
 	}
 	out_note(core, NOTE_BROKEN, core->self, r->token, op->now_flag ? "now" : "barred from extending", op->key);
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	op->state = OP_SECOND;
 	op_next_round(core, op);
 	if (op->now_flag) {
-		belief_drop(core, op->key, op->lock_id);
+		granted_drop(core, op->key, op->lock_id);
 		op_lock_released(core, op->key, op->lock_id, true);
 	}
 	struct message m = op_message(op, MESSAGE_BREAK);
@@ -72,12 +72,12 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 
-void break_judge(struct core *core, struct op *op, bool over) {
+void break_evaluate(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (op->state == OP_SECOND) {
 		if (acks >= core->quorum || over || acks + open < core->quorum) {
 			answer_all(core, op, acks >= core->quorum ? PAWL_OK : PAWL_ENOQUORUM);
-			linger_begin(core, op);
+			catch_up_begin(core, op);
 		}
 		return;
 	}
@@ -107,7 +107,7 @@ void break_answer(struct core *core, struct op *op, uint32_t from, const struct 
 		op->had_any = op->had_any || (m->flags & FLAG_HAD);
 		v->state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
 	}
-	break_judge(core, op, false);
+	break_evaluate(core, op, false);
 }
 
 /* In its second round it has told masters to end the lock, and goes on with the one that it has found, not with who may have the key by now. */
@@ -120,5 +120,5 @@ static bool break_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation break_operation = { .start = break_start, .answer = break_answer, .judge = break_judge, .epoch = break_epoch,
-	.catch_up = linger_send_again };
+const struct operation break_operation = { .start = break_start, .answer = break_answer, .evaluate = break_evaluate, .epoch = break_epoch,
+	.catch_up = catch_up_send_again };

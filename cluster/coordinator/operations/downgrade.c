@@ -11,7 +11,7 @@ void downgrade_start(struct core *core, struct op *op) {
 	struct message m = op_message(op, MESSAGE_DOWNGRADE);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	downgrade_judge(core, op, false);
+	downgrade_evaluate(core, op, false);
 }
 
 static int outcome(const struct core *core, const struct op *op, uint32_t answered) {
@@ -24,7 +24,7 @@ static int outcome(const struct core *core, const struct op *op, uint32_t answer
 	return op->had_any ? PAWL_OK : op_lacked(op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ELOST : PAWL_ENOQUORUM;
 }
 
-void downgrade_judge(struct core *core, struct op *op, bool over) {
+void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 	const uint32_t answers = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ABSENT) | VOTE_BIT(VOTE_REFUSED);
 	uint32_t answered = op_votes(core, op, answers), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (answered < core->quorum && !over && answered + open >= core->quorum) {
@@ -39,7 +39,7 @@ void downgrade_judge(struct core *core, struct op *op, bool over) {
 		r->field = error == PAWL_EMISMATCH ? "mode" : NULL;
 		r->acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	}
-	linger_begin(core, op);
+	catch_up_begin(core, op);
 }
 
 void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
@@ -50,14 +50,14 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_ABSENT: v->state = VOTE_ABSENT; break;
 	case STATUS_TERMS: v->state = VOTE_REFUSED; break;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_NEED: case STATUS_HELD: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE:
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_HELD: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE:
 	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_DENIED:
 	case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_CONTESTED: case STATUS_LATER: v->state = VOTE_GONE; break;
 	}
 	op->had_any = op->had_any || m->status == STATUS_OK;
 	op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
-	downgrade_judge(core, op, false);
+	downgrade_evaluate(core, op, false);
 }
 
-const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer, .judge = downgrade_judge,
-	.catch_up = linger_send_again };
+const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer, .evaluate = downgrade_evaluate,
+	.catch_up = catch_up_send_again };

@@ -8,7 +8,7 @@ void explain_start(struct core *core, struct op *op) {
 		return;
 	}
 	COUNT(core, explained);
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
@@ -16,7 +16,7 @@ void explain_start(struct core *core, struct op *op) {
 	m.flags = FLAG_EXPLAIN;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	explain_judge(core, op, false);
+	explain_evaluate(core, op, false);
 }
 
 /* A value is not where it was reported any more, or nobody can tell whether the key is held: once from the beginning. */
@@ -35,7 +35,7 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
 		v->state = VOTE_OK;
 		if (report_fetched(core, op, from, m)) {
-			explain_judge(core, op, false);
+			explain_evaluate(core, op, false);
 		} else {
 			begin_again(core, op);
 		}
@@ -48,7 +48,7 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	v->token = m->number;
 	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) { /* in order, each once */
 		op->parts_seen[from]++;
-		struct record *kept = op_found(core, op, from, m);
+		struct record *kept = op_reply_add(core, op, from, m);
 		if (kept) {
 			kept->uneven = (m->flags & FLAG_SAME) != 0;
 		}
@@ -57,13 +57,13 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 		v->state = m->status == STATUS_ABSENT ? VOTE_OK : VOTE_GONE;
 	}
 	if (v->state != VOTE_ASKED) {
-		explain_judge(core, op, false);
+		explain_evaluate(core, op, false);
 	}
 }
 
-static bool saying_of(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_saying *s) {
+static bool saying_of(struct core *core, const struct op *op, const struct caller *c, const struct master_reply *f, struct core_saying *s) {
 	const struct record *r = f->record;
-	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE : f->flags & FLAG_KEPT ? SAYING_KEPT : SAYING_RECORD };
+	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE : f->flags & FLAG_PARKED ? SAYING_PARKED : SAYING_RECORD };
 	if (s->kind == SAYING_RECORD) {
 		s->barred = (f->flags & FLAG_BARRED) != 0;
 		return local_entry(core, c, op->identity, op->key, r, &s->entry);
@@ -73,23 +73,23 @@ static bool saying_of(struct core *core, const struct op *op, const struct calle
 	return true;
 }
 
-static bool witness_of(struct core *core, const struct op *op, const struct caller *c, uint32_t slot, struct core_witness *w) {
-	const struct vote *v = &op->votes[slot];
+static bool witness_of(struct core *core, const struct op *op, const struct caller *c, uint32_t index, struct core_witness *w) {
+	const struct vote *v = &op->votes[index];
 	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
-	*w = (struct core_witness){ .peer = slot, .status = answered ? v->status : STATUS_ABSENT, .home = attempt_home(core, op->key) == (int)slot };
+	*w = (struct core_witness){ .peer = index, .status = answered ? v->status : STATUS_ABSENT, .home = attempt_home(core, op->key) == (int)index };
 	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < op->found_count; i++) {
-		count += op->found[i].from == slot;
-		w->more = w->more || (op->found[i].from == slot && (op->found[i].flags & FLAG_REST) != 0);
+	for (uint32_t i = 0; i < op->replies_count; i++) {
+		count += op->replies[i].from == index;
+		w->more = w->more || (op->replies[i].from == index && (op->replies[i].flags & FLAG_REST) != 0);
 	}
 	w->more = w->more && v->state == VOTE_OK;
 	if (v->state != VOTE_OK || count == 0) {
 		return true;
 	}
 	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
-	for (uint32_t i = 0; sayings && i < op->found_count; i++) {
-		if (op->found[i].from == slot && !saying_of(core, op, c, &op->found[i], &sayings[w->count++])) {
+	for (uint32_t i = 0; sayings && i < op->replies_count; i++) {
+		if (op->replies[i].from == index && !saying_of(core, op, c, &op->replies[i], &sayings[w->count++])) {
 			return false;
 		}
 	}
@@ -97,19 +97,19 @@ static bool witness_of(struct core *core, const struct op *op, const struct call
 	return sayings != NULL;
 }
 
-static bool is_record(const struct found *f) {
-	return !(f->flags & (FLAG_PROMISE | FLAG_KEPT));
+static bool is_record(const struct master_reply *f) {
+	return !(f->flags & (FLAG_PROMISE | FLAG_PARKED));
 }
 
 /* The records that were told, one lock_id after the other: each master has told its own in that order. */
 struct walk {
-	uint32_t next[MASTERS_MAX]; /* where each master's next record stands in op->found */
+	uint32_t next[MASTERS_MAX]; /* where each master's next record stands in op->replies */
 	uint32_t told, cut; /* bit sets of masters: that told this lock_id; that left out what comes from here on */
 };
 
 /* This master's first record from there on; op->found_count: it told no more. */
-static uint32_t record_from(const struct op *op, uint32_t slot, uint32_t i) {
-	while (i < op->found_count && !(op->found[i].from == slot && is_record(&op->found[i]))) {
+static uint32_t record_from(const struct op *op, uint32_t index, uint32_t i) {
+	while (i < op->replies_count && !(op->replies[i].from == index && is_record(&op->replies[i]))) {
 		i++;
 	}
 	return i;
@@ -123,9 +123,9 @@ static struct walk walk_begin(const struct core *core, const struct op *op) {
 	return w;
 }
 
-static void step_over(const struct op *op, struct walk *w, uint32_t slot) {
-	w->cut |= op->found[w->next[slot]].flags & FLAG_REST ? 1u << slot : 0;
-	w->next[slot] = record_from(op, slot, w->next[slot] + 1);
+static void step_over(const struct op *op, struct walk *w, uint32_t index) {
+	w->cut |= op->replies[w->next[index]].flags & FLAG_REST ? 1u << index : 0;
+	w->next[index] = record_from(op, index, w->next[index] + 1);
 }
 
 /* To the least lock_id that was not looked at yet; false: there is none. */
@@ -137,7 +137,7 @@ static bool walk_on(const struct core *core, const struct op *op, struct walk *w
 		if (before >> i & 1) {
 			step_over(op, w, i);
 		}
-		const struct record *r = w->next[i] < op->found_count ? op->found[w->next[i]].record : NULL;
+		const struct record *r = w->next[i] < op->replies_count ? op->replies[w->next[i]].record : NULL;
 		int c = r == NULL ? 1 : least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b) : -1;
 		least = c < 0 ? r : least;
 		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
@@ -150,7 +150,7 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
 	struct record *best = NULL;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (w->told >> i & 1) {
-			struct record *r = op->found[w->next[i]].record;
+			struct record *r = op->replies[w->next[i]].record;
 			const struct instant end = best ? instant_later(best->end, r->end) : r->end;
 			int newer = best ? ballot_compare(r->wrote, best->wrote) : 1;
 			best = newer > 0 || (newer == 0 && best->uneven && !r->uneven) ? r : best;
@@ -200,7 +200,7 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, const s
 	}
 }
 
-void explain_judge(struct core *core, struct op *op, bool over) {
+void explain_evaluate(struct core *core, struct op *op, bool over) {
 	if (!over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0) {
 		return;
 	}
@@ -223,4 +223,4 @@ void explain_judge(struct core *core, struct op *op, bool over) {
 	op_free(core, op);
 }
 
-const struct operation explain_operation = { .start = explain_start, .answer = explain_answer, .judge = explain_judge };
+const struct operation explain_operation = { .start = explain_start, .answer = explain_answer, .evaluate = explain_evaluate };

@@ -4,8 +4,8 @@
 #include "extend.h"
 
 /* Whether what is asked for rests on an answer of this node whose deadline is not past. */
-static bool vouched(const struct op *op, const struct belief *b) {
-	return b && (permits_none(op->terms.set) || permits_within(op->terms.set, belief_numbers(b)));
+static bool vouched(const struct op *op, const struct granted *b) {
+	return b && (permits_none(op->terms.set) || permits_within(op->terms.set, granted_numbers(b)));
 }
 
 /* The numbers are said only where somebody believes in them: what nobody believes in runs out (section 10). */
@@ -14,22 +14,22 @@ static struct message question(const struct op *op) {
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
 	m.attempt = op->part_of ? op->part_of : op->name;
 	m.token = op->token;
-	m.number = op->terms.bond;
+	m.number = op->terms.binding;
 	m.terms = (struct terms){ .of = PERMITS_MAX };
 	m.terms.set = named ? op->terms.set : m.terms.set;
 	return m;
 }
 
 void extend_start(struct core *core, struct op *op) {
-	const struct belief *b = op->kept ? belief_find(core, op->key, op->lock_id) : belief_of(core, op->key, op->lock_id, op_asker(op));
+	const struct granted *b = op->deadline_kept ? granted_find(core, op->key, op->lock_id) : granted_of(core, op->key, op->lock_id, op_asker(op));
 	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
-		op->backed = !op->kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
-		op->blind = !op->kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
+		op->backed = !op->deadline_kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
+		op->blind = !op->deadline_kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
 		op->until = b ? b->deadline : INSTANT_FOREVER;
 		op->name = op->blind && op->name == 0 ? name_draw_extension(core) : op->name;
 	}
 	if (b && permits_none(op->terms.set)) {
-		op->terms.set = belief_numbers(b);
+		op->terms.set = granted_numbers(b);
 	}
 	op->state = OP_ROUND;
 	op->later = INSTANT_FOREVER;
@@ -38,7 +38,7 @@ void extend_start(struct core *core, struct op *op) {
 	op_ask_all(core, op, &m);
 	struct instant over = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, over);
-	extend_judge(core, op, false);
+	extend_evaluate(core, op, false);
 }
 
 /* Section 10: a semaphore's lock. A master counts for the numbers that it has; those that are meant and that it lacks it learns. */
@@ -99,14 +99,14 @@ void extend_timer(struct core *core, struct op *op) {
 		return;
 	}
 	if (op_late(core, op)) {
-		extend_judge(core, op, true);
+		extend_evaluate(core, op, true);
 		return;
 	}
 	if (instant_expired(core->now, op->later)) {
 		ask_again(core, op);
 	}
 	arm(core, op);
-	extend_judge(core, op, false);
+	extend_evaluate(core, op, false);
 }
 
 /* Section 4: it has the record, and may lengthen it soon. Until then it has not refused. */
@@ -125,7 +125,7 @@ static enum vote_state vote_of(const struct message *m) {
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_LATER: return VOTE_LATER;
 	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
 	case STATUS_ABSENT: case STATUS_TERMS: return VOTE_REFUSED;
 	}
@@ -165,7 +165,7 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 	find_numbers(core, op);
 	if ((EXTEND_ACCEPTED >> v->state) & 1) {
-		bond_extended(core, op, from);
+		binding_extended(core, op, from);
 	}
 	extend_raise_behind(core, op);
 	extend_feed(core, op);
@@ -194,8 +194,8 @@ static void extended(struct core *core, struct op *op, struct permits numbers) {
 	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
 	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
-	if (!op->kept || belief_find(core, op->key, op->lock_id)) {
-		belief_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
+	if (!op->deadline_kept || granted_find(core, op->key, op->lock_id)) {
+		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -259,13 +259,13 @@ static int late_error(struct core *core, const struct op *op) {
 	if (error != PAWL_ENOQUORUM) {
 		return error;
 	}
-	return belief_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
+	return granted_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
 }
 
 /* A request that gives the lock back is to find its name where this extension came to (section 11). */
 static void take_back(struct core *core, struct op *op) {
 	if (op->name) {
-		release_give_back(core, op->key, op->lock_id, op->name);
+		release_roll_back(core, op->key, op->lock_id, op->name);
 	}
 }
 
@@ -299,7 +299,7 @@ static bool wait_for_later(struct core *core, struct op *op) {
 	return true;
 }
 
-void extend_judge(struct core *core, struct op *op, bool over) {
+void extend_evaluate(struct core *core, struct op *op, bool over) {
 	const uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER), hopeful = asked | VOTE_BIT(VOTE_BEHIND);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late);
@@ -332,11 +332,11 @@ void extend_answer(struct core *core, struct op *op, uint32_t from, const struct
 	}
 	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
 		COUNT(core, answer_late);
-		extend_judge(core, op, true);
+		extend_evaluate(core, op, true);
 		return;
 	}
 	extend_vote(core, op, from, m);
-	extend_judge(core, op, false);
+	extend_evaluate(core, op, false);
 }
 
 static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
@@ -345,5 +345,5 @@ static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bo
 	return true;
 }
 
-const struct operation extend_operation = { .start = extend_start, .answer = extend_answer, .judge = extend_judge, .timer = extend_timer,
+const struct operation extend_operation = { .start = extend_start, .answer = extend_answer, .evaluate = extend_evaluate, .timer = extend_timer,
 	.link_lost = extend_link_lost, .late_answer = extend_vote };

@@ -1,4 +1,4 @@
-/* extend.h: what extend.c and extend_teach.c share. */
+/* extend.h: what extend.c and extend_repair.c share. */
 #ifndef PAWL_CLUSTER_EXTEND_H
 #define PAWL_CLUSTER_EXTEND_H
 

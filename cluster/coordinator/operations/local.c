@@ -250,7 +250,7 @@ static void list_answer(struct core *core, struct op *op) {
 }
 
 /* False: no memory. */
-static bool list_look_at(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
+static bool list_visit(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
 	const struct slice name = key_name(key);
 	if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
 		return true;
@@ -265,7 +265,7 @@ static bool list_walk(struct core *core, struct op *op) {
 	bool copied = true;
 	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count; work++, op->bucket++) {
 		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n; n = map_next_in_bucket(n)) {
-			copied = list_look_at(core, op, CONTAINER_OF(n, struct key, node), &work);
+			copied = list_visit(core, op, CONTAINER_OF(n, struct key, node), &work);
 		}
 	}
 	op->work += work;

@@ -5,14 +5,14 @@
 #define ANSWERED VOTE_BIT(VOTE_OK)
 
 void read_start(struct core *core, struct op *op) {
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->contested_seen = false;
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	report_ask_all(core, op, op->reporting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	read_judge(core, op, false);
+	read_evaluate(core, op, false);
 }
 
 /* Again from the beginning, as one of those that may ask for more. */
@@ -32,10 +32,10 @@ struct verdict {
 static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent, struct verdict *v) {
 	uint32_t all = 0, counting = 0, i = first;
 	struct record *best = NULL;
-	struct terms terms = record_terms(op->found[first].record);
+	struct terms terms = record_terms(op->replies[first].record);
 	struct instant end = instant_add(core->now, 1); /* alive where it was reported */
-	for (; i < op->found_count && id128_equal(op->found[i].record->lock_id, op->found[first].record->lock_id); i++) {
-		const struct found *f = &op->found[i];
+	for (; i < op->replies_count && id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id); i++) {
+		const struct master_reply *f = &op->replies[i];
 		all |= 1u << f->from;
 		counting |= f->counts ? 1u << f->from : 0;
 		const struct terms reported = record_terms(f->record);
@@ -60,8 +60,8 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
 	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false }; /* free: only if q say so */
-	op_found_sort(op);
-	for (uint32_t i = 0; i < op->found_count;) {
+	op_replies_sort(op);
+	for (uint32_t i = 0; i < op->replies_count;) {
 		i = weigh_one(core, op, i, silent, &v);
 	}
 	const struct key holders = { .held = v.holders };
@@ -114,7 +114,7 @@ static void answer_holders(struct core *core, struct op *op, struct record *hold
 	op_free(core, op);
 }
 
-void read_judge(struct core *core, struct op *op, bool over) {
+void read_evaluate(struct core *core, struct op *op, bool over) {
 	uint32_t answered = op_votes(core, op, ANSWERED), silent = core->masters - answered;
 	bool open = !over && op_votes(core, op, VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING)) > 0;
 	if (op->state == OP_SECOND && open) {
@@ -129,7 +129,7 @@ void read_judge(struct core *core, struct op *op, bool over) {
 		return; /* whoever has not answered yet may decide it */
 	}
 	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
-	bool doubtful = v.free && op->found_count > 0 && !op->again;
+	bool doubtful = v.free && op->replies_count > 0 && !op->again;
 	if (v.holders && !v.undetermined) {
 		answer_holders(core, op, v.holders, silent);
 	} else if (v.free && !doubtful) {
@@ -147,7 +147,7 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 			return;
 		}
 		v->state = VOTE_OK;
-		read_judge(core, op, false);
+		read_evaluate(core, op, false);
 		return;
 	}
 	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
@@ -160,8 +160,8 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 	report_part(core, op, from, m);
 	if (v->state != VOTE_ASKED) {
-		read_judge(core, op, false);
+		read_evaluate(core, op, false);
 	}
 }
 
-const struct operation read_operation = { .start = read_start, .answer = read_answer, .judge = read_judge };
+const struct operation read_operation = { .start = read_start, .answer = read_answer, .evaluate = read_evaluate };

@@ -5,24 +5,24 @@
 void release_start(struct core *core, struct op *op) {
 	op->until = longest_lease(core);
 	if (op->part_of == 0) {
-		belief_drop(core, op->key, op->lock_id);
+		granted_drop(core, op->key, op->lock_id);
 		op_lock_released(core, op->key, op->lock_id, false);
 	} else {
-		if (belief_of(core, op->key, op->lock_id, op->part_of)) {
-			belief_drop(core, op->key, op->lock_id);
+		if (granted_of(core, op->key, op->lock_id, op->part_of)) {
+			granted_drop(core, op->key, op->lock_id);
 		}
-		op_lock_given_back(core, op->key, op->lock_id, op->part_of);
+		op_lock_rolled_back(core, op->key, op->lock_id, op->part_of);
 	}
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = release_message(op);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	release_judge(core, op, false);
+	release_evaluate(core, op, false);
 }
 
 /* Of a release, and of the second round of a transfer. */
-void release_judge(struct core *core, struct op *op, bool over) {
+void release_evaluate(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	bool done = acks >= core->quorum;
 	if (!done && !over && acks + op_votes(core, op, VOTE_BIT(VOTE_ASKED)) >= core->quorum) {
@@ -35,13 +35,13 @@ void release_judge(struct core *core, struct op *op, bool over) {
 		r->acks = acks;
 	}
 	op->kind = CORE_RELEASE; /* what is sent again is a release, also where a successor was named: by then that one has other means */
-	linger_begin(core, op);
+	catch_up_begin(core, op);
 }
 
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	op->had_any = op->had_any || (m->flags & FLAG_HAD) || op_lately(core, op, m);
 	op->votes[from].state = m->status == STATUS_OK ? VOTE_OK : VOTE_GONE;
-	release_judge(core, op, false);
+	release_evaluate(core, op, false);
 }
 
 /* It has told masters to end the lock: whoever has ended it already, unheard, lacks it when it is asked again. */
@@ -51,5 +51,5 @@ static bool release_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation release_operation = { .start = release_start, .answer = release_answer, .judge = release_judge,
-	.epoch = release_epoch, .catch_up = linger_send_again };
+const struct operation release_operation = { .start = release_start, .answer = release_answer, .evaluate = release_evaluate,
+	.epoch = release_epoch, .catch_up = catch_up_send_again };

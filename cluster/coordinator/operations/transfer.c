@@ -12,29 +12,29 @@ static void nominate(struct core *core, struct op *op) {
 	m.owner = op->to;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	transfer_judge(core, op, false);
+	transfer_evaluate(core, op, false);
 }
 
 static void hand_over(struct core *core, struct op *op) {
 	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)); /* as for a release */
-	belief_drop(core, op->key, op->lock_id);
+	granted_drop(core, op->key, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id, false);
 	COUNT(core, handed_over);
 	op->state = OP_SECOND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_HAND_OVER);
-	m.by = op->heir.lock_id;
-	m.attempt = op->heir.attempt;
-	m.ballot = op->heir.first;
-	m.blob = slice_of(op->heir.node.b, sizeof op->heir.node.b);
+	m.by = op->successor.lock_id;
+	m.attempt = op->successor.attempt;
+	m.ballot = op->successor.first;
+	m.blob = slice_of(op->successor.node.b, sizeof op->successor.node.b);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	transfer_judge(core, op, false);
+	transfer_evaluate(core, op, false);
 }
 
 /* Also again under a new epoch: what has been begun goes on, with the one that was found. */
 void transfer_start(struct core *core, struct op *op) {
-	if (id128_zero(op->heir.lock_id)) {
+	if (id128_zero(op->successor.lock_id)) {
 		nominate(core, op);
 	} else {
 		hand_over(core, op);
@@ -42,7 +42,7 @@ void transfer_start(struct core *core, struct op *op) {
 }
 
 /* The home's word is enough; without it, somebody that another master has in its queue, which is then the home of that one's coordinator. */
-static void judge_nominees(struct core *core, struct op *op, bool over) {
+static void evaluate_nominees(struct core *core, struct op *op, bool over) {
 	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)), named = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	bool by_home = op->home >= 0 && op->votes[op->home].state == VOTE_OK;
 	if (named > 0 && (by_home || over || open == 0)) {
@@ -54,11 +54,11 @@ static void judge_nominees(struct core *core, struct op *op, bool over) {
 	}
 }
 
-void transfer_judge(struct core *core, struct op *op, bool over) {
+void transfer_evaluate(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_SECOND) {
-		release_judge(core, op, over);
+		release_evaluate(core, op, over);
 	} else {
-		judge_nominees(core, op, over);
+		evaluate_nominees(core, op, over);
 	}
 }
 
@@ -66,14 +66,14 @@ void transfer_answer(struct core *core, struct op *op, uint32_t from, const stru
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_NOMINATE_ANSWER && op->state == OP_ROUND) {
 		v->state = m->status == STATUS_OK ? VOTE_OK : m->status == STATUS_ABSENT ? VOTE_ABSENT : VOTE_GONE;
-		if (m->status == STATUS_OK && (id128_zero(op->heir.lock_id) || (int)from == op->home)) {
-			op->heir = (struct heir){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt, .first = m->ballot };
+		if (m->status == STATUS_OK && (id128_zero(op->successor.lock_id) || (int)from == op->home)) {
+			op->successor = (struct successor){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt, .first = m->ballot };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
 		release_answer(core, op, from, m);
 		return; /* that may have been the last one, and the operation be gone */
 	}
-	transfer_judge(core, op, false);
+	transfer_evaluate(core, op, false);
 }
 
 /* ---- a master ---- */
@@ -84,5 +84,5 @@ static bool transfer_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer, .judge = transfer_judge,
+const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer, .evaluate = transfer_evaluate,
 	.epoch = transfer_epoch };

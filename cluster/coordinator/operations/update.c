@@ -33,7 +33,7 @@ void update_start(struct core *core, struct op *op) {
 	m.round = op_next_round(core, op);
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	update_judge(core, op, false);
+	update_evaluate(core, op, false);
 }
 
 /* The value to be written: the new one, or the present one written back because the expectation failed. */
@@ -49,7 +49,7 @@ static void write_round(struct core *core, struct op *op) {
 	m.ballot = op->ballot;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	update_judge(core, op, false);
+	update_evaluate(core, op, false);
 }
 
 /* The expectation is tested on the report with the highest ballot among q. */
@@ -151,7 +151,7 @@ static void write_failed(struct core *core, struct op *op) {
 	}
 }
 
-void update_judge(struct core *core, struct op *op, bool over) {
+void update_evaluate(struct core *core, struct op *op, bool over) {
 	const uint32_t open = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LEARNING);
 	if (op->state != OP_ROUND && op->state != OP_SECOND) {
 		return;
@@ -180,7 +180,7 @@ static enum vote_state vote_of(enum status s) {
 	case STATUS_BALLOT: return VOTE_BALLOT;
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
-	case STATUS_HELD_SELF: case STATUS_KEPT: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
 	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER: return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
@@ -205,7 +205,7 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 }
 
 /* A master that lacks the record is taught it first, from this node's table. */
-static void teach(struct core *core, struct op *op, uint32_t slot) {
+static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
 	if (own == NULL) {
@@ -214,23 +214,23 @@ static void teach(struct core *core, struct op *op, uint32_t slot) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	record_describe(core, own, &m);
 	m.lease_us = m.left_us;
-	COUNT(core, update_taught);
-	op_ask(core, op, slot, &m);
-	op->votes[slot].state = VOTE_LEARNING;
+	COUNT(core, update_repaired);
+	op_ask(core, op, index, &m);
+	op->votes[index].state = VOTE_LEARNING;
 }
 
-static void write_again(struct core *core, struct op *op, uint32_t slot) {
+static void write_again(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_WRITE);
 	m.value = value_to_write(op);
 	m.ballot = op->ballot;
-	op_ask(core, op, slot, &m);
+	op_ask(core, op, index, &m);
 }
 
 void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (op_late(core, op)) {
 		COUNT(core, answer_late);
-		update_judge(core, op, true);
+		update_evaluate(core, op, true);
 		return;
 	}
 	if (m->status == STATUS_BALLOT && ballot_compare(m->prepared, op->seen) > 0) {
@@ -245,7 +245,7 @@ void update_answer(struct core *core, struct op *op, uint32_t from, const struct
 	} else if (m->kind == MESSAGE_WRITE_ANSWER && op->state == OP_SECOND) {
 		v->state = vote_of(m->status);
 		if (v->state == VOTE_NEED) {
-			teach(core, op, from);
+			repair(core, op, from);
 		}
 	} else if (m->kind == MESSAGE_LEARN_ANSWER && op->state == OP_SECOND) {
 		if (m->status == STATUS_OK) {
@@ -254,7 +254,7 @@ void update_answer(struct core *core, struct op *op, uint32_t from, const struct
 			v->state = vote_of(m->status);
 		}
 	}
-	update_judge(core, op, false);
+	update_evaluate(core, op, false);
 }
 
 static void update_timer(struct core *core, struct op *op) {
@@ -276,5 +276,5 @@ static bool update_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation update_operation = { .start = update_start, .answer = update_answer, .judge = update_judge, .timer = update_timer,
+const struct operation update_operation = { .start = update_start, .answer = update_answer, .evaluate = update_evaluate, .timer = update_timer,
 	.epoch = update_epoch };

@@ -4,10 +4,10 @@
 #include "operations.h"
 
 /* The next piece of a master's list; `last`: its last entry so far, as it was told. */
-static void ask(struct core *core, struct op *op, uint32_t slot, const struct found *last) {
+static void ask(struct core *core, struct op *op, uint32_t index, const struct master_reply *last) {
 	struct message m = op_message(op, MESSAGE_WAITERS);
 	m.flags = op->prefix ? FLAG_PREFIX : 0;
-	m.number = op->parts_seen[slot];
+	m.number = op->parts_seen[index];
 	m.value = slice_of(NULL, 0);
 	if (last) {
 		m.lock_id = last->record->lock_id;
@@ -16,7 +16,7 @@ static void ask(struct core *core, struct op *op, uint32_t slot, const struct fo
 		m.by = last->node;
 		m.value = record_value(last->record);
 	}
-	op_ask(core, op, slot, &m);
+	op_ask(core, op, index, &m);
 }
 
 void waiters_start(struct core *core, struct op *op) {
@@ -24,7 +24,7 @@ void waiters_start(struct core *core, struct op *op) {
 	if (!report_may_begin(core, op)) {
 		return;
 	}
-	op_found_clear(core, op);
+	op_replies_clear(core, op);
 	memset(op->parts_seen, 0, sizeof op->parts_seen);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
@@ -35,25 +35,25 @@ void waiters_start(struct core *core, struct op *op) {
 		}
 	}
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
-	waiters_judge(core, op, false);
+	waiters_evaluate(core, op, false);
 }
 
 /* What this node tells itself takes a turn of the loop a piece, as it would over a link; one list after the other. */
 void waiters_go_on(struct core *core) {
 	struct list *n = list_first(&core->asking);
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
-	uint32_t last = op->found_count;
+	uint32_t last = op->replies_count;
 	list_remove(n);
-	while (last > 0 && op->found[last - 1].from != core->self) {
+	while (last > 0 && op->replies[last - 1].from != core->self) {
 		last--;
 	}
 	if (op->votes[core->self].state == VOTE_ASKED) {
-		ask(core, op, core->self, last ? &op->found[last - 1] : NULL);
-		waiters_judge(core, op, false);
+		ask(core, op, core->self, last ? &op->replies[last - 1] : NULL);
+		waiters_evaluate(core, op, false);
 	}
 }
 
-static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct found *f, struct core_waiter *w) {
+static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct master_reply *f, struct core_waiter *w) {
 	struct slice identity = record_identity(f->record);
 	*w = (struct core_waiter){ .lock_id = f->record->lock_id, .node = f->node, .since = instant_left_long(core->now, f->record->end),
 		.terms = record_terms(f->record) };
@@ -64,32 +64,32 @@ static bool copy_waiter(struct core *core, const struct op *op, const struct cal
 
 /* The key of a found entry is kept as its value. */
 static struct slice found_key(const struct op *op, uint32_t i) {
-	return record_value(op->found[i].record);
+	return record_value(op->replies[i].record);
 }
 
 /* The next entry of this master's list, or found_count. */
 static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) {
-	while (at < op->found_count && op->found[at].from != from) {
+	while (at < op->replies_count && op->replies[at].from != from) {
 		at++;
 	}
 	return at;
 }
 
 static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_t i) {
-	return table_hash(core, found_key(op, i)) ^ hash_lock_id(core, op->found[i].record->lock_id);
+	return table_hash(core, found_key(op, i)) ^ hash_lock_id(core, op->replies[i].record->lock_id);
 }
 
 /* Entries that were taken, by key and lock_id. `slots` is a power of two, and more than half of them are free; 0: a free one. */
 struct taken {
-	uint32_t *entries, slots;
+	uint32_t *entries, peer_table;
 };
 
 /* False: it was taken already: its home has changed, and both know it. */
 static bool take(const struct core *core, const struct op *op, struct taken *t, uint32_t i) {
-	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
-	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
+	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->peer_table - 1);
+	for (; t->entries[at]; at = (at + 1) & (t->peer_table - 1)) {
 		const uint32_t other = t->entries[at] - 1;
-		if (id128_equal(op->found[other].record->lock_id, op->found[i].record->lock_id) && slice_equal(found_key(op, other), found_key(op, i))) {
+		if (id128_equal(op->replies[other].record->lock_id, op->replies[i].record->lock_id) && slice_equal(found_key(op, other), found_key(op, i))) {
 			return false;
 		}
 	}
@@ -106,7 +106,7 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 	while (count <= op->limit) {
 		int best = -1;
 		for (uint32_t i = 0; i < core->masters; i++) {
-			if (at[i] == op->found_count) {
+			if (at[i] == op->replies_count) {
 				continue;
 			}
 			int c = best < 0 ? -1 : slice_compare(found_key(op, at[i]), found_key(op, at[best]));
@@ -128,15 +128,15 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 /* One list of several masters' ones; *more: it goes on. False: no memory. */
 static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count, bool *more) {
 	struct taken t = { NULL, 16 };
-	while (t.slots < 2 * op->found_count) {
-		t.slots *= 2;
+	while (t.peer_table < 2 * op->replies_count) {
+		t.peer_table *= 2;
 	}
-	t.entries = out_room(core, t.slots * sizeof *t.entries);
-	*order = out_room(core, (op->found_count + 1) * sizeof **order);
+	t.entries = out_room(core, t.peer_table * sizeof *t.entries);
+	*order = out_room(core, (op->replies_count + 1) * sizeof **order);
 	if (t.entries == NULL || *order == NULL) {
 		return false;
 	}
-	memset(t.entries, 0, t.slots * sizeof *t.entries);
+	memset(t.entries, 0, t.peer_table * sizeof *t.entries);
 	*count = merge(core, op, *order, &t);
 	*more = *count > op->limit;
 	*count -= *more;
@@ -144,12 +144,12 @@ static bool merged(struct core *core, const struct op *op, uint32_t **order, uin
 }
 
 static void reply_to(struct core *core, struct op *op, struct caller *c, bool done) {
-	uint32_t *order = NULL, count = op->found_count;
+	uint32_t *order = NULL, count = op->replies_count;
 	bool more = false, copied = !op->prefix || merged(core, op, &order, &count, &more);
 	struct core_waiter *list = copied ? out_room(core, (count + 1) * sizeof *list) : NULL;
 	copied = list != NULL;
 	for (uint32_t i = 0; copied && i < count; i++) {
-		copied = copy_waiter(core, op, c, &op->found[op->prefix ? order[i] : i], &list[i]);
+		copied = copy_waiter(core, op, c, &op->replies[op->prefix ? order[i] : i], &list[i]);
 	}
 	struct core_reply *r = op_reply(core, c, !done ? PAWL_ENOQUORUM : copied ? PAWL_OK : PAWL_EBUSY);
 	r->waiters = done && copied ? list : NULL;
@@ -157,7 +157,7 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, bool do
 	r->more = done && copied && more;
 }
 
-void waiters_judge(struct core *core, struct op *op, bool over) {
+void waiters_evaluate(struct core *core, struct op *op, bool over) {
 	bool open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0 && !over;
 	bool done = op_votes(core, op, VOTE_BIT(VOTE_OK)) >= (op->prefix ? core->quorum : 1);
 	struct list *n;
@@ -175,7 +175,7 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 	entry.token = m->ticket.clock; /* and its place, to go on from there */
 	op->parts_seen[from]++;
 	const bool enough = op->prefix && op->parts_seen[from] > op->limit; /* one more than is asked for says that there are more */
-	struct record *r = op_found(core, op, from, &entry);
+	struct record *r = op_reply_add(core, op, from, &entry);
 	if (r == NULL) {
 		op->votes[from].state = VOTE_GONE;
 		return;
@@ -187,7 +187,7 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 		op->sent = core->now;
 		timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 		if (from != core->self) {
-			ask(core, op, from, &op->found[op->found_count - 1]);
+			ask(core, op, from, &op->replies[op->replies_count - 1]);
 		} else if (!list_linked(&op->waiting)) {
 			list_append(&core->asking, &op->waiting);
 		}
@@ -206,7 +206,7 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 	} else if (m->part == op->parts_seen[from]) { /* in order, each once */
 		take_entry(core, op, from, m);
 	}
-	waiters_judge(core, op, false);
+	waiters_evaluate(core, op, false);
 }
 
-const struct operation waiters_operation = { .start = waiters_start, .answer = waiters_answer, .judge = waiters_judge };
+const struct operation waiters_operation = { .start = waiters_start, .answer = waiters_answer, .evaluate = waiters_evaluate };

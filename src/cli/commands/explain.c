@@ -90,15 +90,15 @@ static void see_masters(struct explained *x) {
 }
 
 static const char *record_terms(const struct pawl_value *record) {
-	uint32_t slots[PAWL_PERMITS_MAX];
+	uint32_t peer_table[PAWL_PERMITS_MAX];
 	const struct pawl_value *list = pawl_value_get(record, "slots");
 	size_t n = 0;
 	for (; list && n < list->count && n < PAWL_PERMITS_MAX; n++) {
-		slots[n] = (uint32_t)list->items[n].integer;
+		peer_table[n] = (uint32_t)list->items[n].integer;
 	}
 	int64_t of = fact_int(record, "of", 0);
 	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(fact_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
-	return terms_text(mode, (uint32_t)fact_int(record, "permits", 0), (uint32_t)of, slots, n);
+	return terms_text(mode, (uint32_t)fact_int(record, "permits", 0), (uint32_t)of, peer_table, n);
 }
 
 /* Nobody holds the key by this record any more: its lock delay keeps it closed. */

@@ -106,7 +106,7 @@ struct pawl {
 	struct list locks;
 	struct list due; /* to be extended in this turn */
 	struct kept_line kept[KEPT_MAX]; /* bind.c */
-	size_t kept_count;
+	size_t parked_count;
 	struct alarm kept_alarm;
 	bool bound_ever; /* some lock was: else there is nothing to look for */
 	pawl_connected_fn *on_connected; /* NULL: nobody needs to know */

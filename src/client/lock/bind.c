@@ -11,7 +11,7 @@ static struct pawl_lock *lock_at(struct list *at) {
 /* Closing that line would, or could, end a lock that somebody still trusts: the line is the one that it is known to be bound to, or
  * a later one, where perhaps it is bound since. */
 static bool depends(const struct pawl_lock *lock, unsigned number) {
-	return lock->bond && lock->bound_line <= number && lock->first_line <= number && pawl_lock_valid_ms(lock) > 0;
+	return lock->binding && lock->bound_line <= number && lock->first_line <= number && pawl_lock_valid_ms(lock) > 0;
 }
 
 static struct pawl_lock *find_dependent(const struct pawl *hub, unsigned number) {
@@ -33,18 +33,18 @@ static void lose_dependents(struct pawl *hub, unsigned number) {
 
 static void close_first(struct pawl *hub) {
 	close(hub->kept[0].fd);
-	hub->kept_count--;
-	for (size_t i = 0; i < hub->kept_count; i++) {
+	hub->parked_count--;
+	for (size_t i = 0; i < hub->parked_count; i++) {
 		hub->kept[i] = hub->kept[i + 1];
 	}
 }
 
 static void keep_line(struct pawl *hub) {
-	if (hub->kept_count == KEPT_MAX) {
+	if (hub->parked_count == KEPT_MAX) {
 		lose_dependents(hub, hub->kept[0].number);
 		close_first(hub);
 	}
-	hub->kept[hub->kept_count++] = (struct kept_line){ .fd = line_leave_open(&hub->line), .number = hub->line_number };
+	hub->kept[hub->parked_count++] = (struct kept_line){ .fd = line_leave_open(&hub->line), .number = hub->line_number };
 }
 
 void bind_line_up(struct pawl *hub) {
@@ -61,14 +61,14 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 /* A transfer under way does not trust its lock; it must not again if it turns out that nothing came of it. */
 static void lose_leaving(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
-		if (lock_at(at)->bond && lock_at(at)->leaving) {
+		if (lock_at(at)->binding && lock_at(at)->leaving) {
 			lock_lose(lock_at(at), PAWL_ELOST);
 		}
 	}
 }
 
 bool bind_full(const struct pawl *hub) {
-	return hub->kept_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->line_number);
+	return hub->parked_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->line_number);
 }
 
 void bind_line_lost(struct pawl *hub) {
@@ -86,7 +86,7 @@ void bind_line_lost(struct pawl *hub) {
 void bind_anew(struct pawl *hub) {
 	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
-		if (lock->bond && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
+		if (lock->binding && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
 			agenda_clear(&hub->agenda, &lock->renew_alarm);
 			list_append(&hub->due, &lock->due);
 			hub_kick(hub);
@@ -95,10 +95,10 @@ void bind_anew(struct pawl *hub) {
 }
 
 void bind_turn(struct pawl *hub) {
-	while (hub->kept_count && !find_dependent(hub, hub->kept[0].number)) {
+	while (hub->parked_count && !find_dependent(hub, hub->kept[0].number)) {
 		close_first(hub);
 	}
-	if (hub->kept_count && !wheel_armed(&hub->kept_alarm.timer)) {
+	if (hub->parked_count && !wheel_armed(&hub->kept_alarm.timer)) {
 		const struct pawl_lock *lock = find_dependent(hub, hub->kept[0].number);
 		agenda_set(&hub->agenda, &hub->kept_alarm, lock->deadline.boot);
 	}
@@ -114,7 +114,7 @@ void bind_init(struct pawl *hub) {
 
 void bind_done(struct pawl *hub) {
 	agenda_clear(&hub->agenda, &hub->kept_alarm);
-	while (hub->kept_count) {
+	while (hub->parked_count) {
 		close_first(hub);
 	}
 }
@@ -127,11 +127,11 @@ void bind_begin(struct pawl_lock *lock) {
 }
 
 bool bind_wanted(const struct pawl_lock *lock) {
-	return lock->bond && lock->bound_line != lock->hub->line_number;
+	return lock->binding && lock->bound_line != lock->hub->line_number;
 }
 
 void bind_made(struct pawl_lock *lock, unsigned line_number) {
-	if (lock->bond && line_number > lock->bound_line) {
+	if (lock->binding && line_number > lock->bound_line) {
 		lock->bound_line = line_number;
 		hub_kick(lock->hub); /* a connection may be closed now */
 	}

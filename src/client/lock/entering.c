@@ -44,7 +44,7 @@ static const struct pawl_lock *find_believed(const struct pawl *hub, struct pawl
 void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms) {
 	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL : find_believed(hub, key, lock_id);
 	if (held) {
-		terms->release_on_disconnect = held->bond;
+		terms->release_on_disconnect = held->binding;
 		terms->priority = held->terms.priority;
 		terms->lock_delay_ms = held->terms.lock_delay_ms;
 	}
@@ -156,14 +156,14 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 }
 
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
-	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
+	struct permits peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	held->entered++;
 	bind_made(held, held->hub->line_number);
 	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
 	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
-	if (!grant->crossed && permits_equal(slots, held->slots)) {
+	if (!grant->crossed && permits_equal(peer_table, held->peer_table)) {
 		held->token = grant->token > held->token ? grant->token : held->token;
-		lock_take_grant(held, grant->deadline, slots);
+		lock_take_grant(held, grant->deadline, peer_table);
 	}
 }
 

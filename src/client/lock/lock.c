@@ -40,7 +40,7 @@ void lock_destroy(struct pawl_lock *lock) {
 	reclaim_done(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
-	if (hub->kept_count) {
+	if (hub->parked_count) {
 		hub_kick(hub); /* a connection may be closed now */
 	}
 	alloc_free(hub->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);
@@ -77,7 +77,7 @@ static int lock_cause(const struct pawl_lock *lock) {
 	if (lock->last_error) {
 		return lock->last_error;
 	}
-	return lock->bond && lock->hub->state != HUB_READY && lock->hub->last_error ? lock->hub->last_error : PAWL_ETIMEOUT;
+	return lock->binding && lock->hub->state != HUB_READY && lock->hub->last_error ? lock->hub->last_error : PAWL_ETIMEOUT;
 }
 
 static void on_renew_alarm(struct alarm *alarm) {
@@ -142,21 +142,21 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 
 /* The deadline whole, never one clock of each: both must have been promised together. And numbers with the deadline that they were
  * granted for, also where that is the earlier one: nobody has promised them for as long as the others. */
-void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots) {
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits peer_table) {
 	struct instant now = hub_now(lock->hub);
-	bool others = !permits_none(slots) && !permits_equal(slots, lock->slots);
+	bool others = !permits_none(peer_table) && !permits_equal(peer_table, lock->peer_table);
 	if (others || instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
 		lock->deadline = deadline;
 		lock_watch(lock);
 	}
-	lock->slots = others ? slots : lock->slots;
+	lock->peer_table = others ? peer_table : lock->peer_table;
 }
 
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
 	const struct pawl_extended *outcome) {
-	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
+	const struct permits peer_table = { { outcome->peer_table[0], outcome->peer_table[1] } };
 	/* These numbers and no others from now on (docs/protocol.md, section 10). */
-	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots);
+	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), peer_table);
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
 	}
@@ -193,11 +193,11 @@ static void lock_abandon(void *ctx) {
 	lock_destroy(ctx);
 }
 
-struct permits lock_slots_of(const uint32_t *slots, size_t count) {
+struct permits lock_slots_of(const uint32_t *peer_table, size_t count) {
 	struct permits set = { { 0, 0 } };
 	for (size_t i = 0; i < count; i++) {
-		if (slots[i] < PERMITS_MAX) {
-			set.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
+		if (peer_table[i] < PERMITS_MAX) {
+			set.w[peer_table[i] / 64] |= UINT64_C(1) << (peer_table[i] % 64);
 		}
 	}
 	return set;
@@ -220,10 +220,10 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->lock_id = grant->lock_id;
 	lock->token = grant->token;
 	lock->mode = grant->mode;
-	lock->slots = lock_slots_of(grant->slots, grant->slot_count);
+	lock->peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	lock->deadline = grant->deadline;
 	list_append(&hub->locks, &lock->link);
-	if (lock->bond) {
+	if (lock->binding) {
 		bind_begin(lock);
 	}
 	span_ns shortest = locks_shortest(hub);
@@ -247,7 +247,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;
 	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
-		.slots = take_result->slots, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
+		.peer_table = take_result->peer_table, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
 		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease, .crossed = call->crossed };
 	if (take_result->error) {
 		lock_destroy(lock);
@@ -284,7 +284,7 @@ static struct pawl_lock *lock_make(struct pawl *hub, const struct pawl_lock_opti
 	span_ns lease = (span_ns)(o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 	*lock = (struct pawl_lock){ .hub = hub, .key = key, .key_size = key_bytes.size, .lease = lease, .entered = 1,
 		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6, .no_renewal = o->no_renewal,
-		.bond = o->terms.release_on_disconnect, .renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
+		.binding = o->terms.release_on_disconnect, .renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
 		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked, .arg = o->arg };
 	return lock;
 }
@@ -378,7 +378,7 @@ enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock) {
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room) {
 	size_t count = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
-		if (permits_has(lock->slots, n) && count++ < room) {
+		if (permits_has(lock->peer_table, n) && count++ < room) {
 			out_slots[count - 1] = n;
 		}
 	}

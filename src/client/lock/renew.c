@@ -100,7 +100,7 @@ static int batch_start(struct batch *b) {
 		struct pawl_lock *lock = b->locks[i];
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
 			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
-			.bond = b->kind == RENEWAL_BINDS ? hub->line_number : 0, .slots = { lock->slots.w[0], lock->slots.w[1] } };
+			.binding = b->kind == RENEWAL_BINDS ? hub->line_number : 0, .peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
 		.lock_count = b->count };
@@ -112,7 +112,7 @@ static int batch_start(struct batch *b) {
 }
 
 static enum renewal kind_of(const struct pawl_lock *lock) {
-	if (!lock->bond) {
+	if (!lock->binding) {
 		return RENEWAL_ANY_LINE;
 	}
 	return bind_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_LINE;
@@ -125,7 +125,7 @@ static struct pawl_lock *due_at(struct list *at) {
 /* The first that can go now: what is for one line only waits until that is up. */
 static struct pawl_lock *first_due(const struct pawl *hub) {
 	for (struct list *at = list_first(&hub->due); at; at = list_after(&hub->due, at)) {
-		if (!due_at(at)->bond || hub->state == HUB_READY) {
+		if (!due_at(at)->binding || hub->state == HUB_READY) {
 			return due_at(at);
 		}
 	}
@@ -188,7 +188,7 @@ static void renew_later(struct pawl_lock *lock) {
 
 /* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and
  * there are not more walks over all locks than eighths of the shortest lease. */
-static void gather(struct pawl *hub) {
+static void state_transfer(struct pawl *hub) {
 	int64_t now = hub_now(hub).boot;
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
@@ -201,7 +201,7 @@ static void gather(struct pawl *hub) {
 
 void renew_turn(struct pawl *hub) {
 	if (!list_empty(&hub->due)) {
-		gather(hub);
+		state_transfer(hub);
 	}
 	struct pawl_lock *first;
 	while (!hub->dying && (first = first_due(hub)) != NULL) {

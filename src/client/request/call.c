@@ -183,7 +183,7 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	}
 	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) { /* repeated: by then the end of an earlier line is not to end the lock */
 		wire->present |= CLIENT_HAS_BOND;
-		wire->core.bond = hub->line_number;
+		wire->core.binding = hub->line_number;
 	}
 	int error = client_request_encode(wire, &hub->line.out);
 	if (error) {

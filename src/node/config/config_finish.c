@@ -189,7 +189,7 @@ static bool limits_same(const struct core_limits *a, const struct core_limits *b
 	return a->keys == b->keys && a->memory_bytes == b->memory_bytes && a->log_bytes == b->log_bytes && a->value_bytes == b->value_bytes && a->waiters == b->waiters &&
 	       a->waiters_per_key == b->waiters_per_key && a->waiters_per_client == b->waiters_per_client &&
 	       a->holders_per_key == b->holders_per_key && a->released == b->released &&
-	       a->rounds == b->rounds && a->lingering == b->lingering && a->lease_min == b->lease_min;
+	       a->rounds == b->rounds && a->unfinished == b->unfinished && a->lease_min == b->lease_min;
 }
 
 const char *node_config_reload_problem(const struct node_config *running, const struct node_config *wanted) {

@@ -53,9 +53,9 @@ int driver_take_note(struct driver *d, uint32_t peer, struct slice body) {
 	if (error || !known) {
 		return error;
 	}
-	bool news = strcmp(known->rights, note.rights) != 0;
+	bool watch_event = strcmp(known->rights, note.rights) != 0;
 	*known = note;
-	if (news) {
+	if (watch_event) {
 		rights_compare_with(d, peer);
 	}
 	return 0;

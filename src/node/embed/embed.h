@@ -60,7 +60,7 @@ struct pawl_node_call {
 	pawl_node_done_fn *done;
 	void *arg;
 	struct slice key; /* of an acquire and a bond, in `bytes` */
-	bool gives_back;  /* an acquire: when it is canceled */
+	bool rolls_back;  /* an acquire: when it is canceled */
 	struct id128 lock_id;
 	struct pawl_node_result result;
 	struct pawl_entry *entries; /* of a list, which may come in several replies: with room for so many */

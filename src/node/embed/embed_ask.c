@@ -82,8 +82,8 @@ int pawl_node_ask(struct pawl_node *node, const struct pawl_request *request, pa
 	}
 	call->done = done;
 	call->arg = arg;
-	call->gives_back = core.op == CORE_ACQUIRE;
-	error = call->gives_back ? call_keep(call, &core) : 0;
+	call->rolls_back = core.op == CORE_ACQUIRE;
+	error = call->rolls_back ? call_keep(call, &core) : 0;
 	if (error) {
 		return error;
 	}
@@ -106,7 +106,7 @@ int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes ke
 	if (!node || !node->started || node->doomed || !lock_id || !key.data || key.size == 0 || key.size > KEY_MAX) {
 		return PAWL_EINVAL;
 	}
-	struct core_request request = { .op = CORE_BOND, .key = slice_of(key.data, key.size), .wait = (span_ns)grace_ms * SPAN_MS,
+	struct core_request request = { .op = CORE_BINDING, .key = slice_of(key.data, key.size), .wait = (span_ns)grace_ms * SPAN_MS,
 		.identity = slice_str(node->identity), .admin = true };
 	memcpy(request.lock_id.b, lock_id->bytes, sizeof request.lock_id.b);
 	int error = call_new(node, &call);
@@ -126,8 +126,8 @@ int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes ke
 	return 0;
 }
 
-int64_t pawl_node_bond_left_ms(const struct pawl_node_call *bond) {
-	struct instant end = core_bond_end(node_driver(bond->node->node)->core, bond->key, bond->lock_id);
+int64_t pawl_node_bond_left_ms(const struct pawl_node_call *binding) {
+	struct instant end = core_binding_end(node_driver(binding->node->node)->core, binding->key, binding->lock_id);
 	return end.boot == INT64_MAX ? INT64_MAX : instant_left_short(time_source_now(), end) / SPAN_MS;
 }
 
@@ -201,7 +201,7 @@ static int result_bytes(struct pawl_node_call *call, const struct core_reply *re
 		error = embed_seq_copy(&call->bytes, reply->value_seq, &r->value_seq);
 	}
 	if (!error && terms_semaphore(&reply->terms)) {
-		error = embed_slots(&call->bytes, &reply->terms, &r->slots, &r->slot_count);
+		error = embed_slots(&call->bytes, &reply->terms, &r->peer_table, &r->slot_count);
 	}
 	if (!error && (reply->held || reply->entry.closing || reply->error == PAWL_EMISMATCH)) {
 		error = embed_entry(&call->bytes, &reply->entry, reply->contested, &r->entry);
@@ -301,7 +301,7 @@ void pawl_node_cancel(struct pawl_node_call *take_call) {
 		map_remove(&node->calls, &take_call->by_id);
 		driver_step_now(node_driver(node->node), &gone);
 	}
-	if (take_call->gives_back && (known || !take_call->result.error)) {
+	if (take_call->rolls_back && (known || !take_call->result.error)) {
 		cancel_release(node, take_call->key, take_call->lock_id);
 	}
 	call_free(take_call);

@@ -41,9 +41,9 @@ bool embed_seq_parse(struct pawl_bytes from, struct ballot *out) {
 }
 
 bool pawl_node_get(struct pawl_node *node, struct pawl_bytes key, struct pawl_entry *out_entry) {
-	struct core_look look;
+	struct core_inspect look;
 	arena_reset(&node->read);
-	return core_look(node_driver(node->node)->core, slice_of(key.data, key.size), time_source_now(), &look)
+	return core_inspect(node_driver(node->node)->core, slice_of(key.data, key.size), time_source_now(), &look)
 		&& !look.entry.closing && embed_entry(&node->read, &look.entry, look.contested, out_entry) == 0;
 }
 
@@ -54,7 +54,7 @@ struct embed_each {
 	int error;
 };
 
-static bool embed_visit(void *ctx, const struct core_look *look) {
+static bool embed_visit(void *ctx, const struct core_inspect *look) {
 	struct embed_each *each = ctx;
 	struct pawl_entry entry;
 	if (look->entry.closing) {
@@ -67,7 +67,7 @@ static bool embed_visit(void *ctx, const struct core_look *look) {
 
 int pawl_node_each(struct pawl_node *node, struct pawl_bytes prefix, pawl_node_visit_fn *visit, void *arg) {
 	struct embed_each each = { .node = node, .visit = visit, .arg = arg };
-	core_look_each(node_driver(node->node)->core, slice_of(prefix.data, prefix.size), time_source_now(), embed_visit, &each);
+	core_inspect_each(node_driver(node->node)->core, slice_of(prefix.data, prefix.size), time_source_now(), embed_visit, &each);
 	return each.error;
 }
 

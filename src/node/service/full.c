@@ -68,7 +68,7 @@ static void full_say_clients(struct service *s, enum full_what what, const struc
 }
 
 /* Those without an identity go by what they call themselves. */
-static bool full_count_key(void *ctx, const struct core_look *look) {
+static bool full_count_key(void *ctx, const struct core_inspect *look) {
 	struct full_walk *walk = ctx;
 	const struct core_entry *e = &look->entry;
 	struct slice name = e->identity.size ? e->identity : e->owner;
@@ -78,7 +78,7 @@ static bool full_count_key(void *ctx, const struct core_look *look) {
 
 static void full_say_keys(struct service *s, enum full_what what, const struct full_use *use) {
 	struct full_walk walk = { .service = s };
-	core_look_each(s->driver->core, slice_of(NULL, 0), s->driver->last, full_count_key, &walk);
+	core_inspect_each(s->driver->core, slice_of(NULL, 0), s->driver->last, full_count_key, &walk);
 	const struct tally_row *most = tally_most(&walk.tally);
 	struct slice nobody = slice_of(NULL, 0);
 	log_to(s->driver->log, LEVEL_WARNING, "full", LOG_TEXT("what", full_names[what]), LOG_NUMBER("used", use->used),

@@ -143,8 +143,8 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.lock_id = lock->lock_id;
 	request.lease = lock->lease;
 	request.token = lock->token;
-	request.bond = lock->bond;
-	request.terms.set = lock->slots;
+	request.binding = lock->binding;
+	request.terms.set = lock->peer_table;
 	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
 	(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
 	service_step(call, &request);

@@ -18,15 +18,15 @@ static struct instant leash_asked_until(const struct service_call *call, const s
 	return leash_until(instant_add(call->now, request->wait), request->lease);
 }
 
-static int leash_put(const struct service_call *call, uint64_t request, struct slice key, struct id128 lock_id, uint32_t bond, struct instant until) {
+static int leash_put(const struct service_call *call, uint64_t request, struct slice key, struct id128 lock_id, uint32_t binding, struct instant until) {
 	struct service *s = call->service;
-	return leashes_put(&s->leashes, sessions_alloc(s->sessions, call->client), call->client, request, key, lock_id, bond, call->now, until);
+	return leashes_put(&s->leashes, sessions_alloc(s->sessions, call->client), call->client, request, key, lock_id, binding, call->now, until);
 }
 
 static int leash_ask_all(const struct service_call *call, const struct core_request *request) {
 	int error = 0;
 	for (uint32_t i = 0; !error && i < request->lock_count; i++) {
-		error = leash_put(call, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.bond, leash_asked_until(call, request));
+		error = leash_put(call, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.binding, leash_asked_until(call, request));
 	}
 	if (error) {
 		leashes_refused(&call->service->leashes, call->client, request->id, NULL);
@@ -36,14 +36,14 @@ static int leash_ask_all(const struct service_call *call, const struct core_requ
 
 int service_leash_ask(const struct service_call *call, const struct core_request *request) {
 	const struct instant until = leash_asked_until(call, request);
-	if (request->op == CORE_ACQUIRE_ALL && request->terms.bond) {
+	if (request->op == CORE_ACQUIRE_ALL && request->terms.binding) {
 		return leash_ask_all(call, request);
 	}
-	if (request->op == CORE_ACQUIRE && request->terms.bond) {
-		return leash_put(call, request->id, request->key, request->lock_id, request->terms.bond, until);
+	if (request->op == CORE_ACQUIRE && request->terms.binding) {
+		return leash_put(call, request->id, request->key, request->lock_id, request->terms.binding, until);
 	}
-	if (request->op == CORE_EXTEND && request->bond) { /* it moves to this connection, whatever the answer will be */
-		return leash_put(call, 0, request->key, request->lock_id, request->bond, until);
+	if (request->op == CORE_EXTEND && request->binding) { /* it moves to this connection, whatever the answer will be */
+		return leash_put(call, 0, request->key, request->lock_id, request->binding, until);
 	}
 	return 0;
 }
@@ -76,7 +76,7 @@ void service_leash_answered(struct service *s, uint64_t client, const struct cor
 /* Under the bond, so that a holder that has moved to another connection meanwhile keeps its lock. */
 static void leash_release(struct service *s, const struct leash *leash) {
 	const struct core_request release = { .id = DRIVER_OWN | ++s->last_own, .client = DRIVER_OWN | s->last_own, .op = CORE_RELEASE,
-		.key = slice_of(leash->key, leash->size), .lock_id = leash->lock_id, .bond = leash->bond, .admin = true };
+		.key = slice_of(leash->key, leash->size), .lock_id = leash->lock_id, .binding = leash->binding, .admin = true };
 	const struct core_event event = { .kind = CORE_REQUEST, .request = &release, .client = release.client };
 	driver_step_now(s->driver, &event);
 }

@@ -18,8 +18,8 @@ static bool watch_full(void *ctx, uint64_t client) {
 
 static int watch_encode(const struct events_item *item, struct buffer *to) {
 	struct client_event event = { .type = CLIENT_EVENT_OVERFLOW };
-	if (item->news) {
-		event = client_event_of(item->news, item->show_lock_id);
+	if (item->watch_event) {
+		event = client_event_of(item->watch_event, item->show_lock_id);
 	}
 	event.watch = CLIENT_EVENT_ANY_WATCH;
 	event.position = (struct client_position){ item->position.log, item->position.number };
@@ -34,14 +34,14 @@ static int watch_tell(void *ctx, uint64_t client, const struct events_item *item
 	if (!to) {
 		return 0; /* it says its last words */
 	}
-	if (!item->news || last->number != item->position.number) {
+	if (!item->watch_event || last->number != item->position.number) {
 		buffer_clear(&last->bytes);
 		last->number = 0;
 		int error = watch_encode(item, &last->bytes);
 		if (error) {
 			return error;
 		}
-		last->number = item->news ? item->position.number : 0;
+		last->number = item->watch_event ? item->position.number : 0;
 	}
 	int error = buffer_append(to, last->bytes.data, last->bytes.size);
 	if (!error) {
@@ -64,7 +64,7 @@ static int watch_open(struct service *s) {
 	if (!error) {
 		event_del(s->unwatched);
 		core_count_watchers(s->driver->core, watch_count, s);
-		core_want_news(s->driver->core, true);
+		core_want_watch_events(s->driver->core, true);
 	}
 	return error;
 }
@@ -82,15 +82,15 @@ void service_on_unwatched(evutil_socket_t fd, short what, void *ctx) {
 	(void)fd;
 	(void)what;
 	if (events_count(&s->events) == 0) {
-		core_want_news(s->driver->core, false);
+		core_want_watch_events(s->driver->core, false);
 		events_close(&s->events);
 	}
 }
 
 void service_take_news(struct service *s) {
-	const struct core_news *news;
-	while ((news = core_out_news(s->driver->out)) != NULL) {
-		events_add(&s->events, news);
+	const struct core_watch_event *watch_event;
+	while ((watch_event = core_out_watch_event(s->driver->out)) != NULL) {
+		events_add(&s->events, watch_event);
 	}
 }
 

@@ -131,8 +131,8 @@ struct client_lock { /* one of `locks` */
 	struct id128 lock_id;
 	span_ns lease;
 	uint64_t token; /* 0: not named */
-	uint32_t bond;  /* 0: not named */
-	struct permits slots; /* none: not named */
+	uint32_t binding;  /* 0: not named */
+	struct permits peer_table; /* none: not named */
 };
 
 struct client_request {

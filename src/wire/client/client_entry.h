@@ -25,7 +25,7 @@ enum client_mode { CLIENT_EXCLUSIVE, CLIENT_SHARED, CLIENT_PERMITS };
 struct client_mode_facts { /* `mode`: "exclusive", "shared", "permits"; only of the last: */
 	enum client_mode mode;
 	uint32_t permits, of; /* so many of so many */
-	struct permits slots; /* which numbers; an answer lists them */
+	struct permits peer_table; /* which numbers; an answer lists them */
 };
 struct client_mode_facts client_mode_of(const struct terms *terms);
 
@@ -129,7 +129,7 @@ struct client_event {
 	int32_t priority;
 };
 /* Of one piece of news that is no NEWS_GAP (that is an overflow); watch and position are the caller's to set. Borrows. */
-struct client_event client_event_of(const struct core_news *news, bool show_lock_id);
+struct client_event client_event_of(const struct core_watch_event *watch_event, bool show_lock_id);
 /* Server: appends the notification. 0, PAWL_ENOMEM, PAWL_ETOOLARGE: buffer unchanged. */
 int client_event_encode(const struct client_event *event, struct buffer *out);
 /* For many who are told the same: encode it once with the watch CLIENT_EVENT_ANY_WATCH, then write each one's into its copy of the bytes. */

@@ -46,7 +46,7 @@ static uint8_t *peer_put_terms(uint8_t *p, const struct terms *t) {
 	p = pack_put_uint(p, ((uint64_t)t->delay + 999) / 1000);
 	p = pack_put_uint(p, t->set.w[0]);
 	p = pack_put_uint(p, t->set.w[1]);
-	return pack_put_uint(p, t->bond);
+	return pack_put_uint(p, t->binding);
 }
 
 /* The first half of the fields, in the order of their bits. */
@@ -155,7 +155,7 @@ static bool peer_part_valid(uint32_t part, uint32_t parts) {
 
 /* Everything in the range that cluster/message.h gives it; fields that the kind lacks do not count. */
 static bool peer_message_valid(uint32_t fields, const struct message *m) {
-	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_NEWS;
+	bool empty = m->kind == MESSAGE_WAITERS || m->kind == MESSAGE_WAITERS_ANSWER || m->kind == MESSAGE_FEED_WATCH_EVENT;
 	return (!(fields & F_KEY) || (m->key.size >= (empty ? 0 : 1) && m->key.size <= KEY_MAX)) &&
 		(!(fields & F_TOKEN) || m->token <= TOKEN_MAX) && (!(fields & F_NOTED) || m->noted <= TOKEN_MAX) &&
 		(!(fields & F_CLOCK) || m->clock <= TOKEN_MAX) && (!(fields & F_OWNER) || m->owner.size <= OWNER_MAX) &&
@@ -229,7 +229,7 @@ static void peer_take_terms(struct unpack *u, struct terms *t) {
 	t->delay = (span_ns)unpack_uint(u, SPAN_MAX / SPAN_US) * SPAN_US;
 	t->set.w[0] = unpack_uint(u, UINT64_MAX);
 	t->set.w[1] = unpack_uint(u, UINT64_MAX);
-	t->bond = (uint32_t)unpack_uint(u, UINT32_MAX);
+	t->binding = (uint32_t)unpack_uint(u, UINT32_MAX);
 }
 
 static void peer_take_low(struct unpack *u, uint32_t fields, struct message *m) {

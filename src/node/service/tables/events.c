@@ -254,13 +254,13 @@ size_t events_bytes(const struct events *e, uint64_t client) {
 /* ---- life ---- */
 
 int events_open(struct events *e) {
-	return events_is_open(e) ? 0 : news_ring_open(&e->ring, e->ring_bytes);
+	return events_is_open(e) ? 0 : watch_event_ring_open(&e->ring, e->ring_bytes);
 }
 
 void events_close(struct events *e) {
 	CHECK(e->count == 0);
 	if (events_is_open(e)) {
-		news_ring_close(&e->ring);
+		watch_event_ring_close(&e->ring);
 	}
 }
 
@@ -271,7 +271,7 @@ int events_init(struct events *e, const struct allocator *alloc, struct siphash_
 	list_init(&e->full);
 	list_init(&e->doubted);
 	events_turn(e);
-	news_ring_init(&e->ring, alloc);
+	watch_event_ring_init(&e->ring, alloc);
 	if (map_init(&e->clients, alloc) != 0 || map_init(&e->by_subject, alloc) != 0 || map_init(&e->by_own, alloc) != 0) {
 		events_done(e);
 		return PAWL_ENOMEM;
@@ -288,6 +288,6 @@ void events_done(struct events *e) {
 	map_done(&e->by_subject);
 	map_done(&e->by_own);
 	map_done(&e->clients);
-	news_ring_done(&e->ring);
+	watch_event_ring_done(&e->ring);
 	*e = (struct events){ 0 };
 }

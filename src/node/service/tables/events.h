@@ -25,7 +25,7 @@ struct events_position {
 struct events_item { /* one event for one watch */
 	uint64_t watch;
 	struct events_position position;
-	const struct core_news *news; /* NULL: overflow: something was missed, and from `position` on nothing is; NEWS_GAP: of this key alone */
+	const struct core_watch_event *watch_event; /* NULL: overflow: something was missed, and from `position` on nothing is; NEWS_GAP: of this key alone */
 	bool show_lock_id;
 };
 
@@ -49,7 +49,7 @@ struct events {
 	struct siphash_key hash_key;
 	uint64_t log, last_id, told;
 	size_t ring_bytes;
-	struct news_ring ring;
+	struct watch_event_ring ring;
 	struct map clients;     /* by id */
 	struct map by_subject;  /* keys and prefixes that are watched, by their hash */
 	struct map by_own;      /* watches, by that and their client */
@@ -73,7 +73,7 @@ void events_done(struct events *e); /* accepts zeroed memory */
 int events_open(struct events *e);
 void events_close(struct events *e);
 static inline bool events_is_open(const struct events *e) {
-	return news_ring_is_open(&e->ring);
+	return watch_event_ring_is_open(&e->ring);
 }
 
 /* The latest news: who has seen them resumes from here. */
@@ -100,7 +100,7 @@ enum events_reviewed {
 };
 enum events_reviewed events_review(struct events *e, uint32_t limit, events_forbidden *is_it, uint64_t *out_client);
 
-void events_add(struct events *e, const struct core_news *news);
+void events_add(struct events *e, const struct core_watch_event *watch_event);
 /* A new turn of the loop: what may be told in it is bounded, at once and late together. Who would be told more is behind. */
 void events_turn(struct events *e);
 /* Serves those that are behind, one after the other, as far as their connections and the turn allow. True: there are more, for the next

@@ -13,20 +13,20 @@
 
 struct events_telling {
 	uint64_t number;
-	const struct core_news *news;
+	const struct core_watch_event *watch_event;
 };
 
-static bool events_shows_lock_id(const struct events_client *c, const struct core_news *n) {
+static bool events_shows_lock_id(const struct events_client *c, const struct core_watch_event *n) {
 	return c->admin || slice_equal(slice_of(c->identity, c->identity_size), n->identity);
 }
 
 /* A gap without a key concerns everybody. */
-static bool events_is_global(const struct core_news *news) {
-	return news->kind == NEWS_GAP && news->key.size == 0;
+static bool events_is_global(const struct core_watch_event *watch_event) {
+	return watch_event->kind == WATCH_EVENT_MISSED && watch_event->key.size == 0;
 }
 
 /* A write of its own for each client in each turn is what costs most. */
-static int64_t events_cost(struct events *e, struct events_client *c, const struct core_news *n) {
+static int64_t events_cost(struct events *e, struct events_client *c, const struct core_watch_event *n) {
 	size_t size = n ? n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size : 0;
 	int64_t write = c->turn == e->turn ? 0 : COST_WRITE;
 	c->turn = e->turn;
@@ -35,13 +35,13 @@ static int64_t events_cost(struct events *e, struct events_client *c, const stru
 
 /* False: not now. */
 static bool events_tell(struct events *e, struct events_one *w, const struct events_telling *t) {
-	const struct core_news *news = t->news && events_is_global(t->news) ? NULL : t->news;
-	const struct events_item item = { .watch = w->id, .position = { e->log, t->number }, .news = news,
-		.show_lock_id = news && news->kind != NEWS_GAP && events_shows_lock_id(w->client, news) };
+	const struct core_watch_event *watch_event = t->watch_event && events_is_global(t->watch_event) ? NULL : t->watch_event;
+	const struct events_item item = { .watch = w->id, .position = { e->log, t->number }, .watch_event = watch_event,
+		.show_lock_id = watch_event && watch_event->kind != WATCH_EVENT_MISSED && events_shows_lock_id(w->client, watch_event) };
 	if (e->port->tell(e->ctx, w->client->id, &item) != 0) {
 		return false;
 	}
-	e->left -= events_cost(e, w->client, t->news);
+	e->left -= events_cost(e, w->client, t->watch_event);
 	e->told++;
 	w->since = t->number + 1;
 	return true;
@@ -94,16 +94,16 @@ static void events_tell_all(struct events *e, const struct events_telling *t) {
 	}
 }
 
-void events_add(struct events *e, const struct core_news *news) {
+void events_add(struct events *e, const struct core_watch_event *watch_event) {
 	if (!events_is_open(e)) {
 		return;
 	}
-	news_ring_push(&e->ring, news);
-	const struct events_telling t = { e->ring.next - 1, news };
-	if (events_is_global(news)) {
+	watch_event_ring_push(&e->ring, watch_event);
+	const struct events_telling t = { e->ring.next - 1, watch_event };
+	if (events_is_global(watch_event)) {
 		events_tell_all(e, &t);
 	} else {
-		events_each(e, news->key, events_tell_subject, &t);
+		events_each(e, watch_event->key, events_tell_subject, &t);
 	}
 }
 
@@ -140,8 +140,8 @@ static bool events_serve_one(struct events *e, struct events_client *c) {
 	if (c->next < e->ring.oldest) {
 		return events_serve_overflow(e, c);
 	}
-	const struct events_telling t = { c->next, news_ring_at(&e->ring, c->next) };
-	bool on = events_is_global(t.news) ? events_serve_gap(e, c, &t) : events_each_of(e, c, t.news->key, events_tell_late, &t);
+	const struct events_telling t = { c->next, watch_event_ring_at(&e->ring, c->next) };
+	bool on = events_is_global(t.watch_event) ? events_serve_gap(e, c, &t) : events_each_of(e, c, t.watch_event->key, events_tell_late, &t);
 	c->next += on;
 	return on;
 }

@@ -84,11 +84,11 @@ static struct leashes_client *leashes_client_of(struct leashes *l, const struct 
 }
 
 int leashes_put(struct leashes *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
-	uint32_t bond, struct instant now, struct instant until) {
+	uint32_t binding, struct instant now, struct instant until) {
 	struct leash *leash = leashes_find(l, client, lock_id);
 	if (leash) {
 		leash->again = leash->again || (leash->asked && leash->asked != request);
-		leash->bond = leash->bond > bond ? leash->bond : bond;
+		leash->binding = leash->binding > binding ? leash->binding : binding;
 		leash->until = instant_later(leash->until, until);
 		return 0;
 	}
@@ -106,7 +106,7 @@ int leashes_put(struct leashes *l, const struct allocator *alloc, uint64_t clien
 	leash->client = c;
 	leash->asked = request;
 	leash->lock_id = lock_id;
-	leash->bond = bond;
+	leash->binding = binding;
 	leash->until = until;
 	leash->size = (uint16_t)key.size;
 	memcpy(leash->key, key.size ? key.data : leash->key, key.size);
@@ -178,7 +178,7 @@ const struct leash *leashes_first(const struct leashes *l, uint64_t client) {
 bool leashes_moved(const struct leashes *l, const struct leash *leash) {
 	for (struct map_node *node = map_first(&l->by_lock, leash->by_lock.hash); node; node = map_next(node)) {
 		const struct leash *other = CONTAINER_OF(node, struct leash, by_lock);
-		if (other->bond > leash->bond && id128_equal(other->lock_id, leash->lock_id)) {
+		if (other->binding > leash->binding && id128_equal(other->lock_id, leash->lock_id)) {
 			return true;
 		}
 	}

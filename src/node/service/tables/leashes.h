@@ -23,7 +23,7 @@ struct leash {
 	struct leashes_client *client;
 	uint64_t asked;       /* the request that is to get the lock, as long as it has no answer; 0: the lock was got */
 	struct id128 lock_id;
-	uint32_t bond;
+	uint32_t binding;
 	bool again;           /* another request asks for it as well: it may get the lock where `asked` does not */
 	struct instant until; /* nobody trusts the lock any more: what its holder does not release is forgotten then */
 	uint16_t size;
@@ -36,7 +36,7 @@ void leashes_done(struct leashes *l); /* accepts zeroed memory */
 /* The client asks for a lock under this bond, or names the bond for one that it has. 0 or PAWL_ENOMEM. `alloc`: for what is kept of the
  * client, until all of it is given back; always the same one. */
 int leashes_put(struct leashes *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
-	uint32_t bond, struct instant now, struct instant until);
+	uint32_t binding, struct instant now, struct instant until);
 /* It has the lock until then, at most; nothing where it has no leash. */
 void leashes_got(struct leashes *l, uint64_t client, struct id128 lock_id, struct instant until);
 /* The request did not get it, or (NULL) any of them; what the client had before stays, and what another request of it asks for. */

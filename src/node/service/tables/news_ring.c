@@ -9,13 +9,13 @@
 #include "check.h"
 #include "pawl/error.h"
 
-#define ALIGNMENT _Alignof(struct core_news)
+#define ALIGNMENT _Alignof(struct core_watch_event)
 
-void news_ring_init(struct news_ring *r, const struct allocator *alloc) {
-	*r = (struct news_ring){ .alloc = alloc, .oldest = 1, .next = 1 };
+void watch_event_ring_init(struct watch_event_ring *r, const struct allocator *alloc) {
+	*r = (struct watch_event_ring){ .alloc = alloc, .oldest = 1, .next = 1 };
 }
 
-void news_ring_done(struct news_ring *r) {
+void watch_event_ring_done(struct watch_event_ring *r) {
 	if (r->alloc) {
 		alloc_free(r->alloc, r->bytes, r->size);
 		alloc_free(r->alloc, r->places, r->place_count * sizeof *r->places);
@@ -24,22 +24,22 @@ void news_ring_done(struct news_ring *r) {
 	r->places = NULL;
 }
 
-int news_ring_open(struct news_ring *r, size_t size) {
-	CHECK(!news_ring_is_open(r) && size >= NEWS_RING_LEAST && size <= UINT32_MAX);
+int watch_event_ring_open(struct watch_event_ring *r, size_t size) {
+	CHECK(!watch_event_ring_is_open(r) && size >= WATCH_EVENT_RING_LEAST && size <= UINT32_MAX);
 	r->size = r->wrap = size;
-	r->place_count = size / sizeof(struct core_news) + 1; /* none is smaller */
+	r->place_count = size / sizeof(struct core_watch_event) + 1; /* none is smaller */
 	r->head = r->tail = 0;
 	r->bytes = alloc_resize(r->alloc, NULL, 0, size); /* not touched before it is needed */
 	r->places = alloc_resize(r->alloc, NULL, 0, r->place_count * sizeof *r->places);
 	if (!r->bytes || !r->places) {
-		news_ring_done(r);
+		watch_event_ring_done(r);
 		return PAWL_ENOMEM;
 	}
 	return 0;
 }
 
-void news_ring_close(struct news_ring *r) {
-	news_ring_done(r);
+void watch_event_ring_close(struct watch_event_ring *r) {
+	watch_event_ring_done(r);
 	r->oldest = ++r->next;
 }
 
@@ -47,17 +47,17 @@ static size_t ring_round(size_t size) {
 	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t ring_bytes(const struct core_news *n) {
+static size_t ring_bytes(const struct core_watch_event *n) {
 	return ring_round(sizeof *n + n->key.size + n->owner.size + n->identity.size + n->value.size + n->label.size);
 }
 
-const struct core_news *news_ring_at(const struct news_ring *r, uint64_t number) {
+const struct core_watch_event *watch_event_ring_at(const struct watch_event_ring *r, uint64_t number) {
 	CHECK(number >= r->oldest && number < r->next);
 	return (const void *)(r->bytes + r->places[number % r->place_count]);
 }
 
-static void ring_drop_oldest(struct news_ring *r) {
-	r->head += ring_bytes(news_ring_at(r, r->oldest));
+static void ring_drop_oldest(struct watch_event_ring *r) {
+	r->head += ring_bytes(watch_event_ring_at(r, r->oldest));
 	r->oldest++;
 	if (r->head == r->wrap) {
 		r->head = 0;
@@ -66,7 +66,7 @@ static void ring_drop_oldest(struct news_ring *r) {
 }
 
 /* Whether so many bytes are free at the tail, which may go to the start for that. */
-static bool ring_fits(struct news_ring *r, size_t bytes) {
+static bool ring_fits(struct watch_event_ring *r, size_t bytes) {
 	if (r->oldest == r->next) {
 		r->head = r->tail = 0;
 		r->wrap = r->size;
@@ -91,20 +91,20 @@ static struct slice ring_copy(uint8_t **to, struct slice from) {
 	return copy;
 }
 
-void news_ring_push(struct news_ring *r, const struct core_news *news) {
-	size_t bytes = ring_bytes(news);
+void watch_event_ring_push(struct watch_event_ring *r, const struct core_watch_event *watch_event) {
+	size_t bytes = ring_bytes(watch_event);
 	CHECK(bytes <= r->size);
 	while (!ring_fits(r, bytes)) {
 		ring_drop_oldest(r);
 	}
-	struct core_news *entry = (void *)(r->bytes + r->tail);
+	struct core_watch_event *entry = (void *)(r->bytes + r->tail);
 	uint8_t *to = r->bytes + r->tail + sizeof *entry;
-	*entry = *news;
-	entry->key = ring_copy(&to, news->key);
-	entry->owner = ring_copy(&to, news->owner);
-	entry->identity = ring_copy(&to, news->identity);
-	entry->value = ring_copy(&to, news->value);
-	entry->label = ring_copy(&to, news->label);
+	*entry = *watch_event;
+	entry->key = ring_copy(&to, watch_event->key);
+	entry->owner = ring_copy(&to, watch_event->owner);
+	entry->identity = ring_copy(&to, watch_event->identity);
+	entry->value = ring_copy(&to, watch_event->value);
+	entry->label = ring_copy(&to, watch_event->label);
 	r->places[r->next++ % r->place_count] = (uint32_t)r->tail;
 	r->tail += bytes;
 }

@@ -30,49 +30,49 @@ static const struct client_fact event_asked_facts[] = {
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static enum client_event_type event_type(enum core_news_kind kind) {
+static enum client_event_type event_type(enum core_watch_event_kind kind) {
 	switch (kind) {
-	case NEWS_ACQUIRED:
+	case WATCH_EVENT_ACQUIRED:
 		return CLIENT_EVENT_ACQUIRED;
-	case NEWS_UPDATED:
+	case WATCH_EVENT_UPDATED:
 		return CLIENT_EVENT_UPDATED;
-	case NEWS_DOWNGRADED:
+	case WATCH_EVENT_DOWNGRADED:
 		return CLIENT_EVENT_DOWNGRADED;
-	case NEWS_RELEASED:
+	case WATCH_EVENT_RELEASED:
 		return CLIENT_EVENT_RELEASED;
-	case NEWS_EXPIRED:
+	case WATCH_EVENT_EXPIRED:
 		return CLIENT_EVENT_EXPIRED;
-	case NEWS_LOST:
+	case WATCH_EVENT_LOST:
 		return CLIENT_EVENT_LOST;
-	case NEWS_ASKED:
+	case WATCH_EVENT_ASKED:
 		return CLIENT_EVENT_ASKED;
-	case NEWS_GAP:
+	case WATCH_EVENT_MISSED:
 		return CLIENT_EVENT_OVERFLOW;
 	}
 	CHECK(false);
 }
 
 /* Whoever let go has no value any more. */
-static bool event_has_value(enum core_news_kind kind) {
-	return kind == NEWS_ACQUIRED || kind == NEWS_UPDATED || kind == NEWS_DOWNGRADED;
+static bool event_has_value(enum core_watch_event_kind kind) {
+	return kind == WATCH_EVENT_ACQUIRED || kind == WATCH_EVENT_UPDATED || kind == WATCH_EVENT_DOWNGRADED;
 }
 
-struct client_event client_event_of(const struct core_news *news, bool show_lock_id) {
-	struct client_event event = { .type = event_type(news->kind), .entry.key = news->key };
-	if (news->kind == NEWS_GAP) {
+struct client_event client_event_of(const struct core_watch_event *watch_event, bool show_lock_id) {
+	struct client_event event = { .type = event_type(watch_event->kind), .entry.key = watch_event->key };
+	if (watch_event->kind == WATCH_EVENT_MISSED) {
 		return event;
 	}
-	if (news->kind == NEWS_ASKED) {
-		event.by = news->owner;
-		event.to = news->value;
-		event.priority = news->terms.priority;
+	if (watch_event->kind == WATCH_EVENT_ASKED) {
+		event.by = watch_event->owner;
+		event.to = watch_event->value;
+		event.priority = watch_event->terms.priority;
 		return event;
 	}
-	const struct core_entry core = { .key = news->key, .owner = news->owner, .value = news->value, .identity = news->identity,
-		.token = news->token, .lock_id = news->lock_id, .show_lock_id = show_lock_id, .value_seq = news->value_seq,
-		.terms = news->terms, .label = news->label };
+	const struct core_entry core = { .key = watch_event->key, .owner = watch_event->owner, .value = watch_event->value, .identity = watch_event->identity,
+		.token = watch_event->token, .lock_id = watch_event->lock_id, .show_lock_id = show_lock_id, .value_seq = watch_event->value_seq,
+		.terms = watch_event->terms, .label = watch_event->label };
 	uint32_t without = CLIENT_ENTRY_REMAINING | CLIENT_ENTRY_HELD_FOR;
-	without |= event_has_value(news->kind) ? 0 : CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
+	without |= event_has_value(watch_event->kind) ? 0 : CLIENT_ENTRY_VALUE | CLIENT_ENTRY_VALUE_SEQ;
 	event.entry = client_reply_entry(&core, without);
 	return event;
 }

@@ -291,7 +291,7 @@ static void reply_put_result(struct pack *k, const struct core_reply *reply, con
 	case CORE_ACQUIRE_ALL:
 		reply_put_group(k, &map, reply);
 		break;
-	case CORE_BOND: /* no method of clients */
+	case CORE_BINDING: /* no method of clients */
 		break;
 	case CORE_CHANGE:
 		reply_put_change(k, &map, reply, facts);

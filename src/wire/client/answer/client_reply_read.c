@@ -227,7 +227,7 @@ static void reply_put_sayings(struct pack *k, struct pack_open *map, const struc
 		case SAYING_PROMISE:
 			promise = &w->sayings[i].entry;
 			break;
-		case SAYING_KEPT:
+		case SAYING_PARKED:
 			kept++;
 			break;
 		}

@@ -109,7 +109,7 @@ static void request_take_lock(struct request_reader *r, void *out) {
 	struct client_request item;
 	request_take_item(r, CLIENT_PARAM_LOCK, &item);
 	*(struct client_lock *)out = (struct client_lock){ item.core.key, item.core.lock_id, item.core.lease, item.core.token,
-		item.core.bond, item.core.terms.set };
+		item.core.binding, item.core.terms.set };
 }
 
 static void request_take_group_lock(struct request_reader *r, void *out) {

@@ -57,24 +57,24 @@ const char *client_take_lock_delay(struct unpack *u, struct client_request *r, i
 
 /* Of an acquire the terms carry it; of an extension the request does. */
 static void set_bond(struct client_request *r, uint32_t named) {
-	r->core.bond = named;
-	r->core.terms.bond = !r->release_on_disconnect ? 0 : named ? named : 1;
+	r->core.binding = named;
+	r->core.terms.binding = !r->release_on_disconnect ? 0 : named ? named : 1;
 }
 
 const char *client_take_release_on_disconnect(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
 	const char *problem = client_take_bool(u, &r->release_on_disconnect);
-	set_bond(r, r->core.bond);
+	set_bond(r, r->core.binding);
 	return problem;
 }
 
 const char *client_take_bond(struct unpack *u, struct client_request *r, int *error) {
 	(void)error;
-	uint64_t bond = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
-	if (bond < 1 || bond > UINT32_MAX) {
+	uint64_t binding = unpack_peek(u) == UNPACK_UINT ? unpack_uint(u, UINT64_MAX) : 0;
+	if (binding < 1 || binding > UINT32_MAX) {
 		return "must be a whole number from 1 to 4294967295: which of the holder's connections this is";
 	}
-	set_bond(r, (uint32_t)bond);
+	set_bond(r, (uint32_t)binding);
 	return NULL;
 }
 
@@ -159,7 +159,7 @@ void client_terms_put(struct pack *k, const struct client_request *r, uint64_t p
 	} else if (param == CLIENT_HAS_RELEASE_ON_DISCONNECT) {
 		pack_bool(k, r->release_on_disconnect);
 	} else if (param == CLIENT_HAS_BOND) {
-		pack_uint(k, r->core.bond);
+		pack_uint(k, r->core.binding);
 	} else if (param == CLIENT_HAS_LABEL) {
 		pack_bin(k, r->label.text);
 	} else if (param == CLIENT_HAS_HOST) {

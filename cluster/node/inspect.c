@@ -1,7 +1,7 @@
-/* look.c: what this node's memory says about keys, without a step: reads of a program that has the node inside itself. */
+/* inspect.c: what this node's memory says about keys, without a step: reads of a program that has the node inside itself. */
 #include "node.h"
 
-static const struct key *look_key(const struct core *core, struct slice name) {
+static const struct key *inspect_key(const struct core *core, struct slice name) {
 	uint64_t hash = table_hash(core, name);
 	for (const struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
@@ -13,7 +13,7 @@ static const struct key *look_key(const struct core *core, struct slice name) {
 }
 
 /* What is past its end by now does not exist, whether a step has removed it or not. */
-static bool look_record(const struct key *key, struct instant now, struct core_look *out) {
+static bool inspect_record(const struct key *key, struct instant now, struct core_inspect *out) {
 	uint32_t holders;
 	const struct record *best = entry_shown(key, now, &holders);
 	if (best == NULL) {
@@ -27,19 +27,19 @@ static bool look_record(const struct key *key, struct instant now, struct core_l
 	return true;
 }
 
-bool core_look(const struct core *core, struct slice key, struct instant now, struct core_look *out) {
-	const struct key *found = look_key(core, key);
-	return found && look_record(found, now, out);
+bool core_inspect(const struct core *core, struct slice key, struct instant now, struct core_inspect *out) {
+	const struct key *found = inspect_key(core, key);
+	return found && inspect_record(found, now, out);
 }
 
-void core_look_each(const struct core *core, struct slice prefix, struct instant now,
-	bool (*visit)(void *ctx, const struct core_look *look), void *ctx) {
+void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,
+	bool (*visit)(void *ctx, const struct core_inspect *look), void *ctx) {
 	const struct map *keys = &core->live->keys;
 	for (size_t bucket = 0; bucket < keys->bucket_count; bucket++) {
 		for (const struct map_node *n = map_bucket(keys, bucket); n; n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			struct core_look look;
-			if (slice_has_prefix(key_name(key), prefix) && look_record(key, now, &look) && !visit(ctx, &look)) {
+			struct core_inspect look;
+			if (slice_has_prefix(key_name(key), prefix) && inspect_record(key, now, &look) && !visit(ctx, &look)) {
 				return;
 			}
 		}

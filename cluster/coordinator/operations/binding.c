@@ -1,4 +1,4 @@
-/* bond.c: the holder's side of a lock that shall end with the node that coordinates it (section 2, Release on disconnect). Masters that
+/* binding.c: the holder's side of a lock that shall end with the node that coordinates it (section 2, Release on disconnect). Masters that
  * have the record are told; each drops it when this node's link to it has been closed for the grace time. So this node may trust in the
  * lock only while enough of those masters are linked: it gives up first.
  *
@@ -12,7 +12,7 @@
 
 #define TIMER_LATE (5 * SPAN_MS)
 
-struct bond_master {
+struct binding_master {
 	struct id128 id;
 	bool told;    /* it was asked, so that it may end the record with the link */
 	bool has;     /* it said that it has the record ... */
@@ -28,25 +28,25 @@ struct bond_master {
 	struct instant asked; /* ... the first of them */
 };
 
-struct bond {
+struct binding {
 	uint32_t masters, quorum, self; /* of the epoch */
-	struct bond_master master[MASTERS_MAX]; /* by slot */
+	struct binding_master master[MASTERS_MAX]; /* by slot */
 	/* None of the masters of before drops the record until then; by then enough of these ones are to have it. FOREVER: they have. */
 	struct instant before;
 };
 
 /* A clock here may run slower than the master's by twice the drift, and its timer may be late: who holds is to know it first. */
-static struct instant gone_at(const struct core *core, const struct op *op, const struct bond_master *m) {
+static struct instant gone_at(const struct core *core, const struct op *op, const struct binding_master *m) {
 	span_ns early = op->wait / 8 < TIMER_LATE ? op->wait / 8 : TIMER_LATE;
 	return instant_add(m->since, span_shrink(op->wait, 2 * core->config.drift_ppm) - early);
 }
 
 /* A master that closed the link itself is dead, and has forgotten everything, or has given the link up: it drops nothing because of that. */
-static bool may_drop(const struct bond_master *m) {
+static bool may_drop(const struct binding_master *m) {
 	return m->away && !m->by_it;
 }
 
-static bool gone(const struct core *core, const struct op *op, const struct bond_master *m, struct instant at) {
+static bool gone(const struct core *core, const struct op *op, const struct binding_master *m, struct instant at) {
 	return m->dropped || (may_drop(m) && instant_distrusted(at, gone_at(core, op, m)));
 }
 
@@ -63,15 +63,15 @@ static struct instant own_end(const struct core *core, const struct op *op) {
 	return (struct instant){ 0, 0 };
 }
 
-static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t slot) {
-	const struct bond_master *m = &op->bond->master[slot];
-	return slot == op->bond->self ? own_end(core, op) : m->has ? m->until : (struct instant){ 0, 0 };
+static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {
+	const struct binding_master *m = &op->binding->master[index];
+	return index == op->binding->self ? own_end(core, op) : m->has ? m->until : (struct instant){ 0, 0 };
 }
 
 static uint32_t keeping(const struct core *core, const struct op *op, struct instant at) {
 	uint32_t kept = 0;
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		kept += !gone(core, op, &op->bond->master[i], at) && !op->bond->master[i].by_it && !instant_distrusted(at, lasts_until(core, op, i));
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
+		kept += !gone(core, op, &op->binding->master[i], at) && !op->binding->master[i].by_it && !instant_distrusted(at, lasts_until(core, op, i));
 	}
 	return kept;
 }
@@ -80,9 +80,9 @@ struct lack { /* of a master that has no record: it had none all this time */
 	struct instant from, to;
 };
 
-static bool lacks(const struct core *core, const struct op *op, uint32_t slot, struct lack *lack) {
-	const struct bond_master *m = &op->bond->master[slot];
-	if (slot != op->bond->self) {
+static bool lacks(const struct core *core, const struct op *op, uint32_t index, struct lack *lack) {
+	const struct binding_master *m = &op->binding->master[index];
+	if (index != op->binding->self) {
 		*lack = (struct lack){ m->lacks_from, m->lacks_to };
 		return m->absent;
 	}
@@ -95,7 +95,7 @@ static bool lacks(const struct core *core, const struct op *op, uint32_t slot, s
 static bool lacking(const struct core *core, const struct op *op) {
 	struct lack all[MASTERS_MAX];
 	uint32_t count = 0, most = 0;
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		count += lacks(core, op, i, &all[count]);
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -105,20 +105,20 @@ static bool lacking(const struct core *core, const struct op *op) {
 		}
 		most = at_once > most ? at_once : most;
 	}
-	return most > op->bond->masters - op->bond->quorum;
+	return most > op->binding->masters - op->binding->quorum;
 }
 
 /* As long as no master drops it but by its lease, the lock is like any other. Once one may have, q are to keep it: less would do against
  * another commit, but then a master that starts anew could merge the table without it. That too many lack it says so only when q have answered
  * in this epoch: without them the next one may have granted the lock. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
-	bool dropped = instant_distrusted(at, op->bond->before);
+	bool dropped = instant_distrusted(at, op->binding->before);
 	uint32_t answered = 0;
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		dropped = dropped || gone(core, op, &op->bond->master[i], at);
-		answered += i == op->bond->self ? core_votes(core) : op->bond->master[i].heard;
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
+		dropped = dropped || gone(core, op, &op->binding->master[i], at);
+		answered += i == op->binding->self ? core_votes(core) : op->binding->master[i].heard;
 	}
-	return (dropped && keeping(core, op, at) < op->bond->quorum) || (answered >= op->bond->quorum && lacking(core, op));
+	return (dropped && keeping(core, op, at) < op->binding->quorum) || (answered >= op->binding->quorum && lacking(core, op));
 }
 
 static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
@@ -130,9 +130,9 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 	if (lost_by(core, op, core->now)) {
 		return (struct instant){ 0, 0 };
 	}
-	struct instant end = sooner(core, op, INSTANT_FOREVER, op->bond->before);
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		const struct bond_master *m = &op->bond->master[i];
+	struct instant end = sooner(core, op, INSTANT_FOREVER, op->binding->before);
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
+		const struct binding_master *m = &op->binding->master[i];
 		end = may_drop(m) ? sooner(core, op, end, gone_at(core, op, m)) : end;
 		end = sooner(core, op, end, lasts_until(core, op, i));
 	}
@@ -141,20 +141,20 @@ static struct instant ends_at(const struct core *core, const struct op *op) {
 
 /* ---- the end ---- */
 
-void bond_free(struct core *core, struct op *op) {
-	if (op->bond) {
-		alloc_free(&core->alloc, op->bond, sizeof *op->bond);
-		op->bond = NULL;
-		core->bond_count--;
+void binding_free(struct core *core, struct op *op) {
+	if (op->binding) {
+		alloc_free(&core->alloc, op->binding, sizeof *op->binding);
+		op->binding = NULL;
+		core->binding_count--;
 	}
 }
 
 /* Too few are left of those who would refuse another: not to be trusted any more. What is left of the record ends where it is bound to this
  * node still, so that it stands in nobody's way; and this node does not teach it again. */
 static void lose(struct core *core, struct op *op) {
-	COUNT(core, bond_lost);
+	COUNT(core, binding_lost);
 	op_reply_all(core, op, PAWL_ELOST);
-	bond_free(core, op);
+	binding_free(core, op);
 	map_remove(&core->ops_by_lock, &op->by_lock);
 	op->kind = CORE_RELEASE;
 	op->lost_here = true;
@@ -162,10 +162,10 @@ static void lose(struct core *core, struct op *op) {
 }
 
 /* Who held on to it does not want to any more: the lock lives on by its lease. */
-void bond_forget(struct core *core, struct op *op) {
+void binding_forget(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && peer_reachable(core, i)) {
-			struct message m = op_message(op, MESSAGE_BOND);
+			struct message m = op_message(op, MESSAGE_BINDING);
 			m.flags = FLAG_RELEASED;
 			out_send(core, i, &m);
 		}
@@ -174,7 +174,7 @@ void bond_forget(struct core *core, struct op *op) {
 }
 
 /* The lock was released through this node; or taken from its holder, who is to hear that. */
-void bond_released(struct core *core, struct op *op, bool broken) {
+void binding_released(struct core *core, struct op *op, bool broken) {
 	op_reply_all(core, op, broken ? PAWL_ELOST : PAWL_OK);
 	op_free(core, op);
 }
@@ -186,9 +186,9 @@ static void arm(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, end.boot < next.boot ? end : next);
 }
 
-static void judge(struct core *core, struct op *op) {
-	if (keeping(core, op, core->now) >= op->bond->quorum) {
-		op->bond->before = INSTANT_FOREVER;
+static void evaluate(struct core *core, struct op *op) {
+	if (keeping(core, op, core->now) >= op->binding->quorum) {
+		op->binding->before = INSTANT_FOREVER;
 	}
 	if (lost_by(core, op, core->now)) {
 		lose(core, op);
@@ -198,42 +198,42 @@ static void judge(struct core *core, struct op *op) {
 }
 
 /* Whose answer is known, and good for a while still, is not asked. */
-static void ask(struct core *core, struct op *op, uint32_t slot) {
-	struct bond_master *master = &op->bond->master[slot];
+static void ask(struct core *core, struct op *op, uint32_t index) {
+	struct binding_master *master = &op->binding->master[index];
 	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
 	bool known = master->has && master->heard && !master->away && !master->dropped && !instant_distrusted(soon, master->until);
-	if (slot == core->self || !peer_votes(core, slot) || known) {
+	if (index == core->self || !peer_votes(core, index) || known) {
 		return;
 	}
-	struct message m = op_message(op, MESSAGE_BOND);
+	struct message m = op_message(op, MESSAGE_BINDING);
 	m.left_us = (uint64_t)(op->wait / SPAN_US);
 	master->told = true;
 	master->asked = master->open++ == 0 ? core->now : master->asked;
-	out_send(core, slot, &m);
+	out_send(core, index, &m);
 }
 
 static void ask_all(struct core *core, struct op *op) {
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		ask(core, op, i);
 	}
 }
 
-void bond_start(struct core *core, struct op *op) {
-	op->state = OP_BOND;
-	op->bond = alloc_new(&core->alloc, sizeof *op->bond);
-	if (op->bond == NULL) {
+void binding_start(struct core *core, struct op *op) {
+	op->state = OP_BINDING;
+	op->binding = alloc_new(&core->alloc, sizeof *op->binding);
+	if (op->binding == NULL) {
 		COUNT(core, no_memory);
 		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
 	}
-	core->bond_count++;
-	op->bond->masters = core->masters;
-	op->bond->quorum = core->quorum;
-	op->bond->self = core->self;
-	op->bond->before = INSTANT_FOREVER;
+	core->binding_count++;
+	op->binding->masters = core->masters;
+	op->binding->quorum = core->quorum;
+	op->binding->self = core->self;
+	op->binding->before = INSTANT_FOREVER;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		op->bond->master[i].id = core->peers[i].node.id;
+		op->binding->master[i].id = core->peers[i].node.id;
 	}
 	ask_all(core, op);
 	arm(core, op);
@@ -241,18 +241,18 @@ void bond_start(struct core *core, struct op *op) {
 
 /* ---- events ---- */
 
-void bond_timer(struct core *core, struct op *op) {
+void binding_timer(struct core *core, struct op *op) {
 	ask_all(core, op);
-	judge(core, op);
+	evaluate(core, op);
 }
 
-void bond_answer(struct core *core, uint32_t from, const struct message *m) {
+void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 	struct op *op = from < core->masters ? op_find(core, m->round) : NULL;
-	if (op == NULL || op->state != OP_BOND || m->round != op->round) {
+	if (op == NULL || op->state != OP_BINDING || m->round != op->round) {
 		COUNT(core, answer_late);
 		return;
 	}
-	struct bond_master *master = &op->bond->master[from];
+	struct binding_master *master = &op->binding->master[from];
 	master->heard = m->status == STATUS_OK || m->status == STATUS_ABSENT;
 	if (m->status == STATUS_OK) {
 		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
@@ -266,31 +266,31 @@ void bond_answer(struct core *core, uint32_t from, const struct message *m) {
 		master->lacks_to = master->asked;
 	} /* else it is asked again */
 	master->open -= master->open > 0;
-	judge(core, op);
+	evaluate(core, op);
 }
 
 /* A master has accepted an extension. */
-void bond_extended(struct core *core, const struct op *extend, uint32_t slot) {
-	struct op *op = core->bond_count > 0 ? op_find_bond(core, extend->key, extend->lock_id) : NULL;
-	if (op && slot < op->bond->masters && op->bond->master[slot].has) {
-		struct bond_master *m = &op->bond->master[slot];
+void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
+	struct op *op = core->binding_count > 0 ? op_find_binding(core, extend->key, extend->lock_id) : NULL;
+	if (op && index < op->binding->masters && op->binding->master[index].has) {
+		struct binding_master *m = &op->binding->master[index];
 		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));
 		m->absent = false;
 	}
 }
 
-void bond_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
-	struct bond_master *master = &op->bond->master[peer];
+void binding_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
+	struct binding_master *master = &op->binding->master[peer];
 	master->open = 0;
 	if (master->told && (!master->away || (master->by_it && !closed))) { /* lost again before it was heard of: then the worse counts */
 		master->away = true;
 		master->by_it = closed;
 		master->since = core->links_at;
-		judge(core, op);
+		evaluate(core, op);
 	}
 }
 
-void bond_peer_changed(struct core *core, struct op *op, uint32_t peer) {
+void binding_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 	ask(core, op, peer);
 }
 
@@ -298,18 +298,18 @@ void bond_peer_changed(struct core *core, struct op *op, uint32_t peer) {
  * their places. */
 static struct instant none_drops_until(const struct core *core, const struct op *op) {
 	struct instant first = ends_at(core, op);
-	first = op->bond->before.boot < first.boot ? op->bond->before : first;
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		struct bond_master m = op->bond->master[i];
+	first = op->binding->before.boot < first.boot ? op->binding->before : first;
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
+		struct binding_master m = op->binding->master[i];
 		m.since = m.away ? m.since : core->now;
-		if (m.told && !gone(core, op, &op->bond->master[i], core->now) && gone_at(core, op, &m).boot < first.boot) {
+		if (m.told && !gone(core, op, &op->binding->master[i], core->now) && gone_at(core, op, &m).boot < first.boot) {
 			first = gone_at(core, op, &m);
 		}
 	}
 	return first;
 }
 
-static bool same_masters(const struct core *core, const struct bond *b) {
+static bool same_masters(const struct core *core, const struct binding *b) {
 	bool same = b->masters == core->masters;
 	for (uint32_t i = 0; same && i < b->masters; i++) {
 		same = id128_equal(b->master[i].id, core->peers[i].node.id);
@@ -320,22 +320,22 @@ static bool same_masters(const struct core *core, const struct bond *b) {
 /* Where the masters are others they are told anew, and are to say in the new epoch that they have the record, before one of the masters of
  * before may have dropped it: a handover could be without it then. What q of these still have every handover brings. */
 static void turn_to_others(struct core *core, struct op *op) {
-	struct bond b = { .masters = core->masters, .quorum = core->quorum, .self = core->self, .before = none_drops_until(core, op) };
+	struct binding b = { .masters = core->masters, .quorum = core->quorum, .self = core->self, .before = none_drops_until(core, op) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		b.master[i].id = core->peers[i].node.id;
-		for (uint32_t k = 0; k < op->bond->masters; k++) {
-			const struct bond_master *m = &op->bond->master[k];
+		for (uint32_t k = 0; k < op->binding->masters; k++) {
+			const struct binding_master *m = &op->binding->master[k];
 			if (id128_equal(m->id, b.master[i].id) && !gone(core, op, m, core->now)) {
 				b.master[i] = *m;
 				b.master[i].has = b.master[i].absent = false;
 			}
 		}
 	}
-	*op->bond = b;
+	*op->binding = b;
 }
 
-void bond_epoch(struct core *core, struct op *op) {
-	if (!same_masters(core, op->bond)) {
+void binding_epoch(struct core *core, struct op *op) {
+	if (!same_masters(core, op->binding)) {
 		if (lost_by(core, op, core->now)) {
 			lose(core, op);
 			return;
@@ -343,35 +343,35 @@ void bond_epoch(struct core *core, struct op *op) {
 		turn_to_others(core, op);
 	}
 	op_next_round(core, op); /* what is still answered to the former one is late */
-	for (uint32_t i = 0; i < op->bond->masters; i++) {
-		op->bond->master[i].open = 0;
-		op->bond->master[i].heard = false;
+	for (uint32_t i = 0; i < op->binding->masters; i++) {
+		op->binding->master[i].open = 0;
+		op->binding->master[i].heard = false;
 	}
 	ask_all(core, op);
-	judge(core, op);
+	evaluate(core, op);
 }
 
 /* ---- looking in ---- */
 
-struct instant core_bond_end(const struct core *core, struct slice key, struct id128 lock_id) {
-	const struct op *op = op_find_bond(core, key, lock_id);
+struct instant core_binding_end(const struct core *core, struct slice key, struct id128 lock_id) {
+	const struct op *op = op_find_binding(core, key, lock_id);
 	return op ? ends_at(core, op) : (struct instant){ 0, 0 };
 }
 
-static bool bond_link_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
-	bond_peer_lost(core, op, peer, closed);
+static bool binding_link_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
+	binding_peer_lost(core, op, peer, closed);
 	return false;
 }
 
-static bool bond_restart(struct core *core, struct op *op) {
-	bond_epoch(core, op);
+static bool binding_restart(struct core *core, struct op *op) {
+	binding_epoch(core, op);
 	return false;
 }
 
-static bool bond_forgotten(struct core *core, struct op *op) {
-	bond_forget(core, op);
+static bool binding_forgotten(struct core *core, struct op *op) {
+	binding_forget(core, op);
 	return true;
 }
 
-const struct operation bond_operation = { .by_lock = true, .timer = bond_timer, .link_lost = bond_link_lost, .link_changed = bond_peer_changed,
-	.epoch = bond_restart, .forget = bond_forgotten, .lock_released = bond_released, .release = bond_free };
+const struct operation binding_operation = { .by_lock = true, .timer = binding_timer, .link_lost = binding_link_lost, .link_changed = binding_peer_changed,
+	.epoch = binding_restart, .forget = binding_forgotten, .lock_released = binding_released, .release = binding_free };

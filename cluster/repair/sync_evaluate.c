@@ -1,4 +1,4 @@
-/* sync_judge.c: what follows from the records that other masters listed (section 7, anti-entropy).
+/* sync_evaluate.c: what follows from the records that other masters listed (section 7, anti-entropy).
  *
  * A record is learned only when a quorum reports it, this master counted if it has it: that of a commit which failed is not
  * spread. What a quorum once accepted is found at one, at least, of those who would have to accept another, and stands there
@@ -66,7 +66,7 @@ static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
 }
 
 /* All reports of one lock_id. The best that a quorum has, if this master has less. */
-static void judge_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
+static void evaluate_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
 	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of, .set = record_set(own) }
@@ -84,12 +84,12 @@ static void judge_lock(struct core *core, const struct sync_seen *reports, uint3
 		}
 		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		bool ended = released_ended(core, r->lock_id, r->bond) || given_back_has(core, r->lock_id, r->token, 0);
+		bool ended = tombstone_ended(core, r->lock_id, r->binding) || rolled_back_has(core, r->lock_id, r->token, 0);
 		if (more && !ended && having >= core->quorum && (best == NULL || reaches(r, best))) {
 			best = r;
 		}
 	}
-	if (best && !released_has(core, best->lock_id)) {
+	if (best && !tombstone_has(core, best->lock_id)) {
 		fetch(core, best->from, best->key, best->lock_id, false);
 	} else if (best == NULL && lacking) {
 		COUNT(core, sync_not_enough);
@@ -179,7 +179,7 @@ static void drop_few(struct core *core, struct key *key, struct record *r, struc
 	}
 }
 
-static void judge_own(struct core *core, struct key *key, uint32_t listing) {
+static void evaluate_own(struct core *core, struct key *key, uint32_t listing) {
 	for (struct record *r = key->held, *next; r; r = next) {
 		struct permits few;
 		next = r->next;
@@ -198,13 +198,13 @@ static void drop_what_few_have(struct core *core) {
 			struct key *next = enough && masters >> from & 1 && (masters & ((1u << from) - 1)) == 0 ? digest_first(core->live, p->leaves[i]) : NULL;
 			for (struct key *key = next; key; key = next) {
 				next = key->leaf_next;
-				judge_own(core, key, masters);
+				evaluate_own(core, key, masters);
 			}
 		}
 	}
 }
 
-void sync_judge(struct core *core) {
+void sync_evaluate(struct core *core) {
 	struct sync *s = core->sync;
 	sort(s->seen, s->seen_count);
 	drop_what_few_have(core);
@@ -216,6 +216,6 @@ void sync_judge(struct core *core) {
 		while (end < s->seen_count && compare_lock(&s->seen[end], &s->seen[first]) == 0) {
 			end++;
 		}
-		judge_lock(core, &s->seen[first], end - first);
+		evaluate_lock(core, &s->seen[first], end - first);
 	}
 }

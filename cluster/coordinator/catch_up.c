@@ -1,4 +1,4 @@
-/* linger.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
+/* catch_up.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
  * every master has acknowledged it, or the lease would be over (section 2). Also to one that has started anew: after a planned
  * stop it still has the record, and otherwise it may have merged it. */
 #include "operation.h"
@@ -10,7 +10,7 @@ static bool goes_on(const struct core *core, const struct op *op, const struct v
 		return true;
 	case VOTE_GONE: case VOTE_STALE:
 		return core->operations[op->kind]->catch_up != NULL;
-	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_KEPT: case VOTE_HAD: case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
+	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_PARKED: case VOTE_HAD: case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
 	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
 		return false;
 	}
@@ -18,7 +18,7 @@ static bool goes_on(const struct core *core, const struct op *op, const struct v
 }
 
 /* Frees the operation when nothing is left to be done. */
-void linger_settle(struct core *core, struct op *op) {
+void catch_up_settle(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (goes_on(core, op, &op->votes[i])) {
 			return;
@@ -28,7 +28,7 @@ void linger_settle(struct core *core, struct op *op) {
 }
 
 /* Before everything is done. */
-void linger_end(struct core *core, struct op *op) {
+void catch_up_end(struct core *core, struct op *op) {
 	if (core->operations[op->kind]->late_end) {
 		core->operations[op->kind]->late_end(core, op);
 	}
@@ -36,7 +36,7 @@ void linger_end(struct core *core, struct op *op) {
 }
 
 /* A release, a break or a downgrade is sent once more. */
-void linger_send_again(struct core *core, struct op *op, uint32_t peer) {
+void catch_up_send_again(struct core *core, struct op *op, uint32_t peer) {
 	struct message m = op->kind == CORE_RELEASE ? release_message(op) : op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
 	m.flags |= op->now_flag ? FLAG_NOW : 0;
 	COUNT(core, release_resent);
@@ -55,34 +55,34 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 }
 
 /* The operation has been answered. A master may have come back while the others' answers were waited for. */
-void linger_begin(struct core *core, struct op *op) {
-	op_linger(core, op);
+void catch_up_begin(struct core *core, struct op *op) {
+	op_catch_up(core, op);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
 		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state; /* not in this epoch yet, it may not have heard */
 		catch_up(core, op, i);
 	}
-	linger_settle(core, op);
+	catch_up_settle(core, op);
 }
 
 /* A link is up again, or the master votes now. */
-void linger_peer_changed(struct core *core, struct op *op, uint32_t peer) {
+void catch_up_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 	if (peer < core->masters) {
 		catch_up(core, op, peer);
-		linger_settle(core, op);
+		catch_up_settle(core, op);
 	}
 }
 
-void linger_vote(struct op *op, uint32_t from, const struct message *m) {
+void catch_up_vote(struct op *op, uint32_t from, const struct message *m) {
 	const bool stopped = m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH;
 	op->votes[from].state = stopped ? VOTE_GONE : m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
 }
 
-void linger_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+void catch_up_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (core->operations[op->kind]->late_answer) {
 		core->operations[op->kind]->late_answer(core, op, from, m);
 	} else {
-		linger_vote(op, from, m);
+		catch_up_vote(op, from, m);
 	}
-	linger_settle(core, op);
+	catch_up_settle(core, op);
 }

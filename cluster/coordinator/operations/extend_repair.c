@@ -1,8 +1,8 @@
-/* extend_teach.c: who lacks the record of a lock that is extended, or has it under an earlier token, is taught it (section 2, Extend). */
+/* extend_repair.c: who lacks the record of a lock that is extended, or has it under an earlier token, is taught it (section 2, Extend). */
 #include "operations.h"
 #include "extend.h"
 
-static void learn(struct core *core, struct op *op, uint32_t slot, const struct record *r) {
+static void learn(struct core *core, struct op *op, uint32_t index, const struct record *r) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	record_describe(core, r, &m);
 	m.attempt = op->part_of;
@@ -14,12 +14,12 @@ static void learn(struct core *core, struct op *op, uint32_t slot, const struct 
 		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of)); /* not what others have left behind */
 	}
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
-	m.terms.bond = op->terms.bond > m.terms.bond ? op->terms.bond : m.terms.bond;
-	const bool behind = op->votes[slot].state == VOTE_BEHIND;
-	op_ask(core, op, slot, &m);
-	if (op->votes[slot].state == VOTE_ASKED) {
-		op->votes[slot].state = behind ? VOTE_BEHIND : VOTE_LEARNING;
-		op->votes[slot].taught = m.token;
+	m.terms.binding = op->terms.binding > m.terms.binding ? op->terms.binding : m.terms.binding;
+	const bool behind = op->votes[index].state == VOTE_BEHIND;
+	op_ask(core, op, index, &m);
+	if (op->votes[index].state == VOTE_ASKED) {
+		op->votes[index].state = behind ? VOTE_BEHIND : VOTE_LEARNING;
+		op->votes[index].repaired = m.token;
 	}
 }
 
@@ -54,7 +54,7 @@ void extend_raise_behind(struct core *core, struct op *op) {
 }
 
 static bool wants_record(const struct op *op, const struct vote *v) {
-	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND && v->taught < op->best_token);
+	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND && v->repaired < op->best_token);
 }
 
 /* Those that want the record get it: from this node's table, or from a master that has it. */

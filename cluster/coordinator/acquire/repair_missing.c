@@ -1,26 +1,26 @@
-/* teach.c: an acquire after its answer: masters that missed the commit are taught while the lock is believed (section 2). */
+/* repair_missing.c: an acquire after its answer: masters that missed the commit are taught while the lock is believed (section 2). */
 #include "acquire.h"
 
 /* The record with its remaining time, accepted like an extension. */
-static void teach(struct core *core, struct op *op, uint32_t slot) {
+static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	m.attempt = op->part_of;
 	m.token = op->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
 	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
 	commit_put_value(op, &m);
-	COUNT(core, teach_sent);
-	op_ask(core, op, slot, &m);
+	COUNT(core, repair_sent);
+	op_ask(core, op, index, &m);
 }
 
 /* Those that missed it and can be reached by now; also those that refused its token as stale, and, once, those where somebody else's record
  * stood in its way: whose release had overtaken the commit elsewhere, and is there by now. */
-void teach_catch_up(struct core *core, struct op *op, uint32_t peer) {
-	teach(core, op, peer);
+void repair_catch_up(struct core *core, struct op *op, uint32_t peer) {
+	repair(core, op, peer);
 }
 
 /* A turn, or a promise for the place that was kept, says nothing of the record. */
-void teach_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind != MESSAGE_COMMIT_ANSWER && m->kind != MESSAGE_LEARN_ANSWER) {
 		return;
 	}
@@ -29,14 +29,14 @@ void teach_late_answer(struct core *core, struct op *op, uint32_t from, const st
 		if ((int)from == op->home) {
 			attempt_leave_home(core, op);
 		}
-		teach(core, op, from);
+		repair(core, op, from);
 	} else {
-		linger_vote(op, from, m);
+		catch_up_vote(op, from, m);
 	}
 }
 
 /* A home that has not answered the commit yet may still refuse it, and go on keeping the place. */
-void teach_late_end(struct core *core, struct op *op) {
+void repair_late_end(struct core *core, struct op *op) {
 	if (op->home >= 0 && op->votes[op->home].state == VOTE_ASKED) {
 		attempt_leave_home(core, op);
 	}

@@ -1,4 +1,4 @@
-/* slots.c: the table of peers: the nodes of the configuration in its order, masters first; then masters of the epoch before that are
+/* peer_table.c: the table of peers: the nodes of the configuration in its order, masters first; then masters of the epoch before that are
  * not in it; then guests. A node is known by its name, and keeps its link when it gets another index. */
 #include "peers.h"
 
@@ -8,7 +8,7 @@ struct layout { /* of the table that is to be */
 	uint32_t count;
 };
 
-struct slots_room { /* taken at the start: an epoch must not fail for want of memory */
+struct peer_table_room { /* taken at the start: an epoch must not fail for want of memory */
 	struct layout layout;
 	struct peer old[NODES_MAX];
 };
@@ -36,11 +36,11 @@ static int find_name(const struct core *core, const char *name) {
 	return -1;
 }
 
-int slots_find_name(const struct core *core, const char *name) {
+int peer_table_find_name(const struct core *core, const char *name) {
 	return find_name(core, name);
 }
 
-int slots_find_id(const struct core *core, struct id128 id) {
+int peer_table_find_id(const struct core *core, struct id128 id) {
 	if (id128_equal(id, core->durable.node_id)) {
 		return (int)core->self;
 	}
@@ -55,7 +55,7 @@ int slots_find_id(const struct core *core, struct id128 id) {
 static void init_peer(struct peer *p) {
 	*p = (struct peer){ .up = false };
 	list_init(&p->promises);
-	list_init(&p->kept);
+	list_init(&p->parked);
 	list_init(&p->waiters);
 }
 
@@ -72,7 +72,7 @@ static void move_list(struct list *to, struct list *from) {
 static void move_peer(struct peer *to, struct peer *from) {
 	*to = *from;
 	move_list(&to->promises, &from->promises);
-	move_list(&to->kept, &from->kept);
+	move_list(&to->parked, &from->parked);
 	move_list(&to->waiters, &from->waiters);
 }
 
@@ -107,19 +107,19 @@ static void lay_out(struct core *core, struct layout *l) {
 	if (!inside) {
 		CHECK(l->count < NODES_MAX);
 		l->nodes[l->count] = self;
-		l->standing[l->count++] = PEER_GUEST;
+		l->standing[l->count++] = PEER_NON_MEMBER;
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
 		if (i != core->self && (p->up || p->wanted) && p->node.name[0]) {
-			(void)add(l, &p->node, PEER_GUEST);
+			(void)add(l, &p->node, PEER_NON_MEMBER);
 		}
 	}
 }
 
 /* Same name, other identity than the configuration's: linked no more; or linked at last. */
 static void settle_link(struct core *core, struct peer *p) {
-	p->linked = p->up && p->standing != PEER_GUEST && core_born(core) && id128_equal(p->node.id, p->link_id);
+	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) && id128_equal(p->node.id, p->link_id);
 	p->voting = p->same = p->complete = false;
 	p->decree.kind = (enum message_kind)0; /* of the epoch before */
 	p->far_ahead = p->wrong_noted = false;
@@ -146,7 +146,7 @@ static void place_peers(struct core *core, const struct layout *l, struct peer *
 		}
 		p->node = l->nodes[i];
 		p->standing = l->standing[i];
-		if (p->standing == PEER_GUEST && p->up) {
+		if (p->standing == PEER_NON_MEMBER && p->up) {
 			p->node.id = p->link_id;
 		}
 		settle_link(core, p);
@@ -166,9 +166,9 @@ static bool has_place(const int from[NODES_MAX], uint32_t before) {
 }
 
 /* Builds the table anew from the configuration. */
-void slots_rebuild(struct core *core) {
-	struct layout *l = &core->slots_room->layout;
-	struct peer *old = core->slots_room->old;
+void peer_table_rebuild(struct core *core) {
+	struct layout *l = &core->peer_table_room->layout;
+	struct peer *old = core->peer_table_room->old;
 	int from[NODES_MAX];
 	lay_out(core, l);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
@@ -191,70 +191,70 @@ void slots_rebuild(struct core *core) {
 	core->peers_changed = true;
 }
 
-int slots_init(struct core *core) {
-	core->slots_room = alloc_new(&core->alloc, sizeof *core->slots_room);
-	if (core->slots_room == NULL) {
+int peer_table_init(struct core *core) {
+	core->peer_table_room = alloc_new(&core->alloc, sizeof *core->peer_table_room);
+	if (core->peer_table_room == NULL) {
 		return PAWL_ENOMEM;
 	}
-	slots_rebuild(core);
+	peer_table_rebuild(core);
 	core->peers_changed = false;
 	return PAWL_OK;
 }
 
-void slots_done(struct core *core) {
-	alloc_free(&core->alloc, core->slots_room, sizeof *core->slots_room);
+void peer_table_done(struct core *core) {
+	alloc_free(&core->alloc, core->peer_table_room, sizeof *core->peer_table_room);
 }
 
 /* ---- guests ---- */
 
-static bool guest_here(const struct core *core, uint32_t slot) {
-	const struct peer *p = &core->peers[slot];
-	return p->standing != PEER_GUEST || p->up || p->wanted || slot == core->self;
+static bool non_member_here(const struct core *core, uint32_t index) {
+	const struct peer *p = &core->peers[index];
+	return p->standing != PEER_NON_MEMBER || p->up || p->wanted || index == core->self;
 }
 
 /* The place of a guest that is gone, or a new one. */
-static uint32_t free_slot(const struct core *core) {
-	uint32_t slot = 0;
-	while (slot < core->peer_count && guest_here(core, slot)) {
-		slot++;
+static uint32_t free_index(const struct core *core) {
+	uint32_t index = 0;
+	while (index < core->peer_count && non_member_here(core, index)) {
+		index++;
 	}
-	return slot;
+	return index;
 }
 
-int slots_guest(struct core *core, const char *name, const char *address) {
+int peer_table_non_member(struct core *core, const char *name, const char *address) {
 	int at = find_name(core, name);
 	if (at >= 0) {
 		return at;
 	}
-	uint32_t slot = free_slot(core);
-	if (slot == NODES_MAX) {
+	uint32_t index = free_index(core);
+	if (index == NODES_MAX) {
 		return PAWL_EFULL;
 	}
-	struct peer *p = &core->peers[slot];
+	struct peer *p = &core->peers[index];
 	init_peer(p);
-	core->change.ahead[slot] = (struct ahead){ .asked = false };
+	core->change.ahead[index] = (struct ahead){ .asked = false };
 	if (core->out) {
-		out_peer_gone(core, slot);
+		out_peer_gone(core, index);
 	}
 	memcpy(p->node.name, name, strlen(name) + 1);
 	memcpy(p->node.address, address, strlen(address) + 1);
-	p->standing = PEER_GUEST;
+	p->standing = PEER_NON_MEMBER;
 	core->peers_changed = true;
-	COUNT(core, guest);
-	core->peer_count += slot == core->peer_count;
-	return (int)slot;
+	COUNT(core, non_member);
+	core->peer_count += index == core->peer_count;
+	return (int)index;
 }
 
 int core_welcome(struct core *core, const char *name, struct core_out *out) {
 	(void)out;
-	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL : slots_guest(core, name, "");
+	return strlen(name) > NODE_NAME_MAX || name[0] == 0 ? PAWL_EINVAL : peer_table_non_member(core, name, "");
 }
 
 /* A guest is gone with its link, unless a change waits for it. Only the last ones leave the table, so that no index changes. */
-void slots_guest_lost(struct core *core, uint32_t peer) {
+void peer_table_non_member_lost(struct core *core, uint32_t peer) {
 	(void)peer;
 	while (core->peer_count > 0) {
-		if (guest_here(core, core->peer_count - 1)) {
+		if (non_member_here(core, core->peer_count - 1)) {
 			return;
 		}
 		core->peer_count--;
@@ -267,15 +267,15 @@ void slots_guest_lost(struct core *core, uint32_t peer) {
 
 /* Who is not linked with a quorum of its epoch (unborn: of the initial masters) may have missed a change, and those who would have
  * dialled it know it no more. */
-void slots_beat(struct core *core) {
+void peer_table_beat(struct core *core) {
 	uint32_t near = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		near += i == core->self || (core_born(core) ? core->peers[i].same : core->peers[i].up);
 	}
 	core->near_at = near >= core->quorum ? core->now : core->near_at;
-	bool lonely = instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
-	core->peers_changed = core->peers_changed || lonely != core->lonely;
-	core->lonely = lonely;
+	bool isolated = instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
+	core->peers_changed = core->peers_changed || isolated != core->isolated;
+	core->isolated = isolated;
 }
 
 /* ---- looking in ---- */
@@ -286,8 +286,8 @@ bool core_peer_dialled(const struct core *core, uint32_t peer) {
 	if (peer == core->self || p->node.name[0] == 0 || p->node.address[0] == 0) {
 		return false;
 	}
-	bool outside = core->peers[core->self].standing == PEER_GUEST;
-	return outside || core->lonely || p->wanted || p->standing == PEER_GUEST || strcmp(core->name, p->node.name) < 0;
+	bool outside = core->peers[core->self].standing == PEER_NON_MEMBER;
+	return outside || core->isolated || p->wanted || p->standing == PEER_NON_MEMBER || strcmp(core->name, p->node.name) < 0;
 }
 
 const struct config_node *core_peer(const struct core *core, uint32_t peer) {

@@ -1,50 +1,50 @@
-/* kept.c: requests that have a turn, kept behind a held record or a promise (section 5): a release wakes the one who is next within
+/* parked.c: requests that have a turn, kept behind a held record or a promise (section 5): a release wakes the one who is next within
  * one message, and nobody polls. */
 #include "master.h"
 
-static struct kept *kept_of(struct queued *q) {
-	return q ? CONTAINER_OF(q, struct kept, q) : NULL;
+static struct parked *parked_of(struct queued *q) {
+	return q ? CONTAINER_OF(q, struct parked, q) : NULL;
 }
 
 /* Section 10, Order: the one that comes first in the order that the home's queue has as well. */
-static void enter(struct core *core, struct kept *k) {
-	k->q.key->more->kept_count++;
-	queued_enter(core, &core->queues.kept, &k->q.key->more->kept, &k->q);
+static void enter(struct core *core, struct parked *k) {
+	k->q.key->more->parked_count++;
+	queued_enter(core, &core->queues.parked, &k->q.key->more->parked, &k->q);
 }
 
-static void leave(struct core *core, struct kept *k) {
-	k->q.key->more->kept_count--;
-	queued_leave(core, &core->queues.kept, &k->q.key->more->kept, &k->q);
+static void leave(struct core *core, struct parked *k) {
+	k->q.key->more->parked_count--;
+	queued_leave(core, &core->queues.parked, &k->q.key->more->parked, &k->q);
 }
 
-void queue_kept_free(struct core *core, struct kept *k) {
+void queue_parked_free(struct core *core, struct parked *k) {
 	leave(core, k);
 	list_remove(&k->q.by_peer);
 	alloc_free(&core->alloc, k, sizeof *k);
 }
 
-struct kept *queue_kept_next(const struct core *core, const struct key *key, const struct kept *behind) {
+struct parked *queue_parked_next(const struct core *core, const struct key *key, const struct parked *behind) {
 	if (key->more == NULL) {
 		return NULL;
 	}
-	return kept_of(behind ? queued_after(core, key->more->kept, &behind->q) : queued_first(key->more->kept));
+	return parked_of(behind ? queued_after(core, key->more->parked, &behind->q) : queued_first(key->more->parked));
 }
 
-static struct kept *find_kept(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	return key->more ? kept_of(queued_find(core, &core->queues.kept, key, peer, lock_id)) : NULL;
+static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
+	return key->more ? parked_of(queued_find(core, &core->queues.parked, key, peer, lock_id)) : NULL;
 }
 
-bool queue_kept_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m) {
-	struct kept *k = find_kept(core, key, from, m->lock_id);
+bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+	struct parked *k = find_parked(core, key, from, m->lock_id);
 	if (k == NULL || k->q.attempt != m->attempt) {
 		return false;
 	}
-	queue_kept_free(core, k);
+	queue_parked_free(core, k);
 	return true;
 }
 
-bool queue_kept_ahead(const struct key *key, struct id128 lock_id) {
-	const struct queued *first = key->more ? queued_first(key->more->kept) : NULL;
+bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
+	const struct queued *first = key->more ? queued_first(key->more->parked) : NULL;
 	return first && !id128_equal(first->lock_id, lock_id);
 }
 
@@ -62,14 +62,14 @@ bool queue_may_wait(const struct core *core, const struct key *key, const struct
 bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused) {
 	const struct place place = { m->terms.priority, m->ticket, from };
 	if (key_record(key, m->lock_id) || !queue_may_wait(core, key, &place, refused)) {
-		queue_drop_kept(core, key, from, m->lock_id);
+		queue_drop_parked(core, key, from, m->lock_id);
 		return false;
 	}
 	struct key_more *more = table_more(core, key);
 	if (more == NULL) {
 		return false;
 	}
-	struct kept *k = find_kept(core, key, from, m->lock_id);
+	struct parked *k = find_parked(core, key, from, m->lock_id);
 	if (k) {
 		const bool moves = k->q.ticket.clock != m->ticket.clock || k->q.ticket.seq != m->ticket.seq; /* stamped meanwhile, or its turn was given back */
 		leave(core, k);
@@ -80,11 +80,11 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		k->q.first = m->ballot;
 		enter(core, k);
 		if (moves) {
-			queue_kept_again(core, key);
+			queue_parked_again(core, key);
 		}
 		return true;
 	}
-	if (more->kept_count >= core->limits.waiters_per_key) {
+	if (more->parked_count >= core->limits.waiters_per_key) {
 		return false;
 	}
 	k = alloc_new(&core->alloc, sizeof *k);
@@ -95,14 +95,14 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
 		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	enter(core, k);
-	list_append(&core->peers[from].kept, &k->q.by_peer);
+	list_append(&core->peers[from].parked, &k->q.by_peer);
 	return true;
 }
 
-void queue_drop_kept(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
-	struct kept *k = find_kept(core, key, from, lock_id);
+void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id) {
+	struct parked *k = find_parked(core, key, from, lock_id);
 	if (k) {
-		queue_kept_free(core, k);
+		queue_parked_free(core, k);
 	}
 	queue_promise_changed(core, key);
 }
@@ -113,15 +113,15 @@ void queue_record_ended(struct core *core, struct key *key) {
 		master_promise_again(core, key);
 	}
 	if (key->more) {
-		queue_kept_again(core, key);
+		queue_parked_again(core, key);
 	}
 }
 
 /* The first kept request is promised to as soon as nothing excludes it, which may be because it has become the first; the others learn
  * who is in their way. */
-void queue_kept_again(struct core *core, struct key *key) {
+void queue_parked_again(struct core *core, struct key *key) {
 	while (key->more && core_votes(core)) {
-		struct queued *first = queued_first(key->more->kept);
+		struct queued *first = queued_first(key->more->parked);
 		if (first == NULL) {
 			return;
 		}
@@ -135,7 +135,7 @@ void queue_kept_again(struct core *core, struct key *key) {
 		if (!own && queue_may_wait(core, key, &place, answer.status)) {
 			return; /* no other passes it (section 10, Order) */
 		}
-		queue_kept_free(core, kept_of(first));
+		queue_parked_free(core, parked_of(first));
 		if (answer.status == STATUS_HELD_SELF) {
 			master_held_self(key, own, &answer);
 		} else if (answer.status == STATUS_OK) {
@@ -158,18 +158,18 @@ static uint32_t peer_of(const struct core *core, struct id128 node) {
 
 /* Section 10, Succession: the promise goes to the one that the holder named, before any other is looked at. It is named by the attempt that
  * asked last, as far as that is known here; where something else stands in its way this was a release like any other. */
-void queue_hand_over(struct core *core, struct key *key, const struct heir *heir) {
-	uint32_t peer = peer_of(core, heir->node);
+void queue_hand_over(struct core *core, struct key *key, const struct successor *successor) {
+	uint32_t peer = peer_of(core, successor->node);
 	if (peer == core->peer_count || !core_votes(core)) {
 		return;
 	}
-	struct kept *k = find_kept(core, key, peer, heir->lock_id);
-	if (k == NULL && queue_turn_of(core, key, peer, heir->lock_id)) {
+	struct parked *k = find_parked(core, key, peer, successor->lock_id);
+	if (k == NULL && queue_turn_of(core, key, peer, successor->lock_id)) {
 		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
 		return;
 	}
-	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = heir->lock_id, .attempt = k ? k->q.attempt : heir->attempt, .flags = FLAG_TURN,
-		.ballot = k ? k->q.first : heir->first };
+	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = successor->lock_id, .attempt = k ? k->q.attempt : successor->attempt, .flags = FLAG_TURN,
+		.ballot = k ? k->q.first : successor->first };
 	if (k) {
 		ask.terms = k->q.terms;
 		ask.ticket = k->q.ticket;
@@ -180,7 +180,7 @@ void queue_hand_over(struct core *core, struct key *key, const struct heir *heir
 	}
 	if (k) {
 		answer.round = k->q.round;
-		queue_kept_free(core, k);
+		queue_parked_free(core, k);
 	}
 	COUNT(core, hand_over_promised);
 	master_grant(core, key, &ask, peer, &answer);

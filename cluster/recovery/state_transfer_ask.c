@@ -1,111 +1,111 @@
-/* gather_ask.c: whom to ask for what they know, again and again until it is enough, and what arrives (sections 4 and 6). */
+/* state_transfer_ask.c: whom to ask for what they know, again and again until it is enough, and what arrives (sections 4 and 6). */
 #include "recovery.h"
-#include "gather.h"
+#include "state_transfer.h"
 
 static bool wanted_now(const struct core *core, const struct source *s) {
-	const struct gather *g = &core->gather;
-	int slot = slots_find_id(core, s->id);
-	if (slot < 0 || slot == (int)core->self) {
+	const struct state_transfer *g = &core->state_transfer;
+	int index = peer_table_find_id(core, s->id);
+	if (index < 0 || index == (int)core->self) {
 		return false;
 	}
-	const struct peer *p = &core->peers[slot];
+	const struct peer *p = &core->peers[index];
 	switch (g->kind) {
-	case GATHER_AHEAD: return s->before && p->voting;
-	case GATHER_HANDOVER: return p->same && (s->before || (p->voting && instant_expired(core->now, core->rejoin_at)));
-	case GATHER_REJOIN: return p->voting && instant_expired(core->now, core->rejoin_at);
-	case GATHER_NONE: break;
+	case STATE_TRANSFER_AHEAD: return s->before && p->voting;
+	case STATE_TRANSFER_HANDOVER: return p->same && (s->before || (p->voting && instant_expired(core->now, core->rejoin_at)));
+	case STATE_TRANSFER_REJOIN: return p->voting && instant_expired(core->now, core->rejoin_at);
+	case STATE_TRANSFER_NONE: break;
 	}
 	return false;
 }
 
 /* Asked under an epoch that is not the one it was for, or in vain: it may be asked again. */
 static void renew(struct core *core) {
-	struct gather *g = &core->gather;
+	struct state_transfer *g = &core->state_transfer;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct source *s = &g->sources[i];
-		int slot = slots_find_id(core, s->id);
-		bool self = slot == (int)core->self;
-		bool waits = s->walked && g->kind == GATHER_AHEAD; /* nothing may change for long */
-		bool adopted = slot >= 0 && !self && core->peers[slot].same && g->kind == GATHER_HANDOVER;
+		int index = peer_table_find_id(core, s->id);
+		bool self = index == (int)core->self;
+		bool waits = s->walked && g->kind == STATE_TRANSFER_AHEAD; /* nothing may change for long */
+		bool adopted = index >= 0 && !self && core->peers[index].same && g->kind == STATE_TRANSFER_HANDOVER;
 		if (adopted && !s->adopted) { /* however long nothing had changed before */
 			s->adopted = true;
 			s->progress = core->now;
 		}
 		bool silent = instant_elapsed_short(core->now, s->progress) > core->config.request_timeout;
 		if (s->asked && !s->done && !self && !waits && silent && (!s->walked || adopted)) {
-			COUNT(core, premerge_broken);
-			gather_tell_stop(core, s);
-			gather_break_off(core, s);
+			COUNT(core, copy_ahead_broken);
+			state_transfer_tell_stop(core, s);
+			state_transfer_break_off(core, s);
 		}
 		/* voting by now, and asked too early to count for rejoining: once more */
-		if (s->done && s->after && !s->votes && !gather_counts_before(core, s) && wanted_now(core, s) && core->peers[slot].voting) {
-			gather_break_off(core, s);
+		if (s->done && s->after && !s->votes && !state_transfer_counts_before(core, s) && wanted_now(core, s) && core->peers[index].voting) {
+			state_transfer_break_off(core, s);
 		}
 	}
 }
 
 static uint32_t needed(const struct core *core) {
-	const struct gather *g = &core->gather;
-	return g->kind == GATHER_REJOIN ? config_sources(g->after) : config_sources(g->before);
+	const struct state_transfer *g = &core->state_transfer;
+	return g->kind == STATE_TRANSFER_REJOIN ? config_sources(g->after) : config_sources(g->before);
 }
 
 static uint32_t asked(const struct core *core) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->gather.count; i++) {
-		const struct source *s = &core->gather.sources[i];
-		bool hopeful = s->asked && !(s->done && s->forgot && !gather_forgotten_long_enough(core, s) && !s->votes);
-		n += hopeful && (core->gather.kind == GATHER_REJOIN || s->before);
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		const struct source *s = &core->state_transfer.sources[i];
+		bool hopeful = s->asked && !(s->done && s->forgot && !state_transfer_forgotten_long_enough(core, s) && !s->votes);
+		n += hopeful && (core->state_transfer.kind == STATE_TRANSFER_REJOIN || s->before);
 	}
 	return n;
 }
 
 static void ask_more(struct core *core) {
-	struct gather *g = &core->gather;
-	struct source *self = gather_own(core);
-	if (self && !self->asked && (g->kind == GATHER_HANDOVER || core_votes(core))) {
-		gather_ask_own(core, self);
+	struct state_transfer *g = &core->state_transfer;
+	struct source *self = state_transfer_own(core);
+	if (self && !self->asked && (g->kind == STATE_TRANSFER_HANDOVER || core_votes(core))) {
+		state_transfer_ask_own(core, self);
 	}
-	bool all = g->kind == GATHER_HANDOVER && instant_elapsed_short(core->now, core->adopted_at) > core->config.request_timeout;
+	bool all = g->kind == STATE_TRANSFER_HANDOVER && instant_elapsed_short(core->now, core->adopted_at) > core->config.request_timeout;
 	for (uint32_t i = 0; i < g->count && (all || asked(core) < needed(core)); i++) {
 		struct source *s = &g->sources[i];
 		if (!s->asked && wanted_now(core, s)) {
-			gather_ask(core, s, (uint32_t)slots_find_id(core, s->id));
+			state_transfer_ask(core, s, (uint32_t)peer_table_find_id(core, s->id));
 		}
 	}
 }
 
-void gather_beat(struct core *core) {
-	struct gather *g = &core->gather;
-	if (g->kind == GATHER_NONE) {
+void state_transfer_beat(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	if (g->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
-	if (g->kind == GATHER_AHEAD && instant_expired(core->now, g->keep_until)) {
-		gather_stop(core);
+	if (g->kind == STATE_TRANSFER_AHEAD && instant_expired(core->now, g->keep_until)) {
+		state_transfer_stop(core);
 		return;
 	}
 	if (g->worn) {
-		gather_again(core);
+		state_transfer_again(core);
 	}
-	if (g->kind == GATHER_REJOIN && core->finish.active) {
+	if (g->kind == STATE_TRANSFER_REJOIN && core->finish.active) {
 		return; /* it would merge into a table that is still being finished, with other sources' bits */
 	}
-	if (gather_beside(core) && !g->taken) {
+	if (state_transfer_staging(core) && !g->taken) {
 		follow_yield(core);
-		g->taken = !core->finish.active && table_beside_take(core);
+		g->taken = !core->finish.active && table_staging_take(core);
 		if (!g->taken) {
 			return; /* what was there before is still being emptied, or finished */
 		}
 	}
 	renew(core);
 	ask_more(core);
-	gather_judge(core);
-	premerge_tell(core);
+	state_transfer_evaluate(core);
+	copy_ahead_tell(core);
 }
 
 /* ---- what arrives ---- */
 
 static struct source *of(struct core *core, uint32_t from, const struct message *m) {
-	struct source *s = core->gather.kind == GATHER_NONE ? NULL : gather_source(&core->gather, core->peers[from].link_id);
+	struct source *s = core->state_transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->state_transfer, core->peers[from].link_id);
 	return s && s->asked && !s->done && s->round == m->round && proof_identity(core, from) ? s : NULL;
 }
 
@@ -117,8 +117,8 @@ static span_ns lease_most_here(const struct core *core) {
 	if (needed(core) < 2) {
 		return SPAN_MAX;
 	}
-	for (uint32_t i = 0; i < core->gather.count; i++) {
-		const span_ns said = core->gather.sources[i].lease;
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		const span_ns said = core->state_transfer.sources[i].lease;
 		second = said > first ? first : span_longer(second, said);
 		first = span_longer(first, said);
 	}
@@ -131,12 +131,12 @@ static void lease_refused(struct core *core, uint32_t from, struct source *s) {
 	if (s->refused > lease_most_here(core)) {
 		out_note(core, NOTE_LEASE_REFUSED, from, (uint64_t)s->refused, NULL, slice_of(NULL, 0));
 	}
-	gather_break_off(core, s);
+	state_transfer_break_off(core, s);
 }
 
 static void ended(struct core *core, uint32_t from, struct source *s, const struct message *m) {
 	if (m->status != STATUS_OK) {
-		gather_break_off(core, s);
+		state_transfer_break_off(core, s);
 		return;
 	}
 	s->lease = span_from_us(m->lease_us);
@@ -150,11 +150,11 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	s->never = (m->flags & FLAG_NEVER) != 0;
 	s->told_at = core->now;
 	/* who begins to vote in the turn in which it answers may say so beside an end that has nothing of it */
-	s->votes = s->asked_voter && core->peers[from].voting && core->gather.kind != GATHER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
-	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->gather.kind == GATHER_HANDOVER) {
+	s->votes = s->asked_voter && core->peers[from].voting && core->state_transfer.kind != STATE_TRANSFER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
+	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->state_transfer.kind == STATE_TRANSFER_HANDOVER) {
 		s->before = false; /* it cannot stand for the epoch before */
 	}
-	gather_judge(core);
+	state_transfer_evaluate(core);
 }
 
 /* Section 9: a node that does not vote takes the clocks of its sources. Where it needs several it takes no clock that one of them says alone: the
@@ -164,13 +164,13 @@ static uint64_t clock_most_here(const struct core *core) {
 	if (core_votes(core) || needed(core) < 2) {
 		return core_votes(core) ? clock_most(core) : TOKEN_MAX;
 	}
-	for (uint32_t i = 0; i < core->gather.count; i++) {
-		const int slot = slots_find_id(core, core->gather.sources[i].id);
-		const uint64_t said = slot >= 0 && slot != (int)core->self && core->peers[slot].up ? core->peers[slot].said_clock : 0;
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		const int index = peer_table_find_id(core, core->state_transfer.sources[i].id);
+		const uint64_t said = index >= 0 && index != (int)core->self && core->peers[index].up ? core->peers[index].said_clock : 0;
 		second = said > first ? first : said > second ? said : second;
 		first = said > first ? said : first;
 	}
-	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->gather.began);
+	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->state_transfer.began);
 	second = clock_later(second, margin);
 	return second > clock_most(core) ? second : clock_most(core);
 }
@@ -195,33 +195,33 @@ static void go_on(struct core *core, uint32_t from, struct source *s) {
 static void chunk_came(struct core *core, uint32_t from, struct source *s, const struct message *m) {
 	span_ns took = instant_elapsed_short(core->now, s->chunk_at);
 	s->part = m->part;
-	s->paused = core->gather.kind == GATHER_AHEAD;
+	s->paused = core->state_transfer.kind == STATE_TRANSFER_AHEAD;
 	s->go_at = instant_add(core->now, 2 * took < PAUSE_MOST ? 2 * took : PAUSE_MOST);
 	if (!s->paused) {
 		go_on(core, from, s);
 	}
 }
 
-bool gather_paused(const struct core *core) {
-	for (uint32_t i = 0; i < core->gather.count; i++) {
-		if (core->gather.sources[i].paused) {
+bool state_transfer_paused(const struct core *core) {
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		if (core->state_transfer.sources[i].paused) {
 			return true;
 		}
 	}
 	return false;
 }
 
-void gather_pause_over(struct core *core) {
-	for (uint32_t i = 0; i < core->gather.count; i++) {
-		struct source *s = &core->gather.sources[i];
-		int slot = s->paused ? slots_find_id(core, s->id) : -1;
-		if (slot >= 0 && (instant_expired(core->now, s->go_at) || core->gather.kind != GATHER_AHEAD)) {
-			go_on(core, (uint32_t)slot, s);
+void state_transfer_pause_over(struct core *core) {
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		struct source *s = &core->state_transfer.sources[i];
+		int index = s->paused ? peer_table_find_id(core, s->id) : -1;
+		if (index >= 0 && (instant_expired(core->now, s->go_at) || core->state_transfer.kind != STATE_TRANSFER_AHEAD)) {
+			go_on(core, (uint32_t)index, s);
 		}
 	}
 }
 
-void gather_message(struct core *core, uint32_t from, const struct message *m) {
+void state_transfer_message(struct core *core, uint32_t from, const struct message *m) {
 	struct source *s = of(core, from, m);
 	if (s == NULL) {
 		return;
@@ -229,28 +229,28 @@ void gather_message(struct core *core, uint32_t from, const struct message *m) {
 	s->progress = core->now;
 	if (beyond_bounds(core, m)) {
 		master_clock_refused(core, from, m->kind == MESSAGE_SNAPSHOT_END ? m->clock : m->token, m->key);
-		gather_tell_stop(core, s);
-		gather_break_off(core, s);
+		state_transfer_tell_stop(core, s);
+		state_transfer_break_off(core, s);
 		return;
 	}
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD && span_from_us(m->left_us) > lease_most_here(core)) {
 		s->refused = span_longer(s->refused, span_from_us(m->left_us));
 	} else if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
-		core->gather.merged++;
-		if (!merge_record(core, gather_into(core), s->bit, m)) {
-			core->gather.full = true;
-			gather_tell_stop(core, s);
-			gather_break_off(core, s); /* not whole: it will be asked again */
+		core->state_transfer.merged++;
+		if (!merge_record(core, state_transfer_into(core), s->bit, m)) {
+			core->state_transfer.full = true;
+			state_transfer_tell_stop(core, s);
+			state_transfer_break_off(core, s); /* not whole: it will be asked again */
 		}
 	} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
-		merge_released(core, gather_into(core), m);
+		merge_released(core, state_transfer_into(core), m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_LOST) {
-		merge_lost(core, gather_into(core), s->bit, m);
+		merge_lost(core, state_transfer_into(core), s->bit, m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_CHUNK) {
 		chunk_came(core, from, s, m);
 	} else if (m->kind == MESSAGE_SNAPSHOT_READY) {
 		s->walked = true;
-		premerge_tell(core);
+		copy_ahead_tell(core);
 	} else {
 		ended(core, from, s, m);
 	}

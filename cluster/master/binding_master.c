@@ -1,4 +1,4 @@
-/* bond_master.c: the masters' side of locks that end with a node (section 2, Release on disconnect). What a node has bound is kept by
+/* binding_master.c: the masters' side of locks that end with a node (section 2, Release on disconnect). What a node has bound is kept by
  * its identity and start. When the other side closes the link, because its process is gone or because it gave the link up, the records
  * end here after the grace time, as if their lease were over, unless the same start of the node comes back. A link that this master gave
  * up itself says nothing about the other side.
@@ -7,7 +7,7 @@
 
 #define NODES_BOUND_MAX (2 * NODES_MAX)
 
-struct bonded { /* a record of this node */
+struct bound_locks { /* a record of this node */
 	struct list of_holder;
 	struct map_node node; /* by lock_id */
 	struct holder *holder;
@@ -38,9 +38,9 @@ static struct holder *find_holder(struct core *core, struct id128 id, uint64_t b
 	return NULL;
 }
 
-static struct bonded *find_record(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->bonded, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
-		struct bonded *b = CONTAINER_OF(n, struct bonded, node);
+static struct bound_locks *find_record(const struct core *core, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->bound_locks, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
 		}
@@ -48,16 +48,16 @@ static struct bonded *find_record(const struct core *core, struct id128 lock_id)
 	return NULL;
 }
 
-static void free_record(struct core *core, struct bonded *b) {
+static void free_record(struct core *core, struct bound_locks *b) {
 	list_remove(&b->of_holder);
-	map_remove(&core->bonded, &b->node);
+	map_remove(&core->bound_locks, &b->node);
 	alloc_free(&core->alloc, b, sizeof *b + b->size);
 }
 
 static void free_holder(struct core *core, struct holder *h) {
 	struct list *n;
 	while ((n = list_first(&h->records)) != NULL) {
-		free_record(core, CONTAINER_OF(n, struct bonded, of_holder));
+		free_record(core, CONTAINER_OF(n, struct bound_locks, of_holder));
 	}
 	timer_stop(core, &h->timer);
 	list_remove(&h->link);
@@ -65,7 +65,7 @@ static void free_holder(struct core *core, struct holder *h) {
 	alloc_free(&core->alloc, h, sizeof *h);
 }
 
-void bond_master_done(struct core *core) {
+void binding_master_done(struct core *core) {
 	struct list *n;
 	while (core->holder_count > 0 && (n = list_first(&core->holders)) != NULL) {
 		free_holder(core, CONTAINER_OF(n, struct holder, link));
@@ -81,7 +81,7 @@ static void arm(struct core *core, struct holder *h) {
 	}
 	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
 	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		const struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
+		const struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, of_holder);
 		first = b->grace < first ? b->grace : first;
 	}
 	struct instant at = instant_add(h->since, first);
@@ -117,15 +117,15 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 		return STATUS_ABSENT;
 	}
 	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US); /* the other one is to trust in no more */
-	struct bonded *b = find_record(core, m->lock_id);
+	struct bound_locks *b = find_record(core, m->lock_id);
 	struct holder *h = make_holder(core, from);
-	if (b == NULL && h && core->bonded.count < core->limits.keys) {
+	if (b == NULL && h && core->bound_locks.count < core->limits.keys) {
 		b = alloc_new(&core->alloc, sizeof *b + m->key.size);
 		if (b) {
 			b->lock_id = m->lock_id;
 			b->size = (uint16_t)m->key.size;
 			memcpy(b->key, m->key.data, m->key.size);
-			map_insert(&core->bonded, &b->node, hash_lock_id(core, m->lock_id));
+			map_insert(&core->bound_locks, &b->node, hash_lock_id(core, m->lock_id));
 		}
 	}
 	if (b == NULL || h == NULL) {
@@ -138,7 +138,7 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	b->grace = span_from_us(m->left_us);
 	b->until = r->end;
 	b->stale = r->freed = false;
-	COUNT(core, bond_made);
+	COUNT(core, binding_made);
 	return STATUS_OK;
 }
 
@@ -149,7 +149,7 @@ static void settle_holder(struct core *core, struct holder *h) {
 }
 
 /* To this start of the node. */
-static bool bound_to(const struct bonded *b, const struct peer *p) {
+static bool bound_to(const struct bound_locks *b, const struct peer *p) {
 	return id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot;
 }
 
@@ -160,7 +160,7 @@ static bool end_record(struct core *core, struct slice name, struct id128 lock_i
 	if (r == NULL || r->freed) {
 		return false;
 	}
-	COUNT(core, bond_ended);
+	COUNT(core, binding_ended);
 	record_lose(core, key, r);
 	return true;
 }
@@ -168,22 +168,22 @@ static bool end_record(struct core *core, struct slice name, struct id128 lock_i
 /* The node trusts in it no more, and has said so to its holder. Whoever goes on with it through another node has ended the bond. */
 static void lost_there(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core) };
-	const struct bonded *b = core->holder_count > 0 ? find_record(core, m->lock_id) : NULL;
+	const struct bound_locks *b = core->holder_count > 0 ? find_record(core, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && b && bound_to(b, &core->peers[from])) {
-		bond_master_released(core, m->lock_id);
+		binding_master_released(core, m->lock_id);
 		answer.flags = end_record(core, m->key, m->lock_id) ? FLAG_HAD : 0;
 	}
 	out_send(core, from, &answer);
 }
 
-void bond_master_asked(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_BOND_ANSWER, .round = m->round };
+void binding_master_asked(struct core *core, uint32_t from, const struct message *m) {
+	struct message answer = { .kind = MESSAGE_BINDING_ANSWER, .round = m->round };
 	if (m->flags & FLAG_NOW) {
 		lost_there(core, from, m);
 		return;
 	}
 	if (m->flags & FLAG_RELEASED) {
-		bond_master_released(core, m->lock_id);
+		binding_master_released(core, m->lock_id);
 		return;
 	}
 	answer.status = rule_votes(core);
@@ -194,8 +194,8 @@ void bond_master_asked(struct core *core, uint32_t from, const struct message *m
 }
 
 /* The record is gone, or is bound no more. */
-void bond_master_released(struct core *core, struct id128 lock_id) {
-	struct bonded *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
+void binding_master_released(struct core *core, struct id128 lock_id) {
+	struct bound_locks *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
 	if (b) {
 		struct holder *h = b->holder;
 		free_record(core, b);
@@ -206,31 +206,31 @@ void bond_master_released(struct core *core, struct id128 lock_id) {
 /* Somebody goes on with the lock through another node, or through another start of this one, and counts on this master: it does not end with
  * the one that it was bound to. That one may have given the bond up while this master could not hear it; so may this node, where it has not
  * said since then that it has not. */
-void bond_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	struct bonded *b = core->holder_count > 0 ? find_record(core, r->lock_id) : NULL;
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
+	struct bound_locks *b = core->holder_count > 0 ? find_record(core, r->lock_id) : NULL;
 	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
-		bond_master_released(core, r->lock_id);
+		binding_master_released(core, r->lock_id);
 	} else if (b) {
 		b->until = r->end;
 	}
 }
 
 /* A copy of the record tells so: who gets it from a master where it is not bound counts for whoever that one counts for. */
-bool bond_master_bound(const struct core *core, struct id128 lock_id) {
+bool binding_master_bound(const struct core *core, struct id128 lock_id) {
 	return core->holder_count > 0 && find_record(core, lock_id) != NULL;
 }
 
 static void make_stale(struct holder *h) {
 	for (struct list *n = list_first(&h->records); n; n = list_after(&h->records, n)) {
-		CONTAINER_OF(n, struct bonded, of_holder)->stale = true;
+		CONTAINER_OF(n, struct bound_locks, of_holder)->stale = true;
 	}
 }
 
 /* `stays`: this node was a master of the epoch before, too, and has missed none: else the node to which a lock is bound has not counted on it
  * in between, and tells it anew. */
-void bond_master_epoch(struct core *core, bool stays) {
+void binding_master_epoch(struct core *core, bool stays) {
 	if (!stays) {
-		bond_master_done(core);
+		binding_master_done(core);
 		return;
 	}
 	for (struct list *n = core->holder_count > 0 ? list_first(&core->holders) : NULL; n; n = list_after(&core->holders, n)) {
@@ -248,7 +248,7 @@ static void close_holder(struct core *core, struct holder *h) {
 	}
 }
 
-void bond_master_peer_up(struct core *core, uint32_t peer) {
+void binding_master_peer_up(struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
 	for (struct list *n = list_first(&core->holders), *next; n; n = next) {
 		next = list_after(&core->holders, n);
@@ -267,7 +267,7 @@ void bond_master_peer_up(struct core *core, uint32_t peer) {
 }
 
 /* `closed`: by the other side. */
-void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
+void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	const struct peer *p = &core->peers[peer];
 	struct holder *h = p->up && core->holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
 	if (h && closed) {
@@ -278,18 +278,18 @@ void bond_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 /* ---- the end of a record ---- */
 
 /* The record has ended, by its lease or otherwise. Who does not vote just now goes by what it saw last. */
-static bool over(struct core *core, struct bonded *b) {
+static bool over(struct core *core, struct bound_locks *b) {
 	const struct key *key = core_votes(core) ? table_find(core, slice_of(b->key, b->size)) : NULL;
 	const struct record *r = key ? key_record(key, b->lock_id) : NULL;
 	b->until = r ? r->end : b->until;
 	return instant_expired(core->now, b->until) || (core_votes(core) && r == NULL);
 }
 
-void bond_master_timer(struct core *core, struct timer *t) {
+void binding_master_timer(struct core *core, struct timer *t) {
 	struct holder *h = CONTAINER_OF(t, struct holder, timer);
 	for (struct list *n = list_first(&h->records), *next; n; n = next) {
 		next = list_after(&h->records, n);
-		struct bonded *b = CONTAINER_OF(n, struct bonded, of_holder);
+		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, of_holder);
 		bool ends = h->closed && core_votes(core) && instant_expired(core->now, instant_add(h->since, b->grace));
 		if (ends) {
 			(void)end_record(core, slice_of(b->key, b->size), b->lock_id);

@@ -1,4 +1,4 @@
-/* give_back.c: what a request that failed may have left is given back under its name (section 11). */
+/* roll_back.c: what a request that failed may have left is given back under its name (section 11). */
 #include "coordinator.h"
 
 /* When the lease is over, wherever: this node's record, if it has one, may have missed an extension. */
@@ -7,7 +7,7 @@ struct instant longest_lease(const struct core *core) {
 }
 
 /* To those that can be reached now, and nobody waits for an answer. */
-void release_give_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id, .attempt = name };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (peer_reachable(core, i)) {
@@ -17,11 +17,11 @@ void release_give_back_once(struct core *core, struct slice key, struct id128 lo
 }
 
 /* What a commit that failed may have left goes back under its name (section 11): nobody waits for it, and it is sent again like a release. */
-bool release_give_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
+bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
 	struct op *op = op_new_alone(core, &(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });
 	if (op == NULL) {
 		COUNT(core, no_memory);
-		release_give_back_once(core, key, lock_id, name);
+		release_roll_back_once(core, key, lock_id, name);
 		return false;
 	}
 	op->part_of = name;
@@ -34,15 +34,15 @@ bool release_give_back(struct core *core, struct slice key, struct id128 lock_id
 	for (uint32_t i = 0; i < core->masters; i++) { /* who is not in this epoch yet may not have heard */
 		all = all && op->votes[i].state != VOTE_GONE && peer_votes(core, i);
 	}
-	linger_begin(core, op);
+	catch_up_begin(core, op);
 	return all;
 }
 
 /* Whoever goes on with a lock that was bound here is not to lose it with this node: only a master that has it bound still ends it. */
 struct message release_message(const struct op *op) {
-	struct message m = op_message(op, op->lost_here ? MESSAGE_BOND : MESSAGE_RELEASE);
+	struct message m = op_message(op, op->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
 	m.flags = op->lost_here ? FLAG_NOW : 0;
 	m.attempt = op->part_of;
-	m.number = op->terms.bond;
+	m.number = op->terms.binding;
 	return m;
 }

@@ -1,0 +1,110 @@
+/* granted.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so (Time), and
+ * for good (section 2, Extend). One that has ended is as good as gone, so that no timer is needed: its memory comes back when a sweep
+ * meets it. */
+#include "coordinator.h"
+
+#define BUCKETS_A_GRANTED 1 /* the table has about as many buckets as beliefs: those that have ended are as many as the others at most */
+#define BUCKETS_A_BEAT 1024
+
+_Static_assert(sizeof(struct granted) <= 56, "one for each lease");
+
+/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not kept. */
+static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
+	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
+}
+
+static struct granted *find(struct core *core, struct slice key, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->granted_leases, hash_both(core, key, lock_id)); n; n = map_next(n)) {
+		struct granted *b = CONTAINER_OF(n, struct granted, node);
+		if (id128_equal(b->lock_id, lock_id)) {
+			return b;
+		}
+	}
+	return NULL;
+}
+
+struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id) {
+	struct granted *b = find(core, key, lock_id);
+	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
+}
+
+/* Whoever comes over another connection may have bound the lock to that node or to another one meanwhile, and it may have ended with that,
+ * while this node had no link and heard of nothing (section 2, Extend). */
+struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker) {
+	struct granted *b = granted_find(core, key, lock_id);
+	return b && asker && b->asker == (asker & GRANTED_ASKER) ? b : NULL;
+}
+
+static size_t granted_size(bool numbered) {
+	return sizeof(struct granted) + (numbered ? sizeof(struct permits) : 0);
+}
+
+struct permits granted_numbers(const struct granted *b) {
+	return b->numbered ? b->numbers[0] : (struct permits){ { 0, 0 } };
+}
+
+static void granted_free(struct core *core, struct granted *b) {
+	map_remove(&core->granted_leases, &b->node);
+	core->granted_count--;
+	alloc_free(&core->alloc, b, granted_size(b->numbered));
+}
+
+/* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
+static void sweep(struct core *core, size_t buckets) {
+	for (size_t i = 0; i < buckets && core->granted_count > 0; i++) {
+		core->granted_bucket = core->granted_bucket + 1 < core->granted_leases.bucket_count ? core->granted_bucket + 1 : 0;
+		for (struct map_node *n = map_bucket(&core->granted_leases, core->granted_bucket), *next; n; n = next) {
+			struct granted *b = CONTAINER_OF(n, struct granted, node);
+			next = map_next_in_bucket(n);
+			if (instant_distrusted(core->now, b->deadline)) {
+				granted_free(core, b);
+			}
+		}
+	}
+}
+
+void granted_beat(struct core *core) {
+	sweep(core, core->granted_leases.bucket_count < BUCKETS_A_BEAT ? core->granted_leases.bucket_count : BUCKETS_A_BEAT);
+}
+
+/* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
+	const bool numbered = !permits_none(numbers);
+	struct granted *b = find(core, key, lock_id);
+	if (b && !b->numbered && numbered) { /* a name that was another key's lock, too */
+		granted_free(core, b);
+		b = NULL;
+	}
+	if (b == NULL) {
+		sweep(core, BUCKETS_A_GRANTED);
+		b = core->granted_count < core->limits.keys ? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
+		if (b == NULL) {
+			COUNT(core, no_memory);
+			return;
+		}
+		b->lock_id = lock_id;
+		b->numbered = numbered;
+		map_insert(&core->granted_leases, &b->node, hash_both(core, key, lock_id));
+		core->granted_count++;
+	}
+	b->deadline = deadline;
+	b->asker = asker & GRANTED_ASKER;
+	if (b->numbered) {
+		b->numbers[0] = numbers;
+	}
+}
+
+void granted_drop(struct core *core, struct slice key, struct id128 lock_id) {
+	struct granted *b = find(core, key, lock_id);
+	if (b) {
+		granted_free(core, b);
+	}
+}
+
+static void granted_drained(void *core, struct map_node *node) {
+	granted_free(core, CONTAINER_OF(node, struct granted, node));
+}
+
+void granted_done(struct core *core) {
+	map_drain(&core->granted_leases, granted_drained, core);
+}

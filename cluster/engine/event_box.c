@@ -1,0 +1,19 @@
+/* event_box.c: news on its way to the driver: memory for them. */
+#include "event_box.h"
+
+void event_box_init(struct event_box *box, const struct allocator *alloc) {
+	arena_init(&box->bytes, alloc, WATCH_EVENT_BYTES_MAX);
+	box->gap.kind = WATCH_EVENT_MISSED;
+}
+
+void event_box_done(struct event_box *box, const struct allocator *alloc) {
+	alloc_free(alloc, box->watch_event, box->capacity * sizeof *box->watch_event);
+	arena_done(&box->bytes);
+}
+
+void event_box_clear(struct event_box *box) {
+	if (box->read == box->count) {
+		box->read = box->count = 0;
+		arena_reset(&box->bytes);
+	}
+}

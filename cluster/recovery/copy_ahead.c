@@ -1,0 +1,63 @@
+/* copy_ahead.c: getting ready to be a master of the next epoch before it is decided, so that the gap between the epochs stays short
+ * (section 6): who coordinates the change asks, and is told how far it is. */
+#include "recovery.h"
+
+static void tell(struct core *core, enum status status) {
+	const struct state_transfer *g = &core->state_transfer;
+	int index = peer_table_find_id(core, g->asker);
+	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = g->asker_round, .status = status, .number = g->merged };
+	if (index >= 0) {
+		out_send(core, (uint32_t)index, &m);
+	}
+}
+
+/* Ready: the walks of enough sources are over, and their changes keep coming. NEED: not yet. FULL: there is no room for two tables. */
+void copy_ahead_tell(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	if (g->kind != STATE_TRANSFER_AHEAD || g->told_ready) {
+		return;
+	}
+	g->told_ready = state_transfer_ready(core);
+	core->counts[COUNT_copy_ahead_ready] += g->told_ready;
+	tell(core, g->told_ready ? STATUS_OK : g->full ? STATUS_FULL : STATUS_NEED);
+}
+
+void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m) {
+	struct config c;
+	struct message refusal = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = m->round, .status = STATUS_EPOCH };
+	if (!proof_master(core, from)) {
+		COUNT(core, asked_by_no_member);
+		return;
+	}
+	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) && core_born(core) && !core->adopting;
+	if (fits) {
+		const bool first = announced_goes_first(core, &c);
+		const int at = config_find_id(&c, core->durable.node_id);
+		if (at < 0 || !c.nodes[at].master) {
+			return; /* it only has to know whom it may tell what it knows */
+		}
+		fits = first;
+		refusal.status = STATUS_HELD;
+	}
+	if (fits && !state_transfer_ahead(core, &c)) {
+		fits = false;
+		refusal.status = STATUS_RECOVERING;
+	}
+	if (!fits) {
+		out_send(core, from, &refusal);
+		return;
+	}
+	core->state_transfer.asker = core->peers[from].link_id;
+	core->state_transfer.asker_round = m->round;
+	core->state_transfer.keep_until = announced_until(core);
+	core->state_transfer.told_ready = false;
+	state_transfer_beat(core);
+}
+
+/* The change was given up. */
+void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m) {
+	const struct state_transfer *g = &core->state_transfer;
+	if (g->kind == STATE_TRANSFER_AHEAD && g->asker_round == m->round && id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
+		state_transfer_stop(core);
+	}
+}

@@ -1,0 +1,311 @@
+/* state_transfer.c: collecting what others know, until this node may vote with it (sections 4 and 6). Three occasions share it:
+ *
+ *   before the decree  (AHEAD)     a future master builds the next table beside its own, and goes on hearing every change
+ *   after it           (HANDOVER)  what its sources end with, once they have adopted the epoch, makes it whole; or it rejoins
+ *   after a restart    (REJOIN)    from masters that vote in this epoch
+ *
+ * A source is a master of the epoch before (handover), or another one of this epoch (rejoining).
+ */
+#include "recovery.h"
+#include "state_transfer.h"
+
+static span_ns larger(span_ns a, span_ns b) {
+	return a > b ? a : b;
+}
+
+bool state_transfer_staging(const struct core *core) {
+	return core->state_transfer.kind == STATE_TRANSFER_AHEAD || core->state_transfer.kind == STATE_TRANSFER_HANDOVER;
+}
+
+struct table *state_transfer_into(struct core *core) {
+	return state_transfer_staging(core) ? core->staging : core->live;
+}
+
+/* ---- whom to ask ---- */
+
+struct source *state_transfer_source(struct state_transfer *g, struct id128 id) {
+	for (uint32_t i = 0; i < g->count; i++) {
+		if (id128_equal(g->sources[i].id, id)) {
+			return &g->sources[i];
+		}
+	}
+	return NULL;
+}
+
+static struct source *make(struct state_transfer *g, struct id128 id) {
+	struct source *s = state_transfer_source(g, id);
+	if (s == NULL && g->count < SOURCES_MAX) {
+		s = &g->sources[g->count++];
+		*s = (struct source){ .id = id };
+	}
+	CHECK(s != NULL);
+	return s;
+}
+
+void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c) {
+	struct state_transfer *g = &core->state_transfer;
+	uint64_t rounds = g->rounds;
+	*g = (struct state_transfer){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds, .began = core->now };
+	g->after = config_masters(c);
+	if (kind != STATE_TRANSFER_REJOIN) {
+		g->before = c->before_count;
+		for (uint32_t i = 0; i < c->before_count; i++) {
+			make(g, c->before[i].id)->before = true;
+		}
+	}
+	for (uint32_t i = 0; i < g->after; i++) {
+		if (!id128_equal(c->nodes[i].id, core->durable.node_id)) {
+			make(g, c->nodes[i].id)->after = true;
+		}
+	}
+}
+
+void state_transfer_end_own_walk(struct core *core) {
+	if (core->state_transfer.own_walking) {
+		core->state_transfer.own_walking = false;
+		map_walk_end(&core->live->keys);
+	}
+}
+
+void state_transfer_tell_stop(struct core *core, const struct source *s) {
+	int index = peer_table_find_id(core, s->id);
+	if (s->asked && !s->done && index >= 0 && index != (int)core->self) {
+		struct message m = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = s->round }; /* no parts: enough */
+		out_send(core, (uint32_t)index, &m);
+	}
+}
+
+void state_transfer_stop(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	if (g->kind == STATE_TRANSFER_NONE) {
+		return;
+	}
+	for (uint32_t i = 0; i < g->count; i++) {
+		state_transfer_tell_stop(core, &g->sources[i]);
+	}
+	state_transfer_end_own_walk(core);
+	if (g->taken) {
+		table_staging_drop(core);
+	}
+	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
+}
+
+/* What came of it stays, but the source does not count as one that had it: its bit stands for nobody from now on. */
+void state_transfer_break_off(struct core *core, struct source *s) {
+	if (id128_equal(s->id, core->durable.node_id)) {
+		state_transfer_end_own_walk(core);
+	}
+	s->paused = s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
+	core->state_transfer.told_ready = false;
+}
+
+/* A bit of its own for each try, in the table that is merged into. When they are used up all begins anew, which takes 31 links that broke. */
+bool state_transfer_take_bit(struct core *core, struct source *s) {
+	struct table *t = state_transfer_into(core);
+	if (t->tries == MERGE_TRIES) {
+		core->state_transfer.worn = true;
+		return false;
+	}
+	s->bit = t->tries++;
+	return true;
+}
+
+void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
+	struct state_transfer *g = &core->state_transfer;
+	if (!state_transfer_take_bit(core, s)) {
+		return;
+	}
+	s->asked = true;
+	s->refused = 0;
+	s->asked_voter = core->peers[index].voting;
+	s->round = ++g->rounds;
+	s->asked_at = s->progress = s->chunk_at = core->now;
+	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch, .flags = g->kind == STATE_TRANSFER_REJOIN ? 0 : FLAG_HANDOVER };
+	out_send(core, index, &m);
+}
+
+/* ---- what is enough ---- */
+
+/* One that has forgotten counts once the longest lease has passed since it told that it has adopted the epoch. */
+static struct instant forgotten_at(const struct core *core, const struct source *s) {
+	span_ns lease = larger(larger(core->durable.max_lease_seen, core->config.max_lease), s->lease);
+	return instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm));
+}
+
+bool state_transfer_forgotten_long_enough(const struct core *core, const struct source *s) {
+	return instant_expired(core->now, forgotten_at(core, s));
+}
+
+bool state_transfer_counts_before(const struct core *core, const struct source *s) {
+	return s->before && s->done && (!s->forgot || state_transfer_forgotten_long_enough(core, s));
+}
+
+/* Until so many have counted as it takes, if nobody else comes: who has forgotten counts by and by. 0: that alone is not enough. */
+span_ns state_transfer_left(const struct core *core, struct instant now) {
+	const struct state_transfer *g = &core->state_transfer;
+	span_ns left[SOURCES_MAX];
+	uint32_t waiting = 0, needed = config_sources(g->before);
+	for (uint32_t i = 0; g->kind == STATE_TRANSFER_HANDOVER && i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		if (s->before && s->done && s->forgot && !state_transfer_forgotten_long_enough(core, s)) {
+			span_ns own = instant_left_long(now, forgotten_at(core, s));
+			uint32_t at = waiting++;
+			for (; at > 0 && left[at - 1] > own; at--) {
+				left[at] = left[at - 1];
+			}
+			left[at] = own;
+		} else {
+			needed -= state_transfer_counts_before(core, s) && needed > 0;
+		}
+	}
+	return needed > 0 && needed <= waiting ? left[needed - 1] : 0;
+}
+
+static uint32_t count_sources(const struct core *core, bool rejoin) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		const struct source *s = &core->state_transfer.sources[i];
+		n += rejoin ? s->after && s->done && s->votes : state_transfer_counts_before(core, s);
+	}
+	return n;
+}
+
+/* Any quorum contains one of so many: of the masters of before (itself may be one), or of the others of this epoch. */
+static bool enough_before(const struct core *core) {
+	return core->state_transfer.kind == STATE_TRANSFER_HANDOVER && core->state_transfer.before > 0 && count_sources(core, false) >= config_sources(core->state_transfer.before);
+}
+
+static bool enough_after(const struct core *core) {
+	return core->state_transfer.kind != STATE_TRANSFER_AHEAD && core->state_transfer.after > 1 && count_sources(core, true) >= config_sources(core->state_transfer.after);
+}
+
+bool state_transfer_ready(const struct core *core) {
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
+		n += core->state_transfer.sources[i].before && core->state_transfer.sources[i].walked;
+	}
+	return n >= config_sources(core->state_transfer.before);
+}
+
+/* ---- beginning to vote ---- */
+
+static void vote(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	bool handover = enough_before(core);
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct source *s = &g->sources[i];
+		if (handover && state_transfer_counts_before(core, s)) {
+			core->counts[s->forgot ? COUNT_source_forgot : s->never ? COUNT_source_never_voted : COUNT_source_remembers]++;
+		}
+	}
+	state_transfer_end_own_walk(core);
+	if (g->taken) {
+		table_swap(core);
+	}
+	merge_finish_begin(core);
+	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
+	core->counts[handover ? COUNT_handover : COUNT_rejoin]++;
+	core->counts[COUNT_handover_rejoined] += !handover && core->state == CORE_HANDOVER;
+	recovery_vote(core, handover ? "handover" : "rejoining");
+}
+
+/* Enough is known. Who has never voted in this epoch marks that on disk first. */
+void state_transfer_evaluate(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
+		return; /* adopting: the mark would be that of the next epoch */
+	}
+	if (!core->durable.voted) {
+		for (uint32_t i = 0; i < g->count; i++) {
+			if (g->sources[i].done) {
+				master_raise_clock(core, g->sources[i].clock_end);
+			}
+		}
+		core->durable.voted = true;
+		epoch_seen(core);
+		/* of an epoch before that had longer leases: it answers for them from now on */
+		core->durable.max_lease_seen = larger(core->durable.max_lease_seen, g->longest);
+		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling ? core->clock + CEILING_BLOCK : core->durable.ceiling;
+		persist_changed(core);
+	}
+	if (core->durable.voted && core->voted_on_disk) { /* the mark may have been made by a gathering before this one */
+		vote(core);
+	}
+}
+
+void state_transfer_persisted(struct core *core) {
+	const enum state_transfer_kind kind = core->state_transfer.kind;
+	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) && core->durable.voted && core->voted_on_disk) {
+		state_transfer_evaluate(core);
+	}
+}
+
+/* ---- beginnings ---- */
+
+static void wait_to_rejoin(struct core *core) {
+	/* both waits use the largest values it ever voted under */
+	span_ns request = larger(core->durable.request_timeout_seen, core->config.request_timeout);
+	core->rejoin_at = instant_add(core->now, span_grow(request, core->config.drift_ppm));
+}
+
+void state_transfer_rejoin(struct core *core) {
+	state_transfer_stop(core);
+	state_transfer_begin(core, STATE_TRANSFER_REJOIN, &core->config);
+	wait_to_rejoin(core);
+}
+
+/* Before the decree: the same question again goes on with what is there. False: the table beside is in use for another one. */
+bool state_transfer_ahead(struct core *core, const struct config *c) {
+	struct state_transfer *g = &core->state_transfer;
+	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == c->epoch && g->hash == config_hash(c)) {
+		return true;
+	}
+	if (g->kind == STATE_TRANSFER_HANDOVER || g->kind == STATE_TRANSFER_REJOIN) {
+		return false;
+	}
+	state_transfer_stop(core);
+	state_transfer_begin(core, STATE_TRANSFER_AHEAD, c);
+	COUNT(core, copy_ahead_started);
+	return true;
+}
+
+/* The epoch that was prepared for is here: what was merged beside is kept, and its sources end as soon as they have adopted it. */
+void state_transfer_handover(struct core *core) {
+	struct state_transfer *g = &core->state_transfer;
+	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch && g->hash == core->config_hash && g->taken) {
+		struct source *s = state_transfer_own(core);
+		COUNT(core, copy_ahead_used);
+		g->kind = STATE_TRANSFER_HANDOVER;
+		if (s && s->asked && !core->remembers) {
+			state_transfer_break_off(core, s);
+		} else if (s && s->walked) {
+			state_transfer_own_done(core, s);
+		}
+	} else {
+		state_transfer_stop(core);
+		state_transfer_begin(core, STATE_TRANSFER_HANDOVER, &core->config);
+	}
+	wait_to_rejoin(core);
+	state_transfer_beat(core);
+}
+
+void state_transfer_again(struct core *core) {
+	const enum state_transfer_kind kind = core->state_transfer.kind;
+	const struct instant began = core->state_transfer.began;
+	state_transfer_stop(core);
+	if (kind == STATE_TRANSFER_REJOIN) {
+		merge_forget_sources(core);
+	}
+	if (kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) {
+		state_transfer_begin(core, kind, &core->config);
+		core->state_transfer.began = began; /* each try that was refused for its clock takes a bit: they must not be used up for ever before it is time */
+	}
+}
+
+void state_transfer_peer_lost(struct core *core, uint32_t peer) {
+	struct source *s = core->state_transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->state_transfer, core->peers[peer].link_id);
+	if (s && s->asked && !s->done) {
+		COUNT(core, copy_ahead_broken);
+		state_transfer_break_off(core, s);
+	}
+}

@@ -1,0 +1,105 @@
+/* state_transfer_own.c: a master of the epoch before is a source of its own: its table is copied in pieces into the one beside it, and what it
+ * accepts meanwhile goes into both (section 6). */
+#include "recovery.h"
+#include "state_transfer.h"
+
+#define OWN_BUCKETS_A_STEP 512
+
+/* Its own table, in pieces; what changes meanwhile comes by gather_changed. */
+static bool copy_own(struct core *core, struct source *s) {
+	struct state_transfer *g = &core->state_transfer;
+	for (int i = 0; i < OWN_BUCKETS_A_STEP && g->self_bucket < core->live->keys.bucket_count; i++, g->self_bucket++) {
+		for (struct map_node *n = map_bucket(&core->live->keys, g->self_bucket); n; n = map_next_in_bucket(n)) {
+			const struct key *key = CONTAINER_OF(n, struct key, node);
+			for (const struct record *r = key->held; r; r = r->next) {
+				struct message m;
+				snapshot_record_message(core, key, r, &m);
+				if (!merge_record(core, core->staging, s->bit, &m)) {
+					return false;
+				}
+				g->merged++;
+			}
+		}
+	}
+	return true;
+}
+
+struct source *state_transfer_own(struct core *core) {
+	struct source *s = state_transfer_staging(core) ? state_transfer_source(&core->state_transfer, core->durable.node_id) : NULL;
+	return s && s->before ? s : NULL;
+}
+
+void state_transfer_own_done(struct core *core, struct source *s) {
+	s->done = true;
+	s->clock_end = core->clock;
+	state_transfer_evaluate(core);
+}
+
+bool state_transfer_busy(const struct core *core) {
+	return core->state_transfer.own_walking;
+}
+
+/* A piece of the walk over its own table, once a step. */
+void state_transfer_go_on(struct core *core) {
+	struct source *s = state_transfer_own(core);
+	CHECK(s && core->state_transfer.own_walking);
+	if (!copy_own(core, s)) {
+		core->state_transfer.full = true;
+		state_transfer_break_off(core, s);
+	} else if (core->state_transfer.self_bucket >= core->live->keys.bucket_count) {
+		state_transfer_end_own_walk(core);
+		s->walked = true;
+		if (core->state_transfer.kind == STATE_TRANSFER_HANDOVER) {
+			state_transfer_own_done(core, s);
+		}
+		copy_ahead_tell(core);
+	}
+}
+
+void state_transfer_ask_own(struct core *core, struct source *s) {
+	struct state_transfer *g = &core->state_transfer;
+	bool voted_before = g->kind == STATE_TRANSFER_HANDOVER ? core->durable.voted_before : core->durable.voted;
+	bool remembers = g->kind == STATE_TRANSFER_HANDOVER ? core->remembers : core_votes(core);
+	if (!state_transfer_take_bit(core, s)) {
+		return;
+	}
+	s->asked = true;
+	s->asked_at = s->progress = s->told_at = core->now;
+	if (remembers) {
+		g->self_bucket = 0;
+		g->own_walking = true;
+		map_walk_begin(&core->live->keys);
+		return;
+	}
+	s->walked = s->done = g->kind == STATE_TRANSFER_HANDOVER;
+	s->never = !voted_before;
+	s->forgot = voted_before;
+	s->told_at = core->adopted_at;
+	s->clock_end = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
+}
+
+/* What this node accepts while it is its own source. */
+void state_transfer_changed(struct core *core, const struct key *key, const struct record *r) {
+	struct source *s = state_transfer_own(core);
+	if (s && s->asked && !s->done && key_table(core, key) == core->live) {
+		struct message m;
+		snapshot_record_message(core, key, r, &m);
+		if (!merge_record(core, core->staging, s->bit, &m)) {
+			state_transfer_break_off(core, s);
+		}
+	}
+}
+
+void state_transfer_released(struct core *core, const struct message *m) {
+	struct source *s = state_transfer_own(core);
+	if (s && s->asked && !s->done) {
+		merge_released(core, core->staging, m);
+	}
+}
+
+void state_transfer_lost(struct core *core, const struct message *m) {
+	struct source *s = state_transfer_own(core);
+	if (s && s->asked && !s->done) {
+		merge_lost(core, core->staging, s->bit, m);
+	}
+}

@@ -1,0 +1,155 @@
+/* tombstones.c: what has ended of late and is not to come back: lock_ids that were released (R3) or barred from extension by a break, locks
+ * that ended with a connection of their holder (section 2), and what failed requests gave back (section 11). A ring of bounded size that
+ * loses its oldest: what has ended and comes back is believed by nobody, so forgetting costs time, not safety. With them those whose record
+ * has ended here with an updated value (first.c). */
+#include "store.h"
+
+int tombstone_init(struct core *core) {
+	core->tombstones_size = core->limits.released;
+	core->tombstones = alloc_new(&core->alloc, core->tombstones_size * sizeof *core->tombstones);
+	if (core->tombstones == NULL) {
+		return PAWL_ENOMEM;
+	}
+	return map_init(&core->tombstones_map, &core->alloc);
+}
+
+void tombstone_done(struct core *core) {
+	if (core->tombstones) {
+		map_done(&core->tombstones_map);
+		alloc_free(&core->alloc, core->tombstones, core->tombstones_size * sizeof *core->tombstones);
+	}
+}
+
+struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
+	for (struct map_node *n = map_first(&core->tombstones_map, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+		struct tombstone *r = CONTAINER_OF(n, struct tombstone, node);
+		if (id128_equal(r->lock_id, lock_id)) {
+			return r;
+		}
+	}
+	return NULL;
+}
+
+static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
+	struct tombstone *r = tombstone_find(core, lock_id);
+	if (r) {
+		return r;
+	}
+	r = &core->tombstones[core->tombstones_next];
+	core->tombstones_next = (core->tombstones_next + 1) % core->tombstones_size;
+	if (r->used) {
+		map_remove(&core->tombstones_map, &r->node);
+	}
+	*r = (struct tombstone){ .used = true, .lock_id = lock_id };
+	map_insert(&core->tombstones_map, &r->node, hash_lock_id(core, lock_id));
+	return r;
+}
+
+void tombstone_add(struct core *core, struct id128 lock_id, bool barred_only) {
+	struct tombstone *r = find_or_add(core, lock_id);
+	r->released = r->released || !barred_only;
+	r->barred = r->barred || barred_only;
+}
+
+bool tombstone_has(const struct core *core, struct id128 lock_id) {
+	const struct tombstone *r = tombstone_find(core, lock_id);
+	return r && r->released;
+}
+
+/* The connection `bond` of its holder was closed: what is bound to that one or to an earlier one does not come back. */
+void tombstone_end_binding(struct core *core, struct id128 lock_id, uint32_t binding) {
+	struct tombstone *r = find_or_add(core, lock_id);
+	r->binding = binding > r->binding ? binding : r->binding;
+}
+
+bool tombstone_ended(const struct core *core, struct id128 lock_id, uint32_t binding) {
+	const struct tombstone *r = binding ? tombstone_find(core, lock_id) : NULL;
+	return r && binding <= r->binding;
+}
+
+#define NAME_TRIES 16 /* names of one request for one lock_id differ in their last digit alone, and a later try has a greater one */
+
+uint64_t name_draw(struct core *core) {
+	return (prng_next(&core->prng) & ~(uint64_t)(NAME_TRIES - 1)) | 1;
+}
+
+/* For a try that follows one under `name`, of which nothing is believed. */
+uint64_t name_next(struct core *core, uint64_t name) {
+	return name == 0 || name % NAME_TRIES == NAME_TRIES - 1 ? name_draw(core) : name + 1;
+}
+
+/* An extension's name ends in 0: no request for the lock has such a one. */
+uint64_t name_draw_extension(struct core *core) {
+	return prng_next(&core->prng) & ~(uint64_t)(NAME_TRIES - 1);
+}
+
+bool name_of_extension(uint64_t name) {
+	return name != 0 && name % NAME_TRIES == 0;
+}
+
+/* What a record rests on that rested on `name` alone and is lengthened under `by`: on several. An extension that is taken back leaves the
+ * one before it, which is remembered as long as there is room. */
+uint64_t name_extended(struct core *core, uint64_t name, uint64_t by) {
+	if (name == by) {
+		return name;
+	}
+	if (name == 0 || name_of_extension(name) || !name_of_extension(by)) {
+		return 0;
+	}
+	core->extended[core->extended_next++ % EXTENDED_MAX] = (struct extended){ .name = name, .by = by };
+	return by;
+}
+
+uint64_t name_before(const struct core *core, uint64_t by) {
+	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
+		if (core->extended[i].by == by) {
+			return core->extended[i].name;
+		}
+	}
+	return 0;
+}
+
+static bool name_covers(uint64_t rolled_back, uint64_t name) {
+	return name / NAME_TRIES == rolled_back / NAME_TRIES && name <= rolled_back;
+}
+
+/* By a request that failed. The same lock_id may be granted through another node, so the token counts for nothing but learning; what rests
+ * on the name alone is nobody's, wherever it is. */
+void rolled_back_add(struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {
+	struct tombstone *r = find_or_add(core, lock_id);
+	r->rolled_back = token > r->rolled_back ? token : r->rolled_back;
+	r->name = name && !name_covers(r->name, name) ? name : r->name;
+}
+
+bool rolled_back_named(const struct core *core, struct id128 lock_id, uint64_t name) {
+	const struct tombstone *r = name ? tombstone_find(core, lock_id) : NULL;
+	return r && name_covers(r->name, name); /* what a request gave back before it tried again is given back, too (section 11) */
+}
+
+bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t token, uint64_t name) {
+	const struct tombstone *r = tombstone_find(core, lock_id);
+	return r && (token <= r->rolled_back || rolled_back_named(core, lock_id, name));
+}
+
+/* ---- in snapshots and side files ---- */
+
+const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uint32_t i) {
+	return &core->tombstones[(next + i) % core->tombstones_size];
+}
+
+void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m) {
+	*m = (struct message){ .kind = MESSAGE_SNAPSHOT_RELEASED, .key = key, .lock_id = r->lock_id, .attempt = r->name, .token = r->rolled_back, .number = r->binding,
+		.flags = (r->released ? FLAG_RELEASED : 0) | (r->barred ? FLAG_BARRED : 0) };
+}
+
+void tombstone_take(struct core *core, const struct message *m) {
+	if (m->flags & (FLAG_RELEASED | FLAG_BARRED)) {
+		tombstone_add(core, m->lock_id, !(m->flags & FLAG_RELEASED));
+	}
+	if (m->number) {
+		tombstone_end_binding(core, m->lock_id, m->number < UINT32_MAX ? (uint32_t)m->number : UINT32_MAX);
+	}
+	if (m->token || m->attempt) {
+		rolled_back_add(core, m->lock_id, m->token, m->attempt);
+	}
+}
