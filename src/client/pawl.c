@@ -56,7 +56,7 @@ void hub_destroy(struct pawl *hub) {
 	map_done(&hub->by_watch);
 	agenda_done(&hub->agenda);
 	endpoint_list_done(&hub->endpoints);
-	seal_context_free(hub->tls);
+	tls_filter_context_free(hub->tls);
 	if (hub->own_base && hub->base) {
 		event_base_free(hub->base);
 	}
@@ -102,7 +102,7 @@ static int set_tls(struct pawl *hub, const struct pawl_options *o, const char **
 		}
 		memcpy(hub->server_name, o->server_name, size);
 	}
-	return wanted ? seal_context_new(o->ca_file, o->cert_file, o->key_file, &hub->tls, out_problem) : 0;
+	return wanted ? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &hub->tls, out_problem) : 0;
 }
 
 static span_ns span_of(uint32_t ms, uint32_t otherwise) {

@@ -59,26 +59,26 @@ static int arm(struct line *l, struct event *event, bool *armed, bool want) {
 	return 0;
 }
 
-/* What is in the way of a plain write: for a sealed line first everything is sealed. */
-static int line_seal(struct line *l) {
+/* With TLS, everything is encrypted before it is written. */
+static int line_encrypt(struct line *l) {
 	int error = 0;
 	if (l->state == LINE_UP && l->out.size) {
-		error = seal_give(&l->seal, buffer_slice(&l->out));
+		error = tls_filter_give(&l->filter, buffer_slice(&l->out));
 		buffer_clear(&l->out);
 	}
 	if (error) {
-		return line_problem(l, error, seal_problem(&l->seal));
+		return line_problem(l, error, tls_filter_problem(&l->filter));
 	}
-	error = seal_drain(&l->seal, &l->net);
+	error = tls_filter_drain(&l->filter, &l->net);
 	return error ? line_problem(l, error, pawl_error_message(error)) : 0;
 }
 
 int line_flush(struct line *l) {
-	struct buffer *from = l->sealed ? &l->net : &l->out;
+	struct buffer *from = l->encrypts ? &l->net : &l->out;
 	if (l->state == LINE_CLOSED || l->state == LINE_CONNECTING) {
 		return 0;
 	}
-	int error = l->sealed ? line_seal(l) : 0;
+	int error = l->encrypts ? line_encrypt(l) : 0;
 	size_t sent = 0;
 	while (!error && sent < from->size) {
 		ssize_t n = send(l->fd, from->data + sent, from->size - sent, MSG_NOSIGNAL);
@@ -99,14 +99,14 @@ static void line_down(struct line *l, int error) {
 }
 
 /* The handshake moves by what arrived; once it is done the owner may send. */
-static int line_unseal(struct line *l, struct slice sealed) {
-	int error = seal_take(&l->seal, sealed, &l->in);
+static int line_decrypt(struct line *l, struct slice encrypted) {
+	int error = tls_filter_take(&l->filter, encrypted, &l->in);
 	if (error) {
-		(void)line_problem(l, error, error == PAWL_ETLS ? seal_problem(&l->seal) : pawl_error_message(error));
+		(void)line_problem(l, error, error == PAWL_ETLS ? tls_filter_problem(&l->filter) : pawl_error_message(error));
 		(void)line_flush(l); /* the alert, as far as it goes: the other side may log it */
 		return error;
 	}
-	if (l->state == LINE_SEALING && l->seal.ready) {
+	if (l->state == LINE_HANDSHAKE && l->filter.ready) {
 		l->state = LINE_UP;
 		l->owner.up(l->owner.ctx);
 		if (l->state != LINE_UP) {
@@ -119,7 +119,7 @@ static int line_unseal(struct line *l, struct slice sealed) {
 /* One read. > 0: bytes, 0: nothing more now, negative: an error. */
 static int line_receive(struct line *l) {
 	uint8_t chunk[LINE_READ_BYTES];
-	uint8_t *room = l->sealed ? chunk : buffer_reserve(&l->in, LINE_READ_BYTES);
+	uint8_t *room = l->encrypts ? chunk : buffer_reserve(&l->in, LINE_READ_BYTES);
 	if (!room) {
 		return line_problem(l, PAWL_ENOMEM, pawl_error_message(PAWL_ENOMEM));
 	}
@@ -132,12 +132,12 @@ static int line_receive(struct line *l) {
 		l->ended = true;
 		return line_problem(l, PAWL_ECLOSED, "the node closed the connection");
 	}
-	if (!l->sealed) {
+	if (!l->encrypts) {
 		buffer_commit(&l->in, (size_t)n);
 		return (int)n;
 	}
-	int error = line_unseal(l, slice_of(chunk, (size_t)n));
-	if (!error && l->state == LINE_UP && l->seal.closed) {
+	int error = line_decrypt(l, slice_of(chunk, (size_t)n));
+	if (!error && l->state == LINE_UP && l->filter.closed) {
 		l->ended = true;
 		error = line_problem(l, PAWL_ECLOSED, "the node closed the connection");
 	}
@@ -145,7 +145,7 @@ static int line_receive(struct line *l) {
 }
 
 void line_read_now(struct line *l) {
-	if (l->state != LINE_SEALING && l->state != LINE_UP) {
+	if (l->state != LINE_HANDSHAKE && l->state != LINE_UP) {
 		return;
 	}
 	int got = 0;
@@ -180,9 +180,9 @@ static int line_start_talking(struct line *l) {
 	if (error) {
 		return error;
 	}
-	if (l->sealed) {
-		l->state = LINE_SEALING;
-		return line_unseal(l, slice_of(NULL, 0));
+	if (l->encrypts) {
+		l->state = LINE_HANDSHAKE;
+		return line_decrypt(l, slice_of(NULL, 0));
 	}
 	l->state = LINE_UP;
 	l->owner.up(l->owner.ctx);
@@ -241,10 +241,10 @@ static int line_connect(struct line *l, const struct endpoint_address *address) 
 int line_open(struct line *l, const struct endpoint_address *address, SSL_CTX *tls, const char *host) {
 	CHECK(l->state == LINE_CLOSED);
 	l->problem[0] = '\0';
-	l->sealed = tls != NULL;
+	l->encrypts = tls != NULL;
 	l->ended = l->broken = false;
 	l->state = LINE_CONNECTING;
-	int error = tls ? seal_init(&l->seal, tls, host) : 0;
+	int error = tls ? tls_filter_init(&l->filter, tls, host) : 0;
 	if (error) {
 		(void)line_problem(l, error, pawl_error_message(error));
 	} else {
@@ -283,7 +283,7 @@ void line_close(struct line *l) {
 		close(l->fd);
 	}
 	l->fd = -1;
-	seal_done(&l->seal);
+	tls_filter_done(&l->filter);
 	buffer_clear(&l->in);
 	buffer_clear(&l->out);
 	buffer_clear(&l->net);

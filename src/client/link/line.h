@@ -1,6 +1,6 @@
-/* line.h: one connection to one address, plain or sealed, without blocking. Bytes in, bytes out, in bounded buffers.
+/* line.h: one connection to one address, plain or with TLS, without blocking. Bytes in, bytes out, in bounded buffers.
  *
- *   closed --open--> connecting --> sealing (TLS only) --> up --> closed (by the owner, who is told why)
+ *   closed --open--> connecting --> handshake (TLS only) --> up --> closed (by the owner, who is told why)
  */
 #ifndef PAWL_CLIENT_LINE_H
 #define PAWL_CLIENT_LINE_H
@@ -11,11 +11,11 @@
 
 #include "buffer.h"
 #include "endpoint.h"
-#include "seal.h"
+#include "tls_filter.h"
 
 #define LINE_PROBLEM_MAX 184
 
-enum line_state { LINE_CLOSED, LINE_CONNECTING, LINE_SEALING, LINE_UP };
+enum line_state { LINE_CLOSED, LINE_CONNECTING, LINE_HANDSHAKE, LINE_UP };
 
 /* Called from the loop only. None of them is followed by another one after the owner has closed the line. */
 struct line_owner {
@@ -33,14 +33,14 @@ struct line {
 	struct line_owner owner;
 	enum line_state state;
 	int fd;
-	bool read_armed, write_armed, sealed;
+	bool read_armed, write_armed, encrypts;
 	bool ended;  /* by the other side: in order, or by a reset */
 	bool broken; /* by the network: the system has given it up */
 	struct event reading, writing;
-	struct seal seal;
+	struct tls_filter filter;
 	struct buffer in;  /* plain bytes that arrived */
 	struct buffer out; /* plain bytes to send: append, then line_flush */
-	struct buffer net; /* sealed bytes to send */
+	struct buffer net; /* encrypted bytes to send */
 	char problem[LINE_PROBLEM_MAX];
 };
 

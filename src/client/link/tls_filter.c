@@ -1,4 +1,4 @@
-#include "seal.h"
+#include "tls_filter.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "check.h"
 #include "pawl/error.h"
 
-#define SEAL_READ_BYTES ((size_t)16384)
+#define TLS_FILTER_READ_BYTES ((size_t)16384)
 
 /* The first error in the queue is the cause: for a file that cannot be opened the system's. */
 static void context_problem(const char *what, const char *file, const char **out_problem) {
@@ -50,7 +50,7 @@ static int context_load(SSL_CTX *context, const char *ca, const char *cert, cons
 	return 0;
 }
 
-int seal_context_new(const char *ca_file, const char *cert_file, const char *key_file, SSL_CTX **out,
+int tls_filter_context_new(const char *ca_file, const char *cert_file, const char *key_file, SSL_CTX **out,
 	const char **out_problem) {
 	ERR_clear_error();
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -72,7 +72,7 @@ int seal_context_new(const char *ca_file, const char *cert_file, const char *key
 	return 0;
 }
 
-void seal_context_free(SSL_CTX *context) {
+void tls_filter_context_free(SSL_CTX *context) {
 	SSL_CTX_free(context);
 }
 
@@ -91,85 +91,85 @@ static bool expect_host(SSL *ssl, const char *host) {
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-int seal_init(struct seal *s, SSL_CTX *context, const char *host) {
-	*s = (struct seal){ .ssl = SSL_new(context), .from_net = BIO_new(BIO_s_mem()), .to_net = BIO_new(BIO_s_mem()) };
-	if (!s->ssl || !s->from_net || !s->to_net) {
-		BIO_free(s->from_net);
-		BIO_free(s->to_net);
-		SSL_free(s->ssl);
-		*s = (struct seal){ 0 };
+int tls_filter_init(struct tls_filter *f, SSL_CTX *context, const char *host) {
+	*f = (struct tls_filter){ .ssl = SSL_new(context), .from_net = BIO_new(BIO_s_mem()), .to_net = BIO_new(BIO_s_mem()) };
+	if (!f->ssl || !f->from_net || !f->to_net) {
+		BIO_free(f->from_net);
+		BIO_free(f->to_net);
+		SSL_free(f->ssl);
+		*f = (struct tls_filter){ 0 };
 		return PAWL_ENOMEM;
 	}
-	SSL_set_bio(s->ssl, s->from_net, s->to_net);
-	SSL_set_connect_state(s->ssl);
-	if (!expect_host(s->ssl, host)) {
-		seal_done(s);
+	SSL_set_bio(f->ssl, f->from_net, f->to_net);
+	SSL_set_connect_state(f->ssl);
+	if (!expect_host(f->ssl, host)) {
+		tls_filter_done(f);
 		return PAWL_ENOMEM;
 	}
 	return 0;
 }
 
-void seal_done(struct seal *s) {
-	SSL_free(s->ssl);
-	*s = (struct seal){ 0 };
+void tls_filter_done(struct tls_filter *f) {
+	SSL_free(f->ssl);
+	*f = (struct tls_filter){ 0 };
 }
 
 /* 0 when it only waits for more bytes, or the other side has closed. */
-static int ssl_outcome(struct seal *s, int result) {
-	int why = SSL_get_error(s->ssl, result);
+static int ssl_outcome(struct tls_filter *f, int result) {
+	int why = SSL_get_error(f->ssl, result);
 	if (why == SSL_ERROR_ZERO_RETURN) {
-		s->closed = true;
+		f->closed = true;
 		return 0;
 	}
 	return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : PAWL_ETLS;
 }
 
-static int open_all(struct seal *s, struct buffer *plain) {
+static int open_all(struct tls_filter *f, struct buffer *plain) {
 	for (;;) {
-		uint8_t *room = buffer_reserve(plain, SEAL_READ_BYTES);
+		uint8_t *room = buffer_reserve(plain, TLS_FILTER_READ_BYTES);
 		if (!room) {
-			return plain->max - plain->size < SEAL_READ_BYTES ? PAWL_ETOOLARGE : PAWL_ENOMEM;
+			return plain->max - plain->size < TLS_FILTER_READ_BYTES ? PAWL_ETOOLARGE : PAWL_ENOMEM;
 		}
-		int n = SSL_read(s->ssl, room, (int)SEAL_READ_BYTES);
+		int n = SSL_read(f->ssl, room, (int)TLS_FILTER_READ_BYTES);
 		if (n <= 0) {
-			return ssl_outcome(s, n);
+			return ssl_outcome(f, n);
 		}
 		buffer_commit(plain, (size_t)n);
 	}
 }
 
-int seal_take(struct seal *s, struct slice sealed, struct buffer *plain) {
+int tls_filter_take(struct tls_filter *f, struct slice encrypted, struct buffer *plain) {
 	ERR_clear_error();
-	CHECK(sealed.size <= INT_MAX);
-	if (sealed.size && BIO_write(s->from_net, sealed.data, (int)sealed.size) != (int)sealed.size) {
+	CHECK(encrypted.size <= INT_MAX);
+	if (encrypted.size && BIO_write(f->from_net, encrypted.data, (int)encrypted.size) != (int)encrypted.size) {
 		return PAWL_ENOMEM;
 	}
-	if (!s->ready) {
-		int result = SSL_do_handshake(s->ssl);
+	if (!f->ready) {
+		int result = SSL_do_handshake(f->ssl);
 		if (result != 1) {
-			return ssl_outcome(s, result);
+			return ssl_outcome(f, result);
 		}
-		s->ready = true;
+		f->ready = true;
 	}
-	return open_all(s, plain);
+	return open_all(f, plain);
 }
 
-int seal_give(struct seal *s, struct slice plain) {
-	CHECK(s->ready && plain.size <= INT_MAX);
+int tls_filter_give(struct tls_filter *f, struct slice plain) {
+	CHECK(f->ready && plain.size <= INT_MAX);
 	ERR_clear_error();
 	/* The other end is memory that grows: all of it is written at once. */
-	return plain.size == 0 || SSL_write(s->ssl, plain.data, (int)plain.size) == (int)plain.size ? 0 : PAWL_ETLS;
+	return plain.size == 0 || SSL_write(f->ssl, plain.data, (int)plain.size) == (int)plain.size ? 0 : PAWL_ETLS;
 }
 
-int seal_drain(struct seal *s, struct buffer *out) {
+int tls_filter_drain(struct tls_filter *f, struct buffer *out) {
 	char *data;
-	long size = BIO_get_mem_data(s->to_net, &data);
+	long size = BIO_get_mem_data(f->to_net, &data);
 	if (size > 0) {
 		int error = buffer_append(out, data, (size_t)size);
 		if (error) {
 			return error;
 		}
-		(void)BIO_reset(s->to_net);
+		(void)BIO_reset(f->to_net);
 	}
 	return 0;
 }
@@ -220,9 +220,9 @@ static const char *alert_remedy(unsigned long cause) {
 	}
 }
 
-const char *seal_problem(const struct seal *s) {
+const char *tls_filter_problem(const struct tls_filter *f) {
 	static _Thread_local char text[512];
-	long verdict = SSL_get_verify_result(s->ssl);
+	long verdict = SSL_get_verify_result(f->ssl);
 	unsigned long cause = ERR_peek_last_error();
 	const char *reason = ERR_reason_error_string(cause), *remedy = alert_remedy(cause);
 	if (verdict != X509_V_OK) {
