@@ -1,12 +1,12 @@
-/* events.c: who hears of what happens on the line and to calls, and in which order; and what a turn of the loop does. */
+/* events.c: who hears of what happens on the connection and to calls, and in which order; and what a turn of the loop does. */
 #include "bind.h"
 #include "election.h"
 #include "top.h"
 
 /* ---- a turn ---- */
 
-static bool wants_line(struct pawl *hub) {
-	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_line(hub);
+static bool wants_connection(struct pawl *hub) {
+	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_connection(hub);
 }
 
 static void hub_turn(struct pawl *hub) {
@@ -17,23 +17,23 @@ static void hub_turn(struct pawl *hub) {
 		calls_send(hub);
 	}
 	if (hub->state == HUB_READY && !hub->dying) {
-		int error = line_flush(&hub->line);
+		int error = connection_flush(&hub->connection);
 		if (error) {
-			hub->line.owner.down(hub, error);
-		} else if (!list_empty(&hub->queue) && line_backlog(&hub->line) == 0) {
-			hub_kick(hub); /* there was no room for them, now there is; else the line tells when */
+			hub->connection.owner.down(hub, error);
+		} else if (!list_empty(&hub->queue) && connection_backlog(&hub->connection) == 0) {
+			hub_kick(hub); /* there was no room for them, now there is; else the connection tells when */
 		}
 	}
-	if (hub->state == HUB_IDLE && !hub->dying && wants_line(hub)) {
+	if (hub->state == HUB_IDLE && !hub->dying && wants_connection(hub)) {
 		reach_connect(hub);
 	}
 }
 
-/* ---- the line ---- */
+/* ---- the connection ---- */
 
-static void line_closed(struct pawl *hub) {
-	watches_line_lost(hub);
-	calls_line_lost(hub);
+static void connection_closed(struct pawl *hub) {
+	watches_connection_lost(hub);
+	calls_connection_lost(hub);
 	bind_anew(hub);
 }
 
@@ -50,10 +50,10 @@ const struct hub_handlers client_handlers = {
 	.turn = hub_turn,
 	.cancel = cancel,
 	.destroy = hub_destroy,
-	.line_up = bind_line_up,
-	.line_lost = bind_line_lost,
-	.line_closed = line_closed,
-	.line_needed = bind_full,
+	.connection_up = bind_connection_up,
+	.connection_lost = bind_connection_lost,
+	.connection_closed = connection_closed,
+	.connection_needed = bind_full,
 	.unreachable = unreachable,
 	.on_answer = calls_answer,
 	.on_event = watches_event,

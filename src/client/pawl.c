@@ -40,7 +40,7 @@ void hub_destroy(struct pawl *hub) {
 	if (hub->state == HUB_READY) {
 		calls_part(hub);
 		elections_part(hub);
-		(void)line_flush(&hub->line); /* as far as the socket takes it */
+		(void)connection_flush(&hub->connection); /* as far as the socket takes it */
 	}
 	calls_fail_all(hub, PAWL_ECANCELED);
 	elections_free_all(hub);
@@ -50,7 +50,7 @@ void hub_destroy(struct pawl *hub) {
 	if (hub->kicked) {
 		event_del(&hub->kick);
 	}
-	line_done(&hub->line);
+	connection_done(&hub->connection);
 	client_decoder_done(&hub->decoder);
 	map_done(&hub->by_msgid);
 	map_done(&hub->by_watch);
@@ -147,7 +147,7 @@ int hub_new(const struct pawl_options *options, const struct env *env, struct pa
 	}
 	hub->env = *env;
 	hub->handlers = &client_handlers;
-	hub->line.fd = -1;
+	hub->connection.fd = -1;
 	list_init(&hub->queue);
 	list_init(&hub->flight);
 	list_init(&hub->resting);

@@ -140,7 +140,7 @@ static void count(struct pawl_result *take_result, void *arg) {
 static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	(void)state;
 	static const char value[60000];
-	const unsigned many = 600; /* 36 MB: more than the line takes at once, or the socket */
+	const unsigned many = 600; /* 36 MB: more than the connection takes at once, or the socket */
 	struct rig r;
 	unsigned done = 0;
 	rig_open(&r, NULL);
@@ -152,7 +152,7 @@ static void what_a_slow_node_does_not_take_yet_waits(void **state) {
 	}
 	rig_settle(&r);
 	assert_int_equal(done, 0);
-	assert_true(line_backlog(&r.client->line) > 0 && line_backlog(&r.client->line) < 10u << 20);
+	assert_true(connection_backlog(&r.client->connection) > 0 && connection_backlog(&r.client->connection) < 10u << 20);
 	event_add(r.nodes[0].conns[0].event, NULL);
 	while (done < many) {
 		assert_int_equal(event_base_loop(r.base, EVLOOP_ONCE), 0);

@@ -1,7 +1,7 @@
-/* hub.h: the inside of struct pawl: one line to one of the endpoints, the calls that wait for it and those it carries, the
+/* hub.h: the inside of struct pawl: one connection to one of the endpoints, the calls that wait for it and those it carries, the
  * locks, and the clockwork. What is started goes to `queue`; the turn at the end of each round of the loop (hub_kick) sends.
  *
- *   idle --work--> dialing --up--> ready --line lost--> idle (next endpoint) or, after a round of failures, pausing --> idle
+ *   idle --work--> dialing --up--> ready --connection lost--> idle (next endpoint) or, after a round of failures, pausing --> idle
  */
 #ifndef PAWL_CLIENT_HUB_H
 #define PAWL_CLIENT_HUB_H
@@ -10,7 +10,7 @@
 #include "client.h"
 #include "endpoint.h"
 #include "env.h"
-#include "line.h"
+#include "connection.h"
 #include "map.h"
 #include "pawl/lock.h"
 #include "pawl/pawl.h"
@@ -29,11 +29,11 @@ struct hub_handlers {
 	void (*turn)(struct pawl *hub);    /* the end of a round of the loop: what waits is sent */
 	void (*cancel)(struct pawl *hub);  /* the client is being freed: all calls end */
 	void (*destroy)(struct pawl *hub); /* it was freed, and nobody is inside any more */
-	/* of the line */
-	void (*line_up)(struct pawl *hub);
-	void (*line_lost)(struct pawl *hub);   /* it was up, and is about to be closed */
-	void (*line_closed)(struct pawl *hub); /* whether it was up or not */
-	bool (*line_needed)(const struct pawl *hub); /* it is not to be given up for another node */
+	/* of the connection */
+	void (*connection_up)(struct pawl *hub);
+	void (*connection_lost)(struct pawl *hub);   /* it was up, and is about to be closed */
+	void (*connection_closed)(struct pawl *hub); /* whether it was up or not */
+	bool (*connection_needed)(const struct pawl *hub); /* it is not to be given up for another node */
 	void (*unreachable)(struct pawl *hub, int error); /* no node can ever be talked to */
 	void (*on_answer)(struct pawl *hub, uint32_t msgid, struct slice message);
 	bool (*on_event)(struct pawl *hub, struct slice message); /* false: it cannot be read */
@@ -54,7 +54,7 @@ struct order_self {
 enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
 
 /* A connection that was given up, and must not be closed yet: a node would release what is bound to it. Nothing is read. */
-struct kept_line {
+struct kept_connection {
 	int fd;
 	unsigned number;
 };
@@ -74,10 +74,10 @@ struct pawl {
 	bool kicked;
 	struct prng prng;
 
-	/* reach.c: the line and where it leads */
+	/* reach.c: the connection and where it leads */
 	enum hub_state state;
-	struct line line;
-	unsigned line_number; /* of the lines that came up so far, this one is the last */
+	struct connection connection;
+	unsigned connection_number; /* of the connections that came up so far, this one is the last */
 	struct endpoint_list endpoints;
 	size_t endpoint_at;
 	size_t failed_in_round, failed_for_good; /* endpoints in turn without an answer between them */
@@ -86,16 +86,16 @@ struct pawl {
 	char server_name[256];
 	struct alarm dial_alarm; /* connecting takes too long, or the pause is over */
 	struct alarm silence_alarm;
-	bool pinged, only_watching; /* the silence is that of a line on which nothing but events is awaited */
+	bool pinged, only_watching; /* the silence is that of a connection on which nothing but events is awaited */
 	struct instant heard, ping_at;
-	int last_error; /* why the line was lost last, or could not be had */
+	int last_error; /* why the connection was lost last, or could not be had */
 	char last_problem[512];
 	struct client_scanner scanner;
 	struct client_decoder decoder;
 
 	/* call.c */
 	struct list queue;  /* to be sent */
-	struct list flight; /* sent on this line, in order */
+	struct list flight; /* sent on this connection, in order */
 	struct list resting; /* rest.c: to be sent again later */
 	struct list named;  /* acquires among them: entering.c */
 	struct map by_msgid;
@@ -105,7 +105,7 @@ struct pawl {
 	/* lock.c, renew.c */
 	struct list locks;
 	struct list due; /* to be extended in this turn */
-	struct kept_line kept[KEPT_MAX]; /* bind.c */
+	struct kept_connection kept[KEPT_MAX]; /* bind.c */
 	size_t parked_count;
 	struct alarm kept_alarm;
 	bool bound_ever; /* some lock was: else there is nothing to look for */

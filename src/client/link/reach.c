@@ -16,7 +16,7 @@ static struct endpoint *endpoint_now(struct pawl *hub) {
 static void note_failure(struct pawl *hub, int error, const char *why) {
 	hub->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
 	(void)snprintf(hub->last_problem, sizeof(hub->last_problem), "%.*s: %.*s", ENDPOINT_TEXT_MAX - 1,
-		endpoint_now(hub)->text, LINE_PROBLEM_MAX - 1, why);
+		endpoint_now(hub)->text, CONNECTION_PROBLEM_MAX - 1, why);
 }
 
 /* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
@@ -62,21 +62,21 @@ static void move_on(struct pawl *hub, int error) {
 	}
 }
 
-static void line_lost(struct pawl *hub, int error, const char *why) {
+static void connection_lost(struct pawl *hub, int error, const char *why) {
 	note_failure(hub, error, why);
 	if (hub->state == HUB_READY) {
 		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
-		hub->handlers->line_lost(hub);
+		hub->handlers->connection_lost(hub);
 	}
 	reach_stop(hub);
-	hub->handlers->line_closed(hub);
+	hub->handlers->connection_closed(hub);
 	if (!hub->dying) {
 		move_on(hub, error);
 	}
 }
 
 void reach_stop(struct pawl *hub) {
-	line_close(&hub->line);
+	connection_close(&hub->connection);
 	hub->scanner = (struct client_scanner){ 0 };
 	hub->state = HUB_IDLE;
 	agenda_clear(&hub->agenda, &hub->dial_alarm);
@@ -92,9 +92,9 @@ void reach_connect(struct pawl *hub) {
 		note_failure(hub, error, "the name has no address");
 	} else {
 		const char *host = hub->server_name[0] ? hub->server_name : e->host;
-		error = line_open(&hub->line, address, e->tls ? hub->tls : NULL, host);
+		error = connection_open(&hub->connection, address, e->tls ? hub->tls : NULL, host);
 		if (error) {
-			note_failure(hub, error, hub->line.problem);
+			note_failure(hub, error, hub->connection.problem);
 		}
 	}
 	if (error) {
@@ -111,17 +111,17 @@ static void on_dial_alarm(struct alarm *alarm) {
 		hub->state = HUB_IDLE;
 		hub_kick(hub);
 	} else if (hub->state == HUB_DIALING) {
-		line_lost(hub, PAWL_EUNREACHABLE, "connecting took too long");
+		connection_lost(hub, PAWL_EUNREACHABLE, "connecting took too long");
 	}
 }
 
-/* ---- the line's side ---- */
+/* ---- the connection's side ---- */
 
 static void on_up(void *ctx) {
 	struct pawl *hub = ctx;
 	hub->state = HUB_READY;
-	hub->line_number++;
-	hub->handlers->line_up(hub);
+	hub->connection_number++;
+	hub->handlers->connection_up(hub);
 	agenda_clear(&hub->agenda, &hub->dial_alarm);
 	hub_kick(hub);
 }
@@ -132,7 +132,7 @@ static void on_room(void *ctx) {
 
 static void on_down(void *ctx, int error) {
 	struct pawl *hub = ctx;
-	line_lost(hub, error, hub->line.problem);
+	connection_lost(hub, error, hub->connection.problem);
 }
 
 static void on_enter(void *ctx) {
@@ -151,10 +151,10 @@ static bool is_last_word(struct pawl *hub, enum client_kind kind, uint32_t msgid
 		|| r.error == 0 || r.error == PAWL_EBUSY) {
 		return false;
 	}
-	char why[LINE_PROBLEM_MAX];
+	char why[CONNECTION_PROBLEM_MAX];
 	(void)snprintf(why, sizeof(why), "%.*s", (int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
 		r.message.size ? (const char *)r.message.data : "");
-	line_lost(hub, r.error, why);
+	connection_lost(hub, r.error, why);
 	return true;
 }
 
@@ -182,15 +182,15 @@ static bool awaits_anything(const struct pawl *hub) {
 	return !list_empty(&hub->flight) || !list_empty(&hub->watches);
 }
 
-/* Messages one after the other; a callback may end the line or the client in between. */
+/* Messages one after the other; a callback may end the connection or the client in between. */
 static void on_data(void *ctx) {
 	struct pawl *hub = ctx;
-	struct line *l = &hub->line;
+	struct connection *l = &hub->connection;
 	size_t used = 0;
 	hub->heard = hub_now(hub);
 	hub->pinged = false;
 	enum client_scan found = CLIENT_SCAN_COMPLETE;
-	while (l->state == LINE_UP && !hub->dying && found == CLIENT_SCAN_COMPLETE) {
+	while (l->state == CONNECTION_UP && !hub->dying && found == CLIENT_SCAN_COMPLETE) {
 		struct slice rest = slice_of(l->in.data + used, l->in.size - used);
 		size_t size;
 		found = rest.size ? client_scan(&hub->scanner, &client_response_limits, rest, &size) : CLIENT_SCAN_MORE;
@@ -202,10 +202,10 @@ static void on_data(void *ctx) {
 	if (!awaits_anything(hub)) {
 		agenda_clear(&hub->agenda, &hub->silence_alarm); /* it may be silent */
 	}
-	if (l->state == LINE_UP) {
+	if (l->state == CONNECTION_UP) {
 		buffer_consume(&l->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
-			line_lost(hub, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
+			connection_lost(hub, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
 		}
 	}
 }
@@ -239,7 +239,7 @@ void reach_watch_anew(struct pawl *hub) {
 
 static void ping(struct pawl *hub, struct instant now) {
 	struct client_request request = { .msgid = 0, .method = CLIENT_PING }; /* no call has this msgid: any answer will do */
-	if (client_request_encode(&request, &hub->line.out) == 0) {
+	if (client_request_encode(&request, &hub->connection.out) == 0) {
 		hub->pinged = true;
 		hub->ping_at = now;
 		hub_kick(hub);
@@ -251,14 +251,14 @@ static void on_silence_alarm(struct alarm *alarm) {
 	if (!awaits_anything(hub) || hub->state != HUB_READY) {
 		return;
 	}
-	line_read_now(&hub->line); /* this process may have been stopped: what came meanwhile counts */
+	connection_read_now(&hub->connection); /* this process may have been stopped: what came meanwhile counts */
 	if (hub->dying || !awaits_anything(hub) || hub->state != HUB_READY) {
 		return;
 	}
 	struct instant now = hub_now(hub);
 	span_ns half = silence_limit(hub) / 2;
 	if (hub->pinged && instant_elapsed_short(now, hub->ping_at) >= half) {
-		line_lost(hub, PAWL_ETIMEOUT, "the node is silent");
+		connection_lost(hub, PAWL_ETIMEOUT, "the node is silent");
 		return;
 	}
 	if (!hub->pinged && instant_elapsed_short(now, hub->heard) >= half) {
@@ -268,8 +268,8 @@ static void on_silence_alarm(struct alarm *alarm) {
 }
 
 void reach_move_on(struct pawl *hub, int error) {
-	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !hub->handlers->line_needed(hub)) {
-		line_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
+	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !hub->handlers->connection_needed(hub)) {
+		connection_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }
 
@@ -277,7 +277,7 @@ void reach_init(struct pawl *hub) {
 	hub->dial_alarm.ring = on_dial_alarm;
 	hub->silence_alarm.ring = on_silence_alarm;
 	hub->state = HUB_IDLE;
-	line_init(&hub->line, hub->env.alloc, hub->base, (struct line_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, hub });
+	connection_init(&hub->connection, hub->env.alloc, hub->base, (struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, hub });
 	client_decoder_init(&hub->decoder, hub->env.alloc);
 }
 

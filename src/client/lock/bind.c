@@ -8,10 +8,10 @@ static struct pawl_lock *lock_at(struct list *at) {
 	return CONTAINER_OF(at, struct pawl_lock, link);
 }
 
-/* Closing that line would, or could, end a lock that somebody still trusts: the line is the one that it is known to be bound to, or
+/* Closing that connection would, or could, end a lock that somebody still trusts: the connection is the one that it is known to be bound to, or
  * a later one, where perhaps it is bound since. */
 static bool depends(const struct pawl_lock *lock, unsigned number) {
-	return lock->binding && lock->bound_line <= number && lock->first_line <= number && pawl_lock_valid_ms(lock) > 0;
+	return lock->binding && lock->bound_connection <= number && lock->first_connection <= number && pawl_lock_valid_ms(lock) > 0;
 }
 
 static struct pawl_lock *find_dependent(const struct pawl *hub, unsigned number) {
@@ -39,17 +39,17 @@ static void close_first(struct pawl *hub) {
 	}
 }
 
-static void keep_line(struct pawl *hub) {
+static void keep_connection(struct pawl *hub) {
 	if (hub->parked_count == KEPT_MAX) {
 		lose_dependents(hub, hub->kept[0].number);
 		close_first(hub);
 	}
-	hub->kept[hub->parked_count++] = (struct kept_line){ .fd = line_leave_open(&hub->line), .number = hub->line_number };
+	hub->kept[hub->parked_count++] = (struct kept_connection){ .fd = connection_leave_open(&hub->connection), .number = hub->connection_number };
 }
 
-void bind_line_up(struct pawl *hub) {
+void bind_connection_up(struct pawl *hub) {
 	if (hub->on_connected) {
-		hub->on_connected(hub->line.fd, hub->connected_arg);
+		hub->on_connected(hub->connection.fd, hub->connected_arg);
 	}
 }
 
@@ -68,16 +68,16 @@ static void lose_leaving(struct pawl *hub) {
 }
 
 bool bind_full(const struct pawl *hub) {
-	return hub->parked_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->line_number);
+	return hub->parked_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->connection_number);
 }
 
-void bind_line_lost(struct pawl *hub) {
+void bind_connection_lost(struct pawl *hub) {
 	lose_leaving(hub);
-	if (!hub->line.ended && find_dependent(hub, hub->line_number)) {
-		if (hub->line.broken) {
-			lose_dependents(hub, hub->line_number); /* nothing is left that could be kept open */
+	if (!hub->connection.ended && find_dependent(hub, hub->connection_number)) {
+		if (hub->connection.broken) {
+			lose_dependents(hub, hub->connection_number); /* nothing is left that could be kept open */
 		} else {
-			keep_line(hub);
+			keep_connection(hub);
 		}
 	}
 }
@@ -123,16 +123,16 @@ void bind_done(struct pawl *hub) {
 
 void bind_begin(struct pawl_lock *lock) {
 	lock->hub->bound_ever = true;
-	lock->first_line = lock->bound_line = lock->hub->line_number;
+	lock->first_connection = lock->bound_connection = lock->hub->connection_number;
 }
 
 bool bind_wanted(const struct pawl_lock *lock) {
-	return lock->binding && lock->bound_line != lock->hub->line_number;
+	return lock->binding && lock->bound_connection != lock->hub->connection_number;
 }
 
-void bind_made(struct pawl_lock *lock, unsigned line_number) {
-	if (lock->binding && line_number > lock->bound_line) {
-		lock->bound_line = line_number;
+void bind_made(struct pawl_lock *lock, unsigned connection_number) {
+	if (lock->binding && connection_number > lock->bound_connection) {
+		lock->bound_connection = connection_number;
 		hub_kick(lock->hub); /* a connection may be closed now */
 	}
 }

@@ -1,5 +1,5 @@
 /* bind.h: locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of each is the number of the
- * line that ends it: over a new one it is extended under that one's number before anything else. A connection that was given up
+ * connection that ends it: over a new one it is extended under that one's number before anything else. A connection that was given up
  * from this side stays open until no lock depends on it any more: its node would release them.
  */
 #ifndef PAWL_CLIENT_BIND_H
@@ -9,20 +9,20 @@
 
 void bind_init(struct pawl *hub);
 void bind_done(struct pawl *hub);
-void bind_line_up(struct pawl *hub);
+void bind_connection_up(struct pawl *hub);
 /* The present connection could not be kept open as well if it were given up for another node. */
 bool bind_full(const struct pawl *hub);
-/* The line was up and is about to be closed; then, when it is. */
-void bind_line_lost(struct pawl *hub);
+/* The connection was up and is about to be closed; then, when it is. */
+void bind_connection_lost(struct pawl *hub);
 void bind_anew(struct pawl *hub);
 /* Once a turn: closes what no lock depends on any more. */
 void bind_turn(struct pawl *hub);
 
-/* The lock was got over the present line. */
+/* The lock was got over the present connection. */
 void bind_begin(struct pawl_lock *lock);
-/* It is bound to another line than the present one. */
+/* It is bound to another connection than the present one. */
 bool bind_wanted(const struct pawl_lock *lock);
-/* An extension under that line's number was accepted. */
-void bind_made(struct pawl_lock *lock, unsigned line_number);
+/* An extension under that connection's number was accepted. */
+void bind_made(struct pawl_lock *lock, unsigned connection_number);
 
 #endif

@@ -158,7 +158,7 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	held->entered++;
-	bind_made(held, held->hub->line_number);
+	bind_made(held, held->hub->connection_number);
 	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
 	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
 	if (!grant->crossed && permits_equal(peer_table, held->peer_table)) {

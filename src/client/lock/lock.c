@@ -152,7 +152,7 @@ void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct per
 	lock->peer_table = others ? peer_table : lock->peer_table;
 }
 
-static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
+static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
 	const struct permits peer_table = { { outcome->peer_table[0], outcome->peer_table[1] } };
 	/* These numbers and no others from now on (docs/protocol.md, section 10). */
@@ -162,7 +162,7 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 	}
 	lock->last_error = 0;
 	lock->failures = 0;
-	bind_made(lock, line_number);
+	bind_made(lock, connection_number);
 	lock_schedule(lock, bind_wanted(lock));
 	if (lock->on_renewed) {
 		lock->hub->callbacks++;
@@ -170,14 +170,14 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 	}
 }
 
-void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned line_number,
+void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
 	CHECK(lock->cause == 0);
 	if (instant_distrusted(hub_now(lock->hub), lock->deadline)) {
 		/* docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later. */
 		lock_lose(lock, outcome->error == PAWL_ELOST || !outcome->error ? PAWL_ELOST : outcome->error);
 	} else if (outcome->error == 0) {
-		lock_prolong(lock, sent_at, line_number, outcome);
+		lock_prolong(lock, sent_at, connection_number, outcome);
 	} else if (outcome->error == PAWL_ELOST || outcome->error == PAWL_ENOTFOUND) {
 		lock_lose(lock, PAWL_ELOST);
 	} else if (outcome->error == PAWL_EDENIED) {

@@ -52,14 +52,14 @@ struct pawl_lock {
 	int64_t renew_at; /* on CLOCK_BOOTTIME, while the alarm is set */
 	struct batch *batch; /* the extension under way */
 	size_t slot;         /* in it */
-	struct pawl_call *reclaim; /* acquiring again (below), and the last line that this was tried for */
-	unsigned reclaim_line;
+	struct pawl_call *reclaim; /* acquiring again (below), and the last connection that this was tried for */
+	unsigned reclaim_connection;
 	bool reclaim_failed; /* just now */
 	struct pawl_terms terms;
 	struct lock_own own; /* with release_on_disconnect */
 	struct leave *leave; /* leave.c: the transfer, while leaving */
-	bool binding; /* bind.c: it ends with its line: the one it is known to be bound to, and the first one */
-	unsigned bound_line, first_line;
+	bool binding; /* bind.c: it ends with its connection: the one it is known to be bound to, and the first one */
+	unsigned bound_connection, first_connection;
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;
 	pawl_asked_fn *on_asked;
@@ -70,9 +70,9 @@ struct pawl_lock {
 	void *locked_arg;
 };
 
-/* The outcome of an extension that was sent at `sent_at` over the line with that number. May call the program, which may free
+/* The outcome of an extension that was sent at `sent_at` over the connection with that number. May call the program, which may free
  * the lock. */
-void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned line_number, const struct pawl_extended *outcome);
+void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number, const struct pawl_extended *outcome);
 /* When to extend next, after a success. */
 void lock_schedule(struct pawl_lock *lock, bool at_once);
 /* Final: no answer brings it back. Calls the program, which may free it. */
@@ -85,7 +85,7 @@ static inline bool permits_equal(struct permits a, struct permits b) {
 struct permits lock_slots_of(const uint32_t *peer_table, size_t count);
 /* Granted for longer, or for other numbers. */
 void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits peer_table);
-/* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present line:
+/* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present connection:
  * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
  * came, or not the program's any more (it is being released). `lock` is freed unless it is the handle. */
 int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);

@@ -95,15 +95,15 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 		struct pawl_extended got = { .error = as_extension(take_result->error), .token = take_result->token,
 			.valid_ms = take_result->valid_ms, .peer_table = { peer_table.w[0], peer_table.w[1] } };
 		lock->reclaim_failed = got.error != 0;
-		lock_extended(lock, call->sent_at, lock->hub->line_number, &got); /* an acquire binds it as well */
+		lock_extended(lock, call->sent_at, lock->hub->connection_number, &got); /* an acquire binds it as well */
 	}
 	pawl_result_free(take_result);
 }
 
 /* Not twice without a pause between, and an extension that says once more that it is needed. */
 bool reclaim_start(struct pawl_lock *lock) {
-	unsigned line = lock->hub->line_number;
-	bool again = lock->reclaim_line == line;
+	unsigned connection = lock->hub->connection_number;
+	bool again = lock->reclaim_connection == connection;
 	if (!bind_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
 		lock->reclaim_failed = false;
 		return false;
@@ -113,7 +113,7 @@ bool reclaim_start(struct pawl_lock *lock) {
 		.value = { lock->own.bytes + lock->own.owner + lock->own.label, lock->own.value }, .terms = lock->terms };
 	request.terms.mode = lock->mode;
 	struct call_start start = { .request = &request, .internal = true, .tied = true, .end = on_acquired, .ctx = lock };
-	lock->reclaim_line = line;
+	lock->reclaim_connection = connection;
 	return call_start(lock->hub, &start, &lock->reclaim) == 0;
 }
 

@@ -6,15 +6,15 @@
 
 /* What goes into one request together. */
 enum renewal {
-	RENEWAL_ANY_LINE, /* may be repeated over another line */
-	RENEWAL_THIS_LINE, /* of locks that end with the line, which they are bound to */
-	RENEWAL_BINDS     /* that are to be bound to this line: not for the sake of the deadline that is kept, see bind.h */
+	RENEWAL_ANY_CONNECTION,  /* may be repeated over another connection */
+	RENEWAL_THIS_CONNECTION, /* of locks that end with the connection, which they are bound to */
+	RENEWAL_BINDS            /* that are to be bound to this connection: not for the sake of the deadline that is kept, see bind.h */
 };
 
 struct batch {
 	struct pawl *hub;
 	enum renewal kind;
-	unsigned line_number;
+	unsigned connection_number;
 	size_t count;
 	struct pawl_lock *locks[]; /* NULL: gone meanwhile */
 };
@@ -69,7 +69,7 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 		if (lock) {
 			struct pawl_extended outcome = outcome_of(take_result, i);
 			renew_forget(lock);
-			lock_extended(lock, sent_at, b->line_number, &outcome);
+			lock_extended(lock, sent_at, b->connection_number, &outcome);
 		}
 	}
 	bool useless = !hub->dying && node_useless(take_result);
@@ -100,12 +100,12 @@ static int batch_start(struct batch *b) {
 		struct pawl_lock *lock = b->locks[i];
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
 			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
-			.binding = b->kind == RENEWAL_BINDS ? hub->line_number : 0, .peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
+			.binding = b->kind == RENEWAL_BINDS ? hub->connection_number : 0, .peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
 		.lock_count = b->count };
 	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true,
-		.tied = b->kind != RENEWAL_ANY_LINE, .end = on_batch, .ctx = b };
+		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };
 	int error = call_start(hub, &start, NULL);
 	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
 	return error;
@@ -113,16 +113,16 @@ static int batch_start(struct batch *b) {
 
 static enum renewal kind_of(const struct pawl_lock *lock) {
 	if (!lock->binding) {
-		return RENEWAL_ANY_LINE;
+		return RENEWAL_ANY_CONNECTION;
 	}
-	return bind_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_LINE;
+	return bind_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_CONNECTION;
 }
 
 static struct pawl_lock *due_at(struct list *at) {
 	return CONTAINER_OF(at, struct pawl_lock, due);
 }
 
-/* The first that can go now: what is for one line only waits until that is up. */
+/* The first that can go now: what is for one connection only waits until that is up. */
 static struct pawl_lock *first_due(const struct pawl *hub) {
 	for (struct list *at = list_first(&hub->due); at; at = list_after(&hub->due, at)) {
 		if (!due_at(at)->binding || hub->state == HUB_READY) {
@@ -160,7 +160,7 @@ static struct batch *batch_new(struct pawl *hub, enum renewal kind) {
 	if (!b) {
 		return NULL;
 	}
-	*b = (struct batch){ .hub = hub, .kind = kind, .line_number = hub->line_number };
+	*b = (struct batch){ .hub = hub, .kind = kind, .connection_number = hub->connection_number };
 	batch_fill(b);
 	CHECK(b->count == count);
 	return b;
@@ -174,7 +174,7 @@ static void batch_fail(struct batch *b, int error) {
 		struct pawl_lock *lock = b->locks[i];
 		if (lock) {
 			renew_forget(lock);
-			lock_extended(lock, hub_now(hub), b->line_number, &failed);
+			lock_extended(lock, hub_now(hub), b->connection_number, &failed);
 		}
 	}
 	batch_free(b);
@@ -183,7 +183,7 @@ static void batch_fail(struct batch *b, int error) {
 static void renew_later(struct pawl_lock *lock) {
 	struct pawl_extended failed = { .error = PAWL_ENOMEM };
 	list_remove(&lock->due);
-	lock_extended(lock, hub_now(lock->hub), lock->hub->line_number, &failed);
+	lock_extended(lock, hub_now(lock->hub), lock->hub->connection_number, &failed);
 }
 
 /* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and

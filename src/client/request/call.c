@@ -137,7 +137,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 		return PAWL_ENOMEM;
 	}
 	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
-		.internal = start->internal, .tied = start->tied, .line = hub->line_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
+		.internal = start->internal, .tied = start->tied, .connection = hub->connection_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
 	hub->handlers->call_asked(call);
 	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
@@ -169,7 +169,7 @@ static struct pawl_call *find(struct pawl *hub, uint32_t msgid) {
 
 static uint32_t draw_msgid(struct pawl *hub) {
 	do {
-		hub->msgid++; /* 0 is the ping of the line itself */
+		hub->msgid++; /* 0 is the ping of the connection itself */
 	} while (hub->msgid == 0 || find(hub, hub->msgid));
 	return hub->msgid;
 }
@@ -181,11 +181,11 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
-	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) { /* repeated: by then the end of an earlier line is not to end the lock */
+	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) { /* repeated: by then the end of an earlier connection is not to end the lock */
 		wire->present |= CLIENT_HAS_BOND;
-		wire->core.binding = hub->line_number;
+		wire->core.binding = hub->connection_number;
 	}
-	int error = client_request_encode(wire, &hub->line.out);
+	int error = client_request_encode(wire, &hub->connection.out);
 	if (error) {
 		return error;
 	}
@@ -203,9 +203,9 @@ void calls_send(struct pawl *hub) {
 	struct instant now = hub_now(hub);
 	bool sent = false;
 	struct list *at;
-	while ((at = list_first(&hub->queue)) != NULL && line_backlog(&hub->line) < OUT_BYTES_FULL) {
+	while ((at = list_first(&hub->queue)) != NULL && connection_backlog(&hub->connection) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		int error = call->tied && call->line != hub->line_number ? PAWL_ECLOSED : call_send(call, now);
+		int error = call->tied && call->connection != hub->connection_number ? PAWL_ECLOSED : call_send(call, now);
 		if (error) {
 			call_fail(call, error, NULL);
 		}
@@ -219,7 +219,7 @@ void calls_send(struct pawl *hub) {
 /* ---- answers ---- */
 
 /* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. What
- * was asked over this line for the sake of this line stays with it. */
+ * was asked over this connection for the sake of this connection stays with it. */
 static bool can_move_on(const struct pawl_call *call, int error) {
 	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && order_repeatable(call->order)
 		&& call->moves + 1 < call->hub->endpoints.count;
@@ -285,7 +285,7 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 }
 
 /* In the order in which they were sent, before what has not been sent yet. */
-void calls_line_lost(struct pawl *hub) {
+void calls_connection_lost(struct pawl *hub) {
 	struct list back, lost, *at;
 	list_init(&back);
 	list_init(&lost);
@@ -332,7 +332,7 @@ void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) 
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
-	(void)client_request_encode(&release, &hub->line.out); /* where it does not fit the lease runs out by itself */
+	(void)client_request_encode(&release, &hub->connection.out); /* where it does not fit the lease runs out by itself */
 }
 
 static void part_from_all(struct pawl *hub, const struct pawl_call *call) {

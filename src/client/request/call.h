@@ -2,7 +2,7 @@
  *
  *   queued --sent--> in flight --answer--> over
  *      ^                 |
- *      +--- line lost ---+      (but not what must not be repeated)
+ *      +-connection lost-+      (but not what must not be repeated)
  *      +---- resting ----+      (its identity has had enough); at the deadline or a cancel: over, from any of them
  */
 #ifndef PAWL_CLIENT_CALL_H
@@ -24,11 +24,11 @@ struct pawl_call {
 	int64_t deadline;       /* CLOCK_BOOTTIME */
 	struct alarm rest;      /* when it is sent again */
 	struct instant wait_end;
-	struct instant sent_at; /* on this line */
+	struct instant sent_at; /* on this connection */
 	uint32_t msgid;
 	unsigned sends;
 	size_t moves; /* nodes that were left because of their answers to it */
-	unsigned line; /* tied: the only line that it may go over, as in hub->line_number */
+	unsigned connection; /* tied: the only connection that it may go over, as in hub->connection_number */
 	bool flying, internal, tied;
 	bool crossed; /* an acquire, and another request under its lock_id was on its way as well: its answer says nothing of that one */
 	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
@@ -42,7 +42,7 @@ struct call_start {
 	const struct pawl_request *request;
 	span_ns timeout; /* beyond wait_ms; 0: as the request says */
 	bool internal;   /* the library's own: goes before what the program has queued, and is not limited by it */
-	bool tied;       /* over the present line only: PAWL_ECLOSED when that one is lost before there is an answer */
+	bool tied;       /* over the present connection only: PAWL_ECLOSED when that one is lost before there is an answer */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx);
 	void *ctx;
@@ -54,9 +54,9 @@ void call_cancel(struct pawl_call *take_call);
 /* Sends what is queued, as far as there is room. */
 void calls_send(struct pawl *hub);
 void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message);
-void calls_line_lost(struct pawl *hub);
+void calls_connection_lost(struct pawl *hub);
 void calls_fail_all(struct pawl *hub, int error);
-/* The last words before the line is closed for good: what is being acquired is released. */
+/* The last words before the connection is closed for good: what is being acquired is released. */
 void calls_part(struct pawl *hub);
 void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 

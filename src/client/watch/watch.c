@@ -248,7 +248,7 @@ void watches_turn(struct pawl *hub) {
 	}
 }
 
-bool watches_want_line(struct pawl *hub) {
+bool watches_want_connection(struct pawl *hub) {
 	bool wanted = false;
 	for (struct list *at = hub->watch_wanted ? list_first(&hub->watches) : NULL; at && !wanted; at = list_after(&hub->watches, at)) {
 		wanted = watch_at(at)->state == WATCH_WANTED;
@@ -257,8 +257,8 @@ bool watches_want_line(struct pawl *hub) {
 	return wanted;
 }
 
-/* Calls under way are tied to the line, and end by themselves. */
-void watches_line_lost(struct pawl *hub) {
+/* Calls under way are tied to the connection, and end by themselves. */
+void watches_connection_lost(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
 		struct pawl_watch *watch = watch_at(at);
 		watch_forget_number(watch);

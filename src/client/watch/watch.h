@@ -1,8 +1,8 @@
-/* watch.h: what is watched, over all the lines that it needs.
+/* watch.h: what is watched, over all the connections that it needs.
  *
- *   wanted --line up: watch sent--> asking --answer--> (prefix: listing, a page at a time) --> live
- *     ^                                |                            |                           |
- *     +------ line lost, overflow, or a refusal that may pass (then after a pause) -------------+      ended: for good
+ *   wanted --connection up: watch sent--> asking --answer--> (prefix: listing, a page at a time) --> live
+ *     ^                                      |                            |                           |
+ *     +------ connection lost, overflow, or a refusal that may pass (then after a pause) ---------------+      ended: for good
  */
 #ifndef PAWL_CLIENT_WATCH_H
 #define PAWL_CLIENT_WATCH_H
@@ -42,10 +42,10 @@ struct pawl_watch {
 	bool *gone; /* while the program is called: set when it frees the watch */
 };
 
-bool watches_want_line(struct pawl *hub);
-/* Once a turn, over a line that is up. */
+bool watches_want_connection(struct pawl *hub);
+/* Once a turn, over a connection that is up. */
 void watches_turn(struct pawl *hub);
-void watches_line_lost(struct pawl *hub);
+void watches_connection_lost(struct pawl *hub);
 /* What is known is not to be relied on: it is all told again, after a while. */
 void watch_reread(struct pawl_watch *watch);
 /* No node can ever be talked to. */
