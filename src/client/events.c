@@ -25,7 +25,7 @@ static void hub_turn(struct pawl *hub) {
 		}
 	}
 	if (hub->state == HUB_IDLE && !hub->dying && wants_connection(hub)) {
-		reach_connect(hub);
+		failover_connect(hub);
 	}
 }
 

@@ -117,7 +117,7 @@ static int set_up_loop(struct pawl *hub, const struct pawl_options *o, const cha
 		*out_problem = "no event loop or no timer can be had";
 		return error;
 	}
-	reach_init(hub);
+	failover_init(hub);
 	bind_init(hub);
 	int failed = map_init(&hub->by_msgid, hub->env.alloc);
 	return failed ? failed : map_init(&hub->by_watch, hub->env.alloc);

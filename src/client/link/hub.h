@@ -74,7 +74,7 @@ struct pawl {
 	bool kicked;
 	struct prng prng;
 
-	/* reach.c: the connection and where it leads */
+	/* failover.c: the connection and where it leads */
 	enum hub_state state;
 	struct connection connection;
 	unsigned connection_number; /* of the connections that came up so far, this one is the last */
@@ -145,12 +145,12 @@ bool hub_may_block(const struct pawl *hub);
  * (*over is true then, if that was the end of a call: every call has ended). */
 int hub_wait(struct pawl *hub, const bool *over);
 
-/* reach.c */
-void reach_init(struct pawl *hub);
-void reach_connect(struct pawl *hub);  /* from idle, from the loop only */
-void reach_stop(struct pawl *hub);     /* closes; flight is the caller's to clear */
-void reach_watch(struct pawl *hub);    /* something was sent: silence is counted from now on */
-void reach_watch_anew(struct pawl *hub); /* the limit may be shorter now */
-void reach_move_on(struct pawl *hub, int error); /* this node is of no use: try the next, if there is another */
+/* failover.c */
+void failover_init(struct pawl *hub);
+void failover_connect(struct pawl *hub);  /* from idle, from the loop only */
+void failover_stop(struct pawl *hub);     /* closes; flight is the caller's to clear */
+void failover_watch_silence(struct pawl *hub);    /* something was sent: silence is counted from now on */
+void failover_silence_anew(struct pawl *hub); /* the limit may be shorter now */
+void failover_move_on(struct pawl *hub, int error); /* this node is of no use: try the next, if there is another */
 
 #endif

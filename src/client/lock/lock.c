@@ -229,7 +229,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	span_ns shortest = locks_shortest(hub);
 	if (shortest == 0 || lock->lease < shortest) {
 		hub->lease_shortest = lock->lease;
-		reach_watch_anew(hub);
+		failover_silence_anew(hub);
 	}
 	/* docs/protocol.md, What the holder may count on: a client that waited long extends at once. */
 	lock_schedule(lock, grant->waited_long);

@@ -76,7 +76,7 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 	pawl_result_free(take_result);
 	batch_free(b);
 	if (useless) {
-		reach_move_on(hub, PAWL_ENOQUORUM);
+		failover_move_on(hub, PAWL_ENOQUORUM);
 	}
 }
 

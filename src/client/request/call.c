@@ -212,7 +212,7 @@ void calls_send(struct pawl *hub) {
 		sent = sent || !error;
 	}
 	if (sent) {
-		reach_watch(hub);
+		failover_watch_silence(hub);
 	}
 }
 
@@ -253,7 +253,7 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 	call->before = call->box;
 	call->box = next;
 	call->moves++;
-	reach_move_on(hub, r->error);
+	failover_move_on(hub, r->error);
 	return true;
 }
 

@@ -120,7 +120,7 @@ static void watch_refused(struct pawl_watch *watch, const struct pawl_result *re
 	} else {
 		watch_pause(watch);
 		if (error == PAWL_ERECOVERING) {
-			reach_move_on(watch->hub, error);
+			failover_move_on(watch->hub, error);
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* reach.c: which node the client talks to: endpoints in turn, pauses between rounds of failures, silence. */
+/* failover.c: which node the client talks to: endpoints in turn, pauses between rounds of failures, silence. */
 #include <stdio.h>
 #include <string.h>
 
@@ -68,14 +68,14 @@ static void connection_lost(struct pawl *hub, int error, const char *why) {
 		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
 		hub->handlers->connection_lost(hub);
 	}
-	reach_stop(hub);
+	failover_stop(hub);
 	hub->handlers->connection_closed(hub);
 	if (!hub->dying) {
 		move_on(hub, error);
 	}
 }
 
-void reach_stop(struct pawl *hub) {
+void failover_stop(struct pawl *hub) {
 	connection_close(&hub->connection);
 	hub->scanner = (struct client_scanner){ 0 };
 	hub->state = HUB_IDLE;
@@ -83,7 +83,7 @@ void reach_stop(struct pawl *hub) {
 	agenda_clear(&hub->agenda, &hub->silence_alarm);
 }
 
-void reach_connect(struct pawl *hub) {
+void failover_connect(struct pawl *hub) {
 	CHECK(hub->state == HUB_IDLE);
 	struct endpoint *e = endpoint_now(hub);
 	const struct endpoint_address *address = endpoint_address(e);
@@ -221,15 +221,15 @@ static span_ns silence_limit(struct pawl *hub) {
 	return limit > SILENCE_LEAST ? limit : SILENCE_LEAST;
 }
 
-void reach_watch(struct pawl *hub) {
+void failover_watch_silence(struct pawl *hub) {
 	if (!wheel_armed(&hub->silence_alarm.timer) || hub->only_watching) {
 		hub->heard = hub_now(hub);
 		hub->pinged = false;
-		reach_watch_anew(hub);
+		failover_silence_anew(hub);
 	}
 }
 
-void reach_watch_anew(struct pawl *hub) {
+void failover_silence_anew(struct pawl *hub) {
 	if (awaits_anything(hub)) {
 		hub->only_watching = list_empty(&hub->flight);
 		struct instant since = hub->pinged ? hub->ping_at : hub->heard;
@@ -264,16 +264,16 @@ static void on_silence_alarm(struct alarm *alarm) {
 	if (!hub->pinged && instant_elapsed_short(now, hub->heard) >= half) {
 		ping(hub, now);
 	}
-	reach_watch_anew(hub);
+	failover_silence_anew(hub);
 }
 
-void reach_move_on(struct pawl *hub, int error) {
+void failover_move_on(struct pawl *hub, int error) {
 	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !hub->handlers->connection_needed(hub)) {
 		connection_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }
 
-void reach_init(struct pawl *hub) {
+void failover_init(struct pawl *hub) {
 	hub->dial_alarm.ring = on_dial_alarm;
 	hub->silence_alarm.ring = on_silence_alarm;
 	hub->state = HUB_IDLE;
