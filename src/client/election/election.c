@@ -57,8 +57,8 @@ static bool options_valid(const struct pawl_election_options *o) {
 }
 
 static bool too_large(const struct pawl_election_options *o) {
-	return o->name.size > ORDER_BYTES_MAX || o->owner.size > ORDER_BYTES_MAX || o->value.size > ORDER_BYTES_MAX
-		|| o->label.size > ORDER_BYTES_MAX;
+	return o->name.size > REQUEST_COPY_BYTES_MAX || o->owner.size > REQUEST_COPY_BYTES_MAX || o->value.size > REQUEST_COPY_BYTES_MAX
+		|| o->label.size > REQUEST_COPY_BYTES_MAX;
 }
 
 /* ---- its life ---- */

@@ -72,7 +72,7 @@ int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes val
 		return PAWL_EINVAL;
 	}
 	struct proclamation *p;
-	int error = value.size > ORDER_BYTES_MAX ? PAWL_ETOOLARGE : proclamation_new(election, value, &p);
+	int error = value.size > REQUEST_COPY_BYTES_MAX ? PAWL_ETOOLARGE : proclamation_new(election, value, &p);
 	if (error) {
 		return error;
 	}

@@ -21,7 +21,7 @@
 #define KEPT_FOR_ANOTHER 8 /* ... and with so many none is given up because its node has no quorum: others have none either */
 #define LEASE_MS_DEFAULT 30000
 
-struct order;
+struct request_copy;
 struct pawl_call;
 
 /* What link and request tell those above them; events.c says who hears of what. */
@@ -40,12 +40,12 @@ struct hub_handlers {
 	span_ns (*lease_shortest)(struct pawl *hub); /* of the locks that are kept now; 0: there are none */
 	/* of calls */
 	void (*call_asked)(struct pawl_call *call); /* it is asked from now on */
-	void (*call_updated)(struct pawl *hub, const struct order *order); /* that update was done */
+	void (*call_updated)(struct pawl *hub, const struct request_copy *request); /* that update was done */
 	bool (*lock_believed)(const struct pawl *hub, struct pawl_id lock_id); /* a lock of this client is trusted under it, or may be again */
 };
 
 /* What acquires say about the caller, where the request itself says nothing. */
-struct order_self {
+struct request_self {
 	struct pawl_bytes owner, label;
 	const char *host;
 	uint32_t pid;
@@ -119,7 +119,7 @@ struct pawl {
 	bool watch_wanted;     /* some have perhaps to be asked for */
 	struct list elections; /* election.c */
 
-	struct order_self self; /* what acquires say about the caller; its bytes are this client's */
+	struct request_self self; /* what acquires say about the caller; its bytes are this client's */
 	char host[65];
 	span_ns timeout, connect_timeout, silence;
 };

@@ -56,24 +56,24 @@ void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_i
 /* ---- when it is asked ---- */
 
 /* Names a lock_id that others may know. */
-static bool concerns_others(const struct order *order) {
-	return (order->method == PAWL_ACQUIRE && !order->drawn) || order->method == PAWL_RELEASE || order->method == PAWL_TRANSFER
-		|| order->method == PAWL_DOWNGRADE;
+static bool concerns_others(const struct request_copy *request) {
+	return (request->method == PAWL_ACQUIRE && !request->drawn) || request->method == PAWL_RELEASE || request->method == PAWL_TRANSFER
+		|| request->method == PAWL_DOWNGRADE;
 }
 
 /* Two acquires that ask for the same are as one that is repeated. */
-static bool same_asked(const struct order *a, size_t i, const struct order *b, size_t j) {
-	const struct terms first = order_terms(a, i), second = order_terms(b, j);
+static bool same_asked(const struct request_copy *a, size_t i, const struct request_copy *b, size_t j) {
+	const struct terms first = request_copy_terms(a, i), second = request_copy_terms(b, j);
 	return a->method == PAWL_ACQUIRE && b->method == PAWL_ACQUIRE && first.of == second.of && first.count == second.count
 		&& a->wire.release_on_disconnect == b->wire.release_on_disconnect;
 }
 
-static bool cross(const struct order *a, const struct order *b) {
-	for (size_t i = 0; i < order_locks(a); i++) {
-		struct pawl_id lock_id = order_lock_id(a, i);
-		for (size_t j = 0; j < order_locks(b); j++) {
-			struct pawl_id other = order_lock_id(b, j);
-			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(order_key(a, i), order_key(b, j)) && !same_asked(a, i, b, j)) {
+static bool cross(const struct request_copy *a, const struct request_copy *b) {
+	for (size_t i = 0; i < request_copy_locks(a); i++) {
+		struct pawl_id lock_id = request_copy_lock_id(a, i);
+		for (size_t j = 0; j < request_copy_locks(b); j++) {
+			struct pawl_id other = request_copy_lock_id(b, j);
+			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(request_copy_key(a, i), request_copy_key(b, j)) && !same_asked(a, i, b, j)) {
 				return true;
 			}
 		}
@@ -82,7 +82,7 @@ static bool cross(const struct order *a, const struct order *b) {
 }
 
 static void meet(struct pawl_call *call, struct pawl_call *other) {
-	if (concerns_others(other->order) && cross(call->order, other->order)) {
+	if (concerns_others(other->request) && cross(call->request, other->request)) {
 		call->crossed = other->crossed = true;
 	}
 }
@@ -93,9 +93,9 @@ static void meet_all(struct pawl_call *call, const struct list *calls) {
 	}
 }
 
-static enum pawl_mode mode_asked(const struct order *order, size_t n) {
-	uint16_t of = order_terms(order, n).of;
-	if (order->method == PAWL_DOWNGRADE || of == SHARE_SHARED) {
+static enum pawl_mode mode_asked(const struct request_copy *request, size_t n) {
+	uint16_t of = request_copy_terms(request, n).of;
+	if (request->method == PAWL_DOWNGRADE || of == SHARE_SHARED) {
 		return PAWL_SHARED;
 	}
 	return of == SHARE_EXCLUSIVE ? PAWL_EXCLUSIVE : PAWL_PERMITS;
@@ -105,10 +105,10 @@ static enum pawl_mode mode_asked(const struct order *order, size_t n) {
  * makes it one, too. */
 static void tell_handles(struct pawl_call *call, size_t n) {
 	struct pawl *hub = call->hub;
-	enum pawl_mode asked = mode_asked(call->order, n);
+	enum pawl_mode asked = mode_asked(call->request, n);
 	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (!is_under(lock, order_key(call->order, n), order_lock_id(call->order, n))) {
+		if (!is_under(lock, request_copy_key(call->request, n), request_copy_lock_id(call->request, n))) {
 			continue;
 		}
 		if (asked == PAWL_SHARED && lock->mode == PAWL_EXCLUSIVE) {
@@ -120,10 +120,10 @@ static void tell_handles(struct pawl_call *call, size_t n) {
 
 void entering_asked(struct pawl_call *call) {
 	struct pawl *hub = call->hub;
-	if (!concerns_others(call->order)) {
+	if (!concerns_others(call->request)) {
 		return;
 	}
-	bool acquire = call->order->method == PAWL_ACQUIRE;
+	bool acquire = call->request->method == PAWL_ACQUIRE;
 	for (struct list *at = acquire ? NULL : list_first(&hub->named); at; at = list_after(&hub->named, at)) {
 		meet(call, CONTAINER_OF(at, struct pawl_call, named));
 	}
@@ -133,7 +133,7 @@ void entering_asked(struct pawl_call *call) {
 		meet_all(call, &hub->resting);
 		list_append(&hub->named, &call->named);
 	}
-	for (size_t i = 0; (acquire || call->order->method == PAWL_DOWNGRADE) && i < order_locks(call->order); i++) {
+	for (size_t i = 0; (acquire || call->request->method == PAWL_DOWNGRADE) && i < request_copy_locks(call->request); i++) {
 		tell_handles(call, i);
 	}
 }

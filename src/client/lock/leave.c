@@ -103,7 +103,7 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 		lock_lose(lock, PAWL_ELOST); /* it goes on leaving: the program is not told what it has done itself */
 	}
 	if (take_result->error && (!kept || !lock) && !hub->dying) {
-		call_release_quietly(hub, order_key(call->order, 0), order_lock_id(call->order, 0));
+		call_release_quietly(hub, request_copy_key(call->request, 0), request_copy_lock_id(call->request, 0));
 	}
 	if (kept && lock && !hub->dying) {
 		lock_trust_again(lock); /* may call the program, which may free it */

@@ -116,7 +116,7 @@ void leave_orphan(struct leave *leave);
 void leave_silently(struct leave *leave);
 
 /* reclaim.c: acquiring again what cannot be bound by extending it. */
-void reclaim_note_update(struct pawl *hub, const struct order *order); /* that update was done */
+void reclaim_note_update(struct pawl *hub, const struct request_copy *request); /* that update was done */
 int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options); /* 0 or PAWL_ENOMEM */
 void reclaim_done(struct pawl_lock *lock);
 bool reclaim_start(struct pawl_lock *lock); /* false: it is of no use, or cannot begin. Ends in lock_extended */

@@ -34,7 +34,7 @@ static void locks_drop(void *ctx) {
 static bool answers_all(const struct locks *locks, const struct pawl_call *call, const struct pawl_result *result) {
 	bool all = result->got_count == locks->count;
 	for (size_t i = 0; all && i < locks->count; i++) {
-		struct pawl_id asked = order_lock_id(call->order, i);
+		struct pawl_id asked = request_copy_lock_id(call->request, i);
 		all = memcmp(&result->got[i].lock_id, &asked, sizeof(asked)) == 0;
 	}
 	return all;
@@ -75,7 +75,7 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 	struct locks *locks = ctx;
 	struct pawl *hub = locks->hub;
 	if (!take_result->error && !answers_all(locks, call, take_result)) {
-		calls_release_quietly(hub, call->order);
+		calls_release_quietly(hub, call->request);
 		result_fail(result_box(take_result), PAWL_EPROTOCOL, "the node answered for other locks than were asked for");
 	}
 	if (!take_result->error) {

@@ -67,12 +67,12 @@ static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 	lock->own = now;
 }
 
-void reclaim_note_update(struct pawl *hub, const struct order *order) {
-	struct pawl_id lock_id = order_lock_id(order, 0);
+void reclaim_note_update(struct pawl *hub, const struct request_copy *request) {
+	struct pawl_id lock_id = request_copy_lock_id(request, 0);
 	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
-			note_value(lock, (struct pawl_bytes){ order->wire.core.value.data, order->wire.core.value.size });
+			note_value(lock, (struct pawl_bytes){ request->wire.core.value.data, request->wire.core.value.size });
 		}
 	}
 }

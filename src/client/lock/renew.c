@@ -134,7 +134,7 @@ static struct pawl_lock *first_due(const struct pawl *hub) {
 
 static size_t count_due(const struct pawl *hub, enum renewal kind) {
 	size_t count = 0;
-	for (struct list *at = list_first(&hub->due); at && count < ORDER_LOCKS_MAX; at = list_after(&hub->due, at)) {
+	for (struct list *at = list_first(&hub->due); at && count < REQUEST_COPY_LOCKS_MAX; at = list_after(&hub->due, at)) {
 		count += kind_of(due_at(at)) == kind;
 	}
 	return count;
@@ -142,7 +142,7 @@ static size_t count_due(const struct pawl *hub, enum renewal kind) {
 
 static void batch_fill(struct batch *b) {
 	struct list *next;
-	for (struct list *at = list_first(&b->hub->due); at && b->count < ORDER_LOCKS_MAX; at = next) {
+	for (struct list *at = list_first(&b->hub->due); at && b->count < REQUEST_COPY_LOCKS_MAX; at = next) {
 		struct pawl_lock *lock = due_at(at);
 		next = list_after(&b->hub->due, at);
 		if (kind_of(lock) == b->kind) {

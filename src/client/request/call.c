@@ -14,7 +14,7 @@ static void call_free(struct pawl_call *call) {
 	}
 	agenda_clear(&hub->agenda, &call->alarm);
 	agenda_clear(&hub->agenda, &call->rest);
-	order_free(call->order);
+	request_copy_free(call->request);
 	if (call->box) {
 		pawl_result_free(&call->box->result);
 	}
@@ -29,7 +29,7 @@ static void call_free(struct pawl_call *call) {
  * that comes before any commit, and not where it is held in another mode under this very lock_id: a release would take that from
  * its holder. (docs/protocol.md, Release: after a failed commit the client library releases.) */
 static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answered) {
-	if (call->order->method != PAWL_ACQUIRE || call->sends == 0 || error == 0 || (answered && error == PAWL_EMISMATCH)) {
+	if (call->request->method != PAWL_ACQUIRE || call->sends == 0 || error == 0 || (answered && error == PAWL_EMISMATCH)) {
 		return false;
 	}
 	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST || error == PAWL_EDENIED
@@ -41,7 +41,7 @@ static void call_end(struct pawl_call *call, bool answered) {
 	struct pawl *hub = call->hub;
 	struct pawl_result *result = &call->box->result;
 	if (!hub->dying && acquire_in_doubt(call, result->error, answered)) {
-		calls_release_quietly(hub, call->order);
+		calls_release_quietly(hub, call->request);
 	}
 	call->box = NULL;
 	list_remove(&call->link); /* so that whoever ends all calls does not meet it again */
@@ -57,7 +57,7 @@ static void call_fail(struct pawl_call *call, int error, const char *why) {
 static void on_deadline(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
 	struct pawl *hub = call->hub;
-	if (order_unsure(call->order) && call->sends > 0) {
+	if (request_copy_unsure(call->request) && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
 	} else if (call->before) { /* says more than the silence of the others */
 		pawl_result_free(&call->box->result);
@@ -123,8 +123,8 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	if (hub->call_count >= (start->internal ? 2 : 1) * (size_t)CALLS_MAX) {
 		return PAWL_EBUSY;
 	}
-	struct order *order;
-	int error = order_new(hub->env.alloc, start->request, &hub->self, &order);
+	struct request_copy *request;
+	int error = request_copy_new(hub->env.alloc, start->request, &hub->self, &request);
 	if (error) {
 		return error;
 	}
@@ -133,10 +133,10 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 	if (!call || !box) {
 		pawl_result_free(box ? &box->result : NULL);
 		alloc_free(hub->env.alloc, call, sizeof(*call));
-		order_free(order);
+		request_copy_free(request);
 		return PAWL_ENOMEM;
 	}
-	*call = (struct pawl_call){ .hub = hub, .order = order, .box = box, .alarm.ring = on_deadline,
+	*call = (struct pawl_call){ .hub = hub, .request = request, .box = box, .alarm.ring = on_deadline,
 		.internal = start->internal, .tied = start->tied, .connection = hub->connection_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
 	hub->call_count++;
 	hub->handlers->call_asked(call);
@@ -152,7 +152,7 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 void call_cancel(struct pawl_call *take_call) {
 	struct pawl *hub = take_call->hub;
 	if (!hub->dying && acquire_in_doubt(take_call, PAWL_ECANCELED, false)) {
-		calls_release_quietly(hub, take_call->order);
+		calls_release_quietly(hub, take_call->request);
 	}
 	if (take_call->drop) {
 		take_call->drop(take_call->ctx);
@@ -176,7 +176,7 @@ static uint32_t draw_msgid(struct pawl *hub) {
 
 static int call_send(struct pawl_call *call, struct instant now) {
 	struct pawl *hub = call->hub;
-	struct client_request *wire = &call->order->wire;
+	struct client_request *wire = &call->request->wire;
 	wire->msgid = draw_msgid(hub);
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
@@ -221,28 +221,28 @@ void calls_send(struct pawl *hub) {
 /* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. What
  * was asked over this connection for the sake of this connection stays with it. */
 static bool can_move_on(const struct pawl_call *call, int error) {
-	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && order_repeatable(call->order)
+	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && request_copy_repeatable(call->request)
 		&& call->moves + 1 < call->hub->endpoints.count;
 }
 
 /* Another attempt with other lock_ids: those of the one before are spent, their release may be on its way, or goes now. Those that the
  * caller has named are the caller's to change: false. */
 static bool draw_anew(struct pawl_call *call) {
-	if (!call->order->drawn) {
+	if (!call->request->drawn) {
 		return false;
 	}
-	calls_release_quietly(call->hub, call->order);
-	return order_draw(call->order) == 0;
+	calls_release_quietly(call->hub, call->request);
+	return request_copy_draw(call->request) == 0;
 }
 
 /* Asks the next node, and keeps the answer in case that none does better. */
 static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
 	struct pawl *hub = call->hub;
-	struct result_box *next = result_new(&hub->env, call->order->method);
+	struct result_box *next = result_new(&hub->env, call->request->method);
 	if (!next) {
 		return false;
 	}
-	if (r->error == PAWL_ENOQUORUM && call->order->method == PAWL_ACQUIRE && !draw_anew(call)) {
+	if (r->error == PAWL_ENOQUORUM && call->request->method == PAWL_ACQUIRE && !draw_anew(call)) {
 		pawl_result_free(&next->result);
 		return false;
 	}
@@ -263,23 +263,23 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 		return; /* a ping's, or of a call that is over */
 	}
 	struct client_response r;
-	int error = client_response_decode(&hub->decoder, call->order->wire.method, message, &r);
+	int error = client_response_decode(&hub->decoder, call->request->wire.method, message, &r);
 	if (error) {
-		call_fail(call, order_unsure(call->order) ? PAWL_EUNSURE : error, NULL);
+		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
 		return;
 	}
 	if (call_back_off(call, &r) || (can_move_on(call, r.error) && move_on(call, &r, message))) {
 		return;
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
-	if (call->box->result.error != r.error && order_unsure(call->order)) {
+	if (call->box->result.error != r.error && request_copy_unsure(call->request)) {
 		result_fail(call->box, PAWL_EUNSURE, "an answer came that could not be kept: it may have taken effect");
 	}
-	if (call->order->method == PAWL_ACQUIRE && !r.error) {
-		call->box->result.lock_id = order_lock_id(call->order, 0);
+	if (call->request->method == PAWL_ACQUIRE && !r.error) {
+		call->box->result.lock_id = request_copy_lock_id(call->request, 0);
 	}
-	if (call->order->method == PAWL_UPDATE && !r.error) {
-		hub->handlers->call_updated(hub, call->order);
+	if (call->request->method == PAWL_UPDATE && !r.error) {
+		hub->handlers->call_updated(hub, call->request);
 	}
 	call_end(call, true);
 }
@@ -300,7 +300,7 @@ void calls_connection_lost(struct pawl *hub) {
 	while ((at = list_first(&back)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
-		if (!call->tied && order_repeatable(call->order)) {
+		if (!call->tied && request_copy_repeatable(call->request)) {
 			list_insert_before(behind, at);
 		} else {
 			list_append(&lost, at);
@@ -308,7 +308,7 @@ void calls_connection_lost(struct pawl *hub) {
 	}
 	while ((at = list_first(&lost)) != NULL) { /* callbacks may cancel any of them, so always the first */
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		call_fail(call, order_unsure(call->order) ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
+		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
 	}
 }
 
@@ -336,10 +336,10 @@ void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) 
 }
 
 static void part_from_all(struct pawl *hub, const struct pawl_call *call) {
-	for (size_t i = 0; i < order_locks(call->order); i++) {
-		struct pawl_id lock_id = order_lock_id(call->order, i);
-		if (call->order->method == PAWL_RELEASE || !hub->handlers->lock_believed(hub, lock_id)) {
-			call_part(hub, order_key(call->order, i), lock_id);
+	for (size_t i = 0; i < request_copy_locks(call->request); i++) {
+		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
+		if (call->request->method == PAWL_RELEASE || !hub->handlers->lock_believed(hub, lock_id)) {
+			call_part(hub, request_copy_key(call->request, i), lock_id);
 		}
 	}
 }
@@ -347,13 +347,13 @@ static void part_from_all(struct pawl *hub, const struct pawl_call *call) {
 void calls_part(struct pawl *hub) {
 	for (struct list *at = list_first(&hub->flight); at; at = list_after(&hub->flight, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		if (call->order->method == PAWL_ACQUIRE) {
+		if (call->request->method == PAWL_ACQUIRE) {
 			part_from_all(hub, call);
 		}
 	}
 	for (struct list *at = list_first(&hub->queue); at; at = list_after(&hub->queue, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		if (call->order->method == PAWL_RELEASE) {
+		if (call->request->method == PAWL_RELEASE) {
 			part_from_all(hub, call);
 		}
 	}
@@ -374,8 +374,8 @@ void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_i
 	(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
 }
 
-void calls_release_quietly(struct pawl *hub, const struct order *order) {
-	for (size_t i = 0; i < order_locks(order); i++) {
-		call_release_quietly(hub, order_key(order, i), order_lock_id(order, i));
+void calls_release_quietly(struct pawl *hub, const struct request_copy *request) {
+	for (size_t i = 0; i < request_copy_locks(request); i++) {
+		call_release_quietly(hub, request_copy_key(request, i), request_copy_lock_id(request, i));
 	}
 }

@@ -9,7 +9,7 @@
 #define PAWL_CLIENT_CALL_H
 
 #include "hub.h"
-#include "order.h"
+#include "request_copy.h"
 #include "result.h"
 
 struct pawl_call {
@@ -17,7 +17,7 @@ struct pawl_call {
 	struct map_node by_msgid; /* in flight */
 	struct list named;        /* in hub->named: an acquire whose lock_ids others may know, too */
 	struct pawl *hub;
-	struct order *order;
+	struct request_copy *request;
 	struct result_box *box; /* made in advance: an outcome needs no memory */
 	struct result_box *before; /* what a node said that was left for another one; else NULL */
 	struct alarm alarm;     /* the deadline */
@@ -63,7 +63,7 @@ void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 /* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
 void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id);
 /* The same for all that an acquire asks for. */
-void calls_release_quietly(struct pawl *hub, const struct order *order);
+void calls_release_quietly(struct pawl *hub, const struct request_copy *request);
 
 /* rest.c: the node says when it may be asked again. False: it does not, or that is too late for this call. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r);

@@ -5,7 +5,7 @@
 #include "client.h"
 #include "pawl/change.h"
 
-/* What is copied behind the order, in bytes; 0 or PAWL_EINVAL: the library cannot send it. */
+/* What is copied behind the request, in bytes; 0 or PAWL_EINVAL: the library cannot send it. */
 int change_size(const struct pawl_change *change, size_t *out_size);
 
 /* Sets method, present and core.change of `wire`. `room` has change_size bytes, aligned as malloc aligns. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "order.h"
+#include "request_copy.h"
 #include "tree.h"
 
 const struct pawl_entry copy_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 },
@@ -27,8 +27,8 @@ enum pawl_mode copy_mode(enum client_mode mode) {
 }
 
 int copy_seq(struct arena *arena, struct ballot ballot, struct pawl_bytes *out) {
-	uint8_t bytes[ORDER_SEQ_BYTES];
-	order_seq_write(ballot, bytes);
+	uint8_t bytes[SEQ_BYTES];
+	seq_write(ballot, bytes);
 	return tree_copy(arena, slice_of(bytes, sizeof(bytes)), out);
 }
 

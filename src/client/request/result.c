@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "copy.h"
-#include "order.h"
+#include "request_copy.h"
 #include "tree.h"
 #include "unpack.h"
 
@@ -166,7 +166,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 		result_fail(box, error, NULL);
 	}
 	box->watch = r->watch;
-	order_position_write(r->position, box->position);
+	position_write(r->position, box->position);
 	/* An instant that is over stays over: no later answer makes this result valid again. */
 	box->valid_until = instant_add(sent_at, r->valid);
 }

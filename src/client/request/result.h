@@ -5,7 +5,7 @@
 
 #include "client.h"
 #include "env.h"
-#include "order.h"
+#include "request_copy.h"
 #include "pawl/pawl.h"
 
 struct result_box {
@@ -14,7 +14,7 @@ struct result_box {
 	struct arena arena;
 	struct instant valid_until; /* what valid_ms counts to */
 	uint64_t watch;             /* PAWL_WATCH: its number at the node, and where it begins */
-	uint8_t position[ORDER_POSITION_BYTES];
+	uint8_t position[POSITION_BYTES];
 };
 
 struct result_box *result_new(const struct env *env, enum pawl_method method); /* NULL: no memory */

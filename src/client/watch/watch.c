@@ -280,7 +280,7 @@ static void watch_change(struct pawl_watch *watch, const struct client_event *ev
 		(void)watch_restart(watch);
 		return;
 	}
-	order_position_write(event->position, watch->position);
+	position_write(event->position, watch->position);
 	if (watch_tell_change(watch, event, &alive) != 0 && alive) {
 		(void)watch_restart(watch); /* no memory for it: one that is missed may be any */
 	}
@@ -344,7 +344,7 @@ void watches_free_all(struct pawl *hub) {
 }
 
 static bool options_valid(const struct pawl *client, const struct pawl_watch_options *o) {
-	bool from = o->from.size == 0 || (o->from.size == ORDER_POSITION_BYTES && o->from.data);
+	bool from = o->from.size == 0 || (o->from.size == POSITION_BYTES && o->from.data);
 	return !client->dying && o->on_event && from && (o->key.data || o->key.size == 0);
 }
 
@@ -352,7 +352,7 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 	if (!options_valid(client, options)) {
 		return PAWL_EINVAL;
 	}
-	if (options->key.size > ORDER_BYTES_MAX) {
+	if (options->key.size > REQUEST_COPY_BYTES_MAX) {
 		return PAWL_ETOOLARGE;
 	}
 	size_t size = options->key.size ? options->key.size : 1;

@@ -30,7 +30,7 @@ struct pawl_watch {
 	struct pawl_call *call;
 	uint64_t number; /* at the node; 0: none */
 	struct map_node by_number;
-	uint8_t position[ORDER_POSITION_BYTES];
+	uint8_t position[POSITION_BYTES];
 	bool resumes;    /* `position` is to go on from: all before it has been told */
 	bool overflowed; /* what is told next is the state anew, and the program knows */
 	bool told;       /* something was told that would have to be forgotten */

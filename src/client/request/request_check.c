@@ -1,5 +1,5 @@
-/* order_check.c: what the library cannot send, or must not; the rest is for the node to refuse. */
-#include "order.h"
+/* request_check.c: what the library cannot send, or must not; the rest is for the node to refuse. */
+#include "request_copy.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static int count_bytes(struct pawl_bytes b, size_t *bytes) {
 	if (!bytes_valid(b)) {
 		return PAWL_EINVAL;
 	}
-	if (b.size > ORDER_BYTES_MAX - *bytes) {
+	if (b.size > REQUEST_COPY_BYTES_MAX - *bytes) {
 		return PAWL_ETOOLARGE;
 	}
 	*bytes += b.size;
@@ -19,7 +19,7 @@ static int count_bytes(struct pawl_bytes b, size_t *bytes) {
 }
 
 static int check_locks(const struct pawl_request *r, size_t *bytes) {
-	int error = r->lock_count == 0 || r->lock_count > ORDER_LOCKS_MAX ? PAWL_EINVAL : 0;
+	int error = r->lock_count == 0 || r->lock_count > REQUEST_COPY_LOCKS_MAX ? PAWL_EINVAL : 0;
 	for (size_t i = 0; !error && i < r->lock_count; i++) {
 		error = pawl_id_none(&r->locks[i].lock_id) ? PAWL_EINVAL : count_bytes(r->locks[i].key, bytes);
 	}
@@ -61,7 +61,7 @@ static bool ids_valid(const struct pawl_request *r) {
 	case PAWL_KICK:
 		return r->client != 0;
 	case PAWL_WATCH:
-		return r->after.size == 0 || r->after.size == ORDER_POSITION_BYTES;
+		return r->after.size == 0 || r->after.size == POSITION_BYTES;
 	case PAWL_GET:
 	case PAWL_LIST:
 	case PAWL_WAIT:
@@ -81,11 +81,11 @@ static bool ids_valid(const struct pawl_request *r) {
 	return false;
 }
 
-int order_check(const struct pawl_request *r, const struct order_self *self, size_t *bytes) {
+int request_check(const struct pawl_request *r, const struct request_self *self, size_t *bytes) {
 	if ((unsigned)r->method < PAWL_ACQUIRE || (unsigned)r->method > PAWL_CAN || !ids_valid(r)) {
 		return PAWL_EINVAL;
 	}
-	if (r->expect_seq.data && (r->expect_seq.size != ORDER_SEQ_BYTES || r->expect.data)) {
+	if (r->expect_seq.data && (r->expect_seq.size != SEQ_BYTES || r->expect.data)) {
 		return PAWL_EINVAL;
 	}
 	const struct pawl_bytes all[] = { r->key, self->owner, r->value, r->expect, r->after, self->label, r->to,

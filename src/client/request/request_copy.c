@@ -1,4 +1,4 @@
-#include "order.h"
+#include "request_copy.h"
 
 #include <string.h>
 
@@ -59,7 +59,7 @@ static uint64_t present_mode(const struct pawl_terms *t) {
 	return if_named(t->mode == PAWL_SHARED, CLIENT_HAS_MODE);
 }
 
-static uint64_t present_acquire(const struct pawl_request *r, const struct order_self *self) {
+static uint64_t present_acquire(const struct pawl_request *r, const struct request_self *self) {
 	const struct pawl_terms *t = &r->terms;
 	uint64_t which = r->keys ? CLIENT_HAS_LOCKS : CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | present_mode(t);
 	return which | if_named(self->owner.size, CLIENT_HAS_OWNER) | if_named(r->value.size, CLIENT_HAS_VALUE)
@@ -70,7 +70,7 @@ static uint64_t present_acquire(const struct pawl_request *r, const struct order
 }
 
 /* What is named beside what the row says. */
-static uint64_t present_named(const struct pawl_request *r, const struct order_self *self) {
+static uint64_t present_named(const struct pawl_request *r, const struct request_self *self) {
 	switch (r->method) {
 	case PAWL_ACQUIRE:
 		return present_acquire(r, self);
@@ -132,7 +132,7 @@ static struct ballot seq_read(const uint8_t *p) {
 	return (struct ballot){ be_read(p, 8), be_read(p + 8, 8), (uint32_t)be_read(p + 16, 4) };
 }
 
-void order_seq_write(struct ballot ballot, uint8_t out[ORDER_SEQ_BYTES]) {
+void seq_write(struct ballot ballot, uint8_t out[SEQ_BYTES]) {
 	be_write(out, ballot.clock, 8);
 	be_write(out + 8, ballot.node, 8);
 	be_write(out + 16, ballot.boot, 4);
@@ -142,7 +142,7 @@ static struct client_position position_read(const uint8_t *p) {
 	return (struct client_position){ be_read(p, 8), be_read(p + 8, 8) };
 }
 
-void order_position_write(struct client_position position, uint8_t out[ORDER_POSITION_BYTES]) {
+void position_write(struct client_position position, uint8_t out[POSITION_BYTES]) {
 	be_write(out, position.log, 8);
 	be_write(out + 8, position.sequence, 8);
 }
@@ -162,7 +162,7 @@ static span_ns lease_of(uint32_t lease_ms) {
 	return (span_ns)(lease_ms ? lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 }
 
-static void fill_locks(struct order *o, const struct pawl_request *r, struct client_lock *locks, uint8_t **at) {
+static void fill_locks(struct request_copy *copy, const struct pawl_request *r, struct client_lock *locks, uint8_t **at) {
 	for (size_t i = 0; i < r->lock_count; i++) {
 		locks[i].key = keep(at, r->locks[i].key);
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
@@ -171,8 +171,8 @@ static void fill_locks(struct order *o, const struct pawl_request *r, struct cli
 		locks[i].binding = r->locks[i].binding;
 		memcpy(locks[i].peer_table.w, r->locks[i].peer_table, sizeof(locks[i].peer_table.w));
 	}
-	o->wire.locks = locks;
-	o->wire.lock_count = r->lock_count;
+	copy->wire.locks = locks;
+	copy->wire.lock_count = r->lock_count;
 }
 
 /* As terms.of and terms.count. Nonsense goes to the node as it is, which knows how to refuse it. */
@@ -182,29 +182,29 @@ static void fill_mode(enum pawl_mode mode, uint32_t permits, uint32_t of, uint16
 	*out_count = semaphore ? (uint16_t)permits : 0;
 }
 
-static void fill_keys(struct order *o, const struct pawl_request *r, struct core_lock *locks, uint8_t **at) {
+static void fill_keys(struct request_copy *copy, const struct pawl_request *r, struct core_lock *locks, uint8_t **at) {
 	for (size_t i = 0; i < r->key_count; i++) {
 		const struct pawl_key_item *item = &r->keys[i];
 		locks[i].key = keep(at, item->key);
 		memcpy(locks[i].lock_id.b, item->lock_id.bytes, sizeof(locks[i].lock_id.b));
 		fill_mode(item->mode, item->permits, item->of, &locks[i].of, &locks[i].count);
 	}
-	o->group = locks;
-	o->wire.core.locks = locks;
-	o->wire.core.lock_count = (uint32_t)r->key_count;
+	copy->group = locks;
+	copy->wire.core.locks = locks;
+	copy->wire.core.lock_count = (uint32_t)r->key_count;
 }
 
-static void fill_terms(struct order *o, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
-	struct terms *terms = &o->wire.core.terms;
+static void fill_terms(struct request_copy *copy, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
+	struct terms *terms = &copy->wire.core.terms;
 	fill_mode(r->terms.mode, r->terms.permits, r->terms.of, &terms->of, &terms->count);
 	terms->priority = r->terms.priority;
 	terms->delay = (span_ns)r->terms.lock_delay_ms * SPAN_MS;
-	o->wire.release_on_disconnect = r->terms.release_on_disconnect;
+	copy->wire.release_on_disconnect = r->terms.release_on_disconnect;
 	struct slice text = keep(at, self->label);
-	o->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)), .text = text, .pid = self->pid };
+	copy->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)), .text = text, .pid = self->pid };
 }
 
-static void fill_bytes(struct core_request *core, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
+static void fill_bytes(struct core_request *core, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
 	core->key = keep(at, r->key);
 	core->owner = keep(at, self->owner);
 	core->value = keep(at, r->value);
@@ -213,14 +213,14 @@ static void fill_bytes(struct core_request *core, const struct pawl_request *r, 
 	core->to = keep(at, r->to);
 }
 
-static void fill(struct order *o, const struct pawl_request *r, const struct order_self *self, uint8_t **at) {
-	struct core_request *core = &o->wire.core;
-	o->method = r->method;
-	o->wire.method = rows[r->method].wire;
-	o->wire.present = rows[r->method].present | present_named(r, self);
+static void fill(struct request_copy *copy, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
+	struct core_request *core = &copy->wire.core;
+	copy->method = r->method;
+	copy->wire.method = rows[r->method].wire;
+	copy->wire.present = rows[r->method].present | present_named(r, self);
 	core->op = rows[r->method].op;
 	fill_bytes(core, r, self, at);
-	fill_terms(o, r, self, at);
+	fill_terms(copy, r, self, at);
 	memcpy(core->lock_id.b, r->lock_id.bytes, sizeof(core->lock_id.b));
 	core->lease = lease_of(r->lease_ms);
 	core->wait = (span_ns)r->wait_ms * SPAN_MS;
@@ -237,15 +237,15 @@ static void fill(struct order *o, const struct pawl_request *r, const struct ord
 	if (core->expect_seq) {
 		core->expected_seq = seq_read(r->expect_seq.data);
 	}
-	o->wire.client = r->client;
-	o->wire.shares = r->shares;
-	o->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
+	copy->wire.client = r->client;
+	copy->wire.shares = r->shares;
+	copy->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
 	if (r->method == PAWL_WATCH && r->after.size) {
-		o->wire.from = position_read(r->after.data);
+		copy->wire.from = position_read(r->after.data);
 	}
 }
 
-/* What lies behind the order in its block: the list of locks, or a change. */
+/* What lies behind the request in its block: the list of locks, or a change. */
 static int size_behind(const struct pawl_request *r, size_t *out) {
 	*out = 0;
 	if (r->method == PAWL_CHANGE) {
@@ -259,50 +259,50 @@ static int size_behind(const struct pawl_request *r, size_t *out) {
 	return 0;
 }
 
-static void fill_behind(struct order *o, const struct pawl_request *r, uint8_t **at) {
-	void *behind = o + 1;
+static void fill_behind(struct request_copy *copy, const struct pawl_request *r, uint8_t **at) {
+	void *behind = copy + 1;
 	if (r->method == PAWL_CHANGE) {
-		change_fill(&o->wire, r->change, behind);
+		change_fill(&copy->wire, r->change, behind);
 	} else if (r->method == PAWL_EXTEND && r->locks) {
-		fill_locks(o, r, behind, at);
+		fill_locks(copy, r, behind, at);
 	} else if (r->method == PAWL_ACQUIRE && r->keys) {
-		fill_keys(o, r, behind, at);
+		fill_keys(copy, r, behind, at);
 	}
 }
 
-static struct order_self self_of(const struct pawl_request *r, const struct order_self *self) {
+static struct request_self self_of(const struct pawl_request *r, const struct request_self *self) {
 	bool named = r->method == PAWL_ACQUIRE || r->method == PAWL_ASK_RELEASE;
-	struct order_self shown = named ? *self : (struct order_self){ 0 };
+	struct request_self shown = named ? *self : (struct request_self){ 0 };
 	shown.owner = r->owner.size || !named ? r->owner : shown.owner;
 	shown.label = r->label.size || !named ? r->label : shown.label;
 	return shown;
 }
 
-int order_new(const struct allocator *alloc, const struct pawl_request *request, const struct order_self *self,
-	struct order **out) {
-	struct order_self shown = self_of(request, self);
+int request_copy_new(const struct allocator *alloc, const struct pawl_request *request, const struct request_self *self,
+	struct request_copy **out) {
+	struct request_self shown = self_of(request, self);
 	size_t bytes, behind;
-	int error = order_check(request, &shown, &bytes);
+	int error = request_check(request, &shown, &bytes);
 	error = error ? error : size_behind(request, &behind);
 	if (error) {
 		return error;
 	}
-	size_t size = sizeof(struct order) + behind + bytes;
-	struct order *o = alloc_new(alloc, size);
-	if (!o) {
+	size_t size = sizeof(struct request_copy) + behind + bytes;
+	struct request_copy *copy = alloc_new(alloc, size);
+	if (!copy) {
 		return PAWL_ENOMEM;
 	}
-	o->alloc = alloc;
-	o->size = size;
-	uint8_t *at = (uint8_t *)(o + 1) + behind;
-	fill(o, request, &shown, &at);
-	fill_behind(o, request, &at);
-	o->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(o->group ? &request->keys[0].lock_id : &request->lock_id);
-	if (o->drawn && order_draw(o) != 0) {
-		order_free(o);
+	copy->alloc = alloc;
+	copy->size = size;
+	uint8_t *at = (uint8_t *)(copy + 1) + behind;
+	fill(copy, request, &shown, &at);
+	fill_behind(copy, request, &at);
+	copy->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(copy->group ? &request->keys[0].lock_id : &request->lock_id);
+	if (copy->drawn && request_copy_draw(copy) != 0) {
+		request_copy_free(copy);
 		return PAWL_EIO;
 	}
-	*out = o;
+	*out = copy;
 	return 0;
 }
 
@@ -315,44 +315,44 @@ static int draw(struct id128 *out) {
 	return 0;
 }
 
-int order_draw(struct order *order) {
+int request_copy_draw(struct request_copy *request) {
 	int error = 0;
-	for (size_t i = 0; !error && i < order_locks(order); i++) {
-		error = draw(order->group ? &order->group[i].lock_id : &order->wire.core.lock_id);
+	for (size_t i = 0; !error && i < request_copy_locks(request); i++) {
+		error = draw(request->group ? &request->group[i].lock_id : &request->wire.core.lock_id);
 	}
 	return error;
 }
 
-void order_free(struct order *order) {
-	if (order) {
-		alloc_free(order->alloc, order, order->size);
+void request_copy_free(struct request_copy *request) {
+	if (request) {
+		alloc_free(request->alloc, request, request->size);
 	}
 }
 
-bool order_repeatable(const struct order *order) {
-	return !order_unsure(order) && order->method != PAWL_DRAIN && order->method != PAWL_KICK
-		&& order->wire.method != CLIENT_CLUSTER_FORCE;
+bool request_copy_repeatable(const struct request_copy *request) {
+	return !request_copy_unsure(request) && request->method != PAWL_DRAIN && request->method != PAWL_KICK
+		&& request->wire.method != CLIENT_CLUSTER_FORCE;
 }
 
-bool order_unsure(const struct order *order) {
-	return order->method == PAWL_UPDATE || order->method == PAWL_TRANSFER;
+bool request_copy_unsure(const struct request_copy *request) {
+	return request->method == PAWL_UPDATE || request->method == PAWL_TRANSFER;
 }
 
-size_t order_locks(const struct order *order) {
-	return order->group ? order->wire.core.lock_count : 1;
+size_t request_copy_locks(const struct request_copy *request) {
+	return request->group ? request->wire.core.lock_count : 1;
 }
 
-struct terms order_terms(const struct order *order, size_t n) {
-	return order->group ? (struct terms){ .of = order->group[n].of, .count = order->group[n].count } : order->wire.core.terms;
+struct terms request_copy_terms(const struct request_copy *request, size_t n) {
+	return request->group ? (struct terms){ .of = request->group[n].of, .count = request->group[n].count } : request->wire.core.terms;
 }
 
-struct pawl_bytes order_key(const struct order *order, size_t n) {
-	struct slice key = order->group ? order->group[n].key : order->wire.core.key;
+struct pawl_bytes request_copy_key(const struct request_copy *request, size_t n) {
+	struct slice key = request->group ? request->group[n].key : request->wire.core.key;
 	return (struct pawl_bytes){ key.data, key.size };
 }
 
-struct pawl_id order_lock_id(const struct order *order, size_t n) {
+struct pawl_id request_copy_lock_id(const struct request_copy *request, size_t n) {
 	struct pawl_id id;
-	memcpy(id.bytes, order->group ? order->group[n].lock_id.b : order->wire.core.lock_id.b, sizeof(id.bytes));
+	memcpy(id.bytes, request->group ? request->group[n].lock_id.b : request->wire.core.lock_id.b, sizeof(id.bytes));
 	return id;
 }
