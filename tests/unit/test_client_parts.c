@@ -1,4 +1,4 @@
-/* The small parts of the client: endpoints, identities, trees, options. */
+/* The small parts of the client: endpoints, identities, values, options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "env.h"
 #include "pawl/pawl.h"
 #include "prng.h"
-#include "tree.h"
+#include "value.h"
 
 static void endpoints_of_every_kind_are_understood(void **state) {
 	(void)state;
@@ -88,19 +88,19 @@ static void text_that_is_no_id_is_refused(void **state) {
 	assert_int_equal(id.bytes[7], 0xef);
 }
 
-static int tree(struct arena *arena, const char *bytes, size_t size, struct pawl_value *out) {
+static int value(struct arena *arena, const char *bytes, size_t size, struct pawl_value *out) {
 	struct slice in = slice_of(bytes, size);
-	int error = tree_read(arena, &in, out);
+	int error = value_read(arena, &in, out);
 	return error ? error : (in.size == 0 ? 0 : PAWL_EPROTOCOL);
 }
-#define TREE(arena, text, out) tree(arena, text, sizeof(text) - 1, out)
+#define VALUE(arena, text, out) value(arena, text, sizeof(text) - 1, out)
 
-static void a_tree_has_what_was_written(void **state) {
+static void a_value_has_what_was_written(void **state) {
 	(void)state;
 	struct arena arena;
 	struct pawl_value v;
 	arena_init(&arena, env_system()->alloc, 1 << 20);
-	assert_int_equal(TREE(&arena, "\x83\xa1" "a\x92\xc0\xc3\xa1" "b\xd1\xff\x00\xc4\x01" "c\xcb\x3f\xf8\0\0\0\0\0\0", &v), 0);
+	assert_int_equal(VALUE(&arena, "\x83\xa1" "a\x92\xc0\xc3\xa1" "b\xd1\xff\x00\xc4\x01" "c\xcb\x3f\xf8\0\0\0\0\0\0", &v), 0);
 	assert_int_equal(v.kind, PAWL_MAP);
 	assert_int_equal(v.count, 3);
 	const struct pawl_value *a = pawl_value_get(&v, "a"), *b = pawl_value_get(&v, "b"), *c = pawl_value_get(&v, "c");
@@ -110,14 +110,14 @@ static void a_tree_has_what_was_written(void **state) {
 	assert_null(pawl_value_get(&v, "d"));
 	assert_null(pawl_value_get(a, "a"));
 	assert_null(pawl_value_get(NULL, "a"));
-	assert_int_equal(TREE(&arena, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", &v), 0);
+	assert_int_equal(VALUE(&arena, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", &v), 0);
 	assert_true(v.above);
 	assert_int_equal((uint64_t)v.integer, UINT64_MAX);
-	assert_int_equal(TREE(&arena, "\xe0", &v), 0);
+	assert_int_equal(VALUE(&arena, "\xe0", &v), 0);
 	assert_int_equal(v.integer, -32);
-	assert_int_equal(TREE(&arena, "\xd3\x80\0\0\0\0\0\0\0", &v), 0);
+	assert_int_equal(VALUE(&arena, "\xd3\x80\0\0\0\0\0\0\0", &v), 0);
 	assert_int_equal(v.integer, INT64_MIN);
-	assert_int_equal(TREE(&arena, "\xca\xbf\x80\0\0", &v), 0);
+	assert_int_equal(VALUE(&arena, "\xca\xbf\x80\0\0", &v), 0);
 	assert_true(v.real < -0.99 && v.real > -1.01);
 	arena_done(&arena);
 }
@@ -127,11 +127,11 @@ static void announced_sizes_are_not_believed(void **state) {
 	struct arena arena;
 	struct pawl_value v;
 	arena_init(&arena, env_system()->alloc, 1 << 16);
-	assert_int_equal(TREE(&arena, "\xdd\x00\xff\xff\xff", &v), PAWL_EPROTOCOL);
-	assert_int_equal(TREE(&arena, "\xdf\x10\x00\x00\x00", &v), PAWL_EPROTOCOL);
-	assert_int_equal(TREE(&arena, "\xdb\xff\xff\xff\xff" "abc", &v), PAWL_EPROTOCOL);
-	assert_int_equal(TREE(&arena, "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\xc0", &v), PAWL_EPROTOCOL);
-	assert_int_equal(TREE(&arena, "", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "\xdd\x00\xff\xff\xff", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "\xdf\x10\x00\x00\x00", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "\xdb\xff\xff\xff\xff" "abc", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\xc0", &v), PAWL_EPROTOCOL);
+	assert_int_equal(VALUE(&arena, "", &v), PAWL_EPROTOCOL);
 	arena_done(&arena);
 }
 
@@ -149,7 +149,7 @@ static void random_bytes_are_read_or_refused(void **state) {
 		}
 		struct slice in = slice_of(bytes, size);
 		struct pawl_value v;
-		int error = tree_read(&arena, &in, &v);
+		int error = value_read(&arena, &in, &v);
 		assert_true(error == 0 || error == PAWL_EPROTOCOL);
 		arena_reset(&arena);
 	}
@@ -196,7 +196,7 @@ int main(void) {
 		cmocka_unit_test(an_endpoint_goes_through_its_addresses_and_starts_again),
 		cmocka_unit_test(an_id_survives_being_written),
 		cmocka_unit_test(text_that_is_no_id_is_refused),
-		cmocka_unit_test(a_tree_has_what_was_written),
+		cmocka_unit_test(a_value_has_what_was_written),
 		cmocka_unit_test(announced_sizes_are_not_believed),
 		cmocka_unit_test(random_bytes_are_read_or_refused),
 		cmocka_unit_test(a_fence_lets_nobody_pass_behind_a_newer_holder),

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "request_copy.h"
-#include "tree.h"
+#include "value.h"
 
 const struct pawl_entry copy_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 },
 	.held_ms = -1, .label = "", .host = "", .identity = "" };
@@ -29,7 +29,7 @@ enum pawl_mode copy_mode(enum client_mode mode) {
 int copy_seq(struct arena *arena, struct ballot ballot, struct pawl_bytes *out) {
 	uint8_t bytes[SEQ_BYTES];
 	seq_write(ballot, bytes);
-	return tree_copy(arena, slice_of(bytes, sizeof(bytes)), out);
+	return value_bytes(arena, slice_of(bytes, sizeof(bytes)), out);
 }
 
 int copy_slots(struct arena *arena, struct permits from, const uint32_t **out, size_t *out_count) {
@@ -53,17 +53,17 @@ int copy_slots(struct arena *arena, struct permits from, const uint32_t **out, s
 }
 
 static int copy_label(struct arena *arena, const struct client_label *from, const char **label, const char **host, int64_t *pid) {
-	int error = tree_text(arena, from->text, label);
+	int error = value_text(arena, from->text, label);
 	*pid = from->pid;
-	return error ? error : tree_text(arena, from->host, host);
+	return error ? error : value_text(arena, from->host, host);
 }
 
 static int copy_texts_of(struct arena *arena, const struct client_entry *from, struct pawl_entry *to) {
-	int error = tree_copy(arena, from->key, &to->key);
-	error = error ? error : tree_copy(arena, from->owner, &to->owner);
-	error = error ? error : tree_copy(arena, from->value, &to->value);
+	int error = value_bytes(arena, from->key, &to->key);
+	error = error ? error : value_bytes(arena, from->owner, &to->owner);
+	error = error ? error : value_bytes(arena, from->value, &to->value);
 	error = error ? error : copy_label(arena, &from->label, &to->label, &to->host, &to->pid);
-	error = error ? error : tree_text(arena, from->identity, &to->identity);
+	error = error ? error : value_text(arena, from->identity, &to->identity);
 	if (!error && (from->present & CLIENT_ENTRY_VALUE_SEQ)) {
 		error = copy_seq(arena, from->value_seq, &to->value_seq);
 	}
@@ -110,10 +110,10 @@ static int copy_waiter(struct arena *arena, const struct client_waiter *from, st
 	if (from->has_lock_id) {
 		to->lock_id = id_of(from->lock_id);
 	}
-	int error = tree_copy(arena, from->owner, &to->owner);
-	error = error ? error : tree_copy(arena, from->key, &to->key);
-	error = error ? error : tree_text(arena, from->node, &to->node);
-	error = error ? error : tree_text(arena, from->identity, &to->identity);
+	int error = value_bytes(arena, from->owner, &to->owner);
+	error = error ? error : value_bytes(arena, from->key, &to->key);
+	error = error ? error : value_text(arena, from->node, &to->node);
+	error = error ? error : value_text(arena, from->identity, &to->identity);
 	return error ? error : copy_label(arena, &from->label, &to->label, &to->host, &to->pid);
 }
 
@@ -136,7 +136,7 @@ static int copy_got(struct arena *arena, const struct client_response *r, struct
 	for (size_t i = 0; !error && i < r->count; i++) {
 		const struct client_got *from = &r->got[i];
 		items[i] = (struct pawl_got){ .lock_id = id_of(from->lock_id), .token = from->token, .mode = copy_mode(from->mode.mode) };
-		error = tree_copy(arena, from->key, &items[i].key);
+		error = value_bytes(arena, from->key, &items[i].key);
 		error = error ? error : copy_slots(arena, from->mode.peer_table, &items[i].peer_table, &items[i].slot_count);
 	}
 	if (!error) {

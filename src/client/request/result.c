@@ -6,7 +6,7 @@
 #include "check.h"
 #include "copy.h"
 #include "request_copy.h"
-#include "tree.h"
+#include "value.h"
 #include "unpack.h"
 
 #define RESULT_BYTES_MAX ((size_t)256 << 20) /* a tree is larger than the largest response by the size of its nodes */
@@ -50,18 +50,18 @@ void result_fail(struct result_box *box, int error, const char *why) {
 	box->result.error = error;
 	box->result.message = pawl_error_message(error);
 	if (why) {
-		(void)tree_text(&box->arena, slice_str(why), &box->result.message); /* else the error's own text stands */
+		(void)value_text(&box->arena, slice_str(why), &box->result.message); /* else the error's own text stands */
 	}
 }
 
 static int copy_texts(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
 	bool status = to->method == PAWL_STATUS && !r->error;
-	int error = tree_text(arena, status ? r->status.node : r->node, &to->node);
-	error = error ? error : tree_text(arena, status ? r->status.role : r->role, &to->role);
-	error = error ? error : tree_text(arena, status ? r->status.version : r->version, &to->version);
-	error = error ? error : tree_text(arena, r->message, &to->message);
-	error = error ? error : tree_text(arena, r->warning, &to->warning);
-	return error ? error : tree_text(arena, r->field, &to->field);
+	int error = value_text(arena, status ? r->status.node : r->node, &to->node);
+	error = error ? error : value_text(arena, status ? r->status.role : r->role, &to->role);
+	error = error ? error : value_text(arena, status ? r->status.version : r->version, &to->version);
+	error = error ? error : value_text(arena, r->message, &to->message);
+	error = error ? error : value_text(arena, r->warning, &to->warning);
+	return error ? error : value_text(arena, r->field, &to->field);
 }
 
 static void copy_numbers(const struct client_response *r, struct pawl_result *to) {
@@ -132,7 +132,7 @@ static int copy_tree(struct arena *arena, struct slice message, bool failed, str
 	}
 	struct slice rest = slice_of(u.p, unpack_left(&u));
 	to->tree = tree;
-	return tree_read(arena, &rest, tree);
+	return value_read(arena, &rest, tree);
 }
 
 void result_answer(struct result_box *box, const struct client_response *r, struct slice message, const char *endpoint,
@@ -148,7 +148,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	int error = copy_texts(arena, r, to);
 	error = error ? error : copy_lists(arena, r, to);
 	error = error ? error : copy_slots(arena, r->mode.peer_table, &to->peer_table, &to->slot_count);
-	error = error ? error : tree_text(arena, slice_str(endpoint), &to->endpoint);
+	error = error ? error : value_text(arena, slice_str(endpoint), &to->endpoint);
 	if (!error && (r->present & CLIENT_GOT_ENTRY)) {
 		error = copy_entry(arena, &r->entry, &to->entry);
 		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count : to->entry.holders;
@@ -159,7 +159,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	}
 	error = error ? error : copy_tree(arena, message, r->error != 0, to);
 	if (!error && (r->present & CLIENT_GOT_KEY)) {
-		error = tree_copy(arena, r->key, &to->key);
+		error = value_bytes(arena, r->key, &to->key);
 	}
 	error = error ? error : copy_change(arena, to);
 	if (error) {

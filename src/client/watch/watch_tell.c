@@ -1,6 +1,6 @@
 #include "check.h"
 #include "copy.h"
-#include "tree.h"
+#include "value.h"
 #include "watch.h"
 
 #define EVENT_BYTES_MAX ((size_t)16 << 20)
@@ -117,12 +117,12 @@ static bool holds_after(enum pawl_event_type type) {
 static int copy_change(struct arena *arena, const struct client_event *from, struct pawl_event *to) {
 	int error = copy_entry(arena, &from->entry, &to->entry);
 	if (!error && from->type == CLIENT_EVENT_ASKED) {
-		error = tree_copy(arena, from->by, &to->entry.owner);
+		error = value_bytes(arena, from->by, &to->entry.owner);
 	}
 	to->priority = from->priority;
 	to->entry.held = holds_after(to->type);
 	to->entry.holders = to->entry.held;
-	return error ? error : tree_copy(arena, from->to, &to->to);
+	return error ? error : value_bytes(arena, from->to, &to->to);
 }
 
 int watch_tell_change(struct pawl_watch *watch, const struct client_event *event, bool *out_alive) {

@@ -1,10 +1,10 @@
-#include "tree.h"
+#include "value.h"
 
 #include <string.h>
 
 #include "unpack.h"
 
-int tree_copy(struct arena *arena, struct slice from, struct pawl_bytes *out) {
+int value_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out) {
 	char *to = arena_take(arena, from.size + 1, 1);
 	if (!to) {
 		return PAWL_ENOMEM;
@@ -17,9 +17,9 @@ int tree_copy(struct arena *arena, struct slice from, struct pawl_bytes *out) {
 	return 0;
 }
 
-int tree_text(struct arena *arena, struct slice from, const char **out) {
+int value_text(struct arena *arena, struct slice from, const char **out) {
 	struct pawl_bytes bytes;
-	int error = from.size ? tree_copy(arena, from, &bytes) : 0;
+	int error = from.size ? value_bytes(arena, from, &bytes) : 0;
 	if (!error && from.size) {
 		*out = bytes.data;
 	}
@@ -87,7 +87,7 @@ static int read_bytes(struct arena *arena, struct slice *in, uint32_t size, stru
 	}
 	struct slice bytes = slice_of(in->data, size);
 	*in = behind(*in, size);
-	return tree_copy(arena, bytes, &out->bytes);
+	return value_bytes(arena, bytes, &out->bytes);
 }
 
 static int read_object(struct arena *arena, struct slice *in, struct pawl_value *out, unsigned depth) {
@@ -137,8 +137,8 @@ static int read_object(struct arena *arena, struct slice *in, struct pawl_value 
 	return PAWL_EPROTOCOL;
 }
 
-int tree_read(struct arena *arena, struct slice *in, struct pawl_value *out) {
-	return read_object(arena, in, out, TREE_DEPTH_MAX);
+int value_read(struct arena *arena, struct slice *in, struct pawl_value *out) {
+	return read_object(arena, in, out, VALUE_DEPTH_MAX);
 }
 
 const struct pawl_value *pawl_value_get(const struct pawl_value *map, const char *key) {
