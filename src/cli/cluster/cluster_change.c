@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cluster.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 #include "progress.h"
 
@@ -124,17 +124,17 @@ static void run(struct changing *c, int64_t patience_ms) {
 static bool look_at_wait(struct changing *c) {
 	const struct pawl_request request = { .method = PAWL_STATUS };
 	struct pawl_result *status = cli_call(c->client, &request);
-	uint64_t epoch = (uint64_t)fact_int(status->tree, "epoch", 0);
-	bool voting = strcmp(fact_text(status->tree, "state"), "voting") == 0;
+	uint64_t epoch = (uint64_t)field_int(status->tree, "epoch", 0);
+	bool voting = strcmp(field_text(status->tree, "state"), "voting") == 0;
 	bool over = status->error != 0 || (voting && epoch >= c->result->epoch);
 	c->result->epoch = epoch ? epoch : c->result->epoch;
-	c->result->settled = fact_bool(status->tree, "settled");
-	c->result->complete = fact_bool(status->tree, "complete");
+	c->result->settled = field_bool(status->tree, "settled");
+	c->result->complete = field_bool(status->tree, "complete");
 	c->result->missing_count = voting && c->result->complete ? 0 : c->result->missing_count;
 	if (!over) {
 		char text[128];
 		snprintf(text, sizeof text, "waits until no lease can be believed any more%s%s", c->progress.rewrites ? ", left: " : "",
-			c->progress.rewrites ? output_duration(fact_int(status->tree, "left_ms", 0)) : "");
+			c->progress.rewrites ? output_duration(field_int(status->tree, "left_ms", 0)) : "");
 		progress_step(&c->progress, text, 0, 0);
 	}
 	pawl_result_free(status);

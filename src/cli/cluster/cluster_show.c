@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cluster.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 
 #define ASKED_MAX 32
@@ -84,7 +84,7 @@ static const struct pawl_value *answer(const struct asked *a) {
 }
 
 static bool is_member(const struct pawl_value *status) {
-	const char *role = fact_text(status, "role");
+	const char *role = field_text(status, "role");
 	return strcmp(role, "master") == 0 || strcmp(role, "replica") == 0;
 }
 
@@ -94,9 +94,9 @@ static bool knows_more(const struct pawl_value *a, const struct pawl_value *b) {
 		int64_t left, right;
 	} rows[] = {
 		{ is_member(a), is_member(b) },
-		{ fact_int(a, "epoch", 0), fact_int(b, "epoch", 0) },
-		{ fact_int(a, "voting", 0), fact_int(b, "voting", 0) },
-		{ *fact_text(pawl_value_get(a, "change"), "step") != '\0', *fact_text(pawl_value_get(b, "change"), "step") != '\0' },
+		{ field_int(a, "epoch", 0), field_int(b, "epoch", 0) },
+		{ field_int(a, "voting", 0), field_int(b, "voting", 0) },
+		{ *field_text(pawl_value_get(a, "change"), "step") != '\0', *field_text(pawl_value_get(b, "change"), "step") != '\0' },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (rows[i].left != rows[i].right) {
@@ -159,8 +159,8 @@ static void say_line(void *ctx, const char *sentence) {
 
 static void print_timing(const struct pawl_value *tree) {
 	output_field("timing", "leases to %s, request timeout %s, promise timeout %s, clock drift %g%%",
-		output_duration(fact_int(tree, "max_lease_ms", 0)), output_duration(fact_int(tree, "request_timeout_ms", 0)),
-		output_duration(fact_int(tree, "promise_timeout_ms", 0)), (double)fact_int(tree, "clock_drift_ppm", 0) / 10000);
+		output_duration(field_int(tree, "max_lease_ms", 0)), output_duration(field_int(tree, "request_timeout_ms", 0)),
+		output_duration(field_int(tree, "promise_timeout_ms", 0)), (double)field_int(tree, "clock_drift_ppm", 0) / 10000);
 }
 
 /* Without the endpoint, where the sentence begins with it. */

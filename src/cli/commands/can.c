@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 #include "rights.h"
 
@@ -146,7 +146,7 @@ static int can_by_file(const struct can *c) {
 /* ---- by a node ---- */
 
 static int can_node_status(const struct cli_answer *answer) {
-	return fact_bool(answer->result->tree, "allowed") ? CLI_DONE : CLI_REFUSED;
+	return field_bool(answer->result->tree, "allowed") ? CLI_DONE : CLI_REFUSED;
 }
 
 static int can_node_json(const struct cli_answer *answer) {
@@ -161,7 +161,7 @@ static int can_node_show(const struct cli_answer *answer) {
 	const struct pawl_value *said = pawl_value_get(result->tree, "why");
 	snprintf(why, sizeof why, "%.*s", said ? (int)said->bytes.size : 0, said ? (const char *)said->bytes.data : "");
 	output_field("node", "%s", result->node);
-	return can_tell(&c, fact_bool(result->tree, "allowed"), fact_text(result->tree, "right"), why);
+	return can_tell(&c, field_bool(result->tree, "allowed"), field_text(result->tree, "right"), why);
 }
 
 static int can_by_node(const struct can *c) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 
 #define PAGE 1000 /* the most that a node tells at once */
@@ -44,18 +44,18 @@ static void clients_header(void) {
 
 static void clients_row(const struct clients *c, const struct pawl_value *v) {
 	char id[96], from[512];
-	int64_t pid = fact_int(v, "pid", 0);
-	snprintf(id, sizeof id, "%s/%" PRId64, c->node, fact_int(v, "client", 0));
-	snprintf(from, sizeof from, pid ? "%s uid %" PRId64 " pid %" PRId64 : "%s", fact_text(v, "address"), fact_int(v, "uid", 0), pid);
+	int64_t pid = field_int(v, "pid", 0);
+	snprintf(id, sizeof id, "%s/%" PRId64, c->node, field_int(v, "client", 0));
+	snprintf(from, sizeof from, pid ? "%s uid %" PRId64 " pid %" PRId64 : "%s", field_text(v, "address"), field_int(v, "uid", 0), pid);
 	const struct pawl_value *identity = pawl_value_get(v, "identity");
 	printf("%-12s ", id);
 	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str("-"), 16);
 	putchar(' ');
 	output_bytes(stdout, pawl_str(from), 36);
-	printf(" %9s %9s %9" PRId64 " %6" PRId64 " %8" PRId64 " %11" PRId64 " %11" PRId64 "%s\n", output_duration(fact_int(v, "age_ms", 0)),
-		output_duration(fact_int(v, "silent_ms", 0)), fact_int(v, "requests", 0), fact_int(v, "waits", 0),
-		fact_int(v, "watches", 0), fact_int(v, "bytes_in", 0), fact_int(v, "bytes_out", 0),
-		fact_bool(v, "own") ? "  (this one)" : "");
+	printf(" %9s %9s %9" PRId64 " %6" PRId64 " %8" PRId64 " %11" PRId64 " %11" PRId64 "%s\n", output_duration(field_int(v, "age_ms", 0)),
+		output_duration(field_int(v, "silent_ms", 0)), field_int(v, "requests", 0), field_int(v, "waits", 0),
+		field_int(v, "watches", 0), field_int(v, "bytes_in", 0), field_int(v, "bytes_out", 0),
+		field_bool(v, "own") ? "  (this one)" : "");
 }
 
 /* ---- shares ---- */
@@ -89,7 +89,7 @@ static int share_number(char *out, size_t size, int64_t n, bool bytes) {
 
 static void shares_row(const struct pawl_value *v) {
 	const struct pawl_value *identity = pawl_value_get(v, "identity");
-	const char *address = fact_text(v, "address");
+	const char *address = field_text(v, "address");
 	char who[512];
 	snprintf(who, sizeof who, identity ? "no identity, from %s" : "address %s", address);
 	output_bytes(stdout, identity && identity->bytes.size ? identity->bytes : pawl_str(who), 40);
@@ -98,10 +98,10 @@ static void shares_row(const struct pawl_value *v) {
 		int n = 0;
 		bool bytes = share_columns[i].bytes;
 		if (share_columns[i].used) {
-			n = share_number(text, sizeof text, fact_int(v, share_columns[i].used, 0), bytes);
+			n = share_number(text, sizeof text, field_int(v, share_columns[i].used, 0), bytes);
 			n += snprintf(text + n, sizeof text - (size_t)n, "/");
 		}
-		int64_t limit = fact_int(v, share_columns[i].limit, 0);
+		int64_t limit = field_int(v, share_columns[i].limit, 0);
 		if (limit) {
 			share_number(text + n, sizeof text - (size_t)n, limit, bytes);
 		} else {
@@ -115,7 +115,7 @@ static void shares_row(const struct pawl_value *v) {
 static void clients_page(struct clients *c, const struct pawl_value *list) {
 	for (size_t i = 0; i < list->count; i++, c->shown++) {
 		const struct pawl_value *v = &list->items[i];
-		c->last = (uint64_t)fact_int(v, c->shares ? "share" : "client", 0);
+		c->last = (uint64_t)field_int(v, c->shares ? "share" : "client", 0);
 		if (c->line->json) {
 			if (json_array_append_new(c->all, output_json_tree(v)) != 0) {
 				cli_misuse(c->line, "out of memory");

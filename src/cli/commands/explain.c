@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 #include "terms.h"
 
@@ -52,7 +52,7 @@ static const char *record_owner(const struct pawl_value *record, char *room, siz
 }
 
 static void see_record(struct explained *x, const struct pawl_value *record, const char *node) {
-	int64_t token = fact_int(record, "token", 0), left = fact_int(record, "remaining_ms", fact_int(record, "closing_ms", 0));
+	int64_t token = field_int(record, "token", 0), left = field_int(record, "remaining_ms", field_int(record, "closing_ms", 0));
 	size_t i = 0;
 	while (i < x->count && x->seen[i].token != token) {
 		i++;
@@ -74,15 +74,15 @@ static void see_masters(struct explained *x) {
 	for (size_t i = 0; i < x->masters; i++) {
 		const struct pawl_value *m = &masters->items[i];
 		const struct pawl_value *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
-		const char *node = fact_text(m, "node");
-		x->more = x->more || fact_bool(m, "more");
-		x->voting += strcmp(fact_text(m, "state"), "voting") == 0;
-		x->home = fact_bool(m, "home") ? node : x->home;
+		const char *node = field_text(m, "node");
+		x->more = x->more || field_bool(m, "more");
+		x->voting += strcmp(field_text(m, "state"), "voting") == 0;
+		x->home = field_bool(m, "home") ? node : x->home;
 		for (size_t k = 0; records && k < records->count; k++) {
 			see_record(x, &records->items[k], node);
 		}
 		if (promise && promise->kind == PAWL_MAP) {
-			int64_t left = fact_int(promise, "left_ms", 0);
+			int64_t left = field_int(promise, "left_ms", 0);
 			x->promises++;
 			x->promised_ms = left > x->promised_ms ? left : x->promised_ms;
 		}
@@ -96,9 +96,9 @@ static const char *record_terms(const struct pawl_value *record) {
 	for (; list && n < list->count && n < PAWL_PERMITS_MAX; n++) {
 		peer_table[n] = (uint32_t)list->items[n].integer;
 	}
-	int64_t of = fact_int(record, "of", 0);
-	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(fact_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
-	return terms_text(mode, (uint32_t)fact_int(record, "permits", 0), (uint32_t)of, peer_table, n);
+	int64_t of = field_int(record, "of", 0);
+	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(field_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
+	return terms_text(mode, (uint32_t)field_int(record, "permits", 0), (uint32_t)of, peer_table, n);
 }
 
 /* Nobody holds the key by this record any more: its lock delay keeps it closed. */
@@ -111,11 +111,11 @@ static bool closes(const struct seen *s) {
 static void print_holder(const struct explained *x, const struct seen *s) {
 	char owner[600];
 	const struct pawl_value *r = s->record;
-	const char *who = terms_who(pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""), fact_text(r, "host"), fact_int(r, "pid", 0), fact_text(r, "label"), fact_text(r, "identity"));
-	bool held = s->masters >= x->quorum, barred = fact_bool(r, "barred");
+	const char *who = terms_who(pawl_value_get(r, "owner") ? pawl_value_get(r, "owner")->bytes : pawl_str(""), field_text(r, "host"), field_int(r, "pid", 0), field_text(r, "label"), field_text(r, "identity"));
+	bool held = s->masters >= x->quorum, barred = field_bool(r, "barred");
 	printf("  %s%s%s%s: %s, token %" PRId64 "\n", record_owner(r, owner, sizeof owner), *who ? " (" : "", who, *who ? ")" : "",
 		record_terms(r), s->token);
-	int64_t since = fact_int(r, "held_ms", -1);
+	int64_t since = field_int(r, "held_ms", -1);
 	if (since >= 0) {
 		printf("    since        %s ago\n", output_duration(since));
 	}
@@ -202,11 +202,11 @@ static size_t count_seen(const struct explained *x, bool (*is)(const struct seen
 }
 
 static bool is_barred(const struct seen *s) {
-	return fact_bool(s->record, "barred");
+	return field_bool(s->record, "barred");
 }
 
 static bool is_shared(const struct seen *s) {
-	return !closes(s) && strcmp(fact_text(s->record, "mode"), "shared") == 0;
+	return !closes(s) && strcmp(field_text(s->record, "mode"), "shared") == 0;
 }
 
 static bool has_it(const struct explained *x) {
@@ -221,9 +221,9 @@ static bool has_it(const struct explained *x) {
 
 /* Nobody waits, and somebody holds it: who would get it all the same? */
 static void print_why_held(const struct explained *x) {
-	int64_t of = fact_int(x->seen[0].record, "of", 0), left = of;
+	int64_t of = field_int(x->seen[0].record, "of", 0), left = of;
 	for (size_t i = 0; i < x->count; i++) {
-		left -= fact_int(x->seen[i].record, "permits", 0);
+		left -= field_int(x->seen[i].record, "permits", 0);
 	}
 	if (count_seen(x, closes) == x->count) {
 		printf("  Nobody holds it, but who held it last was lost, and it stays closed for a while (--lock-delay).\n");
@@ -286,25 +286,25 @@ static void print_masters(const struct explained *x) {
 	for (size_t i = 0; i < x->masters; i++) {
 		const struct pawl_value *m = &masters->items[i], *records = pawl_value_get(m, "records"), *promise = pawl_value_get(m, "promise");
 		char owner[600];
-		printf("  %-10s %-*s", fact_text(m, "node"), records ? 11 : 0, fact_text(m, "state"));
+		printf("  %-10s %-*s", field_text(m, "node"), records ? 11 : 0, field_text(m, "state"));
 		for (size_t k = 0; records && k < records->count; k++) {
 			const struct pawl_value *r = &records->items[k];
-			int64_t closing_ms = fact_int(r, "closing_ms", -1);
+			int64_t closing_ms = field_int(r, "closing_ms", -1);
 			printf("%s%s %s, token %" PRId64 ", %s left", k ? "; " : "", closing_ms < 0 ? "held by" : "closed after",
-				record_owner(r, owner, sizeof owner), fact_int(r, "token", 0),
-				output_duration(closing_ms < 0 ? fact_int(r, "remaining_ms", 0) : closing_ms));
+				record_owner(r, owner, sizeof owner), field_int(r, "token", 0),
+				output_duration(closing_ms < 0 ? field_int(r, "remaining_ms", 0) : closing_ms));
 		}
 		if (records && records->count == 0) {
 			printf("free");
 		}
 		if (promise && promise->kind == PAWL_MAP) {
-			printf(", promised for %s", output_duration(fact_int(promise, "left_ms", 0)));
+			printf(", promised for %s", output_duration(field_int(promise, "left_ms", 0)));
 		}
-		if (fact_int(m, "kept", 0)) {
-			printf(", %" PRId64 " next in line", fact_int(m, "kept", 0));
+		if (field_int(m, "kept", 0)) {
+			printf(", %" PRId64 " next in line", field_int(m, "kept", 0));
 		}
-		printf("%s", fact_bool(m, "more") ? ", and more that it left out" : "");
-		printf(fact_bool(m, "home") ? ", keeps the queue\n" : "\n");
+		printf("%s", field_bool(m, "more") ? ", and more that it left out" : "");
+		printf(field_bool(m, "home") ? ", keeps the queue\n" : "\n");
 	}
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 #include "terms.h"
 
@@ -167,8 +167,8 @@ static int extend_show(const struct cli_answer *answer) {
 	output_field_bytes("key", answer->request->key);
 	output_field("token", "%" PRIu64, result->token);
 	if (result->slot_count) {
-		output_field("mode", "%s", terms_text(result->mode, (uint32_t)fact_int(result->tree, "permits", 0),
-			(uint32_t)fact_int(result->tree, "of", 0), result->peer_table, result->slot_count));
+		output_field("mode", "%s", terms_text(result->mode, (uint32_t)field_int(result->tree, "permits", 0),
+			(uint32_t)field_int(result->tree, "of", 0), result->peer_table, result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
 	return CLI_DONE;

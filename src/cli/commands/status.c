@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "fact.h"
+#include "field.h"
 #include "output.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -29,14 +29,14 @@ static const char status_help[] =
 /* ---- one node at length ---- */
 
 static void print_state(const struct pawl_value *tree) {
-	const char *waits_for = fact_text(tree, "waits_for");
-	int64_t left_ms = fact_int(tree, "left_ms", 0);
+	const char *waits_for = field_text(tree, "waits_for");
+	int64_t left_ms = field_int(tree, "left_ms", 0);
 	if (*waits_for && left_ms > 0) {
-		output_field("state", "%s, waits for %s, %s left", fact_text(tree, "state"), waits_for, output_duration(left_ms));
+		output_field("state", "%s, waits for %s, %s left", field_text(tree, "state"), waits_for, output_duration(left_ms));
 	} else if (*waits_for) {
-		output_field("state", "%s, waits for %s", fact_text(tree, "state"), waits_for);
+		output_field("state", "%s, waits for %s", field_text(tree, "state"), waits_for);
 	} else {
-		output_field("state", "%s", fact_text(tree, "state"));
+		output_field("state", "%s", field_text(tree, "state"));
 	}
 }
 
@@ -97,8 +97,8 @@ static void print_status(const struct pawl_result *result) {
 	struct view v;
 	view_read(&v, tree);
 	const struct view_node *self = view_find(&v, v.node);
-	output_field("node", "%s (%s), pawl %s, up %s", v.node, *v.role ? v.role : "-", fact_text(tree, "version"),
-		output_duration(fact_int(tree, "uptime_ms", 0)));
+	output_field("node", "%s (%s), pawl %s, up %s", v.node, *v.role ? v.role : "-", field_text(tree, "version"),
+		output_duration(field_int(tree, "uptime_ms", 0)));
 	output_field("at", "%s", result->endpoint);
 	print_state(tree);
 	if (self && self->replica) {
@@ -108,12 +108,12 @@ static void print_status(const struct pawl_result *result) {
 		v.complete ? "" : v.settled ? ", not complete" : ", NOT SETTLED");
 	output_field("votes", "%" PRId64 " masters vote, %" PRId64 " are needed", v.voting, v.quorum);
 	print_change(&v.change);
-	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", fact_int(tree, "held", 0),
-		fact_int(tree, "promises", 0), fact_int(tree, "waiters", 0));
-	output_field("memory", "%.1f MiB", (double)fact_int(tree, "memory_bytes", 0) / 1048576);
+	output_field("keys", "%" PRId64 " held, %" PRId64 " promised, %" PRId64 " waiters", field_int(tree, "held", 0),
+		field_int(tree, "promises", 0), field_int(tree, "waiters", 0));
+	output_field("memory", "%.1f MiB", (double)field_int(tree, "memory_bytes", 0) / 1048576);
 	output_field("longest", "a lease may last %s", output_duration(v.max_lease_ms));
-	if (*fact_text(tree, "rights")) {
-		output_field("rights", "%s", strcmp(fact_text(tree, "rights"), "none") == 0 ? "no file of rules ([acl] file)" : fact_text(tree, "rights"));
+	if (*field_text(tree, "rights")) {
+		output_field("rights", "%s", strcmp(field_text(tree, "rights"), "none") == 0 ? "no file of rules ([acl] file)" : field_text(tree, "rights"));
 	}
 	if (self && self->certificate_days != VIEW_UNKNOWN) {
 		output_field("certificate", "serial %s, valid for %" PRId64 " days", self->serial, self->certificate_days);
@@ -132,8 +132,8 @@ static void print_line(const char *endpoint, const struct pawl_result *result) {
 	}
 	const struct pawl_value *tree = result->tree;
 	printf("%-28s %-16s %-8s %-13s %5" PRId64 " %3" PRId64 "/%-3" PRId64 " %9" PRId64 " %8" PRId64 " %9s\n", endpoint,
-		fact_text(tree, "node"), fact_text(tree, "role"), fact_text(tree, "state"), fact_int(tree, "epoch", 0), fact_int(tree, "voting", 0),
-		fact_int(tree, "quorum", 0), fact_int(tree, "held", 0), fact_int(tree, "waiters", 0), output_duration(fact_int(tree, "uptime_ms", 0)));
+		field_text(tree, "node"), field_text(tree, "role"), field_text(tree, "state"), field_int(tree, "epoch", 0), field_int(tree, "voting", 0),
+		field_int(tree, "quorum", 0), field_int(tree, "held", 0), field_int(tree, "waiters", 0), output_duration(field_int(tree, "uptime_ms", 0)));
 }
 
 static json_t *line_json(const char *endpoint, const struct pawl_result *result) {

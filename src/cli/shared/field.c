@@ -1,19 +1,19 @@
-#include "fact.h"
+#include "field.h"
 
 #include <string.h>
 #include <time.h>
 
-const char *fact_text(const struct pawl_value *map, const char *name) {
+const char *field_text(const struct pawl_value *map, const char *name) {
 	const struct pawl_value *v = pawl_value_get(map, name);
 	return v && (v->kind == PAWL_TEXT || v->kind == PAWL_BYTES) ? v->bytes.data : "";
 }
 
-int64_t fact_int(const struct pawl_value *map, const char *name, int64_t otherwise) {
+int64_t field_int(const struct pawl_value *map, const char *name, int64_t otherwise) {
 	const struct pawl_value *v = pawl_value_get(map, name);
 	return v && v->kind == PAWL_INT ? v->integer : otherwise;
 }
 
-bool fact_bool(const struct pawl_value *map, const char *name) {
+bool field_bool(const struct pawl_value *map, const char *name) {
 	const struct pawl_value *v = pawl_value_get(map, name);
 	return v && v->kind == PAWL_BOOL && v->boolean;
 }
@@ -27,21 +27,21 @@ static int64_t days_left(int64_t ends) {
 
 static void read_node(struct view_node *n, const struct pawl_value *peer) {
 	*n = (struct view_node){
-		.name = fact_text(peer, "node"),
-		.address = fact_text(peer, "address"),
-		.role = fact_text(peer, "role"),
-		.self = fact_bool(peer, "self"),
-		.linked = fact_bool(peer, "linked"),
-		.voting = fact_bool(peer, "voting"),
-		.stranger = fact_bool(peer, "stranger"),
-		.other_epoch = fact_bool(peer, "other_epoch"),
-		.round_trip_us = fact_int(peer, "round_trip_us", 0),
-		.lag = fact_bool(peer, "follows") ? fact_int(peer, "lag", VIEW_UNKNOWN) : VIEW_UNKNOWN,
+		.name = field_text(peer, "node"),
+		.address = field_text(peer, "address"),
+		.role = field_text(peer, "role"),
+		.self = field_bool(peer, "self"),
+		.linked = field_bool(peer, "linked"),
+		.voting = field_bool(peer, "voting"),
+		.stranger = field_bool(peer, "stranger"),
+		.other_epoch = field_bool(peer, "other_epoch"),
+		.round_trip_us = field_int(peer, "round_trip_us", 0),
+		.lag = field_bool(peer, "follows") ? field_int(peer, "lag", VIEW_UNKNOWN) : VIEW_UNKNOWN,
 		.state = "", .waits_for = "", .following = "", .version = "",
 		.age_ms = VIEW_UNKNOWN,
-		.rights = fact_text(peer, "rights"),
-		.serial = fact_text(peer, "serial"),
-		.certificate_days = days_left(fact_int(peer, "certificate_ends", 0)),
+		.rights = field_text(peer, "rights"),
+		.serial = field_text(peer, "serial"),
+		.certificate_days = days_left(field_int(peer, "certificate_ends", 0)),
 	};
 	n->master = strcmp(n->role, "master") == 0;
 	n->replica = strcmp(n->role, "replica") == 0;
@@ -50,15 +50,15 @@ static void read_node(struct view_node *n, const struct pawl_value *peer) {
 /* What a node says of itself. */
 static void read_self(struct view_node *n, const struct pawl_value *status) {
 	const struct pawl_value *following = pawl_value_get(status, "following");
-	n->state = fact_text(status, "state");
-	n->waits_for = fact_text(status, "waits_for");
-	n->version = fact_text(status, "version");
-	n->rights = fact_text(status, "rights");
-	n->left_ms = fact_int(status, "left_ms", 0);
-	n->following = fact_text(following, "node");
-	n->age_ms = fact_int(following, "age_ms", VIEW_UNKNOWN);
-	n->catching_up = fact_bool(following, "catching_up");
-	n->snapshot_done = fact_int(following, "snapshot_done", 0);
+	n->state = field_text(status, "state");
+	n->waits_for = field_text(status, "waits_for");
+	n->version = field_text(status, "version");
+	n->rights = field_text(status, "rights");
+	n->left_ms = field_int(status, "left_ms", 0);
+	n->following = field_text(following, "node");
+	n->age_ms = field_int(following, "age_ms", VIEW_UNKNOWN);
+	n->catching_up = field_bool(following, "catching_up");
+	n->snapshot_done = field_int(following, "snapshot_done", 0);
 }
 
 static struct view_node *find(struct view *v, const char *name) {
@@ -74,15 +74,15 @@ static struct view_node *find(struct view *v, const char *name) {
 static void add_lags(struct view *v, const struct pawl_value *status) {
 	const struct pawl_value *peers = pawl_value_get(status, "peers");
 	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count; i++) {
-		struct view_node *n = find(v, fact_text(&peers->items[i], "node"));
-		if (n && fact_bool(&peers->items[i], "follows")) {
-			n->lag = fact_int(&peers->items[i], "lag", VIEW_UNKNOWN);
+		struct view_node *n = find(v, field_text(&peers->items[i], "node"));
+		if (n && field_bool(&peers->items[i], "follows")) {
+			n->lag = field_int(&peers->items[i], "lag", VIEW_UNKNOWN);
 		}
 	}
 }
 
 void view_add(struct view *v, const struct pawl_value *status) {
-	struct view_node *n = find(v, fact_text(status, "node"));
+	struct view_node *n = find(v, field_text(status, "node"));
 	if (n) {
 		read_self(n, status);
 	}
@@ -92,18 +92,18 @@ void view_add(struct view *v, const struct pawl_value *status) {
 void view_read(struct view *out, const struct pawl_value *status) {
 	const struct pawl_value *peers = pawl_value_get(status, "peers"), *change = pawl_value_get(status, "change");
 	*out = (struct view){
-		.node = fact_text(status, "node"),
-		.role = fact_text(status, "role"),
-		.cluster = fact_text(status, "cluster"),
-		.state = fact_text(status, "state"),
-		.epoch = fact_int(status, "epoch", 0),
-		.quorum = fact_int(status, "quorum", 0),
-		.voting = fact_int(status, "voting", 0),
-		.max_lease_ms = fact_int(status, "max_lease_ms", 0),
-		.settled = fact_bool(status, "settled"),
-		.complete = fact_bool(status, "complete"),
-		.change = { fact_text(change, "step"), fact_int(change, "done", 0), fact_int(change, "total", 0),
-			fact_int(change, "epoch", 0) },
+		.node = field_text(status, "node"),
+		.role = field_text(status, "role"),
+		.cluster = field_text(status, "cluster"),
+		.state = field_text(status, "state"),
+		.epoch = field_int(status, "epoch", 0),
+		.quorum = field_int(status, "quorum", 0),
+		.voting = field_int(status, "voting", 0),
+		.max_lease_ms = field_int(status, "max_lease_ms", 0),
+		.settled = field_bool(status, "settled"),
+		.complete = field_bool(status, "complete"),
+		.change = { field_text(change, "step"), field_int(change, "done", 0), field_int(change, "total", 0),
+			field_int(change, "epoch", 0) },
 	};
 	for (size_t i = 0; peers && peers->kind == PAWL_ARRAY && i < peers->count && i < VIEW_NODES_MAX; i++) {
 		read_node(&out->nodes[out->count++], &peers->items[i]);
