@@ -14,7 +14,7 @@ static void service_gone(struct service *s, uint64_t client, bool closed_there) 
 	service_watch_forget(s, client);
 	const struct core_event gone = { .kind = CORE_CLIENT_GONE, .client = client };
 	driver_step_now(s->driver, &gone);
-	service_leash_gone(s, client, closed_there);
+	service_binding_gone(s, client, closed_there);
 }
 
 void service_sever(struct service *s, uint64_t client) {
@@ -116,7 +116,7 @@ static void service_call_core(const struct service_call *call) {
 	request.id = open->id;
 	service_share_take(call, &request, open);
 	const struct allocator *kept = sessions_alloc(s->sessions, call->client);
-	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0) || service_leash_ask(call, &request) != 0) {
+	if ((request.wait > 0 && requests_keep_wait(&s->requests, open, &request, kept) != 0) || service_binding_ask(call, &request) != 0) {
 		requests_close(&s->requests, open);
 		service_refuse(s, call->client, call->request->msgid, PAWL_EBUSY, NULL, NULL);
 		return;
@@ -146,7 +146,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.binding = lock->binding;
 	request.terms.set = lock->peer_table;
 	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
-	(void)service_leash_ask(call, &request); /* without memory it lasts as long as its lease */
+	(void)service_binding_ask(call, &request); /* without memory it lasts as long as its lease */
 	service_step(call, &request);
 }
 

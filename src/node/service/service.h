@@ -8,7 +8,7 @@
 #include "events.h"
 #include "full.h"
 #include "holdings.h"
-#include "leashes.h"
+#include "session_bindings.h"
 #include "requests.h"
 #include "sessions.h"
 
@@ -22,7 +22,7 @@ struct service {
 	struct sessions *sessions; /* NULL: not started yet */
 	struct requests requests;
 	struct events events;
-	struct leashes leashes;
+	struct session_bindings session_bindings;
 	struct holdings holdings;
 	struct full full;
 	struct service_event last_events[2]; /* without lock_id, and with it */

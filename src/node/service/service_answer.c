@@ -89,7 +89,7 @@ void service_answer(struct service *s, const struct core_reply *reply) {
 	if (!request) {
 		return; /* its client is gone */
 	}
-	service_leash_answered(s, request->client, reply);
+	service_binding_answered(s, request->client, reply);
 	service_log_refusal(s, request->client, reply);
 	service_share_answered(s, request, reply);
 	if (request->batch) {

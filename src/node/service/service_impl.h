@@ -94,11 +94,11 @@ void service_watch_forget(struct service *s, uint64_t client);
 /* service_review.c */
 void service_on_review(evutil_socket_t fd, short what, void *ctx);
 
-/* service_leash.c: before the core is asked, when it has answered, and when the client is gone. */
-int service_leash_ask(const struct service_call *call, const struct core_request *request); /* 0 or PAWL_ENOMEM */
-void service_leash_answered(struct service *s, uint64_t client, const struct core_reply *reply);
-void service_leash_gone(struct service *s, uint64_t client, bool closed_there);
+/* service_binding.c: before the core is asked, when it has answered, and when the client is gone. */
+int service_binding_ask(const struct service_call *call, const struct core_request *request); /* 0 or PAWL_ENOMEM */
+void service_binding_answered(struct service *s, uint64_t client, const struct core_reply *reply);
+void service_binding_gone(struct service *s, uint64_t client, bool closed_there);
 /* Once a turn: ends some of the locks of clients that are gone. True: there are more. */
-bool service_leash_serve(struct service *s);
+bool service_binding_serve(struct service *s);
 
 #endif

@@ -9,7 +9,7 @@
 
 static bool service_serve(void *ctx) {
 	struct service *s = ctx;
-	bool leave = service_leash_serve(s);
+	bool leave = service_binding_serve(s);
 	return (s->sessions && sessions_serve(s->sessions)) || leave;
 }
 
@@ -46,7 +46,7 @@ static int service_init_tables(struct service *s, const struct allocator *alloc,
 	error = error ? error : events_init(&s->events, client_alloc, key, log, &service_events_port, s);
 	error = error ? error : full_init(&s->full, s);
 	error = error ? error : service_shares_init(s, alloc, key);
-	return error ? error : leashes_init(&s->leashes, client_alloc, key);
+	return error ? error : session_bindings_init(&s->session_bindings, client_alloc, key);
 }
 
 int service_init(struct service *s, struct driver *driver, const struct allocator *alloc, const struct allocator *client_alloc) {
@@ -65,7 +65,7 @@ static void service_done_requests(struct service *s) {
 		s->sweep = NULL;
 	}
 	holdings_done(&s->holdings);
-	leashes_done(&s->leashes);
+	session_bindings_done(&s->session_bindings);
 	if (s->requests.alloc) {
 		requests_done(&s->requests);
 	}
