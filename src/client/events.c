@@ -1,5 +1,5 @@
 /* events.c: who hears of what happens on the connection and to calls, and in which order; and what a turn of the loop does. */
-#include "bind.h"
+#include "session_binding.h"
 #include "election.h"
 #include "top.h"
 
@@ -10,7 +10,7 @@ static bool wants_connection(struct pawl *hub) {
 }
 
 static void hub_turn(struct pawl *hub) {
-	bind_turn(hub);
+	session_binding_turn(hub);
 	renew_turn(hub);
 	if (hub->state == HUB_READY) {
 		watches_turn(hub);
@@ -34,7 +34,7 @@ static void hub_turn(struct pawl *hub) {
 static void connection_closed(struct pawl *hub) {
 	watches_connection_lost(hub);
 	calls_connection_lost(hub);
-	bind_anew(hub);
+	session_binding_anew(hub);
 }
 
 static void unreachable(struct pawl *hub, int error) {
@@ -50,10 +50,10 @@ const struct hub_handlers client_handlers = {
 	.turn = hub_turn,
 	.cancel = cancel,
 	.destroy = hub_destroy,
-	.connection_up = bind_connection_up,
-	.connection_lost = bind_connection_lost,
+	.connection_up = session_binding_connection_up,
+	.connection_lost = session_binding_connection_lost,
 	.connection_closed = connection_closed,
-	.connection_needed = bind_full,
+	.connection_needed = session_binding_full,
 	.unreachable = unreachable,
 	.on_answer = calls_answer,
 	.on_event = watches_event,

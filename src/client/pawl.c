@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bind.h"
+#include "session_binding.h"
 #include "election.h"
 
 #define TIMEOUT_MS_DEFAULT 5000
@@ -46,7 +46,7 @@ void hub_destroy(struct pawl *hub) {
 	elections_free_all(hub);
 	watches_free_all(hub);
 	locks_free_all(hub);
-	bind_done(hub);
+	session_binding_done(hub);
 	if (hub->kicked) {
 		event_del(&hub->kick);
 	}
@@ -118,7 +118,7 @@ static int set_up_loop(struct pawl *hub, const struct pawl_options *o, const cha
 		return error;
 	}
 	failover_init(hub);
-	bind_init(hub);
+	session_binding_init(hub);
 	int failed = map_init(&hub->by_msgid, hub->env.alloc);
 	return failed ? failed : map_init(&hub->by_watch, hub->env.alloc);
 }

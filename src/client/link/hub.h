@@ -105,7 +105,7 @@ struct pawl {
 	/* lock.c, renew.c */
 	struct list locks;
 	struct list due; /* to be extended in this turn */
-	struct kept_connection kept[KEPT_MAX]; /* bind.c */
+	struct kept_connection kept[KEPT_MAX]; /* session_binding.c */
 	size_t parked_count;
 	struct alarm kept_alarm;
 	bool bound_ever; /* some lock was: else there is nothing to look for */

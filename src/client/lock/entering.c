@@ -3,7 +3,7 @@
  * a release above all, makes no handle of its own. */
 #include <string.h>
 
-#include "bind.h"
+#include "session_binding.h"
 #include "lock.h"
 
 static bool same_bytes(struct pawl_bytes a, struct pawl_bytes b) {
@@ -158,7 +158,7 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	held->entered++;
-	bind_made(held, held->hub->connection_number);
+	session_binding_made(held, held->hub->connection_number);
 	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
 	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
 	if (!grant->crossed && permits_equal(peer_table, held->peer_table)) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "bind.h"
+#include "session_binding.h"
 #include "check.h"
 #include "watch.h"
 
@@ -162,8 +162,8 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 	}
 	lock->last_error = 0;
 	lock->failures = 0;
-	bind_made(lock, connection_number);
-	lock_schedule(lock, bind_wanted(lock));
+	session_binding_made(lock, connection_number);
+	lock_schedule(lock, session_binding_wanted(lock));
 	if (lock->on_renewed) {
 		lock->hub->callbacks++;
 		lock->on_renewed(lock, lock->arg);
@@ -224,7 +224,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->deadline = grant->deadline;
 	list_append(&hub->locks, &lock->link);
 	if (lock->binding) {
-		bind_begin(lock);
+		session_binding_begin(lock);
 	}
 	span_ns shortest = locks_shortest(hub);
 	if (shortest == 0 || lock->lease < shortest) {

@@ -58,7 +58,7 @@ struct pawl_lock {
 	struct pawl_terms terms;
 	struct lock_own own; /* with release_on_disconnect */
 	struct leave *leave; /* leave.c: the transfer, while leaving */
-	bool binding; /* bind.c: it ends with its connection: the one it is known to be bound to, and the first one */
+	bool binding; /* session_binding.c: it ends with its connection: the one it is known to be bound to, and the first one */
 	unsigned bound_connection, first_connection;
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "bind.h"
+#include "session_binding.h"
 #include "check.h"
 #include "lock.h"
 
@@ -104,7 +104,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 bool reclaim_start(struct pawl_lock *lock) {
 	unsigned connection = lock->hub->connection_number;
 	bool again = lock->reclaim_connection == connection;
-	if (!bind_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
+	if (!session_binding_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
 		lock->reclaim_failed = false;
 		return false;
 	}

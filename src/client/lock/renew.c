@@ -1,14 +1,14 @@
 /* renew.c: one extend request for all locks that are due in a turn of the loop. */
 #include "lock.h"
 
-#include "bind.h"
+#include "session_binding.h"
 #include "check.h"
 
 /* What goes into one request together. */
 enum renewal {
 	RENEWAL_ANY_CONNECTION,  /* may be repeated over another connection */
 	RENEWAL_THIS_CONNECTION, /* of locks that end with the connection, which they are bound to */
-	RENEWAL_BINDS            /* that are to be bound to this connection: not for the sake of the deadline that is kept, see bind.h */
+	RENEWAL_BINDS            /* that are to be bound to this connection: not for the sake of the deadline that is kept, see session_binding.h */
 };
 
 struct batch {
@@ -115,7 +115,7 @@ static enum renewal kind_of(const struct pawl_lock *lock) {
 	if (!lock->binding) {
 		return RENEWAL_ANY_CONNECTION;
 	}
-	return bind_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_CONNECTION;
+	return session_binding_wanted(lock) ? RENEWAL_BINDS : RENEWAL_THIS_CONNECTION;
 }
 
 static struct pawl_lock *due_at(struct list *at) {

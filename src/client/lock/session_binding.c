@@ -1,4 +1,4 @@
-#include "bind.h"
+#include "session_binding.h"
 
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ static void keep_connection(struct pawl *hub) {
 	hub->kept[hub->parked_count++] = (struct kept_connection){ .fd = connection_leave_open(&hub->connection), .number = hub->connection_number };
 }
 
-void bind_connection_up(struct pawl *hub) {
+void session_binding_connection_up(struct pawl *hub) {
 	if (hub->on_connected) {
 		hub->on_connected(hub->connection.fd, hub->connected_arg);
 	}
@@ -67,11 +67,11 @@ static void lose_leaving(struct pawl *hub) {
 	}
 }
 
-bool bind_full(const struct pawl *hub) {
+bool session_binding_full(const struct pawl *hub) {
 	return hub->parked_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->connection_number);
 }
 
-void bind_connection_lost(struct pawl *hub) {
+void session_binding_connection_lost(struct pawl *hub) {
 	lose_leaving(hub);
 	if (!hub->connection.ended && find_dependent(hub, hub->connection_number)) {
 		if (hub->connection.broken) {
@@ -83,7 +83,7 @@ void bind_connection_lost(struct pawl *hub) {
 }
 
 /* At once, not when it would be due: until then this process's death would not be noticed. */
-void bind_anew(struct pawl *hub) {
+void session_binding_anew(struct pawl *hub) {
 	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
 		if (lock->binding && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
@@ -94,7 +94,7 @@ void bind_anew(struct pawl *hub) {
 	}
 }
 
-void bind_turn(struct pawl *hub) {
+void session_binding_turn(struct pawl *hub) {
 	while (hub->parked_count && !find_dependent(hub, hub->kept[0].number)) {
 		close_first(hub);
 	}
@@ -108,11 +108,11 @@ static void on_kept_alarm(struct alarm *alarm) {
 	hub_kick(CONTAINER_OF(alarm, struct pawl, kept_alarm));
 }
 
-void bind_init(struct pawl *hub) {
+void session_binding_init(struct pawl *hub) {
 	hub->kept_alarm.ring = on_kept_alarm;
 }
 
-void bind_done(struct pawl *hub) {
+void session_binding_done(struct pawl *hub) {
 	agenda_clear(&hub->agenda, &hub->kept_alarm);
 	while (hub->parked_count) {
 		close_first(hub);
@@ -121,16 +121,16 @@ void bind_done(struct pawl *hub) {
 
 /* ---- one lock ---- */
 
-void bind_begin(struct pawl_lock *lock) {
+void session_binding_begin(struct pawl_lock *lock) {
 	lock->hub->bound_ever = true;
 	lock->first_connection = lock->bound_connection = lock->hub->connection_number;
 }
 
-bool bind_wanted(const struct pawl_lock *lock) {
+bool session_binding_wanted(const struct pawl_lock *lock) {
 	return lock->binding && lock->bound_connection != lock->hub->connection_number;
 }
 
-void bind_made(struct pawl_lock *lock, unsigned connection_number) {
+void session_binding_made(struct pawl_lock *lock, unsigned connection_number) {
 	if (lock->binding && connection_number > lock->bound_connection) {
 		lock->bound_connection = connection_number;
 		hub_kick(lock->hub); /* a connection may be closed now */
