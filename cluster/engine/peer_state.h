@@ -21,7 +21,8 @@ struct peer {
 	bool up;       /* a link is up */
 	bool linked;   /* ... to the identity of the configuration */
 	bool voting;   /* says so in its frames, under this epoch and hash */
-	bool same;     /* its last frame was under this epoch and hash */
+	bool present;  /* its last frame was under this epoch and hash, whoever it is */
+	bool same;     /* ... and it is linked */
 	bool heard;    /* a frame has come over this link */
 	bool no_master; /* ... and what it proved does not let it be a master; told: it was noted that its place is not given to it */
 	bool no_master_told;

@@ -231,7 +231,7 @@ static void auto_replace(struct core *core) {
 	}
 	for (uint32_t i = 0; i < core->config.node_count; i++) {
 		const struct peer *p = &core->peers[i];
-		if (p->up && !p->linked && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout && may_take_its_place(core, i)) {
+		if (p->up && !p->linked && p->present && i != core->self && instant_elapsed_short(core->now, p->up_since) > 2 * core->config.request_timeout && may_take_its_place(core, i)) {
 			struct core_change w = { .kind = CHANGE_REPLACE, .name = slice_str(p->node.name), .other = slice_str(p->node.name) };
 			struct core_request r = { .op = CORE_CHANGE, .change = &w };
 			COUNT(core, auto_replaced);

@@ -177,6 +177,39 @@ static void unreached(struct core *core) {
 	wait_or_refuse(core, &o);
 }
 
+/* It is linked, and has not adopted the present configuration. What it lacks for that (proof.c) it would lack for the next one, too. */
+static bool behind(const struct core *core, const struct config_node *n) {
+	const int index = peer_table_find_id(core, n->id);
+	return index >= 0 && index != (int)core->self && !core->peers[index].present;
+}
+
+/* Whom the change lets in, or makes a master. */
+static bool is_given_part(const struct core *core, const struct config_node *n) {
+	const int at = config_find_id(&core->config, n->id);
+	return at < 0 || (n->master && !core->config.nodes[at].master);
+}
+
+static bool gives_part_behind(const struct core *core, const struct config *c) {
+	bool gives = false;
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		gives = gives || (is_given_part(core, &c->nodes[i]) && behind(core, &c->nodes[i]));
+	}
+	return gives;
+}
+
+static void too_old(struct core *core) {
+	const struct config *c = &core->change.target;
+	struct names names = { .size = 0 };
+	for (uint32_t i = 0; i < c->node_count; i++) {
+		if (is_given_part(core, &c->nodes[i]) && behind(core, &c->nodes[i])) {
+			names_add(&names, c->nodes[i].name);
+		}
+	}
+	const struct obstacle o = { PAWL_EUNSETTLED, "has not adopted the present configuration, and could not adopt the next one: 'pawl status' there says what helps",
+		"to adopt the present configuration", names_slice(&names) };
+	wait_or_refuse(core, &o);
+}
+
 /* ---- roles ---- */
 
 static bool is_master(const struct core *core, struct id128 id) {
@@ -258,6 +291,8 @@ void change_check(struct core *core) {
 		incomplete(core);
 	} else if (!reaches_present(core)) {
 		undecidable(core);
+	} else if (gives_part_behind(core, &g->target)) {
+		too_old(core);
 	} else if (!g->anyway && !reaches_quorum(core, &g->target)) {
 		unreached(core);
 	} else {
@@ -293,7 +328,7 @@ void change_ahead_evaluate(struct core *core) {
 	bool all = true;
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
 		const int index = peer_table_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
-		all = all && (index < 0 || !g->ahead[index].asked || g->ahead[index].ready);
+		all = all && (index < 0 || g->ahead[index].ready); /* whose link has just come back is asked again in a moment */
 	}
 	if (all) {
 		propose_start(core);

@@ -97,10 +97,12 @@ static void handle_messages(struct core *core, uint32_t peer, const struct frame
 
 static void take_flags(struct core *core, uint32_t peer, const struct frame *frame) {
 	struct peer *p = &core->peers[peer];
-	bool same = core_born(core) && p->linked && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	bool present = core_born(core) && frame->epoch == core->config.epoch && frame->config_hash == core->config_hash;
+	bool same = present && p->linked;
 	bool voting = same && (frame->flags & FRAME_VOTING) && peer < core->masters;
-	bool changed = voting != p->voting || same != p->same;
+	bool changed = voting != p->voting || same != p->same || present != p->present;
 	p->epoch = frame->epoch;
+	p->present = present;
 	p->same = same;
 	p->heard = true;
 	p->stopped += p->voting && !voting;

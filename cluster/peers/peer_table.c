@@ -120,7 +120,7 @@ static void lay_out(struct core *core, struct layout *l) {
 /* Same name, other identity than the configuration's: linked no more; or linked at last. */
 static void settle_link(struct core *core, struct peer *p) {
 	p->linked = p->up && p->standing != PEER_NON_MEMBER && core_born(core) && id128_equal(p->node.id, p->link_id);
-	p->voting = p->same = p->complete = false;
+	p->voting = p->present = p->same = p->complete = false;
 	p->decree.kind = (enum message_kind)0; /* of the epoch before */
 	p->far_ahead = p->wrong_noted = false;
 	p->said_clock = 0;

@@ -93,7 +93,7 @@ void peer_down(struct core *core, uint32_t peer, bool closed) {
 		return;
 	}
 	core->observers->link_ends(core, peer);
-	p->up = p->linked = p->voting = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = p->complete = false;
+	p->up = p->linked = p->voting = p->present = p->same = p->heard = p->ping_out = p->far_ahead = p->wrong_noted = p->complete = false;
 	p->round_trip = 0;
 	p->stopped++;
 	p->decree.kind = (enum message_kind)0;
