@@ -105,7 +105,7 @@ static int batch_start(struct batch *b) {
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
 		.lock_count = b->count };
 	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true,
-		.tied = b->kind != RENEWAL_ANY_CONNECTION,  .end = on_batch, .ctx = b };
+		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };
 	int error = call_start(hub, &start, NULL);
 	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
 	return error;
