@@ -71,7 +71,7 @@ static void a_lock_that_cannot_be_bound_is_not_trusted_any_more_when_its_connect
 	assert_int_equal(h.lost, 1);
 	assert_int_equal(pawl_lock_valid_ms(lock), 0);
 	rig_pass(&r, 20 * SPAN_MS);
-	assert_int_equal(r.client->parked_count, 0);
+	assert_int_equal(r.client->retained_count, 0);
 	rig_close(&r);
 }
 
@@ -222,7 +222,7 @@ static void whatever_memory_is_missing_a_bound_lock_is_kept_or_lost(void **state
 		rig_pass(&r, 6000 * SPAN_MS);
 		assert_int_equal(h.lost, 0);
 		assert_true(pawl_lock_valid_ms(h.lock) > 4000);
-		assert_int_equal(r.client->parked_count, 0);
+		assert_int_equal(r.client->retained_count, 0);
 		rig_close(&r);
 	}
 }

@@ -17,8 +17,8 @@
 #include "prng.h"
 
 #define CALLS_MAX 65536
-#define KEPT_MAX 64 /* connections that are kept open for locks that depend on them */
-#define KEPT_FOR_ANOTHER 8 /* ... and with so many none is given up because its node has no quorum: others have none either */
+#define RETAINED_MAX 64 /* connections that are retained for locks that depend on them */
+#define RETAINED_FOR_ANOTHER 8 /* ... and with so many none is given up because its node has no quorum: others have none either */
 #define LEASE_MS_DEFAULT 30000
 
 struct request_copy;
@@ -54,7 +54,7 @@ struct request_self {
 enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
 
 /* A connection that was given up, and must not be closed yet: a node would release what is bound to it. Nothing is read. */
-struct kept_connection {
+struct retained_connection {
 	int fd;
 	unsigned number;
 };
@@ -105,9 +105,9 @@ struct pawl {
 	/* lock.c, renew.c */
 	struct list locks;
 	struct list due; /* to be extended in this turn */
-	struct kept_connection kept[KEPT_MAX]; /* session_binding.c */
-	size_t parked_count;
-	struct alarm kept_alarm;
+	struct retained_connection retained[RETAINED_MAX]; /* session_binding.c */
+	size_t retained_count;
+	struct alarm retained_alarm;
 	bool bound_ever; /* some lock was: else there is nothing to look for */
 	pawl_connected_fn *on_connected; /* NULL: nobody needs to know */
 	void *connected_arg;

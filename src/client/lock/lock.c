@@ -40,7 +40,7 @@ void lock_destroy(struct pawl_lock *lock) {
 	reclaim_done(lock);
 	renew_forget(lock);
 	agenda_clear(&hub->agenda, &lock->warn_alarm);
-	if (hub->parked_count) {
+	if (hub->retained_count) {
 		hub_kick(hub); /* a connection may be closed now */
 	}
 	alloc_free(hub->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);

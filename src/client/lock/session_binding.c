@@ -32,19 +32,19 @@ static void lose_dependents(struct pawl *hub, unsigned number) {
 }
 
 static void close_first(struct pawl *hub) {
-	close(hub->kept[0].fd);
-	hub->parked_count--;
-	for (size_t i = 0; i < hub->parked_count; i++) {
-		hub->kept[i] = hub->kept[i + 1];
+	close(hub->retained[0].fd);
+	hub->retained_count--;
+	for (size_t i = 0; i < hub->retained_count; i++) {
+		hub->retained[i] = hub->retained[i + 1];
 	}
 }
 
-static void keep_connection(struct pawl *hub) {
-	if (hub->parked_count == KEPT_MAX) {
-		lose_dependents(hub, hub->kept[0].number);
+static void retain_connection(struct pawl *hub) {
+	if (hub->retained_count == RETAINED_MAX) {
+		lose_dependents(hub, hub->retained[0].number);
 		close_first(hub);
 	}
-	hub->kept[hub->parked_count++] = (struct kept_connection){ .fd = connection_leave_open(&hub->connection), .number = hub->connection_number };
+	hub->retained[hub->retained_count++] = (struct retained_connection){ .fd = connection_leave_open(&hub->connection), .number = hub->connection_number };
 }
 
 void session_binding_connection_up(struct pawl *hub) {
@@ -68,7 +68,7 @@ static void lose_leaving(struct pawl *hub) {
 }
 
 bool session_binding_full(const struct pawl *hub) {
-	return hub->parked_count >= KEPT_FOR_ANOTHER && find_dependent(hub, hub->connection_number);
+	return hub->retained_count >= RETAINED_FOR_ANOTHER && find_dependent(hub, hub->connection_number);
 }
 
 void session_binding_connection_lost(struct pawl *hub) {
@@ -77,7 +77,7 @@ void session_binding_connection_lost(struct pawl *hub) {
 		if (hub->connection.broken) {
 			lose_dependents(hub, hub->connection_number); /* nothing is left that could be kept open */
 		} else {
-			keep_connection(hub);
+			retain_connection(hub);
 		}
 	}
 }
@@ -95,26 +95,26 @@ void session_binding_anew(struct pawl *hub) {
 }
 
 void session_binding_turn(struct pawl *hub) {
-	while (hub->parked_count && !find_dependent(hub, hub->kept[0].number)) {
+	while (hub->retained_count && !find_dependent(hub, hub->retained[0].number)) {
 		close_first(hub);
 	}
-	if (hub->parked_count && !wheel_armed(&hub->kept_alarm.timer)) {
-		const struct pawl_lock *lock = find_dependent(hub, hub->kept[0].number);
-		agenda_set(&hub->agenda, &hub->kept_alarm, lock->deadline.boot);
+	if (hub->retained_count && !wheel_armed(&hub->retained_alarm.timer)) {
+		const struct pawl_lock *lock = find_dependent(hub, hub->retained[0].number);
+		agenda_set(&hub->agenda, &hub->retained_alarm, lock->deadline.boot);
 	}
 }
 
-static void on_kept_alarm(struct alarm *alarm) {
-	hub_kick(CONTAINER_OF(alarm, struct pawl, kept_alarm));
+static void on_retained_alarm(struct alarm *alarm) {
+	hub_kick(CONTAINER_OF(alarm, struct pawl, retained_alarm));
 }
 
 void session_binding_init(struct pawl *hub) {
-	hub->kept_alarm.ring = on_kept_alarm;
+	hub->retained_alarm.ring = on_retained_alarm;
 }
 
 void session_binding_done(struct pawl *hub) {
-	agenda_clear(&hub->agenda, &hub->kept_alarm);
-	while (hub->parked_count) {
+	agenda_clear(&hub->agenda, &hub->retained_alarm);
+	while (hub->retained_count) {
 		close_first(hub);
 	}
 }
