@@ -10,7 +10,7 @@ int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, voi
 	struct pawl_options o = *options;
 	const char *problem = "endpoints are not for a client that is dialled";
 	o.endpoints = "unix:inside"; /* in whose place the function is put */
-	int error = options->endpoints || !dial ? PAWL_EINVAL : hub_new(&o, env_system(), out_client, &problem);
+	int error = options->endpoints || !dial ? PAWL_EINVAL : client_core_new(&o, env_system(), out_client, &problem);
 	if (error && out_message) {
 		*out_message = problem;
 	}

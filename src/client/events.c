@@ -5,51 +5,51 @@
 
 /* ---- a turn ---- */
 
-static bool wants_connection(struct pawl *hub) {
-	return !list_empty(&hub->queue) || !list_empty(&hub->due) || watches_want_connection(hub);
+static bool wants_connection(struct pawl *client) {
+	return !list_empty(&client->queue) || !list_empty(&client->due) || watches_want_connection(client);
 }
 
-static void hub_turn(struct pawl *hub) {
-	session_binding_turn(hub);
-	renew_turn(hub);
-	if (hub->state == HUB_READY) {
-		watches_turn(hub);
-		calls_send(hub);
+static void client_core_turn(struct pawl *client) {
+	session_binding_turn(client);
+	renew_turn(client);
+	if (client->state == CLIENT_CORE_READY) {
+		watches_turn(client);
+		calls_send(client);
 	}
-	if (hub->state == HUB_READY && !hub->dying) {
-		int error = connection_flush(&hub->connection);
+	if (client->state == CLIENT_CORE_READY && !client->dying) {
+		int error = connection_flush(&client->connection);
 		if (error) {
-			hub->connection.owner.down(hub, error);
-		} else if (!list_empty(&hub->queue) && connection_backlog(&hub->connection) == 0) {
-			hub_kick(hub); /* there was no room for them, now there is; else the connection tells when */
+			client->connection.owner.down(client, error);
+		} else if (!list_empty(&client->queue) && connection_backlog(&client->connection) == 0) {
+			client_core_kick(client); /* there was no room for them, now there is; else the connection tells when */
 		}
 	}
-	if (hub->state == HUB_IDLE && !hub->dying && wants_connection(hub)) {
-		failover_connect(hub);
+	if (client->state == CLIENT_CORE_IDLE && !client->dying && wants_connection(client)) {
+		failover_connect(client);
 	}
 }
 
 /* ---- the connection ---- */
 
-static void connection_closed(struct pawl *hub) {
-	watches_connection_lost(hub);
-	calls_connection_lost(hub);
-	session_binding_anew(hub);
+static void connection_closed(struct pawl *client) {
+	watches_connection_lost(client);
+	calls_connection_lost(client);
+	session_binding_anew(client);
 }
 
-static void unreachable(struct pawl *hub, int error) {
-	calls_fail_all(hub, error);
-	watches_fail_all(hub, error);
+static void unreachable(struct pawl *client, int error) {
+	calls_fail_all(client, error);
+	watches_fail_all(client, error);
 }
 
-static void cancel(struct pawl *hub) {
-	calls_fail_all(hub, PAWL_ECANCELED);
+static void cancel(struct pawl *client) {
+	calls_fail_all(client, PAWL_ECANCELED);
 }
 
-const struct hub_handlers client_handlers = {
-	.turn = hub_turn,
+const struct client_core_handlers client_handlers = {
+	.turn = client_core_turn,
 	.cancel = cancel,
-	.destroy = hub_destroy,
+	.destroy = client_core_destroy,
 	.connection_up = session_binding_connection_up,
 	.connection_lost = session_binding_connection_lost,
 	.connection_closed = connection_closed,

@@ -34,35 +34,35 @@ static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from, str
 	return 0;
 }
 
-void hub_destroy(struct pawl *hub) {
-	const struct allocator *alloc = hub->env.alloc;
-	hub->inside++; /* nobody destroys it again meanwhile */
-	if (hub->state == HUB_READY) {
-		calls_part(hub);
-		elections_part(hub);
-		(void)connection_flush(&hub->connection); /* as far as the socket takes it */
+void client_core_destroy(struct pawl *client) {
+	const struct allocator *alloc = client->env.alloc;
+	client->inside++; /* nobody destroys it again meanwhile */
+	if (client->state == CLIENT_CORE_READY) {
+		calls_part(client);
+		elections_part(client);
+		(void)connection_flush(&client->connection); /* as far as the socket takes it */
 	}
-	calls_fail_all(hub, PAWL_ECANCELED);
-	elections_free_all(hub);
-	watches_free_all(hub);
-	locks_free_all(hub);
-	session_binding_done(hub);
-	if (hub->kicked) {
-		event_del(&hub->kick);
+	calls_fail_all(client, PAWL_ECANCELED);
+	elections_free_all(client);
+	watches_free_all(client);
+	locks_free_all(client);
+	session_binding_done(client);
+	if (client->kicked) {
+		event_del(&client->kick);
 	}
-	connection_done(&hub->connection);
-	client_decoder_done(&hub->decoder);
-	map_done(&hub->by_msgid);
-	map_done(&hub->by_watch);
-	agenda_done(&hub->agenda);
-	endpoint_list_done(&hub->endpoints);
-	tls_filter_context_free(hub->tls);
-	if (hub->own_base && hub->base) {
-		event_base_free(hub->base);
+	connection_done(&client->connection);
+	client_decoder_done(&client->decoder);
+	map_done(&client->by_msgid);
+	map_done(&client->by_watch);
+	agenda_done(&client->agenda);
+	endpoint_list_done(&client->endpoints);
+	tls_filter_context_free(client->tls);
+	if (client->own_base && client->base) {
+		event_base_free(client->base);
 	}
-	bytes_free(alloc, hub->self.owner);
-	bytes_free(alloc, hub->self.label);
-	alloc_free(alloc, hub, sizeof(*hub));
+	bytes_free(alloc, client->self.owner);
+	bytes_free(alloc, client->self.label);
+	alloc_free(alloc, client, sizeof(*client));
 }
 
 void pawl_free(struct pawl *client) {
@@ -71,105 +71,105 @@ void pawl_free(struct pawl *client) {
 	}
 	client->dying = true;
 	if (!client->inside && !client->blocking) {
-		hub_destroy(client);
+		client_core_destroy(client);
 	}
 }
 
 /* What acquires say about this process. */
-static int set_self(struct pawl *hub, const struct pawl_options *o) {
+static int set_self(struct pawl *client, const struct pawl_options *o) {
 	char text[HOST_NAME_MAX + 32], host[HOST_NAME_MAX + 1] = "";
 	if (gethostname(host, sizeof(host) - 1) != 0) {
 		host[0] = '\0';
 	}
-	(void)snprintf(hub->host, sizeof(hub->host), "%.*s", (int)sizeof(hub->host) - 1, host);
+	(void)snprintf(client->host, sizeof(client->host), "%.*s", (int)sizeof(client->host) - 1, host);
 	(void)snprintf(text, sizeof(text), "%s:%ld", host, (long)getpid());
-	hub->self.host = hub->host;
-	hub->self.pid = (uint32_t)getpid();
-	int error = bytes_copy(hub->env.alloc, o->owner.size ? o->owner : pawl_str(text), &hub->self.owner);
-	return error ? error : bytes_copy(hub->env.alloc, o->label, &hub->self.label);
+	client->self.host = client->host;
+	client->self.pid = (uint32_t)getpid();
+	int error = bytes_copy(client->env.alloc, o->owner.size ? o->owner : pawl_str(text), &client->self.owner);
+	return error ? error : bytes_copy(client->env.alloc, o->label, &client->self.label);
 }
 
-static int set_tls(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
+static int set_tls(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
 	bool wanted = o->ca_file || o->cert_file || o->key_file;
-	for (size_t i = 0; i < hub->endpoints.count; i++) {
-		wanted = wanted || hub->endpoints.items[i].tls;
+	for (size_t i = 0; i < client->endpoints.count; i++) {
+		wanted = wanted || client->endpoints.items[i].tls;
 	}
 	if (o->server_name) {
 		size_t size = strlen(o->server_name) + 1;
-		if (size > sizeof(hub->server_name)) {
+		if (size > sizeof(client->server_name)) {
 			*out_problem = "server_name is too long";
 			return PAWL_EINVAL;
 		}
-		memcpy(hub->server_name, o->server_name, size);
+		memcpy(client->server_name, o->server_name, size);
 	}
-	return wanted ? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &hub->tls, out_problem) : 0;
+	return wanted ? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &client->tls, out_problem) : 0;
 }
 
 static span_ns span_of(uint32_t ms, uint32_t otherwise) {
 	return (span_ns)(ms ? ms : otherwise) * SPAN_MS;
 }
 
-static int set_up_loop(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
-	hub->own_base = o->base == NULL;
-	hub->base = o->base ? o->base : event_base_new();
-	int error = hub->base ? hub_start_clockwork(hub) : PAWL_EIO;
+static int set_up_loop(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
+	client->own_base = o->base == NULL;
+	client->base = o->base ? o->base : event_base_new();
+	int error = client->base ? client_core_start_clockwork(client) : PAWL_EIO;
 	if (error) {
 		*out_problem = "no event loop or no timer can be had";
 		return error;
 	}
-	failover_init(hub);
-	session_binding_init(hub);
-	int failed = map_init(&hub->by_msgid, hub->env.alloc);
-	return failed ? failed : map_init(&hub->by_watch, hub->env.alloc);
+	failover_init(client);
+	session_binding_init(client);
+	int failed = map_init(&client->by_msgid, client->env.alloc);
+	return failed ? failed : map_init(&client->by_watch, client->env.alloc);
 }
 
-static int set_up(struct pawl *hub, const struct pawl_options *o, const char **out_problem) {
+static int set_up(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
 	uint64_t seed;
 	if (RAND_bytes((unsigned char *)&seed, sizeof(seed)) != 1) {
 		*out_problem = "the system has no randomness";
 		return PAWL_EIO;
 	}
-	prng_init(&hub->prng, seed);
-	hub->timeout = span_of(o->timeout_ms, TIMEOUT_MS_DEFAULT);
-	hub->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
-	hub->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
-	int error = endpoint_list_parse(&hub->endpoints, hub->env.alloc, o->endpoints, out_problem);
-	error = error ? error : set_tls(hub, o, out_problem);
-	error = error ? error : set_self(hub, o);
-	return error ? error : set_up_loop(hub, o, out_problem);
+	prng_init(&client->prng, seed);
+	client->timeout = span_of(o->timeout_ms, TIMEOUT_MS_DEFAULT);
+	client->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
+	client->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
+	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints, out_problem);
+	error = error ? error : set_tls(client, o, out_problem);
+	error = error ? error : set_self(client, o);
+	return error ? error : set_up_loop(client, o, out_problem);
 }
 
-int hub_new(const struct pawl_options *options, const struct env *env, struct pawl **out, const char **out_problem) {
-	struct pawl *hub = alloc_new(env->alloc, sizeof(*hub));
-	if (!hub) {
+int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out, const char **out_problem) {
+	struct pawl *client = alloc_new(env->alloc, sizeof(*client));
+	if (!client) {
 		*out_problem = pawl_error_message(PAWL_ENOMEM);
 		return PAWL_ENOMEM;
 	}
-	hub->env = *env;
-	hub->handlers = &client_handlers;
-	hub->connection.fd = -1;
-	list_init(&hub->queue);
-	list_init(&hub->flight);
-	list_init(&hub->resting);
-	list_init(&hub->named);
-	list_init(&hub->locks);
-	list_init(&hub->due);
-	list_init(&hub->watches);
-	list_init(&hub->elections);
+	client->env = *env;
+	client->handlers = &client_handlers;
+	client->connection.fd = -1;
+	list_init(&client->queue);
+	list_init(&client->flight);
+	list_init(&client->resting);
+	list_init(&client->named);
+	list_init(&client->locks);
+	list_init(&client->due);
+	list_init(&client->watches);
+	list_init(&client->elections);
 	*out_problem = NULL;
-	int error = set_up(hub, options, out_problem);
+	int error = set_up(client, options, out_problem);
 	if (error) {
 		*out_problem = *out_problem ? *out_problem : pawl_error_message(error);
-		hub_destroy(hub);
+		client_core_destroy(client);
 		return error;
 	}
-	*out = hub;
+	*out = client;
 	return 0;
 }
 
 int pawl_new(const struct pawl_options *options, struct pawl **out_client, const char **out_message) {
 	const char *problem;
-	int error = hub_new(options, env_system(), out_client, &problem);
+	int error = client_core_new(options, env_system(), out_client, &problem);
 	if (error && out_message) {
 		*out_message = problem;
 	}

@@ -37,7 +37,7 @@ static int rig_begin(struct rig *r, const struct pawl_options *options) {
 	o.endpoints = endpoints;
 	o.base = r->base;
 	const char *problem;
-	return hub_new(&o, &r->env, &r->client, &problem);
+	return client_core_new(&o, &r->env, &r->client, &problem);
 }
 
 void rig_open(struct rig *r, const struct pawl_options *options) {
@@ -71,7 +71,7 @@ void rig_pass(struct rig *r, span_ns time) {
 	while (time > 0) {
 		span_ns by = time < step ? time : step;
 		rig_jump(r, by, by);
-		hub_tick(r->client);
+		client_core_tick(r->client);
 		rig_settle(r);
 		time -= by;
 	}

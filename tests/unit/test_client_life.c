@@ -191,7 +191,7 @@ static void garbled_answers_end_every_call_once(void **state) {
 		}
 		for (int i = 0; i < 60 && outcomes < many; i++) {
 			rig_jump(&r, 100 * SPAN_MS, 100 * SPAN_MS);
-			hub_tick(r.client);
+			client_core_tick(r.client);
 			rig_settle(&r);
 		}
 		assert_int_equal(outcomes, many);

@@ -28,7 +28,7 @@ int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, s
 }
 
 static void options_free(struct pawl_election *e) {
-	const struct allocator *alloc = e->hub->env.alloc;
+	const struct allocator *alloc = e->client->env.alloc;
 	election_bytes_free(alloc, e->options.name);
 	election_bytes_free(alloc, e->options.owner);
 	election_bytes_free(alloc, e->options.value);
@@ -36,12 +36,12 @@ static void options_free(struct pawl_election *e) {
 }
 
 static int options_keep(struct pawl_election *e, const struct pawl_election_options *from) {
-	const struct allocator *alloc = e->hub->env.alloc;
+	const struct allocator *alloc = e->client->env.alloc;
 	struct pawl_election_options *to = &e->options;
 	*to = *from;
 	to->owner = to->value = to->label = (struct pawl_bytes){ NULL, 0 };
 	int error = election_bytes_keep(alloc, from->name, &to->name);
-	error = error ? error : election_bytes_keep(alloc, from->owner.size ? from->owner : e->hub->self.owner, &to->owner);
+	error = error ? error : election_bytes_keep(alloc, from->owner.size ? from->owner : e->client->self.owner, &to->owner);
 	error = error ? error : election_bytes_keep(alloc, from->value, &to->value);
 	return error ? error : election_bytes_keep(alloc, from->label, &to->label);
 }
@@ -78,7 +78,7 @@ static void election_destroy(struct pawl_election *e) {
 	election_leader_free(e);
 	options_free(e);
 	list_remove(&e->link);
-	alloc_free(e->hub->env.alloc, e, sizeof(*e));
+	alloc_free(e->client->env.alloc, e, sizeof(*e));
 }
 
 int pawl_election_new(struct pawl *client, const struct pawl_election_options *options, struct pawl_election **out_election) {
@@ -92,7 +92,7 @@ int pawl_election_new(struct pawl *client, const struct pawl_election_options *o
 	if (!e) {
 		return PAWL_ENOMEM;
 	}
-	e->hub = client;
+	e->client = client;
 	election_alarms(e);
 	list_init(&e->proclaimed);
 	list_append(&client->elections, &e->link);
@@ -126,28 +126,28 @@ static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
 
 void pawl_election_free(struct pawl_election *take_election) {
 	if (take_election) {
-		if (!take_election->hub->dying) {
+		if (!take_election->client->dying) {
 			(void)release_all(take_election, NULL, NULL);
 		}
 		election_destroy(take_election);
 	}
 }
 
-void elections_part(struct pawl *hub) {
-	for (struct list *at = list_first(&hub->elections); at; at = list_after(&hub->elections, at)) {
+void elections_part(struct pawl *client) {
+	for (struct list *at = list_first(&client->elections); at; at = list_after(&client->elections, at)) {
 		const struct pawl_election *e = CONTAINER_OF(at, struct pawl_election, link);
 		const struct pawl_lock *const held[] = { e->lock, e->past };
 		for (size_t i = 0; i < 2; i++) {
 			if (held[i]) {
-				call_part(hub, e->options.name, pawl_lock_id(held[i]));
+				call_part(client, e->options.name, pawl_lock_id(held[i]));
 			}
 		}
 	}
 }
 
-void elections_free_all(struct pawl *hub) {
+void elections_free_all(struct pawl *client) {
 	struct list *at;
-	while ((at = list_first(&hub->elections)) != NULL) {
+	while ((at = list_first(&client->elections)) != NULL) {
 		election_destroy(CONTAINER_OF(at, struct pawl_election, link));
 	}
 }
@@ -155,7 +155,7 @@ void elections_free_all(struct pawl *hub) {
 /* ---- what a program asks of it ---- */
 
 int pawl_election_campaign(struct pawl_election *election) {
-	if (election->options.observe_only || election->hub->dying || election->state == ELECTION_LEAVING) {
+	if (election->options.observe_only || election->client->dying || election->state == ELECTION_LEAVING) {
 		return PAWL_EINVAL;
 	}
 	if (election->state != ELECTION_OBSERVING) {

@@ -30,8 +30,8 @@ struct election_known { /* a leader that was observed */
 };
 
 struct pawl_election {
-	struct list link; /* in hub->elections */
-	struct pawl *hub;
+	struct list link; /* in client->elections */
+	struct pawl *client;
 	struct pawl_election_options options; /* its bytes are this election's */
 	enum election_state state;
 	struct pawl_lock *lock; /* that it leads by */
@@ -60,8 +60,8 @@ struct pawl_election {
 	bool *gone; /* while the program is called: set when it frees the election */
 };
 
-void elections_part(struct pawl *hub);
-void elections_free_all(struct pawl *hub);
+void elections_part(struct pawl *client);
+void elections_free_all(struct pawl *client);
 
 /* A copy of the election's own: 0 or PAWL_ENOMEM. */
 int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out);
@@ -91,7 +91,7 @@ void election_part_with_proclamations(struct pawl_election *e);
 static inline void election_enter(struct pawl_election *e, bool *gone) {
 	*gone = false;
 	e->gone = gone;
-	e->hub->callbacks++;
+	e->client->callbacks++;
 }
 
 static inline bool election_left(struct pawl_election *e, const bool *gone) {
@@ -99,7 +99,7 @@ static inline bool election_left(struct pawl_election *e, const bool *gone) {
 		return false;
 	}
 	e->gone = NULL;
-	return !e->hub->dying;
+	return !e->client->dying;
 }
 
 #endif

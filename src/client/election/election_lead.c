@@ -42,7 +42,7 @@ static bool tell_stepped_down(struct pawl_election *e, int cause) {
 /* ---- leading ---- */
 
 static void forget_successor(struct pawl_election *e) {
-	const struct allocator *alloc = e->hub->env.alloc;
+	const struct allocator *alloc = e->client->env.alloc;
 	if (e->successor.data) {
 		union { const void *from; void *to; } owned = { .from = e->successor.data };
 		alloc_free(alloc, owned.to, e->successor.size);
@@ -88,7 +88,7 @@ static void begin_to_lead(struct pawl_election *e, struct pawl_lock *take_lock) 
 	e->lock = take_lock;
 	e->state = ELECTION_LEADING;
 	e->failures = 0;
-	agenda_clear(&e->hub->agenda, &e->ask);
+	agenda_clear(&e->client->agenda, &e->ask);
 	proclaim_again(e);
 	if (e->options.on_leading) {
 		bool gone;
@@ -106,19 +106,19 @@ static bool final(int error) {
 }
 
 static void election_rest(struct pawl_election *e) {
-	struct pawl *hub = e->hub;
+	struct pawl *client = e->client;
 	span_ns rest = REST_FIRST << (e->failures < 6 ? e->failures : 6);
 	rest = rest < REST_LAST ? rest : REST_LAST;
 	e->failures++;
 	e->state = ELECTION_RESTING;
-	agenda_set(&hub->agenda, &e->rest, hub_now(hub).boot + prng_between(&hub->prng, rest / 2, rest));
+	agenda_set(&client->agenda, &e->rest, client_core_now(client).boot + prng_between(&client->prng, rest / 2, rest));
 }
 
 static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
 	struct pawl_election *e = arg;
 	int error = take_result->error;
 	e->call = NULL;
-	if (e->hub->dying) {
+	if (e->client->dying) {
 		/* nobody is told any more; the lock, if there is one, is the client's to free */
 	} else if (!error) {
 		begin_to_lead(e, take_lock);
@@ -152,7 +152,7 @@ static struct pawl_lock_options lock_options(struct pawl_election *e) {
 
 int election_campaign(struct pawl_election *e) {
 	struct pawl_lock_options options = lock_options(e);
-	int error = pawl_lock_start(e->hub, &options, on_elected, e, &e->call);
+	int error = pawl_lock_start(e->client, &options, on_elected, e, &e->call);
 	e->value_changed = false;
 	if (!error) {
 		e->state = ELECTION_CANDIDATE;
@@ -178,8 +178,8 @@ void election_stop(struct pawl_election *e) {
 		pawl_cancel(e->call);
 		e->call = NULL;
 	}
-	agenda_clear(&e->hub->agenda, &e->rest);
-	agenda_clear(&e->hub->agenda, &e->ask);
+	agenda_clear(&e->client->agenda, &e->rest);
+	agenda_clear(&e->client->agenda, &e->ask);
 	forget_successor(e);
 	e->state = ELECTION_OBSERVING;
 }
@@ -190,14 +190,14 @@ void election_stop(struct pawl_election *e) {
 static void handed_over(struct pawl_election *e, struct pawl_result *take_result) {
 	pawl_done_fn *done = e->done;
 	void *arg = e->done_arg;
-	struct pawl *hub = e->hub;
+	struct pawl *client = e->client;
 	bool again = e->yields && e->options.again && e->state == ELECTION_OBSERVING;
 	forget_successor(e);
-	if (again && !hub->dying) {
+	if (again && !client->dying) {
 		(void)election_campaign(e);
 	}
 	if (done) {
-		hub->callbacks++;
+		client->callbacks++;
 		done(take_result, arg);
 	} else {
 		pawl_result_free(take_result);
@@ -206,11 +206,11 @@ static void handed_over(struct pawl_election *e, struct pawl_result *take_result
 
 static void on_moved(struct pawl_result *take_result, void *arg) {
 	struct pawl_election *e = arg;
-	struct pawl *hub = e->hub;
+	struct pawl *client = e->client;
 	struct pawl_lock *lock = e->lock;
 	e->lock = NULL;
 	e->state = ELECTION_OBSERVING;
-	if (lock && !hub->dying) {
+	if (lock && !client->dying) {
 		bool kept = pawl_lock_error(lock) == 0;
 		/* The successor has left in just that moment: this one has stopped, so somebody else is to lead. */
 		if (kept && pawl_lock_release_start(lock, NULL, NULL) == 0) {
@@ -256,7 +256,7 @@ static void move_now(struct pawl_election *e, struct pawl_result *take_result) {
 static void on_looked_up(struct pawl_result *take_result, void *arg) {
 	struct pawl_election *e = arg;
 	e->call = NULL;
-	if (e->hub->dying) {
+	if (e->client->dying) {
 		handed_over(e, take_result);
 	} else if (e->state == ELECTION_LEAVING) { /* lost meanwhile */
 		e->state = ELECTION_OBSERVING;
@@ -275,20 +275,20 @@ static void on_looked_up(struct pawl_result *take_result, void *arg) {
 }
 
 int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yields, pawl_done_fn *done, void *arg) {
-	struct pawl *hub = e->hub;
+	struct pawl *client = e->client;
 	if (e->state != ELECTION_LEADING || !election_leads(e) || to.size == 0) {
 		return PAWL_EINVAL;
 	}
-	void *copy = alloc_new(hub->env.alloc, to.size);
+	void *copy = alloc_new(client->env.alloc, to.size);
 	if (!copy) {
 		return PAWL_ENOMEM;
 	}
 	memcpy(copy, to.data, to.size);
 	struct pawl_request request = { .method = PAWL_WAITERS, .key = e->options.name, .timeout_ms = e->options.timeout_ms };
-	int error = pawl_start(hub, &request, on_looked_up, e, &e->call);
+	int error = pawl_start(client, &request, on_looked_up, e, &e->call);
 	if (error) {
 		e->call = NULL;
-		alloc_free(hub->env.alloc, copy, to.size);
+		alloc_free(client->env.alloc, copy, to.size);
 		return error;
 	}
 	e->successor = (struct pawl_bytes){ copy, to.size };

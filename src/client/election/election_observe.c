@@ -9,7 +9,7 @@
 /* ---- the leader that is known ---- */
 
 void election_leader_free(struct pawl_election *e) {
-	alloc_free(e->hub->env.alloc, e->leader.block, e->leader.size);
+	alloc_free(e->client->env.alloc, e->leader.block, e->leader.size);
 	e->leader = (struct election_known){ 0 };
 }
 
@@ -26,7 +26,7 @@ static int remember(struct pawl_election *e, const struct pawl_entry *entry) {
 	size_t label = strlen(entry->label), host = strlen(entry->host);
 	struct election_known known = { .known = true, .token = entry->token, .pid = entry->pid };
 	known.size = entry->owner.size + entry->value.size + label + host + 4;
-	known.block = alloc_new(e->hub->env.alloc, known.size);
+	known.block = alloc_new(e->client->env.alloc, known.size);
 	if (!known.block) {
 		return PAWL_ENOMEM;
 	}
@@ -78,18 +78,18 @@ static void forget_result(struct pawl_call *call, struct pawl_result *take_resul
 
 /* Often at first: the leader looks whether the one that asks waits, and its place in the queue may not be there yet. */
 void election_ask(struct pawl_election *e) {
-	struct pawl *hub = e->hub;
-	if (!e->options.takeover || !election_campaigns(e) || !e->leader.known || hub->dying) {
+	struct pawl *client = e->client;
+	if (!e->options.takeover || !election_campaigns(e) || !e->leader.known || client->dying) {
 		return;
 	}
 	struct pawl_request request = { .method = PAWL_ASK_RELEASE, .key = e->options.name, .owner = e->options.owner,
 		.terms.priority = e->options.priority };
-	(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .end = forget_result }, NULL);
+	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .end = forget_result }, NULL);
 	span_ns lease = (span_ns)(e->options.lease_ms ? e->options.lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 	span_ns pause = ASK_FIRST << (e->asks < 16 ? e->asks : 16);
 	pause = pause < lease / 3 ? pause : lease / 3;
 	e->asks++;
-	agenda_set(&hub->agenda, &e->ask, hub_now(hub).boot + prng_between(&hub->prng, pause / 2, pause));
+	agenda_set(&client->agenda, &e->ask, client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
 }
 
 static void on_ask_alarm(struct alarm *alarm) {
@@ -124,7 +124,7 @@ static void on_holder(struct pawl_election *e, const struct pawl_entry *entry) {
 
 static void on_nobody(struct pawl_election *e) {
 	election_leader_free(e);
-	agenda_clear(&e->hub->agenda, &e->ask);
+	agenda_clear(&e->client->agenda, &e->ask);
 	(void)tell_leader(e);
 }
 
@@ -205,7 +205,7 @@ static void on_ended(struct pawl_watch *watch, int error, const char *message, v
 int election_observe(struct pawl_election *e) {
 	e->ask.ring = on_ask_alarm;
 	struct pawl_watch_options options = { .key = e->options.name, .on_event = on_event, .on_ended = on_ended, .arg = e };
-	int error = pawl_watch_start(e->hub, &options, &e->watch);
+	int error = pawl_watch_start(e->client, &options, &e->watch);
 	if (!error) {
 		e->watch->quiet = true;
 	}

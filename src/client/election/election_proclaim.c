@@ -5,7 +5,7 @@
 struct proclamation { /* under way */
 	struct list link;               /* in election->proclaimed */
 	struct pawl_election *election; /* NULL: it is gone */
-	struct pawl *hub;
+	struct pawl *client;
 	uint64_t number;
 	struct pawl_bytes value; /* owned, until it is the election's */
 	pawl_done_fn *done;
@@ -13,19 +13,19 @@ struct proclamation { /* under way */
 };
 
 static void proclamation_free(struct proclamation *p) {
-	const struct allocator *alloc = p->hub->env.alloc;
+	const struct allocator *alloc = p->client->env.alloc;
 	list_remove(&p->link);
 	election_bytes_free(alloc, p->value);
 	alloc_free(alloc, p, sizeof(*p));
 }
 
 static int proclamation_new(struct pawl_election *e, struct pawl_bytes value, struct proclamation **out) {
-	const struct allocator *alloc = e->hub->env.alloc;
+	const struct allocator *alloc = e->client->env.alloc;
 	struct proclamation *p = alloc_new(alloc, sizeof(*p));
 	if (!p) {
 		return PAWL_ENOMEM;
 	}
-	*p = (struct proclamation){ .election = e, .hub = e->hub, .number = ++e->proclamations };
+	*p = (struct proclamation){ .election = e, .client = e->client, .number = ++e->proclamations };
 	list_append(&e->proclaimed, &p->link);
 	int error = election_bytes_keep(alloc, value, &p->value);
 	if (error) {
@@ -41,7 +41,7 @@ static void adopt(struct proclamation *p, bool to_tell) {
 	struct pawl_election *e = p->election;
 	if (p->number > e->adopted) {
 		e->value_changed = e->value_changed || to_tell;
-		election_bytes_free(p->hub->env.alloc, e->options.value);
+		election_bytes_free(p->client->env.alloc, e->options.value);
 		e->options.value = p->value;
 		e->adopted = p->number;
 		p->value = (struct pawl_bytes){ NULL, 0 };
@@ -56,7 +56,7 @@ static void on_answer(struct pawl_result *take_result, void *arg) {
 	struct proclamation *p = arg;
 	pawl_done_fn *done = p->done;
 	void *done_arg = p->arg;
-	if (p->election && !p->hub->dying && !refused(take_result->error)) {
+	if (p->election && !p->client->dying && !refused(take_result->error)) {
 		adopt(p, take_result->error || !election_leads(p->election));
 	}
 	proclamation_free(p);

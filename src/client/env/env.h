@@ -11,7 +11,7 @@ struct env {
 	const struct allocator *alloc;
 	struct instant (*now)(void *ctx); /* both clocks, read together */
 	void *ctx;
-	bool manual; /* no timer of the system: whoever moves the clock calls hub_tick */
+	bool manual; /* no timer of the system: whoever moves the clock calls client_core_tick */
 };
 
 const struct env *env_system(void);

@@ -3,36 +3,36 @@
 #include <string.h>
 
 #include "check.h"
-#include "hub.h"
+#include "client_core.h"
 
 #define PAUSE_FIRST (50 * SPAN_MS)
 #define PAUSE_LAST (1000 * SPAN_MS)
 #define SILENCE_LEAST (100 * SPAN_MS)
 
-static struct endpoint *endpoint_now(struct pawl *hub) {
-	return &hub->endpoints.items[hub->endpoint_at];
+static struct endpoint *endpoint_now(struct pawl *client) {
+	return &client->endpoints.items[client->endpoint_at];
 }
 
-static void note_failure(struct pawl *hub, int error, const char *why) {
-	hub->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
-	(void)snprintf(hub->last_problem, sizeof(hub->last_problem), "%.*s: %.*s", ENDPOINT_TEXT_MAX - 1,
-		endpoint_now(hub)->text, CONNECTION_PROBLEM_MAX - 1, why);
+static void note_failure(struct pawl *client, int error, const char *why) {
+	client->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
+	(void)snprintf(client->last_problem, sizeof(client->last_problem), "%.*s: %.*s", ENDPOINT_TEXT_MAX - 1,
+		endpoint_now(client)->text, CONNECTION_PROBLEM_MAX - 1, why);
 }
 
 /* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
  * so that two that hang can be left between a third of the lease and the warning. */
-static span_ns lease_share(struct pawl *hub, span_ns limit) {
-	span_ns shortest = hub->handlers->lease_shortest(hub);
+static span_ns lease_share(struct pawl *client, span_ns limit) {
+	span_ns shortest = client->handlers->lease_shortest(client);
 	return shortest && shortest / 6 < limit ? shortest / 6 : limit;
 }
 
-static void pause_begin(struct pawl *hub) {
-	span_ns pause = lease_share(hub, PAUSE_LAST), doubled = PAUSE_FIRST << (hub->rounds_failed < 5 ? hub->rounds_failed : 5);
+static void pause_begin(struct pawl *client) {
+	span_ns pause = lease_share(client, PAUSE_LAST), doubled = PAUSE_FIRST << (client->rounds_failed < 5 ? client->rounds_failed : 5);
 	pause = doubled < pause ? doubled : pause;
-	pause = prng_between(&hub->prng, pause / 2, pause + pause / 2); /* so that clients of a dead node do not march in step */
-	hub->rounds_failed++;
-	hub->state = HUB_PAUSING;
-	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + pause);
+	pause = prng_between(&client->prng, pause / 2, pause + pause / 2); /* so that clients of a dead node do not march in step */
+	client->rounds_failed++;
+	client->state = CLIENT_CORE_PAUSING;
+	agenda_set(&client->agenda, &client->dial_alarm, client_core_now(client).boot + pause);
 }
 
 /* Certificates and access rules do not get better by waiting. */
@@ -41,171 +41,171 @@ static bool hopeless(int error) {
 }
 
 /* The present address is of no use: the next address, the next endpoint, or, when all have failed, a pause. */
-static void move_on(struct pawl *hub, int error) {
-	hub->state = HUB_IDLE;
-	if (endpoint_next_address(endpoint_now(hub))) {
-		hub_kick(hub);
+static void move_on(struct pawl *client, int error) {
+	client->state = CLIENT_CORE_IDLE;
+	if (endpoint_next_address(endpoint_now(client))) {
+		client_core_kick(client);
 		return;
 	}
-	hub->failed_in_round++;
-	hub->failed_for_good += hopeless(error);
-	hub->endpoint_at = (hub->endpoint_at + 1) % hub->endpoints.count;
-	if (hub->failed_in_round < hub->endpoints.count) {
-		hub_kick(hub);
+	client->failed_in_round++;
+	client->failed_for_good += hopeless(error);
+	client->endpoint_at = (client->endpoint_at + 1) % client->endpoints.count;
+	if (client->failed_in_round < client->endpoints.count) {
+		client_core_kick(client);
 		return;
 	}
-	bool give_up = hub->failed_for_good == hub->endpoints.count;
-	hub->failed_in_round = hub->failed_for_good = 0;
-	pause_begin(hub);
+	bool give_up = client->failed_for_good == client->endpoints.count;
+	client->failed_in_round = client->failed_for_good = 0;
+	pause_begin(client);
 	if (give_up) {
-		hub->handlers->unreachable(hub, error);
+		client->handlers->unreachable(client, error);
 	}
 }
 
-static void connection_lost(struct pawl *hub, int error, const char *why) {
-	note_failure(hub, error, why);
-	if (hub->state == HUB_READY) {
-		endpoint_forget(endpoint_now(hub)); /* its other addresses lead to the same node */
-		hub->handlers->connection_lost(hub);
+static void connection_lost(struct pawl *client, int error, const char *why) {
+	note_failure(client, error, why);
+	if (client->state == CLIENT_CORE_READY) {
+		endpoint_forget(endpoint_now(client)); /* its other addresses lead to the same node */
+		client->handlers->connection_lost(client);
 	}
-	failover_stop(hub);
-	hub->handlers->connection_closed(hub);
-	if (!hub->dying) {
-		move_on(hub, error);
+	failover_stop(client);
+	client->handlers->connection_closed(client);
+	if (!client->dying) {
+		move_on(client, error);
 	}
 }
 
-void failover_stop(struct pawl *hub) {
-	connection_close(&hub->connection);
-	hub->scanner = (struct client_scanner){ 0 };
-	hub->state = HUB_IDLE;
-	agenda_clear(&hub->agenda, &hub->dial_alarm);
-	agenda_clear(&hub->agenda, &hub->silence_alarm);
+void failover_stop(struct pawl *client) {
+	connection_close(&client->connection);
+	client->scanner = (struct client_scanner){ 0 };
+	client->state = CLIENT_CORE_IDLE;
+	agenda_clear(&client->agenda, &client->dial_alarm);
+	agenda_clear(&client->agenda, &client->silence_alarm);
 }
 
-void failover_connect(struct pawl *hub) {
-	CHECK(hub->state == HUB_IDLE);
-	struct endpoint *e = endpoint_now(hub);
+void failover_connect(struct pawl *client) {
+	CHECK(client->state == CLIENT_CORE_IDLE);
+	struct endpoint *e = endpoint_now(client);
 	const struct endpoint_address *address = endpoint_address(e);
 	int error = PAWL_EUNREACHABLE;
 	if (!address) {
-		note_failure(hub, error, "the name has no address");
+		note_failure(client, error, "the name has no address");
 	} else {
-		const char *host = hub->server_name[0] ? hub->server_name : e->host;
-		error = connection_open(&hub->connection, address, e->tls ? hub->tls : NULL, host);
+		const char *host = client->server_name[0] ? client->server_name : e->host;
+		error = connection_open(&client->connection, address, e->tls ? client->tls : NULL, host);
 		if (error) {
-			note_failure(hub, error, hub->connection.problem);
+			note_failure(client, error, client->connection.problem);
 		}
 	}
 	if (error) {
-		move_on(hub, error);
+		move_on(client, error);
 		return;
 	}
-	hub->state = HUB_DIALING;
-	agenda_set(&hub->agenda, &hub->dial_alarm, hub_now(hub).boot + lease_share(hub, hub->connect_timeout));
+	client->state = CLIENT_CORE_DIALING;
+	agenda_set(&client->agenda, &client->dial_alarm, client_core_now(client).boot + lease_share(client, client->connect_timeout));
 }
 
 static void on_dial_alarm(struct alarm *alarm) {
-	struct pawl *hub = CONTAINER_OF(alarm, struct pawl, dial_alarm);
-	if (hub->state == HUB_PAUSING) {
-		hub->state = HUB_IDLE;
-		hub_kick(hub);
-	} else if (hub->state == HUB_DIALING) {
-		connection_lost(hub, PAWL_EUNREACHABLE, "connecting took too long");
+	struct pawl *client = CONTAINER_OF(alarm, struct pawl, dial_alarm);
+	if (client->state == CLIENT_CORE_PAUSING) {
+		client->state = CLIENT_CORE_IDLE;
+		client_core_kick(client);
+	} else if (client->state == CLIENT_CORE_DIALING) {
+		connection_lost(client, PAWL_EUNREACHABLE, "connecting took too long");
 	}
 }
 
 /* ---- the connection's side ---- */
 
 static void on_up(void *ctx) {
-	struct pawl *hub = ctx;
-	hub->state = HUB_READY;
-	hub->connection_number++;
-	hub->handlers->connection_up(hub);
-	agenda_clear(&hub->agenda, &hub->dial_alarm);
-	hub_kick(hub);
+	struct pawl *client = ctx;
+	client->state = CLIENT_CORE_READY;
+	client->connection_number++;
+	client->handlers->connection_up(client);
+	agenda_clear(&client->agenda, &client->dial_alarm);
+	client_core_kick(client);
 }
 
 static void on_room(void *ctx) {
-	hub_kick(ctx); /* calls may wait for it */
+	client_core_kick(ctx); /* calls may wait for it */
 }
 
 static void on_down(void *ctx, int error) {
-	struct pawl *hub = ctx;
-	connection_lost(hub, error, hub->connection.problem);
+	struct pawl *client = ctx;
+	connection_lost(client, error, client->connection.problem);
 }
 
 static void on_enter(void *ctx) {
-	hub_enter(ctx);
+	client_core_enter(ctx);
 }
 
 static void on_leave(void *ctx) {
-	hub_leave(ctx);
+	client_core_leave(ctx);
 }
 
 /* An error that answers no request is the node's last word about the connection: that it may not speak here, for example. Not that it is
  * busy: it says so of a ping. */
-static bool is_last_word(struct pawl *hub, enum client_kind kind, uint32_t msgid, struct slice message) {
+static bool is_last_word(struct pawl *client, enum client_kind kind, uint32_t msgid, struct slice message) {
 	struct client_response r;
-	if (kind != CLIENT_RESPONSE || msgid != 0 || client_response_decode(&hub->decoder, CLIENT_PING, message, &r) != 0
+	if (kind != CLIENT_RESPONSE || msgid != 0 || client_response_decode(&client->decoder, CLIENT_PING, message, &r) != 0
 		|| r.error == 0 || r.error == PAWL_EBUSY) {
 		return false;
 	}
 	char why[CONNECTION_PROBLEM_MAX];
 	(void)snprintf(why, sizeof(why), "%.*s", (int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
 		r.message.size ? (const char *)r.message.data : "");
-	connection_lost(hub, r.error, why);
+	connection_lost(client, r.error, why);
 	return true;
 }
 
 /* One message is at the front, found whole. False: what follows cannot be read any more. */
-static bool take_message(struct pawl *hub, struct slice message) {
+static bool take_message(struct pawl *client, struct slice message) {
 	enum client_kind kind;
 	uint32_t msgid;
 	if (client_response_peek(message, &kind, &msgid) != 0) {
 		return false;
 	}
-	if (is_last_word(hub, kind, msgid, message)) {
+	if (is_last_word(client, kind, msgid, message)) {
 		return true;
 	}
-	hub->failed_in_round = hub->failed_for_good = 0; /* it talks: a node that only accepts connections does not */
-	hub->rounds_failed = 0;
+	client->failed_in_round = client->failed_for_good = 0; /* it talks: a node that only accepts connections does not */
+	client->rounds_failed = 0;
 	if (kind == CLIENT_RESPONSE) {
-		hub->handlers->on_answer(hub, msgid, message);
+		client->handlers->on_answer(client, msgid, message);
 		return true;
 	}
-	return hub->handlers->on_event(hub, message);
+	return client->handlers->on_event(client, message);
 }
 
 /* An answer; or that what is watched changes: a node that is gone would never tell. */
-static bool awaits_anything(const struct pawl *hub) {
-	return !list_empty(&hub->flight) || !list_empty(&hub->watches);
+static bool awaits_anything(const struct pawl *client) {
+	return !list_empty(&client->flight) || !list_empty(&client->watches);
 }
 
 /* Messages one after the other; a callback may end the connection or the client in between. */
 static void on_data(void *ctx) {
-	struct pawl *hub = ctx;
-	struct connection *l = &hub->connection;
+	struct pawl *client = ctx;
+	struct connection *l = &client->connection;
 	size_t used = 0;
-	hub->heard = hub_now(hub);
-	hub->pinged = false;
+	client->heard = client_core_now(client);
+	client->pinged = false;
 	enum client_scan found = CLIENT_SCAN_COMPLETE;
-	while (l->state == CONNECTION_UP && !hub->dying && found == CLIENT_SCAN_COMPLETE) {
+	while (l->state == CONNECTION_UP && !client->dying && found == CLIENT_SCAN_COMPLETE) {
 		struct slice rest = slice_of(l->in.data + used, l->in.size - used);
 		size_t size;
-		found = rest.size ? client_scan(&hub->scanner, &client_response_limits, rest, &size) : CLIENT_SCAN_MORE;
+		found = rest.size ? client_scan(&client->scanner, &client_response_limits, rest, &size) : CLIENT_SCAN_MORE;
 		if (found == CLIENT_SCAN_COMPLETE) {
 			used += size;
-			found = take_message(hub, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
+			found = take_message(client, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
 		}
 	}
-	if (!awaits_anything(hub)) {
-		agenda_clear(&hub->agenda, &hub->silence_alarm); /* it may be silent */
+	if (!awaits_anything(client)) {
+		agenda_clear(&client->agenda, &client->silence_alarm); /* it may be silent */
 	}
 	if (l->state == CONNECTION_UP) {
 		buffer_consume(&l->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
-			connection_lost(hub, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
+			connection_lost(client, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
 		}
 	}
 }
@@ -213,74 +213,75 @@ static void on_data(void *ctx) {
 /* ---- silence ---- */
 
 /* Where only events are awaited there is more time: a thousand idle watchers must not be a thousand pings a second. */
-static span_ns silence_limit(struct pawl *hub) {
-	if (list_empty(&hub->flight)) {
-		return hub->silence * 4;
+static span_ns silence_limit(struct pawl *client) {
+	if (list_empty(&client->flight)) {
+		return client->silence * 4;
 	}
-	span_ns limit = lease_share(hub, hub->silence);
+	span_ns limit = lease_share(client, client->silence);
 	return limit > SILENCE_LEAST ? limit : SILENCE_LEAST;
 }
 
-void failover_watch_silence(struct pawl *hub) {
-	if (!wheel_armed(&hub->silence_alarm.timer) || hub->only_watching) {
-		hub->heard = hub_now(hub);
-		hub->pinged = false;
-		failover_silence_anew(hub);
+void failover_watch_silence(struct pawl *client) {
+	if (!wheel_armed(&client->silence_alarm.timer) || client->only_watching) {
+		client->heard = client_core_now(client);
+		client->pinged = false;
+		failover_silence_anew(client);
 	}
 }
 
-void failover_silence_anew(struct pawl *hub) {
-	if (awaits_anything(hub)) {
-		hub->only_watching = list_empty(&hub->flight);
-		struct instant since = hub->pinged ? hub->ping_at : hub->heard;
-		agenda_set(&hub->agenda, &hub->silence_alarm, since.boot + silence_limit(hub) / 2);
+void failover_silence_anew(struct pawl *client) {
+	if (awaits_anything(client)) {
+		client->only_watching = list_empty(&client->flight);
+		struct instant since = client->pinged ? client->ping_at : client->heard;
+		agenda_set(&client->agenda, &client->silence_alarm, since.boot + silence_limit(client) / 2);
 	}
 }
 
-static void ping(struct pawl *hub, struct instant now) {
+static void ping(struct pawl *client, struct instant now) {
 	struct client_request request = { .msgid = 0, .method = CLIENT_PING }; /* no call has this msgid: any answer will do */
-	if (client_request_encode(&request, &hub->connection.out) == 0) {
-		hub->pinged = true;
-		hub->ping_at = now;
-		hub_kick(hub);
+	if (client_request_encode(&request, &client->connection.out) == 0) {
+		client->pinged = true;
+		client->ping_at = now;
+		client_core_kick(client);
 	}
 }
 
 static void on_silence_alarm(struct alarm *alarm) {
-	struct pawl *hub = CONTAINER_OF(alarm, struct pawl, silence_alarm);
-	if (!awaits_anything(hub) || hub->state != HUB_READY) {
+	struct pawl *client = CONTAINER_OF(alarm, struct pawl, silence_alarm);
+	if (!awaits_anything(client) || client->state != CLIENT_CORE_READY) {
 		return;
 	}
-	connection_read_now(&hub->connection); /* this process may have been stopped: what came meanwhile counts */
-	if (hub->dying || !awaits_anything(hub) || hub->state != HUB_READY) {
+	connection_read_now(&client->connection); /* this process may have been stopped: what came meanwhile counts */
+	if (client->dying || !awaits_anything(client) || client->state != CLIENT_CORE_READY) {
 		return;
 	}
-	struct instant now = hub_now(hub);
-	span_ns half = silence_limit(hub) / 2;
-	if (hub->pinged && instant_elapsed_short(now, hub->ping_at) >= half) {
-		connection_lost(hub, PAWL_ETIMEOUT, "the node is silent");
+	struct instant now = client_core_now(client);
+	span_ns half = silence_limit(client) / 2;
+	if (client->pinged && instant_elapsed_short(now, client->ping_at) >= half) {
+		connection_lost(client, PAWL_ETIMEOUT, "the node is silent");
 		return;
 	}
-	if (!hub->pinged && instant_elapsed_short(now, hub->heard) >= half) {
-		ping(hub, now);
+	if (!client->pinged && instant_elapsed_short(now, client->heard) >= half) {
+		ping(client, now);
 	}
-	failover_silence_anew(hub);
+	failover_silence_anew(client);
 }
 
-void failover_move_on(struct pawl *hub, int error) {
-	if (hub->endpoints.count > 1 && hub->state == HUB_READY && !hub->handlers->connection_needed(hub)) {
-		connection_lost(hub, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
+void failover_move_on(struct pawl *client, int error) {
+	if (client->endpoints.count > 1 && client->state == CLIENT_CORE_READY && !client->handlers->connection_needed(client)) {
+		connection_lost(client, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
 	}
 }
 
-void failover_init(struct pawl *hub) {
-	hub->dial_alarm.ring = on_dial_alarm;
-	hub->silence_alarm.ring = on_silence_alarm;
-	hub->state = HUB_IDLE;
-	connection_init(&hub->connection, hub->env.alloc, hub->base, (struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, hub });
-	client_decoder_init(&hub->decoder, hub->env.alloc);
+void failover_init(struct pawl *client) {
+	client->dial_alarm.ring = on_dial_alarm;
+	client->silence_alarm.ring = on_silence_alarm;
+	client->state = CLIENT_CORE_IDLE;
+	connection_init(&client->connection, client->env.alloc, client->base,
+		(struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, client });
+	client_decoder_init(&client->decoder, client->env.alloc);
 }
 
 const char *pawl_endpoint(const struct pawl *client) {
-	return client->state == HUB_READY ? client->endpoints.items[client->endpoint_at].text : "";
+	return client->state == CLIENT_CORE_READY ? client->endpoints.items[client->endpoint_at].text : "";
 }

@@ -19,8 +19,8 @@ static bool believed(const struct pawl_lock *lock) {
 	return pawl_lock_valid_ms(lock) > 0 || (lock->leave && lock->cause == 0);
 }
 
-bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+bool lock_believed(const struct pawl *client, struct pawl_id lock_id) {
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && believed(lock)) {
 			return true;
@@ -31,8 +31,8 @@ bool lock_believed(const struct pawl *hub, struct pawl_id lock_id) {
 
 /* ---- before it is asked ---- */
 
-static const struct pawl_lock *find_believed(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+static const struct pawl_lock *find_believed(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (is_under(lock, key, lock_id) && believed(lock)) {
 			return lock;
@@ -41,8 +41,8 @@ static const struct pawl_lock *find_believed(const struct pawl *hub, struct pawl
 	return NULL;
 }
 
-void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms) {
-	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL : find_believed(hub, key, lock_id);
+void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms) {
+	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL : find_believed(client, key, lock_id);
 	if (held) {
 		terms->release_on_disconnect = held->binding;
 		terms->priority = held->terms.priority;
@@ -73,7 +73,8 @@ static bool cross(const struct request_copy *a, const struct request_copy *b) {
 		struct pawl_id lock_id = request_copy_lock_id(a, i);
 		for (size_t j = 0; j < request_copy_locks(b); j++) {
 			struct pawl_id other = request_copy_lock_id(b, j);
-			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(request_copy_key(a, i), request_copy_key(b, j)) && !same_asked(a, i, b, j)) {
+			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(request_copy_key(a, i), request_copy_key(b, j))
+				&& !same_asked(a, i, b, j)) {
 				return true;
 			}
 		}
@@ -104,9 +105,9 @@ static enum pawl_mode mode_asked(const struct request_copy *request, size_t n) {
 /* docs/protocol.md, Downgrade: it stops trusting the lock to be exclusive, for good, and then asks. Asking for it as a shared one
  * makes it one, too. */
 static void tell_handles(struct pawl_call *call, size_t n) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	enum pawl_mode asked = mode_asked(call->request, n);
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (!is_under(lock, request_copy_key(call->request, n), request_copy_lock_id(call->request, n))) {
 			continue;
@@ -119,19 +120,19 @@ static void tell_handles(struct pawl_call *call, size_t n) {
 }
 
 void entering_asked(struct pawl_call *call) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	if (!concerns_others(call->request)) {
 		return;
 	}
 	bool acquire = call->request->method == PAWL_ACQUIRE;
-	for (struct list *at = acquire ? NULL : list_first(&hub->named); at; at = list_after(&hub->named, at)) {
+	for (struct list *at = acquire ? NULL : list_first(&client->named); at; at = list_after(&client->named, at)) {
 		meet(call, CONTAINER_OF(at, struct pawl_call, named));
 	}
 	if (acquire) {
-		meet_all(call, &hub->flight);
-		meet_all(call, &hub->queue);
-		meet_all(call, &hub->resting);
-		list_append(&hub->named, &call->named);
+		meet_all(call, &client->flight);
+		meet_all(call, &client->queue);
+		meet_all(call, &client->resting);
+		list_append(&client->named, &call->named);
 	}
 	for (size_t i = 0; (acquire || call->request->method == PAWL_DOWNGRADE) && i < request_copy_locks(call->request); i++) {
 		tell_handles(call, i);
@@ -141,8 +142,8 @@ void entering_asked(struct pawl_call *call) {
 /* ---- when it is granted ---- */
 
 struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant) {
-	struct pawl *hub = like->hub;
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+	struct pawl *client = like->client;
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (is_under(lock, pawl_lock_key(like), grant->lock_id) && !lock->leaving && pawl_lock_error(lock) == 0) {
 			return lock;
@@ -158,7 +159,7 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	held->entered++;
-	session_binding_made(held, held->hub->connection_number);
+	session_binding_made(held, held->client->connection_number);
 	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
 	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
 	if (!grant->crossed && permits_equal(peer_table, held->peer_table)) {

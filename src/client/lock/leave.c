@@ -11,8 +11,8 @@ static void on_outcome(struct pawl_result *take_result, void *arg) {
 	*(struct outcome *)arg = (struct outcome){ .over = true, .result = take_result };
 }
 
-static int await(struct pawl *hub, struct outcome *outcome, struct pawl_result **out_result) {
-	int error = hub_wait(hub, &outcome->over);
+static int await(struct pawl *client, struct outcome *outcome, struct pawl_result **out_result) {
+	int error = client_core_wait(client, &outcome->over);
 	if (!outcome->over) {
 		return error;
 	}
@@ -32,24 +32,24 @@ int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *
 		return PAWL_EINVAL;
 	}
 	struct pawl_request request = { .method = PAWL_DOWNGRADE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id };
-	return pawl_start(lock->hub, &request, done, arg, out_call); /* entering.c: it is a shared one from now on */
+	return pawl_start(lock->client, &request, done, arg, out_call); /* entering.c: it is a shared one from now on */
 }
 
 int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	struct outcome outcome = { 0 };
 	struct pawl_call *call;
 	if (out_result) {
 		*out_result = NULL;
 	}
-	if (!hub_may_block(hub)) {
+	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
 	int error = pawl_lock_downgrade_start(lock, on_outcome, &outcome, &call);
 	if (error) {
 		return error;
 	}
-	error = await(hub, &outcome, out_result);
+	error = await(client, &outcome, out_result);
 	if (!outcome.over) {
 		pawl_cancel(call);
 	}
@@ -60,7 +60,7 @@ int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result)
 
 struct leave {
 	struct pawl_lock *lock; /* NULL: freed meanwhile */
-	struct pawl *hub;
+	struct pawl *client;
 	pawl_done_fn *done;
 	void *arg;
 };
@@ -81,7 +81,7 @@ static bool nothing_released(const struct pawl_call *call, const struct pawl_res
 
 static void lock_trust_again(struct pawl_lock *lock) {
 	lock->leaving = false;
-	if (lock->cause || instant_distrusted(hub_now(lock->hub), lock->deadline)) {
+	if (lock->cause || instant_distrusted(client_core_now(lock->client), lock->deadline)) {
 		lock_lose(lock, lock->cause ? lock->cause : PAWL_ETIMEOUT);
 	} else {
 		lock_schedule(lock, true);
@@ -90,11 +90,11 @@ static void lock_trust_again(struct pawl_lock *lock) {
 
 static void on_transferred(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct leave *leave = ctx;
-	struct pawl *hub = leave->hub;
+	struct pawl *client = leave->client;
 	struct pawl_lock *lock = leave->lock;
 	pawl_done_fn *done = leave->done;
 	void *arg = leave->arg;
-	alloc_free(hub->env.alloc, leave, sizeof(*leave));
+	alloc_free(client->env.alloc, leave, sizeof(*leave));
 	bool kept = nothing_released(call, take_result);
 	if (lock) {
 		lock->leave = NULL;
@@ -102,14 +102,14 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 	if (!kept && lock) {
 		lock_lose(lock, PAWL_ELOST); /* it goes on leaving: the program is not told what it has done itself */
 	}
-	if (take_result->error && (!kept || !lock) && !hub->dying) {
-		call_release_quietly(hub, request_copy_key(call->request, 0), request_copy_lock_id(call->request, 0));
+	if (take_result->error && (!kept || !lock) && !client->dying) {
+		call_release_quietly(client, request_copy_key(call->request, 0), request_copy_lock_id(call->request, 0));
 	}
-	if (kept && lock && !hub->dying) {
+	if (kept && lock && !client->dying) {
 		lock_trust_again(lock); /* may call the program, which may free it */
 	}
 	if (done) {
-		hub->callbacks++;
+		client->callbacks++;
 		done(take_result, arg);
 	} else {
 		pawl_result_free(take_result);
@@ -117,23 +117,23 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 }
 
 int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	if (lock->leaving || pawl_lock_error(lock) != 0 || to.size == 0) {
 		return PAWL_EINVAL;
 	}
 	if (lock->reclaim) {
 		return PAWL_EBUSY; /* it is being acquired again, which must not be overtaken */
 	}
-	struct leave *leave = alloc_new(hub->env.alloc, sizeof(*leave));
+	struct leave *leave = alloc_new(client->env.alloc, sizeof(*leave));
 	if (!leave) {
 		return PAWL_ENOMEM;
 	}
-	*leave = (struct leave){ .lock = lock, .hub = hub, .done = done, .arg = arg };
+	*leave = (struct leave){ .lock = lock, .client = client, .done = done, .arg = arg };
 	struct pawl_request request = { .method = PAWL_TRANSFER, .key = pawl_lock_key(lock), .lock_id = lock->lock_id, .to = to };
 	struct call_start start = { .request = &request, .internal = true, .end = on_transferred, .ctx = leave };
-	int error = call_start(hub, &start, NULL);
+	int error = call_start(client, &start, NULL);
 	if (error) {
-		alloc_free(hub->env.alloc, leave, sizeof(*leave));
+		alloc_free(client->env.alloc, leave, sizeof(*leave));
 		return error;
 	}
 	lock->leave = leave;
@@ -143,19 +143,19 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 }
 
 int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl_result **out_result) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	struct outcome outcome = { 0 };
 	if (out_result) {
 		*out_result = NULL;
 	}
-	if (!hub_may_block(hub)) {
+	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
 	int error = pawl_lock_transfer_start(lock, to, on_outcome, &outcome);
 	if (error) {
 		return error;
 	}
-	error = await(hub, &outcome, out_result);
+	error = await(client, &outcome, out_result);
 	if (!outcome.over && lock->leave) {
 		leave_silently(lock->leave); /* the loop has failed, and nobody waits any more */
 	}

@@ -10,27 +10,27 @@
 
 /* Looked for when it is asked for, so that a thousand that go at once are one walk. */
 static void note_gone(const struct pawl_lock *lock) {
-	struct pawl *hub = lock->hub;
-	hub->lease_stale = hub->lease_stale || lock->lease <= hub->lease_shortest;
+	struct pawl *client = lock->client;
+	client->lease_stale = client->lease_stale || lock->lease <= client->lease_shortest;
 }
 
-span_ns locks_shortest(struct pawl *hub) {
-	if (!hub->lease_stale) {
-		return hub->lease_shortest;
+span_ns locks_shortest(struct pawl *client) {
+	if (!client->lease_stale) {
+		return client->lease_shortest;
 	}
-	hub->lease_stale = false;
-	hub->lease_shortest = 0;
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+	client->lease_stale = false;
+	client->lease_shortest = 0;
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (!lock->cause && (hub->lease_shortest == 0 || lock->lease < hub->lease_shortest)) {
-			hub->lease_shortest = lock->lease;
+		if (!lock->cause && (client->lease_shortest == 0 || lock->lease < client->lease_shortest)) {
+			client->lease_shortest = lock->lease;
 		}
 	}
-	return hub->lease_shortest;
+	return client->lease_shortest;
 }
 
 void lock_destroy(struct pawl_lock *lock) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	pawl_watch_free(lock->watch);
 	if (lock->leave) {
 		leave_orphan(lock->leave);
@@ -39,17 +39,17 @@ void lock_destroy(struct pawl_lock *lock) {
 	note_gone(lock);
 	reclaim_done(lock);
 	renew_forget(lock);
-	agenda_clear(&hub->agenda, &lock->warn_alarm);
-	if (hub->retained_count) {
-		hub_kick(hub); /* a connection may be closed now */
+	agenda_clear(&client->agenda, &lock->warn_alarm);
+	if (client->retained_count) {
+		client_core_kick(client); /* a connection may be closed now */
 	}
-	alloc_free(hub->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);
-	alloc_free(hub->env.alloc, lock, sizeof(*lock));
+	alloc_free(client->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);
+	alloc_free(client->env.alloc, lock, sizeof(*lock));
 }
 
-void locks_free_all(struct pawl *hub) {
+void locks_free_all(struct pawl *client) {
 	struct list *at;
-	while ((at = list_first(&hub->locks)) != NULL) {
+	while ((at = list_first(&client->locks)) != NULL) {
 		lock_destroy(CONTAINER_OF(at, struct pawl_lock, link));
 	}
 }
@@ -57,18 +57,18 @@ void locks_free_all(struct pawl *hub) {
 /* ---- keeping it ---- */
 
 void lock_lose(struct pawl_lock *lock, int cause) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	lock->cause = cause;
 	note_gone(lock);
 	reclaim_forget(lock);
 	renew_forget(lock);
-	agenda_clear(&hub->agenda, &lock->warn_alarm);
+	agenda_clear(&client->agenda, &lock->warn_alarm);
 	if (lock->leaving) {
 		return; /* the program has given it away itself */
 	}
-	hub_kick(hub); /* a connection may be closed now */
+	client_core_kick(client); /* a connection may be closed now */
 	if (lock->on_lost) {
-		hub->callbacks++;
+		client->callbacks++;
 		lock->on_lost(lock, cause, lock->arg);
 	}
 }
@@ -77,28 +77,28 @@ static int lock_cause(const struct pawl_lock *lock) {
 	if (lock->last_error) {
 		return lock->last_error;
 	}
-	return lock->binding && lock->hub->state != HUB_READY && lock->hub->last_error ? lock->hub->last_error : PAWL_ETIMEOUT;
+	return lock->binding && lock->client->state != CLIENT_CORE_READY && lock->client->last_error ? lock->client->last_error : PAWL_ETIMEOUT;
 }
 
 static void on_renew_alarm(struct alarm *alarm) {
 	struct pawl_lock *lock = CONTAINER_OF(alarm, struct pawl_lock, renew_alarm);
 	if (!lock->batch && !list_linked(&lock->due)) {
-		list_append(&lock->hub->due, &lock->due);
-		hub_kick(lock->hub);
+		list_append(&lock->client->due, &lock->due);
+		client_core_kick(lock->client);
 	}
 }
 
 /* Told by the clock of the system's timer, decided by both clocks. */
 static void lock_watch(struct pawl_lock *lock) {
-	struct pawl *hub = lock->hub;
-	struct instant now = hub_now(hub);
+	struct pawl *client = lock->client;
+	struct instant now = client_core_now(client);
 	span_ns left = instant_left_short(now, lock->deadline);
-	agenda_set(&hub->agenda, &lock->warn_alarm, now.boot + (left > lock->warn ? left - lock->warn : 0));
+	agenda_set(&client->agenda, &lock->warn_alarm, now.boot + (left > lock->warn ? left - lock->warn : 0));
 }
 
 static void on_warn_alarm(struct alarm *alarm) {
 	struct pawl_lock *lock = CONTAINER_OF(alarm, struct pawl_lock, warn_alarm);
-	struct instant now = hub_now(lock->hub);
+	struct instant now = client_core_now(lock->client);
 	if (instant_left_short(now, lock->deadline) > lock->warn) {
 		lock_watch(lock);
 	} else {
@@ -108,16 +108,16 @@ static void on_warn_alarm(struct alarm *alarm) {
 
 static void lock_renew_at(struct pawl_lock *lock, int64_t boot_ns) {
 	lock->renew_at = boot_ns;
-	agenda_set(&lock->hub->agenda, &lock->renew_alarm, boot_ns);
+	agenda_set(&lock->client->agenda, &lock->renew_alarm, boot_ns);
 }
 
 void lock_schedule(struct pawl_lock *lock, bool at_once) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	lock_watch(lock);
 	if (lock->no_renewal || lock->leaving) {
 		return;
 	}
-	struct instant now = hub_now(hub);
+	struct instant now = client_core_now(client);
 	span_ns wait = instant_left_short(now, lock->deadline) - lock->lease / 3 * 2;
 	if (at_once) {
 		wait = 0;
@@ -129,21 +129,21 @@ void lock_schedule(struct pawl_lock *lock, bool at_once) {
 
 /* Soon again, later each time, at random, and still several times before the deadline. */
 static void lock_retry(struct pawl_lock *lock, int error) {
-	struct pawl *hub = lock->hub;
-	struct instant now = hub_now(hub);
+	struct pawl *client = lock->client;
+	struct instant now = client_core_now(client);
 	lock->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
 	span_ns wait = lock->lease / 64 << (lock->failures < 3 ? lock->failures : 3);
 	span_ns quarter = instant_left_short(now, lock->deadline) / 4;
 	lock->failures++;
 	wait = wait < quarter ? wait : quarter;
-	wait = prng_between(&hub->prng, wait / 2, wait + wait / 2);
+	wait = prng_between(&client->prng, wait / 2, wait + wait / 2);
 	lock_renew_at(lock, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
 }
 
 /* The deadline whole, never one clock of each: both must have been promised together. And numbers with the deadline that they were
  * granted for, also where that is the earlier one: nobody has promised them for as long as the others. */
 void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits peer_table) {
-	struct instant now = hub_now(lock->hub);
+	struct instant now = client_core_now(lock->client);
 	bool others = !permits_none(peer_table) && !permits_equal(peer_table, lock->peer_table);
 	if (others || instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
 		lock->deadline = deadline;
@@ -165,7 +165,7 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 	session_binding_made(lock, connection_number);
 	lock_schedule(lock, session_binding_wanted(lock));
 	if (lock->on_renewed) {
-		lock->hub->callbacks++;
+		lock->client->callbacks++;
 		lock->on_renewed(lock, lock->arg);
 	}
 }
@@ -173,7 +173,7 @@ static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigne
 void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
 	CHECK(lock->cause == 0);
-	if (instant_distrusted(hub_now(lock->hub), lock->deadline)) {
+	if (instant_distrusted(client_core_now(lock->client), lock->deadline)) {
 		/* docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later. */
 		lock_lose(lock, outcome->error == PAWL_ELOST || !outcome->error ? PAWL_ELOST : outcome->error);
 	} else if (outcome->error == 0) {
@@ -204,10 +204,10 @@ struct permits lock_slots_of(const uint32_t *peer_table, size_t count) {
 }
 
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out) {
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	struct pawl_lock *held = entering_held(lock, grant);
-	if (instant_distrusted(hub_now(hub), grant->deadline) || !entering_allowed(held, grant)) {
-		call_release_quietly(hub, pawl_lock_key(lock), grant->lock_id);
+	if (instant_distrusted(client_core_now(client), grant->deadline) || !entering_allowed(held, grant)) {
+		call_release_quietly(client, pawl_lock_key(lock), grant->lock_id);
 		lock_destroy(lock);
 		return false;
 	}
@@ -222,14 +222,14 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->mode = grant->mode;
 	lock->peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
 	lock->deadline = grant->deadline;
-	list_append(&hub->locks, &lock->link);
+	list_append(&client->locks, &lock->link);
 	if (lock->binding) {
 		session_binding_begin(lock);
 	}
-	span_ns shortest = locks_shortest(hub);
+	span_ns shortest = locks_shortest(client);
 	if (shortest == 0 || lock->lease < shortest) {
-		hub->lease_shortest = lock->lease;
-		failover_silence_anew(hub);
+		client->lease_shortest = lock->lease;
+		failover_silence_anew(client);
 	}
 	/* docs/protocol.md, What the holder may count on: a client that waited long extends at once. */
 	lock_schedule(lock, grant->waited_long);
@@ -243,7 +243,7 @@ const char *lock_lost_why(const struct lock_grant *grant) {
 
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct pawl_lock *lock = ctx, *got = NULL;
-	struct pawl *hub = lock->hub;
+	struct pawl *client = lock->client;
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;
 	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
@@ -254,7 +254,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	} else if (!lock_begin(lock, &grant, &got)) {
 		result_fail(result_box(take_result), PAWL_ELOST, lock_lost_why(&grant));
 	}
-	hub->callbacks++;
+	client->callbacks++;
 	locked(got, take_result, arg);
 }
 
@@ -263,34 +263,34 @@ static void on_key_event(struct pawl_watch *watch, const struct pawl_event *even
 	struct pawl_lock *lock = arg;
 	(void)watch;
 	if (event->type == PAWL_EVENT_ASKED && list_linked(&lock->link) && !lock->leaving && pawl_lock_error(lock) == 0) {
-		lock->hub->callbacks++;
+		lock->client->callbacks++;
 		struct pawl_asked asked = { .by = event->entry.owner, .to = event->to, .priority = event->priority };
 		lock->on_asked(lock, &asked, lock->arg);
 	}
 }
 
-static struct pawl_lock *lock_make(struct pawl *hub, const struct pawl_lock_options *o, struct pawl_bytes key_bytes) {
-	struct pawl_lock *lock = alloc_new(hub->env.alloc, sizeof(*lock));
+static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_options *o, struct pawl_bytes key_bytes) {
+	struct pawl_lock *lock = alloc_new(client->env.alloc, sizeof(*lock));
 	size_t size = key_bytes.size ? key_bytes.size : 1;
-	uint8_t *key = alloc_new(hub->env.alloc, size);
+	uint8_t *key = alloc_new(client->env.alloc, size);
 	if (!lock || !key) {
-		alloc_free(hub->env.alloc, lock, sizeof(*lock));
-		alloc_free(hub->env.alloc, key, size);
+		alloc_free(client->env.alloc, lock, sizeof(*lock));
+		alloc_free(client->env.alloc, key, size);
 		return NULL;
 	}
 	if (key_bytes.size) {
 		memcpy(key, key_bytes.data, key_bytes.size);
 	}
 	span_ns lease = (span_ns)(o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
-	*lock = (struct pawl_lock){ .hub = hub, .key = key, .key_size = key_bytes.size, .lease = lease, .entered = 1,
+	*lock = (struct pawl_lock){ .client = client, .key = key, .key_size = key_bytes.size, .lease = lease, .entered = 1,
 		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6, .no_renewal = o->no_renewal,
 		.binding = o->terms.release_on_disconnect, .renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
 		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked, .arg = o->arg };
 	return lock;
 }
 
-int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out) {
-	struct pawl_lock *lock = lock_make(hub, options, key);
+int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out) {
+	struct pawl_lock *lock = lock_make(client, options, key);
 	if (!lock) {
 		return PAWL_ENOMEM;
 	}
@@ -301,7 +301,7 @@ int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct p
 	}
 	if (lock->on_asked) {
 		struct pawl_watch_options watch = { .key = key, .on_event = on_key_event, .arg = lock };
-		error = pawl_watch_start(hub, &watch, &lock->watch);
+		error = pawl_watch_start(client, &watch, &lock->watch);
 		if (error) {
 			lock_destroy(lock);
 			return error;
@@ -312,9 +312,9 @@ int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct p
 	return 0;
 }
 
-int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *options) {
+int lock_options_check(const struct pawl *client, const struct pawl_lock_options *options) {
 	uint32_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT;
-	return hub->dying || options->warn_ms > lease_ms / 2 || (!options->key.data && options->key.size) ? PAWL_EINVAL : 0;
+	return client->dying || options->warn_ms > lease_ms / 2 || (!options->key.data && options->key.size) ? PAWL_EINVAL : 0;
 }
 
 struct pawl_request lock_request(const struct pawl_lock_options *o) {
@@ -350,7 +350,7 @@ int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options
 /* ---- what the program sees ---- */
 
 int64_t pawl_lock_valid_ms(const struct pawl_lock *lock) {
-	return lock->cause == PAWL_ELOST || lock->leaving ? 0 : instant_left_short(hub_now(lock->hub), lock->deadline) / SPAN_MS;
+	return lock->cause == PAWL_ELOST || lock->leaving ? 0 : instant_left_short(client_core_now(lock->client), lock->deadline) / SPAN_MS;
 }
 
 void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns) {
@@ -389,7 +389,7 @@ int pawl_lock_error(const struct pawl_lock *lock) {
 	if (lock->cause) {
 		return lock->cause;
 	}
-	return instant_distrusted(hub_now(lock->hub), lock->deadline) ? lock_cause(lock) : 0;
+	return instant_distrusted(client_core_now(lock->client), lock->deadline) ? lock_cause(lock) : 0;
 }
 
 void pawl_lock_free(struct pawl_lock *take_lock) {

@@ -31,9 +31,9 @@ struct lock_grant { /* what a node gave */
 };
 
 struct pawl_lock {
-	struct list link; /* in hub->locks, once held */
-	struct list due;  /* in hub->due: to be extended in this turn */
-	struct pawl *hub;
+	struct list link; /* in client->locks, once held */
+	struct list due;  /* in client->due: to be extended in this turn */
+	struct pawl *client;
 	uint8_t *key;
 	size_t key_size;
 	struct pawl_id lock_id;
@@ -88,23 +88,23 @@ void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct per
 /* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present connection:
  * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
  * came, or not the program's any more (it is being released). `lock` is freed unless it is the handle. */
-int lock_new(struct pawl *hub, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);
+int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out);
 const char *lock_lost_why(const struct lock_grant *grant);
 /* 0 or PAWL_EINVAL. */
-int lock_options_check(const struct pawl *hub, const struct pawl_lock_options *options);
+int lock_options_check(const struct pawl *client, const struct pawl_lock_options *options);
 struct pawl_request lock_request(const struct pawl_lock_options *options);
-void locks_free_all(struct pawl *hub);
+void locks_free_all(struct pawl *client);
 
 /* The shortest lease of the locks that are kept now; 0: there are none. */
-span_ns locks_shortest(struct pawl *hub);
+span_ns locks_shortest(struct pawl *client);
 
 /* entering.c: that a call is asked from now on. */
 void entering_asked(struct pawl_call *call);
 /* A lock of this client with that lock_id is trusted now, or may be again. */
-bool lock_believed(const struct pawl *hub, struct pawl_id lock_id);
+bool lock_believed(const struct pawl *client, struct pawl_id lock_id);
 /* As what is to be acquired has to be asked for: where it is held, as it is held. */
-void entering_terms(const struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms);
+void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms);
 /* The handle that the grant is for, or NULL; whether that one, or NULL: a new one, may be handed out for it; and one entry more. */
 struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant);
 bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant);
@@ -116,14 +116,14 @@ void leave_orphan(struct leave *leave);
 void leave_silently(struct leave *leave);
 
 /* reclaim.c: acquiring again what cannot be bound by extending it. */
-void reclaim_note_update(struct pawl *hub, const struct request_copy *request); /* that update was done */
+void reclaim_note_update(struct pawl *client, const struct request_copy *request); /* that update was done */
 int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options); /* 0 or PAWL_ENOMEM */
 void reclaim_done(struct pawl_lock *lock);
 bool reclaim_start(struct pawl_lock *lock); /* false: it is of no use, or cannot begin. Ends in lock_extended */
 void reclaim_forget(struct pawl_lock *lock);
 
 /* renew.c: extends what is due, in batches. */
-void renew_turn(struct pawl *hub);
+void renew_turn(struct pawl *client);
 /* The lock takes no part any more in what is under way or due. */
 void renew_forget(struct pawl_lock *lock);
 

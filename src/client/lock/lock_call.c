@@ -18,7 +18,7 @@ int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *optio
 	if (out_result) {
 		*out_result = NULL;
 	}
-	if (!hub_may_block(client)) {
+	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
 	struct pawl_call *call;
@@ -26,7 +26,7 @@ int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *optio
 	if (error) {
 		return error;
 	}
-	error = hub_wait(client, &outcome.over);
+	error = client_core_wait(client, &outcome.over);
 	if (error && !outcome.over) {
 		pawl_cancel(call);
 		return error;
@@ -55,13 +55,13 @@ static struct pawl_request update_request(const struct pawl_lock *lock, struct p
 int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
 	struct pawl_result **out_result) {
 	struct pawl_request request = update_request(lock, value, expect);
-	return pawl_call(lock->hub, &request, out_result);
+	return pawl_call(lock->client, &request, out_result);
 }
 
 int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
 	pawl_done_fn *done, void *arg, struct pawl_call **out_call) {
 	struct pawl_request request = update_request(lock, value, expect);
-	return pawl_start(lock->hub, &request, done, arg, out_call);
+	return pawl_start(lock->client, &request, done, arg, out_call);
 }
 
 static struct pawl_request release_request(const struct pawl_lock *lock) {
@@ -82,21 +82,21 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	if (!take_lock) {
 		return 0;
 	}
-	struct pawl *hub = take_lock->hub;
+	struct pawl *client = take_lock->client;
 	struct outcome outcome = { 0 };
 	struct pawl_call *call = NULL;
 	if (take_lock->entered > 1) {
 		take_lock->entered--;
 		return 0;
 	}
-	bool allowed = hub_may_block(hub);
+	bool allowed = client_core_may_block(client);
 	struct pawl_request request = release_request(take_lock);
-	int error = allowed ? pawl_start(hub, &request, on_released, &outcome, &call) : PAWL_EINVAL;
+	int error = allowed ? pawl_start(client, &request, on_released, &outcome, &call) : PAWL_EINVAL;
 	pawl_lock_free(take_lock); /* docs/protocol.md, Release: the client stops trusting the lock, then asks */
 	if (error) {
 		return error;
 	}
-	error = hub_wait(hub, &outcome.over);
+	error = client_core_wait(client, &outcome.over);
 	if (error && !outcome.over) {
 		pawl_cancel(call);
 		return error;
@@ -110,7 +110,7 @@ int pawl_lock_release_start(struct pawl_lock *take_lock, pawl_done_fn *done, voi
 		return 0;
 	}
 	struct pawl_request request = release_request(take_lock);
-	int error = pawl_start(take_lock->hub, &request, done, arg, NULL);
+	int error = pawl_start(take_lock->client, &request, done, arg, NULL);
 	pawl_lock_free(take_lock);
 	return error;
 }

@@ -5,7 +5,7 @@
 #include "lock.h"
 
 struct locks {
-	struct pawl *hub;
+	struct pawl *client;
 	span_ns lease;
 	pawl_locks_done_fn *done;
 	void *arg;
@@ -18,7 +18,7 @@ static size_t locks_bytes(size_t count) {
 }
 
 static void locks_free(struct locks *locks) {
-	alloc_free(locks->hub->env.alloc, locks, locks_bytes(locks->count));
+	alloc_free(locks->client->env.alloc, locks, locks_bytes(locks->count));
 }
 
 static void locks_drop(void *ctx) {
@@ -73,9 +73,9 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call, struc
 
 static void on_locks(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct locks *locks = ctx;
-	struct pawl *hub = locks->hub;
+	struct pawl *client = locks->client;
 	if (!take_result->error && !answers_all(locks, call, take_result)) {
-		calls_release_quietly(hub, call->request);
+		calls_release_quietly(client, call->request);
 		result_fail(result_box(take_result), PAWL_EPROTOCOL, "the node answered for other locks than were asked for");
 	}
 	if (!take_result->error) {
@@ -88,18 +88,18 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 			}
 		}
 	}
-	hub->callbacks++;
+	client->callbacks++;
 	locks->done(take_result->error ? NULL : locks->items, take_result->error ? 0 : locks->count, take_result, locks->arg);
 	locks_free(locks);
 }
 
-static int locks_new(struct pawl *hub, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count,
+static int locks_new(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count,
 	struct locks **out) {
-	struct locks *locks = alloc_new(hub->env.alloc, locks_bytes(count));
+	struct locks *locks = alloc_new(client->env.alloc, locks_bytes(count));
 	if (!locks) {
 		return PAWL_ENOMEM;
 	}
-	locks->hub = hub;
+	locks->client = client;
 	locks->lease = (span_ns)(options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 	locks->count = count;
 	int error = 0;
@@ -108,7 +108,7 @@ static int locks_new(struct pawl *hub, const struct pawl_lock_options *options, 
 		each.terms.mode = keys[i].mode;
 		each.terms.permits = keys[i].permits;
 		each.terms.of = keys[i].of;
-		error = lock_new(hub, &each, keys[i].key, &locks->items[i]);
+		error = lock_new(client, &each, keys[i].key, &locks->items[i]);
 	}
 	if (error) {
 		locks_drop(locks);
@@ -127,14 +127,15 @@ static bool keys_valid(const struct pawl_key_item *keys, size_t count) {
 }
 
 /* The request says one thing for all of them, so what is held already under its lock_id has to be wanted as it is held. */
-static bool wanted_as_held(const struct pawl *hub, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count) {
+static bool wanted_as_held(const struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
+	size_t count) {
 	bool same = true;
 	for (size_t i = 0; same && i < count; i++) {
 		struct pawl_terms terms = options->terms;
 		terms.mode = keys[i].mode;
 		terms.permits = keys[i].permits;
 		terms.of = keys[i].of;
-		entering_terms(hub, keys[i].key, keys[i].lock_id, &terms);
+		entering_terms(client, keys[i].key, keys[i].lock_id, &terms);
 		same = terms.mode == keys[i].mode && terms.release_on_disconnect == options->terms.release_on_disconnect;
 	}
 	return same;
@@ -189,7 +190,7 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 	if (out_result) {
 		*out_result = NULL;
 	}
-	if (!hub_may_block(client)) {
+	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
 	struct pawl_call *call;
@@ -197,7 +198,7 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 	if (error) {
 		return error;
 	}
-	error = hub_wait(client, &locked.over);
+	error = client_core_wait(client, &locked.over);
 	if (error && !locked.over) {
 		pawl_cancel(call);
 		return error;
@@ -212,7 +213,7 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 }
 
 struct released {
-	struct pawl *hub;
+	struct pawl *client;
 	size_t left;
 	bool over, abandoned; /* nobody waits any more: the last one cleans up */
 	int error;
@@ -224,7 +225,7 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 	released->over = --released->left == 0;
 	pawl_result_free(take_result);
 	if (released->over && released->abandoned) {
-		alloc_free(released->hub->env.alloc, released, sizeof(*released));
+		alloc_free(released->client->env.alloc, released, sizeof(*released));
 	}
 }
 
@@ -245,16 +246,16 @@ int pawl_locks_release(struct pawl_lock *const *take_locks, size_t count) {
 	if (count == 0) {
 		return 0;
 	}
-	struct pawl *hub = take_locks[0]->hub;
-	struct allocator alloc = *hub->env.alloc; /* the client may be gone when it is over */
-	bool allowed = hub_may_block(hub);
+	struct pawl *client = take_locks[0]->client;
+	struct allocator alloc = *client->env.alloc; /* the client may be gone when it is over */
+	bool allowed = client_core_may_block(client);
 	struct released *released = allowed ? alloc_new(&alloc, sizeof(*released)) : NULL;
 	int error = release_all(take_locks, count, released);
 	if (!released) {
 		return allowed ? PAWL_ENOMEM : PAWL_EINVAL;
 	}
-	released->hub = hub;
-	int waited = released->left ? hub_wait(hub, &released->over) : 0;
+	released->client = client;
+	int waited = released->left ? client_core_wait(client, &released->over) : 0;
 	if (released->left) {
 		released->abandoned = true;
 		return waited;

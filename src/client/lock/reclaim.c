@@ -50,16 +50,16 @@ int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *opti
 	if (!options->terms.release_on_disconnect) {
 		return 0;
 	}
-	return own_make(lock->hub->env.alloc, options->owner, options->label, options->value, &lock->own);
+	return own_make(lock->client->env.alloc, options->owner, options->label, options->value, &lock->own);
 }
 
 void reclaim_done(struct pawl_lock *lock) {
 	reclaim_forget(lock);
-	own_free(lock->hub->env.alloc, &lock->own);
+	own_free(lock->client->env.alloc, &lock->own);
 }
 
 static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
-	const struct allocator *alloc = lock->hub->env.alloc;
+	const struct allocator *alloc = lock->client->env.alloc;
 	struct lock_own before = lock->own, now = { 0 };
 	/* Where there is no memory for it there is no value to acquire it with again: then it runs out. */
 	(void)own_make(alloc, own_owner(&before), own_label(&before), value, &now);
@@ -67,9 +67,9 @@ static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 	lock->own = now;
 }
 
-void reclaim_note_update(struct pawl *hub, const struct request_copy *request) {
+void reclaim_note_update(struct pawl *client, const struct request_copy *request) {
 	struct pawl_id lock_id = request_copy_lock_id(request, 0);
-	for (struct list *at = hub->bound_ever ? list_first(&hub->locks) : NULL; at; at = list_after(&hub->locks, at)) {
+	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at; at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
 			note_value(lock, (struct pawl_bytes){ request->wire.core.value.data, request->wire.core.value.size });
@@ -90,19 +90,19 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	if (lock) {
 		lock->reclaim = NULL; /* the call is gone after this, also where the client is freed */
 	}
-	if (lock && !lock->hub->dying) {
+	if (lock && !lock->client->dying) {
 		struct permits peer_table = lock_slots_of(take_result->peer_table, take_result->slot_count);
 		struct pawl_extended got = { .error = as_extension(take_result->error), .token = take_result->token,
 			.valid_ms = take_result->valid_ms, .peer_table = { peer_table.w[0], peer_table.w[1] } };
 		lock->reclaim_failed = got.error != 0;
-		lock_extended(lock, call->sent_at, lock->hub->connection_number, &got); /* an acquire binds it as well */
+		lock_extended(lock, call->sent_at, lock->client->connection_number, &got); /* an acquire binds it as well */
 	}
 	pawl_result_free(take_result);
 }
 
 /* Not twice without a pause between, and an extension that says once more that it is needed. */
 bool reclaim_start(struct pawl_lock *lock) {
-	unsigned connection = lock->hub->connection_number;
+	unsigned connection = lock->client->connection_number;
 	bool again = lock->reclaim_connection == connection;
 	if (!session_binding_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
 		lock->reclaim_failed = false;
@@ -114,7 +114,7 @@ bool reclaim_start(struct pawl_lock *lock) {
 	request.terms.mode = lock->mode;
 	struct call_start start = { .request = &request, .internal = true, .tied = true, .end = on_acquired, .ctx = lock };
 	lock->reclaim_connection = connection;
-	return call_start(lock->hub, &start, &lock->reclaim) == 0;
+	return call_start(lock->client, &start, &lock->reclaim) == 0;
 }
 
 void reclaim_forget(struct pawl_lock *lock) {

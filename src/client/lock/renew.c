@@ -8,11 +8,11 @@
 enum renewal {
 	RENEWAL_ANY_CONNECTION,  /* may be repeated over another connection */
 	RENEWAL_THIS_CONNECTION, /* of locks that end with the connection, which they are bound to */
-	RENEWAL_BINDS            /* that are to be bound to this connection: not for the sake of the deadline that is kept, see session_binding.h */
+	RENEWAL_BINDS            /* that are to be bound to this connection: see session_binding.h, not for the sake of the deadline */
 };
 
 struct batch {
-	struct pawl *hub;
+	struct pawl *client;
 	enum renewal kind;
 	unsigned connection_number;
 	size_t count;
@@ -29,12 +29,12 @@ static void batch_free(struct batch *b) {
 			b->locks[i]->batch = NULL;
 		}
 	}
-	alloc_free(b->hub->env.alloc, b, batch_bytes(b->count));
+	alloc_free(b->client->env.alloc, b, batch_bytes(b->count));
 }
 
 void renew_forget(struct pawl_lock *lock) {
 	list_remove(&lock->due);
-	agenda_clear(&lock->hub->agenda, &lock->renew_alarm);
+	agenda_clear(&lock->client->agenda, &lock->renew_alarm);
 	if (lock->batch) {
 		lock->batch->locks[lock->slot] = NULL;
 		lock->batch = NULL;
@@ -62,9 +62,9 @@ static bool node_useless(const struct pawl_result *result) {
 
 static void on_batch(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct batch *b = ctx;
-	struct pawl *hub = b->hub;
+	struct pawl *client = b->client;
 	struct instant sent_at = call->sent_at;
-	for (size_t i = 0; i < b->count && !hub->dying; i++) {
+	for (size_t i = 0; i < b->count && !client->dying; i++) {
 		struct pawl_lock *lock = b->locks[i];
 		if (lock) {
 			struct pawl_extended outcome = outcome_of(take_result, i);
@@ -72,11 +72,11 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 			lock_extended(lock, sent_at, b->connection_number, &outcome);
 		}
 	}
-	bool useless = !hub->dying && node_useless(take_result);
+	bool useless = !client->dying && node_useless(take_result);
 	pawl_result_free(take_result);
 	batch_free(b);
 	if (useless) {
-		failover_move_on(hub, PAWL_ENOQUORUM);
+		failover_move_on(client, PAWL_ENOQUORUM);
 	}
 }
 
@@ -91,8 +91,8 @@ static span_ns longest_left(const struct batch *b, struct instant now) {
 }
 
 static int batch_start(struct batch *b) {
-	struct pawl *hub = b->hub;
-	struct pawl_extend_item *items = alloc_new(hub->env.alloc, b->count * sizeof(*items));
+	struct pawl *client = b->client;
+	struct pawl_extend_item *items = alloc_new(client->env.alloc, b->count * sizeof(*items));
 	if (!items) {
 		return PAWL_ENOMEM;
 	}
@@ -100,14 +100,15 @@ static int batch_start(struct batch *b) {
 		struct pawl_lock *lock = b->locks[i];
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
 			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
-			.binding = b->kind == RENEWAL_BINDS ? hub->connection_number : 0, .peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
+			.binding = b->kind == RENEWAL_BINDS ? client->connection_number : 0,
+			.peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
 		.lock_count = b->count };
-	struct call_start start = { .request = &request, .timeout = longest_left(b, hub_now(hub)), .internal = true,
+	struct call_start start = { .request = &request, .timeout = longest_left(b, client_core_now(client)), .internal = true,
 		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };
-	int error = call_start(hub, &start, NULL);
-	alloc_free(hub->env.alloc, items, b->count * sizeof(*items));
+	int error = call_start(client, &start, NULL);
+	alloc_free(client->env.alloc, items, b->count * sizeof(*items));
 	return error;
 }
 
@@ -123,18 +124,18 @@ static struct pawl_lock *due_at(struct list *at) {
 }
 
 /* The first that can go now: what is for one connection only waits until that is up. */
-static struct pawl_lock *first_due(const struct pawl *hub) {
-	for (struct list *at = list_first(&hub->due); at; at = list_after(&hub->due, at)) {
-		if (!due_at(at)->binding || hub->state == HUB_READY) {
+static struct pawl_lock *first_due(const struct pawl *client) {
+	for (struct list *at = list_first(&client->due); at; at = list_after(&client->due, at)) {
+		if (!due_at(at)->binding || client->state == CLIENT_CORE_READY) {
 			return due_at(at);
 		}
 	}
 	return NULL;
 }
 
-static size_t count_due(const struct pawl *hub, enum renewal kind) {
+static size_t count_due(const struct pawl *client, enum renewal kind) {
 	size_t count = 0;
-	for (struct list *at = list_first(&hub->due); at && count < REQUEST_COPY_LOCKS_MAX; at = list_after(&hub->due, at)) {
+	for (struct list *at = list_first(&client->due); at && count < REQUEST_COPY_LOCKS_MAX; at = list_after(&client->due, at)) {
 		count += kind_of(due_at(at)) == kind;
 	}
 	return count;
@@ -142,9 +143,9 @@ static size_t count_due(const struct pawl *hub, enum renewal kind) {
 
 static void batch_fill(struct batch *b) {
 	struct list *next;
-	for (struct list *at = list_first(&b->hub->due); at && b->count < REQUEST_COPY_LOCKS_MAX; at = next) {
+	for (struct list *at = list_first(&b->client->due); at && b->count < REQUEST_COPY_LOCKS_MAX; at = next) {
 		struct pawl_lock *lock = due_at(at);
-		next = list_after(&b->hub->due, at);
+		next = list_after(&b->client->due, at);
 		if (kind_of(lock) == b->kind) {
 			list_remove(at);
 			lock->batch = b;
@@ -154,13 +155,13 @@ static void batch_fill(struct batch *b) {
 	}
 }
 
-static struct batch *batch_new(struct pawl *hub, enum renewal kind) {
-	size_t count = count_due(hub, kind);
-	struct batch *b = alloc_new(hub->env.alloc, batch_bytes(count));
+static struct batch *batch_new(struct pawl *client, enum renewal kind) {
+	size_t count = count_due(client, kind);
+	struct batch *b = alloc_new(client->env.alloc, batch_bytes(count));
 	if (!b) {
 		return NULL;
 	}
-	*b = (struct batch){ .hub = hub, .kind = kind, .connection_number = hub->connection_number };
+	*b = (struct batch){ .client = client, .kind = kind, .connection_number = client->connection_number };
 	batch_fill(b);
 	CHECK(b->count == count);
 	return b;
@@ -168,13 +169,13 @@ static struct batch *batch_new(struct pawl *hub, enum renewal kind) {
 
 /* Nothing could be sent: each lock tries again later, as after an answer that says no. */
 static void batch_fail(struct batch *b, int error) {
-	struct pawl *hub = b->hub;
+	struct pawl *client = b->client;
 	struct pawl_extended failed = { .error = error };
-	for (size_t i = 0; i < b->count && !hub->dying; i++) {
+	for (size_t i = 0; i < b->count && !client->dying; i++) {
 		struct pawl_lock *lock = b->locks[i];
 		if (lock) {
 			renew_forget(lock);
-			lock_extended(lock, hub_now(hub), b->connection_number, &failed);
+			lock_extended(lock, client_core_now(client), b->connection_number, &failed);
 		}
 	}
 	batch_free(b);
@@ -183,29 +184,29 @@ static void batch_fail(struct batch *b, int error) {
 static void renew_later(struct pawl_lock *lock) {
 	struct pawl_extended failed = { .error = PAWL_ENOMEM };
 	list_remove(&lock->due);
-	lock_extended(lock, hub_now(lock->hub), lock->hub->connection_number, &failed);
+	lock_extended(lock, client_core_now(lock->client), lock->client->connection_number, &failed);
 }
 
 /* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and
  * there are not more walks over all locks than eighths of the shortest lease. */
-static void state_transfer(struct pawl *hub) {
-	int64_t now = hub_now(hub).boot;
-	for (struct list *at = list_first(&hub->locks); at; at = list_after(&hub->locks, at)) {
+static void state_transfer(struct pawl *client) {
+	int64_t now = client_core_now(client).boot;
+	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (wheel_armed(&lock->renew_alarm.timer) && !lock->failures && lock->renew_at - lock->lease / 8 <= now) {
-			agenda_clear(&hub->agenda, &lock->renew_alarm);
-			list_append(&hub->due, &lock->due);
+			agenda_clear(&client->agenda, &lock->renew_alarm);
+			list_append(&client->due, &lock->due);
 		}
 	}
 }
 
-void renew_turn(struct pawl *hub) {
-	if (!list_empty(&hub->due)) {
-		state_transfer(hub);
+void renew_turn(struct pawl *client) {
+	if (!list_empty(&client->due)) {
+		state_transfer(client);
 	}
 	struct pawl_lock *first;
-	while (!hub->dying && (first = first_due(hub)) != NULL) {
-		struct batch *b = batch_new(hub, kind_of(first));
+	while (!client->dying && (first = first_due(client)) != NULL) {
+		struct batch *b = batch_new(client, kind_of(first));
 		if (!b) {
 			renew_later(first);
 			continue;

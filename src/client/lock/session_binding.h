@@ -7,16 +7,16 @@
 
 #include "lock.h"
 
-void session_binding_init(struct pawl *hub);
-void session_binding_done(struct pawl *hub);
-void session_binding_connection_up(struct pawl *hub);
+void session_binding_init(struct pawl *client);
+void session_binding_done(struct pawl *client);
+void session_binding_connection_up(struct pawl *client);
 /* The present connection could not be kept open as well if it were given up for another node. */
-bool session_binding_full(const struct pawl *hub);
+bool session_binding_full(const struct pawl *client);
 /* The connection was up and is about to be closed; then, when it is. */
-void session_binding_connection_lost(struct pawl *hub);
-void session_binding_anew(struct pawl *hub);
+void session_binding_connection_lost(struct pawl *client);
+void session_binding_anew(struct pawl *client);
 /* Once a turn: closes what no lock depends on any more. */
-void session_binding_turn(struct pawl *hub);
+void session_binding_turn(struct pawl *client);
 
 /* The lock was got over the present connection. */
 void session_binding_begin(struct pawl_lock *lock);

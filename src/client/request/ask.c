@@ -6,7 +6,7 @@ static void end_for_program(struct pawl_call *call, struct pawl_result *take_res
 		pawl_result_free(take_result);
 		return;
 	}
-	call->hub->callbacks++;
+	call->client->callbacks++;
 	call->done(take_result, ctx);
 }
 
@@ -53,14 +53,14 @@ int pawl_call(struct pawl *client, const struct pawl_request *request, struct pa
 	if (out_result) {
 		*out_result = NULL;
 	}
-	if (!hub_may_block(client)) {
+	if (!client_core_may_block(client)) {
 		return PAWL_EINVAL;
 	}
 	int error = pawl_start(client, request, on_waited, &waited, &call);
 	if (error) {
 		return error;
 	}
-	error = hub_wait(client, &waited.over);
+	error = client_core_wait(client, &waited.over);
 	if (error && !waited.over) {
 		pawl_cancel(call);
 		return error;

@@ -6,14 +6,14 @@
 #define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
 
 static void call_free(struct pawl_call *call) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	list_remove(&call->link);
 	list_remove(&call->named);
 	if (call->flying) {
-		map_remove(&hub->by_msgid, &call->by_msgid);
+		map_remove(&client->by_msgid, &call->by_msgid);
 	}
-	agenda_clear(&hub->agenda, &call->alarm);
-	agenda_clear(&hub->agenda, &call->rest);
+	agenda_clear(&client->agenda, &call->alarm);
+	agenda_clear(&client->agenda, &call->rest);
 	request_copy_free(call->request);
 	if (call->box) {
 		pawl_result_free(&call->box->result);
@@ -21,8 +21,8 @@ static void call_free(struct pawl_call *call) {
 	if (call->before) {
 		pawl_result_free(&call->before->result);
 	}
-	hub->call_count--;
-	alloc_free(hub->env.alloc, call, sizeof(*call));
+	client->call_count--;
+	alloc_free(client->env.alloc, call, sizeof(*call));
 }
 
 /* Could the key be held, although the caller was not given it? Not when one node alone was asked and said no for a reason
@@ -38,10 +38,10 @@ static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answe
 }
 
 static void call_end(struct pawl_call *call, bool answered) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	struct pawl_result *result = &call->box->result;
-	if (!hub->dying && acquire_in_doubt(call, result->error, answered)) {
-		calls_release_quietly(hub, call->request);
+	if (!client->dying && acquire_in_doubt(call, result->error, answered)) {
+		calls_release_quietly(client, call->request);
 	}
 	call->box = NULL;
 	list_remove(&call->link); /* so that whoever ends all calls does not meet it again */
@@ -56,7 +56,7 @@ static void call_fail(struct pawl_call *call, int error, const char *why) {
 
 static void on_deadline(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, alarm);
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	if (request_copy_unsure(call->request) && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
 	} else if (call->before) { /* says more than the silence of the others */
@@ -64,10 +64,10 @@ static void on_deadline(struct alarm *alarm) {
 		call->box = call->before;
 		call->before = NULL;
 		call_end(call, false);
-	} else if (hub->state == HUB_READY || hub->last_error == 0) {
+	} else if (client->state == CLIENT_CORE_READY || client->last_error == 0) {
 		call_fail(call, PAWL_ETIMEOUT, "no answer came in time");
 	} else {
-		call_fail(call, hub->last_error, hub->last_problem);
+		call_fail(call, client->last_error, client->last_problem);
 	}
 }
 
@@ -104,45 +104,46 @@ static span_ns wait_of(const struct pawl_request *r) {
 }
 
 static void call_schedule(struct pawl_call *call, const struct call_start *start) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	const struct pawl_request *r = start->request;
-	struct instant now = hub_now(hub);
+	struct instant now = client_core_now(client);
 	span_ns timeout = start->timeout;
 	if (timeout == 0) {
-		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : hub->timeout;
+		timeout = r->timeout_ms ? (span_ns)r->timeout_ms * SPAN_MS : client->timeout;
 	}
 	call->wait_end = instant_add(now, wait_of(r));
 	call->deadline = instant_add(call->wait_end, timeout).boot;
-	agenda_set(&hub->agenda, &call->alarm, call->deadline);
+	agenda_set(&client->agenda, &call->alarm, call->deadline);
 }
 
-int call_start(struct pawl *hub, const struct call_start *start, struct pawl_call **out_call) {
-	if (hub->dying) {
+int call_start(struct pawl *client, const struct call_start *start, struct pawl_call **out_call) {
+	if (client->dying) {
 		return PAWL_EINVAL;
 	}
-	if (hub->call_count >= (start->internal ? 2 : 1) * (size_t)CALLS_MAX) {
+	if (client->call_count >= (start->internal ? 2 : 1) * (size_t)CALLS_MAX) {
 		return PAWL_EBUSY;
 	}
 	struct request_copy *request;
-	int error = request_copy_new(hub->env.alloc, start->request, &hub->self, &request);
+	int error = request_copy_new(client->env.alloc, start->request, &client->self, &request);
 	if (error) {
 		return error;
 	}
-	struct pawl_call *call = alloc_new(hub->env.alloc, sizeof(*call));
-	struct result_box *box = result_new(&hub->env, start->request->method);
+	struct pawl_call *call = alloc_new(client->env.alloc, sizeof(*call));
+	struct result_box *box = result_new(&client->env, start->request->method);
 	if (!call || !box) {
 		pawl_result_free(box ? &box->result : NULL);
-		alloc_free(hub->env.alloc, call, sizeof(*call));
+		alloc_free(client->env.alloc, call, sizeof(*call));
 		request_copy_free(request);
 		return PAWL_ENOMEM;
 	}
-	*call = (struct pawl_call){ .hub = hub, .request = request, .box = box, .alarm.ring = on_deadline,
-		.internal = start->internal, .tied = start->tied, .connection = hub->connection_number, .end = start->end, .drop = start->drop, .ctx = start->ctx };
-	hub->call_count++;
-	hub->handlers->call_asked(call);
-	list_insert_before(start->internal ? hub->queue.next : &hub->queue, &call->link);
+	*call = (struct pawl_call){ .client = client, .request = request, .box = box, .alarm.ring = on_deadline,
+		.internal = start->internal, .tied = start->tied, .connection = client->connection_number, .end = start->end, .drop = start->drop,
+		.ctx = start->ctx };
+	client->call_count++;
+	client->handlers->call_asked(call);
+	list_insert_before(start->internal ? client->queue.next : &client->queue, &call->link);
 	call_schedule(call, start);
-	hub_kick(hub);
+	client_core_kick(client);
 	if (out_call) {
 		*out_call = call;
 	}
@@ -150,9 +151,9 @@ int call_start(struct pawl *hub, const struct call_start *start, struct pawl_cal
 }
 
 void call_cancel(struct pawl_call *take_call) {
-	struct pawl *hub = take_call->hub;
-	if (!hub->dying && acquire_in_doubt(take_call, PAWL_ECANCELED, false)) {
-		calls_release_quietly(hub, take_call->request);
+	struct pawl *client = take_call->client;
+	if (!client->dying && acquire_in_doubt(take_call, PAWL_ECANCELED, false)) {
+		calls_release_quietly(client, take_call->request);
 	}
 	if (take_call->drop) {
 		take_call->drop(take_call->ctx);
@@ -162,30 +163,30 @@ void call_cancel(struct pawl_call *take_call) {
 
 /* ---- sending ---- */
 
-static struct pawl_call *find(struct pawl *hub, uint32_t msgid) {
-	struct map_node *node = map_first(&hub->by_msgid, msgid);
+static struct pawl_call *find(struct pawl *client, uint32_t msgid) {
+	struct map_node *node = map_first(&client->by_msgid, msgid);
 	return node ? CONTAINER_OF(node, struct pawl_call, by_msgid) : NULL;
 }
 
-static uint32_t draw_msgid(struct pawl *hub) {
+static uint32_t draw_msgid(struct pawl *client) {
 	do {
-		hub->msgid++; /* 0 is the ping of the connection itself */
-	} while (hub->msgid == 0 || find(hub, hub->msgid));
-	return hub->msgid;
+		client->msgid++; /* 0 is the ping of the connection itself */
+	} while (client->msgid == 0 || find(client, client->msgid));
+	return client->msgid;
 }
 
 static int call_send(struct pawl_call *call, struct instant now) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	struct client_request *wire = &call->request->wire;
-	wire->msgid = draw_msgid(hub);
+	wire->msgid = draw_msgid(client);
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
 	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) { /* repeated: by then the end of an earlier connection is not to end the lock */
 		wire->present |= CLIENT_HAS_BOND;
-		wire->core.binding = hub->connection_number;
+		wire->core.binding = client->connection_number;
 	}
-	int error = client_request_encode(wire, &hub->connection.out);
+	int error = client_request_encode(wire, &client->connection.out);
 	if (error) {
 		return error;
 	}
@@ -194,25 +195,25 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	call->sends++;
 	call->flying = true;
 	list_remove(&call->link);
-	list_append(&hub->flight, &call->link);
-	map_insert(&hub->by_msgid, &call->by_msgid, call->msgid);
+	list_append(&client->flight, &call->link);
+	map_insert(&client->by_msgid, &call->by_msgid, call->msgid);
 	return 0;
 }
 
-void calls_send(struct pawl *hub) {
-	struct instant now = hub_now(hub);
+void calls_send(struct pawl *client) {
+	struct instant now = client_core_now(client);
 	bool sent = false;
 	struct list *at;
-	while ((at = list_first(&hub->queue)) != NULL && connection_backlog(&hub->connection) < OUT_BYTES_FULL) {
+	while ((at = list_first(&client->queue)) != NULL && connection_backlog(&client->connection) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		int error = call->tied && call->connection != hub->connection_number ? PAWL_ECLOSED : call_send(call, now);
+		int error = call->tied && call->connection != client->connection_number ? PAWL_ECLOSED : call_send(call, now);
 		if (error) {
 			call_fail(call, error, NULL);
 		}
 		sent = sent || !error;
 	}
 	if (sent) {
-		failover_watch_silence(hub);
+		failover_watch_silence(client);
 	}
 }
 
@@ -222,7 +223,7 @@ void calls_send(struct pawl *hub) {
  * was asked over this connection for the sake of this connection stays with it. */
 static bool can_move_on(const struct pawl_call *call, int error) {
 	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && request_copy_repeatable(call->request)
-		&& call->moves + 1 < call->hub->endpoints.count;
+		&& call->moves + 1 < call->client->endpoints.count;
 }
 
 /* Another attempt with other lock_ids: those of the one before are spent, their release may be on its way, or goes now. Those that the
@@ -231,14 +232,14 @@ static bool draw_anew(struct pawl_call *call) {
 	if (!call->request->drawn) {
 		return false;
 	}
-	calls_release_quietly(call->hub, call->request);
+	calls_release_quietly(call->client, call->request);
 	return request_copy_draw(call->request) == 0;
 }
 
 /* Asks the next node, and keeps the answer in case that none does better. */
 static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
-	struct pawl *hub = call->hub;
-	struct result_box *next = result_new(&hub->env, call->request->method);
+	struct pawl *client = call->client;
+	struct result_box *next = result_new(&client->env, call->request->method);
 	if (!next) {
 		return false;
 	}
@@ -246,24 +247,24 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 		pawl_result_free(&next->result);
 		return false;
 	}
-	result_answer(call->box, r, message, pawl_endpoint(hub), call->sent_at);
+	result_answer(call->box, r, message, pawl_endpoint(client), call->sent_at);
 	if (call->before) {
 		pawl_result_free(&call->before->result);
 	}
 	call->before = call->box;
 	call->box = next;
 	call->moves++;
-	failover_move_on(hub, r->error);
+	failover_move_on(client, r->error);
 	return true;
 }
 
-void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
-	struct pawl_call *call = find(hub, msgid);
+void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
+	struct pawl_call *call = find(client, msgid);
 	if (!call) {
 		return; /* a ping's, or of a call that is over */
 	}
 	struct client_response r;
-	int error = client_response_decode(&hub->decoder, call->request->wire.method, message, &r);
+	int error = client_response_decode(&client->decoder, call->request->wire.method, message, &r);
 	if (error) {
 		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
 		return;
@@ -271,7 +272,7 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 	if (call_back_off(call, &r) || (can_move_on(call, r.error) && move_on(call, &r, message))) {
 		return;
 	}
-	result_answer(call->box, &r, message, pawl_endpoint(hub), call->sent_at);
+	result_answer(call->box, &r, message, pawl_endpoint(client), call->sent_at);
 	if (call->box->result.error != r.error && request_copy_unsure(call->request)) {
 		result_fail(call->box, PAWL_EUNSURE, "an answer came that could not be kept: it may have taken effect");
 	}
@@ -279,22 +280,22 @@ void calls_answer(struct pawl *hub, uint32_t msgid, struct slice message) {
 		call->box->result.lock_id = request_copy_lock_id(call->request, 0);
 	}
 	if (call->request->method == PAWL_UPDATE && !r.error) {
-		hub->handlers->call_updated(hub, call->request);
+		client->handlers->call_updated(client, call->request);
 	}
 	call_end(call, true);
 }
 
 /* In the order in which they were sent, before what has not been sent yet. */
-void calls_connection_lost(struct pawl *hub) {
+void calls_connection_lost(struct pawl *client) {
 	struct list back, lost, *at;
 	list_init(&back);
 	list_init(&lost);
-	struct list *behind = hub->queue.next; /* the head itself, where the queue is empty */
-	while ((at = list_first(&hub->flight)) != NULL) {
+	struct list *behind = client->queue.next; /* the head itself, where the queue is empty */
+	while ((at = list_first(&client->flight)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
 		list_append(&back, at);
-		map_remove(&hub->by_msgid, &call->by_msgid);
+		map_remove(&client->by_msgid, &call->by_msgid);
 		call->flying = false;
 	}
 	while ((at = list_first(&back)) != NULL) {
@@ -308,53 +309,54 @@ void calls_connection_lost(struct pawl *hub) {
 	}
 	while ((at = list_first(&lost)) != NULL) { /* callbacks may cancel any of them, so always the first */
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED, hub->last_problem);
+		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED, client->last_problem);
 	}
 }
 
-void calls_fail_all(struct pawl *hub, int error) {
+void calls_fail_all(struct pawl *client, int error) {
 	struct list all;
 	list_init(&all);
 	struct list *at;
-	while ((at = list_first(&hub->flight)) != NULL || (at = list_first(&hub->queue)) != NULL || (at = list_first(&hub->resting)) != NULL) {
+	while ((at = list_first(&client->flight)) != NULL || (at = list_first(&client->queue)) != NULL
+		|| (at = list_first(&client->resting)) != NULL) {
 		list_remove(at);
 		list_append(&all, at);
 	}
 	while ((at = list_first(&all)) != NULL) { /* what callbacks start goes to the queue and stays */
-		call_fail(CONTAINER_OF(at, struct pawl_call, link), error, error == PAWL_ECANCELED ? NULL : hub->last_problem);
+		call_fail(CONTAINER_OF(at, struct pawl_call, link), error, error == PAWL_ECANCELED ? NULL : client->last_problem);
 	}
 }
 
 /* ---- what nobody waits for ---- */
 
-void call_part(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
-	struct client_request release = { .msgid = draw_msgid(hub), .method = CLIENT_RELEASE,
+void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+	struct client_request release = { .msgid = draw_msgid(client), .method = CLIENT_RELEASE,
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
-	(void)client_request_encode(&release, &hub->connection.out); /* where it does not fit the lease runs out by itself */
+	(void)client_request_encode(&release, &client->connection.out); /* where it does not fit the lease runs out by itself */
 }
 
-static void part_from_all(struct pawl *hub, const struct pawl_call *call) {
+static void part_from_all(struct pawl *client, const struct pawl_call *call) {
 	for (size_t i = 0; i < request_copy_locks(call->request); i++) {
 		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
-		if (call->request->method == PAWL_RELEASE || !hub->handlers->lock_believed(hub, lock_id)) {
-			call_part(hub, request_copy_key(call->request, i), lock_id);
+		if (call->request->method == PAWL_RELEASE || !client->handlers->lock_believed(client, lock_id)) {
+			call_part(client, request_copy_key(call->request, i), lock_id);
 		}
 	}
 }
 
-void calls_part(struct pawl *hub) {
-	for (struct list *at = list_first(&hub->flight); at; at = list_after(&hub->flight, at)) {
+void calls_part(struct pawl *client) {
+	for (struct list *at = list_first(&client->flight); at; at = list_after(&client->flight, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_ACQUIRE) {
-			part_from_all(hub, call);
+			part_from_all(client, call);
 		}
 	}
-	for (struct list *at = list_first(&hub->queue); at; at = list_after(&hub->queue, at)) {
+	for (struct list *at = list_first(&client->queue); at; at = list_after(&client->queue, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_RELEASE) {
-			part_from_all(hub, call);
+			part_from_all(client, call);
 		}
 	}
 }
@@ -365,17 +367,17 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 	pawl_result_free(take_result);
 }
 
-void call_release_quietly(struct pawl *hub, struct pawl_bytes key, struct pawl_id lock_id) {
-	if (hub->handlers->lock_believed(hub, lock_id)) {
+void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
+	if (client->handlers->lock_believed(client, lock_id)) {
 		return; /* the program has repeated the lock_id of a lock that it holds: that one is not to be taken away */
 	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
 	/* Where even this fails the lease runs out by itself. */
-	(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
+	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
 }
 
-void calls_release_quietly(struct pawl *hub, const struct request_copy *request) {
+void calls_release_quietly(struct pawl *client, const struct request_copy *request) {
 	for (size_t i = 0; i < request_copy_locks(request); i++) {
-		call_release_quietly(hub, request_copy_key(request, i), request_copy_lock_id(request, i));
+		call_release_quietly(client, request_copy_key(request, i), request_copy_lock_id(request, i));
 	}
 }

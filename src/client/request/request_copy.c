@@ -4,7 +4,7 @@
 
 #include "change.h"
 #include "check.h"
-#include "hub.h"
+#include "client_core.h"
 
 struct row {
 	enum client_method wire;

@@ -3,7 +3,7 @@
 #define PAWL_CLIENT_REQUEST_COPY_H
 
 #include "client.h"
-#include "hub.h"
+#include "client_core.h"
 
 #define REQUEST_COPY_LOCKS_MAX 1000
 #define REQUEST_COPY_BYTES_MAX ((size_t)3 << 20) /* fits into a frame of the client protocol with what surrounds it */
@@ -18,7 +18,8 @@ struct request_copy {
 };
 
 /* 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EIO (no lock_id could be drawn), PAWL_ENOMEM. */
-int request_copy_new(const struct allocator *alloc, const struct pawl_request *request, const struct request_self *self, struct request_copy **out);
+int request_copy_new(const struct allocator *alloc, const struct pawl_request *request, const struct request_self *self,
+	struct request_copy **out);
 void request_copy_free(struct request_copy *request);
 /* request_check.c: 0, PAWL_EINVAL or PAWL_ETOOLARGE; *bytes: to be copied. */
 int request_check(const struct pawl_request *request, const struct request_self *self, size_t *bytes);

@@ -5,29 +5,29 @@
 
 static void on_rested(struct alarm *alarm) {
 	struct pawl_call *call = CONTAINER_OF(alarm, struct pawl_call, rest);
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	list_remove(&call->link);
-	list_append(&hub->queue, &call->link);
-	hub_kick(hub);
+	list_append(&client->queue, &call->link);
+	client_core_kick(client);
 }
 
 /* Not before the node says, and up to half as long again, so that those who were refused together do not come back together. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r) {
-	struct pawl *hub = call->hub;
+	struct pawl *client = call->client;
 	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_GOT_RETRY_AFTER)) {
 		return false;
 	}
-	span_ns pause = prng_between(&hub->prng, r->retry_after, r->retry_after + r->retry_after / 2);
-	int64_t again = clock_saturating_add(hub_now(hub).boot, pause);
+	span_ns pause = prng_between(&client->prng, r->retry_after, r->retry_after + r->retry_after / 2);
+	int64_t again = clock_saturating_add(client_core_now(client).boot, pause);
 	if (again >= call->deadline) {
 		return false;
 	}
-	map_remove(&hub->by_msgid, &call->by_msgid);
+	map_remove(&client->by_msgid, &call->by_msgid);
 	call->flying = false;
 	call->sends--; /* nothing came of it */
 	list_remove(&call->link);
-	list_append(&hub->resting, &call->link);
+	list_append(&client->resting, &call->link);
 	call->rest.ring = on_rested;
-	agenda_set(&hub->agenda, &call->rest, again);
+	agenda_set(&client->agenda, &call->rest, again);
 	return true;
 }

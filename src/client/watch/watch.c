@@ -21,7 +21,7 @@ static struct pawl_bytes watch_key(const struct pawl_watch *watch) {
 
 static void watch_forget_number(struct pawl_watch *watch) {
 	if (watch->number) {
-		map_remove(&watch->hub->by_watch, &watch->by_number);
+		map_remove(&watch->client->by_watch, &watch->by_number);
 		watch->number = 0;
 	}
 }
@@ -34,16 +34,16 @@ static void forget_result(struct pawl_call *call, struct pawl_result *take_resul
 
 /* Nobody waits for it; where it cannot be sent the node goes on, and what it sends is for nobody. */
 static void watch_unwatch(struct pawl_watch *watch) {
-	struct pawl *hub = watch->hub;
-	if (watch->number && hub->state == HUB_READY && !hub->dying) {
+	struct pawl *client = watch->client;
+	if (watch->number && client->state == CLIENT_CORE_READY && !client->dying) {
 		struct pawl_request request = { .method = PAWL_UNWATCH, .token = watch->number };
-		(void)call_start(hub, &(struct call_start){ .request = &request, .internal = true, .tied = true, .end = forget_result }, NULL);
+		(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .tied = true, .end = forget_result }, NULL);
 	}
 	watch_forget_number(watch);
 }
 
-static struct pawl_watch *find(const struct pawl *hub, uint64_t number) {
-	struct map_node *node = map_first(&hub->by_watch, number);
+static struct pawl_watch *find(const struct pawl *client, uint64_t number) {
+	struct map_node *node = map_first(&client->by_watch, number);
 	return node ? CONTAINER_OF(node, struct pawl_watch, by_number) : NULL;
 }
 
@@ -51,8 +51,8 @@ static struct pawl_watch *find(const struct pawl *hub, uint64_t number) {
 
 static void watch_want(struct pawl_watch *watch) {
 	watch->state = WATCH_WANTED;
-	watch->hub->watch_wanted = true;
-	hub_kick(watch->hub);
+	watch->client->watch_wanted = true;
+	client_core_kick(watch->client);
 }
 
 /* The program's knowledge is worth nothing any more. False: the watch is gone. */
@@ -76,12 +76,12 @@ static void on_retry(struct alarm *alarm) {
 }
 
 static void watch_pause(struct pawl_watch *watch) {
-	struct pawl *hub = watch->hub;
+	struct pawl *client = watch->client;
 	span_ns pause = PAUSE_FIRST << (watch->failures < 6 ? watch->failures : 6);
 	pause = pause < PAUSE_LAST ? pause : PAUSE_LAST;
 	watch->failures++;
 	watch->state = WATCH_ASKING; /* for as long as the pause lasts */
-	agenda_set(&hub->agenda, &watch->retry, hub_now(hub).boot + prng_between(&hub->prng, pause / 2, pause));
+	agenda_set(&client->agenda, &watch->retry, client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
 }
 
 void watch_reread(struct pawl_watch *watch) {
@@ -95,12 +95,12 @@ void watch_reread(struct pawl_watch *watch) {
 }
 
 static void watch_end(struct pawl_watch *watch, int error, const char *message) {
-	struct pawl *hub = watch->hub;
+	struct pawl *client = watch->client;
 	watch_forget_number(watch);
 	watch->state = WATCH_ENDED;
 	watch->error = error;
 	if (watch->on_ended) {
-		hub->callbacks += !watch->quiet;
+		client->callbacks += !watch->quiet;
 		watch->on_ended(watch, error, message, watch->arg);
 	}
 }
@@ -120,7 +120,7 @@ static void watch_refused(struct pawl_watch *watch, const struct pawl_result *re
 	} else {
 		watch_pause(watch);
 		if (error == PAWL_ERECOVERING) {
-			failover_move_on(watch->hub, error);
+			failover_move_on(watch->client, error);
 		}
 	}
 }
@@ -130,7 +130,7 @@ static void watch_refused(struct pawl_watch *watch, const struct pawl_result *re
 static int watch_ask(struct pawl_watch *watch, const struct pawl_request *request,
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx)) {
 	struct call_start start = { .request = request, .internal = true, .tied = true, .end = end, .ctx = watch };
-	return call_start(watch->hub, &start, &watch->call);
+	return call_start(watch->client, &start, &watch->call);
 }
 
 static void watch_list(struct pawl_watch *watch, struct pawl_bytes after);
@@ -148,7 +148,7 @@ static void on_page(struct pawl_call *call, struct pawl_result *take_result, voi
 	struct pawl_watch *watch = ctx;
 	(void)call;
 	watch->call = NULL;
-	if (watch->hub->dying) {
+	if (watch->client->dying) {
 		/* nobody is told any more */
 	} else if (take_result->error && take_result->error != PAWL_ECLOSED) {
 		watch_unwatch(watch);
@@ -181,11 +181,11 @@ static bool resumed(const struct pawl_watch *watch, const struct pawl_result *re
 }
 
 static void watch_begin(struct pawl_watch *watch, const struct pawl_result *result) {
-	struct pawl *hub = watch->hub;
+	struct pawl *client = watch->client;
 	const struct result_box *box = (const struct result_box *)(const void *)result;
 	bool goes_on = resumed(watch, result), tried = watch->resumes;
 	watch->number = box->watch;
-	map_insert(&hub->by_watch, &watch->by_number, watch->number);
+	map_insert(&client->by_watch, &watch->by_number, watch->number);
 	memcpy(watch->position, box->position, sizeof(watch->position));
 	watch->resumes = false;
 	if (goes_on) {
@@ -213,11 +213,11 @@ static void on_watched(struct pawl_call *call, struct pawl_result *take_result, 
 	struct pawl_watch *watch = ctx;
 	(void)call;
 	watch->call = NULL;
-	if (watch->hub->dying) {
+	if (watch->client->dying) {
 		/* nobody is told any more */
 	} else if (take_result->error) {
 		watch_refused(watch, take_result);
-	} else if (result_box(take_result)->watch == 0 || find(watch->hub, result_box(take_result)->watch)) {
+	} else if (result_box(take_result)->watch == 0 || find(watch->client, result_box(take_result)->watch)) {
 		watch_end(watch, PAWL_EPROTOCOL, "the node has no number for the watch");
 	} else {
 		watch_begin(watch, take_result);
@@ -236,30 +236,30 @@ static void watch_send(struct pawl_watch *watch) {
 	}
 }
 
-void watches_turn(struct pawl *hub) {
-	if (!hub->watch_wanted) {
+void watches_turn(struct pawl *client) {
+	if (!client->watch_wanted) {
 		return;
 	}
-	hub->watch_wanted = false;
-	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
+	client->watch_wanted = false;
+	for (struct list *at = list_first(&client->watches); at; at = list_after(&client->watches, at)) {
 		if (watch_at(at)->state == WATCH_WANTED) {
 			watch_send(watch_at(at));
 		}
 	}
 }
 
-bool watches_want_connection(struct pawl *hub) {
+bool watches_want_connection(struct pawl *client) {
 	bool wanted = false;
-	for (struct list *at = hub->watch_wanted ? list_first(&hub->watches) : NULL; at && !wanted; at = list_after(&hub->watches, at)) {
+	for (struct list *at = client->watch_wanted ? list_first(&client->watches) : NULL; at && !wanted; at = list_after(&client->watches, at)) {
 		wanted = watch_at(at)->state == WATCH_WANTED;
 	}
-	hub->watch_wanted = wanted;
+	client->watch_wanted = wanted;
 	return wanted;
 }
 
 /* Calls under way are tied to the connection, and end by themselves. */
-void watches_connection_lost(struct pawl *hub) {
-	for (struct list *at = list_first(&hub->watches); at; at = list_after(&hub->watches, at)) {
+void watches_connection_lost(struct pawl *client) {
+	for (struct list *at = list_first(&client->watches); at; at = list_after(&client->watches, at)) {
 		struct pawl_watch *watch = watch_at(at);
 		watch_forget_number(watch);
 		if (watch->state == WATCH_LIVE) {
@@ -286,12 +286,12 @@ static void watch_change(struct pawl_watch *watch, const struct client_event *ev
 	}
 }
 
-bool watches_event(struct pawl *hub, struct slice message) {
+bool watches_event(struct pawl *client, struct slice message) {
 	struct client_event event;
 	if (client_event_decode(message, &event) != 0) {
 		return false;
 	}
-	struct pawl_watch *watch = event.type == CLIENT_EVENT_OTHER ? NULL : find(hub, event.watch);
+	struct pawl_watch *watch = event.type == CLIENT_EVENT_OTHER ? NULL : find(client, event.watch);
 	if (watch) {
 		watch_change(watch, &event);
 	}
@@ -301,29 +301,29 @@ bool watches_event(struct pawl *hub, struct slice message) {
 /* ---- its life ---- */
 
 /* The program may free any of them when it is told: always from the beginning. */
-void watches_fail_all(struct pawl *hub, int error) {
-	struct list *at = list_first(&hub->watches);
-	while (at && !hub->dying) {
+void watches_fail_all(struct pawl *client, int error) {
+	struct list *at = list_first(&client->watches);
+	while (at && !client->dying) {
 		struct pawl_watch *watch = watch_at(at);
 		if (watch->state == WATCH_WANTED) {
-			watch_end(watch, error, hub->last_problem);
-			at = list_first(&hub->watches);
+			watch_end(watch, error, client->last_problem);
+			at = list_first(&client->watches);
 		} else {
-			at = list_after(&hub->watches, at);
+			at = list_after(&client->watches, at);
 		}
 	}
 }
 
 static void watch_destroy(struct pawl_watch *watch) {
-	struct pawl *hub = watch->hub;
+	struct pawl *client = watch->client;
 	if (watch->gone) {
 		*watch->gone = true;
 	}
 	watch_forget_number(watch);
-	agenda_clear(&hub->agenda, &watch->retry);
+	agenda_clear(&client->agenda, &watch->retry);
 	list_remove(&watch->link);
-	alloc_free(hub->env.alloc, watch->key, watch->key_size ? watch->key_size : 1);
-	alloc_free(hub->env.alloc, watch, sizeof(*watch));
+	alloc_free(client->env.alloc, watch->key, watch->key_size ? watch->key_size : 1);
+	alloc_free(client->env.alloc, watch, sizeof(*watch));
 }
 
 void pawl_watch_free(struct pawl_watch *take_watch) {
@@ -336,9 +336,9 @@ void pawl_watch_free(struct pawl_watch *take_watch) {
 	}
 }
 
-void watches_free_all(struct pawl *hub) {
+void watches_free_all(struct pawl *client) {
 	struct list *at;
-	while ((at = list_first(&hub->watches)) != NULL) {
+	while ((at = list_first(&client->watches)) != NULL) {
 		pawl_watch_free(watch_at(at));
 	}
 }
@@ -366,7 +366,7 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 	if (options->key.size) {
 		memcpy(key, options->key.data, options->key.size);
 	}
-	*watch = (struct pawl_watch){ .hub = client, .key = key, .key_size = options->key.size, .prefix = options->prefix,
+	*watch = (struct pawl_watch){ .client = client, .key = key, .key_size = options->key.size, .prefix = options->prefix,
 		.on_event = options->on_event, .on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
 	if (options->from.size) {
 		memcpy(watch->position, options->from.data, sizeof(watch->position));
@@ -379,7 +379,7 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 }
 
 bool pawl_watch_current(const struct pawl_watch *watch) {
-	return watch->state == WATCH_LIVE && watch->hub->state == HUB_READY;
+	return watch->state == WATCH_LIVE && watch->client->state == CLIENT_CORE_READY;
 }
 
 int pawl_watch_error(const struct pawl_watch *watch) {

@@ -15,8 +15,8 @@
 enum watch_state { WATCH_WANTED, WATCH_ASKING, WATCH_LISTING, WATCH_LIVE, WATCH_ENDED };
 
 struct pawl_watch {
-	struct list link; /* in hub->watches */
-	struct pawl *hub;
+	struct list link; /* in client->watches */
+	struct pawl *client;
 	enum watch_state state;
 	uint8_t *key;
 	size_t key_size;
@@ -42,17 +42,17 @@ struct pawl_watch {
 	bool *gone; /* while the program is called: set when it frees the watch */
 };
 
-bool watches_want_connection(struct pawl *hub);
+bool watches_want_connection(struct pawl *client);
 /* Once a turn, over a connection that is up. */
-void watches_turn(struct pawl *hub);
-void watches_connection_lost(struct pawl *hub);
+void watches_turn(struct pawl *client);
+void watches_connection_lost(struct pawl *client);
 /* What is known is not to be relied on: it is all told again, after a while. */
 void watch_reread(struct pawl_watch *watch);
 /* No node can ever be talked to. */
-void watches_fail_all(struct pawl *hub, int error);
+void watches_fail_all(struct pawl *client, int error);
 /* A notification. False: it cannot be read. */
-bool watches_event(struct pawl *hub, struct slice message);
-void watches_free_all(struct pawl *hub);
+bool watches_event(struct pawl *client, struct slice message);
+void watches_free_all(struct pawl *client);
 
 /* watch_tell.c: to the program. False: the watch is gone, or the client is about to be. */
 bool watch_tell(struct pawl_watch *watch, const struct pawl_event *event);

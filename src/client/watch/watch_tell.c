@@ -6,16 +6,16 @@
 #define EVENT_BYTES_MAX ((size_t)16 << 20)
 
 bool watch_tell(struct pawl_watch *watch, const struct pawl_event *event) {
-	struct pawl *hub = watch->hub;
+	struct pawl *client = watch->client;
 	bool gone = false;
 	watch->gone = &gone;
 	watch->told = watch->told || event->type != PAWL_EVENT_OVERFLOW;
-	hub->callbacks += !watch->quiet;
+	client->callbacks += !watch->quiet;
 	watch->on_event(watch, event, watch->arg);
 	if (!gone) {
 		watch->gone = NULL;
 	}
-	return !gone && !hub->dying;
+	return !gone && !client->dying;
 }
 
 static struct pawl_event event_blank(const struct pawl_watch *watch, enum pawl_event_type type) {
@@ -127,7 +127,7 @@ static int copy_change(struct arena *arena, const struct client_event *from, str
 
 int watch_tell_change(struct pawl_watch *watch, const struct client_event *event, bool *out_alive) {
 	struct arena arena;
-	arena_init(&arena, watch->hub->env.alloc, EVENT_BYTES_MAX);
+	arena_init(&arena, watch->client->env.alloc, EVENT_BYTES_MAX);
 	struct pawl_event told = event_blank(watch, type_of(event->type));
 	told.position = event->position.sequence;
 	int error = copy_change(&arena, event, &told);

@@ -18,15 +18,18 @@ static struct instant binding_asked_until(const struct service_call *call, const
 	return binding_until(instant_add(call->now, request->wait), request->lease);
 }
 
-static int binding_put(const struct service_call *call, uint64_t request, struct slice key, struct id128 lock_id, uint32_t binding, struct instant until) {
+static int binding_put(const struct service_call *call, uint64_t request, struct slice key, struct id128 lock_id,
+	uint32_t binding, struct instant until) {
 	struct service *s = call->service;
-	return session_bindings_put(&s->session_bindings, sessions_alloc(s->sessions, call->client), call->client, request, key, lock_id, binding, call->now, until);
+	return session_bindings_put(&s->session_bindings, sessions_alloc(s->sessions, call->client), call->client, request, key, lock_id,
+		binding, call->now, until);
 }
 
 static int binding_ask_all(const struct service_call *call, const struct core_request *request) {
 	int error = 0;
 	for (uint32_t i = 0; !error && i < request->lock_count; i++) {
-		error = binding_put(call, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.binding, binding_asked_until(call, request));
+		error = binding_put(call, request->id, request->locks[i].key, request->locks[i].lock_id, request->terms.binding,
+			binding_asked_until(call, request));
 	}
 	if (error) {
 		session_bindings_refused(&call->service->session_bindings, call->client, request->id, NULL);
@@ -83,7 +86,8 @@ static void binding_release(struct service *s, const struct session_binding *bou
 
 static int64_t binding_end(struct service *s, uint64_t client, bool release) {
 	const struct session_binding *bound = session_bindings_first(&s->session_bindings, client);
-	release = release && !session_bindings_moved(&s->session_bindings, bound); /* the masters would keep it, but what is asked for it here now would fail */
+	/* The masters would keep one that has moved, but what is asked for it here now would fail. */
+	release = release && !session_bindings_moved(&s->session_bindings, bound);
 	if (release) {
 		binding_release(s, bound);
 	}

@@ -67,7 +67,8 @@ static void session_bindings_sweep(struct session_bindings *l, struct session_bi
 	c->sweep_at = 2 * c->count > SWEEP_LEAST ? 2 * c->count : SWEEP_LEAST;
 }
 
-static struct session_bindings_client *session_bindings_client_of(struct session_bindings *l, const struct allocator *alloc, uint64_t client) {
+static struct session_bindings_client *session_bindings_client_of(struct session_bindings *l, const struct allocator *alloc,
+	uint64_t client) {
 	struct session_bindings_client *c = session_bindings_client(l, client);
 	if (c) {
 		return c;
@@ -83,8 +84,8 @@ static struct session_bindings_client *session_bindings_client_of(struct session
 	return c;
 }
 
-int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
-	uint32_t binding, struct instant now, struct instant until) {
+int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client, uint64_t request,
+	struct slice key, struct id128 lock_id, uint32_t binding, struct instant now, struct instant until) {
 	struct session_binding *bound = session_bindings_find(l, client, lock_id);
 	if (bound) {
 		bound->again = bound->again || (bound->asked && bound->asked != request);

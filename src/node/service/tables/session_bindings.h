@@ -35,8 +35,8 @@ void session_bindings_done(struct session_bindings *l); /* accepts zeroed memory
 
 /* The client asks for a lock under this bond, or names the bond for one that it has. 0 or PAWL_ENOMEM. `alloc`: for what is kept of the
  * client, until all of it is given back; always the same one. */
-int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client, uint64_t request, struct slice key, struct id128 lock_id,
-	uint32_t binding, struct instant now, struct instant until);
+int session_bindings_put(struct session_bindings *l, const struct allocator *alloc, uint64_t client, uint64_t request,
+	struct slice key, struct id128 lock_id, uint32_t binding, struct instant now, struct instant until);
 /* It has the lock until then, at most; does nothing where the lock is not bound to its connection. */
 void session_bindings_got(struct session_bindings *l, uint64_t client, struct id128 lock_id, struct instant until);
 /* The request did not get it, or (NULL) any of them; what the client had before stays, and what another request of it asks for. */

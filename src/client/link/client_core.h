@@ -1,10 +1,10 @@
-/* hub.h: the inside of struct pawl: one connection to one of the endpoints, the calls that wait for it and those it carries, the
- * locks, and the clockwork. What is started goes to `queue`; the turn at the end of each round of the loop (hub_kick) sends.
+/* client_core.h: the inside of struct pawl: one connection to one of the endpoints, the calls that wait for it and those it carries, the
+ * locks, and the clockwork. What is started goes to `queue`; the turn at the end of each round of the loop (client_core_kick) sends.
  *
  *   idle --work--> dialing --up--> ready --connection lost--> idle (next endpoint) or, after a round of failures, pausing --> idle
  */
-#ifndef PAWL_CLIENT_HUB_H
-#define PAWL_CLIENT_HUB_H
+#ifndef PAWL_CLIENT_CLIENT_CORE_H
+#define PAWL_CLIENT_CLIENT_CORE_H
 
 #include "agenda.h"
 #include "client.h"
@@ -25,23 +25,24 @@ struct request_copy;
 struct pawl_call;
 
 /* What link and request tell those above them; events.c says who hears of what. */
-struct hub_handlers {
-	void (*turn)(struct pawl *hub);    /* the end of a round of the loop: what waits is sent */
-	void (*cancel)(struct pawl *hub);  /* the client is being freed: all calls end */
-	void (*destroy)(struct pawl *hub); /* it was freed, and nobody is inside any more */
+struct client_core_handlers {
+	void (*turn)(struct pawl *client);    /* the end of a round of the loop: what waits is sent */
+	void (*cancel)(struct pawl *client);  /* the client is being freed: all calls end */
+	void (*destroy)(struct pawl *client); /* it was freed, and nobody is inside any more */
 	/* of the connection */
-	void (*connection_up)(struct pawl *hub);
-	void (*connection_lost)(struct pawl *hub);   /* it was up, and is about to be closed */
-	void (*connection_closed)(struct pawl *hub); /* whether it was up or not */
-	bool (*connection_needed)(const struct pawl *hub); /* it is not to be given up for another node */
-	void (*unreachable)(struct pawl *hub, int error); /* no node can ever be talked to */
-	void (*on_answer)(struct pawl *hub, uint32_t msgid, struct slice message);
-	bool (*on_event)(struct pawl *hub, struct slice message); /* false: it cannot be read */
-	span_ns (*lease_shortest)(struct pawl *hub); /* of the locks that are kept now; 0: there are none */
+	void (*connection_up)(struct pawl *client);
+	void (*connection_lost)(struct pawl *client);   /* it was up, and is about to be closed */
+	void (*connection_closed)(struct pawl *client); /* whether it was up or not */
+	bool (*connection_needed)(const struct pawl *client); /* it is not to be given up for another node */
+	void (*unreachable)(struct pawl *client, int error); /* no node can ever be talked to */
+	void (*on_answer)(struct pawl *client, uint32_t msgid, struct slice message);
+	bool (*on_event)(struct pawl *client, struct slice message); /* false: it cannot be read */
+	span_ns (*lease_shortest)(struct pawl *client); /* of the locks that are kept now; 0: there are none */
 	/* of calls */
 	void (*call_asked)(struct pawl_call *call); /* it is asked from now on */
-	void (*call_updated)(struct pawl *hub, const struct request_copy *request); /* that update was done */
-	bool (*lock_believed)(const struct pawl *hub, struct pawl_id lock_id); /* a lock of this client is trusted under it, or may be again */
+	void (*call_updated)(struct pawl *client, const struct request_copy *request); /* that update was done */
+	/* a lock of this client is trusted under it, or may be again */
+	bool (*lock_believed)(const struct pawl *client, struct pawl_id lock_id);
 };
 
 /* What acquires say about the caller, where the request itself says nothing. */
@@ -51,7 +52,7 @@ struct request_self {
 	uint32_t pid;
 };
 
-enum hub_state { HUB_IDLE, HUB_DIALING, HUB_READY, HUB_PAUSING };
+enum client_core_state { CLIENT_CORE_IDLE, CLIENT_CORE_DIALING, CLIENT_CORE_READY, CLIENT_CORE_PAUSING };
 
 /* A connection that was given up, and must not be closed yet: a node would release what is bound to it. Nothing is read. */
 struct retained_connection {
@@ -61,7 +62,7 @@ struct retained_connection {
 
 struct pawl {
 	struct env env;
-	const struct hub_handlers *handlers;
+	const struct client_core_handlers *handlers;
 	struct event_base *base;
 	bool own_base;
 	bool dying;         /* pawl_free was called: destroyed when nobody is inside any more */
@@ -75,7 +76,7 @@ struct pawl {
 	struct prng prng;
 
 	/* failover.c: the connection and where it leads */
-	enum hub_state state;
+	enum client_core_state state;
 	struct connection connection;
 	unsigned connection_number; /* of the connections that came up so far, this one is the last */
 	struct endpoint_list endpoints;
@@ -124,33 +125,33 @@ struct pawl {
 	span_ns timeout, connect_timeout, silence;
 };
 
-static inline struct instant hub_now(const struct pawl *hub) {
-	return env_now(&hub->env);
+static inline struct instant client_core_now(const struct pawl *client) {
+	return env_now(&client->env);
 }
 
-/* The clockwork on hub->base: 0 or an error of agenda_init. */
-int hub_start_clockwork(struct pawl *hub);
+/* The clockwork on client->base: 0 or an error of agenda_init. */
+int client_core_start_clockwork(struct pawl *client);
 
-/* Around everything that the loop calls: the program's callbacks may free the client meanwhile. hub_leave may destroy it. */
-void hub_enter(struct pawl *hub);
-void hub_leave(struct pawl *hub);
+/* Around everything that the loop calls: the program's callbacks may free the client meanwhile. client_core_leave may destroy it. */
+void client_core_enter(struct pawl *client);
+void client_core_leave(struct pawl *client);
 
 /* A turn is wanted at the end of this round of the loop. */
-void hub_kick(struct pawl *hub);
+void client_core_kick(struct pawl *client);
 /* Alarms that are due (for clocks that tests move). */
-void hub_tick(struct pawl *hub);
+void client_core_tick(struct pawl *client);
 /* A blocking call is allowed now. */
-bool hub_may_block(const struct pawl *hub);
+bool client_core_may_block(const struct pawl *client);
 /* Runs the loop until *over. 0, PAWL_EIO: the loop failed, or PAWL_ECANCELED: a callback freed the client, and it is gone now
  * (*over is true then, if that was the end of a call: every call has ended). */
-int hub_wait(struct pawl *hub, const bool *over);
+int client_core_wait(struct pawl *client, const bool *over);
 
 /* failover.c */
-void failover_init(struct pawl *hub);
-void failover_connect(struct pawl *hub);  /* from idle, from the loop only */
-void failover_stop(struct pawl *hub);     /* closes; flight is the caller's to clear */
-void failover_watch_silence(struct pawl *hub);    /* something was sent: silence is counted from now on */
-void failover_silence_anew(struct pawl *hub); /* the limit may be shorter now */
-void failover_move_on(struct pawl *hub, int error); /* this node is of no use: try the next, if there is another */
+void failover_init(struct pawl *client);
+void failover_connect(struct pawl *client);  /* from idle, from the loop only */
+void failover_stop(struct pawl *client);     /* closes; flight is the caller's to clear */
+void failover_watch_silence(struct pawl *client);    /* something was sent: silence is counted from now on */
+void failover_silence_anew(struct pawl *client); /* the limit may be shorter now */
+void failover_move_on(struct pawl *client, int error); /* this node is of no use: try the next, if there is another */
 
 #endif
