@@ -8,8 +8,8 @@
 
 /* Of what is still under way nobody finds anything who reads anew now: a gap is told when its round is over. */
 static void under_way(struct core *core) {
-	core->missed_under_way = true;
-	core->missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
+	core->changes.missed_under_way = true;
+	core->changes.missed_over = instant_add(core->now, span_grow(core->config.request_timeout, 2 * core->config.drift_ppm));
 }
 
 /* What comes just before this master votes it refuses, and others may accept it after the gap that it tells then. */
@@ -34,8 +34,8 @@ static void missed(struct core *core) {
 }
 
 static void under_way_over(struct core *core) {
-	if (core->missed_under_way && instant_expired(core->now, core->missed_over)) {
-		core->missed_under_way = false;
+	if (core->changes.missed_under_way && instant_expired(core->now, core->changes.missed_over)) {
+		core->changes.missed_under_way = false;
 		if (core_votes(core)) {
 			watch_events_missed(core);
 		}
@@ -78,9 +78,9 @@ static void ask_who_remembers(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		remember += i != core->self && peer_votes(core, i) && !core->peers[i].forgot;
 	}
-	core->says_heard = remember >= core->masters - core->quorum ? core->says_heard + 1 : 0;
-	if (core->says_heard > SAYS_OF_BEFORE) {
-		core->says_heard = 0;
+	core->changes.says_heard = remember >= core->masters - core->quorum ? core->changes.says_heard + 1 : 0;
+	if (core->changes.says_heard > SAYS_OF_BEFORE) {
+		core->changes.says_heard = 0;
 		all_remember(core);
 	}
 }
@@ -94,7 +94,8 @@ static void say_of_before_again(struct core *core) {
 }
 
 static void say_own(struct core *core, uint32_t to) {
-	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot, .number = core->commits_begun,
+	const struct message m = { .kind = MESSAGE_COUNTED, .by = core->durable.node_id, .log = core->durable.boot,
+			.number = core->changes.commits_begun,
 		.echo = core->peers[to].writes_begun };
 	out_send(core, to, &m);
 }
@@ -113,7 +114,7 @@ void counted_peer_up(struct core *core, uint32_t peer, struct id128 id, uint64_t
 		p->writes_come = 0;
 		started_anew(core, peer);
 	}
-	core->says_heard = 0;
+	core->changes.says_heard = 0;
 	if (peer < core->masters) {
 		say_of_before_again(core);
 	}
@@ -147,14 +148,14 @@ static void say_to_masters(struct core *core, struct id128 node, const struct co
 void counted_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count && core->config_hash != 0; i++) {
 		const struct peer *p = &core->peers[i];
-		core->left_out = core->left_out || (p->standing == PEER_MEMBER && config_find_id(&core->config, p->node.id) < 0);
+		core->changes.left_out = core->changes.left_out || (p->standing == PEER_MEMBER && config_find_id(&core->config, p->node.id) < 0);
 	}
 }
 
 /* A quorum of the masters does not hear those any more that were left out. */
 static void who_was_left_out(struct core *core) {
-	if (core->left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
-		core->left_out = false;
+	if (core->changes.left_out && core_votes(core) && epoch_voters(core) >= core->quorum) {
+		core->changes.left_out = false;
 		missed(core);
 	}
 }
@@ -163,7 +164,7 @@ static void who_was_left_out(struct core *core) {
 void counted_beat(struct core *core) {
 	under_way_over(core);
 	who_was_left_out(core);
-	if (!core_votes(core) || ++core->counted_beats % BEATS_SAY) {
+	if (!core_votes(core) || ++core->changes.counted_beats % BEATS_SAY) {
 		return;
 	}
 	ask_who_remembers(core);

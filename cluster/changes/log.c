@@ -22,7 +22,7 @@ static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
 }
 
 static bool make_ring(struct core *core) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	if (log->chunks) {
 		return true;
 	}
@@ -35,7 +35,7 @@ static bool make_ring(struct core *core) {
 }
 
 static void drop_chunks(struct core *core) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	for (; log->count > 0; log->count--) {
 		alloc_free(&core->alloc, chunk_at(log, log->count - 1), sizeof(struct log_chunk) + log->chunk_bytes);
 	}
@@ -43,13 +43,13 @@ static void drop_chunks(struct core *core) {
 
 void log_done(struct core *core) {
 	drop_chunks(core);
-	alloc_free(&core->alloc, core->log.chunks, core->log.peer_table * sizeof(struct log_chunk *));
-	core->log.chunks = NULL;
+	alloc_free(&core->alloc, core->changes.log.chunks, core->changes.log.peer_table * sizeof(struct log_chunk *));
+	core->changes.log.chunks = NULL;
 }
 
 /* A chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL: no memory. */
 static struct log_chunk *next_chunk(struct core *core) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	struct log_chunk *c = log->count < log->peer_table ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
 	if (c == NULL && log->count > 0) {
 		c = chunk_at(log, 0);
@@ -101,7 +101,7 @@ static void take_watch_event(const uint8_t *from, struct log_entry *e) {
 
 /* `news`: NULL: the entry is none. */
 static bool store(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	if (!make_ring(core)) {
 		return false;
 	}
@@ -128,7 +128,7 @@ static bool store(struct core *core, struct slice key, struct id128 lock_id, con
 
 /* While there is nobody to follow, only the number goes up. */
 static void append(struct core *core, struct slice key, struct id128 lock_id, const struct core_watch_event *watch_event) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	if (core->self >= core->masters) {
 		return; /* nobody follows a replica */
 	}
@@ -150,13 +150,13 @@ void log_append(struct core *core, struct slice key, struct id128 lock_id) {
 /* What does not fit is a gap of its key. */
 void log_append_watch_event(struct core *core, const struct core_watch_event *watch_event) {
 	const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .key = watch_event->key };
-	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size + watch_event_size(watch_event) <= core->log.chunk_bytes;
+	bool fits = make_ring(core) && ENTRY_FIXED + watch_event->key.size + watch_event_size(watch_event) <= core->changes.log.chunk_bytes;
 	const struct core_watch_event *kept = fits ? watch_event : &gap;
 	append(core, kept->key, kept->lock_id, kept);
 }
 
 void log_new_id(struct core *core) {
-	struct log *log = &core->log;
+	struct log *log = &core->changes.log;
 	core->observers->log_ends(core);
 	watch_events_missed(core);
 	drop_chunks(core);
@@ -202,7 +202,7 @@ static uint32_t entry_size(const struct log_chunk *c, uint32_t offset) {
 }
 
 void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
-	const struct log *log = &core->log;
+	const struct log *log = &core->changes.log;
 	CHECK(number >= log->oldest && number <= log->next);
 	const struct log_chunk *c = chunk_of(log, number);
 	*p = (struct log_place){ .number = number, .offset = log->count ? chunk_at(log, log->count - 1)->used : 0 };
@@ -215,7 +215,7 @@ void log_seek(const struct core *core, struct log_place *p, uint64_t number) {
 }
 
 bool log_take(const struct core *core, struct log_place *p, struct log_entry *e) {
-	const struct log_chunk *c = chunk_of(&core->log, p->number);
+	const struct log_chunk *c = chunk_of(&core->changes.log, p->number);
 	if (c == NULL) {
 		return false;
 	}
@@ -234,5 +234,5 @@ bool log_take(const struct core *core, struct log_place *p, struct log_entry *e)
 }
 
 uint64_t log_bytes(const struct core *core) {
-	return (uint64_t)core->log.count * core->log.chunk_bytes;
+	return (uint64_t)core->changes.log.count * core->changes.log.chunk_bytes;
 }

@@ -13,16 +13,16 @@ struct told {
 };
 
 bool told_init(struct core *core) {
-	core->told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
-	return core->told != NULL;
+	core->changes.told = alloc_new(&core->alloc, TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
+	return core->changes.told != NULL;
 }
 
 void told_done(struct core *core) {
-	alloc_free(&core->alloc, core->told, TOLD_SETS * TOLD_WAYS * sizeof *core->told);
+	alloc_free(&core->alloc, core->changes.told, TOLD_SETS * TOLD_WAYS * sizeof *core->changes.told);
 }
 
 static struct told *told_set(const struct core *core, uint64_t key) {
-	return &core->told[key % TOLD_SETS * TOLD_WAYS];
+	return &core->changes.told[key % TOLD_SETS * TOLD_WAYS];
 }
 
 static struct told *told_find(const struct core *core, uint64_t key) {
@@ -37,7 +37,7 @@ static struct told *told_find(const struct core *core, uint64_t key) {
 
 static struct told told_of(const struct core *core, uint64_t key) {
 	const struct told *at = told_find(core, key);
-	return at ? *at : (struct told){ .any = core->told_before, .exclusive = core->told_before };
+	return at ? *at : (struct told){ .any = core->changes.told_before, .exclusive = core->changes.told_before };
 }
 
 /* The one whose tokens are lowest makes room. */
@@ -46,8 +46,8 @@ static struct told *told_add(struct core *core, uint64_t key) {
 	for (uint32_t i = 1; i < TOLD_WAYS; i++) {
 		at = set[i].any < at->any ? &set[i] : at;
 	}
-	core->told_before = at->any > core->told_before ? at->any : core->told_before;
-	*at = (struct told){ .key = key, .any = core->told_before, .exclusive = core->told_before };
+	core->changes.told_before = at->any > core->changes.told_before ? at->any : core->changes.told_before;
+	*at = (struct told){ .key = key, .any = core->changes.told_before, .exclusive = core->changes.told_before };
 	return at;
 }
 
@@ -87,8 +87,8 @@ bool told_late(const struct core *core, uint64_t key, const struct record *r) {
 
 /* It may be taught, or its commit be sent again, after that. Had at a second try it has a greater token. */
 bool told_already(const struct core *core, const struct message *m) {
-	for (uint32_t i = 0; i < COUNT_OF(core->told_lately); i++) {
-		if (core->told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->told_lately[i].token) {
+	for (uint32_t i = 0; i < COUNT_OF(core->changes.told_lately); i++) {
+		if (core->changes.told_lately[i].lock == id128_word(m->lock_id) && m->token <= core->changes.told_lately[i].token) {
 			return true;
 		}
 	}
@@ -98,5 +98,6 @@ bool told_already(const struct core *core, const struct message *m) {
 
 /* Of a lock that has not been here. */
 void told_without(struct core *core, const struct record *r) {
-	core->told_lately[core->told_lately_next++ % COUNT_OF(core->told_lately)] = (struct told_once){ id128_word(r->lock_id), r->token };
+	const uint32_t at = core->changes.told_lately_next++ % COUNT_OF(core->changes.told_lately);
+	core->changes.told_lately[at] = (struct told_once){ id128_word(r->lock_id), r->token };
 }

@@ -23,8 +23,8 @@ struct unseen {
 };
 
 int unseen_init(struct core *core) {
-	list_init(&core->unseen_all);
-	return told_init(core) ? map_init(&core->unseen, &core->alloc) : PAWL_ENOMEM;
+	list_init(&core->changes.unseen_all);
+	return told_init(core) ? map_init(&core->changes.unseen, &core->alloc) : PAWL_ENOMEM;
 }
 
 static struct slice name_of(const struct unseen *u) {
@@ -32,9 +32,9 @@ static struct slice name_of(const struct unseen *u) {
 }
 
 static void drop(struct core *core, struct unseen *u) {
-	map_remove(&core->unseen, &u->node);
+	map_remove(&core->changes.unseen, &u->node);
 	list_remove(&u->link);
-	core->unseen_bytes -= record_size(u->record);
+	core->changes.unseen_bytes -= record_size(u->record);
 	record_free(core, u->record);
 	alloc_free(&core->alloc, u, sizeof *u + u->size);
 }
@@ -45,8 +45,8 @@ static bool is_over(const struct core *core, const struct unseen *u) {
 
 /* A gap of all keys is told, which stands for those that can no longer be accepted elsewhere. They stand in the order of their times. */
 void unseen_missed_by_all(struct core *core) {
-	struct list *at = core->unseen_all.next;
-	while (at != &core->unseen_all) {
+	struct list *at = core->changes.unseen_all.next;
+	while (at != &core->changes.unseen_all) {
 		struct unseen *u = CONTAINER_OF(at, struct unseen, link);
 		at = at->next;
 		if (is_over(core, u)) {
@@ -56,12 +56,12 @@ void unseen_missed_by_all(struct core *core) {
 }
 
 void unseen_done(struct core *core) {
-	if (core->told) {
+	if (core->changes.told) {
 		struct list *first;
-		while ((first = list_first(&core->unseen_all)) != NULL) {
+		while ((first = list_first(&core->changes.unseen_all)) != NULL) {
 			drop(core, CONTAINER_OF(first, struct unseen, link));
 		}
-		map_done(&core->unseen);
+		map_done(&core->changes.unseen);
 		told_done(core);
 	}
 }
@@ -79,7 +79,7 @@ static struct unseen *next_of(struct map_node *n, struct slice name) {
 }
 
 static struct unseen *first_of(const struct core *core, struct slice name) {
-	return core->unseen.count ? next_of(map_first(&core->unseen, table_hash(core, name)), name) : NULL;
+	return core->changes.unseen.count ? next_of(map_first(&core->changes.unseen, table_hash(core, name)), name) : NULL;
 }
 
 static struct unseen *after(const struct unseen *u) {
@@ -144,7 +144,7 @@ static void tell(struct core *core, const struct key *key, struct unseen *u, con
 		gap(core, name);
 	} else {
 		COUNT(core, unseen_told);
-		if (core->watch_event_feeds == 0) {
+		if (core->changes.watch_event_feeds == 0) {
 			log_append(core, name, u->record->lock_id); /* whose watch begins just now at a replica is to hear of a gap */
 		}
 		watch_event_of(core, WATCH_EVENT_ACQUIRED, name, u->record);
@@ -192,8 +192,8 @@ void unseen_record_ended(struct core *core, const struct key *key, const struct 
 	if (same) {
 		drop(core, same);
 	}
-	if (core->unseen.count) {
-		core->sync_hurry = core->sync_hurry || first_of(core, key_name(key)) != NULL;
+	if (core->changes.unseen.count) {
+		core->changes.sync_hurry = core->changes.sync_hurry || first_of(core, key_name(key)) != NULL;
 		go_on(core, key, key_name(key), ends);
 	}
 }
@@ -205,7 +205,7 @@ void unseen_record_came(struct core *core, const struct key *key, const struct r
 	if (u) {
 		drop(core, u);
 	}
-	while (core->unseen.count && (u = first_before(core, name, r)) != NULL) {
+	while (core->changes.unseen.count && (u = first_before(core, name, r)) != NULL) {
 		tell(core, key, u, r);
 	}
 	if (told_late(core, key->node.hash, r)) {
@@ -240,9 +240,9 @@ void unseen_written(struct core *core, const struct message *m) {
 	if (u == NULL || ballot_compare(m->ballot, u->record->wrote) <= 0) {
 		return;
 	}
-	core->unseen_bytes -= record_size(u->record);
-	const bool taken = core->unseen_bytes + m->value.size < UNSEEN_BYTES_MAX && record_set_value(core, &u->record, m->value);
-	core->unseen_bytes += record_size(u->record);
+	core->changes.unseen_bytes -= record_size(u->record);
+	const bool taken = core->changes.unseen_bytes + m->value.size < UNSEEN_BYTES_MAX && record_set_value(core, &u->record, m->value);
+	core->changes.unseen_bytes += record_size(u->record);
 	u->record->wrote = m->ballot;
 	if (!taken) {
 		drop(core, u);
@@ -284,7 +284,7 @@ static bool room(const struct core *core, struct slice name) {
 	for (const struct unseen *u = first_of(core, name); u; u = after(u)) {
 		of_key++;
 	}
-	return core->unseen.count < UNSEEN_MAX && core->unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
+	return core->changes.unseen.count < UNSEEN_MAX && core->changes.unseen_bytes < UNSEEN_BYTES_MAX && of_key < UNSEEN_KEY_MAX;
 }
 
 static struct unseen *add(struct core *core, const struct message *m) {
@@ -300,9 +300,9 @@ static struct unseen *add(struct core *core, const struct message *m) {
 	u->due = instant_add(core->now, WAITS * core->config.request_timeout);
 	u->size = (uint16_t)m->key.size;
 	memcpy(u->name, m->key.data, m->key.size);
-	core->unseen_bytes += record_size(r);
-	map_insert(&core->unseen, &u->node, table_hash(core, m->key));
-	list_append(&core->unseen_all, &u->link);
+	core->changes.unseen_bytes += record_size(r);
+	map_insert(&core->changes.unseen, &u->node, table_hash(core, m->key));
+	list_append(&core->changes.unseen_all, &u->link);
 	return u;
 }
 
@@ -329,7 +329,8 @@ void unseen_refused(struct core *core, const struct message *m, const struct key
 /* Those whose time is over. They stand in the order of their times; a gap is of all of its key. */
 void unseen_beat(struct core *core) {
 	struct list *first;
-	while ((first = list_first(&core->unseen_all)) != NULL && instant_expired(core->now, CONTAINER_OF(first, struct unseen, link)->due)) {
+	while ((first = list_first(&core->changes.unseen_all)) != NULL &&
+			instant_expired(core->now, CONTAINER_OF(first, struct unseen, link)->due)) {
 		const struct unseen *u = CONTAINER_OF(first, struct unseen, link);
 		const uint16_t size = u->size;
 		uint8_t name[KEY_MAX];

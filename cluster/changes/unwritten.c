@@ -5,8 +5,8 @@
 
 static struct unwritten *find(struct core *core, struct id128 lock_id) {
 	for (uint32_t i = 0; i < UNWRITTEN_MAX; i++) {
-		if (id128_equal(core->unwritten[i].lock_id, lock_id)) {
-			return &core->unwritten[i];
+		if (id128_equal(core->changes.unwritten[i].lock_id, lock_id)) {
+			return &core->changes.unwritten[i];
 		}
 	}
 	return NULL;
@@ -34,7 +34,7 @@ void unwritten_refused(struct core *core, const struct key *key, struct record *
 		gap(core, key);
 	} else if (!r->unwritten) {
 		r->unwritten = true;
-		core->unwritten[core->unwritten_next++ % UNWRITTEN_MAX] = (struct unwritten){ r->lock_id, ballot };
+		core->changes.unwritten[core->changes.unwritten_next++ % UNWRITTEN_MAX] = (struct unwritten){ r->lock_id, ballot };
 	} else if (u && ballot_compare(u->ballot, ballot) != 0) {
 		forget(u);
 	}

@@ -25,7 +25,7 @@ static bool copy(struct event_box *box, struct slice *bytes) {
 }
 
 static void keep(struct core *core, const struct core_watch_event *watch_event) {
-	struct event_box *box = core->watch_event_wanted ? out_event_box(core) : NULL;
+	struct event_box *box = core->changes.watch_event_wanted ? out_event_box(core) : NULL;
 	if (box == NULL) {
 		return;
 	}
@@ -42,7 +42,8 @@ static void keep(struct core *core, const struct core_watch_event *watch_event) 
 /* Who asks for a key goes to all nodes by itself. The log has also what is not kept for those who watch here: the replicas have missed nothing
  * (section 7, News; without it: nothing in the log). */
 void watch_event_tell(struct core *core, const struct core_watch_event *watch_event) {
-	if (watch_event->kind == WATCH_EVENT_MISSED ? core->feeds > 0 : core->watch_event_feeds && watch_event->kind != WATCH_EVENT_ASKED) {
+	if (watch_event->kind == WATCH_EVENT_MISSED ? core->changes.feeds > 0 : core->changes.watch_event_feeds &&
+			watch_event->kind != WATCH_EVENT_ASKED) {
 		log_append_watch_event(core, watch_event); /* a gap also where nobody has said yet that somebody watches: the log's number goes up */
 	}
 	keep(core, watch_event);
@@ -50,7 +51,7 @@ void watch_event_tell(struct core *core, const struct core_watch_event *watch_ev
 
 /* Here, or at a replica. */
 static bool wanted(const struct core *core) {
-	return core->watch_event_wanted || core->watch_event_feeds;
+	return core->changes.watch_event_wanted || core->changes.watch_event_feeds;
 }
 
 /* The value is only told where it is new: whoever hears of an end knows it, or has no use for it. */
@@ -100,7 +101,7 @@ void watch_event_of(struct core *core, enum core_watch_event_kind kind, struct s
 
 /* Also where nobody watches: somebody may begin to before it is over. */
 void watch_event_record(struct core *core, enum core_watch_event_kind kind, struct key *key, struct record *r) {
-	if (!tells(core) || key_table(core, key) != core->live) {
+	if (!tells(core) || key_table(core, key) != core->store.live) {
 		return;
 	}
 	if (kind == WATCH_EVENT_ACQUIRED) {
@@ -128,10 +129,10 @@ void watch_events_missed(struct core *core) {
 /* ---- the driver's side ---- */
 
 void core_want_watch_events(struct core *core, bool wants) {
-	if (wants && !core->watch_event_wanted) {
+	if (wants && !core->changes.watch_event_wanted) {
 		core->observers->watched(core);
 	}
-	core->watch_event_wanted = wants;
+	core->changes.watch_event_wanted = wants;
 }
 
 const struct core_watch_event *core_out_watch_event(struct core_out *out) {
@@ -152,6 +153,6 @@ const struct core_watch_event *core_out_watch_event(struct core_out *out) {
 }
 
 void core_count_watchers(struct core *core, uint32_t (*count)(void *ctx, struct slice key), void *ctx) {
-	core->count_watchers = count;
-	core->count_watchers_ctx = ctx;
+	core->changes.count_watchers = count;
+	core->changes.count_watchers_ctx = ctx;
 }

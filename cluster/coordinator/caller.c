@@ -7,7 +7,7 @@ static uint64_t hash_number(uint64_t n) {
 }
 
 static struct client *client_find(struct core *core, uint64_t id) {
-	for (struct map_node *n = map_first(&core->clients, hash_number(id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.clients, hash_number(id)); n; n = map_next(n)) {
 		struct client *c = CONTAINER_OF(n, struct client, node);
 		if (c->id == id) {
 			return c;
@@ -24,7 +24,7 @@ static struct client *client_make(struct core *core, uint64_t id) {
 			c->id = id;
 			list_init(&c->callers);
 			list_init(&c->lists);
-			map_insert(&core->clients, &c->node, hash_number(id));
+			map_insert(&core->coordinator.clients, &c->node, hash_number(id));
 		}
 	}
 	return c;
@@ -36,7 +36,7 @@ static void client_settle(struct core *core, struct client *c) {
 		if (list_linked(&c->leaving)) {
 			list_remove(&c->leaving);
 		} else {
-			map_remove(&core->clients, &c->node);
+			map_remove(&core->coordinator.clients, &c->node);
 		}
 		alloc_free(&core->alloc, c, sizeof *c);
 	}
@@ -79,7 +79,7 @@ struct caller *op_join(struct core *core, struct op *op, const struct core_reque
 	c->admin = r->admin;
 	list_append(&client->callers, &c->by_client);
 	client->waiters += waits(op);
-	core->caller_count++;
+	core->engine.caller_count++;
 	return c;
 }
 
@@ -106,7 +106,7 @@ void op_leave(struct core *core, struct caller *c) {
 		}
 		list_remove(&c->by_client);
 		client->waiters -= waits(c->op);
-		core->caller_count--;
+		core->engine.caller_count--;
 		client_settle(core, client);
 	}
 	caller_free(core, c);
@@ -125,8 +125,8 @@ static bool has_left(const struct caller *c) {
 
 /* Where an answer is put that nobody reads. */
 static struct core_reply *unread(struct core *core) {
-	memset(&core->nobody, 0, sizeof core->nobody);
-	return &core->nobody;
+	memset(&core->coordinator.nobody, 0, sizeof core->coordinator.nobody);
+	return &core->coordinator.nobody;
 }
 
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
@@ -173,11 +173,11 @@ static bool forget(struct core *core, struct op *op) {
 
 void op_leaving_go_on(struct core *core) {
 	struct list *n;
-	while (core->left.leaving > 0 && (n = list_first(&core->leaving)) != NULL) {
+	while (core->engine.left.leaving > 0 && (n = list_first(&core->coordinator.leaving)) != NULL) {
 		struct client *client = CONTAINER_OF(n, struct client, leaving);
 		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
 		struct op *op = c->op;
-		core->left.leaving--;
+		core->engine.left.leaving--;
 		op_leave(core, c); /* the client is gone with the last of its callers */
 		if (list_empty(&op->callers)) {
 			(void)forget(core, op);
@@ -187,7 +187,7 @@ void op_leaving_go_on(struct core *core) {
 
 bool op_left(struct core *core, struct op *op) {
 	bool any = false;
-	for (struct list *n = list_empty(&core->leaving) ? NULL : list_first(&op->callers), *next; n; n = next) {
+	for (struct list *n = list_empty(&core->coordinator.leaving) ? NULL : list_first(&op->callers), *next; n; n = next) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		next = list_after(&op->callers, n);
 		if (has_left(c)) {
@@ -202,8 +202,8 @@ bool op_left(struct core *core, struct op *op) {
 void op_client_gone(struct core *core, uint64_t id) {
 	struct client *client = client_find(core, id);
 	if (client) {
-		map_remove(&core->clients, &client->node);
-		list_append(&core->leaving, &client->leaving);
+		map_remove(&core->coordinator.clients, &client->node);
+		list_append(&core->coordinator.leaving, &client->leaving);
 		op_leaving_go_on(core);
 	}
 }

@@ -14,7 +14,7 @@ static uint64_t hash_both(const struct core *core, struct slice key, struct id12
 }
 
 static struct granted *find(struct core *core, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->granted_leases, hash_both(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.granted_leases, hash_both(core, key, lock_id)); n; n = map_next(n)) {
 		struct granted *b = CONTAINER_OF(n, struct granted, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -44,16 +44,17 @@ struct permits granted_numbers(const struct granted *b) {
 }
 
 static void granted_free(struct core *core, struct granted *b) {
-	map_remove(&core->granted_leases, &b->node);
-	core->granted_count--;
+	map_remove(&core->coordinator.granted_leases, &b->node);
+	core->coordinator.granted_count--;
 	alloc_free(&core->alloc, b, granted_size(b->numbered));
 }
 
 /* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
 static void sweep(struct core *core, size_t buckets) {
-	for (size_t i = 0; i < buckets && core->granted_count > 0; i++) {
-		core->granted_bucket = core->granted_bucket + 1 < core->granted_leases.bucket_count ? core->granted_bucket + 1 : 0;
-		for (struct map_node *n = map_bucket(&core->granted_leases, core->granted_bucket), *next; n; n = next) {
+	for (size_t i = 0; i < buckets && core->coordinator.granted_count > 0; i++) {
+		core->coordinator.granted_bucket = core->coordinator.granted_bucket + 1 < core->coordinator.granted_leases.bucket_count ?
+				core->coordinator.granted_bucket + 1 : 0;
+		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, core->coordinator.granted_bucket), *next; n; n = next) {
 			struct granted *b = CONTAINER_OF(n, struct granted, node);
 			next = map_next_in_bucket(n);
 			if (instant_distrusted(core->now, b->deadline)) {
@@ -64,7 +65,8 @@ static void sweep(struct core *core, size_t buckets) {
 }
 
 void granted_beat(struct core *core) {
-	sweep(core, core->granted_leases.bucket_count < BUCKETS_A_BEAT ? core->granted_leases.bucket_count : BUCKETS_A_BEAT);
+	sweep(core, core->coordinator.granted_leases.bucket_count < BUCKETS_A_BEAT ? core->coordinator.granted_leases.bucket_count :
+			BUCKETS_A_BEAT);
 }
 
 /* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
@@ -77,15 +79,15 @@ void granted_set(struct core *core, struct slice key, struct id128 lock_id, stru
 	}
 	if (b == NULL) {
 		sweep(core, BUCKETS_A_GRANTED);
-		b = core->granted_count < core->limits.keys ? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
+		b = core->coordinator.granted_count < core->limits.keys ? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
 		if (b == NULL) {
 			COUNT(core, no_memory);
 			return;
 		}
 		b->lock_id = lock_id;
 		b->numbered = numbered;
-		map_insert(&core->granted_leases, &b->node, hash_both(core, key, lock_id));
-		core->granted_count++;
+		map_insert(&core->coordinator.granted_leases, &b->node, hash_both(core, key, lock_id));
+		core->coordinator.granted_count++;
 	}
 	b->deadline = deadline;
 	b->asker = asker & GRANTED_ASKER;
@@ -106,5 +108,5 @@ static void granted_drained(void *core, struct map_node *node) {
 }
 
 void granted_done(struct core *core) {
-	map_drain(&core->granted_leases, granted_drained, core);
+	map_drain(&core->coordinator.granted_leases, granted_drained, core);
 }

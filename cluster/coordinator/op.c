@@ -37,13 +37,13 @@ static bool copy_bytes(struct core *core, struct op *op, const struct core_reque
 }
 
 static struct op *take_from_pool(struct core *core) {
-	struct list *n = list_first(&core->op_pool);
+	struct list *n = list_first(&core->coordinator.op_pool);
 	if (n == NULL) {
 		return alloc_new(&core->alloc, sizeof(struct op));
 	}
 	struct op *op = CONTAINER_OF(n, struct op, link);
 	list_remove(n);
-	core->pool_count--;
+	core->coordinator.pool_count--;
 	memset(op, 0, sizeof *op);
 	return op;
 }
@@ -68,7 +68,7 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	}
 	list_init(&op->callers);
 	op->kind = r->op;
-	op->id = core->op_next++ & (((uint64_t)1 << 48) - 1);
+	op->id = core->coordinator.op_next++ & (((uint64_t)1 << 48) - 1);
 	op->round = op->id << 16;
 	op->lock_id = r->lock_id;
 	op->lease = r->lease;
@@ -95,11 +95,11 @@ static struct op *make(struct core *core, const struct core_request *r) {
 }
 
 static void enter(struct core *core, struct op *op) {
-	list_append(&core->ops, &op->link);
-	core->op_count++;
-	map_insert(&core->ops_by_id, &op->by_id, hash_number(op->id));
+	list_append(&core->coordinator.ops, &op->link);
+	core->coordinator.op_count++;
+	map_insert(&core->coordinator.ops_by_id, &op->by_id, hash_number(op->id));
 	if (row(core, op)->by_lock) {
-		map_insert(&core->ops_by_lock, &op->by_lock, op_hash_lock(core, op->key, op->lock_id));
+		map_insert(&core->coordinator.ops_by_lock, &op->by_lock, op_hash_lock(core, op->key, op->lock_id));
 	}
 }
 
@@ -142,22 +142,22 @@ void op_free(struct core *core, struct op *op) {
 		op_leave(core, CONTAINER_OF(n, struct caller, link));
 	}
 	timer_stop(core, &op->timer);
-	if (core->ops_next == &op->link) {
-		core->ops_next = op->link.next;
+	if (core->coordinator.ops_next == &op->link) {
+		core->coordinator.ops_next = op->link.next;
 	}
 	if (list_linked(&op->waiting)) {
 		list_remove(&op->waiting);
-		core->waiting_count -= op->kind == CORE_ACQUIRE;
+		core->coordinator.waiting_count -= op->kind == CORE_ACQUIRE;
 	}
 	list_remove(&op->link);
 	if (op->state == OP_UNFINISHED) {
-		core->catch_up_count--;
+		core->coordinator.catch_up_count--;
 	} else {
-		core->op_count--;
+		core->coordinator.op_count--;
 	}
-	map_remove(&core->ops_by_id, &op->by_id);
+	map_remove(&core->coordinator.ops_by_id, &op->by_id);
 	if (row(core, op)->by_lock) {
-		map_remove(&core->ops_by_lock, &op->by_lock);
+		map_remove(&core->coordinator.ops_by_lock, &op->by_lock);
 	}
 	op_replies_clear(core, op);
 	report_over(core, op);
@@ -167,9 +167,9 @@ void op_free(struct core *core, struct op *op) {
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	alloc_free(&core->alloc, op->block, op->block_size);
-	if (core->pool_count < POOL_MAX) {
-		list_append(&core->op_pool, &op->link);
-		core->pool_count++;
+	if (core->coordinator.pool_count < POOL_MAX) {
+		list_append(&core->coordinator.op_pool, &op->link);
+		core->coordinator.pool_count++;
 	} else {
 		alloc_free(&core->alloc, op, sizeof *op);
 	}
@@ -177,10 +177,10 @@ void op_free(struct core *core, struct op *op) {
 
 void op_free_all(struct core *core) {
 	struct list *n;
-	while ((n = list_first(&core->ops)) != NULL || (n = list_first(&core->unfinished)) != NULL) {
+	while ((n = list_first(&core->coordinator.ops)) != NULL || (n = list_first(&core->coordinator.unfinished)) != NULL) {
 		op_free(core, CONTAINER_OF(n, struct op, link));
 	}
-	while ((n = list_first(&core->op_pool)) != NULL) {
+	while ((n = list_first(&core->coordinator.op_pool)) != NULL) {
 		list_remove(n);
 		alloc_free(&core->alloc, CONTAINER_OF(n, struct op, link), sizeof(struct op));
 	}
@@ -188,7 +188,7 @@ void op_free_all(struct core *core) {
 
 struct op *op_find(struct core *core, uint64_t round) {
 	uint64_t id = round >> 16;
-	for (struct map_node *n = map_first(&core->ops_by_id, hash_number(id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_id, hash_number(id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_id);
 		if (op->id == id) {
 			return op;
@@ -203,17 +203,17 @@ struct op *op_find(struct core *core, uint64_t round) {
 void op_catch_up(struct core *core, struct op *op) {
 	CHECK(list_empty(&op->callers));
 	op->state = OP_UNFINISHED;
-	if (core->ops_next == &op->link) {
-		core->ops_next = op->link.next;
+	if (core->coordinator.ops_next == &op->link) {
+		core->coordinator.ops_next = op->link.next;
 	}
 	list_remove(&op->link);
-	list_append(&core->unfinished, &op->link);
-	core->op_count--;
-	core->catch_up_count++;
+	list_append(&core->coordinator.unfinished, &op->link);
+	core->coordinator.op_count--;
+	core->coordinator.catch_up_count++;
 	timer_at(core, &op->timer, TIMER_OP, op->until);
-	if (core->catch_up_count > core->limits.unfinished) {
+	if (core->coordinator.catch_up_count > core->limits.unfinished) {
 		COUNT(core, unfinished_lost);
-		catch_up_end(core, CONTAINER_OF(list_first(&core->unfinished), struct op, link));
+		catch_up_end(core, CONTAINER_OF(list_first(&core->coordinator.unfinished), struct op, link));
 	}
 }
 
@@ -239,17 +239,17 @@ static void evaluate(struct core *core, struct op *op, bool over) {
 /* The first operation under way, then the one after it: an operation may end others (a break ends the attempts of its lock_id),
  * so whoever leaves the list moves this on. */
 struct op *op_first(struct core *core) {
-	core->ops_next = core->ops.next;
+	core->coordinator.ops_next = core->coordinator.ops.next;
 	return op_following(core);
 }
 
 struct op *op_following(struct core *core) {
-	struct list *n = core->ops_next;
-	if (n == &core->ops) {
-		core->ops_next = NULL;
+	struct list *n = core->coordinator.ops_next;
+	if (n == &core->coordinator.ops) {
+		core->coordinator.ops_next = NULL;
 		return NULL;
 	}
-	core->ops_next = n->next;
+	core->coordinator.ops_next = n->next;
 	return CONTAINER_OF(n, struct op, link);
 }
 
@@ -257,7 +257,7 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;
 	}
-	for (struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		op->votes[peer].state = vote_open(&op->votes[peer]) ? VOTE_GONE : op->votes[peer].state;
 		if (row(core, op)->link_lost) {
@@ -279,8 +279,8 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 
 /* A link is up again, or a master votes (again), or does not any more. */
 void op_peer_changed(struct core *core, uint32_t peer) {
-	for (struct list *n = list_first(&core->unfinished), *next; n; n = next) {
-		next = list_after(&core->unfinished, n);
+	for (struct list *n = list_first(&core->coordinator.unfinished), *next; n; n = next) {
+		next = list_after(&core->coordinator.unfinished, n);
 		catch_up_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
 	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op; op = op_following(core)) {
@@ -332,7 +332,7 @@ void op_answer(struct core *core, uint32_t from, const struct message *m) {
 		catch_up_answer(core, op, from, m);
 		return;
 	}
-	if (!list_empty(&core->leaving) && op_left(core, op)) {
+	if (!list_empty(&core->coordinator.leaving) && op_left(core, op)) {
 		return;
 	}
 	if (row(core, op)->answer) {

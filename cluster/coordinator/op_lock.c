@@ -5,7 +5,7 @@
 /* Of several attempts one whose commit is not sent yet, if there is one: a repeat may join it. */
 static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
 	struct op *found = NULL;
-	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (op->kind == kind && op->state != OP_UNFINISHED && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			found = op;
@@ -31,7 +31,7 @@ struct op *op_find_binding(const struct core *core, struct slice key, struct id1
 
 /* A request gives back what it has under this name (section 11): what it teaches ends, and what others do for the lock_id goes on. */
 void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
-	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (op->state == OP_UNFINISHED && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
@@ -42,7 +42,7 @@ void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_
 
 /* A release, or a break that is one by force, ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken) {
-	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
@@ -58,7 +58,7 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 
 /* What is taught after an acquire was answered: the lock as it is from now on. */
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (op->kind == CORE_ACQUIRE && op->state == OP_UNFINISHED && op->terms.of == SHARE_EXCLUSIVE &&
 			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {

@@ -86,8 +86,8 @@ bool report_may_begin(struct core *core, struct op *op) {
 	if (op->reporting) {
 		return true;
 	}
-	if (core->reporting < core->limits.reports) {
-		core->reporting++;
+	if (core->coordinator.reporting < core->limits.reports) {
+		core->coordinator.reporting++;
 		op->reporting = true;
 		return true;
 	}
@@ -96,29 +96,29 @@ bool report_may_begin(struct core *core, struct op *op) {
 	op_next_round(core, op); /* what is still answered is late */
 	timer_stop(core, &op->timer);
 	op->state = OP_IN_LINE;
-	list_append(&core->in_line, &op->waiting);
+	list_append(&core->coordinator.in_line, &op->waiting);
 	return false;
 }
 
 void report_over(struct core *core, struct op *op) {
-	core->reporting -= op->reporting;
+	core->coordinator.reporting -= op->reporting;
 	op->reporting = false;
 }
 
 bool report_due(const struct core *core) {
-	return !list_empty(&core->in_line) && core->reporting < core->limits.reports;
+	return !list_empty(&core->coordinator.in_line) && core->coordinator.reporting < core->limits.reports;
 }
 
 /* Begins one that stands in line; false: none may, or enough have in this step. */
 bool report_run(struct core *core) {
-	struct list *n = list_first(&core->in_line);
-	if (n == NULL || core->reporting >= core->limits.reports || core->reports_begun >= REPORTS_A_STEP) {
+	struct list *n = list_first(&core->coordinator.in_line);
+	if (n == NULL || core->coordinator.reporting >= core->limits.reports || core->coordinator.reports_begun >= REPORTS_A_STEP) {
 		return false;
 	}
-	core->reports_begun++;
+	core->coordinator.reports_begun++;
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
 	list_remove(n);
-	core->reporting++;
+	core->coordinator.reporting++;
 	op->reporting = true;
 	restart_begin(core, op);
 	return true;

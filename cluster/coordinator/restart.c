@@ -13,10 +13,10 @@ static void suspend(struct core *core, struct op *op) {
 	if (list_linked(&op->waiting)) {
 		list_remove(&op->waiting);
 	} else {
-		core->waiting_count += op->kind == CORE_ACQUIRE;
+		core->coordinator.waiting_count += op->kind == CORE_ACQUIRE;
 	}
 	op->state = OP_SUSPENDED;
-	list_append(&core->suspended, &op->waiting);
+	list_append(&core->coordinator.suspended, &op->waiting);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->adopted_at, core->config.request_timeout));
 }
 
@@ -31,7 +31,7 @@ void restart_begin(struct core *core, struct op *op) {
 
 static void resume(struct core *core, struct op *op) {
 	list_remove(&op->waiting);
-	core->waiting_count -= op->kind == CORE_ACQUIRE;
+	core->coordinator.waiting_count -= op->kind == CORE_ACQUIRE;
 	core->operations[op->kind]->start(core, op);
 }
 
@@ -42,7 +42,7 @@ void restart_timer(struct core *core, struct op *op) {
 
 void restart_suspended(struct core *core) {
 	struct list *n;
-	while ((n = list_first(&core->suspended)) != NULL) {
+	while ((n = list_first(&core->coordinator.suspended)) != NULL) {
 		COUNT(core, suspended_resumed);
 		resume(core, CONTAINER_OF(n, struct op, waiting));
 	}
@@ -94,7 +94,7 @@ void restart_all(struct core *core) {
 
 /* Peers have other indexes: `from` says who was where, -1: nowhere. Of operations that linger; the others begin anew. */
 void op_permute(struct core *core, const int from[NODES_MAX]) {
-	for (struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		struct vote votes[MASTERS_MAX];
 		memcpy(votes, op->votes, sizeof votes);

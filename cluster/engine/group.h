@@ -29,7 +29,7 @@ struct member {
 };
 
 struct group {
-	struct list ready; /* core->groups: something has been answered */
+	struct list ready; /* core->coordinator.groups: something has been answered */
 	struct op *op;
 	enum group_state state;
 	uint32_t count, at;

@@ -8,8 +8,8 @@ uint64_t clock_later(uint64_t clock, uint64_t by) {
 /* One a nanosecond since the limit was set. A clock above the limit comes from a jump that the protocol allows (a start, a merge before it
  * votes): such a clock begins with the whole margin. */
 static uint64_t clock_limit_grown(const struct core *core) {
-	const uint64_t limit = core->clock_limit >= core->clock ? core->clock_limit : clock_later(core->clock, CLOCK_JUMP_MAX);
-	return clock_later(limit, (uint64_t)instant_elapsed_short(core->now, core->clock_limit_at));
+	const uint64_t limit = core->engine.clock_limit >= core->clock ? core->engine.clock_limit : clock_later(core->clock, CLOCK_JUMP_MAX);
+	return clock_later(limit, (uint64_t)instant_elapsed_short(core->now, core->engine.clock_limit_at));
 }
 
 /* The greatest clock that this node takes from others now: up to CLOCK_JUMP_MAX above its own, and over time one a nanosecond. */
@@ -25,8 +25,8 @@ uint64_t clock_most_since(const struct core *core, struct instant since) {
 }
 
 void clock_limit_raise(struct core *core, uint64_t limit) {
-	core->clock_limit = limit;
-	core->clock_limit_at = core->now;
+	core->engine.clock_limit = limit;
+	core->engine.clock_limit_at = core->now;
 }
 
 void master_raise_clock(struct core *core, uint64_t clock) {

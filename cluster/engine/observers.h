@@ -29,6 +29,8 @@ struct observers {
 	void (*self_again)(struct core *core);
 	/* This node votes now. */
 	void (*votes_changed)(struct core *core);
+	/* A node has taken this place in the table of peers. */
+	void (*peer_added)(struct core *core, uint32_t peer);
 	/* The place of a linked peer is gone from the table of peers. */
 	void (*peer_dropped)(struct core *core, uint32_t peer);
 	/* The table of peers was built anew: from[i] is where peer i was before, or -1. */

@@ -87,9 +87,9 @@ struct client {
 	uint64_t id;
 	struct list callers;
 	uint32_t waiters;
-	struct list leaving; /* in core->leaving: the connection is gone */
+	struct list leaving; /* in core->coordinator.leaving: the connection is gone */
 	struct list lists;   /* its operations of this kind, which go on one after the other */
-	struct list listing; /* in core->lists: there are such */
+	struct list listing; /* in core->coordinator.lists: there are such */
 };
 
 struct successor { /* who comes next, because the holder says so (section 10, Succession) */
@@ -99,8 +99,8 @@ struct successor { /* who comes next, because the holder says so (section 10, Su
 };
 
 struct op {
-	struct list link;         /* core->ops or core->lingering */
-	struct list waiting;      /* core->waiting: acquires before their commit; key_more.waits: waits; client.lists: lists */
+	struct list link;         /* core->coordinator.ops or core->lingering */
+	struct list waiting;      /* core->coordinator.waiting: acquires before their commit; key_more.waits: waits; client.lists: lists */
 	struct map_node by_id, by_lock;
 	struct timer timer;
 	struct list callers;
@@ -135,7 +135,7 @@ struct op {
 	uint64_t queue_round;     /* under which the home knows the entry */
 	uint64_t attempt;         /* round under which promises were asked */
 	int home;                 /* slot, or -1 */
-	uint32_t home_stopped;    /* of that peer, when it was entered there; and core->homes, when its home was looked for */
+	uint32_t home_stopped;    /* of that peer, when it was entered there; and core->coordinator.homes, when its home was looked for */
 	uint32_t homes;
 	uint32_t pauses;
 	/* extend; in `terms` what the answers said of them, and the set: the numbers that it is for (none: those that q masters had) */

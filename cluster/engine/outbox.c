@@ -101,13 +101,13 @@ static bool queue_add(struct core *core, struct queue *q, const struct message *
  * more is sent over it, and its loss is handled at the end of the step (section 1, Frames). */
 void out_send(struct core *core, uint32_t peer, const struct message *m) {
 	struct core_out *out = core->out;
-	if ((peer == core->self ? core->self_lost : !core->peers[peer].up) || (core->failed >> peer & 1)) {
+	if ((peer == core->self ? core->engine.self_lost : !core->peers[peer].up) || (core->engine.failed >> peer & 1)) {
 		return;
 	}
 	struct queue *q = &out->peers[peer];
 	if ((peer != core->self && q->count - q->sent >= OUT_PEER_MESSAGES_MAX) || !queue_add(core, q, m)) {
 		COUNT(core, no_memory);
-		core->failed |= (uint64_t)1 << peer;
+		core->engine.failed |= (uint64_t)1 << peer;
 	}
 }
 
@@ -136,7 +136,7 @@ bool out_take_local(struct core *core, struct message *m) {
 
 void out_drop_peer(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
-	core->failed &= ~((uint64_t)1 << peer);
+	core->engine.failed &= ~((uint64_t)1 << peer);
 }
 
 void out_reset(struct core *core, uint32_t peer) {
@@ -148,13 +148,13 @@ void out_reset(struct core *core, uint32_t peer) {
 void out_peer_gone(struct core *core, uint32_t peer) {
 	queue_clear(&core->out->peers[peer]);
 	core->out->resets &= ~((uint64_t)1 << peer);
-	core->failed &= ~((uint64_t)1 << peer);
+	core->engine.failed &= ~((uint64_t)1 << peer);
 }
 
 bool out_reserve_reply(struct core *core) {
 	struct core_out *out = core->out;
 	/* one for each caller that is open, so that an answer never fails for want of memory */
-	while (out->replies_capacity < out->replies_count + core->caller_count + 1) {
+	while (out->replies_capacity < out->replies_count + core->engine.caller_count + 1) {
 		if (!grow(&core->alloc, (void **)&out->replies, &out->replies_capacity, out->replies_capacity, sizeof *out->replies)) {
 			return false;
 		}
@@ -172,7 +172,6 @@ bool core_out_unheard(const struct core_out *out) {
 
 void out_begin(struct core *core) {
 	core->out->unheard = false;
-	core->reports_begun = 0;
 }
 
 struct core_reply *out_reply(struct core *core) {
@@ -246,7 +245,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 	struct core_out *out = core->out;
 	struct queue old[NODES_MAX];
 	bool used[NODES_MAX] = { false };
-	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(core->failed, from);
+	const uint64_t resets = permute_set(out->resets, from), failed = permute_set(core->engine.failed, from);
 	memcpy(old, out->peers, sizeof old);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
 		if (from[i] >= 0) {
@@ -264,7 +263,7 @@ void out_permute(struct core *core, const int from[NODES_MAX]) {
 		}
 	}
 	out->resets = resets;
-	core->failed = failed;
+	core->engine.failed = failed;
 	permute_told(out, from);
 }
 
@@ -341,7 +340,7 @@ bool core_out_persist(struct core_out *out, struct durable *state, uint64_t *seq
 }
 
 void core_out_clear(struct core_out *out) {
-	out->core->turn_over = true;
+	out->core->engine.turn_over = true;
 	event_box_clear(&out->watch_event);
 	if (out->replies_read == out->replies_count && out->notes_read == out->notes_count) {
 		out->replies_read = out->replies_count = out->notes_read = out->notes_count = 0;

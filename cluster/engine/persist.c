@@ -5,14 +5,14 @@
 #define PERSIST_RETRY (100 * SPAN_MS)
 
 void persist_changed(struct core *core) {
-	core->persist_seq++;
+	core->engine.persist_seq++;
 	out_persist(core);
 }
 
 /* Every start has a boot of its own, and that is on disk before anything leaves. */
 void persist_start(struct core *core) {
 	core->durable.boot++;
-	core->ceiling_on_disk = core->durable.ceiling;
+	core->engine.ceiling_on_disk = core->durable.ceiling;
 	core->clock = core->durable.ceiling;
 	clock_limit_raise(core, core->clock + CLOCK_JUMP_MAX);
 	if (core->durable.voted) {
@@ -23,34 +23,34 @@ void persist_start(struct core *core) {
 
 void persist_take(struct core *core, struct durable *state, uint64_t *seq) {
 	*state = core->durable;
-	*seq = core->persist_seq;
-	struct persisting *index = &core->taken[core->persist_seq % (sizeof core->taken / sizeof *core->taken)];
-	*index = (struct persisting){ .seq = core->persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
+	*seq = core->engine.persist_seq;
+	struct persisting *index = &core->engine.taken[core->engine.persist_seq % (sizeof core->engine.taken / sizeof *core->engine.taken)];
+	*index = (struct persisting){ .seq = core->engine.persist_seq, .ceiling = core->durable.ceiling, .boot = core->durable.boot,
 		.pledged = core->durable.pledged, .voted = core->durable.voted };
 }
 
 void persist_done(struct core *core, uint64_t seq, bool ok) {
 	if (!ok) {
 		COUNT(core, persist_failed);
-		core->persist_again = true;
-		core->persist_retry = instant_add(core->now, PERSIST_RETRY);
+		core->engine.persist_again = true;
+		core->engine.persist_retry = instant_add(core->now, PERSIST_RETRY);
 		return;
 	}
-	const struct persisting *p = &core->taken[seq % (sizeof core->taken / sizeof *core->taken)];
-	if (p->seq != seq || seq <= core->persist_done) {
+	const struct persisting *p = &core->engine.taken[seq % (sizeof core->engine.taken / sizeof *core->engine.taken)];
+	if (p->seq != seq || seq <= core->engine.persist_done) {
 		return; /* overtaken by a later one */
 	}
-	core->persist_done = seq;
-	core->ceiling_on_disk = p->ceiling;
-	core->boot_on_disk = p->boot;
-	core->pledged_on_disk = p->pledged;
-	core->voted_on_disk = p->voted;
+	core->engine.persist_done = seq;
+	core->engine.ceiling_on_disk = p->ceiling;
+	core->engine.boot_on_disk = p->boot;
+	core->engine.pledged_on_disk = p->pledged;
+	core->engine.voted_on_disk = p->voted;
 	core->observers->persisted(core);
 }
 
 void persist_beat(struct core *core) {
-	if (core->persist_again && instant_expired(core->now, core->persist_retry)) {
-		core->persist_again = false;
+	if (core->engine.persist_again && instant_expired(core->now, core->engine.persist_retry)) {
+		core->engine.persist_again = false;
 		out_persist(core);
 	}
 }
@@ -65,13 +65,14 @@ void ceiling_raise(struct core *core) {
 
 /* The node is about to stop voting. What it said while it voted may still wait for the disk, and rests on the clock that it has now. */
 void persist_votes_end(struct core *core) {
-	core->vote_clock = core_votes(core) ? core->clock : core->vote_clock;
+	core->engine.vote_clock = core_votes(core) ? core->clock : core->engine.vote_clock;
 }
 
 /* Whether messages and answers may leave: this start is on disk, and the clock, from whatever source, is not above the ceiling. A node that
  * has stopped voting still holds its votes back ("without it" in section 1), but not what it hears from then on: that is no vote. */
 bool persist_may_leave(const struct core *core) {
-	return core->boot_on_disk == core->durable.boot && (core_votes(core) ? core->clock : core->vote_clock) <= core->ceiling_on_disk;
+	return core->engine.boot_on_disk == core->durable.boot &&
+			(core_votes(core) ? core->clock : core->engine.vote_clock) <= core->engine.ceiling_on_disk;
 }
 
 void epoch_seen(struct core *core) {

@@ -7,7 +7,7 @@
 
 struct queued {
 	struct tree_node order;   /* in its key's */
-	struct map_node by_lock;  /* core->queues.waiters or .parked */
+	struct map_node by_lock;  /* core->master.queues.waiters or .parked */
 	struct list by_peer;
 	struct key *key;
 	struct id128 lock_id;
@@ -37,7 +37,7 @@ enum { PART_WAITS = 1, PART_TURN = 2, QUEUE_PARTS = 4 }; /* bits of a part's num
 enum { PARTS_ALL = 15, PARTS_TRIES = 1 << 0 | 1 << 2, PARTS_WAITS = 1 << 1 | 1 << 3, PARTS_TURN = 1 << 2 | 1 << 3 };
 
 struct key_more { /* what few keys have */
-	struct tree_node by_name; /* core->queues.keys, while there are waiters */
+	struct tree_node by_name; /* core->master.queues.keys, while there are waiters */
 	struct slice name;          /* the key's */
 	struct key *key;
 	struct tree_node *queue[QUEUE_PARTS]; /* struct waiter; by the number of the part */

@@ -120,7 +120,7 @@ struct key {
 	struct key_more *more;
 	struct key *leaf_next, **leaf_link; /* the keys of its leaf */
 	uint16_t size, leaf;
-	uint8_t table; /* which of core->tables it stands in */
+	uint8_t table; /* which of core->store.tables it stands in */
 	uint8_t name[];
 };
 _Static_assert(sizeof(struct key) <= 88, "one for each lease");
@@ -140,169 +140,74 @@ struct preparing { /* an update whose ballot was noted here, and whose write has
 
 enum table_default { TOMBSTONES_DEFAULT = 1 << 14, UNFINISHED_DEFAULT = 1 << 14, ROUNDS_DEFAULT = 1 << 16 };
 
+#include "room_state.h"
+
 struct core {
-	struct allocator alloc; /* counts and limits */
+	/* Memory: `alloc` counts and limits what `outer` gives. */
+	struct allocator alloc;
 	struct allocator outer;
 	uint64_t memory_used;
 	struct siphash_key hash_key;
 	struct prng prng;
 	struct core_limits limits;
-	struct core_out *out; /* of the step under way */
-	const struct operation *const *operations; /* by enum core_op (coordinator/operation.h) */
-	const struct observers *observers; /* who hears of what happens in a room below theirs (node/events.c) */
-	struct instant now, last_step;
-	uint16_t tick; /* counts spans that are longer than a round may last, so that a record needs only two bytes to tell an old acceptance */
-	struct instant tick_at; /* the next one */
-	struct instant links_at; /* no link whose end is yet to be told had been given up by this node then: it may stand still in between */
-	bool stepped;
+	/* Of the step under way. */
+	struct core_out *out;
+	/* By enum core_op (coordinator/operation.h). */
+	const struct operation *const *operations;
+	/* Who hears of what happens in a room below theirs (node/events.c). */
+	const struct observers *observers;
+	struct instant now;
+	/* Counts spans that are longer than a round may last, so that a record needs only two bytes to tell
+	 * an old acceptance. */
+	uint16_t tick;
+	/* This node had given up no link then whose end is yet to be told: it may stand still in between. */
+	struct instant links_at;
 
-	/* identity and configuration */
+	/* Its name; the address where it is reached, as its options say (may be empty); and the initial
+	 * masters that its file names (an empty name ends them). */
 	char name[NODE_NAME_MAX + 1];
-	char address[ADDRESS_MAX + 1]; /* where it is reached, as its options say; may be empty */
-	char named[MASTERS_MAX][NODE_NAME_MAX + 1]; /* the initial masters that its file names; an empty name ends them */
+	char address[ADDRESS_MAX + 1];
+	char named[MASTERS_MAX][NODE_NAME_MAX + 1];
+
+	/* The configuration of the epoch, or the one to be born with; its hash, 0 while unborn. */
+	struct config config;
+	uint64_t config_hash;
 	uint32_t self, peer_count, masters, quorum;
-	struct config config; /* of the epoch, or to be born with */
-	uint64_t config_hash; /* 0 while unborn */
 	enum core_state state;
 	uint64_t clock;
-	/* The greatest clock that was taken from others at that time; one more each nanosecond since (section 9). */
-	uint64_t clock_limit;
-	struct instant clock_limit_at;
-	struct instant behind_at; /* when it last found itself behind a quorum; 0: not since its start */
-	span_ns lease_allowed; /* the longest max_lease of the configurations that this node has been in since its start */
+	/* As wanted on disk. */
+	struct durable durable;
 
-	/* durable state */
-	struct durable durable; /* as wanted */
-	uint64_t persist_seq;   /* of `durable` */
-	uint64_t persist_done;
-	struct persisting taken[4];
-	uint64_t ceiling_on_disk, boot_on_disk;
-	uint64_t vote_clock; /* the clock when this node last stopped voting: its votes of before rest on it; 0: none since its start */
-	bool pledged_on_disk, voted_on_disk;
-
-	/* configuration: one that is being adopted takes effect when it is on disk */
+	/* A configuration is being adopted: it takes effect when it is on disk. */
 	bool adopting;
-	uint64_t adopt_seq;
-	bool remembers; /* voted in epoch - 1 when it adopted this one, and has kept its memory since: a source (section 6) */
-	bool complete;  /* all masters of this epoch are known to have voted in it */
-	bool conflict;  /* another configuration has this epoch's number: it does not vote */
-	bool peers_changed; /* for the driver */
-	bool auto_replace;
-	bool forced;    /* the configuration being adopted starts the cluster over */
-	bool isolated;    /* not linked with a quorum: it dials everybody it knows */
-	struct instant near_at;   /* when it last was */
-	struct instant voters_at; /* when a quorum was last known to vote */
-	bool unproven, unproven_noted; /* it is told of a later configuration that it cannot believe (proof.c): since when, and when last */
-	struct instant unproven_since, unproven_at;
-	struct announced announced;
-	uint64_t ballot_drawn; /* of decrees that were proposed here, since the start */
-	struct peer_table_room *peer_table_room; /* to build the table of peers in */
-	struct instant finish_at; /* when a decree that was accepted here is finished in its proposer's place */
-	struct instant adopted_at, forget_at; /* forget_at: when a source need not remember any more */
-	struct list suspended;
-	struct list in_line; /* operations that want more than a little of the masters' reports */
-	struct list asking;  /* operations that go on with this node's own report in the next turn */
-	struct list leaving; /* struct client: gone, and not all that it waited for has been given up */
-	struct core_reply nobody; /* what is answered to those */
-	struct pieces left; /* of this turn of the loop */
-	bool turn_over;     /* since the last step: another one begins */
-	uint32_t reporting, reports_begun; /* those that may; of them, those that began in this step */
-	struct list groups; /* that something has been answered to: looked at within the same step */
-	struct instant background_at; /* when the next piece of long work may be done */
-	struct state_transfer state_transfer;
-	struct finishing finish;
-	struct change change;
-	span_ns replication_interval;
-	struct instant persist_retry;
-	bool persist_again;
-
-	/* recovery */
-	struct instant rejoin_at, vote_at, vote_began;
-	bool birth_stopped, homes_stale;
-	uint32_t homes; /* operations that are to look for their home anew have another number (home.c) */
-	uint64_t failed; /* bit set of peers, the node itself among them, for which a message could not be queued in this step */
-	bool self_lost; /* a message to itself could not be queued; until the next beat */
-
-	/* timers */
-	struct wheel wheel;
-	struct timer beat;
-
-	/* tables: the one that is voted and read from, and one beside it: being built from snapshots, being emptied, or empty */
-	struct table tables[2];
-	struct table *live, *staging;
-	enum staging_use staging_use;
-	size_t empty_bucket; /* EMPTYING: from the last bucket down */
-	uint64_t promise_count, waiter_count;
-	struct queues queues;
-	struct tombstone *tombstones;
-	uint32_t tombstones_size, tombstones_next;
-	struct map tombstones_map;
-	struct instant lacked[LACKED_PLACES]; /* when a record ended here last */
-	struct lost { struct ballot noted; struct instant at; } lost[LACKED_PLACES]; /* of those that were not released (first.c) */
-	uint64_t clock_began; /* the clock when it began to vote */
-	uint64_t first_drawn; /* the clock of the last ballot that it drew for a first value */
-
-	struct preparing preparing[PREPARING_MAX];
-	uint32_t preparing_next;
-	struct unwritten unwritten[UNWRITTEN_MAX];
-	struct extended extended[EXTENDED_MAX];
-	uint32_t extended_next;
-	uint32_t unwritten_next;
-
-	/* replication */
-	struct log log;
-	struct timer feed_timer;
-	uint32_t feeds;        /* active ones */
-	uint64_t feed_full_at; /* the log's number with which a batch is full */
+	/* It voted in epoch - 1 when it adopted this one, and has kept its memory since: a source (section 6). */
+	bool remembers;
+	/* All masters of this epoch are known to have voted in it. */
+	bool complete;
+	/* Another configuration has this epoch's number: it does not vote. */
+	bool conflict;
+	/* When it adopted its epoch, and when a source need not remember any more. */
+	struct instant adopted_at, forget_at;
+	/* The longest max_lease of the configurations that this node has been in since its start. */
+	span_ns lease_allowed;
+	/* Snapshots that are being sent, and what is received of a master that this node follows. */
+	uint32_t snapshots;
 	struct follow follow;
-	struct timer follow_timer;
-
-	/* operations */
-	struct map ops_by_id, ops_by_lock, clients, granted_leases, bound_locks;
-	struct list ops, unfinished, waiting, lists;
-	struct list *ops_next; /* of a walk over `ops` that is under way */
-	struct list op_pool;
-	struct list holders; /* nodes that have bound records of this one to themselves */
-	uint32_t holder_count;
-	uint64_t op_next, ticket_next;
-	uint32_t op_count, catch_up_count, waiting_count, pool_count, binding_count;
-	uint64_t caller_count;
-	uint64_t granted_count;
-	size_t granted_bucket; /* where the sweep is */
 	struct peer peers[NODES_MAX];
 
-	/* drain */
-	struct message *drain_messages;
-	bool drain_failed;
-	bool drain_whole; /* an end has been written, or restored */
-	size_t drain_bucket;
-	uint32_t drain_tombstones, drain_written; /* of the bucket's records */
-	uint64_t drain_clock;
-	uint32_t snapshots; /* being sent */
-
-	/* anti-entropy (sync.c) */
-	struct sync *sync; /* NULL until a difference is met */
-	uint64_t sync_round;
-	uint32_t sync_beats; /* since the exchange began */
-	bool sync_judged, sync_hurry;
-	uint16_t sync_tick; /* core->tick when the exchange began: what others list in it they have later than that */
-
-	/* news (watch_event.c, unseen.c) */
-	struct map unseen;
-	struct list unseen_all;
-	size_t unseen_bytes;
-	struct told *told;
-	uint64_t told_before;
-	struct told_once { uint64_t lock, token; } told_lately[64]; /* what was told of without having been here: the lock_id's first word */
-	uint32_t told_lately_next;
-	uint64_t commits_begun; /* by this node, since its start (counted.c) */
-	uint32_t counted_beats, says_heard;
-	bool left_out, missed_under_way;
-	struct instant missed_over; /* what was under way when something had been missed has ended by then */
-	bool watch_event_wanted;
-	uint32_t watch_event_feeds; /* active ones whose followers want news */
-	uint32_t (*count_watchers)(void *ctx, struct slice key);
-	void *count_watchers_ctx;
+	/* What one room alone keeps. A room touches its own and what the rooms below it keep; node/ sets
+	 * all of it up (scripts/style checks both). */
+	struct engine_state engine;
+	struct peering_state peering;
+	struct store_state store;
+	struct changes_state changes;
+	struct master_state master;
+	struct coordinator_state coordinator;
+	struct replication_state replication;
+	struct repair_state repair;
+	struct recovery_state recovery;
+	struct membership_state membership;
+	struct node_state node;
 
 	uint64_t counts[COUNT_TOTAL];
 };
@@ -338,7 +243,7 @@ static inline bool core_born(const struct core *core) {
 }
 
 static inline struct table *key_table(struct core *core, const struct key *key) {
-	return &core->tables[key->table];
+	return &core->store.tables[key->table];
 }
 
 static inline bool core_votes(const struct core *core) {

@@ -6,9 +6,9 @@ void timer_at(struct core *core, struct timer *t, enum timer_kind kind, struct i
 	int64_t behind = clock_saturating_add(at.raw, -core->now.raw);
 	int64_t boot = clock_saturating_add(core->now.boot, behind);
 	t->wheel.kind = (uint8_t)kind;
-	wheel_arm(&core->wheel, &t->wheel, at.boot > boot ? at.boot : boot);
+	wheel_arm(&core->engine.wheel, &t->wheel, at.boot > boot ? at.boot : boot);
 }
 
 void timer_stop(struct core *core, struct timer *t) {
-	wheel_disarm(&core->wheel, &t->wheel);
+	wheel_disarm(&core->engine.wheel, &t->wheel);
 }

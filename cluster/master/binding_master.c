@@ -29,7 +29,7 @@ struct holder { /* one start of a node */
 };
 
 static struct holder *find_holder(struct core *core, struct id128 id, uint64_t boot) {
-	for (struct list *n = list_first(&core->holders); n; n = list_after(&core->holders, n)) {
+	for (struct list *n = list_first(&core->master.holders); n; n = list_after(&core->master.holders, n)) {
 		struct holder *h = CONTAINER_OF(n, struct holder, link);
 		if (h->boot == boot && id128_equal(h->id, id)) {
 			return h;
@@ -39,7 +39,7 @@ static struct holder *find_holder(struct core *core, struct id128 id, uint64_t b
 }
 
 static struct bound_locks *find_record(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->bound_locks, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->master.bound_locks, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
 		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -50,7 +50,7 @@ static struct bound_locks *find_record(const struct core *core, struct id128 loc
 
 static void free_record(struct core *core, struct bound_locks *b) {
 	list_remove(&b->of_holder);
-	map_remove(&core->bound_locks, &b->node);
+	map_remove(&core->master.bound_locks, &b->node);
 	alloc_free(&core->alloc, b, sizeof *b + b->size);
 }
 
@@ -61,13 +61,13 @@ static void free_holder(struct core *core, struct holder *h) {
 	}
 	timer_stop(core, &h->timer);
 	list_remove(&h->link);
-	core->holder_count--;
+	core->master.holder_count--;
 	alloc_free(&core->alloc, h, sizeof *h);
 }
 
 void binding_master_done(struct core *core) {
 	struct list *n;
-	while (core->holder_count > 0 && (n = list_first(&core->holders)) != NULL) {
+	while (core->master.holder_count > 0 && (n = list_first(&core->master.holders)) != NULL) {
 		free_holder(core, CONTAINER_OF(n, struct holder, link));
 	}
 }
@@ -94,7 +94,7 @@ static void arm(struct core *core, struct holder *h) {
 static struct holder *make_holder(struct core *core, uint32_t from) {
 	const struct peer *p = &core->peers[from];
 	struct holder *h = find_holder(core, p->link_id, p->boot);
-	if (h || core->holder_count >= NODES_BOUND_MAX) {
+	if (h || core->master.holder_count >= NODES_BOUND_MAX) {
 		return h;
 	}
 	h = alloc_new(&core->alloc, sizeof *h);
@@ -102,8 +102,8 @@ static struct holder *make_holder(struct core *core, uint32_t from) {
 		h->id = p->link_id;
 		h->boot = p->boot;
 		list_init(&h->records);
-		list_append(&core->holders, &h->link);
-		core->holder_count++;
+		list_append(&core->master.holders, &h->link);
+		core->master.holder_count++;
 		arm(core, h);
 	}
 	return h;
@@ -119,13 +119,13 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US); /* the other one is to trust in no more */
 	struct bound_locks *b = find_record(core, m->lock_id);
 	struct holder *h = make_holder(core, from);
-	if (b == NULL && h && core->bound_locks.count < core->limits.keys) {
+	if (b == NULL && h && core->master.bound_locks.count < core->limits.keys) {
 		b = alloc_new(&core->alloc, sizeof *b + m->key.size);
 		if (b) {
 			b->lock_id = m->lock_id;
 			b->size = (uint16_t)m->key.size;
 			memcpy(b->key, m->key.data, m->key.size);
-			map_insert(&core->bound_locks, &b->node, hash_lock_id(core, m->lock_id));
+			map_insert(&core->master.bound_locks, &b->node, hash_lock_id(core, m->lock_id));
 		}
 	}
 	if (b == NULL || h == NULL) {
@@ -168,7 +168,7 @@ static bool end_record(struct core *core, struct slice name, struct id128 lock_i
 /* The node trusts in it no more, and has said so to its holder. Whoever goes on with it through another node has ended the bond. */
 static void lost_there(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core) };
-	const struct bound_locks *b = core->holder_count > 0 ? find_record(core, m->lock_id) : NULL;
+	const struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && b && bound_to(b, &core->peers[from])) {
 		binding_master_released(core, m->lock_id);
 		answer.flags = end_record(core, m->key, m->lock_id) ? FLAG_HAD : 0;
@@ -195,7 +195,7 @@ void binding_master_asked(struct core *core, uint32_t from, const struct message
 
 /* The record is gone, or is bound no more. */
 void binding_master_released(struct core *core, struct id128 lock_id) {
-	struct bound_locks *b = core->holder_count > 0 ? find_record(core, lock_id) : NULL;
+	struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, lock_id) : NULL;
 	if (b) {
 		struct holder *h = b->holder;
 		free_record(core, b);
@@ -207,7 +207,7 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
  * the one that it was bound to. That one may have given the bond up while this master could not hear it; so may this node, where it has not
  * said since then that it has not. */
 void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	struct bound_locks *b = core->holder_count > 0 ? find_record(core, r->lock_id) : NULL;
+	struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, r->lock_id) : NULL;
 	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
 	} else if (b) {
@@ -217,7 +217,7 @@ void binding_master_accepted(struct core *core, const struct record *r, uint32_t
 
 /* A copy of the record tells so: who gets it from a master where it is not bound counts for whoever that one counts for. */
 bool binding_master_bound(const struct core *core, struct id128 lock_id) {
-	return core->holder_count > 0 && find_record(core, lock_id) != NULL;
+	return core->master.holder_count > 0 && find_record(core, lock_id) != NULL;
 }
 
 static void make_stale(struct holder *h) {
@@ -233,7 +233,8 @@ void binding_master_epoch(struct core *core, bool stays) {
 		binding_master_done(core);
 		return;
 	}
-	for (struct list *n = core->holder_count > 0 ? list_first(&core->holders) : NULL; n; n = list_after(&core->holders, n)) {
+	for (struct list *n = core->master.holder_count > 0 ? list_first(&core->master.holders) : NULL; n; n = list_after(&core->master.holders,
+			n)) {
 		make_stale(CONTAINER_OF(n, struct holder, link));
 	}
 }
@@ -250,8 +251,8 @@ static void close_holder(struct core *core, struct holder *h) {
 
 void binding_master_peer_up(struct core *core, uint32_t peer) {
 	const struct peer *p = &core->peers[peer];
-	for (struct list *n = list_first(&core->holders), *next; n; n = next) {
-		next = list_after(&core->holders, n);
+	for (struct list *n = list_first(&core->master.holders), *next; n; n = next) {
+		next = list_after(&core->master.holders, n);
 		struct holder *h = CONTAINER_OF(n, struct holder, link);
 		if (!id128_equal(h->id, p->link_id)) {
 			continue;
@@ -269,7 +270,7 @@ void binding_master_peer_up(struct core *core, uint32_t peer) {
 /* `closed`: by the other side. */
 void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	const struct peer *p = &core->peers[peer];
-	struct holder *h = p->up && core->holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
+	struct holder *h = p->up && core->master.holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
 	if (h && closed) {
 		close_holder(core, h);
 	}

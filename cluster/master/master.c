@@ -70,7 +70,7 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 		p->lock_id = m->lock_id;
 		p->noted = core->clock;
 		key->promise = p;
-		core->promise_count++;
+		core->store.promise_count++;
 		timer_stop(core, &key->timer);
 	}
 	/* asked for again: keeps what it noted, takes the name of the attempt that asked last, and the later end */
@@ -104,7 +104,7 @@ static void master_promise(struct core *core, uint32_t from, const struct messag
 	struct key *key = table_find_hashed(core, m->key, hash);
 	answer.status = rule_promise(core, key, m, from);
 	if (answer.status == STATUS_OK) {
-		key = key ? key : table_add(core, core->live, m->key, hash);
+		key = key ? key : table_add(core, core->store.live, m->key, hash);
 		if (key) {
 			master_grant(core, key, m, from, &answer);
 		} else {

@@ -7,7 +7,7 @@
 #define REPORT_PIECE_MAX 128
 
 static inline bool queue_lost_left(const struct core *core) {
-	return !list_empty(&core->queues.lost);
+	return !list_empty(&core->master.queues.lost);
 }
 
 /* ---- binding_master.c ---- */

@@ -2,7 +2,7 @@
 #include "master.h"
 
 void ask_heard(struct core *core, uint32_t from, const struct message *m) {
-	uint32_t watchers = core->count_watchers ? core->count_watchers(core->count_watchers_ctx, m->key) : 0;
+	uint32_t watchers = core->changes.count_watchers ? core->changes.count_watchers(core->changes.count_watchers_ctx, m->key) : 0;
 	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round, .status = STATUS_OK, .number = watchers };
 	if (watchers > 0) {
 		const struct core_watch_event n = { .kind = WATCH_EVENT_ASKED, .key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value, .terms = m->terms };

@@ -9,12 +9,12 @@ static struct parked *parked_of(struct queued *q) {
 /* Section 10, Order: the one that comes first in the order that the home's queue has as well. */
 static void enter(struct core *core, struct parked *k) {
 	k->q.key->more->parked_count++;
-	queued_enter(core, &core->queues.parked, &k->q.key->more->parked, &k->q);
+	queued_enter(core, &core->master.queues.parked, &k->q.key->more->parked, &k->q);
 }
 
 static void leave(struct core *core, struct parked *k) {
 	k->q.key->more->parked_count--;
-	queued_leave(core, &core->queues.parked, &k->q.key->more->parked, &k->q);
+	queued_leave(core, &core->master.queues.parked, &k->q.key->more->parked, &k->q);
 }
 
 void queue_parked_free(struct core *core, struct parked *k) {
@@ -31,7 +31,7 @@ struct parked *queue_parked_next(const struct core *core, const struct key *key,
 }
 
 static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	return key->more ? parked_of(queued_find(core, &core->queues.parked, key, peer, lock_id)) : NULL;
+	return key->more ? parked_of(queued_find(core, &core->master.queues.parked, key, peer, lock_id)) : NULL;
 }
 
 bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m) {

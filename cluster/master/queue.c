@@ -38,16 +38,16 @@ static void enter(struct core *core, struct waiter *w) {
 	if (more->waiters++ == 0) {
 		queued_key_enter(core, more);
 	}
-	core->waiter_count++;
-	queued_enter(core, &core->queues.waiters, part_of(w), &w->q);
+	core->store.waiter_count++;
+	queued_enter(core, &core->master.queues.waiters, part_of(w), &w->q);
 	list_append(&core->peers[w->q.peer].waiters, &w->q.by_peer);
 }
 
 static void waiter_free(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
-	queued_leave(core, &core->queues.waiters, part_of(w), &w->q);
+	queued_leave(core, &core->master.queues.waiters, part_of(w), &w->q);
 	list_remove(&w->q.by_peer);
-	core->waiter_count--;
+	core->store.waiter_count--;
 	if (--more->waiters == 0) {
 		queued_key_leave(core, more);
 	}
@@ -107,10 +107,10 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		struct waiter *w;
 		while ((w = waiter_of(queued_first(more->queue[part]))) != NULL && lost(core, w)) {
-			if (core->left.lost == 0) {
+			if (core->engine.left.lost == 0) {
 				return false;
 			}
-			core->left.lost--;
+			core->engine.left.lost--;
 			COUNT(core, waiter_dropped);
 			waiter_free(core, w);
 		}
@@ -135,7 +135,7 @@ void queue_give_turn(struct core *core, struct key *key) {
 /* ---- entering and leaving ---- */
 
 static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	return key->more ? waiter_of(queued_find(core, &core->queues.waiters, key, peer, lock_id)) : NULL;
+	return key->more ? waiter_of(queued_find(core, &core->master.queues.waiters, key, peer, lock_id)) : NULL;
 }
 
 struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
@@ -174,7 +174,7 @@ static enum status rule_enqueue(struct core *core, const struct key *key, const 
 			return STATUS_HELD;
 		}
 	}
-	if (core->waiter_count >= core->limits.waiters || (key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
+	if (core->store.waiter_count >= core->limits.waiters || (key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
 		COUNT(core, queue_refused_full);
 		return STATUS_FULL;
 	}
@@ -285,10 +285,10 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	if (key->more == NULL) {
 		return;
 	}
-	while ((q = queued_of_lock(core, &core->queues.parked, key, lock_id)) != NULL) {
+	while ((q = queued_of_lock(core, &core->master.queues.parked, key, lock_id)) != NULL) {
 		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
-	while ((q = queued_of_lock(core, &core->queues.waiters, key, lock_id)) != NULL) {
+	while ((q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id)) != NULL) {
 		out_send(core, q->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round, .status = STATUS_RELEASED });
 		waiter_free(core, waiter_of(q));
 	}
@@ -301,7 +301,7 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 	if (key->more == NULL || key->more->waiters == 0) {
 		return;
 	}
-	for (struct queued *q = queued_of_lock(core, &core->queues.waiters, key, lock_id); q; q = queued_of_lock_next(q)) {
+	for (struct queued *q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id); q; q = queued_of_lock_next(q)) {
 		if (q->peer != by && !lost(core, waiter_of(q))) { /* its own commit drops the entry anyway */
 			turn_to(core, waiter_of(q));
 		}
@@ -345,16 +345,16 @@ static void lose(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
 	p->stopped += peer == core->self; /* what this node has entered in its own queue */
 	p->lost++;
-	list_splice(&core->queues.lost, &p->waiters);
+	list_splice(&core->master.queues.lost, &p->waiters);
 	drop_claims(core, p);
 }
 
 void queue_lost_go_on(struct core *core) {
 	struct list *n;
-	while (core->left.lost > 0 && (n = list_first(&core->queues.lost)) != NULL) {
+	while (core->engine.left.lost > 0 && (n = list_first(&core->master.queues.lost)) != NULL) {
 		struct waiter *w = waiter_of(CONTAINER_OF(n, struct queued, by_peer));
 		struct key *key = w->q.key;
-		core->left.lost--;
+		core->engine.left.lost--;
 		COUNT(core, waiter_dropped);
 		waiter_free(core, w);
 		queue_give_turn(core, key);
@@ -372,10 +372,10 @@ void queue_forget_all(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		lose(core, i);
 	}
-	const uint32_t left = core->left.lost;
-	core->left.lost = UINT32_MAX;
+	const uint32_t left = core->engine.left.lost;
+	core->engine.left.lost = UINT32_MAX;
 	queue_lost_go_on(core);
-	core->left.lost = left;
+	core->engine.left.lost = left;
 }
 
 void queue_free_all(struct core *core, struct key *key) {

@@ -105,15 +105,15 @@ static bool names_before(const void *ctx, const struct tree_node *a, const struc
 
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
 	const struct key_more probe = { .name = name };
-	struct tree_node *n = itself ? tree_from(core->queues.keys, &probe.by_name, names_before, NULL)
-		: tree_after(core->queues.keys, &probe.by_name, names_before, NULL);
+	struct tree_node *n = itself ? tree_from(core->master.queues.keys, &probe.by_name, names_before, NULL)
+		: tree_after(core->master.queues.keys, &probe.by_name, names_before, NULL);
 	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
 }
 
 void queued_key_enter(struct core *core, struct key_more *more) {
-	tree_insert(&core->queues.keys, &more->by_name, names_before, NULL);
+	tree_insert(&core->master.queues.keys, &more->by_name, names_before, NULL);
 }
 
 void queued_key_leave(struct core *core, struct key_more *more) {
-	tree_remove(&core->queues.keys, &more->by_name, names_before, NULL);
+	tree_remove(&core->master.queues.keys, &more->by_name, names_before, NULL);
 }

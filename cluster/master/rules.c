@@ -159,7 +159,7 @@ enum status rule_commit(const struct core *core, const struct key *key, const st
 
 /* For how long a record of a contested key may not be extended yet. */
 span_ns rule_later(const struct core *core) {
-	return instant_left_long(core->now, instant_add(core->vote_began, span_grow(core->config.request_timeout, core->config.drift_ppm)));
+	return instant_left_long(core->now, instant_add(core->store.vote_began, span_grow(core->config.request_timeout, core->config.drift_ppm)));
 }
 
 /* What an extension and a record that is learned have in common. */

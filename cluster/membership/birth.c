@@ -15,7 +15,7 @@ static bool same_config(const struct config *a, const struct config *b) {
 static void tell(struct core *core, uint32_t peer) {
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	bool born = core_born(core);
-	if (!born && !(core->durable.pledged && core->pledged_on_disk)) {
+	if (!born && !(core->durable.pledged && core->engine.pledged_on_disk)) {
 		return;
 	}
 	struct message m = { .kind = MESSAGE_PLEDGE, .flags = born ? FLAG_BORN : 0 };
@@ -36,7 +36,7 @@ static void pledge(struct core *core) {
 		c->nodes[i].id = core->peers[i].link_id;
 	}
 	if (config_problem(c) != NULL) {
-		core->birth_stopped = true;
+		core->membership.birth_stopped = true;
 		COUNT(core, birth_refused);
 		out_note(core, NOTE_BIRTH_DIFFERS, core->self, 0, config_problem(c), slice_of(NULL, 0));
 		c->epoch = 0;
@@ -70,7 +70,7 @@ static bool all_equal(const struct core *core) {
 }
 
 void birth_go_on(struct core *core) {
-	if (core->state != CORE_UNBORN || core->birth_stopped || core->adopting) {
+	if (core->state != CORE_UNBORN || core->membership.birth_stopped || core->adopting) {
 		return;
 	}
 	if (core->durable.voted) {
@@ -78,7 +78,7 @@ void birth_go_on(struct core *core) {
 	}
 	if (!core->durable.pledged) {
 		pledge(core);
-	} else if (core->pledged_on_disk && all_equal(core)) {
+	} else if (core->engine.pledged_on_disk && all_equal(core)) {
 		write_epoch(core);
 	} else {
 		for (uint32_t i = 0; i < core->peer_count; i++) {
@@ -90,7 +90,7 @@ void birth_go_on(struct core *core) {
 }
 
 void birth_persisted(struct core *core) {
-	if (core->state == CORE_UNBORN && core->voted_on_disk) {
+	if (core->state == CORE_UNBORN && core->engine.voted_on_disk) {
 		COUNT(core, birth);
 		core->state = CORE_RECOVERING;
 		core->config_hash = config_hash(&core->config);
@@ -149,20 +149,20 @@ void birth_pledge(struct core *core, uint32_t from, const struct message *m) {
 	if (core->state != CORE_UNBORN || core->durable.voted || (born && !core->durable.pledged)) {
 		return; /* born, or that is being written; or of a cluster that was born without this identity (epoch.c) */
 	}
-	if (from >= core->masters || core->birth_stopped || config_decode(m->blob, &theirs) != 0) {
+	if (from >= core->masters || core->membership.birth_stopped || config_decode(m->blob, &theirs) != 0) {
 		return;
 	}
 	if (!core->durable.pledged || (born && !same_config(&theirs, &core->durable.config))) {
 		return; /* theirs comes again; or they were born without this identity, and tell their configuration (epoch.c) */
 	}
 	if (!same_config(&theirs, &core->durable.config)) {
-		core->birth_stopped = true;
+		core->membership.birth_stopped = true;
 		COUNT(core, birth_refused);
 		out_note(core, NOTE_BIRTH_DIFFERS, from, born, difference(&theirs, &core->durable.config), slice_of(NULL, 0));
 		return;
 	}
 	core->peers[from].pledge_equal = true;
-	if (core->pledged_on_disk && !core->durable.voted && (born || all_equal(core))) {
+	if (core->engine.pledged_on_disk && !core->durable.voted && (born || all_equal(core))) {
 		write_epoch(core);
 	}
 }

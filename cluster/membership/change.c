@@ -52,11 +52,11 @@ static void answer(struct core *core, uint64_t id, uint64_t client, int error, c
 }
 
 void change_finish(struct core *core, int error, const char *why, struct slice who) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	core->counts[error == PAWL_OK ? COUNT_change_done : error == PAWL_EMISMATCH ? COUNT_change_lost : COUNT_change_refused]++;
 	if (g->has_caller) {
 		answer(core, g->id, g->client, error, why, who);
-		core->caller_count--;
+		core->engine.caller_count--;
 	}
 	if (g->state == CHANGE_PREPARE) {
 		for (uint32_t i = 0; i < core->peer_count; i++) {
@@ -67,7 +67,7 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 		}
 	}
 	for (uint32_t i = 0; i < core->peer_count; i++) {
-		core->peers_changed = core->peers_changed || core->peers[i].wanted;
+		core->peering.peers_changed = core->peering.peers_changed || core->peers[i].wanted;
 		core->peers[i].wanted = false;
 	}
 	alloc_free(&core->alloc, g->text, g->text_size);
@@ -78,15 +78,15 @@ void change_finish(struct core *core, int error, const char *why, struct slice w
 }
 
 void change_step(struct core *core, enum change_state state, const char *text) {
-	core->change.state = state;
-	core->change.progress = core->now;
-	out_note(core, NOTE_CHANGE, core->self, core->change.value.epoch, text, slice_of(NULL, 0));
+	core->membership.change.state = state;
+	core->membership.change.progress = core->now;
+	out_note(core, NOTE_CHANGE, core->self, core->membership.change.value.epoch, text, slice_of(NULL, 0));
 }
 
 const char *change_step_name(const struct core *core) {
-	switch (core->change.state) {
+	switch (core->membership.change.state) {
 	case CHANGE_IDLE: return NULL;
-	case CHANGE_WAIT: return core->change.waits_for;
+	case CHANGE_WAIT: return core->membership.change.waits_for;
 	case CHANGE_PREPARE: return "copying leases to the new masters";
 	case CHANGE_PROMISE: case CHANGE_PAUSE: return "asking the masters to decide";
 	case CHANGE_ACCEPT: return "having the decision written down";
@@ -96,12 +96,12 @@ const char *change_step_name(const struct core *core) {
 }
 
 void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
-	const struct change *g = &core->change;
+	const struct change *g = &core->membership.change;
 	*done = *total = 0;
 	for (uint32_t i = 0; g->state == CHANGE_PREPARE && i < core->peer_count; i++) {
 		if (g->ahead[i].asked) { /* each copies from enough sources; about as much as this node holds */
 			*done += g->ahead[i].number;
-			*total += config_sources(core->masters) * core->live->held_count;
+			*total += config_sources(core->masters) * core->store.live->held_count;
 		}
 	}
 }
@@ -109,7 +109,7 @@ void change_progress(const struct core *core, uint64_t *done, uint64_t *total) {
 /* ---- it is adopted ---- */
 
 static void adopted_evaluate(struct core *core, bool over) {
-	const struct change *g = &core->change;
+	const struct change *g = &core->membership.change;
 	if (g->forcing) {
 		return;
 	}
@@ -126,7 +126,7 @@ static void adopted_evaluate(struct core *core, bool over) {
 
 /* This node has adopted a configuration: its own change's, or somebody else's. */
 void change_adopted(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (g->state == CHANGE_IDLE) {
 		return;
 	}
@@ -149,17 +149,17 @@ void change_adopted(struct core *core) {
 }
 
 void change_peer_changed(struct core *core) {
-	if (core->change.state == CHANGE_ADOPT) {
+	if (core->membership.change.state == CHANGE_ADOPT) {
 		adopted_evaluate(core, false);
-	} else if (core->change.state == CHANGE_PREPARE) {
+	} else if (core->membership.change.state == CHANGE_PREPARE) {
 		change_ahead_evaluate(core);
-	} else if (core->change.state == CHANGE_WAIT) {
+	} else if (core->membership.change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
 }
 
 void change_peer_up(struct core *core) {
-	if (core->change.state == CHANGE_WAIT) {
+	if (core->membership.change.state == CHANGE_WAIT) {
 		change_check(core);
 	}
 }
@@ -167,7 +167,7 @@ void change_peer_up(struct core *core) {
 /* ---- time ---- */
 
 static void go_on(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	bool due = instant_expired(core->now, g->at);
 	switch (g->state) {
 	case CHANGE_IDLE: break;
@@ -192,9 +192,9 @@ static void go_on(struct core *core) {
 
 /* A decree was accepted here, and its proposer did not come back with its end: any node may finish it. */
 static void finish_for_other(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	bool waits = core->durable.decree_config.epoch == core->config.epoch + 1 && core->durable.voted && !core->adopting && core->self < core->masters;
-	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED || !instant_expired(core->now, core->finish_at)) {
+	if (!waits || g->state != CHANGE_IDLE || core->state == CORE_DRAINED || !instant_expired(core->now, core->membership.finish_at)) {
 		return;
 	}
 	g->finishing = true;
@@ -204,7 +204,7 @@ static void finish_for_other(struct core *core) {
 
 void change_accepted(struct core *core) {
 	span_ns t = span_longer(core->config.request_timeout, DECREE_FINISH_LEAST);
-	core->finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
+	core->membership.finish_at = instant_add(core->now, 2 * t + prng_between(&core->prng, 0, 2 * t));
 }
 
 /* A master that came back with a new identity takes its place, if the masters are set up to let it: the first of them asks. One that must not be
@@ -221,7 +221,7 @@ static bool may_take_its_place(struct core *core, uint32_t peer) {
 }
 
 static void auto_replace(struct core *core) {
-	if (!core->auto_replace || !core_votes(core) || core->change.state != CHANGE_IDLE) {
+	if (!core->membership.auto_replace || !core_votes(core) || core->membership.change.state != CHANGE_IDLE) {
 		return;
 	}
 	for (uint32_t i = 0; i < core->self; i++) {
@@ -259,7 +259,7 @@ static bool keep_slice(struct change *g, size_t *at, struct slice from, struct s
 }
 
 static bool keep_wanted(struct core *core, const struct core_change *w) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	size_t size = 1 + w->name.size + w->other.size + w->address.size, at = 0;
 	for (uint32_t i = 0; i < w->node_count; i++) {
 		size += w->nodes[i].name.size + w->nodes[i].address.size;
@@ -308,7 +308,7 @@ static bool same_wanted(const struct core_change *a, const struct core_change *b
 
 /* Repeats after an interruption: a new start that has been made, and a change that goes on although its caller has left. */
 static bool repeated(struct core *core, const struct core_request *r) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (r->change->kind == CHANGE_FORCE && force_done(core)) {
 		COUNT(core, change_nothing);
 		answer(core, r->id, r->client, PAWL_OK, NULL, slice_of(NULL, 0));
@@ -320,7 +320,7 @@ static bool repeated(struct core *core, const struct core_request *r) {
 	g->has_caller = true;
 	g->id = r->id;
 	g->client = r->client;
-	core->caller_count++;
+	core->engine.caller_count++;
 	return true;
 }
 
@@ -354,10 +354,10 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		return;
 	} else if (w->kind == CHANGE_FORCE) {
 		error = force_begin(core, w, &why);
-		if (error == PAWL_OK && core->change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
+		if (error == PAWL_OK && core->membership.change.state != CHANGE_IDLE) { /* one that waits for a majority that is lost */
 			change_finish(core, PAWL_EMISMATCH, "the cluster was started over meanwhile", nobody);
 		}
-	} else if (core->change.state != CHANGE_IDLE) {
+	} else if (core->membership.change.state != CHANGE_IDLE) {
 		error = PAWL_EBUSY;
 		why = "another change is under way at this node: see 'pawl status'";
 	} else if (!keep_wanted(core, w)) {
@@ -371,12 +371,12 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 		}
 		return;
 	}
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	g->has_caller = has_caller;
 	g->id = r->id;
 	g->client = r->client;
 	g->anyway = w->anyway;
-	core->caller_count += has_caller;
+	core->engine.caller_count += has_caller;
 	if (w->kind == CHANGE_FORCE) { /* answered when it is on disk */
 		g->forcing = true;
 		g->value = core->durable.config;
@@ -388,13 +388,13 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 }
 
 void change_client_gone(struct core *core, uint64_t client) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (g->state != CHANGE_IDLE && g->has_caller && g->client == client) {
 		g->has_caller = false; /* the change goes on */
-		core->caller_count--;
+		core->engine.caller_count--;
 	}
 }
 
 void change_free(struct core *core) {
-	alloc_free(&core->alloc, core->change.text, core->change.text_size);
+	alloc_free(&core->alloc, core->membership.change.text, core->membership.change.text_size);
 }

@@ -49,11 +49,11 @@ static bool ask_who(struct core *core, const struct core_change *w, struct slice
 	int index = peer_table_non_member(core, name, address);
 	if (index >= 0) {
 		struct peer *p = &core->peers[index];
-		core->peers_changed = core->peers_changed || !p->wanted;
+		core->peering.peers_changed = core->peering.peers_changed || !p->wanted;
 		p->wanted = true;
 		if (p->standing == PEER_NON_MEMBER && address[0] && strcmp(p->node.address, address) != 0) {
 			memcpy(p->node.address, address, sizeof address);
-			core->peers_changed = true;
+			core->peering.peers_changed = true;
 		}
 	}
 	return index >= 0;
@@ -102,7 +102,7 @@ struct obstacle {
 };
 
 static void wait_or_refuse(struct core *core, const struct obstacle *o) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (g->state != CHANGE_WAIT) {
 		g->until = instant_add(core->now, span_longer(CHANGE_WAIT_TIMEOUTS * core->config.request_timeout, CHANGE_WAIT_LEAST));
 	}
@@ -121,7 +121,7 @@ static void wait_or_refuse(struct core *core, const struct obstacle *o) {
 }
 
 static void unknown(struct core *core, const struct plan *p) {
-	if (!ask_who(core, &core->change.wanted, p->who)) {
+	if (!ask_who(core, &core->membership.change.wanted, p->who)) {
 		change_finish(core, PAWL_EFULL, "there is no room for another link", p->who);
 		return;
 	}
@@ -165,7 +165,7 @@ static void undecidable(struct core *core) {
 }
 
 static void unreached(struct core *core) {
-	const struct config *c = &core->change.target;
+	const struct config *c = &core->membership.change.target;
 	struct names names = { .size = 0 };
 	for (uint32_t i = 0; i < config_masters(c); i++) {
 		if (!reached(core, &c->nodes[i])) {
@@ -198,7 +198,7 @@ static bool gives_part_behind(const struct core *core, const struct config *c) {
 }
 
 static void too_old(struct core *core) {
-	const struct config *c = &core->change.target;
+	const struct config *c = &core->membership.change.target;
 	struct names names = { .size = 0 };
 	for (uint32_t i = 0; i < c->node_count; i++) {
 		if (is_given_part(core, &c->nodes[i]) && behind(core, &c->nodes[i])) {
@@ -270,7 +270,7 @@ static const char *timing_problem(const struct core *core, const struct config *
 
 /* Everything that can be said against it is said before anybody is asked. Called again while it waits. */
 void change_check(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	struct plan_view view = { .present = &core->config, .look = look, .ctx = core };
 	struct plan p = plan_change(&view, &g->wanted, &g->target);
 	char text[CHANGE_STEP_BYTES];
@@ -304,7 +304,7 @@ void change_check(struct core *core) {
 /* ---- the masters of the next epoch copy what the present ones know ---- */
 
 void change_ask_ahead(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message m = { .kind = MESSAGE_COPY_AHEAD, .round = g->round };
 	m.blob = slice_of(bytes, config_encode(&g->value, bytes));
@@ -324,7 +324,7 @@ void change_ask_ahead(struct core *core) {
 }
 
 void change_ahead_evaluate(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	bool all = true;
 	for (uint32_t i = 0; i < config_masters(&g->value); i++) {
 		const int index = peer_table_find_id(core, g->value.nodes[i].id); /* none: it is gone, also where another one has its name */
@@ -336,7 +336,7 @@ void change_ahead_evaluate(struct core *core) {
 }
 
 void change_prepare(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	g->round = (core->durable.boot << 32) + (uint32_t)(g->round + 1);
 	if (config_same_masters(&g->value, &core->config)) {
 		propose_start(core); /* whoever votes goes on voting */
@@ -348,7 +348,7 @@ void change_prepare(struct core *core) {
 }
 
 void change_ahead(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (g->state != CHANGE_PREPARE || m->round != g->round || !g->ahead[from].asked) {
 		return;
 	}
@@ -369,7 +369,7 @@ void change_ahead(struct core *core, uint32_t from, const struct message *m) {
 
 /* No progress for too long. */
 void change_copying_stands(struct core *core) {
-	const struct change *g = &core->change;
+	const struct change *g = &core->membership.change;
 	bool other = false;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		other = other || (g->ahead[i].asked && g->ahead[i].other);
@@ -380,4 +380,8 @@ void change_copying_stands(struct core *core) {
 	} else {
 		change_finish(core, PAWL_ETIMEOUT, "a new master makes no progress in copying the leases: its log says why", slice_of(NULL, 0));
 	}
+}
+
+void change_peer_added(struct core *core, uint32_t peer) {
+	core->membership.change.ahead[peer] = (struct ahead){ .asked = false };
 }

@@ -10,7 +10,7 @@ static bool may_answer(const struct core *core) {
 
 static void answer_later(struct core *core, uint32_t peer, enum message_kind kind, const struct message *m) {
 	persist_changed(core);
-	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round, .seq = core->persist_seq, .ballot = m->ballot };
+	core->peers[peer].decree = (struct decree_answer){ .kind = kind, .round = m->round, .seq = core->engine.persist_seq, .ballot = m->ballot };
 	if (kind == MESSAGE_DECREE_ACCEPTED) {
 		core->peers[peer].decree.value = config_hash(&core->durable.decree_config);
 	}
@@ -103,7 +103,7 @@ static void answer(struct core *core, uint32_t peer) {
 void decree_persisted(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		struct decree_answer *a = &core->peers[i].decree;
-		if (a->kind == 0 || a->seq > core->persist_done) {
+		if (a->kind == 0 || a->seq > core->engine.persist_done) {
 			continue;
 		}
 		if (may_answer(core)) {

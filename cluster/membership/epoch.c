@@ -76,7 +76,7 @@ static void write_down(struct core *core, const struct config *c) {
 	}
 	core->adopting = true;
 	persist_changed(core);
-	core->adopt_seq = core->persist_seq;
+	core->membership.adopt_seq = core->engine.persist_seq;
 }
 
 /* Chosen, and not adopted yet. */
@@ -102,7 +102,7 @@ void epoch_adopt(struct core *core, const struct config *c) {
 }
 
 void epoch_persisted(struct core *core) {
-	if (core->adopting && core->persist_done >= core->adopt_seq) {
+	if (core->adopting && core->engine.persist_done >= core->membership.adopt_seq) {
 		bool next = core->config.epoch + 1 == core->durable.config.epoch;
 		core->adopting = false;
 		core->remembers = next && core_votes(core);
@@ -141,7 +141,7 @@ static const char *enter_role(struct core *core, bool voted) {
 		state_transfer_stop(core);
 		return "replica";
 	}
-	if (core->forced) {
+	if (core->membership.forced) {
 		force_effect(core);
 		return "the only master, of a cluster that starts over";
 	}
@@ -152,10 +152,10 @@ static const char *enter_role(struct core *core, bool voted) {
 		return "master, still voting";
 	}
 	if (core->durable.voted) { /* it recovers, or stopped while the configuration was being written */
-		struct instant vote_at = core->vote_at;
+		struct instant vote_at = core->recovery.vote_at;
 		bool recovering = core->state == CORE_RECOVERING;
 		recovery_again(core);
-		core->vote_at = recovering ? vote_at : core->vote_at; /* it waits since its start, whatever is decided meanwhile */
+		core->recovery.vote_at = recovering ? vote_at : core->recovery.vote_at; /* it waits since its start, whatever is decided meanwhile */
 		return "master, recovering";
 	}
 	core->state = CORE_HANDOVER;
@@ -295,7 +295,7 @@ void epoch_peer_changed(struct core *core) {
 	if (core_born(core) && core->masters > 0 && epoch_missing(core) == 0) {
 		epoch_complete(core);
 	}
-	if (!list_empty(&core->suspended) && epoch_voters(core) >= core->quorum) {
+	if (!list_empty(&core->coordinator.suspended) && epoch_voters(core) >= core->quorum) {
 		restart_suspended(core);
 	}
 	state_transfer_beat(core);

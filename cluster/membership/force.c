@@ -24,7 +24,7 @@ bool force_done(const struct core *core) {
  * million records are not looked at for that: what has ended since may count as well. */
 static span_ns longest_left(const struct core *core) {
 	const span_ns allowed = span_longer(core->lease_allowed, core->durable.max_lease_seen);
-	span_ns left = instant_left_long(core->now, core->live->latest);
+	span_ns left = instant_left_long(core->now, core->store.live->latest);
 	if (core->self >= core->masters && left > allowed) {
 		left = allowed; /* a replica has from the master that it follows whatever that one says */
 	}
@@ -64,17 +64,17 @@ int force_begin(struct core *core, const struct core_change *w, const char **why
 	d->decree_promised = d->decree_accepted = (struct ballot){ 0, 0, 0 };
 	d->decree_config.epoch = 0;
 	d->ceiling = highest + CLOCK_FORCE_JUMP + CEILING_BLOCK;
-	core->forced = true;
+	core->membership.forced = true;
 	core->adopting = true;
 	persist_changed(core);
-	core->adopt_seq = core->persist_seq;
+	core->membership.adopt_seq = core->engine.persist_seq;
 	COUNT(core, forced);
 	return PAWL_OK;
 }
 
 /* On disk: only the wait is left. */
 void force_effect(struct core *core) {
-	core->forced = false;
+	core->membership.forced = false;
 	core->clock = core->durable.ceiling - CEILING_BLOCK;
 	out_note(core, NOTE_FORCED, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
 	recovery_again(core);

@@ -15,6 +15,7 @@ void change_begin(struct core *core, const struct core_request *r, bool has_call
 void change_step(struct core *core, enum change_state state, const char *text);
 void change_finish(struct core *core, int error, const char *why, struct slice who); /* answers, and ends it */
 void change_accepted(struct core *core);
+void change_peer_added(struct core *core, uint32_t peer); /* the place had been another node's */
 void change_adopted(struct core *core);
 void change_peer_changed(struct core *core);
 void change_peer_up(struct core *core);

@@ -40,8 +40,9 @@ static bool in_doubt(const struct core *core) {
 	const span_ns request = DOUBT_TIMEOUTS * core->config.request_timeout;
 	const span_ns longest = core->durable.max_lease_seen > core->config.max_lease ? core->durable.max_lease_seen : core->config.max_lease;
 	const span_ns waited = request + span_grow(longest, 2 * core->config.drift_ppm);
-	const bool alone = instant_elapsed_short(core->now, core->near_at) > request && instant_elapsed_short(core->now, core->adopted_at) > request;
-	return alone || instant_elapsed_short(core->now, core->voters_at) > waited;
+	const bool alone = instant_elapsed_short(core->now, core->peering.near_at) > request &&
+			instant_elapsed_short(core->now, core->adopted_at) > request;
+	return alone || instant_elapsed_short(core->now, core->membership.voters_at) > waited;
 }
 
 /* The latest one that a master claims, if that one has been ahead for long enough. */
@@ -77,16 +78,17 @@ static void pass_on(struct core *core, const struct message *claim, uint64_t has
 
 /* It is told of a later configuration, and does not believe it yet. */
 void proof_wanted(struct core *core) {
-	core->unproven_at = core->now;
-	core->unproven_since = core->unproven ? core->unproven_since : core->now;
-	core->unproven = true;
+	core->membership.unproven_at = core->now;
+	core->membership.unproven_since = core->membership.unproven ? core->membership.unproven_since : core->now;
+	core->membership.unproven = true;
 }
 
 /* This node has accepted what is claimed. Those of its epoch who have accepted it too may have missed that, and whoever has started anew since
  * then has forgotten what it heard. */
 static void say_accepted_again(struct core *core, uint64_t hash) {
 	const struct durable *d = &core->durable;
-	if (d->decree_config.epoch != core->config.epoch + 1 || config_hash(&d->decree_config) != hash || core->persist_done < core->persist_seq) {
+	if (d->decree_config.epoch != core->config.epoch + 1 || config_hash(&d->decree_config) != hash ||
+			core->engine.persist_done < core->engine.persist_seq) {
 		return;
 	}
 	const struct message m = { .kind = MESSAGE_DECREE_ACCEPTED, .status = STATUS_OK, .ballot = d->decree_accepted, .number = hash };
@@ -173,18 +175,19 @@ void proof_epoch(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		core->peers[i].word = (struct word){ .claimed = 0 };
 	}
-	core->unproven = core->unproven_noted = false;
-	core->voters_at = core->now;
-	core->announced = (struct announced){ .count = 0 };
+	core->membership.unproven = core->membership.unproven_noted = false;
+	core->membership.voters_at = core->now;
+	core->recovery.announced = (struct announced){ .count = 0 };
 }
 
 void proof_beat(struct core *core) {
-	core->voters_at = epoch_voters(core) >= core->quorum ? core->now : core->voters_at;
-	if (core->unproven && instant_elapsed_short(core->now, core->unproven_at) > PASSED_ON_TIMEOUTS * core->config.request_timeout) {
-		core->unproven = core->unproven_noted = false; /* whoever said so says it no more */
+	core->membership.voters_at = epoch_voters(core) >= core->quorum ? core->now : core->membership.voters_at;
+	if (core->membership.unproven &&
+			instant_elapsed_short(core->now, core->membership.unproven_at) > PASSED_ON_TIMEOUTS * core->config.request_timeout) {
+		core->membership.unproven = core->membership.unproven_noted = false; /* whoever said so says it no more */
 	}
-	if (proof_lacking(core) && !core->unproven_noted) {
-		core->unproven_noted = true;
+	if (proof_lacking(core) && !core->membership.unproven_noted) {
+		core->membership.unproven_noted = true;
 		out_note(core, NOTE_UNPROVEN, core->self, core->config.epoch, NULL, slice_of(NULL, 0));
 	}
 }
@@ -192,5 +195,6 @@ void proof_beat(struct core *core) {
 /* It is told of a later configuration for long, and too few of those whom it believes say so. */
 bool proof_lacking(const struct core *core) {
 	const bool alone = core->durable.config.epoch == 0 || in_doubt(core);
-	return core->unproven && alone && instant_elapsed_short(core->unproven_at, core->unproven_since) > UNPROVEN_LONG;
+	return core->membership.unproven && alone &&
+			instant_elapsed_short(core->membership.unproven_at, core->membership.unproven_since) > UNPROVEN_LONG;
 }

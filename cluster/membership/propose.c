@@ -5,13 +5,13 @@
 /* Whose link is gone does not answer in this round any more. */
 static void leave_out_lost(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
-		core->change.answered |= peer_reachable(core, i) ? 0 : 1u << i;
+		core->membership.change.answered |= peer_reachable(core, i) ? 0 : 1u << i;
 	}
 }
 
 /* Those that have not answered in the round, also again: a master answers a ballot that it knows already as it did before. */
 static void ask_silent(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	uint8_t bytes[CONFIG_BYTES_MAX];
 	struct message m = { .kind = MESSAGE_DECREE_PREPARE, .round = g->round, .ballot = g->ballot };
 	if (g->state == CHANGE_ACCEPT) {
@@ -27,7 +27,7 @@ static void ask_silent(struct core *core) {
 }
 
 static void ask_masters(struct core *core, enum change_state state) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	g->state = state;
 	g->round++;
 	g->answered = g->agreed = 0;
@@ -37,17 +37,17 @@ static void ask_masters(struct core *core, enum change_state state) {
 }
 
 void propose_again(struct core *core) {
-	struct change *g = &core->change;
-	uint64_t above = g->highest.clock > core->ballot_drawn ? g->highest.clock : core->ballot_drawn;
-	core->ballot_drawn = above + 1; /* no ballot is drawn twice, whatever became of the change it was for */
-	g->ballot = (struct ballot){ core->ballot_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
+	struct change *g = &core->membership.change;
+	uint64_t above = g->highest.clock > core->membership.ballot_drawn ? g->highest.clock : core->membership.ballot_drawn;
+	core->membership.ballot_drawn = above + 1; /* no ballot is drawn twice, whatever became of the change it was for */
+	g->ballot = (struct ballot){ core->membership.ballot_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot };
 	g->highest = g->ballot;
 	g->best = (struct ballot){ 0, 0, 0 };
 	ask_masters(core, CHANGE_PROMISE);
 }
 
 void propose_start(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	change_step(core, CHANGE_PROMISE, "decree");
 	span_ns patience = span_longer(4 * core->config.promise_timeout, DECREE_LEAST);
 	g->until = instant_add(core->now, patience < DECREE_MOST ? patience : DECREE_MOST);
@@ -57,7 +57,7 @@ void propose_start(struct core *core) {
 
 /* Rivals pause at random, doubling; and by more each time where disks take longer than round trips. */
 void propose_pause(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	span_ns most = 2 * peers_pause_most(core, ++g->pauses) + core->config.request_timeout / 8;
 	most = span_longer(most, (g->pauses < 8 ? g->pauses : 8) * DECREE_PAUSE_LEAST);
 	COUNT(core, decree_rival);
@@ -70,7 +70,7 @@ void propose_pause(struct core *core) {
 }
 
 static void chosen(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	COUNT(core, decree_chosen);
 	change_step(core, CHANGE_ADOPT, "chosen");
 	g->until = instant_add(core->now, ADOPT_WAIT);
@@ -80,7 +80,7 @@ static void chosen(struct core *core) {
 }
 
 static void decree_evaluate(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	uint32_t agreed = (uint32_t)__builtin_popcount(g->agreed), answered = (uint32_t)__builtin_popcount(g->answered);
 	if (agreed >= core->quorum) {
 		if (g->state == CHANGE_ACCEPT) {
@@ -95,7 +95,7 @@ static void decree_evaluate(struct core *core) {
 }
 
 void propose_beat(struct core *core) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	if (instant_expired(core->now, g->at)) {
 		propose_pause(core);
 		return;
@@ -108,7 +108,7 @@ void propose_beat(struct core *core) {
 }
 
 static void take_value(struct core *core, const struct message *m) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	struct config c;
 	if (m->blob.size == 0 || ballot_compare(m->prepared, g->best) <= 0 || config_decode(m->blob, &c) != 0) {
 		return;
@@ -123,7 +123,7 @@ static void take_value(struct core *core, const struct message *m) {
 }
 
 void change_decree(struct core *core, uint32_t from, const struct message *m) {
-	struct change *g = &core->change;
+	struct change *g = &core->membership.change;
 	bool fits = (m->kind == MESSAGE_DECREE_PROMISE && g->state == CHANGE_PROMISE) || (m->kind == MESSAGE_DECREE_ACCEPTED && g->state == CHANGE_ACCEPT);
 	if (!fits || m->round != g->round || from >= core->masters || (g->answered >> from & 1)) {
 		return;

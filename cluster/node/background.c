@@ -12,16 +12,18 @@
 #define BACKGROUND_PACE (2 * SPAN_MS)
 
 static bool on_tables(const struct core *core) {
-	return core->staging_use == STAGING_EMPTYING || core->finish.active || state_transfer_busy(core) || state_transfer_paused(core);
+	return core->store.staging_use == STAGING_EMPTYING || core->store.finish.active || state_transfer_busy(core) ||
+			state_transfer_paused(core);
 }
 
 static struct instant tables_due(const struct core *core) {
-	return core->state_transfer.kind == STATE_TRANSFER_HANDOVER ? core->now : core->background_at;
+	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER ? core->now : core->node.background_at;
 }
 
 /* Something is left over for the next turn. */
 static bool left_over(const struct core *core) {
-	return !list_empty(&core->lists) || !list_empty(&core->leaving) || !list_empty(&core->asking) || queue_lost_left(core) || attempt_rehome_left(core) ||
+	return !list_empty(&core->coordinator.lists) || !list_empty(&core->coordinator.leaving) || !list_empty(&core->coordinator.asking) ||
+			queue_lost_left(core) || attempt_rehome_left(core) ||
 		report_due(core) || follow_step_due(core);
 }
 
@@ -30,9 +32,9 @@ int64_t background_deadline(const struct core *core) {
 }
 
 void background_turn(struct core *core) {
-	if (core->turn_over) {
-		core->turn_over = false;
-		core->left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN, true, true };
+	if (core->engine.turn_over) {
+		core->engine.turn_over = false;
+		core->engine.left = (struct pieces){ LOST_A_TURN, LEAVING_A_TURN, HOMES_A_TURN, true, true };
 	}
 }
 
@@ -40,11 +42,11 @@ static void go_on_with_tables(struct core *core) {
 	if (!on_tables(core) || !instant_expired(core->now, tables_due(core))) {
 		return;
 	}
-	core->background_at = instant_add(core->now, BACKGROUND_PACE);
-	if (core->staging_use == STAGING_EMPTYING) {
+	core->node.background_at = instant_add(core->now, BACKGROUND_PACE);
+	if (core->store.staging_use == STAGING_EMPTYING) {
 		table_empty_go_on(core);
 	}
-	if (core->finish.active) {
+	if (core->store.finish.active) {
 		merge_sweep(core);
 	}
 	state_transfer_pause_over(core);
@@ -57,18 +59,18 @@ void background(struct core *core) {
 	if (queue_lost_left(core)) {
 		queue_lost_go_on(core);
 	}
-	if (!list_empty(&core->leaving)) {
+	if (!list_empty(&core->coordinator.leaving)) {
 		op_leaving_go_on(core);
 	}
 	if (attempt_rehome_left(core)) {
 		attempt_rehome_go_on(core);
 	}
-	if (core->left.list && !list_empty(&core->lists)) {
-		core->left.list = false;
+	if (core->engine.left.list && !list_empty(&core->coordinator.lists)) {
+		core->engine.left.list = false;
 		local_list_go_on(core);
 	}
-	if (core->left.asked && !list_empty(&core->asking)) {
-		core->left.asked = false;
+	if (core->engine.left.asked && !list_empty(&core->coordinator.asking)) {
+		core->engine.left.asked = false;
 		waiters_go_on(core);
 	}
 	go_on_with_tables(core);

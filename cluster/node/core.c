@@ -41,8 +41,9 @@ static void *count_resize(void *ctx, void *p, size_t old_size, size_t new_size) 
 }
 
 static int init_maps(struct core *core) {
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->granted_leases, &core->bound_locks,
-		&core->queues.waiters, &core->queues.parked };
+	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys, &core->coordinator.ops_by_id,
+			&core->coordinator.ops_by_lock, &core->coordinator.clients, &core->coordinator.granted_leases, &core->master.bound_locks,
+		&core->master.queues.waiters, &core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		if (map_init(maps[i], &core->alloc) != 0) {
 			return PAWL_ENOMEM;
@@ -82,7 +83,7 @@ static int init_identity(struct core *core, const struct core_options *o) {
 	core->config = *config;
 	core->lease_allowed = config->max_lease;
 	core->durable = *o->durable;
-	core->auto_replace = o->auto_replace;
+	core->membership.auto_replace = o->auto_replace;
 	bool born = core->durable.config.epoch != 0 && !core->durable.pledged;
 	core->masters = config_masters(config);
 	core->quorum = config_quorum(config);
@@ -102,24 +103,24 @@ int core_new(const struct core_options *o, struct core **out) {
 	core->outer = *o->alloc;
 	core->alloc = (struct allocator){ count_resize, core };
 	core->hash_key = o->hash_key;
-	core->live = &core->tables[0];
-	core->staging = &core->tables[1];
+	core->store.live = &core->store.tables[0];
+	core->store.staging = &core->store.tables[1];
 	set_limits(&core->limits, &o->limits);
-	core->replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
+	core->replication.replication_interval = o->replication_interval ? o->replication_interval : REPLICATION_INTERVAL_DEFAULT;
 	prng_init(&core->prng, o->seed);
-	list_init(&core->ops);
-	list_init(&core->unfinished);
-	list_init(&core->waiting);
-	list_init(&core->lists);
-	list_init(&core->op_pool);
-	list_init(&core->holders);
-	list_init(&core->suspended);
-	list_init(&core->groups);
-	list_init(&core->in_line);
-	list_init(&core->asking);
-	list_init(&core->leaving);
-	list_init(&core->queues.lost);
-	core->turn_over = true;
+	list_init(&core->coordinator.ops);
+	list_init(&core->coordinator.unfinished);
+	list_init(&core->coordinator.waiting);
+	list_init(&core->coordinator.lists);
+	list_init(&core->coordinator.op_pool);
+	list_init(&core->master.holders);
+	list_init(&core->coordinator.suspended);
+	list_init(&core->coordinator.groups);
+	list_init(&core->coordinator.in_line);
+	list_init(&core->coordinator.asking);
+	list_init(&core->coordinator.leaving);
+	list_init(&core->master.queues.lost);
+	core->engine.turn_over = true;
 	int e = init_identity(core, o);
 	e = e == 0 ? init_maps(core) : e;
 	if (e != 0) {
@@ -135,10 +136,10 @@ void core_free(struct core *core) {
 		return;
 	}
 	op_free_all(core);
-	table_clear(core, &core->tables[0]);
-	table_clear(core, &core->tables[1]);
-	digest_done(core, &core->tables[0]);
-	digest_done(core, &core->tables[1]);
+	table_clear(core, &core->store.tables[0]);
+	table_clear(core, &core->store.tables[1]);
+	digest_done(core, &core->store.tables[0]);
+	digest_done(core, &core->store.tables[1]);
 	drain_done(core);
 	change_free(core);
 	peer_table_done(core);
@@ -148,8 +149,9 @@ void core_free(struct core *core) {
 	tombstone_done(core);
 	unseen_done(core);
 	sync_free(core);
-	struct map *maps[] = { &core->tables[0].keys, &core->tables[1].keys, &core->ops_by_id, &core->ops_by_lock, &core->clients, &core->granted_leases, &core->bound_locks,
-		&core->queues.waiters, &core->queues.parked };
+	struct map *maps[] = { &core->store.tables[0].keys, &core->store.tables[1].keys, &core->coordinator.ops_by_id,
+			&core->coordinator.ops_by_lock, &core->coordinator.clients, &core->coordinator.granted_leases, &core->master.bound_locks,
+		&core->master.queues.waiters, &core->master.queues.parked };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		map_done(maps[i]);
 	}
@@ -189,7 +191,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 		granted_beat(core);
 		unseen_beat(core);
 		counted_beat(core);
-		timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+		timer_at(core, &core->node.beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 		break;
 	case TIMER_FEED:
 		feed_timer(core);
@@ -209,7 +211,7 @@ static void timer_fired(struct core *core, struct timer *t) {
 
 static void expire(struct core *core) {
 	struct wheel_timer *t;
-	for (uint32_t budget = EXPIRE_A_STEP; (t = wheel_expire_some(&core->wheel, core->now.boot, &budget)) != NULL;) {
+	for (uint32_t budget = EXPIRE_A_STEP; (t = wheel_expire_some(&core->engine.wheel, core->now.boot, &budget)) != NULL;) {
 		timer_fired(core, CONTAINER_OF(t, struct timer, wheel));
 	}
 }
@@ -286,7 +288,7 @@ static void say_to_self(struct core *core) {
  * under way; and what that made the node say. Each link fails once at most, so this ends. */
 static void settle(struct core *core) {
 	say_to_self(core);
-	while (core->failed) {
+	while (core->engine.failed) {
 		peers_lose_failed(core);
 		say_to_self(core);
 	}
@@ -304,11 +306,11 @@ static void start_state(struct core *core, bool restored) {
 }
 
 static void start(struct core *core, bool restored) {
-	core->adopted_at = core->near_at = core->voters_at = core->now;
+	core->adopted_at = core->peering.near_at = core->membership.voters_at = core->now;
 	persist_start(core);
-	core->op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
+	core->coordinator.op_next = (core->durable.boot & 0xff) << 40; /* rounds of another boot are never taken for this one's */
 	change_accepted(core); /* a decree that was accepted before the start is finished after a while, too */
-	timer_at(core, &core->beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
+	timer_at(core, &core->node.beat, TIMER_NODE, instant_add(core->now, core->config.request_timeout / 4));
 	log_new_id(core);
 	start_state(core, restored);
 }
@@ -335,19 +337,20 @@ static void handle(struct core *core, const struct core_event *e) {
 }
 
 void core_step(struct core *core, const struct core_event *event, struct instant now, struct core_out *out) {
-	CHECK(!core->stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
-	if (!core->stepped) {
-		wheel_init(&core->wheel, now.boot);
-		core->last_step = now;
-		core->stepped = true;
+	CHECK(!core->node.stepped || (now.boot >= core->now.boot && now.raw >= core->now.raw));
+	if (!core->node.stepped) {
+		wheel_init(&core->engine.wheel, now.boot);
+		core->node.last_step = now;
+		core->node.stepped = true;
 	}
 	core->now = now;
 	core->out = out;
 	out_begin(core);
+	core->coordinator.reports_begun = 0;
 	background_turn(core);
-	span_ns still = instant_elapsed_long(now, core->last_step);
+	span_ns still = instant_elapsed_long(now, core->node.last_step);
 	bool stale = still > core->config.request_timeout;
-	core->last_step = now;
+	core->node.last_step = now;
 	if (!stale && event->kind != CORE_PEER_UP && event->kind != CORE_PEER_DOWN) {
 		core->links_at = now;
 	}
@@ -371,7 +374,7 @@ void core_step(struct core *core, const struct core_event *event, struct instant
 }
 
 int64_t core_deadline(const struct core *core) {
-	const int64_t timers = wheel_deadline(&core->wheel), due = background_deadline(core);
+	const int64_t timers = wheel_deadline(&core->engine.wheel), due = background_deadline(core);
 	return due < timers ? due : timers;
 }
 

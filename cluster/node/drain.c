@@ -12,10 +12,10 @@ void drain_start(struct core *core) {
 	state_transfer_stop(core);
 	persist_votes_end(core);
 	core->state = CORE_DRAINED;
-	core->drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
-	core->drain_bucket = 0;
-	core->drain_written = 0;
-	core->drain_tombstones = 0;
+	core->recovery.drain_whole = !voted; /* who did not vote has nothing to hand on: no frame, no end */
+	core->node.drain_bucket = 0;
+	core->node.drain_written = 0;
+	core->node.drain_tombstones = 0;
 	COUNT(core, drained);
 	out_note(core, NOTE_DRAINING, core->self, 0, NULL, slice_of(NULL, 0));
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
@@ -45,31 +45,31 @@ void drain_start(struct core *core) {
 }
 
 void drain_done(struct core *core) {
-	alloc_free(&core->alloc, core->drain_messages, DRAIN_MESSAGES * sizeof *core->drain_messages);
-	core->drain_messages = NULL;
+	alloc_free(&core->alloc, core->node.drain_messages, DRAIN_MESSAGES * sizeof *core->node.drain_messages);
+	core->node.drain_messages = NULL;
 }
 
 /* Like out_frame only so many bytes that the codec takes the frame, values and all. Nothing changes between two frames, so that a
  * place is a bucket and how many of its records have been written. */
 static size_t fill_records(struct core *core, size_t n) {
 	size_t bytes = 0;
-	for (; core->drain_bucket < core->live->keys.bucket_count; core->drain_bucket++, core->drain_written = 0) {
+	for (; core->node.drain_bucket < core->store.live->keys.bucket_count; core->node.drain_bucket++, core->node.drain_written = 0) {
 		uint32_t at = 0;
-		for (struct map_node *m = map_bucket(&core->live->keys, core->drain_bucket); m; m = map_next_in_bucket(m)) {
+		for (struct map_node *m = map_bucket(&core->store.live->keys, core->node.drain_bucket); m; m = map_next_in_bucket(m)) {
 			struct key *key = CONTAINER_OF(m, struct key, node);
-			if (core->finish.active) {
+			if (core->store.finish.active) {
 				merge_finish_key(core, key); /* what is handed on is finished; once, so that it keeps its place */
 			}
 			for (const struct record *r = key->held; r; r = r->next, at++) {
-				if (at < core->drain_written) {
+				if (at < core->node.drain_written) {
 					continue;
 				}
 				if (n >= DRAIN_MESSAGES || bytes >= FRAME_BYTES_MAX / 2) {
 					return n;
 				}
-				snapshot_record_message(core, key, r, &core->drain_messages[n++]);
+				snapshot_record_message(core, key, r, &core->node.drain_messages[n++]);
 				bytes += 256 + record_size(r) + key->size;
-				core->drain_written++;
+				core->node.drain_written++;
 			}
 		}
 	}
@@ -77,10 +77,10 @@ static size_t fill_records(struct core *core, size_t n) {
 }
 
 static size_t fill_ring(struct core *core, size_t n) {
-	for (; core->drain_tombstones < core->tombstones_size && n < DRAIN_MESSAGES; core->drain_tombstones++) {
-		const struct tombstone *r = tombstone_at(core, core->tombstones_next, core->drain_tombstones);
+	for (; core->node.drain_tombstones < core->store.tombstones_size && n < DRAIN_MESSAGES; core->node.drain_tombstones++) {
+		const struct tombstone *r = tombstone_at(core, core->store.tombstones_next, core->node.drain_tombstones);
 		if (r->used) {
-			tombstone_describe(r, slice_str("?"), &core->drain_messages[n++]);
+			tombstone_describe(r, slice_str("?"), &core->node.drain_messages[n++]);
 		}
 	}
 	return n;
@@ -89,22 +89,23 @@ static size_t fill_ring(struct core *core, size_t n) {
 bool core_drain_frame(struct core *core, struct instant now, struct frame *frame) {
 	CHECK(core->state == CORE_DRAINED);
 	core->now = now;
-	if (core->drain_whole) {
+	if (core->recovery.drain_whole) {
 		return false;
 	}
-	if (core->drain_messages == NULL) {
-		core->drain_messages = alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->drain_messages);
-		if (core->drain_messages == NULL) {
+	if (core->node.drain_messages == NULL) {
+		core->node.drain_messages = alloc_new(&core->alloc, DRAIN_MESSAGES * sizeof *core->node.drain_messages);
+		if (core->node.drain_messages == NULL) {
 			return false; /* without its end the side file is not taken: an ordinary restart */
 		}
 	}
 	size_t n = fill_ring(core, fill_records(core, 0));
-	if (core->drain_bucket >= core->live->keys.bucket_count && core->drain_tombstones >= core->tombstones_size && n < DRAIN_MESSAGES) {
-		core->drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
-		core->drain_whole = true;
+	if (core->node.drain_bucket >= core->store.live->keys.bucket_count && core->node.drain_tombstones >= core->store.tombstones_size &&
+			n < DRAIN_MESSAGES) {
+		core->node.drain_messages[n++] = (struct message){ .kind = MESSAGE_SNAPSHOT_END, .clock = core->clock };
+		core->recovery.drain_whole = true;
 	}
 	*frame = (struct frame){ .epoch = core->config.epoch, .config_hash = core->config_hash, .sender = core->durable.node_id,
-		.boot = core->durable.boot, .clock = core->clock, .messages = core->drain_messages, .count = n };
+		.boot = core->durable.boot, .clock = core->clock, .messages = core->node.drain_messages, .count = n };
 	return true;
 }
 
@@ -132,18 +133,18 @@ static bool restore_record(struct core *core, const struct message *m) {
 void drain_restore(struct core *core, const struct frame *frame) {
 	if (core->state != CORE_RECOVERING || frame->epoch != core->config.epoch || frame->config_hash != core->config_hash ||
 		!id128_equal(frame->sender, core->durable.node_id) || frame->boot != core->durable.boot) {
-		core->drain_failed = true;
+		core->node.drain_failed = true;
 	}
-	for (size_t i = 0; i < frame->count && !core->drain_failed; i++) {
+	for (size_t i = 0; i < frame->count && !core->node.drain_failed; i++) {
 		const struct message *m = &frame->messages[i];
 		if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
-			core->drain_failed = !restore_record(core, m);
+			core->node.drain_failed = !restore_record(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_RELEASED) {
 			tombstone_take(core, m);
 		} else if (m->kind == MESSAGE_SNAPSHOT_END) {
-			core->drain_whole = true;
-			core->drain_clock = m->clock;
+			core->recovery.drain_whole = true;
+			core->recovery.drain_clock = m->clock;
 		}
 	}
-	core->drain_whole = core->drain_whole && !core->drain_failed;
+	core->recovery.drain_whole = core->recovery.drain_whole && !core->node.drain_failed;
 }

@@ -72,7 +72,7 @@ static void table_swapped(struct core *core, struct table *old) {
 
 /* Only while somebody copies it is there anything to be said. */
 static void record_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
-	if (core->snapshots > 0 || core->state_transfer.kind != STATE_TRANSFER_NONE) {
+	if (core->snapshots > 0 || core->recovery.transfer.kind != STATE_TRANSFER_NONE) {
 		snapshot_lost(core, key, r, closed);
 	}
 }
@@ -92,6 +92,7 @@ const struct observers node_observers = {
 	.self_lost = self_lost,
 	.self_again = self_again,
 	.votes_changed = votes_changed,
+	.peer_added = change_peer_added,
 	.peer_dropped = peer_dropped,
 	.peers_moved = op_permute,
 	.logged = feed_logged,

@@ -4,8 +4,8 @@
 /* A rejoin gives the margin anew, to this node as well as above what its sources say. So one for this reason is not the next one's: else a liar would
  * drive two others away from each other in turn. What is refused meanwhile is followed at the pace of time. */
 static bool may_follow_quorum(const struct core *core, uint64_t says) {
-	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX || core->behind_at.boot == 0 ||
-		instant_elapsed_short(core->now, core->behind_at) >= BEHIND_AGAIN);
+	return says > 0 && (says <= core->clock + CLOCK_JUMP_MAX || core->node.behind_at.boot == 0 ||
+		instant_elapsed_short(core->now, core->node.behind_at) >= BEHIND_AGAIN);
 }
 
 /* A quorum of masters is ahead: this node follows them, and begins anew where that is too far to be so by what it missed. */
@@ -15,7 +15,7 @@ static void follow_quorum(struct core *core, uint32_t peer, uint64_t says) {
 		clock_limit_raise(core, says);
 	} else {
 		COUNT(core, clock_behind);
-		core->behind_at = core->now;
+		core->node.behind_at = core->now;
 		out_note(core, NOTE_CLOCK_BEHIND, peer, core->peers[peer].said_clock, NULL, slice_of(NULL, 0));
 		recovery_again(core);
 	}

@@ -3,7 +3,7 @@
 
 static const struct key *inspect_key(const struct core *core, struct slice name) {
 	uint64_t hash = table_hash(core, name);
-	for (const struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
+	for (const struct map_node *n = map_first(&core->store.live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		if (slice_equal(key_name(key), name)) {
 			return key;
@@ -34,7 +34,7 @@ bool core_inspect(const struct core *core, struct slice key, struct instant now,
 
 void core_inspect_each(const struct core *core, struct slice prefix, struct instant now,
 	bool (*visit)(void *ctx, const struct core_inspect *look), void *ctx) {
-	const struct map *keys = &core->live->keys;
+	const struct map *keys = &core->store.live->keys;
 	for (size_t bucket = 0; bucket < keys->bucket_count; bucket++) {
 		for (const struct map_node *n = map_bucket(keys, bucket); n; n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);

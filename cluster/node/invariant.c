@@ -14,7 +14,7 @@ static void check_record(const struct core *core, const struct record *r) {
 	CHECK(!core_votes(core) || (r->token <= core->clock && r->noted <= core->clock)); /* the clock is never below what it accepted */
 	CHECK(!core_votes(core) || r->prepared.clock <= core->clock);                     /* noting a ballot raises the clock to it */
 	CHECK(ballot_compare(r->wrote, r->prepared) <= 0);                                /* whoever takes a value has noted its ballot */
-	CHECK(!core_votes(core) || core->finish.active || r->sources == 0);
+	CHECK(!core_votes(core) || core->store.finish.active || r->sources == 0);
 }
 
 static void check_more(const struct core *core, const struct key *key, struct sums *s) {
@@ -26,7 +26,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 			const struct waiter *w = CONTAINER_OF(q, struct waiter, q);
 			CHECK(q->key == key && list_linked(&q->by_peer) && part == ((w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)));
 			CHECK(q->ticket.clock != 0 && (last == NULL || queued_sooner(core, last, q))); /* stamped, and in their order */
-			CHECK(queued_find(core, &core->queues.waiters, key, q->peer, q->lock_id) == q);
+			CHECK(queued_find(core, &core->master.queues.waiters, key, q->peer, q->lock_id) == q);
 			waiters++;
 			turns += w->turn;
 		}
@@ -34,7 +34,7 @@ static void check_more(const struct core *core, const struct key *key, struct su
 	const struct parked *last = NULL;
 	for (const struct parked *k = queue_parked_next(core, key, NULL); k; last = k, k = queue_parked_next(core, key, k)) {
 		CHECK(k->q.key == key && (last == NULL || queued_sooner(core, &last->q, &k->q)));
-		CHECK(queued_find(core, &core->queues.parked, key, k->q.peer, k->q.lock_id) == &k->q);
+		CHECK(queued_find(core, &core->master.queues.parked, key, k->q.peer, k->q.lock_id) == &k->q);
 		kept++;
 	}
 	CHECK(waiters == more->waiters && kept == more->parked_count);
@@ -54,7 +54,7 @@ static void check_key(const struct core *core, const struct key *key, struct sum
 	CHECK(!key->promise || !key->held || !key_other(key, key->promise->lock_id, &key->promise->terms)); /* and displaces what it excludes */
 	CHECK(key->held || key->promise || key->more);
 	CHECK(!(key->held || key->promise) || wheel_armed(&key->timer.wheel));
-	digest_check_key(core->live, key, s->digests);
+	digest_check_key(core->store.live, key, s->digests);
 	bool exclude = false;
 	for (const struct record *r = key->held; r; r = r->next) {
 		check_record(core, r);
@@ -89,12 +89,12 @@ static void check_op(const struct core *core, const struct op *op) {
 
 /* The table beside holds records and nothing else. */
 static void check_staging(const struct core *core) {
-	const struct table *t = core->staging;
+	const struct table *t = core->store.staging;
 	struct sums s = { .held = 0 };
 	for (size_t b = 0, seen = 0; seen < t->keys.count; b++) {
 		for (struct map_node *n = map_bucket(&t->keys, b); n; n = map_next_in_bucket(n), seen++) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
-			CHECK(&core->tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
+			CHECK(&core->store.tables[key->table] == t && key->promise == NULL && key->more == NULL && key->held);
 			digest_check_key(t, key, s.digests);
 			for (const struct record *r = key->held; r; r = r->next) {
 				s.held++;
@@ -102,11 +102,11 @@ static void check_staging(const struct core *core) {
 		}
 	}
 	CHECK(s.held == t->held_count && memcmp(s.digests, t->group_digests, sizeof s.digests) == 0);
-	CHECK(core->staging_use != STAGING_FREE || t->keys.count == 0);
+	CHECK(core->store.staging_use != STAGING_FREE || t->keys.count == 0);
 }
 
 static void check_replication(const struct core *core) {
-	const struct log *log = &core->log;
+	const struct log *log = &core->changes.log;
 	const struct follow *f = &core->follow;
 	uint32_t feeds = 0, watch_event = 0;
 	CHECK(log->oldest <= log->next && log->count <= log->peer_table);
@@ -119,33 +119,34 @@ static void check_replication(const struct core *core) {
 		feeds += feed->active;
 		watch_event += feed->watch_event;
 	}
-	CHECK(feeds == core->feeds && watch_event == core->watch_event_feeds);
+	CHECK(feeds == core->changes.feeds && watch_event == core->changes.watch_event_feeds);
 	CHECK(f->state == FOLLOW_NONE || core->state == CORE_FOLLOWING);
-	CHECK(!f->building || core->staging_use == STAGING_BUILDING);
-	CHECK(core->state != CORE_FOLLOWING || (core->promise_count == 0 && core->waiter_count == 0)); /* a replica's state never votes */
+	CHECK(!f->building || core->store.staging_use == STAGING_BUILDING);
+	/* A replica's state never votes. */
+	CHECK(core->state != CORE_FOLLOWING || (core->store.promise_count == 0 && core->store.waiter_count == 0));
 }
 
 void core_check(const struct core *core) {
 	struct sums s = { .held = 0 };
 	check_replication(core);
 	check_staging(core);
-	for (size_t b = 0, seen = 0; seen < core->live->keys.count; b++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, b); n; n = map_next_in_bucket(n), seen++) {
+	for (size_t b = 0, seen = 0; seen < core->store.live->keys.count; b++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, b); n; n = map_next_in_bucket(n), seen++) {
 			check_key(core, CONTAINER_OF(n, struct key, node), &s);
 		}
 	}
-	CHECK(s.held == core->live->held_count && s.promises == core->promise_count && s.waiters == core->waiter_count);
-	CHECK(memcmp(s.digests, core->live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
+	CHECK(s.held == core->store.live->held_count && s.promises == core->store.promise_count && s.waiters == core->store.waiter_count);
+	CHECK(memcmp(s.digests, core->store.live->group_digests, sizeof s.digests) == 0); /* whoever changed a record said so */
 	uint32_t ops = 0, unfinished = 0;
-	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n), ops++) {
+	for (const struct list *n = list_first(&core->coordinator.ops); n; n = list_after(&core->coordinator.ops, n), ops++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 	}
-	for (const struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n), unfinished++) {
+	for (const struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n), unfinished++) {
 		check_op(core, CONTAINER_OF(n, struct op, link));
 		CHECK(CONTAINER_OF(n, struct op, link)->state == OP_UNFINISHED);
 	}
-	CHECK(ops == core->op_count && unfinished == core->catch_up_count && unfinished <= core->limits.unfinished);
-	CHECK(core->live->keys.count <= core->limits.keys);
-	CHECK(core->ceiling_on_disk <= core->durable.ceiling);
-	CHECK(core->state != CORE_VOTING || core->voted_on_disk || core->boot_on_disk != core->durable.boot);
+	CHECK(ops == core->coordinator.op_count && unfinished == core->coordinator.catch_up_count && unfinished <= core->limits.unfinished);
+	CHECK(core->store.live->keys.count <= core->limits.keys);
+	CHECK(core->engine.ceiling_on_disk <= core->durable.ceiling);
+	CHECK(core->state != CORE_VOTING || core->engine.voted_on_disk || core->engine.boot_on_disk != core->durable.boot);
 }

@@ -117,12 +117,12 @@ static struct problem check_state(struct core *core, const struct core_request *
 	bool holder = r->op == CORE_EXTEND || r->op == CORE_UPDATE || r->op == CORE_RELEASE || r->op == CORE_BREAK || r->op == CORE_DOWNGRADE ||
 		r->op == CORE_TRANSFER;
 	uint64_t room = holder ? 2 * (uint64_t)core->limits.rounds : core->limits.rounds;
-	if (core->op_count >= room) {
+	if (core->coordinator.op_count >= room) {
 		COUNT(core, busy);
 		return (struct problem){ PAWL_EBUSY, "rounds", 0 };
 	}
 	if ((r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL) && r->wait > 0) {
-		if (core->waiting_count >= core->limits.waiters) {
+		if (core->coordinator.waiting_count >= core->limits.waiters) {
 			COUNT(core, full);
 			return (struct problem){ PAWL_EFULL, "waiters", 0 };
 		}

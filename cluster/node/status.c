@@ -11,19 +11,19 @@ static const char *waits_for(const struct core *core) {
 	}
 	switch (core->state) {
 	case CORE_UNBORN:
-		if (core->birth_stopped) {
+		if (core->membership.birth_stopped) {
 			return "the birth was stopped: the initial masters do not agree, see the log";
 		}
 		return core->durable.pledged ? "the other initial masters to pledge the same configuration" : "the other initial masters to be heard";
 	case CORE_RECOVERING:
-		if (core->state_transfer.full) {
+		if (core->recovery.transfer.full) {
 			return "room for what the others know (see [limits] memory and keys), or the longest lease to be over";
 		}
 		return core->masters > 1 ? "enough voting masters to rejoin from, or the longest lease to be over" : "the longest lease to be over";
 	case CORE_OUTSIDE:
 		return "an administrator: pawl cluster add-replica adds it, pawl cluster replace NAME NAME gives it its place back";
 	case CORE_HANDOVER:
-		if (core->state_transfer.full) {
+		if (core->recovery.transfer.full) {
 			return "room for what the others know: see [limits] memory and keys";
 		}
 		if (state_transfer_left(core, core->now) > 0) {
@@ -38,8 +38,8 @@ static const char *waits_for(const struct core *core) {
 
 static void status_replication(const struct core *core, struct instant now, struct core_status *s) {
 	const struct follow *f = &core->follow;
-	s->log_next = core->log.next;
-	s->log_oldest = core->log.oldest;
+	s->log_next = core->changes.log.next;
+	s->log_oldest = core->changes.log.oldest;
 	s->log_bytes = log_bytes(core);
 	s->following = f->state == FOLLOW_ON ? (int)f->peer : -1;
 	s->catching_up = f->building;
@@ -54,17 +54,18 @@ static void status_replication(const struct core *core, struct instant now, stru
 
 void core_status(const struct core *core, struct instant now, struct core_status *s) {
 	*s = (struct core_status){ .state = core->state, .waits_for = waits_for(core), .epoch = core_born(core) ? core->config.epoch : 0,
-		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->ceiling_on_disk, .boot = core->durable.boot,
-		.quorum = core->quorum, .keys = core->live->keys.count, .held = core->live->held_count, .promises = core->promise_count,
-		.waiters = core->waiting_count, .rounds = core->op_count, .unfinished = core->catch_up_count, .granted_leases = core->granted_count,
+		.config_hash = core->config_hash, .clock = core->clock, .ceiling = core->engine.ceiling_on_disk, .boot = core->durable.boot,
+		.quorum = core->quorum, .keys = core->store.live->keys.count, .held = core->store.live->held_count, .promises = core->store.promise_count,
+		.waiters = core->coordinator.waiting_count, .rounds = core->coordinator.op_count, .unfinished = core->coordinator.catch_up_count,
+				.granted_leases = core->coordinator.granted_count,
 		.memory_bytes = core->memory_used, .config_nodes = core->config.node_count };
 	s->master = core->self < core->masters && core->state != CORE_OUTSIDE;
 	s->settled = core_born(core) && epoch_voters(core) >= core->quorum;
 	s->complete = core->complete;
 	s->missing = epoch_missing(core);
-	s->change = (struct core_change_status){ .step = change_step_name(core), .epoch = core->change.value.epoch };
+	s->change = (struct core_change_status){ .step = change_step_name(core), .epoch = core->membership.change.value.epoch };
 	change_progress(core, &s->change.done, &s->change.total);
-	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->vote_at) :
+	s->left = core->state == CORE_RECOVERING ? instant_left_long(now, core->recovery.vote_at) :
 		core->state == CORE_HANDOVER ? state_transfer_left(core, now) : 0;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct peer *p = &core->peers[i];
@@ -80,7 +81,7 @@ void core_status(const struct core *core, struct instant now, struct core_status
 
 bool core_peek(const struct core *core, struct slice name, struct id128 lock_id, uint64_t *token, uint64_t *noted) {
 	uint64_t hash = table_hash(core, name);
-	for (struct map_node *n = map_first(&core->live->keys, hash); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->store.live->keys, hash); n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		const struct record *r = slice_equal(key_name(key), name) ? key_record(key, lock_id) : NULL;
 		if (r && !instant_expired(core->now, r->end)) {

@@ -167,8 +167,8 @@ static bool has_place(const int from[NODES_MAX], uint32_t before) {
 
 /* Builds the table anew from the configuration. */
 void peer_table_rebuild(struct core *core) {
-	struct layout *l = &core->peer_table_room->layout;
-	struct peer *old = core->peer_table_room->old;
+	struct layout *l = &core->peering.peer_table_room->layout;
+	struct peer *old = core->peering.peer_table_room->old;
 	int from[NODES_MAX];
 	lay_out(core, l);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
@@ -188,21 +188,21 @@ void peer_table_rebuild(struct core *core) {
 		out_permute(core, from);
 	}
 	core->observers->peers_moved(core, from);
-	core->peers_changed = true;
+	core->peering.peers_changed = true;
 }
 
 int peer_table_init(struct core *core) {
-	core->peer_table_room = alloc_new(&core->alloc, sizeof *core->peer_table_room);
-	if (core->peer_table_room == NULL) {
+	core->peering.peer_table_room = alloc_new(&core->alloc, sizeof *core->peering.peer_table_room);
+	if (core->peering.peer_table_room == NULL) {
 		return PAWL_ENOMEM;
 	}
 	peer_table_rebuild(core);
-	core->peers_changed = false;
+	core->peering.peers_changed = false;
 	return PAWL_OK;
 }
 
 void peer_table_done(struct core *core) {
-	alloc_free(&core->alloc, core->peer_table_room, sizeof *core->peer_table_room);
+	alloc_free(&core->alloc, core->peering.peer_table_room, sizeof *core->peering.peer_table_room);
 }
 
 /* ---- guests ---- */
@@ -232,14 +232,14 @@ int peer_table_non_member(struct core *core, const char *name, const char *addre
 	}
 	struct peer *p = &core->peers[index];
 	init_peer(p);
-	core->change.ahead[index] = (struct ahead){ .asked = false };
+	core->observers->peer_added(core, index);
 	if (core->out) {
 		out_peer_gone(core, index);
 	}
 	memcpy(p->node.name, name, strlen(name) + 1);
 	memcpy(p->node.address, address, strlen(address) + 1);
 	p->standing = PEER_NON_MEMBER;
-	core->peers_changed = true;
+	core->peering.peers_changed = true;
 	COUNT(core, non_member);
 	core->peer_count += index == core->peer_count;
 	return (int)index;
@@ -258,7 +258,7 @@ void peer_table_non_member_lost(struct core *core, uint32_t peer) {
 			return;
 		}
 		core->peer_count--;
-		core->peers_changed = true;
+		core->peering.peers_changed = true;
 		if (core->out) {
 			out_peer_gone(core, core->peer_count);
 		}
@@ -272,10 +272,10 @@ void peer_table_beat(struct core *core) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		near += i == core->self || (core_born(core) ? core->peers[i].same : core->peers[i].up);
 	}
-	core->near_at = near >= core->quorum ? core->now : core->near_at;
-	bool isolated = instant_elapsed_short(core->now, core->near_at) > core->config.request_timeout;
-	core->peers_changed = core->peers_changed || isolated != core->isolated;
-	core->isolated = isolated;
+	core->peering.near_at = near >= core->quorum ? core->now : core->peering.near_at;
+	bool isolated = instant_elapsed_short(core->now, core->peering.near_at) > core->config.request_timeout;
+	core->peering.peers_changed = core->peering.peers_changed || isolated != core->peering.isolated;
+	core->peering.isolated = isolated;
 }
 
 /* ---- looking in ---- */
@@ -287,7 +287,7 @@ bool core_peer_dialled(const struct core *core, uint32_t peer) {
 		return false;
 	}
 	bool outside = core->peers[core->self].standing == PEER_NON_MEMBER;
-	return outside || core->isolated || p->wanted || p->standing == PEER_NON_MEMBER || strcmp(core->name, p->node.name) < 0;
+	return outside || core->peering.isolated || p->wanted || p->standing == PEER_NON_MEMBER || strcmp(core->name, p->node.name) < 0;
 }
 
 const struct config_node *core_peer(const struct core *core, uint32_t peer) {
@@ -304,7 +304,7 @@ uint32_t core_self(const struct core *core) {
 
 bool core_out_peers_changed(struct core_out *out) {
 	struct core *core = out_core(out);
-	bool changed = core->peers_changed;
-	core->peers_changed = false;
+	bool changed = core->peering.peers_changed;
+	core->peering.peers_changed = false;
 	return changed;
 }

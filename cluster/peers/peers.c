@@ -2,11 +2,11 @@
 #include "peers.h"
 
 bool peer_reachable(const struct core *core, uint32_t index) {
-	return index == core->self ? !core->self_lost : core->peers[index].linked;
+	return index == core->self ? !core->engine.self_lost : core->peers[index].linked;
 }
 
 bool peer_votes(const struct core *core, uint32_t index) {
-	return index == core->self ? core_votes(core) && !core->self_lost : core->peers[index].linked && core->peers[index].voting;
+	return index == core->self ? core_votes(core) && !core->engine.self_lost : core->peers[index].linked && core->peers[index].voting;
 }
 
 bool peers_listen(const struct core *core) {
@@ -114,20 +114,20 @@ static void reset(struct core *core, uint32_t peer) {
  * because what is entered again needs memory, too. */
 static void lose_self(struct core *core) {
 	COUNT(core, self_lost);
-	core->self_lost = true;
+	core->engine.self_lost = true;
 	core->observers->self_lost(core);
 }
 
 void peers_self_again(struct core *core) {
-	if (core->self_lost) {
-		core->self_lost = false;
+	if (core->engine.self_lost) {
+		core->engine.self_lost = false;
 		core->observers->self_again(core);
 	}
 }
 
 void peers_lose_failed(struct core *core) {
-	const uint32_t peer = (uint32_t)__builtin_ctzll(core->failed);
-	core->failed &= core->failed - 1;
+	const uint32_t peer = (uint32_t)__builtin_ctzll(core->engine.failed);
+	core->engine.failed &= core->engine.failed - 1;
 	if (peer == core->self) {
 		lose_self(core);
 	} else if (core->peers[peer].up) {

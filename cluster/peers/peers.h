@@ -18,7 +18,7 @@ void peer_pong(struct core *core, uint32_t peer, const struct message *m);
 void peers_beat(struct core *core);
 void peer_ping_send(struct core *core, uint32_t peer);
 void peers_reset_all(struct core *core);
-void peers_lose_failed(struct core *core); /* handles the loss of one of core->failed, which has one */
+void peers_lose_failed(struct core *core); /* handles the loss of one of core->engine.failed, which has one */
 void peers_self_again(struct core *core);
 void peers_tell(struct core *core); /* a ping to everybody at once: the voting flag has changed */
 bool peer_reachable(const struct core *core, uint32_t index); /* linked, or this node itself */

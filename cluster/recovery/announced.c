@@ -9,7 +9,7 @@ struct instant announced_until(const struct core *core) {
 /* Of two that are announced at the same time the one with the smaller hash goes first, at all nodes: else each of them would undo at one node what
  * the other one has done there. False: this is not the one. */
 bool announced_goes_first(struct core *core, const struct config *c) {
-	struct announced *a = &core->announced;
+	struct announced *a = &core->recovery.announced;
 	const uint64_t hash = config_hash(c);
 	if (a->count && a->hash < hash && !instant_expired(core->now, a->until)) {
 		COUNT(core, copy_ahead_goes_first);
@@ -29,8 +29,8 @@ bool proof_next_master(const struct core *core, uint32_t peer) {
 	const struct id128 id = core->peers[peer].link_id;
 	const int at = accepted->epoch == core->config.epoch + 1 ? config_find_id(accepted, id) : -1;
 	bool is = at >= 0 && accepted->nodes[at].master;
-	for (uint32_t i = 0; i < core->announced.count; i++) {
-		is = is || id128_equal(core->announced.masters[i], id);
+	for (uint32_t i = 0; i < core->recovery.announced.count; i++) {
+		is = is || id128_equal(core->recovery.announced.masters[i], id);
 	}
 	return is && proof_identity(core, peer);
 }

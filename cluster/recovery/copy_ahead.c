@@ -3,7 +3,7 @@
 #include "recovery.h"
 
 static void tell(struct core *core, enum status status) {
-	const struct state_transfer *g = &core->state_transfer;
+	const struct state_transfer *g = &core->recovery.transfer;
 	int index = peer_table_find_id(core, g->asker);
 	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = g->asker_round, .status = status, .number = g->merged };
 	if (index >= 0) {
@@ -13,7 +13,7 @@ static void tell(struct core *core, enum status status) {
 
 /* Ready: the walks of enough sources are over, and their changes keep coming. NEED: not yet. FULL: there is no room for two tables. */
 void copy_ahead_tell(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind != STATE_TRANSFER_AHEAD || g->told_ready) {
 		return;
 	}
@@ -47,16 +47,16 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 		out_send(core, from, &refusal);
 		return;
 	}
-	core->state_transfer.asker = core->peers[from].link_id;
-	core->state_transfer.asker_round = m->round;
-	core->state_transfer.keep_until = announced_until(core);
-	core->state_transfer.told_ready = false;
+	core->recovery.transfer.asker = core->peers[from].link_id;
+	core->recovery.transfer.asker_round = m->round;
+	core->recovery.transfer.keep_until = announced_until(core);
+	core->recovery.transfer.told_ready = false;
 	state_transfer_beat(core);
 }
 
 /* The change was given up. */
 void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m) {
-	const struct state_transfer *g = &core->state_transfer;
+	const struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_AHEAD && g->asker_round == m->round && id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
 		state_transfer_stop(core);
 	}

@@ -60,7 +60,7 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		r->accepted = core->tick;
 		t->latest = instant_later(t->latest, r->end);
-		core->state_transfer.longest = left > core->state_transfer.longest ? left : core->state_transfer.longest;
+		core->recovery.transfer.longest = left > core->recovery.transfer.longest ? left : core->recovery.transfer.longest;
 		const struct tombstone *gone = tombstone_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
@@ -111,8 +111,8 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 
 /* The table that was merged is the live one from now on. */
 void merge_finish_begin(struct core *core) {
-	const struct state_transfer *g = &core->state_transfer;
-	struct finishing *f = &core->finish;
+	const struct state_transfer *g = &core->recovery.transfer;
+	struct finishing *f = &core->store.finish;
 	CHECK(!f->active);
 	finish_begin(core);
 	for (uint32_t i = 0; i < g->count; i++) {

@@ -7,19 +7,19 @@ static span_ns larger(span_ns a, span_ns b) {
 
 static void begin(struct core *core) {
 	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease); /* the largest it ever voted under */
-	core->vote_at = instant_add(core->now, span_grow(lease, 2 * core->config.drift_ppm));
+	core->recovery.vote_at = instant_add(core->now, span_grow(lease, 2 * core->config.drift_ppm));
 	state_transfer_rejoin(core);
 	out_note(core, NOTE_RECOVERING, core->self, 0, NULL, slice_of(NULL, 0));
 }
 
 void recovery_start(struct core *core, bool restored) {
-	if (restored && core->drain_whole && core->durable.voted) {
+	if (restored && core->recovery.drain_whole && core->durable.voted) {
 		COUNT(core, drain_consumed); /* no restart at all, only a pause */
-		core->clock = core->drain_clock;
+		core->clock = core->recovery.drain_clock;
 		recovery_vote(core, "drain");
 		return;
 	}
-	table_clear(core, core->live);
+	table_clear(core, core->store.live);
 	begin(core);
 }
 
@@ -36,8 +36,8 @@ void recovery_again(struct core *core) {
 
 void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
-	core->vote_began = core->now;
-	core->clock_began = core->clock;
+	core->store.vote_began = core->now;
+	core->store.clock_began = core->clock;
 	log_new_id(core); /* what was merged is in no log */
 	ceiling_raise(core);
 	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));
@@ -46,7 +46,7 @@ void recovery_vote(struct core *core, const char *how) {
 }
 
 void recovery_beat(struct core *core) {
-	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->vote_at)) {
+	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->recovery.vote_at)) {
 		COUNT(core, waited); /* all it ever accepted is over; only who has voted in this epoch may come in like that */
 		state_transfer_stop(core);
 		master_raise_clock(core, peers_quorum_says(core)); /* else it would be behind again as soon as it votes */

@@ -10,7 +10,7 @@ void snapshot_stop(struct core *core, uint32_t peer) {
 	if (s->active) {
 		s->active = false;
 		core->snapshots--;
-		map_walk_end(&core->live->keys);
+		map_walk_end(&core->store.live->keys);
 	}
 }
 
@@ -59,11 +59,11 @@ static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) 
 static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s) {
 	size_t bytes = 0;
 	uint32_t records = 0;
-	for (; s->bucket < core->live->keys.bucket_count; s->bucket++) {
+	for (; s->bucket < core->store.live->keys.bucket_count; s->bucket++) {
 		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(&core->live->keys, s->bucket), *next; n; n = next) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, s->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
 			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next) {
@@ -80,7 +80,7 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 }
 
 static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) {
-	for (uint32_t sent = 0; s->ring_at < core->tombstones_size; s->ring_at++) {
+	for (uint32_t sent = 0; s->ring_at < core->store.tombstones_size; s->ring_at++) {
 		const struct tombstone *r = tombstone_at(core, s->tombstones_next, s->ring_at);
 		if (sent >= 8 * CHUNK_RECORDS) {
 			return false;
@@ -130,7 +130,7 @@ static bool may_have(const struct core *core, uint32_t from, const struct snapsh
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
-		.tombstones_next = core->tombstones_next };
+		.tombstones_next = core->store.tombstones_next };
 	snapshot_stop(core, from);
 	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
 		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
@@ -143,7 +143,7 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	}
 	core->peers[from].send = s;
 	core->snapshots++;
-	map_walk_begin(&core->live->keys);
+	map_walk_begin(&core->store.live->keys);
 	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
 		end(core, from, &core->peers[from].send); /* it has nothing to tell but what it is */
 	} else {
@@ -193,7 +193,7 @@ void snapshot_changed(struct core *core, const struct key *key, const struct rec
 }
 
 void snapshot_released(struct core *core, struct slice key, struct id128 lock_id) {
-	if (core->snapshots == 0 && core->state_transfer.kind == STATE_TRANSFER_NONE) {
+	if (core->snapshots == 0 && core->recovery.transfer.kind == STATE_TRANSFER_NONE) {
 		return;
 	}
 	struct message m;

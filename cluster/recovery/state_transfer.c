@@ -14,11 +14,11 @@ static span_ns larger(span_ns a, span_ns b) {
 }
 
 bool state_transfer_staging(const struct core *core) {
-	return core->state_transfer.kind == STATE_TRANSFER_AHEAD || core->state_transfer.kind == STATE_TRANSFER_HANDOVER;
+	return core->recovery.transfer.kind == STATE_TRANSFER_AHEAD || core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER;
 }
 
 struct table *state_transfer_into(struct core *core) {
-	return state_transfer_staging(core) ? core->staging : core->live;
+	return state_transfer_staging(core) ? core->store.staging : core->store.live;
 }
 
 /* ---- whom to ask ---- */
@@ -43,7 +43,7 @@ static struct source *make(struct state_transfer *g, struct id128 id) {
 }
 
 void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	uint64_t rounds = g->rounds;
 	*g = (struct state_transfer){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds, .began = core->now };
 	g->after = config_masters(c);
@@ -61,9 +61,9 @@ void state_transfer_begin(struct core *core, enum state_transfer_kind kind, cons
 }
 
 void state_transfer_end_own_walk(struct core *core) {
-	if (core->state_transfer.own_walking) {
-		core->state_transfer.own_walking = false;
-		map_walk_end(&core->live->keys);
+	if (core->recovery.transfer.own_walking) {
+		core->recovery.transfer.own_walking = false;
+		map_walk_end(&core->store.live->keys);
 	}
 }
 
@@ -76,7 +76,7 @@ void state_transfer_tell_stop(struct core *core, const struct source *s) {
 }
 
 void state_transfer_stop(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
@@ -96,14 +96,14 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 		state_transfer_end_own_walk(core);
 	}
 	s->paused = s->asked = s->walked = s->done = s->forgot = s->never = s->votes = false;
-	core->state_transfer.told_ready = false;
+	core->recovery.transfer.told_ready = false;
 }
 
 /* A bit of its own for each try, in the table that is merged into. When they are used up all begins anew, which takes 31 links that broke. */
 bool state_transfer_take_bit(struct core *core, struct source *s) {
 	struct table *t = state_transfer_into(core);
 	if (t->tries == MERGE_TRIES) {
-		core->state_transfer.worn = true;
+		core->recovery.transfer.worn = true;
 		return false;
 	}
 	s->bit = t->tries++;
@@ -111,7 +111,7 @@ bool state_transfer_take_bit(struct core *core, struct source *s) {
 }
 
 void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (!state_transfer_take_bit(core, s)) {
 		return;
 	}
@@ -142,7 +142,7 @@ bool state_transfer_counts_before(const struct core *core, const struct source *
 
 /* Until so many have counted as it takes, if nobody else comes: who has forgotten counts by and by. 0: that alone is not enough. */
 span_ns state_transfer_left(const struct core *core, struct instant now) {
-	const struct state_transfer *g = &core->state_transfer;
+	const struct state_transfer *g = &core->recovery.transfer;
 	span_ns left[SOURCES_MAX];
 	uint32_t waiting = 0, needed = config_sources(g->before);
 	for (uint32_t i = 0; g->kind == STATE_TRANSFER_HANDOVER && i < g->count; i++) {
@@ -163,8 +163,8 @@ span_ns state_transfer_left(const struct core *core, struct instant now) {
 
 static uint32_t count_sources(const struct core *core, bool rejoin) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		const struct source *s = &core->state_transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		const struct source *s = &core->recovery.transfer.sources[i];
 		n += rejoin ? s->after && s->done && s->votes : state_transfer_counts_before(core, s);
 	}
 	return n;
@@ -172,25 +172,27 @@ static uint32_t count_sources(const struct core *core, bool rejoin) {
 
 /* Any quorum contains one of so many: of the masters of before (itself may be one), or of the others of this epoch. */
 static bool enough_before(const struct core *core) {
-	return core->state_transfer.kind == STATE_TRANSFER_HANDOVER && core->state_transfer.before > 0 && count_sources(core, false) >= config_sources(core->state_transfer.before);
+	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER && core->recovery.transfer.before > 0 &&
+			count_sources(core, false) >= config_sources(core->recovery.transfer.before);
 }
 
 static bool enough_after(const struct core *core) {
-	return core->state_transfer.kind != STATE_TRANSFER_AHEAD && core->state_transfer.after > 1 && count_sources(core, true) >= config_sources(core->state_transfer.after);
+	return core->recovery.transfer.kind != STATE_TRANSFER_AHEAD && core->recovery.transfer.after > 1 &&
+			count_sources(core, true) >= config_sources(core->recovery.transfer.after);
 }
 
 bool state_transfer_ready(const struct core *core) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		n += core->state_transfer.sources[i].before && core->state_transfer.sources[i].walked;
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		n += core->recovery.transfer.sources[i].before && core->recovery.transfer.sources[i].walked;
 	}
-	return n >= config_sources(core->state_transfer.before);
+	return n >= config_sources(core->recovery.transfer.before);
 }
 
 /* ---- beginning to vote ---- */
 
 static void vote(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	bool handover = enough_before(core);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
@@ -211,7 +213,7 @@ static void vote(struct core *core) {
 
 /* Enough is known. Who has never voted in this epoch marks that on disk first. */
 void state_transfer_evaluate(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
 		return; /* adopting: the mark would be that of the next epoch */
 	}
@@ -228,14 +230,14 @@ void state_transfer_evaluate(struct core *core) {
 		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling ? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
 	}
-	if (core->durable.voted && core->voted_on_disk) { /* the mark may have been made by a gathering before this one */
+	if (core->durable.voted && core->engine.voted_on_disk) { /* the mark may have been made by a gathering before this one */
 		vote(core);
 	}
 }
 
 void state_transfer_persisted(struct core *core) {
-	const enum state_transfer_kind kind = core->state_transfer.kind;
-	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) && core->durable.voted && core->voted_on_disk) {
+	const enum state_transfer_kind kind = core->recovery.transfer.kind;
+	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) && core->durable.voted && core->engine.voted_on_disk) {
 		state_transfer_evaluate(core);
 	}
 }
@@ -245,7 +247,7 @@ void state_transfer_persisted(struct core *core) {
 static void wait_to_rejoin(struct core *core) {
 	/* both waits use the largest values it ever voted under */
 	span_ns request = larger(core->durable.request_timeout_seen, core->config.request_timeout);
-	core->rejoin_at = instant_add(core->now, span_grow(request, core->config.drift_ppm));
+	core->recovery.rejoin_at = instant_add(core->now, span_grow(request, core->config.drift_ppm));
 }
 
 void state_transfer_rejoin(struct core *core) {
@@ -256,7 +258,7 @@ void state_transfer_rejoin(struct core *core) {
 
 /* Before the decree: the same question again goes on with what is there. False: the table beside is in use for another one. */
 bool state_transfer_ahead(struct core *core, const struct config *c) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == c->epoch && g->hash == config_hash(c)) {
 		return true;
 	}
@@ -271,7 +273,7 @@ bool state_transfer_ahead(struct core *core, const struct config *c) {
 
 /* The epoch that was prepared for is here: what was merged beside is kept, and its sources end as soon as they have adopted it. */
 void state_transfer_handover(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch && g->hash == core->config_hash && g->taken) {
 		struct source *s = state_transfer_own(core);
 		COUNT(core, copy_ahead_used);
@@ -290,20 +292,22 @@ void state_transfer_handover(struct core *core) {
 }
 
 void state_transfer_again(struct core *core) {
-	const enum state_transfer_kind kind = core->state_transfer.kind;
-	const struct instant began = core->state_transfer.began;
+	const enum state_transfer_kind kind = core->recovery.transfer.kind;
+	const struct instant began = core->recovery.transfer.began;
 	state_transfer_stop(core);
 	if (kind == STATE_TRANSFER_REJOIN) {
 		merge_forget_sources(core);
 	}
 	if (kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) {
 		state_transfer_begin(core, kind, &core->config);
-		core->state_transfer.began = began; /* each try that was refused for its clock takes a bit: they must not be used up for ever before it is time */
+		/* Each try that was refused for its clock takes a bit; these must not be used up before it is time. */
+		core->recovery.transfer.began = began;
 	}
 }
 
 void state_transfer_peer_lost(struct core *core, uint32_t peer) {
-	struct source *s = core->state_transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->state_transfer, core->peers[peer].link_id);
+	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->recovery.transfer,
+			core->peers[peer].link_id);
 	if (s && s->asked && !s->done) {
 		COUNT(core, copy_ahead_broken);
 		state_transfer_break_off(core, s);

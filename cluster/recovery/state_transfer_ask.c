@@ -3,7 +3,7 @@
 #include "state_transfer.h"
 
 static bool wanted_now(const struct core *core, const struct source *s) {
-	const struct state_transfer *g = &core->state_transfer;
+	const struct state_transfer *g = &core->recovery.transfer;
 	int index = peer_table_find_id(core, s->id);
 	if (index < 0 || index == (int)core->self) {
 		return false;
@@ -11,8 +11,8 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 	const struct peer *p = &core->peers[index];
 	switch (g->kind) {
 	case STATE_TRANSFER_AHEAD: return s->before && p->voting;
-	case STATE_TRANSFER_HANDOVER: return p->same && (s->before || (p->voting && instant_expired(core->now, core->rejoin_at)));
-	case STATE_TRANSFER_REJOIN: return p->voting && instant_expired(core->now, core->rejoin_at);
+	case STATE_TRANSFER_HANDOVER: return p->same && (s->before || (p->voting && instant_expired(core->now, core->recovery.rejoin_at)));
+	case STATE_TRANSFER_REJOIN: return p->voting && instant_expired(core->now, core->recovery.rejoin_at);
 	case STATE_TRANSFER_NONE: break;
 	}
 	return false;
@@ -20,7 +20,7 @@ static bool wanted_now(const struct core *core, const struct source *s) {
 
 /* Asked under an epoch that is not the one it was for, or in vain: it may be asked again. */
 static void renew(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct source *s = &g->sources[i];
 		int index = peer_table_find_id(core, s->id);
@@ -45,22 +45,22 @@ static void renew(struct core *core) {
 }
 
 static uint32_t needed(const struct core *core) {
-	const struct state_transfer *g = &core->state_transfer;
+	const struct state_transfer *g = &core->recovery.transfer;
 	return g->kind == STATE_TRANSFER_REJOIN ? config_sources(g->after) : config_sources(g->before);
 }
 
 static uint32_t asked(const struct core *core) {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		const struct source *s = &core->state_transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		const struct source *s = &core->recovery.transfer.sources[i];
 		bool hopeful = s->asked && !(s->done && s->forgot && !state_transfer_forgotten_long_enough(core, s) && !s->votes);
-		n += hopeful && (core->state_transfer.kind == STATE_TRANSFER_REJOIN || s->before);
+		n += hopeful && (core->recovery.transfer.kind == STATE_TRANSFER_REJOIN || s->before);
 	}
 	return n;
 }
 
 static void ask_more(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	struct source *self = state_transfer_own(core);
 	if (self && !self->asked && (g->kind == STATE_TRANSFER_HANDOVER || core_votes(core))) {
 		state_transfer_ask_own(core, self);
@@ -75,7 +75,7 @@ static void ask_more(struct core *core) {
 }
 
 void state_transfer_beat(struct core *core) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_NONE) {
 		return;
 	}
@@ -86,12 +86,12 @@ void state_transfer_beat(struct core *core) {
 	if (g->worn) {
 		state_transfer_again(core);
 	}
-	if (g->kind == STATE_TRANSFER_REJOIN && core->finish.active) {
+	if (g->kind == STATE_TRANSFER_REJOIN && core->store.finish.active) {
 		return; /* it would merge into a table that is still being finished, with other sources' bits */
 	}
 	if (state_transfer_staging(core) && !g->taken) {
 		follow_yield(core);
-		g->taken = !core->finish.active && table_staging_take(core);
+		g->taken = !core->store.finish.active && table_staging_take(core);
 		if (!g->taken) {
 			return; /* what was there before is still being emptied, or finished */
 		}
@@ -105,7 +105,8 @@ void state_transfer_beat(struct core *core) {
 /* ---- what arrives ---- */
 
 static struct source *of(struct core *core, uint32_t from, const struct message *m) {
-	struct source *s = core->state_transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->state_transfer, core->peers[from].link_id);
+	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->recovery.transfer,
+			core->peers[from].link_id);
 	return s && s->asked && !s->done && s->round == m->round && proof_identity(core, from) ? s : NULL;
 }
 
@@ -117,8 +118,8 @@ static span_ns lease_most_here(const struct core *core) {
 	if (needed(core) < 2) {
 		return SPAN_MAX;
 	}
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		const span_ns said = core->state_transfer.sources[i].lease;
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		const span_ns said = core->recovery.transfer.sources[i].lease;
 		second = said > first ? first : span_longer(second, said);
 		first = span_longer(first, said);
 	}
@@ -150,8 +151,9 @@ static void ended(struct core *core, uint32_t from, struct source *s, const stru
 	s->never = (m->flags & FLAG_NEVER) != 0;
 	s->told_at = core->now;
 	/* who begins to vote in the turn in which it answers may say so beside an end that has nothing of it */
-	s->votes = s->asked_voter && core->peers[from].voting && core->state_transfer.kind != STATE_TRANSFER_AHEAD && instant_expired(s->asked_at, core->rejoin_at);
-	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->state_transfer.kind == STATE_TRANSFER_HANDOVER) {
+	s->votes = s->asked_voter && core->peers[from].voting && core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
+			instant_expired(s->asked_at, core->recovery.rejoin_at);
+	if (s->before && !s->forgot && !s->never && !(m->flags & FLAG_REMEMBERS) && core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
 		s->before = false; /* it cannot stand for the epoch before */
 	}
 	state_transfer_evaluate(core);
@@ -164,13 +166,13 @@ static uint64_t clock_most_here(const struct core *core) {
 	if (core_votes(core) || needed(core) < 2) {
 		return core_votes(core) ? clock_most(core) : TOKEN_MAX;
 	}
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		const int index = peer_table_find_id(core, core->state_transfer.sources[i].id);
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		const int index = peer_table_find_id(core, core->recovery.transfer.sources[i].id);
 		const uint64_t said = index >= 0 && index != (int)core->self && core->peers[index].up ? core->peers[index].said_clock : 0;
 		second = said > first ? first : said > second ? said : second;
 		first = said > first ? said : first;
 	}
-	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->state_transfer.began);
+	const uint64_t margin = CLOCK_JUMP_MAX + (uint64_t)instant_elapsed_short(core->now, core->recovery.transfer.began);
 	second = clock_later(second, margin);
 	return second > clock_most(core) ? second : clock_most(core);
 }
@@ -195,7 +197,7 @@ static void go_on(struct core *core, uint32_t from, struct source *s) {
 static void chunk_came(struct core *core, uint32_t from, struct source *s, const struct message *m) {
 	span_ns took = instant_elapsed_short(core->now, s->chunk_at);
 	s->part = m->part;
-	s->paused = core->state_transfer.kind == STATE_TRANSFER_AHEAD;
+	s->paused = core->recovery.transfer.kind == STATE_TRANSFER_AHEAD;
 	s->go_at = instant_add(core->now, 2 * took < PAUSE_MOST ? 2 * took : PAUSE_MOST);
 	if (!s->paused) {
 		go_on(core, from, s);
@@ -203,8 +205,8 @@ static void chunk_came(struct core *core, uint32_t from, struct source *s, const
 }
 
 bool state_transfer_paused(const struct core *core) {
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		if (core->state_transfer.sources[i].paused) {
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		if (core->recovery.transfer.sources[i].paused) {
 			return true;
 		}
 	}
@@ -212,10 +214,10 @@ bool state_transfer_paused(const struct core *core) {
 }
 
 void state_transfer_pause_over(struct core *core) {
-	for (uint32_t i = 0; i < core->state_transfer.count; i++) {
-		struct source *s = &core->state_transfer.sources[i];
+	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
+		struct source *s = &core->recovery.transfer.sources[i];
 		int index = s->paused ? peer_table_find_id(core, s->id) : -1;
-		if (index >= 0 && (instant_expired(core->now, s->go_at) || core->state_transfer.kind != STATE_TRANSFER_AHEAD)) {
+		if (index >= 0 && (instant_expired(core->now, s->go_at) || core->recovery.transfer.kind != STATE_TRANSFER_AHEAD)) {
 			go_on(core, (uint32_t)index, s);
 		}
 	}
@@ -236,9 +238,9 @@ void state_transfer_message(struct core *core, uint32_t from, const struct messa
 	if (m->kind == MESSAGE_SNAPSHOT_RECORD && span_from_us(m->left_us) > lease_most_here(core)) {
 		s->refused = span_longer(s->refused, span_from_us(m->left_us));
 	} else if (m->kind == MESSAGE_SNAPSHOT_RECORD) {
-		core->state_transfer.merged++;
+		core->recovery.transfer.merged++;
 		if (!merge_record(core, state_transfer_into(core), s->bit, m)) {
-			core->state_transfer.full = true;
+			core->recovery.transfer.full = true;
 			state_transfer_tell_stop(core, s);
 			state_transfer_break_off(core, s); /* not whole: it will be asked again */
 		}

@@ -7,14 +7,14 @@
 
 /* Its own table, in pieces; what changes meanwhile comes by gather_changed. */
 static bool copy_own(struct core *core, struct source *s) {
-	struct state_transfer *g = &core->state_transfer;
-	for (int i = 0; i < OWN_BUCKETS_A_STEP && g->self_bucket < core->live->keys.bucket_count; i++, g->self_bucket++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, g->self_bucket); n; n = map_next_in_bucket(n)) {
+	struct state_transfer *g = &core->recovery.transfer;
+	for (int i = 0; i < OWN_BUCKETS_A_STEP && g->self_bucket < core->store.live->keys.bucket_count; i++, g->self_bucket++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, g->self_bucket); n; n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
 				snapshot_record_message(core, key, r, &m);
-				if (!merge_record(core, core->staging, s->bit, &m)) {
+				if (!merge_record(core, core->store.staging, s->bit, &m)) {
 					return false;
 				}
 				g->merged++;
@@ -25,7 +25,7 @@ static bool copy_own(struct core *core, struct source *s) {
 }
 
 struct source *state_transfer_own(struct core *core) {
-	struct source *s = state_transfer_staging(core) ? state_transfer_source(&core->state_transfer, core->durable.node_id) : NULL;
+	struct source *s = state_transfer_staging(core) ? state_transfer_source(&core->recovery.transfer, core->durable.node_id) : NULL;
 	return s && s->before ? s : NULL;
 }
 
@@ -36,20 +36,20 @@ void state_transfer_own_done(struct core *core, struct source *s) {
 }
 
 bool state_transfer_busy(const struct core *core) {
-	return core->state_transfer.own_walking;
+	return core->recovery.transfer.own_walking;
 }
 
 /* A piece of the walk over its own table, once a step. */
 void state_transfer_go_on(struct core *core) {
 	struct source *s = state_transfer_own(core);
-	CHECK(s && core->state_transfer.own_walking);
+	CHECK(s && core->recovery.transfer.own_walking);
 	if (!copy_own(core, s)) {
-		core->state_transfer.full = true;
+		core->recovery.transfer.full = true;
 		state_transfer_break_off(core, s);
-	} else if (core->state_transfer.self_bucket >= core->live->keys.bucket_count) {
+	} else if (core->recovery.transfer.self_bucket >= core->store.live->keys.bucket_count) {
 		state_transfer_end_own_walk(core);
 		s->walked = true;
-		if (core->state_transfer.kind == STATE_TRANSFER_HANDOVER) {
+		if (core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER) {
 			state_transfer_own_done(core, s);
 		}
 		copy_ahead_tell(core);
@@ -57,7 +57,7 @@ void state_transfer_go_on(struct core *core) {
 }
 
 void state_transfer_ask_own(struct core *core, struct source *s) {
-	struct state_transfer *g = &core->state_transfer;
+	struct state_transfer *g = &core->recovery.transfer;
 	bool voted_before = g->kind == STATE_TRANSFER_HANDOVER ? core->durable.voted_before : core->durable.voted;
 	bool remembers = g->kind == STATE_TRANSFER_HANDOVER ? core->remembers : core_votes(core);
 	if (!state_transfer_take_bit(core, s)) {
@@ -68,7 +68,7 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 	if (remembers) {
 		g->self_bucket = 0;
 		g->own_walking = true;
-		map_walk_begin(&core->live->keys);
+		map_walk_begin(&core->store.live->keys);
 		return;
 	}
 	s->walked = s->done = g->kind == STATE_TRANSFER_HANDOVER;
@@ -81,10 +81,10 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 /* What this node accepts while it is its own source. */
 void state_transfer_changed(struct core *core, const struct key *key, const struct record *r) {
 	struct source *s = state_transfer_own(core);
-	if (s && s->asked && !s->done && key_table(core, key) == core->live) {
+	if (s && s->asked && !s->done && key_table(core, key) == core->store.live) {
 		struct message m;
 		snapshot_record_message(core, key, r, &m);
-		if (!merge_record(core, core->staging, s->bit, &m)) {
+		if (!merge_record(core, core->store.staging, s->bit, &m)) {
 			state_transfer_break_off(core, s);
 		}
 	}
@@ -93,13 +93,13 @@ void state_transfer_changed(struct core *core, const struct key *key, const stru
 void state_transfer_released(struct core *core, const struct message *m) {
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done) {
-		merge_released(core, core->staging, m);
+		merge_released(core, core->store.staging, m);
 	}
 }
 
 void state_transfer_lost(struct core *core, const struct message *m) {
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done) {
-		merge_lost(core, core->staging, s->bit, m);
+		merge_lost(core, core->store.staging, s->bit, m);
 	}
 }

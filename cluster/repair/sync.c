@@ -17,29 +17,29 @@
 enum { BEATS_PULL = 3, BEATS_ROUND = 4 }; /* of request_timeout / 4 each */
 
 void sync_free(struct core *core) {
-	struct sync *s = core->sync;
+	struct sync *s = core->repair.sync;
 	if (s) {
 		arena_done(&s->names);
 		alloc_free(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen);
 		alloc_free(&core->alloc, s, sizeof *s);
-		core->sync = NULL;
+		core->repair.sync = NULL;
 	}
 }
 
 struct sync *sync_open(struct core *core) {
-	if (core->sync && core->sync->epoch != core->config.epoch) {
+	if (core->repair.sync && core->repair.sync->epoch != core->config.epoch) {
 		sync_free(core); /* others are at these slots now */
 	}
-	if (core->sync == NULL) {
-		core->sync = alloc_new(&core->alloc, sizeof *core->sync);
-		if (core->sync == NULL) {
+	if (core->repair.sync == NULL) {
+		core->repair.sync = alloc_new(&core->alloc, sizeof *core->repair.sync);
+		if (core->repair.sync == NULL) {
 			COUNT(core, no_memory);
 			return NULL;
 		}
-		core->sync->epoch = core->config.epoch;
-		arena_init(&core->sync->names, &core->alloc, SYNC_NAME_BYTES_MAX);
+		core->repair.sync->epoch = core->config.epoch;
+		arena_init(&core->repair.sync->names, &core->alloc, SYNC_NAME_BYTES_MAX);
 	}
-	return core->sync;
+	return core->repair.sync;
 }
 
 /* Nothing while a snapshot is under way: it brings the same, and more. */
@@ -71,14 +71,14 @@ static void forget_exchange(struct core *core, struct sync *s) {
 }
 
 static void begin(struct core *core) {
-	if (core->sync) {
-		forget_exchange(core, core->sync);
+	if (core->repair.sync) {
+		forget_exchange(core, core->repair.sync);
 	}
-	core->sync_round++;
-	core->sync_tick = core->tick;
-	core->sync_beats = 0;
-	core->sync_judged = core->sync_hurry = false;
-	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->sync_round, .number = digest_root(core->live) };
+	core->repair.sync_round++;
+	core->repair.sync_tick = core->tick;
+	core->repair.sync_beats = 0;
+	core->repair.sync_judged = core->changes.sync_hurry = false;
+	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->repair.sync_round, .number = digest_root(core->store.live) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && peer_votes(core, i)) {
 			COUNT(core, sync_compared);
@@ -88,7 +88,7 @@ static void begin(struct core *core) {
 }
 
 static bool waiting_for_lists(const struct core *core) {
-	const struct sync *s = core->sync;
+	const struct sync *s = core->repair.sync;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (s->pulls[i].listed < s->pulls[i].count && core->peers[i].linked) {
 			return true;
@@ -100,27 +100,27 @@ static bool waiting_for_lists(const struct core *core) {
 /* Longer than any round may count answers, of an epoch before, too. */
 static void tick(struct core *core) {
 	const span_ns seen = core->durable.request_timeout_seen, round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
-	if (instant_expired(core->now, core->tick_at)) {
+	if (instant_expired(core->now, core->repair.tick_at)) {
 		core->tick++;
-		core->tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
+		core->repair.tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
 	}
 }
 
 void sync_beat(struct core *core) {
 	tick(core);
 	if (!quiet(core)) {
-		core->sync_round++; /* answers that are still to come are nobody's */
-		core->sync_beats = BEATS_ROUND;
+		core->repair.sync_round++; /* answers that are still to come are nobody's */
+		core->repair.sync_beats = BEATS_ROUND;
 		return;
 	}
-	struct sync *s = core->sync;
-	bool open = s && s->epoch == core->config.epoch && !core->sync_judged;
-	core->sync_beats++;
-	if (core->sync_beats >= BEATS_ROUND || (core->sync_judged && core->sync_hurry)) {
+	struct sync *s = core->repair.sync;
+	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_judged;
+	core->repair.sync_beats++;
+	if (core->repair.sync_beats >= BEATS_ROUND || (core->repair.sync_judged && core->changes.sync_hurry)) {
 		begin(core);
-	} else if (open && (core->sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
-		core->sync_judged = true;
-		core->sync_hurry = core->sync_hurry || s->capped;
+	} else if (open && (core->repair.sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
+		core->repair.sync_judged = true;
+		core->changes.sync_hurry = core->changes.sync_hurry || s->capped;
 		sync_evaluate(core);
 	}
 }
@@ -128,12 +128,12 @@ void sync_beat(struct core *core) {
 /* ---- as the one who is asked ---- */
 
 static void answer_root(struct core *core, uint32_t from, const struct message *m) {
-	if (m->number == digest_root(core->live)) {
+	if (m->number == digest_root(core->store.live)) {
 		return;
 	}
 	uint8_t bytes[8 * DIGEST_GROUPS];
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
-		put_u64(bytes + 8 * g, core->live->group_digests[g]);
+		put_u64(bytes + 8 * g, core->store.live->group_digests[g]);
 	}
 	struct message answer = { .kind = MESSAGE_SYNC_GROUPS, .round = m->round, .blob = slice_of(bytes, sizeof bytes) };
 	out_send(core, from, &answer);
@@ -149,7 +149,7 @@ static void answer_groups(struct core *core, uint32_t from, const struct message
 		}
 		s->scratch[size++] = (uint8_t)group;
 		for (uint32_t leaf = 0; leaf < DIGEST_GROUP; leaf++, size += 8) {
-			put_u64(s->scratch + size, digest_leaf(core->live, group * DIGEST_GROUP + leaf));
+			put_u64(s->scratch + size, digest_leaf(core->store.live, group * DIGEST_GROUP + leaf));
 		}
 	}
 	if (size > 0) {
@@ -194,7 +194,7 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 	uint32_t count = 0, next = 0;
 	for (uint32_t i = 0; s && i < DIGEST_GROUPS && count < SYNC_GROUPS_MAX; i++) {
 		uint32_t g = (s->cursor / DIGEST_GROUP + i) % DIGEST_GROUPS;
-		if (get_u64(m->blob.data + 8 * g) != core->live->group_digests[g]) {
+		if (get_u64(m->blob.data + 8 * g) != core->store.live->group_digests[g]) {
 			groups[count++] = (uint8_t)g;
 			next = (g + 1) % DIGEST_GROUPS * DIGEST_GROUP;
 		}
@@ -208,8 +208,8 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 
 /* The next few leaves: as many as hold about 512 records, so that no master is long busy with an answer. */
 static void pull_next(struct core *core, uint32_t from) {
-	struct sync_pull *p = &core->sync->pulls[from];
-	uint64_t average = core->live->held_count / DIGEST_LEAVES + 1, most = 1 + 512 / average;
+	struct sync_pull *p = &core->repair.sync->pulls[from];
+	uint64_t average = core->store.live->held_count / DIGEST_LEAVES + 1, most = 1 + 512 / average;
 	uint8_t bytes[2 * 64];
 	size_t size = 0;
 	for (uint64_t n = 0; n < most && size < sizeof bytes && p->asked < p->count; n++, size += 2) {
@@ -219,7 +219,7 @@ static void pull_next(struct core *core, uint32_t from) {
 		COUNT(core, sync_leaf_pulled);
 	}
 	if (size > 0) {
-		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = core->sync_round, .number = 1, .blob = slice_of(bytes, size) };
+		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = core->repair.sync_round, .number = 1, .blob = slice_of(bytes, size) };
 		out_send(core, from, &ask);
 	}
 }
@@ -233,9 +233,9 @@ static void stop_at(struct sync *s, uint32_t leaf) {
 }
 
 static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64_t theirs) {
-	struct sync *s = core->sync;
+	struct sync *s = core->repair.sync;
 	struct sync_pull *p = &s->pulls[from];
-	if (theirs == digest_leaf(core->live, leaf)) {
+	if (theirs == digest_leaf(core->store.live, leaf)) {
 		return;
 	}
 	sync_set(s->differs, leaf, true);
@@ -252,7 +252,7 @@ static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64
 
 static void take_leaves(struct core *core, uint32_t from, const struct message *m) {
 	const size_t each = 1 + 8 * DIGEST_GROUP;
-	if (core->sync == NULL || m->blob.size % each != 0 || core->sync->pulls[from].count > 0) {
+	if (core->repair.sync == NULL || m->blob.size % each != 0 || core->repair.sync->pulls[from].count > 0) {
 		return;
 	}
 	for (size_t at = 0; at < m->blob.size; at += each) {
@@ -260,7 +260,7 @@ static void take_leaves(struct core *core, uint32_t from, const struct message *
 		if (group >= DIGEST_GROUPS) {
 			return;
 		}
-		sync_set(core->sync->compared, group, true);
+		sync_set(core->repair.sync->compared, group, true);
 		for (uint32_t i = 0; i < DIGEST_GROUP; i++) {
 			compare_leaf(core, from, group * DIGEST_GROUP + i, get_u64(m->blob.data + at + 1 + 8 * i));
 		}
@@ -269,12 +269,12 @@ static void take_leaves(struct core *core, uint32_t from, const struct message *
 }
 
 static void take_keys(struct core *core, uint32_t from, const struct message *m) {
-	struct sync_pull *p = core->sync ? &core->sync->pulls[from] : NULL;
-	if (p == NULL || core->sync_judged || p->asked == p->listed) {
+	struct sync_pull *p = core->repair.sync ? &core->repair.sync->pulls[from] : NULL;
+	if (p == NULL || core->repair.sync_judged || p->asked == p->listed) {
 		return;
 	}
 	if (!sync_take_list(core, from, m->blob)) {
-		stop_at(core->sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
+		stop_at(core->repair.sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
 		p->count = p->asked = p->listed; /* what is known of it is enough for now */
 	} else if (m->number != SYNC_LIST_GOES_ON) {
 		p->cut = p->cut || m->number == SYNC_LIST_CUT;
@@ -293,7 +293,7 @@ static bool in_the_way(struct core *core, const struct message *m) {
 
 /* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
-	core->sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
+	core->changes.sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
 	if (m->status == STATUS_RELEASED && m->terms.binding) {
 		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id, m->terms.binding);
 	} else if (m->status == STATUS_RELEASED && m->attempt) {
@@ -318,7 +318,7 @@ static void take_record(struct core *core, uint32_t from, const struct message *
 void sync_message(struct core *core, uint32_t from, const struct message *m) {
 	bool asked = m->kind == MESSAGE_SYNC_ROOT || m->kind == MESSAGE_SYNC_ASK || m->kind == MESSAGE_SYNC_FETCH;
 	/* a record that was asked for at the end of an exchange may come in the next one */
-	bool mine = m->round == core->sync_round || (m->kind == MESSAGE_SYNC_RECORD && m->round + 1 == core->sync_round);
+	bool mine = m->round == core->repair.sync_round || (m->kind == MESSAGE_SYNC_RECORD && m->round + 1 == core->repair.sync_round);
 	if (from >= core->masters || !quiet(core) || !(asked || mine)) {
 		return;
 	}

@@ -51,10 +51,11 @@ static void sort(struct sync_seen *seen, uint32_t count) {
 }
 
 static void fetch(struct core *core, uint32_t from, struct slice key, struct id128 lock_id, bool had) {
-	struct sync_pull *p = &core->sync->pulls[from];
+	struct sync_pull *p = &core->repair.sync->pulls[from];
 	if (p->fetches < SYNC_FETCHES_MAX && peer_votes(core, from)) {
 		p->fetches++;
-		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->sync_round, .key = key, .lock_id = lock_id, .flags = had ? FLAG_HAD : 0 };
+		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->repair.sync_round, .key = key, .lock_id = lock_id, .flags = had ?
+				FLAG_HAD : 0 };
 		out_send(core, from, &m);
 	}
 }
@@ -112,11 +113,11 @@ static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
 
 /* What this master has and the other did not list: does it remember the release? */
 static void ask_releases(struct core *core, uint32_t from) {
-	const struct sync_pull *p = &core->sync->pulls[from];
+	const struct sync_pull *p = &core->repair.sync->pulls[from];
 	for (uint32_t i = 0; i < p->listed; i++) {
-		for (const struct key *key = digest_first(core->live, p->leaves[i]); key; key = key->leaf_next) {
+		for (const struct key *key = digest_first(core->store.live, p->leaves[i]); key; key = key->leaf_next) {
 			for (const struct record *r = key->held; r; r = r->next) {
-				if (!listed_by(core->sync, key_name(key), r->lock_id, from)) {
+				if (!listed_by(core->repair.sync, key_name(key), r->lock_id, from)) {
 					fetch(core, from, key_name(key), r->lock_id, true);
 				}
 			}
@@ -128,7 +129,7 @@ static void ask_releases(struct core *core, uint32_t from) {
 
 /* No round that began before it was accepted may still count this when the others list what they have. */
 static bool old(const struct core *core, uint16_t accepted) {
-	const uint16_t age = (uint16_t)(core->sync_tick - accepted);
+	const uint16_t age = (uint16_t)(core->repair.sync_tick - accepted);
 	return age >= 2 && age <= INT16_MAX;
 }
 
@@ -136,7 +137,7 @@ static bool old(const struct core *core, uint16_t accepted) {
 static uint32_t listing(const struct core *core, uint16_t leaf) {
 	uint32_t masters = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
-		const struct sync_pull *p = &core->sync->pulls[i];
+		const struct sync_pull *p = &core->repair.sync->pulls[i];
 		for (uint32_t at = 0; at < p->listed && !p->cut; at++) {
 			masters |= (uint32_t)(p->leaves[at] == leaf) << i;
 		}
@@ -149,7 +150,7 @@ static bool few_have(const struct core *core, const struct key *key, const struc
 	const struct permits set = record_set(r);
 	uint32_t without = 0, lack[PERMITS_MAX] = { 0 };
 	for (; listing; listing &= listing - 1) {
-		const struct sync_seen *seen = listed_by(core->sync, key_name(key), r->lock_id, (uint32_t)__builtin_ctz(listing));
+		const struct sync_seen *seen = listed_by(core->repair.sync, key_name(key), r->lock_id, (uint32_t)__builtin_ctz(listing));
 		without += seen == NULL;
 		for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
 			lack[n] += permits_has(set, n) && !(seen && permits_has(seen->set, n));
@@ -191,11 +192,12 @@ static void evaluate_own(struct core *core, struct key *key, uint32_t listing) {
 
 static void drop_what_few_have(struct core *core) {
 	for (uint32_t from = 0; from < core->masters; from++) {
-		const struct sync_pull *p = &core->sync->pulls[from];
+		const struct sync_pull *p = &core->repair.sync->pulls[from];
 		for (uint32_t i = 0; i < p->listed; i++) {
 			const uint32_t masters = listing(core, p->leaves[i]);
 			const bool enough = (uint32_t)__builtin_popcount(masters) > core->masters - core->quorum;
-			struct key *next = enough && masters >> from & 1 && (masters & ((1u << from) - 1)) == 0 ? digest_first(core->live, p->leaves[i]) : NULL;
+			struct key *next = enough && masters >> from & 1 &&
+					(masters & ((1u << from) - 1)) == 0 ? digest_first(core->store.live, p->leaves[i]) : NULL;
 			for (struct key *key = next; key; key = next) {
 				next = key->leaf_next;
 				evaluate_own(core, key, masters);
@@ -205,7 +207,7 @@ static void drop_what_few_have(struct core *core) {
 }
 
 void sync_evaluate(struct core *core) {
-	struct sync *s = core->sync;
+	struct sync *s = core->repair.sync;
 	sort(s->seen, s->seen_count);
 	drop_what_few_have(core);
 	for (uint32_t i = 0; i < core->masters; i++) {

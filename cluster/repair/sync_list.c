@@ -23,7 +23,7 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 }
 
 static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size, enum sync_list_end end) {
-	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end, .blob = slice_of(core->sync->scratch, size) };
+	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end, .blob = slice_of(core->repair.sync->scratch, size) };
 	out_send(core, to, &m);
 }
 
@@ -36,7 +36,7 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 	uint32_t listed = 0;
 	for (size_t i = 0; i + 1 < leaves.size; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->live, leaf) : NULL;
+		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->store.live, leaf) : NULL;
 		for (; key; key = key->leaf_next) {
 			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX; r = r->next, listed++) {
 				if (listed == SYNC_LISTED_MAX) {
@@ -46,7 +46,7 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 					send_list(core, to, round, size, SYNC_LIST_GOES_ON);
 					size = 0;
 				}
-				size += put_record(core->sync->scratch + size, key, r);
+				size += put_record(core->repair.sync->scratch + size, key, r);
 			}
 		}
 	}
@@ -68,7 +68,7 @@ static bool room_for_seen(struct core *core, struct sync *s) {
 }
 
 bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
-	struct sync *s = core->sync;
+	struct sync *s = core->repair.sync;
 	const uint8_t *p = list.data;
 	for (size_t left = list.size, each; left > 0; left -= each, p += each) {
 		uint32_t name = left >= FIXED ? get_u16(p + 45) : 0;

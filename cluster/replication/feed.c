@@ -22,20 +22,20 @@ void feed_stop(struct core *core, uint32_t peer) {
 		return;
 	}
 	if (f->walking) { /* it may go on while the table's buckets stay as they are */
-		map_walk_end(&core->live->keys);
-		f->log = core->log.id;
-		f->shrinks = core->live->keys.shrinks;
+		map_walk_end(&core->store.live->keys);
+		f->log = core->changes.log.id;
+		f->shrinks = core->store.live->keys.shrinks;
 	}
-	core->watch_event_feeds -= f->watch_event;
+	core->changes.watch_event_feeds -= f->watch_event;
 	f->active = f->walking = f->watch_event = false;
-	core->feeds--;
-	if (core->feeds == 0) {
-		timer_stop(core, &core->feed_timer);
+	core->changes.feeds--;
+	if (core->changes.feeds == 0) {
+		timer_stop(core, &core->replication.feed_timer);
 	}
 }
 
 void feed_stop_all(struct core *core) {
-	for (uint32_t i = 0; core->feeds && i < core->peer_count; i++) {
+	for (uint32_t i = 0; core->changes.feeds && i < core->peer_count; i++) {
 		feed_stop(core, i);
 	}
 }
@@ -54,7 +54,7 @@ static void hear_echo(struct core *core, struct feed *f, uint64_t echo) {
 	}
 	uint32_t i = f->echo_count < FEED_ECHOES ? f->echo_count++ : FEED_ECHOES - 1; /* the newest one counts most */
 	f->echoes[i].echo = echo;
-	f->echoes[i].at = core->log.next;
+	f->echoes[i].at = core->changes.log.next;
 	feed_logged(core);
 }
 
@@ -134,12 +134,12 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 		bytes += send_entry(core, peer, &e, number);
 		++*sent;
 	}
-	return f->place.number == core->log.next;
+	return f->place.number == core->changes.log.next;
 }
 
 /* True: the whole table has been sent. */
 static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
-	const struct map *keys = &core->live->keys;
+	const struct map *keys = &core->store.live->keys;
 	size_t bytes = 0;
 	uint32_t records = 0;
 	for (uint32_t buckets = 0; f->bucket < keys->bucket_count; f->bucket++, buckets++) {
@@ -165,14 +165,14 @@ static void send_batch(struct core *core, uint32_t peer) {
 	bool walked = f->walking, table_end = walked && send_walk(core, peer, f);
 	bool log_end = send_log(core, peer, f, &sent); /* after the walk's piece: what changes comes behind what it changed */
 	if (table_end && log_end) {
-		map_walk_end(&core->live->keys);
+		map_walk_end(&core->store.live->keys);
 		f->walking = false;
 		m.flags = FLAG_WHOLE;
 		COUNT(core, feed_whole);
 	}
 	if (f->walking) {
 		m.part = (uint32_t)f->bucket;
-		m.parts = (uint32_t)core->live->keys.bucket_count + 1;
+		m.parts = (uint32_t)core->store.live->keys.bucket_count + 1;
 	} else {
 		m.echo = take_echo(core, f); /* a snapshot's only at its end */
 	}
@@ -190,8 +190,8 @@ static void send_batch(struct core *core, uint32_t peer) {
 static void go_on(struct core *core, uint32_t peer, bool due) {
 	struct feed *f = &core->peers[peer].feed;
 	while (f->active && f->in_flight < FEED_WINDOW) {
-		uint64_t waiting = core->log.next - f->place.number;
-		if (f->place.number < core->log.oldest) {
+		uint64_t waiting = core->changes.log.next - f->place.number;
+		if (f->place.number < core->changes.log.oldest) {
 			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
 			end(core, peer, STATUS_STALE);
 		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
@@ -206,23 +206,23 @@ static void go_on(struct core *core, uint32_t peer, bool due) {
 }
 
 void feed_timer(struct core *core) {
-	for (uint32_t i = 0; core->feeds && i < core->peer_count; i++) {
+	for (uint32_t i = 0; core->changes.feeds && i < core->peer_count; i++) {
 		go_on(core, i, true);
 	}
 }
 
 /* Called in the middle of whatever changes a record: nothing is sent before the end of the step. */
 void feed_logged(struct core *core) {
-	if (core->feeds && !wheel_armed(&core->feed_timer.wheel)) {
-		timer_at(core, &core->feed_timer, TIMER_FEED, instant_add(core->now, core->replication_interval));
+	if (core->changes.feeds && !wheel_armed(&core->replication.feed_timer.wheel)) {
+		timer_at(core, &core->replication.feed_timer, TIMER_FEED, instant_add(core->now, core->replication.replication_interval));
 	}
 }
 
 void feed_step(struct core *core) {
-	if (core->feeds == 0 || core->log.next < core->feed_full_at) {
+	if (core->changes.feeds == 0 || core->changes.log.next < core->replication.feed_full_at) {
 		return;
 	}
-	core->feed_full_at = core->log.next + BATCH_ENTRIES;
+	core->replication.feed_full_at = core->changes.log.next + BATCH_ENTRIES;
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		go_on(core, i, false);
 	}
@@ -232,7 +232,7 @@ void feed_step(struct core *core) {
 
 /* The snapshot of this round broke off with the link, and nothing has moved since to a bucket that it has behind it. */
 static bool may_go_on(const struct core *core, const struct feed *f, const struct message *m) {
-	const struct map *keys = &core->live->keys;
+	const struct map *keys = &core->store.live->keys;
 	return f->round == m->round && f->log == m->log && f->shrinks == keys->shrinks && m->part <= keys->bucket_count;
 }
 
@@ -240,7 +240,7 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ANYWAY))) {
 		return STATUS_RECOVERING;
 	}
-	bool reaches = m->log == core->log.id && m->number >= core->log.oldest && m->number <= core->log.next;
+	bool reaches = m->log == core->changes.log.id && m->number >= core->changes.log.oldest && m->number <= core->changes.log.next;
 	bool partly = m->flags & FLAG_PARTLY;
 	if (partly && !(reaches && may_go_on(core, f, m))) {
 		return STATUS_STALE;
@@ -249,12 +249,12 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 		return STATUS_STALE;
 	}
 	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches, .bucket = partly ? m->part : 0 };
-	log_seek(core, &f->place, reaches ? m->number : core->log.next);
+	log_seek(core, &f->place, reaches ? m->number : core->changes.log.next);
 	f->acked = f->place.number;
 	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed : COUNT_feed_snapshot]++;
-	core->feeds++;
+	core->changes.feeds++;
 	if (f->walking) {
-		map_walk_begin(&core->live->keys);
+		map_walk_begin(&core->store.live->keys);
 	}
 	return STATUS_OK;
 }
@@ -262,7 +262,7 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
 	feed_stop(core, from);
-	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round, .log = core->log.id };
+	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round, .log = core->changes.log.id };
 	answer.status = begin(core, f, m);
 	if (answer.status != STATUS_OK) {
 		COUNT(core, feed_refused);
@@ -273,7 +273,7 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	answer.flags = f->walking && !(m->flags & FLAG_PARTLY) ? FLAG_STAGING : 0;
 	out_send(core, from, &answer);
 	hear_echo(core, f, m->echo);
-	core->feed_full_at = core->log.next;
+	core->replication.feed_full_at = core->changes.log.next;
 	go_on(core, from, true);
 }
 
@@ -285,10 +285,10 @@ static void hear_watch(struct core *core, uint32_t from, const struct message *m
 	if (watch_event == f->watch_event) {
 		return;
 	}
-	core->watch_event_feeds += (uint32_t)watch_event - (uint32_t)f->watch_event;
+	core->changes.watch_event_feeds += (uint32_t)watch_event - (uint32_t)f->watch_event;
 	f->watch_event = watch_event;
-	f->watch_event_from = core->log.next;
-	if (watch_event && m->number != core->log.next) {
+	f->watch_event_from = core->changes.log.next;
+	if (watch_event && m->number != core->changes.log.next) {
 		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .lock_id = core->peers[from].node.id };
 		COUNT(core, feed_watch_events_missed);
 		log_append_watch_event(core, &gap);

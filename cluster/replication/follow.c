@@ -35,14 +35,14 @@ static void echo_came(struct core *core, uint64_t echo) {
 
 static void arm(struct core *core) {
 	span_ns often = core->config.request_timeout / 20;
-	span_ns interval = often > core->replication_interval ? often : core->replication_interval;
-	timer_at(core, &core->follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
+	span_ns interval = often > core->replication.replication_interval ? often : core->replication.replication_interval;
+	timer_at(core, &core->replication.follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
 }
 
 /* With it, again and again: whether somebody watches here. */
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
-	f->watch_event = core->watch_event_wanted;
+	f->watch_event = core->changes.watch_event_wanted;
 	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched, .echo = new_echo(core) };
 	out_send(core, f->peer, &m);
 }
@@ -163,7 +163,7 @@ static void left(struct core *core) {
 	}
 	f->state = FOLLOW_NONE;
 	f->applied = 0;
-	timer_stop(core, &core->follow_timer);
+	timer_stop(core, &core->replication.follow_timer);
 	f->patience = instant_add(core->now, core->config.request_timeout);
 }
 
@@ -338,7 +338,7 @@ static void entry_came(struct core *core, const struct message *m) {
 		start_over(core, false);
 		return;
 	}
-	struct table *t = f->building ? core->staging : core->live;
+	struct table *t = f->building ? core->store.staging : core->store.live;
 	if (m->kind == MESSAGE_FEED_WATCH_EVENT) {
 		follow_watch_event(core, m);
 	} else if (m->kind == MESSAGE_FEED_GONE) {

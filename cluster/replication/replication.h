@@ -38,7 +38,7 @@ void follow_gone(struct core *core, struct table *t, const struct message *m);
 void follow_watch_event(struct core *core, const struct message *m);
 
 static inline bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && core->follow.watch_event != core->watch_event_wanted;
+	return core->follow.state == FOLLOW_ON && core->follow.watch_event != core->changes.watch_event_wanted;
 }
 static inline void follow_step(struct core *core) { /* at the end of a step */
 	if (follow_step_due(core)) {

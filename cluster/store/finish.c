@@ -24,27 +24,27 @@ void merge_end_record(struct core *core, struct key *key, struct record *r, span
 /* The highest noted, where a source that lacks the lock_id counts as having noted its clock at the snapshot's end. */
 static void note_sources(struct core *core, struct record *r) {
 	core->counts[COUNT_permits_uneven] += r->uneven;
-	for (uint32_t left = core->finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
-		uint64_t clock = core->finish.clock_end[__builtin_ctz(left)];
+	for (uint32_t left = core->store.finish.done & ~(r->uneven ? 0 : r->sources); left; left &= left - 1) {
+		uint64_t clock = core->store.finish.clock_end[__builtin_ctz(left)];
 		r->noted = clock > r->noted ? clock : r->noted;
 		r->vouched = false;
 		if (!(r->sources >> __builtin_ctz(left) & 1)) {
 			older_merge(r, (struct older){ record_set(r), clock });
 		}
 	}
-	if (core->finish.unknown) {
+	if (core->store.finish.unknown) {
 		record_put_older(r, (struct older){ .noted = 0 });
 	}
-	r->noted = core->finish.floor > r->noted ? core->finish.floor : r->noted;
-	r->vouched = r->vouched && !core->finish.unknown;
-	r->sources = core->finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
+	r->noted = core->store.finish.floor > r->noted ? core->store.finish.floor : r->noted;
+	r->vouched = r->vouched && !core->store.finish.unknown;
+	r->sources = core->store.finish.unknown && !core_votes(core) ? MERGE_STAYS : 0; /* noted anew when it votes */
 	r->uneven = false;
 }
 
 /* "Every release": a release may have come from one source after another one's record of the lock_id. And a record that none of those who
  * count has came by a try that broke off, and has ended since. */
 void merge_finish_key(struct core *core, struct key *key) {
-	const struct finishing *f = &core->finish;
+	const struct finishing *f = &core->store.finish;
 	for (struct record *r = key->held, *after; r; r = after) {
 		after = r->next;
 		if (r->sources == 0) {
@@ -65,7 +65,7 @@ void merge_finish_key(struct core *core, struct key *key) {
 
 /* For whoever walks the live table. False: nothing was left of the key, and it is freed. */
 bool merge_finish_walked(struct core *core, struct key *key) {
-	if (!core->finish.active) {
+	if (!core->store.finish.active) {
 		return true;
 	}
 	merge_finish_key(core, key);
@@ -73,41 +73,41 @@ bool merge_finish_walked(struct core *core, struct key *key) {
 }
 
 void merge_finish_end(struct core *core, struct table *t) {
-	if (core->finish.active) {
-		core->finish.active = false;
+	if (core->store.finish.active) {
+		core->store.finish.active = false;
 		map_walk_end(&t->keys);
 	}
 }
 
 void merge_sweep(struct core *core) {
-	struct finishing *f = &core->finish;
-	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && f->bucket < core->live->keys.bucket_count; i++, f->bucket++) {
-		for (struct map_node *n = map_bucket(&core->live->keys, f->bucket), *next; n; n = next) {
+	struct finishing *f = &core->store.finish;
+	for (int i = 0; i < SWEEP_BUCKETS_A_STEP && f->bucket < core->store.live->keys.bucket_count; i++, f->bucket++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, f->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
 			merge_finish_walked(core, key);
 		}
 	}
-	if (f->bucket >= core->live->keys.bucket_count) {
-		core->live->tries = 0;
-		merge_finish_end(core, core->live);
+	if (f->bucket >= core->store.live->keys.bucket_count) {
+		core->store.live->tries = 0;
+		merge_finish_end(core, core->store.live);
 		COUNT(core, merge_swept);
 	}
 }
 
 void finish_begin(struct core *core) {
-	core->finish = (struct finishing){ .active = true };
-	map_walk_begin(&core->live->keys);
+	core->store.finish = (struct finishing){ .active = true };
+	map_walk_begin(&core->store.live->keys);
 }
 
 /* Of what came between nothing is known: all that was merged counts as noted now. */
 static void finish_unknown(struct core *core) {
-	if (!core->finish.active) {
+	if (!core->store.finish.active) {
 		finish_begin(core);
 	}
-	core->finish.unknown = true;
-	core->finish.floor = core->clock;
-	core->finish.bucket = 0;
+	core->store.finish.unknown = true;
+	core->store.finish.floor = core->clock;
+	core->store.finish.bucket = 0;
 }
 
 /* The bits of all tries are used up. What was merged stays, but stands for no source any more; it is finished before anything else is merged. */

@@ -8,18 +8,18 @@
 
 /* What was before it voted it does not know; its clock was not above the one that it began with. */
 struct ballot first_floor(const struct core *core, struct id128 lock_id) {
-	const struct ballot lost = core->lost[lacked_place(core, lock_id)].noted;
-	const struct ballot before = { core->clock_began, UINT64_MAX, UINT32_MAX };
-	return core->clock_began > 0 ? ballot_later(before, lost) : lost;
+	const struct ballot lost = core->store.lost[lacked_place(core, lock_id)].noted;
+	const struct ballot before = { core->store.clock_began, UINT64_MAX, UINT32_MAX };
+	return core->store.clock_began > 0 ? ballot_later(before, lost) : lost;
 }
 
 void first_lost(struct core *core, struct id128 lock_id, struct ballot noted) {
-	struct ballot *highest = &core->lost[lacked_place(core, lock_id)].noted;
+	struct ballot *highest = &core->store.lost[lacked_place(core, lock_id)].noted;
 	*highest = ballot_later(noted, *highest);
 }
 
 void first_ended(struct core *core, const struct record *r) {
-	struct instant *last = &core->lost[lacked_place(core, r->lock_id)].at;
+	struct instant *last = &core->store.lost[lacked_place(core, r->lock_id)].at;
 	if (!rolled_back_named(core, r->lock_id, r->attempt)) { /* of that one nobody was told that it is held */
 		*last = instant_later(*last, instant_expired(core->now, r->end) ? r->end : core->now);
 	}
@@ -51,7 +51,7 @@ bool first_overtaken(const struct core *core, const struct key *key, const struc
 }
 
 uint64_t first_lacked_us(const struct core *core, struct id128 lock_id) {
-	return lacked_us_since(core, core->lost[lacked_place(core, lock_id)].at);
+	return lacked_us_since(core, core->store.lost[lacked_place(core, lock_id)].at);
 }
 
 struct ballot first_of_waiter(struct core *core, struct waiter *w) {
@@ -66,9 +66,9 @@ struct ballot first_of_waiter(struct core *core, struct waiter *w) {
 
 /* The clock is raised to it by the promise, which has noted the one before, and in any case by the commit; none is drawn twice before that. */
 struct ballot first_draw(struct core *core) {
-	uint64_t highest = core->clock > core->first_drawn ? core->clock : core->first_drawn;
-	core->first_drawn = highest < TOKEN_MAX ? highest + 1 : highest;
-	return (struct ballot){ core->first_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
+	uint64_t highest = core->clock > core->store.first_drawn ? core->clock : core->store.first_drawn;
+	core->store.first_drawn = highest < TOKEN_MAX ? highest + 1 : highest;
+	return (struct ballot){ core->store.first_drawn, id128_word(core->durable.node_id), (uint32_t)core->durable.boot | BALLOT_FIRST };
 }
 
 bool first_lapsed(const struct core *core, const struct op *op, const struct message *m) {

@@ -8,14 +8,14 @@ uint32_t lacked_place(const struct core *core, struct id128 lock_id) {
 
 /* It, or a number of it, is here no more. */
 void lacked_since(struct core *core, struct id128 lock_id, struct instant at) {
-	struct instant *p = &core->lacked[lacked_place(core, lock_id)];
+	struct instant *p = &core->store.lacked[lacked_place(core, lock_id)];
 	*p = instant_later(*p, at);
 }
 
 uint64_t lacked_us_since(const struct core *core, struct instant last) {
-	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->vote_began, last)) / SPAN_US);
+	return (uint64_t)(instant_elapsed_short(core->now, instant_later(core->store.vote_began, last)) / SPAN_US);
 }
 
 uint64_t lacked_us(const struct core *core, struct id128 lock_id) {
-	return lacked_us_since(core, core->lacked[lacked_place(core, lock_id)]);
+	return lacked_us_since(core, core->store.lacked[lacked_place(core, lock_id)]);
 }

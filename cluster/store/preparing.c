@@ -13,7 +13,7 @@ bool preparing_busy(const struct core *core, const struct record *r, uint32_t fr
 		return false;
 	}
 	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
-		const struct preparing *p = &core->preparing[i];
+		const struct preparing *p = &core->store.preparing[i];
 		if (p->op && id128_equal(p->lock_id, r->lock_id) && ballot_compare(p->ballot, r->prepared) == 0) {
 			return !of_op(p, from, round) && !instant_distrusted(core->now, p->until);
 		}
@@ -22,8 +22,8 @@ bool preparing_busy(const struct core *core, const struct record *r, uint32_t fr
 }
 
 void preparing_note(struct core *core, const struct record *r, uint32_t from, uint64_t round) {
-	struct preparing *p = &core->preparing[core->preparing_next];
-	core->preparing_next = (core->preparing_next + 1) % PREPARING_MAX;
+	struct preparing *p = &core->store.preparing[core->store.preparing_next];
+	core->store.preparing_next = (core->store.preparing_next + 1) % PREPARING_MAX;
 	*p = (struct preparing){ .lock_id = r->lock_id, .ballot = r->prepared, .op = round >> 16, .peer = from,
 		.until = instant_add(core->now, core->config.request_timeout / 4) };
 }
@@ -31,7 +31,7 @@ void preparing_note(struct core *core, const struct record *r, uint32_t from, ui
 /* It was refused elsewhere, and will not write under this ballot. */
 void preparing_drop(struct core *core, uint32_t from, const struct message *m) {
 	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
-		struct preparing *p = &core->preparing[i];
+		struct preparing *p = &core->store.preparing[i];
 		if (m->attempt && of_op(p, from, m->attempt) && id128_equal(p->lock_id, m->lock_id)) {
 			p->op = 0;
 		}

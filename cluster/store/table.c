@@ -19,7 +19,7 @@ static struct key *find_raw(const struct table *t, struct slice name, uint64_t h
 
 static inline struct key *find(struct core *core, struct table *t, struct slice name, uint64_t hash) {
 	struct key *key = find_raw(t, name, hash);
-	if (key && core->finish.active && t == core->live) {
+	if (key && core->store.finish.active && t == core->store.live) {
 		merge_finish_key(core, key);
 	}
 	return key && table_expire(core, key) ? key : NULL;
@@ -30,11 +30,11 @@ struct key *table_find_in(struct core *core, struct table *t, struct slice name)
 }
 
 struct key *table_find(struct core *core, struct slice name) {
-	return table_find_in(core, core->live, name);
+	return table_find_in(core, core->store.live, name);
 }
 
 struct key *table_find_hashed(struct core *core, struct slice name, uint64_t hash) {
-	return find(core, core->live, name, hash);
+	return find(core, core->store.live, name, hash);
 }
 
 struct key *table_add(struct core *core, struct table *t, struct slice name, uint64_t hash) {
@@ -48,7 +48,7 @@ struct key *table_add(struct core *core, struct table *t, struct slice name, uin
 		return NULL;
 	}
 	key->size = (uint16_t)name.size;
-	key->table = (uint8_t)(t - core->tables);
+	key->table = (uint8_t)(t - core->store.tables);
 	memcpy(key->name, name.data, name.size);
 	if (!digest_add_key(core, t, key)) {
 		alloc_free(&core->alloc, key, sizeof *key + key->size);
@@ -65,7 +65,7 @@ struct key *table_make_in(struct core *core, struct table *t, struct slice name)
 }
 
 struct key *table_make(struct core *core, struct slice name) {
-	return table_make_in(core, core->live, name);
+	return table_make_in(core, core->store.live, name);
 }
 
 struct key_more *table_more(struct core *core, struct key *key) {
@@ -146,7 +146,7 @@ bool table_expire(struct core *core, struct key *key) {
 			ended = true;
 		}
 	}
-	if (ended && key_table(core, key) == core->live) {
+	if (ended && key_table(core, key) == core->store.live) {
 		core->observers->key_ended(core, key);
 	}
 	bool left = key->held || key->promise || awaited(key);
@@ -191,31 +191,31 @@ void table_clear(struct core *core, struct table *t) {
 #define EMPTY_BUCKETS_A_STEP 4096
 
 bool table_staging_free(const struct core *core) {
-	return core->staging_use == STAGING_FREE;
+	return core->store.staging_use == STAGING_FREE;
 }
 
 bool table_staging_take(struct core *core) {
 	if (!table_staging_free(core)) {
 		return false;
 	}
-	core->staging_use = STAGING_BUILDING;
+	core->store.staging_use = STAGING_BUILDING;
 	return true;
 }
 
 void table_staging_drop(struct core *core) {
-	CHECK(core->staging_use == STAGING_BUILDING);
-	core->staging_use = STAGING_EMPTYING;
-	core->empty_bucket = core->staging->keys.bucket_count;
+	CHECK(core->store.staging_use == STAGING_BUILDING);
+	core->store.staging_use = STAGING_EMPTYING;
+	core->store.empty_bucket = core->store.staging->keys.bucket_count;
 }
 
 /* From the last bucket down: while the table shrinks its elements only move to buckets that are still to come. */
 void table_empty_go_on(struct core *core) {
-	struct table *t = core->staging;
+	struct table *t = core->store.staging;
 	uint32_t keys = 0, buckets = 0;
 	while (t->keys.count > 0 && keys < EMPTY_KEYS_A_STEP && buckets++ < EMPTY_BUCKETS_A_STEP) {
-		CHECK(core->empty_bucket > 0);
-		size_t bucket = core->empty_bucket < t->keys.bucket_count ? core->empty_bucket : t->keys.bucket_count;
-		core->empty_bucket = bucket - 1;
+		CHECK(core->store.empty_bucket > 0);
+		size_t bucket = core->store.empty_bucket < t->keys.bucket_count ? core->store.empty_bucket : t->keys.bucket_count;
+		core->store.empty_bucket = bucket - 1;
 		struct map_node *n;
 		while (bucket <= t->keys.bucket_count && (n = map_bucket(&t->keys, bucket - 1)) != NULL) {
 			table_free_key(core, CONTAINER_OF(n, struct key, node));
@@ -226,17 +226,17 @@ void table_empty_go_on(struct core *core) {
 		digest_done(core, t);
 		t->tries = 0;
 		t->latest = (struct instant){ 0, 0 };
-		core->staging_use = STAGING_FREE;
+		core->store.staging_use = STAGING_FREE;
 		core->observers->table_emptied(core);
 	}
 }
 
 void table_swap(struct core *core) {
-	CHECK(core->staging_use == STAGING_BUILDING && core->promise_count == 0 && core->waiter_count == 0);
-	struct table *old = core->live;
+	CHECK(core->store.staging_use == STAGING_BUILDING && core->store.promise_count == 0 && core->store.waiter_count == 0);
+	struct table *old = core->store.live;
 	core->observers->table_ends(core, old);
-	core->live = core->staging;
-	core->staging = old;
+	core->store.live = core->store.staging;
+	core->store.staging = old;
 	table_staging_drop(core);
 	COUNT(core, table_swapped);
 	core->observers->table_swapped(core, old);
@@ -292,7 +292,7 @@ void key_drop_record(struct core *core, struct key *key, struct record *r) {
 		at = &(*at)->next;
 	}
 	*at = r->next;
-	if (key_table(core, key) == core->live) {
+	if (key_table(core, key) == core->store.live) {
 		core->observers->record_lost(core, key, r, instant_expired(core->now, r->end) ? record_delay(r) : 0);
 	}
 	lacked_since(core, r->lock_id, instant_expired(core->now, r->end) ? r->end : core->now);
@@ -316,5 +316,5 @@ void key_drop_promise(struct core *core, struct key *key) {
 	list_remove(&key->promise->by_peer);
 	alloc_free(&core->alloc, key->promise, sizeof *key->promise);
 	key->promise = NULL;
-	core->promise_count--;
+	core->store.promise_count--;
 }

@@ -5,23 +5,23 @@
 #include "store.h"
 
 int tombstone_init(struct core *core) {
-	core->tombstones_size = core->limits.released;
-	core->tombstones = alloc_new(&core->alloc, core->tombstones_size * sizeof *core->tombstones);
-	if (core->tombstones == NULL) {
+	core->store.tombstones_size = core->limits.released;
+	core->store.tombstones = alloc_new(&core->alloc, core->store.tombstones_size * sizeof *core->store.tombstones);
+	if (core->store.tombstones == NULL) {
 		return PAWL_ENOMEM;
 	}
-	return map_init(&core->tombstones_map, &core->alloc);
+	return map_init(&core->store.tombstones_map, &core->alloc);
 }
 
 void tombstone_done(struct core *core) {
-	if (core->tombstones) {
-		map_done(&core->tombstones_map);
-		alloc_free(&core->alloc, core->tombstones, core->tombstones_size * sizeof *core->tombstones);
+	if (core->store.tombstones) {
+		map_done(&core->store.tombstones_map);
+		alloc_free(&core->alloc, core->store.tombstones, core->store.tombstones_size * sizeof *core->store.tombstones);
 	}
 }
 
 struct tombstone *tombstone_find(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->tombstones_map, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->store.tombstones_map, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
 		struct tombstone *r = CONTAINER_OF(n, struct tombstone, node);
 		if (id128_equal(r->lock_id, lock_id)) {
 			return r;
@@ -35,13 +35,13 @@ static struct tombstone *find_or_add(struct core *core, struct id128 lock_id) {
 	if (r) {
 		return r;
 	}
-	r = &core->tombstones[core->tombstones_next];
-	core->tombstones_next = (core->tombstones_next + 1) % core->tombstones_size;
+	r = &core->store.tombstones[core->store.tombstones_next];
+	core->store.tombstones_next = (core->store.tombstones_next + 1) % core->store.tombstones_size;
 	if (r->used) {
-		map_remove(&core->tombstones_map, &r->node);
+		map_remove(&core->store.tombstones_map, &r->node);
 	}
 	*r = (struct tombstone){ .used = true, .lock_id = lock_id };
-	map_insert(&core->tombstones_map, &r->node, hash_lock_id(core, lock_id));
+	map_insert(&core->store.tombstones_map, &r->node, hash_lock_id(core, lock_id));
 	return r;
 }
 
@@ -96,14 +96,14 @@ uint64_t name_extended(struct core *core, uint64_t name, uint64_t by) {
 	if (name == 0 || name_of_extension(name) || !name_of_extension(by)) {
 		return 0;
 	}
-	core->extended[core->extended_next++ % EXTENDED_MAX] = (struct extended){ .name = name, .by = by };
+	core->store.extended[core->store.extended_next++ % EXTENDED_MAX] = (struct extended){ .name = name, .by = by };
 	return by;
 }
 
 uint64_t name_before(const struct core *core, uint64_t by) {
 	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
-		if (core->extended[i].by == by) {
-			return core->extended[i].name;
+		if (core->store.extended[i].by == by) {
+			return core->store.extended[i].name;
 		}
 	}
 	return 0;
@@ -134,7 +134,7 @@ bool rolled_back_has(const struct core *core, struct id128 lock_id, uint64_t tok
 /* ---- in snapshots and side files ---- */
 
 const struct tombstone *tombstone_at(const struct core *core, uint32_t next, uint32_t i) {
-	return &core->tombstones[(next + i) % core->tombstones_size];
+	return &core->store.tombstones[(next + i) % core->store.tombstones_size];
 }
 
 void tombstone_describe(const struct tombstone *r, struct slice key, struct message *m) {

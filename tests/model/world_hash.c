@@ -210,7 +210,7 @@ static void hash_change(uint64_t *h, const struct change *c) {
 }
 
 static void hash_finish(uint64_t *h, const struct core *core) {
-	const struct finishing *f = &core->finish;
+	const struct finishing *f = &core->store.finish;
 	mix(h, (uint64_t)f->active << 32 | f->done);
 	for (uint32_t i = 0; f->active && i < 32; i++) {
 		mix(h, f->done >> i & 1 ? f->clock_end[i] : 0);
@@ -226,18 +226,18 @@ static void hash_epoch(uint64_t *h, const struct core *core) {
 	mix_ballot(h, d->decree_promised);
 	mix_ballot(h, d->decree_accepted);
 	mix(h, (uint64_t)d->voted | (uint64_t)d->voted_before << 1 | (uint64_t)d->complete << 2 | (uint64_t)core->adopting << 3 |
-		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->finish.active << 6 | (uint64_t)core->conflict << 7);
-	mix(h, core->ballot_drawn << 2 | (uint64_t)core->isolated << 1 | core->forced);
+		(uint64_t)core->remembers << 4 | (uint64_t)core->complete << 5 | (uint64_t)core->store.finish.active << 6 | (uint64_t)core->conflict << 7);
+	mix(h, core->membership.ballot_drawn << 2 | (uint64_t)core->peering.isolated << 1 | core->membership.forced);
 	mix_time(h, core->adopted_at);
-	mix_time(h, core->near_at);
-	mix_time(h, core->voters_at);
-	mix_time(h, core->finish_at);
-	for (uint32_t i = 0; i < core->announced.count; i++) {
-		mix_id(h, core->announced.masters[i]);
+	mix_time(h, core->peering.near_at);
+	mix_time(h, core->membership.voters_at);
+	mix_time(h, core->membership.finish_at);
+	for (uint32_t i = 0; i < core->recovery.announced.count; i++) {
+		mix_id(h, core->recovery.announced.masters[i]);
 	}
 	hash_finish(h, core);
-	hash_gather(h, &core->state_transfer);
-	hash_change(h, &core->change);
+	hash_gather(h, &core->recovery.transfer);
+	hash_change(h, &core->membership.change);
 }
 
 static void hash_keys(uint64_t *h, const struct core *core, const struct table *t) {
@@ -250,11 +250,11 @@ static void hash_keys(uint64_t *h, const struct core *core, const struct table *
 }
 
 static void hash_tables(uint64_t *h, const struct core *core) {
-	hash_keys(h, core, core->live);
-	mix(h, (uint64_t)core->staging_use);
-	hash_keys(h, core, core->staging);
-	for (size_t b = 0; b < core->granted_leases.bucket_count; b++) {
-		for (struct map_node *n = map_bucket(&core->granted_leases, b); n; n = map_next_in_bucket(n)) {
+	hash_keys(h, core, core->store.live);
+	mix(h, (uint64_t)core->store.staging_use);
+	hash_keys(h, core, core->store.staging);
+	for (size_t b = 0; b < core->coordinator.granted_leases.bucket_count; b++) {
+		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, b); n; n = map_next_in_bucket(n)) {
 			const struct granted *granted = CONTAINER_OF(n, struct granted, node);
 			if (!instant_distrusted(core->now, granted->deadline)) { /* otherwise it is only memory */
 				mix_id(h, granted->lock_id);
@@ -265,7 +265,7 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		}
 	}
 	for (uint32_t i = 0; i < PREPARING_MAX; i++) {
-		const struct preparing *p = &core->preparing[i];
+		const struct preparing *p = &core->store.preparing[i];
 		if (p->op && !instant_distrusted(core->now, p->until)) {
 			mix_id(h, p->lock_id);
 			mix(h, p->op);
@@ -273,32 +273,33 @@ static void hash_tables(uint64_t *h, const struct core *core) {
 		}
 	}
 	for (uint32_t i = 0; i < LACKED_PLACES; i++) { /* what has ended before any round that is under way makes no difference */
-		if (instant_elapsed_short(core->now, core->lacked[i]) < 2 * core->config.request_timeout) {
-			mix_time(h, core->lacked[i]);
+		if (instant_elapsed_short(core->now, core->store.lacked[i]) < 2 * core->config.request_timeout) {
+			mix_time(h, core->store.lacked[i]);
 		}
-		if (instant_elapsed_short(core->now, core->lost[i].at) < 2 * core->config.request_timeout) {
-			mix_time(h, core->lost[i].at);
+		if (instant_elapsed_short(core->now, core->store.lost[i].at) < 2 * core->config.request_timeout) {
+			mix_time(h, core->store.lost[i].at);
 		}
-		mix_ballot(h, core->lost[i].noted);
+		mix_ballot(h, core->store.lost[i].noted);
 	}
 	for (uint32_t i = 0; i < EXTENDED_MAX; i++) {
-		mix(h, core->extended[i].name);
-		mix(h, core->extended[i].by);
+		mix(h, core->store.extended[i].name);
+		mix(h, core->store.extended[i].by);
 	}
-	for (uint32_t i = 0; i < core->tombstones_size; i++) {
-		mix_id(h, core->tombstones[i].lock_id);
-		mix(h, core->tombstones[i].rolled_back);
-		mix(h, core->tombstones[i].name);
-		mix(h, (uint64_t)core->tombstones[i].binding << 2 | (uint64_t)core->tombstones[i].released << 1 | core->tombstones[i].barred);
+	for (uint32_t i = 0; i < core->store.tombstones_size; i++) {
+		mix_id(h, core->store.tombstones[i].lock_id);
+		mix(h, core->store.tombstones[i].rolled_back);
+		mix(h, core->store.tombstones[i].name);
+		mix(h,
+				(uint64_t)core->store.tombstones[i].binding << 2 | (uint64_t)core->store.tombstones[i].released << 1 | core->store.tombstones[i].barred);
 	}
 }
 
 static void hash_sync(uint64_t *h, const struct core *core) {
-	const struct sync *s = core->sync;
-	mix(h, core->sync_round);
-	mix(h, (uint64_t)core->sync_tick << 16 | core->tick);
-	mix_time(h, core->tick_at);
-	mix(h, (uint64_t)core->sync_beats << 2 | (uint64_t)core->sync_judged << 1 | core->sync_hurry);
+	const struct sync *s = core->repair.sync;
+	mix(h, core->repair.sync_round);
+	mix(h, (uint64_t)core->repair.sync_tick << 16 | core->tick);
+	mix_time(h, core->repair.tick_at);
+	mix(h, (uint64_t)core->repair.sync_beats << 2 | (uint64_t)core->repair.sync_judged << 1 | core->changes.sync_hurry);
 	for (uint32_t i = 0; s && i < DIGEST_LEAVES / 64; i++) {
 		mix(h, s->suspects[i]);
 		mix(h, s->differs[i]);
@@ -313,25 +314,27 @@ static void hash_sync(uint64_t *h, const struct core *core) {
 }
 
 static void hash_core(uint64_t *h, const struct core *core) {
-	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->first_drawn > core->clock ? core->first_drawn : 0, core->clock_began, core->durable.boot, core->durable.ceiling, core->ceiling_on_disk,
-		core->op_next, core->ticket_next, core->prng.s[0], core->prng.s[1], core->homes_stale, core->beat.wheel.tick };
+	const uint64_t numbers[] = { (uint64_t)core->state, core->clock, core->store.first_drawn > core->clock ? core->store.first_drawn : 0,
+			core->store.clock_began, core->durable.boot, core->durable.ceiling, core->engine.ceiling_on_disk,
+		core->coordinator.op_next, core->coordinator.ticket_next, core->prng.s[0], core->prng.s[1], core->coordinator.homes_stale,
+				core->node.beat.wheel.tick };
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		mix(h, numbers[i]);
 	}
-	mix_time(h, core->last_step);
-	mix_time(h, core->vote_began);
-	mix_time(h, core->rejoin_at);
+	mix_time(h, core->node.last_step);
+	mix_time(h, core->store.vote_began);
+	mix_time(h, core->recovery.rejoin_at);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		hash_peer(h, &core->peers[i]);
 	}
 	hash_epoch(h, core);
 	hash_tables(h, core);
 	hash_sync(h, core);
-	for (const struct list *n = list_first(&core->ops); n; n = list_after(&core->ops, n)) {
+	for (const struct list *n = list_first(&core->coordinator.ops); n; n = list_after(&core->coordinator.ops, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 	mix(h, 3);
-	for (const struct list *n = list_first(&core->unfinished); n; n = list_after(&core->unfinished, n)) {
+	for (const struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
 		hash_op(h, core, CONTAINER_OF(n, struct op, link));
 	}
 }

@@ -5,8 +5,8 @@
 #include "coordinator.h"
 
 static inline bool attempt_rehome_left(const struct core *core) {
-	const struct list *n = core->waiting.next;
-	return n != &core->waiting && CONTAINER_OF(n, const struct op, waiting)->homes != core->homes;
+	const struct list *n = core->coordinator.waiting.next;
+	return n != &core->coordinator.waiting && CONTAINER_OF(n, const struct op, waiting)->homes != core->coordinator.homes;
 }
 
 /* ---- attempt.c ---- */

@@ -161,7 +161,7 @@ void attempt_start(struct core *core, struct op *op) {
 	attempt_home_is(core, op, attempt_home(core, op->key));
 	if (!list_linked(&op->waiting)) {
 		attempt_waits(core, op);
-		core->waiting_count++;
+		core->coordinator.waiting_count++;
 	}
 	bool resumes = op->resumes;
 	op->ballot = first_draw(core);
@@ -290,7 +290,7 @@ void attempt_peer_changed(struct core *core, uint32_t peer) {
 	if (peer >= core->masters || !peer_votes(core, peer)) {
 		return;
 	}
-	for (struct list *n = list_first(&core->waiting); n; n = list_after(&core->waiting, n)) {
+	for (struct list *n = list_first(&core->coordinator.waiting); n; n = list_after(&core->coordinator.waiting, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, waiting);
 		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
 			ask_one(core, op, peer, true);

@@ -45,7 +45,7 @@ void commit_start(struct core *core, struct op *op) {
 	core->counts[COUNT_token_reused] += reused;
 	master_raise_clock(core, op->token);
 	list_remove(&op->waiting);
-	core->waiting_count--;
+	core->coordinator.waiting_count--;
 	op_next_round(core, op);
 	op->state = OP_COMMITTING;
 	struct message m = op_message(op, MESSAGE_COMMIT);
@@ -56,7 +56,7 @@ void commit_start(struct core *core, struct op *op) {
 	m.token = op->token;
 	commit_put_value(op, &m);
 	m.ticket = op->ticket;
-	core->commits_begun++;
+	core->changes.commits_begun++;
 	op_ask_all(core, op, &m);
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }

@@ -34,7 +34,7 @@ static bool begin_child(struct core *core, struct op *op, struct member *m, cons
 
 static void ready(struct core *core, struct group *g) {
 	if (!list_linked(&g->ready)) {
-		list_append(&core->groups, &g->ready);
+		list_append(&core->coordinator.groups, &g->ready);
 	}
 }
 
@@ -156,7 +156,7 @@ static void climb(struct core *core, struct op *op) {
 		fail(core, op, PAWL_ETIMEOUT, g->at);
 	} else if (op_find_lock(core, m->key, m->lock_id)) {
 		fail(core, op, PAWL_EBADREQUEST, g->at); /* somebody acquires this lock_id alone: whose would it be in the end? */
-	} else if (core->op_count >= core->limits.rounds || !begin_child(core, op, m, &r)) {
+	} else if (core->coordinator.op_count >= core->limits.rounds || !begin_child(core, op, m, &r)) {
 		fail(core, op, PAWL_EBUSY, g->at);
 	}
 }
@@ -353,7 +353,7 @@ void group_start(struct core *core, struct op *op) {
 
 /* Goes on with one that something was answered to; false: there is none. */
 bool group_run(struct core *core) {
-	struct list *n = list_first(&core->groups);
+	struct list *n = list_first(&core->coordinator.groups);
 	if (n == NULL) {
 		return false;
 	}

@@ -48,7 +48,7 @@ static void enqueue_at(struct core *core, struct op *op) {
 
 void attempt_enqueue(struct core *core, struct op *op) {
 	if (op->ticket.seq == 0) {
-		op->ticket = (struct ticket){ 0, ++core->ticket_next }; /* its home gives the stamp */
+		op->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next }; /* its home gives the stamp */
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
 	op->since = core->now;
@@ -59,7 +59,7 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	if (op->home >= 0) {
 		enqueue_at(core, op);
 	} else {
-		core->homes_stale = true;
+		core->coordinator.homes_stale = true;
 	}
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 }
@@ -70,7 +70,7 @@ static void rehome(struct core *core, struct op *op) {
 	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
 	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped; /* its entry is gone, whether the home is back or not */
 	if (!waits || (home == op->home && !stopped)) {
-		core->homes_stale = core->homes_stale || (waits && home < 0);
+		core->coordinator.homes_stale = core->coordinator.homes_stale || (waits && home < 0);
 		return;
 	}
 	if (op->home >= 0 && !stopped && peer_reachable(core, (uint32_t)op->home)) {
@@ -90,14 +90,14 @@ static void rehome(struct core *core, struct op *op) {
 
 /* Those that have not looked for their home since then stand before those that have. */
 void attempt_waits(struct core *core, struct op *op) {
-	op->homes = core->homes;
-	list_append(&core->waiting, &op->waiting);
+	op->homes = core->coordinator.homes;
+	list_append(&core->coordinator.waiting, &op->waiting);
 }
 
 void attempt_rehome_go_on(struct core *core) {
-	while (core->left.homes > 0 && attempt_rehome_left(core)) {
-		struct op *op = CONTAINER_OF(list_first(&core->waiting), struct op, waiting);
-		core->left.homes--;
+	while (core->engine.left.homes > 0 && attempt_rehome_left(core)) {
+		struct op *op = CONTAINER_OF(list_first(&core->coordinator.waiting), struct op, waiting);
+		core->engine.left.homes--;
 		list_remove(&op->waiting);
 		attempt_waits(core, op);
 		rehome(core, op);
@@ -106,13 +106,13 @@ void attempt_rehome_go_on(struct core *core) {
 
 /* In pieces, because many may wait. */
 void attempt_rehome_all(struct core *core) {
-	core->homes_stale = false;
-	core->homes++;
+	core->coordinator.homes_stale = false;
+	core->coordinator.homes++;
 	attempt_rehome_go_on(core);
 }
 
 void attempt_rehome_beat(struct core *core) {
-	if (core->homes_stale) {
+	if (core->coordinator.homes_stale) {
 		attempt_rehome_all(core);
 	}
 }
@@ -135,7 +135,7 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		break;
 	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
 		op->home = op->state == OP_QUEUED ? -1 : op->home;
-		core->homes_stale = true;
+		core->coordinator.homes_stale = true;
 		break;
 	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
 	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:

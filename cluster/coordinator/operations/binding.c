@@ -53,7 +53,7 @@ static bool gone(const struct core *core, const struct op *op, const struct bind
 /* How long the record lasts in this node's own table. */
 static struct instant own_end(const struct core *core, const struct op *op) {
 	uint64_t hash = table_hash(core, op->key);
-	for (struct map_node *n = core_votes(core) ? map_first(&core->live->keys, hash) : NULL; n; n = map_next(n)) {
+	for (struct map_node *n = core_votes(core) ? map_first(&core->store.live->keys, hash) : NULL; n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
 		const struct record *r = slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;
 		if (r) {
@@ -145,7 +145,7 @@ void binding_free(struct core *core, struct op *op) {
 	if (op->binding) {
 		alloc_free(&core->alloc, op->binding, sizeof *op->binding);
 		op->binding = NULL;
-		core->binding_count--;
+		core->coordinator.binding_count--;
 	}
 }
 
@@ -155,7 +155,7 @@ static void lose(struct core *core, struct op *op) {
 	COUNT(core, binding_lost);
 	op_reply_all(core, op, PAWL_ELOST);
 	binding_free(core, op);
-	map_remove(&core->ops_by_lock, &op->by_lock);
+	map_remove(&core->coordinator.ops_by_lock, &op->by_lock);
 	op->kind = CORE_RELEASE;
 	op->lost_here = true;
 	release_start(core, op);
@@ -227,7 +227,7 @@ void binding_start(struct core *core, struct op *op) {
 		op_free(core, op);
 		return;
 	}
-	core->binding_count++;
+	core->coordinator.binding_count++;
 	op->binding->masters = core->masters;
 	op->binding->quorum = core->quorum;
 	op->binding->self = core->self;
@@ -271,7 +271,7 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 
 /* A master has accepted an extension. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
-	struct op *op = core->binding_count > 0 ? op_find_binding(core, extend->key, extend->lock_id) : NULL;
+	struct op *op = core->coordinator.binding_count > 0 ? op_find_binding(core, extend->key, extend->lock_id) : NULL;
 	if (op && index < op->binding->masters && op->binding->master[index].has) {
 		struct binding_master *m = &op->binding->master[index];
 		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));

@@ -140,7 +140,7 @@ void local_list_free(struct core *core, struct op *op) {
 	drop_names(core, op->names);
 	alloc_free(&core->alloc, op->names, names_size(op->names->capacity));
 	op->names = NULL;
-	map_walk_end(&core->live->keys);
+	map_walk_end(&core->store.live->keys);
 }
 
 void local_list_leave(struct caller *c) {
@@ -164,11 +164,11 @@ void local_list(struct core *core, struct op *op) {
 	}
 	op->names->capacity = capacity;
 	op->state = OP_LOCAL;
-	map_walk_begin(&core->live->keys);
+	map_walk_begin(&core->store.live->keys);
 	struct client *client = CONTAINER_OF(list_first(&op->callers), struct caller, link)->client;
 	list_append(&client->lists, &op->waiting);
 	if (!list_linked(&client->listing)) {
-		list_append(&core->lists, &client->listing);
+		list_append(&core->coordinator.lists, &client->listing);
 	}
 }
 
@@ -260,7 +260,7 @@ static bool list_visit(struct core *core, struct op *op, const struct key *key, 
 
 /* A slice of one list's walk. False: no memory. */
 static bool list_walk(struct core *core, struct op *op) {
-	const struct map *keys = &core->live->keys;
+	const struct map *keys = &core->store.live->keys;
 	uint32_t work = 0;
 	bool copied = true;
 	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count; work++, op->bucket++) {
@@ -273,7 +273,7 @@ static bool list_walk(struct core *core, struct op *op) {
 }
 
 static bool list_walked(const struct core *core, const struct op *op) {
-	return op->bucket >= core->live->keys.bucket_count || op->names->told > 0;
+	return op->bucket >= core->store.live->keys.bucket_count || op->names->told > 0;
 }
 
 static void list_slice(struct core *core, struct op *op) {
@@ -288,16 +288,16 @@ static void list_slice(struct core *core, struct op *op) {
 
 /* Connections in turns, and of one connection a list after the other. */
 void local_list_go_on(struct core *core) {
-	struct list *n = list_first(&core->lists);
+	struct list *n = list_first(&core->coordinator.lists);
 	struct client *client = CONTAINER_OF(n, struct client, listing);
 	list_remove(n);
-	list_append(&core->lists, n);
+	list_append(&core->coordinator.lists, n);
 	list_slice(core, CONTAINER_OF(list_first(&client->lists), struct op, waiting));
 }
 
 static void list_begin_again(struct core *core, struct op *op, struct table *old) {
 	map_walk_end(&old->keys);
-	map_walk_begin(&core->live->keys);
+	map_walk_begin(&core->store.live->keys);
 	if (op->names->told == 0) {
 		drop_names(core, op->names);
 		op->bucket = 0;

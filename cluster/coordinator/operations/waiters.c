@@ -40,7 +40,7 @@ void waiters_start(struct core *core, struct op *op) {
 
 /* What this node tells itself takes a turn of the loop a piece, as it would over a link; one list after the other. */
 void waiters_go_on(struct core *core) {
-	struct list *n = list_first(&core->asking);
+	struct list *n = list_first(&core->coordinator.asking);
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
 	uint32_t last = op->replies_count;
 	list_remove(n);
@@ -189,7 +189,7 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 		if (from != core->self) {
 			ask(core, op, from, &op->replies[op->replies_count - 1]);
 		} else if (!list_linked(&op->waiting)) {
-			list_append(&core->asking, &op->waiting);
+			list_append(&core->coordinator.asking, &op->waiting);
 		}
 	}
 }
