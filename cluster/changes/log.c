@@ -18,7 +18,7 @@ struct log_watch_event { /* owner, identity, label and value follow it */
 };
 
 static struct log_chunk *chunk_at(const struct log *log, uint32_t i) {
-	return log->chunks[(log->head + i) % log->peer_table];
+	return log->chunks[(log->head + i) % log->slots];
 }
 
 static bool make_ring(struct core *core) {
@@ -28,9 +28,9 @@ static bool make_ring(struct core *core) {
 	}
 	uint64_t part = core->limits.log_bytes / 16;
 	log->chunk_bytes = part < CHUNK_MIN ? CHUNK_MIN : part > CHUNK_MAX ? CHUNK_MAX : (uint32_t)part;
-	uint64_t peer_table = core->limits.log_bytes / log->chunk_bytes;
-	log->peer_table = peer_table < 2 ? 2 : peer_table > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)peer_table;
-	log->chunks = alloc_new(&core->alloc, log->peer_table * sizeof(struct log_chunk *));
+	uint64_t slots = core->limits.log_bytes / log->chunk_bytes;
+	log->slots = slots < 2 ? 2 : slots > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)slots;
+	log->chunks = alloc_new(&core->alloc, log->slots * sizeof(struct log_chunk *));
 	return log->chunks != NULL;
 }
 
@@ -43,17 +43,17 @@ static void drop_chunks(struct core *core) {
 
 void log_done(struct core *core) {
 	drop_chunks(core);
-	alloc_free(&core->alloc, core->changes.log.chunks, core->changes.log.peer_table * sizeof(struct log_chunk *));
+	alloc_free(&core->alloc, core->changes.log.chunks, core->changes.log.slots * sizeof(struct log_chunk *));
 	core->changes.log.chunks = NULL;
 }
 
 /* A chunk for what comes next: a new one, or the oldest one, whose entries are lost. NULL: no memory. */
 static struct log_chunk *next_chunk(struct core *core) {
 	struct log *log = &core->changes.log;
-	struct log_chunk *c = log->count < log->peer_table ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
+	struct log_chunk *c = log->count < log->slots ? alloc_new(&core->alloc, sizeof *c + log->chunk_bytes) : NULL;
 	if (c == NULL && log->count > 0) {
 		c = chunk_at(log, 0);
-		log->head = (log->head + 1) % log->peer_table;
+		log->head = (log->head + 1) % log->slots;
 		log->count--;
 	}
 	if (c == NULL) {
@@ -61,7 +61,7 @@ static struct log_chunk *next_chunk(struct core *core) {
 	}
 	c->first = log->next;
 	c->count = c->used = 0;
-	log->chunks[(log->head + log->count++) % log->peer_table] = c;
+	log->chunks[(log->head + log->count++) % log->slots] = c;
 	log->oldest = chunk_at(log, 0)->first;
 	return c;
 }

@@ -17,7 +17,7 @@ struct log { /* names what has changed; what has become of it is looked up when 
 	uint64_t next, oldest; /* numbers, from 1: of the entry to come, and of the oldest one still here */
 	uint32_t generation;
 	struct log_chunk **chunks; /* a ring of `slots` */
-	uint32_t peer_table, head, count;
+	uint32_t slots, head, count;
 	uint32_t chunk_bytes;
 };
 

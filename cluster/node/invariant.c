@@ -109,7 +109,7 @@ static void check_replication(const struct core *core) {
 	const struct log *log = &core->changes.log;
 	const struct follow *f = &core->follow;
 	uint32_t feeds = 0, watch_event = 0;
-	CHECK(log->oldest <= log->next && log->count <= log->peer_table);
+	CHECK(log->oldest <= log->next && log->count <= log->slots);
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		const struct feed *feed = &core->peers[i].feed;
 		CHECK(!feed->walking || feed->active);

@@ -197,7 +197,7 @@ struct pawl_node_result { /* borrowed within the callback; what a method does no
 	int64_t waited_ms;
 	bool released;
 	enum pawl_mode mode;   /* acquire, downgrade */
-	const uint32_t *peer_table; /* acquire of permits: their numbers */
+	const uint32_t *slots; /* acquire of permits: their numbers */
 	size_t slot_count;
 	uint32_t reached;      /* ask for release */
 	struct pawl_bytes value_seq;
@@ -256,7 +256,7 @@ int pawl_node_client(struct pawl_node *node, const struct pawl_options *options,
 int pawl_node_release_on_disconnect(struct pawl_node *node, struct pawl_bytes key, const struct pawl_id *lock_id, uint32_t grace_ms,
 	pawl_node_done_fn *ended, void *arg, struct pawl_node_call **out_call);
 /* How long the lock still lasts if none of the links that are closed now comes back; INT64_MAX: as long as its lease. */
-int64_t pawl_node_bond_left_ms(const struct pawl_node_call *binding);
+int64_t pawl_node_bond_left_ms(const struct pawl_node_call *bond);
 
 #ifdef __cplusplus
 }

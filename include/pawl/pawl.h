@@ -216,8 +216,8 @@ struct pawl_extend_item {
 	struct pawl_bytes key;
 	struct pawl_id lock_id;
 	uint32_t lease_ms; /* 0: 30000 */
-	uint32_t binding;     /* docs/client-protocol.md, release_on_disconnect; 0: not named. For the library itself */
-	uint64_t token, peer_table[2]; /* 0: not named. slots: of permits, those that one has: number n is bit n % 64 of slots[n / 64] */
+	uint32_t bond;     /* docs/client-protocol.md, release_on_disconnect; 0: not named. For the library itself */
+	uint64_t token, slots[2]; /* 0: not named. slots: of permits, those that one has: number n is bit n % 64 of slots[n / 64] */
 };
 
 struct pawl_request { /* zero: not named, or the default; what a method does not know is ignored */
@@ -230,7 +230,7 @@ struct pawl_request { /* zero: not named, or the default; what a method does not
 	struct pawl_bytes value;
 	struct pawl_bytes expect; /* named when data is not NULL (an empty value can be expected) */
 	struct pawl_bytes expect_seq;
-	uint64_t token, peer_table[2]; /* slots: PAWL_EXTEND, as in struct pawl_extend_item */
+	uint64_t token, slots[2]; /* slots: PAWL_EXTEND, as in struct pawl_extend_item */
 	bool deadline_kept; /* the caller keeps the deadline itself and drops an answer that comes too late */
 	const struct pawl_extend_item *locks;
 	size_t lock_count; /* at most 1000 */
@@ -277,7 +277,7 @@ struct pawl_entry { /* a key as reads show it */
 	struct pawl_id lock_id; /* none unless this client may see it */
 	enum pawl_mode mode;
 	uint32_t permits, of;   /* PAWL_PERMITS */
-	const uint32_t *peer_table;  /* PAWL_PERMITS: which ones, from 0; `permits` of them. NULL: not said */
+	const uint32_t *slots;  /* PAWL_PERMITS: which ones, from 0; `permits` of them. NULL: not said */
 	int64_t held_ms;        /* since it was acquired; -1: not said */
 	int64_t lock_delay_ms;
 	int64_t pid;            /* of the holder, 0: not said */
@@ -291,7 +291,7 @@ struct pawl_entry { /* a key as reads show it */
 struct pawl_extended { /* one of a batch */
 	int error;
 	uint32_t acks;
-	uint64_t token, peer_table[2]; /* slots: of permits: those that it is for; one has these and no others from now on */
+	uint64_t token, slots[2]; /* slots: of permits: those that it is for; one has these and no others from now on */
 	int64_t valid_ms;         /* from the sending */
 };
 
@@ -313,7 +313,7 @@ struct pawl_got { /* one of several keys that were acquired, in the order of req
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
-	const uint32_t *peer_table; /* of a semaphore */
+	const uint32_t *slots; /* of a semaphore */
 	size_t slot_count;
 };
 
@@ -334,7 +334,7 @@ struct pawl_result {
 	const struct pawl_extended *extended; /* in the order of request.locks */
 	size_t extended_count;
 	enum pawl_mode mode;       /* PAWL_ACQUIRE, PAWL_DOWNGRADE */
-	const uint32_t *peer_table;     /* PAWL_ACQUIRE, PAWL_EXTEND of permits: their numbers, 0 to of - 1; no two holders have the same one */
+	const uint32_t *slots;     /* PAWL_ACQUIRE, PAWL_EXTEND of permits: their numbers, 0 to of - 1; no two holders have the same one */
 	size_t slot_count;
 	const struct pawl_got *got; /* PAWL_ACQUIRE with `keys` */
 	size_t got_count;

@@ -38,7 +38,7 @@ void wheel_init(struct wheel *w, int64_t now_ns) {
 	*w = (struct wheel){ .now_ns = now_ns, .now_tick = wheel_tick_below(now_ns) };
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
 		for (uint64_t slot = 0; slot < SLOTS; slot++) {
-			list_init(&w->peer_table[level][slot]);
+			list_init(&w->slots[level][slot]);
 		}
 	}
 	list_init(&w->moving);
@@ -57,13 +57,13 @@ static void wheel_place(struct wheel *w, struct wheel_timer *t) {
 		level = TOP;
 		slot = (at - now < SLOTS ? at : now + SLOTS - 1) & SLOT_MASK;
 	}
-	list_append(&w->peer_table[level][slot], &t->link);
+	list_append(&w->slots[level][slot], &t->link);
 	w->occupied[level][slot / 64] |= UINT64_C(1) << (slot % 64);
 }
 
 static void wheel_unlink(struct wheel *w, struct wheel_timer *t) {
 	if (t->link.next == t->link.prev && t->link.next != &w->moving) { /* alone: its only neighbour is the slot's head */
-		size_t i = (size_t)(t->link.next - &w->peer_table[0][0]);
+		size_t i = (size_t)(t->link.next - &w->slots[0][0]);
 		w->occupied[i / SLOTS][i % SLOTS / 64] &= ~(UINT64_C(1) << (i % 64));
 	}
 	list_remove(&t->link);
@@ -111,7 +111,7 @@ static uint64_t wheel_next_tick(const struct wheel *w) {
 
 /* All timers of a slot are to be placed anew. */
 static void wheel_open(struct wheel *w, unsigned level, uint64_t slot) {
-	struct list *head = &w->peer_table[level][slot];
+	struct list *head = &w->slots[level][slot];
 	if (list_empty(head)) {
 		return;
 	}
@@ -141,7 +141,7 @@ struct wheel_timer *wheel_expire_some(struct wheel *w, int64_t now_ns, uint32_t 
 	}
 	uint64_t target = wheel_tick_below(w->now_ns);
 	while (*budget > 0) {
-		struct list *due = list_first(&w->peer_table[0][w->now_tick & SLOT_MASK]), *moves = due ? NULL : list_first(&w->moving);
+		struct list *due = list_first(&w->slots[0][w->now_tick & SLOT_MASK]), *moves = due ? NULL : list_first(&w->moving);
 		if (due || moves) {
 			struct wheel_timer *t = CONTAINER_OF(due ? due : moves, struct wheel_timer, link);
 			--*budget;
@@ -178,7 +178,7 @@ int64_t wheel_deadline(const struct wheel *w) {
 	if (w->count == 0) {
 		return INT64_MAX;
 	}
-	bool due = !list_empty(&w->peer_table[0][w->now_tick & SLOT_MASK]) || !list_empty(&w->moving);
+	bool due = !list_empty(&w->slots[0][w->now_tick & SLOT_MASK]) || !list_empty(&w->moving);
 	uint64_t tick = due ? w->now_tick : wheel_next_tick(w);
 	return tick > (uint64_t)INT64_MAX >> WHEEL_TICK_BITS ? INT64_MAX : (int64_t)(tick << WHEEL_TICK_BITS);
 }

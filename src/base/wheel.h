@@ -26,7 +26,7 @@ struct wheel {
 	uint64_t now_tick; /* ticks before this one have been dealt with; its own slot holds what is due */
 	uint64_t count;
 	uint64_t occupied[WHEEL_LEVELS][(1 << WHEEL_SLOT_BITS) / 64]; /* a bit for each slot that is not empty */
-	struct list peer_table[WHEEL_LEVELS][1 << WHEEL_SLOT_BITS];
+	struct list slots[WHEEL_LEVELS][1 << WHEEL_SLOT_BITS];
 	struct list moving; /* timers of slots that have come up: to be placed anew before the present goes on */
 };
 

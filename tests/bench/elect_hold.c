@@ -150,7 +150,7 @@ static void take(struct slot *s) {
 int cycle_main(char **argv) {
 	static struct load l;
 	size_t outstanding = strtoul(argv[2], NULL, 10);
-	struct slot *peer_table = calloc(outstanding, sizeof *peer_table);
+	struct slot *slots = calloc(outstanding, sizeof *slots);
 	struct pawl_terms terms = { .mode = strcmp(argv[1], "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE };
 	const char *of = strchr(argv[1], '/');
 	if (of) {
@@ -160,8 +160,8 @@ int cycle_main(char **argv) {
 	l.base = event_base_new();
 	struct pawl *client = client_new(l.base, argv[0], 0);
 	for (size_t i = 0; i < outstanding; i++) {
-		peer_table[i] = (struct slot){ &l, client, argv[1], terms, 0 };
-		take(&peer_table[i]);
+		slots[i] = (struct slot){ &l, client, argv[1], terms, 0 };
+		take(&slots[i]);
 	}
 	if (load_run(&l, strtod(argv[3], NULL), NULL, NULL) != 0) {
 		load_fail("no timer", 0);

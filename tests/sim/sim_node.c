@@ -36,11 +36,11 @@ static uint32_t one_watches(void *ctx, struct slice key) {
 /* Links belong to names and go with them to their new slots; those of names that are gone are dropped, and told to nobody here. */
 static void map_slots(struct sim_node *node) {
 	struct sim *sim = node->sim;
-	uint32_t peer_table = core_peer_count(node->core);
-	CHECK(peer_table <= NODES_MAX);
+	uint32_t slots = core_peer_count(node->core);
+	CHECK(slots <= NODES_MAX);
 	memset(node->slot_of, 0xff, sizeof node->slot_of);
 	memset(node->node_of, 0xff, sizeof node->node_of);
-	for (uint32_t slot = 0; slot < peer_table; slot++) {
+	for (uint32_t slot = 0; slot < slots; slot++) {
 		if (core_peer(node->core, slot)->name[0] == 0) {
 			continue; /* the place of one that is missing: nobody is reached there */
 		}

@@ -35,13 +35,13 @@ static struct {
 	struct prng prng;
 	struct sim_trace trace; /* written and never looked at: the history tells more */
 	struct checker checker;
-} evaluate;
+} judge;
 
 /* ---- the world, as far as the checker asks ---- */
 
 int64_t sim_now(const struct sim *sim) {
 	(void)sim;
-	return evaluate.events[evaluate.now].at;
+	return judge.events[judge.now].at;
 }
 
 struct instant sim_actor_clock(const struct sim *sim, const struct sim_actor *actor) {
@@ -51,12 +51,12 @@ struct instant sim_actor_clock(const struct sim *sim, const struct sim_actor *ac
 
 struct prng *sim_prng(struct sim *sim) {
 	(void)sim;
-	return &evaluate.prng;
+	return &judge.prng;
 }
 
 struct sim_trace *sim_trace(struct sim *sim) {
 	(void)sim;
-	return &evaluate.trace;
+	return &judge.trace;
 }
 
 void checker_history(struct checker *c, uint64_t id, const struct op_state *op, const struct sim_reply *reply, uint32_t value) {
@@ -86,13 +86,13 @@ void checker_violation(struct checker *c, const char *check, uint32_t key, const
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\n  what clients did with the key until then (kind, what, time, left, client, op, key, lock_id, error, token, expect, value, held):\n");
-	size_t begin = evaluate.now + 1, left = 80;
+	size_t begin = judge.now + 1, left = 80;
 	while (begin > 0 && left > 0) {
-		left -= evaluate.events[--begin].key == key;
+		left -= judge.events[--begin].key == key;
 	}
-	for (; begin <= evaluate.now; begin++) {
-		if (evaluate.events[begin].key == key) {
-			history_write(stderr, &evaluate.events[begin]);
+	for (; begin <= judge.now; begin++) {
+		if (judge.events[begin].key == key) {
+			history_write(stderr, &judge.events[begin]);
 		}
 	}
 	exit(1);
@@ -113,13 +113,13 @@ static void *grown(void *p, size_t *capacity, size_t wanted, size_t size) {
 }
 
 static struct named *name_find(const char *id) {
-	size_t mask = evaluate.name_capacity - 1, i = 0;
+	size_t mask = judge.name_capacity - 1, i = 0;
 	for (const char *c = id; *c; c++) {
 		i = i * 31 + (size_t)*c;
 	}
-	for (i &= mask; evaluate.names[i].id[0] && strcmp(evaluate.names[i].id, id) != 0; i = (i + 1) & mask) {
+	for (i &= mask; judge.names[i].id[0] && strcmp(judge.names[i].id, id) != 0; i = (i + 1) & mask) {
 	}
-	return &evaluate.names[i];
+	return &judge.names[i];
 }
 
 /* TRACE_NONE: nobody here asked for this lock_id. */
@@ -132,7 +132,7 @@ static uint32_t lock_new(const struct history_event *e) {
 	struct named *n = name_find(e->lock);
 	if (!n->id[0]) {
 		memcpy(n->id, e->lock, sizeof n->id);
-		n->lock = checker_lock_new(&evaluate.checker, e->key, e->value);
+		n->lock = checker_lock_new(&judge.checker, e->key, e->value);
 	}
 	return n->lock;
 }
@@ -157,7 +157,7 @@ static enum core_op op_of(const struct history_event *e) {
 }
 
 static void invoked(struct client *client, const struct history_event *e) {
-	struct checker *c = &evaluate.checker;
+	struct checker *c = &judge.checker;
 	struct checker_op op = { .op = op_of(e), .client = e->client, .key = e->key, .lock = TRACE_NONE, .expect = CHECKER_NO_VALUE,
 		.value = e->value, .quorum = true };
 	if (op.op == CORE_ACQUIRE) {
@@ -167,7 +167,7 @@ static void invoked(struct client *client, const struct history_event *e) {
 		CHECK(op.lock != TRACE_NONE);
 		op.expect = e->expect;
 	}
-	uint64_t id = evaluate.ids++;
+	uint64_t id = judge.ids++;
 	client->ops = grown(client->ops, &client->op_count, e->op + 1u, sizeof *client->ops);
 	client->ops[e->op] = id;
 	checker_invoked(c, id, &op);
@@ -186,28 +186,28 @@ static void tally(const struct history_event *e) {
 	bool ok = e->error == 0;
 	switch ((enum history_what)e->what) {
 	case HISTORY_ACQUIRE:
-		evaluate.acquired += ok;
-		evaluate.refused += !ok;
+		judge.acquired += ok;
+		judge.refused += !ok;
 		return;
 	case HISTORY_EXTEND:
-		evaluate.extended += ok;
+		judge.extended += ok;
 		return;
 	case HISTORY_UPDATE:
-		evaluate.updated += ok;
-		evaluate.mismatched += e->error == PAWL_EMISMATCH;
-		evaluate.unknown += e->error == PAWL_EUNSURE;
+		judge.updated += ok;
+		judge.mismatched += e->error == PAWL_EMISMATCH;
+		judge.unknown += e->error == PAWL_EUNSURE;
 		return;
 	case HISTORY_RELEASE:
-		evaluate.released += ok;
+		judge.released += ok;
 		return;
 	case HISTORY_READ:
-		evaluate.read += ok;
+		judge.read += ok;
 		return;
 	}
 }
 
 static void returned(const struct client *client, const struct history_event *e) {
-	struct checker *c = &evaluate.checker;
+	struct checker *c = &judge.checker;
 	CHECK(e->op < client->op_count);
 	uint64_t id = client->ops[e->op];
 	struct op_state *op = checker_op_of(c, id);
@@ -226,7 +226,7 @@ static void returned(const struct client *client, const struct history_event *e)
 }
 
 static void look_at(const struct history_event *e) {
-	struct client *client = &evaluate.clients[e->client];
+	struct client *client = &judge.clients[e->client];
 	switch ((enum history_kind)e->kind) {
 	case HISTORY_INVOKED:
 		invoked(client, e);
@@ -235,11 +235,11 @@ static void look_at(const struct history_event *e) {
 		returned(client, e);
 		return;
 	case HISTORY_BELIEVES:
-		checker_believe(&evaluate.checker, &client->actor, lock_of(e), (struct instant){ e->at + e->left, e->at + e->left }, e->token);
+		checker_believe(&judge.checker, &client->actor, lock_of(e), (struct instant){ e->at + e->left, e->at + e->left }, e->token);
 		return;
 	case HISTORY_FORGETS:
-		evaluate.lost += e->error != 0;
-		checker_forget(&evaluate.checker, &client->actor, lock_of(e));
+		judge.lost += e->error != 0;
+		checker_forget(&judge.checker, &client->actor, lock_of(e));
 		return;
 	}
 	CHECK(false);
@@ -255,9 +255,9 @@ static void load(const char *path) {
 		exit(2);
 	}
 	while (history_read(from, &e)) {
-		evaluate.events = grown(evaluate.events, &evaluate.event_capacity, evaluate.event_count + 1, sizeof *evaluate.events);
-		evaluate.events[evaluate.event_count++] = e;
-		evaluate.clients = grown(evaluate.clients, &evaluate.client_count, e.client + 1u, sizeof *evaluate.clients);
+		judge.events = grown(judge.events, &judge.event_capacity, judge.event_count + 1, sizeof *judge.events);
+		judge.events[judge.event_count++] = e;
+		judge.clients = grown(judge.clients, &judge.client_count, e.client + 1u, sizeof *judge.clients);
 	}
 	fclose(from);
 }
@@ -272,9 +272,9 @@ static int by_time(const void *left, const void *right) {
 }
 
 static void print_counts(void) {
-	const struct { const char *name; uint64_t count; } counts[] = { { "events", evaluate.event_count }, { "acquired", evaluate.acquired },
-		{ "not_acquired", evaluate.refused }, { "extended", evaluate.extended }, { "lost", evaluate.lost }, { "updated", evaluate.updated },
-		{ "mismatched", evaluate.mismatched }, { "unsure", evaluate.unknown }, { "released", evaluate.released }, { "read", evaluate.read } };
+	const struct { const char *name; uint64_t count; } counts[] = { { "events", judge.event_count }, { "acquired", judge.acquired },
+		{ "not_acquired", judge.refused }, { "extended", judge.extended }, { "lost", judge.lost }, { "updated", judge.updated },
+		{ "mismatched", judge.mismatched }, { "unsure", judge.unknown }, { "released", judge.released }, { "read", judge.read } };
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		printf("%s %" PRIu64 "\n", counts[i].name, counts[i].count);
 	}
@@ -284,20 +284,20 @@ int main(int argc, char **argv) {
 	for (int i = 1; i < argc; i++) {
 		load(argv[i]);
 	}
-	for (evaluate.name_capacity = 1024; evaluate.name_capacity < 2 * evaluate.event_count; evaluate.name_capacity *= 2) {
+	for (judge.name_capacity = 1024; judge.name_capacity < 2 * judge.event_count; judge.name_capacity *= 2) {
 	}
-	evaluate.names = calloc(evaluate.name_capacity, sizeof *evaluate.names);
-	CHECK(evaluate.names != NULL);
-	prng_init(&evaluate.prng, 1);
-	sim_trace_init(&evaluate.trace, 16);
-	for (size_t i = 0; i < evaluate.client_count; i++) {
-		evaluate.clients[i].actor.number = (uint32_t)i;
+	judge.names = calloc(judge.name_capacity, sizeof *judge.names);
+	CHECK(judge.names != NULL);
+	prng_init(&judge.prng, 1);
+	sim_trace_init(&judge.trace, 16);
+	for (size_t i = 0; i < judge.client_count; i++) {
+		judge.clients[i].actor.number = (uint32_t)i;
 	}
-	if (evaluate.event_count > 0) {
-		qsort(evaluate.events, evaluate.event_count, sizeof *evaluate.events, by_time);
+	if (judge.event_count > 0) {
+		qsort(judge.events, judge.event_count, sizeof *judge.events, by_time);
 	}
-	for (; evaluate.now < evaluate.event_count; evaluate.now++) {
-		look_at(&evaluate.events[evaluate.now]);
+	for (; judge.now < judge.event_count; judge.now++) {
+		look_at(&judge.events[judge.now]);
 	}
 	print_counts();
 	return 0;

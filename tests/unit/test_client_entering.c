@@ -217,7 +217,7 @@ static void numbers_are_not_believed_in_for_longer_than_they_were_granted(void *
 	rig_open(&r, NULL);
 	take(&r, &h, &o);
 	struct pawl_lock *first = h.lock;
-	first->peer_table = (struct permits){ { 1, 0 } };
+	first->slots = (struct permits){ { 1, 0 } };
 	o.lock_id = pawl_lock_id(first);
 	o.lease_ms = 3000;
 	take(&r, &h, &o);

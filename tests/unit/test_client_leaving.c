@@ -86,11 +86,11 @@ static void permits_are_numbered(void **state) {
 	o.terms = (struct pawl_terms){ .permits = 3, .of = 10 };
 	rig_open(&r, NULL);
 	take(&r, &h, &o);
-	uint32_t peer_table[2] = { 0 };
+	uint32_t slots[2] = { 0 };
 	assert_int_equal(pawl_lock_mode(h.lock), PAWL_PERMITS);
-	assert_int_equal(pawl_lock_slots(h.lock, peer_table, 2), 3);
-	assert_int_equal(peer_table[0], 1);
-	assert_int_equal(peer_table[1], 3);
+	assert_int_equal(pawl_lock_slots(h.lock, slots, 2), 3);
+	assert_int_equal(slots[0], 1);
+	assert_int_equal(slots[1], 3);
 	o.terms.permits = 1000;
 	assert_int_equal(pawl_lock_start(r.client, &o, on_locked, &h, NULL), PAWL_EINVAL);
 	rig_close(&r);

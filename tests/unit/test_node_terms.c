@@ -15,7 +15,7 @@ struct answer {
 	struct pawl_id lock_id;
 	enum pawl_mode mode;
 	size_t slot_count;
-	uint32_t peer_table[8];
+	uint32_t slots[8];
 	uint32_t reached;
 	bool released;
 	char owner[32];
@@ -28,7 +28,7 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *r, vo
 	*a = (struct answer){ .calls = 1, .error = r->error, .lock_id = r->lock_id, .mode = r->mode, .slot_count = r->slot_count,
 		.reached = r->reached, .released = r->released };
 	assert_true(r->slot_count <= 8);
-	memcpy(a->peer_table, r->peer_table ? r->peer_table : a->peer_table, r->slot_count * sizeof *a->peer_table);
+	memcpy(a->slots, r->slots ? r->slots : a->slots, r->slot_count * sizeof *a->slots);
 	snprintf(a->owner, sizeof a->owner, "%s", (const char *)r->entry.owner.data);
 	snprintf(a->label, sizeof a->label, "%s", r->waiter_count ? r->waiters[0].label : "");
 }
@@ -76,10 +76,10 @@ static void permits_have_numbers(void **state) {
 	assert_int_equal(two.error, 0);
 	assert_int_equal(two.mode, PAWL_PERMITS);
 	assert_int_equal(two.slot_count, 2);
-	assert_true(two.peer_table[0] == 0 && two.peer_table[1] == 1);
+	assert_true(two.slots[0] == 0 && two.slots[1] == 1);
 	assert_int_equal(ask_terms(&r, 1, (struct pawl_terms){ .permits = 2, .of = 3 }).error, PAWL_EHELD);
 	struct answer one = ask_terms(&r, 2, (struct pawl_terms){ .permits = 1, .of = 3 });
-	assert_true(one.error == 0 && one.slot_count == 1 && one.peer_table[0] == 2);
+	assert_true(one.error == 0 && one.slot_count == 1 && one.slots[0] == 2);
 	embed_rig_close(&r);
 }
 

@@ -24,7 +24,7 @@ static void an_acquisition_tells_its_mode_and_the_numbers_of_its_permits(void **
 	r.terms = three_of_ten;
 	answer(t, CLIENT_ACQUIRE, &r);
 	assert_true(t->got.mode.mode == CLIENT_PERMITS && t->got.mode.permits == 3 && t->got.mode.of == 10);
-	assert_int_equal(t->got.mode.peer_table.w[0], three_of_ten.set.w[0]);
+	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
 }
 
 static void an_extension_tells_the_numbers_that_it_is_for(void **state) {
@@ -35,9 +35,9 @@ static void an_extension_tells_the_numbers_that_it_is_for(void **state) {
 	r.terms = three_of_ten;
 	answer(t, CLIENT_EXTEND, &r);
 	assert_true(t->got.mode.mode == CLIENT_PERMITS && t->got.mode.permits == 3 && t->got.mode.of == 10);
-	assert_int_equal(t->got.mode.peer_table.w[0], three_of_ten.set.w[0]);
+	assert_int_equal(t->got.mode.slots.w[0], three_of_ten.set.w[0]);
 	struct client_extended item = client_extended_of(&r);
-	assert_true(item.mode.mode == CLIENT_PERMITS && item.mode.peer_table.w[0] == three_of_ten.set.w[0]);
+	assert_true(item.mode.mode == CLIENT_PERMITS && item.mode.slots.w[0] == three_of_ten.set.w[0]);
 }
 
 static void several_keys_come_back_each_with_its_own(void **state) {
@@ -54,7 +54,7 @@ static void several_keys_come_back_each_with_its_own(void **state) {
 		const struct client_got *g = &t->got.got[i];
 		assert_true(slice_equal(g->key, got[i].key) && id128_equal(g->lock_id, got[i].lock_id) && g->token == got[i].token);
 	}
-	assert_true(t->got.got[0].mode.mode == CLIENT_EXCLUSIVE && t->got.got[1].mode.peer_table.w[0] == three_of_ten.set.w[0]);
+	assert_true(t->got.got[0].mode.mode == CLIENT_EXCLUSIVE && t->got.got[1].mode.slots.w[0] == three_of_ten.set.w[0]);
 }
 
 static void an_error_of_several_keys_names_the_key(void **state) {
@@ -149,7 +149,7 @@ static void waiters_of_many_keys_tell_key_and_terms(void **state) {
 	const struct client_waiter *w = t->got.waiters;
 	assert_true(t->got.count == 2 && t->got.more);
 	assert_true(slice_equal(w[0].key, slice_str("k")) && w[0].priority == -5 && w[0].label.pid == 4711);
-	assert_true(w[0].mode.mode == CLIENT_PERMITS && w[0].mode.permits == 3 && permits_count(w[0].mode.peer_table) == 0);
+	assert_true(w[0].mode.mode == CLIENT_PERMITS && w[0].mode.permits == 3 && permits_count(w[0].mode.slots) == 0);
 	assert_true(w[1].mode.mode == CLIENT_SHARED && w[1].priority == INT32_MAX && slice_equal(w[1].identity, slice_str("me")));
 }
 

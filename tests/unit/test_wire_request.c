@@ -265,7 +265,7 @@ static void assert_requests_equal(const struct client_request *a, const struct c
 	for (size_t i = 0; i < a->lock_count; i++) {
 		assert_true(slice_equal(a->locks[i].key, b->locks[i].key) && id128_equal(a->locks[i].lock_id, b->locks[i].lock_id));
 		assert_true(a->locks[i].lease == b->locks[i].lease && a->locks[i].token == b->locks[i].token && a->locks[i].binding == b->locks[i].binding);
-		assert_memory_equal(&a->locks[i].peer_table, &b->locks[i].peer_table, sizeof a->locks[i].peer_table);
+		assert_memory_equal(&a->locks[i].slots, &b->locks[i].slots, sizeof a->locks[i].slots);
 	}
 }
 

@@ -78,7 +78,7 @@ static inline void assert_entry(const struct core_entry *sent, const struct clie
 	assert_true(!sent->show_lock_id || id128_equal(sent->lock_id, got->lock_id));
 	struct client_mode_facts mode = client_mode_of(&sent->terms);
 	assert_true(got->mode.mode == mode.mode && got->mode.of == mode.of && got->mode.permits == mode.permits);
-	assert_true(got->mode.peer_table.w[0] == mode.peer_table.w[0] && got->mode.peer_table.w[1] == mode.peer_table.w[1]);
+	assert_true(got->mode.slots.w[0] == mode.slots.w[0] && got->mode.slots.w[1] == mode.slots.w[1]);
 	assert_true(slice_equal(sent->identity, got->identity) && sent->age == got->held_for && !got->closing);
 	assert_true(got->lock_delay >= sent->terms.delay && got->lock_delay < sent->terms.delay + SPAN_MS);
 }

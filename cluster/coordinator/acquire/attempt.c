@@ -110,13 +110,13 @@ void attempt_note_holder(struct core *core, struct op *op, const struct message 
 
 /* ---- asking for promises ---- */
 
-static void ask_some(struct core *core, struct op *op, uint32_t peer_table, bool turn) {
+static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn) {
 	struct message m = op_message(op, MESSAGE_PROMISE);
 	m.attempt = op->attempt;
 	m.ticket = op->ticket;
 	m.ballot = op->ballot;
-	for (; peer_table; peer_table &= peer_table - 1) {
-		int index = __builtin_ctz(peer_table);
+	for (; slots; slots &= slots - 1) {
+		int index = __builtin_ctz(slots);
 		m.flags = (turn ? FLAG_TURN : 0) | (op->home == index ? FLAG_HOME : 0);
 		op_ask(core, op, (uint32_t)index, &m);
 	}

@@ -81,13 +81,13 @@ static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_
 
 /* Entries that were taken, by key and lock_id. `slots` is a power of two, and more than half of them are free; 0: a free one. */
 struct taken {
-	uint32_t *entries, peer_table;
+	uint32_t *entries, slots;
 };
 
 /* False: it was taken already: its home has changed, and both know it. */
 static bool take(const struct core *core, const struct op *op, struct taken *t, uint32_t i) {
-	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->peer_table - 1);
-	for (; t->entries[at]; at = (at + 1) & (t->peer_table - 1)) {
+	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
+	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
 		const uint32_t other = t->entries[at] - 1;
 		if (id128_equal(op->replies[other].record->lock_id, op->replies[i].record->lock_id) && slice_equal(found_key(op, other), found_key(op, i))) {
 			return false;
@@ -128,15 +128,15 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 /* One list of several masters' ones; *more: it goes on. False: no memory. */
 static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count, bool *more) {
 	struct taken t = { NULL, 16 };
-	while (t.peer_table < 2 * op->replies_count) {
-		t.peer_table *= 2;
+	while (t.slots < 2 * op->replies_count) {
+		t.slots *= 2;
 	}
-	t.entries = out_room(core, t.peer_table * sizeof *t.entries);
+	t.entries = out_room(core, t.slots * sizeof *t.entries);
 	*order = out_room(core, (op->replies_count + 1) * sizeof **order);
 	if (t.entries == NULL || *order == NULL) {
 		return false;
 	}
-	memset(t.entries, 0, t.peer_table * sizeof *t.entries);
+	memset(t.entries, 0, t.slots * sizeof *t.entries);
 	*count = merge(core, op, *order, &t);
 	*more = *count > op->limit;
 	*count -= *more;

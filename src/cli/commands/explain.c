@@ -90,15 +90,15 @@ static void see_masters(struct explained *x) {
 }
 
 static const char *record_terms(const struct pawl_value *record) {
-	uint32_t peer_table[PAWL_PERMITS_MAX];
+	uint32_t slots[PAWL_PERMITS_MAX];
 	const struct pawl_value *list = pawl_value_get(record, "slots");
 	size_t n = 0;
 	for (; list && n < list->count && n < PAWL_PERMITS_MAX; n++) {
-		peer_table[n] = (uint32_t)list->items[n].integer;
+		slots[n] = (uint32_t)list->items[n].integer;
 	}
 	int64_t of = field_int(record, "of", 0);
 	enum pawl_mode mode = of ? PAWL_PERMITS : strcmp(field_text(record, "mode"), "shared") == 0 ? PAWL_SHARED : PAWL_EXCLUSIVE;
-	return terms_text(mode, (uint32_t)field_int(record, "permits", 0), (uint32_t)of, peer_table, n);
+	return terms_text(mode, (uint32_t)field_int(record, "permits", 0), (uint32_t)of, slots, n);
 }
 
 /* Nobody holds the key by this record any more: its lock delay keeps it closed. */

@@ -60,7 +60,7 @@ static void acquire_print(const struct pawl_request *request, const struct pawl_
 	output_field("lock id", "%s", id);
 	output_field("token", "%" PRIu64, result->token);
 	if (result->mode != PAWL_EXCLUSIVE) {
-		output_field("mode", "%s", terms_text(result->mode, request->terms.permits, request->terms.of, result->peer_table,
+		output_field("mode", "%s", terms_text(result->mode, request->terms.permits, request->terms.of, result->slots,
 			result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
@@ -144,14 +144,14 @@ static const char extend_help[] =
 	"  pawl extend nightly-backup 6f1d0c9a5be24f7e8a34d2c1b0f9e877 --lease 1m\n";
 
 /* "0,3" as bits. */
-static void read_slots(const struct cli_command_line *line, const char *text, uint64_t peer_table[2]) {
+static void read_slots(const struct cli_command_line *line, const char *text, uint64_t slots[2]) {
 	while (text && *text) {
 		char *end;
 		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : PAWL_PERMITS_MAX;
 		if (n >= PAWL_PERMITS_MAX || (*end && (*end != ',' || !end[1]))) {
 			cli_misuse(line, "--slots takes the numbers of the permits, 0 to 127, with commas between: 0,3");
 		}
-		peer_table[n / 64] |= UINT64_C(1) << (n % 64);
+		slots[n / 64] |= UINT64_C(1) << (n % 64);
 		text = *end ? end + 1 : end;
 	}
 }
@@ -168,7 +168,7 @@ static int extend_show(const struct cli_answer *answer) {
 	output_field("token", "%" PRIu64, result->token);
 	if (result->slot_count) {
 		output_field("mode", "%s", terms_text(result->mode, (uint32_t)field_int(result->tree, "permits", 0),
-			(uint32_t)field_int(result->tree, "of", 0), result->peer_table, result->slot_count));
+			(uint32_t)field_int(result->tree, "of", 0), result->slots, result->slot_count));
 	}
 	output_field_duration("time left", pawl_result_valid_ms(result));
 	return CLI_DONE;
@@ -176,14 +176,14 @@ static int extend_show(const struct cli_answer *answer) {
 
 static int extend_run(struct cli_command_line *line) {
 	struct pawl_request request = { .method = PAWL_EXTEND, .lease_ms = CLI_LEASE_DEFAULT_MS };
-	const char *peer_table = NULL;
+	const char *slots = NULL;
 	const struct cli_option options[] = {
 		{ "lease", CLI_DURATION, &request.lease_ms },
 		{ "token", CLI_NUMBER, &request.token },
-		{ "slots", CLI_TEXT, &peer_table },
+		{ "slots", CLI_TEXT, &slots },
 	};
 	char **operands = cli_options(line, options, COUNT(options), 2, 2, NULL);
-	read_slots(line, peer_table, request.peer_table);
+	read_slots(line, slots, request.slots);
 	cli_lease_check(line, request.lease_ms);
 	request.key = cli_key(line, operands[0]);
 	request.lock_id = cli_lock_id(line, operands[1]);

@@ -17,7 +17,7 @@ static void print_holder(const struct pawl_entry *e) {
 	}
 	output_field("token", "%" PRIu64, e->token);
 	if (e->mode != PAWL_EXCLUSIVE) {
-		output_field("mode", "%s", terms_text(e->mode, e->permits, e->of, e->peer_table, e->permits));
+		output_field("mode", "%s", terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
 	}
 	output_field_bytes("value", e->value);
 	if (e->held_ms >= 0) {

@@ -56,7 +56,7 @@ static void print_event(const struct pawl_event *event) {
 	} else {
 		printf("  token %" PRIu64, e->token);
 		if (e->mode != PAWL_EXCLUSIVE) {
-			printf("  %s", terms_text(e->mode, e->permits, e->of, e->peer_table, e->permits));
+			printf("  %s", terms_text(e->mode, e->permits, e->of, e->slots, e->permits));
 		}
 		if (e->value.size && e->held) {
 			printf("  = ");
@@ -67,13 +67,13 @@ static void print_event(const struct pawl_event *event) {
 }
 
 static void json_slots(json_t *object, const struct pawl_entry *e) {
-	json_t *peer_table = json_array();
-	for (uint32_t i = 0; i < e->permits && e->peer_table; i++) {
-		json_array_append_new(peer_table, json_integer(e->peer_table[i]));
+	json_t *slots = json_array();
+	for (uint32_t i = 0; i < e->permits && e->slots; i++) {
+		json_array_append_new(slots, json_integer(e->slots[i]));
 	}
 	output_json_set(object, "permits", json_integer(e->permits));
 	output_json_set(object, "of", json_integer(e->of));
-	output_json_set(object, "slots", peer_table);
+	output_json_set(object, "slots", slots);
 }
 
 static void json_entry(json_t *object, const struct pawl_event *event) {

@@ -61,7 +61,7 @@ static pid_t group(const struct guard *g) {
 static void set_environment(const struct guard *g) {
 	const struct guardian_shared *s = g->link->shared;
 	if (setenv("PAWL_KEY", g->key, 1) || setenv("PAWL_LOCK_ID", s->lock_id, 1) || setenv("PAWL_TOKEN", s->token, 1) ||
-		(*s->peer_table ? setenv("PAWL_SLOTS", s->peer_table, 1) : unsetenv("PAWL_SLOTS")) || (*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
+		(*s->slots ? setenv("PAWL_SLOTS", s->slots, 1) : unsetenv("PAWL_SLOTS")) || (*s->key_file && setenv("PAWL_CERT_KEY", s->key_file, 1))) {
 		perror("pawl: environment");
 		_exit(126);
 	}

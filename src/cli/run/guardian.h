@@ -26,7 +26,7 @@
 struct guardian_shared { /* one page that both processes see */
 	struct trust trust;
 	char key_file[4096]; /* a TLS key that the environment named PAWL_KEY, which CMD finds to be the lock's key; or "" */
-	char lock_id[33], token[24], peer_table[512]; /* slots: of a semaphore, "0,3", else ""; for CMD's environment; set before GUARDIAN_START */
+	char lock_id[33], token[24], slots[512]; /* slots: of a semaphore, "0,3", else ""; for CMD's environment; set before GUARDIAN_START */
 };
 
 enum guardian_word {

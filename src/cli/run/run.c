@@ -222,7 +222,7 @@ static void start_when_ready(struct run *r) {
 	struct guardian_shared *s = r->guardian.shared;
 	pawl_id_format(&r->lock_id, s->lock_id);
 	snprintf(s->token, sizeof s->token, "%" PRIu64, r->token);
-	hold_slots(r, s->peer_table, sizeof s->peer_table);
+	hold_slots(r, s->slots, sizeof s->slots);
 	if (r->connection >= 0) {
 		guardian_tie(&r->guardian, r->connection);
 	}

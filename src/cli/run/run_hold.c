@@ -190,12 +190,12 @@ struct pawl_id hold_lock_id(const struct run *r) {
 }
 
 void hold_slots(const struct run *r, char *out, size_t size) {
-	uint32_t peer_table[PAWL_PERMITS_MAX];
-	size_t count = r->held.count == 1 ? pawl_lock_slots(r->held.locks[0], peer_table, PAWL_PERMITS_MAX) : 0;
+	uint32_t slots[PAWL_PERMITS_MAX];
+	size_t count = r->held.count == 1 ? pawl_lock_slots(r->held.locks[0], slots, PAWL_PERMITS_MAX) : 0;
 	int n = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < count && (size_t)n < size; i++) {
-		n += snprintf(out + n, size - (size_t)n, "%s%" PRIu32, i ? "," : "", peer_table[i]);
+		n += snprintf(out + n, size - (size_t)n, "%s%" PRIu32, i ? "," : "", slots[i]);
 	}
 }
 

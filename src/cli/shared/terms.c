@@ -65,16 +65,16 @@ struct pawl_key_item *terms_keys(const struct cli_command_line *line, const stru
 	return keys;
 }
 
-const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *peer_table, size_t slot_count) {
+const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *slots, size_t slot_count) {
 	static char text[64 + 5 * PAWL_PERMITS_MAX];
 	if (mode != PAWL_PERMITS) {
 		return mode == PAWL_SHARED ? "shared" : "exclusive";
 	}
 	int n = snprintf(text, sizeof text, "%" PRIu32 " of %" PRIu32 " permits", permits, of);
-	for (size_t i = 0; peer_table && i < slot_count && i < PAWL_PERMITS_MAX; i++) {
-		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu32, i ? ", " : " (", peer_table[i]);
+	for (size_t i = 0; slots && i < slot_count && i < PAWL_PERMITS_MAX; i++) {
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRIu32, i ? ", " : " (", slots[i]);
 	}
-	if (peer_table && slot_count) {
+	if (slots && slot_count) {
 		snprintf(text + n, sizeof text - (size_t)n, ")");
 	}
 	return text;

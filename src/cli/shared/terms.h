@@ -25,7 +25,7 @@ struct pawl_terms terms_read(const struct cli_command_line *line, const struct t
 struct pawl_key_item *terms_keys(const struct cli_command_line *line, const struct pawl_terms *terms, char **operands, size_t count);
 
 /* "exclusive", "shared", "2 of 5 permits (0, 3)"; in static storage until the next call. */
-const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *peer_table, size_t slot_count);
+const char *terms_text(enum pawl_mode mode, uint32_t permits, uint32_t of, const uint32_t *slots, size_t slot_count);
 /* "host:4711 nightly build (certificate backup)": who a holder or waiter says it is beside its owner; "" for nothing that the owner does
  * not say already. Likewise. */
 const char *terms_who(struct pawl_bytes owner, const char *host, int64_t pid, const char *label, const char *identity);

@@ -157,14 +157,14 @@ bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *gra
 }
 
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
-	struct permits peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
+	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
 	held->entered++;
 	session_binding_made(held, held->client->connection_number);
 	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
 	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
-	if (!grant->crossed && permits_equal(peer_table, held->peer_table)) {
+	if (!grant->crossed && permits_equal(slots, held->slots)) {
 		held->token = grant->token > held->token ? grant->token : held->token;
-		lock_take_grant(held, grant->deadline, peer_table);
+		lock_take_grant(held, grant->deadline, slots);
 	}
 }
 

@@ -142,21 +142,21 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 
 /* The deadline whole, never one clock of each: both must have been promised together. And numbers with the deadline that they were
  * granted for, also where that is the earlier one: nobody has promised them for as long as the others. */
-void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits peer_table) {
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots) {
 	struct instant now = client_core_now(lock->client);
-	bool others = !permits_none(peer_table) && !permits_equal(peer_table, lock->peer_table);
+	bool others = !permits_none(slots) && !permits_equal(slots, lock->slots);
 	if (others || instant_left_short(now, deadline) > instant_left_short(now, lock->deadline)) {
 		lock->deadline = deadline;
 		lock_watch(lock);
 	}
-	lock->peer_table = others ? peer_table : lock->peer_table;
+	lock->slots = others ? slots : lock->slots;
 }
 
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
-	const struct permits peer_table = { { outcome->peer_table[0], outcome->peer_table[1] } };
+	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
 	/* These numbers and no others from now on (docs/protocol.md, section 10). */
-	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), peer_table);
+	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots);
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
 	}
@@ -193,11 +193,11 @@ static void lock_abandon(void *ctx) {
 	lock_destroy(ctx);
 }
 
-struct permits lock_slots_of(const uint32_t *peer_table, size_t count) {
+struct permits lock_slots_of(const uint32_t *slots, size_t count) {
 	struct permits set = { { 0, 0 } };
 	for (size_t i = 0; i < count; i++) {
-		if (peer_table[i] < PERMITS_MAX) {
-			set.w[peer_table[i] / 64] |= UINT64_C(1) << (peer_table[i] % 64);
+		if (slots[i] < PERMITS_MAX) {
+			set.w[slots[i] / 64] |= UINT64_C(1) << (slots[i] % 64);
 		}
 	}
 	return set;
@@ -220,7 +220,7 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 	lock->lock_id = grant->lock_id;
 	lock->token = grant->token;
 	lock->mode = grant->mode;
-	lock->peer_table = lock_slots_of(grant->peer_table, grant->slot_count);
+	lock->slots = lock_slots_of(grant->slots, grant->slot_count);
 	lock->deadline = grant->deadline;
 	list_append(&client->locks, &lock->link);
 	if (lock->binding) {
@@ -247,7 +247,7 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;
 	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
-		.peer_table = take_result->peer_table, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
+		.slots = take_result->slots, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
 		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease, .crossed = call->crossed };
 	if (take_result->error) {
 		lock_destroy(lock);
@@ -378,7 +378,7 @@ enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock) {
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room) {
 	size_t count = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
-		if (permits_has(lock->peer_table, n) && count++ < room) {
+		if (permits_has(lock->slots, n) && count++ < room) {
 			out_slots[count - 1] = n;
 		}
 	}

@@ -23,7 +23,7 @@ struct lock_grant { /* what a node gave */
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
-	const uint32_t *peer_table;
+	const uint32_t *slots;
 	size_t slot_count;
 	struct instant deadline;
 	bool waited_long; /* longer than the lease */
@@ -39,7 +39,7 @@ struct pawl_lock {
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
-	struct permits peer_table; /* of a semaphore */
+	struct permits slots; /* of a semaphore */
 	int entered;
 	span_ns lease, warn;
 	bool no_renewal;
@@ -82,9 +82,9 @@ static inline bool permits_equal(struct permits a, struct permits b) {
 	return permits_within(a, b) && permits_within(b, a);
 }
 /* The numbers as a set. */
-struct permits lock_slots_of(const uint32_t *peer_table, size_t count);
+struct permits lock_slots_of(const uint32_t *slots, size_t count);
 /* Granted for longer, or for other numbers. */
-void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits peer_table);
+void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots);
 /* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present connection:
  * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
  * came, or not the program's any more (it is being released). `lock` is freed unless it is the handle. */

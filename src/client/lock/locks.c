@@ -56,7 +56,7 @@ static void locks_begin(struct locks *locks, const struct pawl_call *call, struc
 	const char *why = NULL;
 	for (size_t i = 0; i < locks->count; i++) {
 		const struct pawl_got *got = &result->got[i];
-		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .peer_table = got->peer_table,
+		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .slots = got->slots,
 			.slot_count = got->slot_count, .deadline = result_box(result)->valid_until,
 			.waited_long = result->waited_ms * SPAN_MS > locks->lease, .crossed = crossed };
 		struct pawl_lock *lock = locks->items[i];

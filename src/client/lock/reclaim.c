@@ -91,9 +91,9 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 		lock->reclaim = NULL; /* the call is gone after this, also where the client is freed */
 	}
 	if (lock && !lock->client->dying) {
-		struct permits peer_table = lock_slots_of(take_result->peer_table, take_result->slot_count);
+		struct permits slots = lock_slots_of(take_result->slots, take_result->slot_count);
 		struct pawl_extended got = { .error = as_extension(take_result->error), .token = take_result->token,
-			.valid_ms = take_result->valid_ms, .peer_table = { peer_table.w[0], peer_table.w[1] } };
+			.valid_ms = take_result->valid_ms, .slots = { slots.w[0], slots.w[1] } };
 		lock->reclaim_failed = got.error != 0;
 		lock_extended(lock, call->sent_at, lock->client->connection_number, &got); /* an acquire binds it as well */
 	}

@@ -100,8 +100,8 @@ static int batch_start(struct batch *b) {
 		struct pawl_lock *lock = b->locks[i];
 		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
 			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
-			.binding = b->kind == RENEWAL_BINDS ? client->connection_number : 0,
-			.peer_table = { lock->peer_table.w[0], lock->peer_table.w[1] } };
+			.bond = b->kind == RENEWAL_BINDS ? client->connection_number : 0,
+			.slots = { lock->slots.w[0], lock->slots.w[1] } };
 	}
 	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
 		.lock_count = b->count };

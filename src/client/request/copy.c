@@ -37,17 +37,17 @@ int copy_slots(struct arena *arena, struct permits from, const uint32_t **out, s
 	if (count == 0) {
 		return 0;
 	}
-	uint32_t *peer_table = arena_take(arena, count * sizeof(*peer_table), _Alignof(uint32_t));
-	if (!peer_table) {
+	uint32_t *slots = arena_take(arena, count * sizeof(*slots), _Alignof(uint32_t));
+	if (!slots) {
 		return PAWL_ENOMEM;
 	}
 	size_t used = 0;
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
 		if (permits_has(from, n)) {
-			peer_table[used++] = n;
+			slots[used++] = n;
 		}
 	}
-	*out = peer_table;
+	*out = slots;
 	*out_count = used;
 	return 0;
 }
@@ -71,10 +71,10 @@ static int copy_texts_of(struct arena *arena, const struct client_entry *from, s
 }
 
 int copy_entry(struct arena *arena, const struct client_entry *from, struct pawl_entry *to) {
-	size_t peer_table = 0;
+	size_t slots = 0;
 	*to = copy_no_entry;
 	int error = copy_texts_of(arena, from, to);
-	error = error ? error : copy_slots(arena, from->mode.peer_table, &to->peer_table, &peer_table);
+	error = error ? error : copy_slots(arena, from->mode.slots, &to->slots, &slots);
 	to->held = !from->closing;
 	to->token = from->token;
 	to->remaining_ms = from->remaining / SPAN_MS;
@@ -137,7 +137,7 @@ static int copy_got(struct arena *arena, const struct client_response *r, struct
 		const struct client_got *from = &r->got[i];
 		items[i] = (struct pawl_got){ .lock_id = id_of(from->lock_id), .token = from->token, .mode = copy_mode(from->mode.mode) };
 		error = value_bytes(arena, from->key, &items[i].key);
-		error = error ? error : copy_slots(arena, from->mode.peer_table, &items[i].peer_table, &items[i].slot_count);
+		error = error ? error : copy_slots(arena, from->mode.slots, &items[i].slots, &items[i].slot_count);
 	}
 	if (!error) {
 		to->got = items;
@@ -154,7 +154,7 @@ static int copy_extended(struct arena *arena, const struct client_response *r, s
 	for (size_t i = 0; i < r->count; i++) {
 		const struct client_extended *from = &r->extended[i];
 		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token, .acks = from->acks,
-			.valid_ms = from->error ? 0 : from->valid / SPAN_MS, .peer_table = { from->mode.peer_table.w[0], from->mode.peer_table.w[1] } };
+			.valid_ms = from->error ? 0 : from->valid / SPAN_MS, .slots = { from->mode.slots.w[0], from->mode.slots.w[1] } };
 	}
 	to->extended = items;
 	to->extended_count = r->count;

@@ -48,7 +48,7 @@ static uint64_t present_extend(const struct pawl_request *r) {
 		return kept | CLIENT_HAS_LOCKS;
 	}
 	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE | if_named(r->token, CLIENT_HAS_TOKEN)
-		| if_named(r->peer_table[0] | r->peer_table[1], CLIENT_HAS_SLOTS);
+		| if_named(r->slots[0] | r->slots[1], CLIENT_HAS_SLOTS);
 }
 
 /* What one lock excludes. */
@@ -168,8 +168,8 @@ static void fill_locks(struct request_copy *copy, const struct pawl_request *r, 
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
 		locks[i].lease = lease_of(r->locks[i].lease_ms);
 		locks[i].token = r->locks[i].token;
-		locks[i].binding = r->locks[i].binding;
-		memcpy(locks[i].peer_table.w, r->locks[i].peer_table, sizeof(locks[i].peer_table.w));
+		locks[i].binding = r->locks[i].bond;
+		memcpy(locks[i].slots.w, r->locks[i].slots, sizeof(locks[i].slots.w));
 	}
 	copy->wire.locks = locks;
 	copy->wire.lock_count = r->lock_count;
@@ -225,7 +225,7 @@ static void fill(struct request_copy *copy, const struct pawl_request *r, const 
 	core->lease = lease_of(r->lease_ms);
 	core->wait = (span_ns)r->wait_ms * SPAN_MS;
 	core->token = r->token;
-	memcpy(core->terms.set.w, r->peer_table, sizeof(core->terms.set.w));
+	memcpy(core->terms.set.w, r->slots, sizeof(core->terms.set.w));
 	core->deadline_kept = r->deadline_kept;
 	core->quorum = r->quorum;
 	core->now = r->now;

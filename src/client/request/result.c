@@ -147,7 +147,7 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	copy_numbers(r, to);
 	int error = copy_texts(arena, r, to);
 	error = error ? error : copy_lists(arena, r, to);
-	error = error ? error : copy_slots(arena, r->mode.peer_table, &to->peer_table, &to->slot_count);
+	error = error ? error : copy_slots(arena, r->mode.slots, &to->slots, &to->slot_count);
 	error = error ? error : value_text(arena, slice_str(endpoint), &to->endpoint);
 	if (!error && (r->present & CLIENT_GOT_ENTRY)) {
 		error = copy_entry(arena, &r->entry, &to->entry);

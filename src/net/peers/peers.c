@@ -67,7 +67,7 @@ static void peers_dial_later(struct peers_slot *slot) {
 
 /* By which a link knows its slot. */
 static int peers_place(const struct peers_slot *slot) {
-	return (int)(slot - slot->peers->peer_table);
+	return (int)(slot - slot->peers->slots);
 }
 
 static void peers_on_dialled(void *ctx, int take_fd) {
@@ -116,7 +116,7 @@ struct peers_slot *peers_find(struct peers *p, const char *name) {
 
 /* Which slot a link belongs to, or NULL: it has not said hello and was accepted. */
 static struct peers_slot *peers_slot_of(struct peers *p, const struct peer_link *link) {
-	return link->peer < 0 ? NULL : &p->peer_table[link->peer];
+	return link->peer < 0 ? NULL : &p->slots[link->peer];
 }
 
 void peers_forget(struct peers *p, struct peer_link *link) {
@@ -351,7 +351,7 @@ int peers_new(const struct peers_options *o, struct peers **out) {
 	strangers_init(&p->strangers);
 	strangers_init(&p->members);
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		struct peers_slot *slot = &p->peer_table[i];
+		struct peers_slot *slot = &p->slots[i];
 		slot->peers = p;
 		slot->again = event_new(p->loop->base, -1, 0, peers_on_again, slot);
 		if (!slot->again) {
@@ -369,9 +369,9 @@ void peers_free(struct peers *p) {
 	}
 	p->started = false;
 	peers_reset_unfinished(p);
-	for (uint32_t i = 0; i < NODES_MAX && p->peer_table[i].again; i++) {
-		peers_drop(&p->peer_table[i]);
-		event_free(p->peer_table[i].again);
+	for (uint32_t i = 0; i < NODES_MAX && p->slots[i].again; i++) {
+		peers_drop(&p->slots[i]);
+		event_free(p->slots[i].again);
 	}
 	SSL_CTX_free(p->tls);
 	alloc_free(p->loop->alloc, p, sizeof *p);

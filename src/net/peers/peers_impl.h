@@ -53,7 +53,7 @@ struct peers {
 	char stranger_told[PEER_LINK_WHY_BYTES]; /* the last refusal that comes again every second */
 	uint32_t count;
 	struct peers_slot *table[NODES_MAX]; /* by index */
-	struct peers_slot peer_table[NODES_MAX];  /* where they stay while the table changes */
+	struct peers_slot slots[NODES_MAX];  /* where they stay while the table changes */
 };
 
 struct peers_slot *peers_find(struct peers *p, const char *name); /* or NULL */

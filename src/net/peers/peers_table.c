@@ -17,7 +17,7 @@ void peers_drop(struct peers_slot *slot) {
 
 static struct peers_slot *peers_take_slot(struct peers *p, const char *name) {
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
-		struct peers_slot *slot = &p->peer_table[i];
+		struct peers_slot *slot = &p->slots[i];
 		if (!slot->used) {
 			*slot = (struct peers_slot){ .peers = p, .used = true, .backoff_ms = BACKOFF_MIN_MS, .again = slot->again };
 			memcpy(slot->name, name, strlen(name) + 1);

@@ -201,7 +201,7 @@ static int result_bytes(struct pawl_node_call *call, const struct core_reply *re
 		error = embed_seq_copy(&call->bytes, reply->value_seq, &r->value_seq);
 	}
 	if (!error && terms_semaphore(&reply->terms)) {
-		error = embed_slots(&call->bytes, &reply->terms, &r->peer_table, &r->slot_count);
+		error = embed_slots(&call->bytes, &reply->terms, &r->slots, &r->slot_count);
 	}
 	if (!error && (reply->held || reply->entry.closing || reply->error == PAWL_EMISMATCH)) {
 		error = embed_entry(&call->bytes, &reply->entry, reply->contested, &r->entry);

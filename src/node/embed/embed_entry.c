@@ -32,16 +32,16 @@ int embed_text(struct arena *arena, struct slice from, const char **out) {
 
 int embed_slots(struct arena *arena, const struct terms *terms, const uint32_t **out, size_t *out_count) {
 	size_t count = permits_count(terms->set), at = 0;
-	uint32_t *peer_table = arena_take(arena, count * sizeof *peer_table, _Alignof(uint32_t));
-	if (!peer_table) {
+	uint32_t *slots = arena_take(arena, count * sizeof *slots, _Alignof(uint32_t));
+	if (!slots) {
 		return PAWL_ENOMEM;
 	}
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
 		if (permits_has(terms->set, n)) {
-			peer_table[at++] = n;
+			slots[at++] = n;
 		}
 	}
-	*out = count ? peer_table : NULL;
+	*out = count ? slots : NULL;
 	*out_count = count;
 	return 0;
 }
@@ -60,14 +60,14 @@ enum pawl_mode embed_mode(const struct terms *terms) {
 
 static int entry_about(struct arena *arena, const struct core_entry *from, struct pawl_entry *out) {
 	const struct client_label label = client_label_unpack(from->label);
-	size_t peer_table = 0;
+	size_t slots = 0;
 	out->mode = embed_mode(&from->terms);
 	int error = embed_text(arena, label.text, &out->label);
 	error = error ? error : embed_text(arena, label.host, &out->host);
 	error = error ? error : embed_text(arena, from->identity, &out->identity);
 	if (!error && out->mode == PAWL_PERMITS) {
-		error = embed_slots(arena, &from->terms, &out->peer_table, &peer_table);
-		out->permits = (uint32_t)peer_table;
+		error = embed_slots(arena, &from->terms, &out->slots, &slots);
+		out->permits = (uint32_t)slots;
 		out->of = from->terms.of;
 	}
 	out->pid = label.pid;

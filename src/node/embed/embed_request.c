@@ -108,7 +108,7 @@ int embed_request_read(const struct pawl_node *node, const struct pawl_request *
 		.for_free = r->for_free, .expect_value = r->expect.data, .expect_seq = r->expect_seq.data, .expected = ask_slice(r->expect),
 		.after = ask_slice(r->after), .limit = r->limit, .terms = terms, .to = ask_slice(r->to), .prefix = op == CORE_WAITERS && r->prefix };
 	if (op == CORE_EXTEND) {
-		memcpy(out->terms.set.w, r->peer_table, sizeof out->terms.set.w);
+		memcpy(out->terms.set.w, r->slots, sizeof out->terms.set.w);
 	}
 	if (op == CORE_CHANGE) {
 		out->change = &room->change.change;

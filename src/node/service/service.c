@@ -144,7 +144,7 @@ static void service_call_part(const struct service_call *call, const struct clie
 	request.lease = lock->lease;
 	request.token = lock->token;
 	request.binding = lock->binding;
-	request.terms.set = lock->peer_table;
+	request.terms.set = lock->slots;
 	requests_find(&call->service->requests, id)->held = holdings_hash(&call->service->holdings, lock->key, lock->lock_id);
 	(void)service_binding_ask(call, &request); /* without memory it lasts as long as its lease */
 	service_step(call, &request);

@@ -132,7 +132,7 @@ struct client_lock { /* one of `locks` */
 	span_ns lease;
 	uint64_t token; /* 0: not named */
 	uint32_t binding;  /* 0: not named */
-	struct permits peer_table; /* none: not named */
+	struct permits slots; /* none: not named */
 };
 
 struct client_request {

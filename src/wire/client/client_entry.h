@@ -25,7 +25,7 @@ enum client_mode { CLIENT_EXCLUSIVE, CLIENT_SHARED, CLIENT_PERMITS };
 struct client_mode_facts { /* `mode`: "exclusive", "shared", "permits"; only of the last: */
 	enum client_mode mode;
 	uint32_t permits, of; /* so many of so many */
-	struct permits peer_table; /* which numbers; an answer lists them */
+	struct permits slots; /* which numbers; an answer lists them */
 };
 struct client_mode_facts client_mode_of(const struct terms *terms);
 

@@ -14,7 +14,7 @@ const struct client_fact client_entry_facts[] = {
 	FACT_NAMED("mode", mode.mode, FACT_MODE, CLIENT_ENTRY_MODE),
 	FACT_NAMED("permits", mode.permits, FACT_U32, CLIENT_ENTRY_PERMITS),
 	FACT_NAMED("of", mode.of, FACT_U32, CLIENT_ENTRY_OF),
-	FACT_NAMED("slots", mode.peer_table, FACT_SLOTS, CLIENT_ENTRY_SLOTS),
+	FACT_NAMED("slots", mode.slots, FACT_SLOTS, CLIENT_ENTRY_SLOTS),
 	FACT_NAMED("held_ms", held_for, FACT_MS, CLIENT_ENTRY_HELD_FOR),
 	FACT_NAMED("label", label.text, FACT_BYTES, CLIENT_ENTRY_LABEL),
 	FACT_NAMED("host", label.host, FACT_BYTES, CLIENT_ENTRY_HOST),
@@ -32,7 +32,7 @@ const struct client_fact client_mode_facts[CLIENT_MODE_FACT_COUNT] = {
 	{ "mode", FACT_MODE, offsetof(struct client_mode_facts, mode), CLIENT_ENTRY_MODE },
 	{ "permits", FACT_U32, offsetof(struct client_mode_facts, permits), CLIENT_ENTRY_PERMITS },
 	{ "of", FACT_U32, offsetof(struct client_mode_facts, of), CLIENT_ENTRY_OF },
-	{ "slots", FACT_SLOTS, offsetof(struct client_mode_facts, peer_table), CLIENT_ENTRY_SLOTS },
+	{ "slots", FACT_SLOTS, offsetof(struct client_mode_facts, slots), CLIENT_ENTRY_SLOTS },
 };
 
 const struct client_fact client_label_facts[CLIENT_LABEL_FACT_COUNT] = {
@@ -54,7 +54,7 @@ struct client_mode_facts client_mode_of(const struct terms *terms) {
 uint32_t client_mode_present(const struct client_mode_facts *mode) {
 	uint32_t present = CLIENT_ENTRY_MODE;
 	present |= mode->mode == CLIENT_PERMITS ? CLIENT_ENTRY_PERMITS | CLIENT_ENTRY_OF : 0;
-	present |= permits_count(mode->peer_table) ? CLIENT_ENTRY_SLOTS : 0;
+	present |= permits_count(mode->slots) ? CLIENT_ENTRY_SLOTS : 0;
 	return present;
 }
 

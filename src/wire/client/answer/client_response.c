@@ -43,7 +43,7 @@ static const struct client_fact response_lock_facts[] = {
 	FACT_NAMED("mode", mode.mode, FACT_MODE, CLIENT_GOT_MODE),
 	FACT_NAMED("permits", mode.permits, FACT_U32, 0),
 	FACT_NAMED("of", mode.of, FACT_U32, 0),
-	FACT_NAMED("slots", mode.peer_table, FACT_SLOTS, CLIENT_GOT_SLOTS),
+	FACT_NAMED("slots", mode.slots, FACT_SLOTS, CLIENT_GOT_SLOTS),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

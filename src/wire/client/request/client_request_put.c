@@ -27,7 +27,7 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 	pack_array(k, (uint32_t)r->lock_count);
 	for (size_t i = 0; i < r->lock_count && !k->error; i++) {
 		const struct client_lock *lock = &r->locks[i];
-		pack_map(k, 3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) + (permits_none(lock->peer_table) ? 0u : 1u));
+		pack_map(k, 3 + (lock->token ? 1u : 0u) + (lock->binding ? 1u : 0u) + (permits_none(lock->slots) ? 0u : 1u));
 		pack_text(k, "key");
 		pack_bin(k, lock->key);
 		pack_text(k, "lock_id");
@@ -42,9 +42,9 @@ static void request_put_locks(struct pack *k, const struct client_request *r) {
 			pack_text(k, "bond");
 			pack_uint(k, lock->binding);
 		}
-		if (!permits_none(lock->peer_table)) {
+		if (!permits_none(lock->slots)) {
 			pack_text(k, "slots");
-			client_slots_put(k, lock->peer_table);
+			client_slots_put(k, lock->slots);
 		}
 	}
 }
