@@ -111,6 +111,7 @@ static void stepped(void *ctx, uint32_t node) {
 		checker_lies_step(c, node);
 	}
 	checker_configs_look(c, node);
+	checker_shows(c, node);
 	if (c->options.liar == TRACE_NONE) {
 		checker_watched_step(c, node);
 	}

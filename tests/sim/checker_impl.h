@@ -230,6 +230,9 @@ struct checker {
 	struct op_state *ops; /* by request id */
 	size_t op_capacity;
 	uint64_t releases[SIM_NODES_MAX], releases_before[SIM_NODES_MAX]; /* that a node took, by its last step and by the one before */
+	/* The master whose table the replica shows, and one more; 0: none. It may follow another one, whose table is still arriving.
+	 * The same before its last step. */
+	uint32_t shows[SIM_NODES_MAX], showed[SIM_NODES_MAX];
 	uint64_t stood_still[SIM_NODES_MAX], stood_still_before[SIM_NODES_MAX]; /* how often it found that it had, likewise */
 	struct token_entry *tokens; /* open addressing */
 	size_t token_count, token_capacity;
@@ -283,6 +286,7 @@ bool checker_lies_adopted(struct checker *c, uint32_t node, const struct config 
 void checker_lies_conflict(struct checker *c);
 
 /* checker_replicas.c */
+void checker_shows(struct checker *c, uint32_t node); /* after a step */
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply);
 
 /* checker_told.c */

@@ -13,6 +13,16 @@ uint32_t checker_followed(const struct checker *c, uint32_t node) {
 	return sim_node_in_slot(c->sim, node, (uint32_t)status.following);
 }
 
+void checker_shows(struct checker *c, uint32_t node) {
+	struct core_status status;
+	core_status(sim_node_core(c->sim, node), sim_node_clock(c->sim, node), &status);
+	const uint32_t master = checker_followed(c, node);
+	c->showed[node] = c->shows[node];
+	if (master != TRACE_NONE && !status.catching_up) {
+		c->shows[node] = master + 1;
+	}
+}
+
 static bool has(const struct checker *c, uint32_t node, uint32_t lock, uint64_t *token) {
 	char key[16];
 	uint64_t noted;
@@ -45,7 +55,10 @@ static const struct core_entry *shown_entry(const struct core_reply *reply, stru
 
 /* The age is a promise: what the followed master had accepted, or released, by then is seen. */
 void checker_aged_read(struct checker *c, uint32_t node, const struct op_state *op, const struct core_reply *reply) {
-	uint32_t master = checker_followed(c, node);
+	if (c->shows[node] != c->showed[node]) {
+		return; /* the table was replaced in the step of this answer, before or after it */
+	}
+	const uint32_t master = c->shows[node] - 1;
 	if (!reply->replica || reply->age == SPAN_MAX || master == TRACE_NONE || sim_now(c->sim) != op->asked_at || !sim_node_core(c->sim, master)) {
 		return;
 	}
