@@ -42,84 +42,174 @@
 #define BLOB_MAX 65536
 #define MESSAGE_BYTES (F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_BLOB | F_LABEL) /* fields that are bytes */
 
-/* X(name, number on the wire, fields) */
+/* X(name, number on the wire, room that takes it, the function there, whether it means the same under
+ * any epoch or belongs to one, fields). ANY_EPOCH: about the configuration itself, or what is merged
+ * beside the table (section 6). */
 #define MESSAGE_TABLE(X) \
-	X(PROMISE, 1, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_BALLOT | F_FLAGS | F_TERMS) \
-	X(PROMISE_ANSWER, 2, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS | F_AGE) \
-	X(COMMIT, 3, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_TERMS | F_LABEL) \
-	X(COMMIT_ANSWER, 4, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
-	X(WITHDRAW, 5, F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
-	X(EXTEND, 6, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
-	X(EXTEND_ANSWER, 7, F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_AGE | F_HAD) \
-	X(FETCH, 8, F_ROUND | F_KEY | F_LOCK_ID) \
-	X(FETCH_ANSWER, 9, F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(LEARN, 10, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(LEARN_ANSWER, 11, F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
-	X(RELEASE, 12, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_NUMBER) \
-	X(RELEASE_ANSWER, 13, F_ROUND | F_STATUS | F_FLAGS | F_AGE) \
-	X(BREAK, 14, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
-	X(BREAK_ANSWER, 15, F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
-	X(PREPARE, 16, F_ROUND | F_KEY | F_LOCK_ID | F_BALLOT | F_PREPARED) \
-	X(PREPARE_ANSWER, 17, F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_AGE) \
-	X(WRITE, 18, F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
-	X(WRITE_ANSWER, 19, F_ROUND | F_STATUS | F_PREPARED) \
-	X(READ, 20, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
-	X(READ_ANSWER, 21, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
-	X(ENQUEUE, 22, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL) \
-	X(ENQUEUE_ANSWER, 23, F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
-	X(TURN, 24, F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT | F_TERMS) \
-	X(DISPLACED, 25, F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
-	X(WAITERS, 26, F_ROUND | F_KEY | F_LOCK_ID | F_TICKET | F_FLAGS | F_NUMBER | F_VALUE | F_BY | F_TERMS) \
-	X(WAITERS_ANSWER, 27, F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TICKET | F_FLAGS | F_OWNER | F_IDENTITY | F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
-	X(SNAPSHOT, 28, F_ROUND | F_EPOCH | F_FLAGS) \
-	X(SNAPSHOT_RECORD, 29, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_CLOCK | F_TERMS | F_LABEL | F_AGE | F_HAD) \
-	X(SNAPSHOT_RELEASED, 30, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_FLAGS | F_NUMBER) \
-	X(SNAPSHOT_CHUNK, 31, F_ROUND | F_PART) \
-	X(SNAPSHOT_GO_ON, 32, F_ROUND | F_PART) \
-	X(SNAPSHOT_END, 33, F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
-	X(PING, 34, F_ROUND) \
-	X(PONG, 35, F_ROUND | F_LEASE) \
-	X(PLEDGE, 36, F_BLOB | F_FLAGS) \
-	X(CONFIG, 37, F_BLOB | F_FLAGS) \
-	X(DECREE_PREPARE, 38, F_ROUND | F_BALLOT) \
-	X(DECREE_PROMISE, 39, F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
-	X(DECREE_ACCEPT, 40, F_ROUND | F_BALLOT | F_BLOB) \
-	X(DECREE_ACCEPTED, 41, F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
-	X(COPY_AHEAD, 42, F_ROUND | F_BLOB) \
-	X(COPY_AHEAD_ANSWER, 43, F_ROUND | F_STATUS | F_NUMBER) \
-	X(SNAPSHOT_READY, 44, F_ROUND) \
-	X(COPY_AHEAD_END, 45, F_ROUND) \
-	X(BINDING, 46, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
-	X(BINDING_ANSWER, 47, F_ROUND | F_STATUS | F_LEFT) \
-	X(FOLLOW, 48, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
-	X(FEED_BEGIN, 49, F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
-	X(FEED_RECORD, 50, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
-	X(FEED_GONE, 51, F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
-	X(FEED_BATCH, 52, F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
-	X(FEED_ACK, 53, F_ROUND | F_NUMBER | F_ECHO) \
-	X(FEED_ECHO, 54, F_ROUND | F_FLAGS | F_NUMBER | F_ECHO) \
-	X(FEED_END, 55, F_ROUND | F_STATUS) \
-	X(SYNC_ROOT, 56, F_ROUND | F_NUMBER) \
-	X(SYNC_GROUPS, 57, F_ROUND | F_BLOB) \
-	X(SYNC_ASK, 58, F_ROUND | F_BLOB | F_NUMBER) \
-	X(SYNC_LEAVES, 59, F_ROUND | F_BLOB) \
-	X(SYNC_KEYS, 60, F_ROUND | F_BLOB | F_NUMBER) \
-	X(SYNC_FETCH, 61, F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
-	X(SYNC_RECORD, 62, F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
-	X(DOWNGRADE, 63, F_ROUND | F_KEY | F_LOCK_ID) \
-	X(DOWNGRADE_ANSWER, 64, F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
-	X(NOMINATE, 65, F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
-	X(NOMINATE_ANSWER, 66, F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BALLOT | F_BY) \
-	X(HAND_OVER, 67, F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
-	X(ASK, 68, F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
-	X(ASK_ANSWER, 69, F_ROUND | F_STATUS | F_NUMBER) \
-	X(FEED_WATCH_EVENT, 70, F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | F_PART | F_NUMBER | F_TERMS | F_LABEL) \
-	X(SNAPSHOT_LOST, 71, F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
-	X(EXTEND_PERMITS, 72, F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS) \
-	X(COUNTED, 73, F_BY | F_NUMBER | F_LOG | F_ECHO)
+	X(PROMISE, 1, master, master_promise, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_IDENTITY | F_BALLOT | F_FLAGS | \
+		F_TERMS) \
+	X(PROMISE_ANSWER, 2, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT \
+		| F_TERMS | F_AGE) \
+	X(COMMIT, 3, master, master_commit, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_TOKEN | F_LEASE | F_OWNER | \
+		F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_TERMS | F_LABEL) \
+	X(COMMIT_ANSWER, 4, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
+	X(WITHDRAW, 5, master, master_withdraw, THIS_EPOCH, \
+		F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET) \
+	X(EXTEND, 6, master, master_extend, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER) \
+	X(EXTEND_ANSWER, 7, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_FLAGS | F_TOKEN | F_BY | F_LEFT | F_TERMS | F_AGE | F_HAD) \
+	X(FETCH, 8, master, master_fetch, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID) \
+	X(FETCH_ANSWER, 9, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | \
+		F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(LEARN, 10, master, master_learn, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_OWNER | F_IDENTITY | \
+		F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(LEARN_ANSWER, 11, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_BY | F_LEFT) \
+	X(RELEASE, 12, master, master_release, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_NUMBER) \
+	X(RELEASE_ANSWER, 13, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_FLAGS | F_AGE) \
+	X(BREAK, 14, master, master_break, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
+	X(BREAK_ANSWER, 15, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_FLAGS | F_LEFT) \
+	X(PREPARE, 16, master, master_prepare, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_BALLOT | F_PREPARED) \
+	X(PREPARE_ANSWER, 17, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_AGE) \
+	X(WRITE, 18, master, master_write, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_VALUE | F_BALLOT) \
+	X(WRITE_ANSWER, 19, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_PREPARED) \
+	X(READ, 20, master, master_read, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS | F_NUMBER) \
+	X(READ_ANSWER, 21, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TOKEN | F_LEFT | F_OWNER | F_IDENTITY | \
+		F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE | F_NUMBER) \
+	X(ENQUEUE, 22, master, queue_enqueue, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TICKET | F_OWNER | F_IDENTITY | F_LEFT | \
+		F_BALLOT | F_FLAGS | F_TERMS | F_LABEL) \
+	X(ENQUEUE_ANSWER, 23, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_TICKET | F_STATUS | F_TOKEN | F_BY | F_LEFT | F_OWNER) \
+	X(TURN, 24, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_NOTED | F_BY | F_LEFT | F_OWNER | F_VALUE | F_BALLOT \
+		| F_TERMS) \
+	X(DISPLACED, 25, coordinator, attempt_displaced, THIS_EPOCH, \
+		F_KEY | F_LOCK_ID | F_ATTEMPT | F_BY | F_LEFT | F_OWNER) \
+	X(WAITERS, 26, master, waiters_list, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_TICKET | F_FLAGS | F_NUMBER | F_VALUE | F_BY | \
+		F_TERMS) \
+	X(WAITERS_ANSWER, 27, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_PART | F_LOCK_ID | F_TICKET | F_FLAGS | F_OWNER | F_IDENTITY | \
+		F_LEFT | F_BY | F_KEY | F_TERMS | F_LABEL) \
+	X(SNAPSHOT, 28, recovery, snapshot_asked, ANY_EPOCH, \
+		F_ROUND | F_EPOCH | F_FLAGS) \
+	X(SNAPSHOT_RECORD, 29, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | \
+		F_IDENTITY | F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_CLOCK | F_TERMS | F_LABEL | \
+		F_AGE | F_HAD) \
+	X(SNAPSHOT_RELEASED, 30, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_FLAGS | F_NUMBER) \
+	X(SNAPSHOT_CHUNK, 31, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND | F_PART) \
+	X(SNAPSHOT_GO_ON, 32, recovery, snapshot_go_on, ANY_EPOCH, \
+		F_ROUND | F_PART) \
+	X(SNAPSHOT_END, 33, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND | F_LEASE | F_FLAGS | F_STATUS | F_CLOCK) \
+	X(PING, 34, peers, peer_ping, ANY_EPOCH, \
+		F_ROUND) \
+	X(PONG, 35, peers, peer_pong, ANY_EPOCH, \
+		F_ROUND | F_LEASE) \
+	X(PLEDGE, 36, membership, birth_pledge, ANY_EPOCH, \
+		F_BLOB | F_FLAGS) \
+	X(CONFIG, 37, membership, epoch_told, ANY_EPOCH, \
+		F_BLOB | F_FLAGS) \
+	X(DECREE_PREPARE, 38, membership, decree_prepare, THIS_EPOCH, \
+		F_ROUND | F_BALLOT) \
+	X(DECREE_PROMISE, 39, membership, change_decree, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_BALLOT | F_PREPARED | F_BLOB) \
+	X(DECREE_ACCEPT, 40, membership, decree_accept, THIS_EPOCH, \
+		F_ROUND | F_BALLOT | F_BLOB) \
+	X(DECREE_ACCEPTED, 41, membership, change_accepted_there, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_BALLOT | F_NUMBER) \
+	X(COPY_AHEAD, 42, recovery, copy_ahead_asked, ANY_EPOCH, \
+		F_ROUND | F_BLOB) \
+	X(COPY_AHEAD_ANSWER, 43, membership, change_ahead, ANY_EPOCH, \
+		F_ROUND | F_STATUS | F_NUMBER) \
+	X(SNAPSHOT_READY, 44, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND) \
+	X(COPY_AHEAD_END, 45, recovery, copy_ahead_ended, ANY_EPOCH, \
+		F_ROUND) \
+	X(BINDING, 46, master, binding_master_asked, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_LEFT | F_FLAGS) \
+	X(BINDING_ANSWER, 47, coordinator, binding_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_LEFT) \
+	X(FOLLOW, 48, replication, feed_asked, THIS_EPOCH, \
+		F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_LOG | F_ECHO) \
+	X(FEED_BEGIN, 49, replication, follow_message, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_FLAGS | F_NUMBER | F_LOG) \
+	X(FEED_RECORD, 50, replication, follow_message, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_NOTED | F_LEFT | F_OWNER | F_IDENTITY | \
+		F_VALUE | F_BALLOT | F_PREPARED | F_FLAGS | F_NUMBER | F_TERMS | F_LABEL | F_AGE) \
+	X(FEED_GONE, 51, replication, follow_message, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_NUMBER) \
+	X(FEED_BATCH, 52, replication, follow_message, THIS_EPOCH, \
+		F_ROUND | F_FLAGS | F_PART | F_NUMBER | F_ECHO) \
+	X(FEED_ACK, 53, replication, feed_message, THIS_EPOCH, \
+		F_ROUND | F_NUMBER | F_ECHO) \
+	X(FEED_ECHO, 54, replication, feed_message, THIS_EPOCH, \
+		F_ROUND | F_FLAGS | F_NUMBER | F_ECHO) \
+	X(FEED_END, 55, replication, feed_ended, THIS_EPOCH, \
+		F_ROUND | F_STATUS) \
+	X(SYNC_ROOT, 56, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_NUMBER) \
+	X(SYNC_GROUPS, 57, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_BLOB) \
+	X(SYNC_ASK, 58, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_BLOB | F_NUMBER) \
+	X(SYNC_LEAVES, 59, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_BLOB) \
+	X(SYNC_KEYS, 60, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_BLOB | F_NUMBER) \
+	X(SYNC_FETCH, 61, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_FLAGS) \
+	X(SYNC_RECORD, 62, repair, sync_message, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEFT | F_OWNER | \
+		F_IDENTITY | F_VALUE | F_BALLOT | F_FLAGS | F_TERMS | F_LABEL | F_AGE) \
+	X(DOWNGRADE, 63, master, master_downgrade, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID) \
+	X(DOWNGRADE_ANSWER, 64, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_TOKEN | F_AGE) \
+	X(NOMINATE, 65, master, transfer_nominate, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_OWNER) \
+	X(NOMINATE_ANSWER, 66, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_LOCK_ID | F_ATTEMPT | F_BALLOT | F_BY) \
+	X(HAND_OVER, 67, master, transfer_hand_over, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_BY | F_ATTEMPT | F_BALLOT | F_BLOB) \
+	X(ASK, 68, master, ask_heard, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_OWNER | F_IDENTITY | F_VALUE | F_TERMS) \
+	X(ASK_ANSWER, 69, coordinator, op_answer, THIS_EPOCH, \
+		F_ROUND | F_STATUS | F_NUMBER) \
+	X(FEED_WATCH_EVENT, 70, replication, follow_message, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_TOKEN | F_OWNER | F_IDENTITY | F_VALUE | F_BALLOT | \
+		F_PART | F_NUMBER | F_TERMS | F_LABEL) \
+	X(SNAPSHOT_LOST, 71, recovery, state_transfer_message, ANY_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_LEFT) \
+	X(EXTEND_PERMITS, 72, master, master_extend, THIS_EPOCH, \
+		F_ROUND | F_KEY | F_LOCK_ID | F_ATTEMPT | F_TOKEN | F_LEASE | F_NUMBER | F_TERMS) \
+	X(COUNTED, 73, changes, counted_said, ANY_EPOCH, \
+		F_BY | F_NUMBER | F_LOG | F_ECHO)
 
 enum message_kind {
-#define MESSAGE_ENUM(name, number, fields) MESSAGE_##name = number,
+#define MESSAGE_ENUM(name, number, room, handler, epochs, fields) MESSAGE_##name = number,
 	MESSAGE_TABLE(MESSAGE_ENUM)
 #undef MESSAGE_ENUM
 };
@@ -218,7 +308,6 @@ struct frame {
 	size_t count;
 };
 
-/* Messages about the configuration itself, and what is merged beside the table (section 6): they mean the same under any epoch. */
 bool message_of_any_epoch(enum message_kind kind);
 uint32_t message_fields(enum message_kind kind); /* bits F_*; 0 for what is no kind */
 const char *message_name(enum message_kind kind);

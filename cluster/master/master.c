@@ -98,7 +98,7 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 	answer->ballot = own->wrote;
 }
 
-static void master_promise(struct core *core, uint32_t from, const struct message *m) {
+void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = m->round };
 	const uint64_t hash = table_hash(core, m->key);
 	struct key *key = table_find_hashed(core, m->key, hash);
@@ -271,7 +271,7 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 	return kept;
 }
 
-static void master_commit(struct core *core, uint32_t from, const struct message *m) {
+void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_commit(core, key, m);
@@ -316,7 +316,7 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 	return accept(core, key, m, from) ? STATUS_OK : STATUS_FULL;
 }
 
-static void master_learn(struct core *core, uint32_t from, const struct message *m) {
+void master_learn(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round, .token = m->token };
 	struct key *key;
 	answer.status = master_learn_here(core, from, m, &key);
@@ -336,7 +336,7 @@ static void master_learn(struct core *core, uint32_t from, const struct message 
 	}
 }
 
-static void master_fetch(struct core *core, uint32_t from, const struct message *m) {
+void master_fetch(struct core *core, uint32_t from, const struct message *m) {
 	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round, .status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
@@ -348,40 +348,7 @@ static void master_fetch(struct core *core, uint32_t from, const struct message 
 	out_send(core, from, &answer);
 }
 
-void master_handle(struct core *core, uint32_t from, const struct message *m) {
-	switch (m->kind) {
-	case MESSAGE_PROMISE: master_promise(core, from, m); break;
-	case MESSAGE_COMMIT: master_commit(core, from, m); break;
-	case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: master_extend(core, from, m); break;
-	case MESSAGE_LEARN: master_learn(core, from, m); break;
-	case MESSAGE_FETCH: master_fetch(core, from, m); break;
-	case MESSAGE_RELEASE: master_release(core, from, m); break;
-	case MESSAGE_BREAK: master_break(core, from, m); break;
-	case MESSAGE_PREPARE: master_prepare(core, from, m); break;
-	case MESSAGE_WRITE: master_write(core, from, m); break;
-	case MESSAGE_READ: (m->flags & FLAG_EXPLAIN ? explain_report : master_read)(core, from, m); break;
-	case MESSAGE_WITHDRAW:
-		preparing_drop(core, from, m);
-		queue_withdraw(core, from, m);
-		break;
-	case MESSAGE_ENQUEUE: queue_enqueue(core, from, m); break;
-	case MESSAGE_WAITERS: waiters_list(core, from, m); break;
-	case MESSAGE_DOWNGRADE: master_downgrade(core, from, m); break;
-	case MESSAGE_NOMINATE: transfer_nominate(core, from, m); break;
-	case MESSAGE_HAND_OVER: transfer_hand_over(core, from, m); break;
-	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
-	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
-	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_DISPLACED:
-	case MESSAGE_WAITERS_ANSWER: case MESSAGE_SNAPSHOT: case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED:
-	case MESSAGE_SNAPSHOT_CHUNK: case MESSAGE_SNAPSHOT_GO_ON: case MESSAGE_SNAPSHOT_END: case MESSAGE_PING: case MESSAGE_PONG:
-	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
-	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
-	case MESSAGE_PLEDGE: case MESSAGE_CONFIG: case MESSAGE_DECREE_PREPARE: case MESSAGE_DECREE_PROMISE: case MESSAGE_DECREE_ACCEPT:
-	case MESSAGE_DECREE_ACCEPTED: case MESSAGE_COPY_AHEAD: case MESSAGE_COPY_AHEAD_ANSWER: case MESSAGE_COPY_AHEAD_END:
-	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_BINDING: case MESSAGE_BINDING_ANSWER:
-	case MESSAGE_FOLLOW: case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE:
-	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK: case MESSAGE_ASK_ANSWER:
-	case MESSAGE_FEED_WATCH_EVENT: case MESSAGE_COUNTED:
-	case MESSAGE_FEED_BATCH: case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO: case MESSAGE_FEED_END: CHECK(false); /* an answer is no request */
-	}
+void master_withdraw(struct core *core, uint32_t from, const struct message *m) {
+	preparing_drop(core, from, m);
+	queue_withdraw(core, from, m);
 }

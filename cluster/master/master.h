@@ -36,7 +36,11 @@ void queue_hand_over(struct core *core, struct key *key, const struct successor 
 bool queue_parked_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
 
 /* ---- master.c ---- */
-void master_handle(struct core *core, uint32_t from, const struct message *m);
+void master_promise(struct core *core, uint32_t from, const struct message *m);
+void master_commit(struct core *core, uint32_t from, const struct message *m);
+void master_learn(struct core *core, uint32_t from, const struct message *m);
+void master_fetch(struct core *core, uint32_t from, const struct message *m);
+void master_withdraw(struct core *core, uint32_t from, const struct message *m);
 /* Whose record or promise stands in the way of this lock_id under these terms, and for how long still. */
 void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer);
 /* What a message says to do, without an answer; *key is for the caller to settle. */

@@ -38,6 +38,10 @@ bool report_value_left_out(const struct core *core, const struct record *r, bool
 
 /* A contested master reports all its records. */
 void master_read(struct core *core, uint32_t from, const struct message *m) {
+	if (m->flags & FLAG_EXPLAIN) {
+		explain_report(core, from, m);
+		return;
+	}
 	const enum out_backlog backlog = out_backlog(core, from);
 	const bool rest = (m->flags & FLAG_REST) != 0;
 	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .number = m->number };

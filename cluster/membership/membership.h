@@ -70,5 +70,6 @@ void propose_again(struct core *core); /* with a higher ballot */
 void propose_pause(struct core *core);
 void propose_beat(struct core *core);
 void change_decree(struct core *core, uint32_t from, const struct message *m);
+void change_accepted_there(struct core *core, uint32_t from, const struct message *m);
 
 #endif

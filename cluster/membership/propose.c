@@ -140,3 +140,9 @@ void change_decree(struct core *core, uint32_t from, const struct message *m) {
 	}
 	decree_evaluate(core);
 }
+
+/* Whether it was this node's own proposal or another's. */
+void change_accepted_there(struct core *core, uint32_t from, const struct message *m) {
+	change_decree(core, from, m);
+	proof_accepted(core, from, m);
+}

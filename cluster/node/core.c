@@ -217,62 +217,12 @@ static void expire(struct core *core) {
 }
 
 void step_message(struct core *core, uint32_t from, const struct message *m) {
-	switch (m->kind) {
-	case MESSAGE_PROMISE: case MESSAGE_COMMIT: case MESSAGE_WITHDRAW: case MESSAGE_EXTEND: case MESSAGE_EXTEND_PERMITS: case MESSAGE_FETCH: case MESSAGE_LEARN:
-	case MESSAGE_RELEASE: case MESSAGE_BREAK: case MESSAGE_PREPARE: case MESSAGE_WRITE: case MESSAGE_READ: case MESSAGE_ENQUEUE:
-	case MESSAGE_WAITERS: case MESSAGE_DOWNGRADE: case MESSAGE_NOMINATE: case MESSAGE_HAND_OVER:
-		master_handle(core, from, m);
-		break;
-	case MESSAGE_ASK: ask_heard(core, from, m); break;
-	case MESSAGE_PROMISE_ANSWER: case MESSAGE_COMMIT_ANSWER: case MESSAGE_EXTEND_ANSWER: case MESSAGE_FETCH_ANSWER:
-	case MESSAGE_LEARN_ANSWER: case MESSAGE_RELEASE_ANSWER: case MESSAGE_BREAK_ANSWER: case MESSAGE_PREPARE_ANSWER:
-	case MESSAGE_WRITE_ANSWER: case MESSAGE_READ_ANSWER: case MESSAGE_ENQUEUE_ANSWER: case MESSAGE_TURN: case MESSAGE_WAITERS_ANSWER:
-	case MESSAGE_DOWNGRADE_ANSWER: case MESSAGE_NOMINATE_ANSWER: case MESSAGE_ASK_ANSWER:
-		op_answer(core, from, m);
-		break;
-	case MESSAGE_DISPLACED: attempt_displaced(core, from, m); break;
-	case MESSAGE_SNAPSHOT:
-		snapshot_asked(core, from, m);
-		break;
-	case MESSAGE_SNAPSHOT_GO_ON:
-		snapshot_go_on(core, from, m);
-		break;
-	case MESSAGE_SNAPSHOT_RECORD: case MESSAGE_SNAPSHOT_RELEASED: case MESSAGE_SNAPSHOT_LOST: case MESSAGE_SNAPSHOT_CHUNK:
-	case MESSAGE_SNAPSHOT_READY: case MESSAGE_SNAPSHOT_END:
-		state_transfer_message(core, from, m);
-		break;
-	case MESSAGE_PING: peer_ping(core, from, m); break;
-	case MESSAGE_PONG: peer_pong(core, from, m); break;
-	case MESSAGE_COUNTED: counted_said(core, from, m); break;
-	case MESSAGE_PLEDGE: birth_pledge(core, from, m); break;
-	case MESSAGE_BINDING: binding_master_asked(core, from, m); break;
-	case MESSAGE_BINDING_ANSWER: binding_answer(core, from, m); break;
-	case MESSAGE_FOLLOW: feed_asked(core, from, m); break;
-	case MESSAGE_FEED_ACK: case MESSAGE_FEED_ECHO:
-		feed_message(core, from, m);
-		break;
-	case MESSAGE_FEED_END:
-		feed_ended(core, from, m);
-		break;
-	case MESSAGE_FEED_BEGIN: case MESSAGE_FEED_RECORD: case MESSAGE_FEED_GONE: case MESSAGE_FEED_BATCH: case MESSAGE_FEED_WATCH_EVENT:
-		follow_message(core, from, m);
-		break;
-	case MESSAGE_SYNC_ROOT: case MESSAGE_SYNC_GROUPS: case MESSAGE_SYNC_ASK: case MESSAGE_SYNC_LEAVES: case MESSAGE_SYNC_KEYS:
-	case MESSAGE_SYNC_FETCH: case MESSAGE_SYNC_RECORD:
-		sync_message(core, from, m);
-		break;
-	case MESSAGE_CONFIG: epoch_told(core, from, m); break;
-	case MESSAGE_DECREE_PREPARE: decree_prepare(core, from, m); break;
-	case MESSAGE_DECREE_ACCEPT: decree_accept(core, from, m); break;
-	case MESSAGE_DECREE_PROMISE: change_decree(core, from, m); break;
-	case MESSAGE_DECREE_ACCEPTED:
-		change_decree(core, from, m);
-		proof_accepted(core, from, m);
-		break;
-	case MESSAGE_COPY_AHEAD: copy_ahead_asked(core, from, m); break;
-	case MESSAGE_COPY_AHEAD_END: copy_ahead_ended(core, from, m); break;
-	case MESSAGE_COPY_AHEAD_ANSWER: change_ahead(core, from, m); break;
-	}
+	static void (*const handlers[])(struct core *core, uint32_t from, const struct message *m) = {
+#define HANDLER(name, number, room, handler, epochs, fields) [MESSAGE_##name] = handler,
+		MESSAGE_TABLE(HANDLER)
+#undef HANDLER
+	};
+	handlers[m->kind](core, from, m);
 }
 
 static void say_to_self(struct core *core) {

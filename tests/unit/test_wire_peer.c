@@ -8,7 +8,7 @@
 #include "wire_random.h"
 
 static const struct { enum message_kind kind; uint32_t fields; } kinds[] = {
-#define KIND(name, number, fields) { MESSAGE_##name, (fields) },
+#define KIND(name, number, room, handler, epochs, fields) { MESSAGE_##name, (fields) },
 	MESSAGE_TABLE(KIND)
 #undef KIND
 };

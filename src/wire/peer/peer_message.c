@@ -18,7 +18,7 @@ struct peer_kind {
 	(1 + __builtin_popcount(fields) + !!((fields) & F_TICKET) + 2 * !!((fields) & F_BALLOT) + 2 * !!((fields) & F_PREPARED) + \
 		!!((fields) & F_PART) + 6 * !!((fields) & F_TERMS) + !!((fields) & F_HAD))
 static const struct peer_kind peer_kinds[MESSAGE_KIND_MAX + 1] = {
-#define PEER_KIND(name, number, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
+#define PEER_KIND(name, number, room, handler, epochs, fields) [number] = { (fields), (uint8_t)PEER_ELEMENTS(fields) },
 	MESSAGE_TABLE(PEER_KIND)
 #undef PEER_KIND
 };
