@@ -1,4 +1,4 @@
-/* error.h: the one table of Pawl's errors. Functions return 0 or a negative PAWL_E... value. */
+/* error.h: the table of all errors of Pawl. Functions return 0 or a negative PAWL_E... value. */
 #ifndef PAWL_ERROR_H
 #define PAWL_ERROR_H
 
@@ -12,7 +12,8 @@ extern "C" {
 	X(PAWL_ETIMEOUT, 2, "timeout", "the time to wait is over") \
 	X(PAWL_ENOQUORUM, 3, "no_quorum", "too few masters answered") \
 	X(PAWL_ELOST, 4, "lost", "the lock is not yours any more") \
-	X(PAWL_EUNSURE, 5, "unsure", "the lock was perhaps lost in between: acquire again with the same lock_id") \
+	X(PAWL_EUNSURE, 5, "unsure", \
+		"the lock was perhaps lost in between: acquire again with the same lock_id") \
 	X(PAWL_ENOTFOUND, 6, "not_found", "no such key or lock") \
 	X(PAWL_EMISMATCH, 7, "mismatch", "the value is not the expected one") \
 	X(PAWL_ERECOVERING, 8, "recovering", "the node is recovering and does not vote yet") \
@@ -41,11 +42,13 @@ enum pawl_error {
 #undef PAWL_ERROR_ENUM
 };
 
-/* The error's code as on the wire ("held"), "ok" for 0, "unknown" for numbers that are none. Never NULL, static storage. */
+/* Returns the code of an error in the client protocol, such as "held"; "ok" for 0, and "unknown"
+ * for any other number. The text is never NULL and is in static storage. */
 const char *pawl_error_code(int error);
-/* A sentence for people, likewise. */
+/* Returns a sentence for people, never NULL and in static storage. */
 const char *pawl_error_message(int error);
-/* The number (negative) for a code on the wire; PAWL_EPROTOCOL for a code that is none. */
+/* Returns the (negative) number for a code of the client protocol; PAWL_EPROTOCOL for any other
+ * text. */
 int pawl_error_from_code(const char *code);
 
 #ifdef __cplusplus

@@ -1,21 +1,24 @@
-/* watch.h: what becomes of a key, or of all keys that begin with a prefix, told as it happens, without polling.
+/* watch.h: a watch tells what happens to a key, or to all keys that begin with a prefix, as it
+ * happens and without polling.
  *
- * A watch first tells the present state (PAWL_EVENT_PRESENT for each holder, then PAWL_EVENT_CURRENT), then every change, in
- * order for each key. It lasts over lost connections: the library watches anew, at the same node or another. Where the node
- * still has what was missed nothing else is to be seen; where it has not (another node, away for too long, a watcher that is
- * too slow) comes one
- * PAWL_EVENT_OVERFLOW: forget what you know, and then the present state again as in the beginning. So a program that keeps a
- * table of what it was told and empties it at each overflow is right in the end, whatever happens. (Behind an overflow an
- * acquisition that is part of the present state may be told once more as acquired, with the same token.)
+ * A watch first tells the present state: PAWL_EVENT_PRESENT for each holder, then
+ * PAWL_EVENT_CURRENT. After that it tells every change, in order for each key. It survives lost
+ * connections: the library watches again, at the same node or at another. If the node still has the
+ * events that were missed, the program notices nothing. If it does not (it is another node, the
+ * client was away for too long, or the watcher is too slow), the watch tells one
+ * PAWL_EVENT_OVERFLOW, and then the present state again as in the beginning: forget what you know.
+ * So a program that keeps a table of what it was told, and empties the table at each overflow, is
+ * right in the end, whatever happens. (After an overflow, an acquisition that is part of the
+ * present state may be told once more as acquired, with the same token.)
  *
- * A watch shows the view of one node, a little later than the masters decide: it tells when to look, never that it is safe to
- * act. That is what a lock and its token are for.
+ * A watch shows the view of one node, a little later than the masters decide. It tells when to
+ * look, never that it is safe to act. For that you need a lock and its token.
  *
- * Order between nodes: the next node may know less than the one before. Tokens tell: those of a key only grow, what comes with
- * a lower token than one already seen is old.
+ * After a change to another node that node may know less than the previous one. Compare tokens:
+ * those of a key only grow, so an event with a lower token than one already seen is old.
  *
- * The rules of pawl.h for styles, threads, callbacks and errors are in force here. In blocking style events come in pawl_poll
- * and other blocking calls.
+ * The rules of pawl.h for styles, threads, callbacks and errors apply here. In the blocking style
+ * events come in pawl_poll and in other blocking calls.
  */
 #ifndef PAWL_WATCH_H
 #define PAWL_WATCH_H
@@ -29,61 +32,98 @@ extern "C" {
 struct pawl_watch;
 
 enum pawl_event_type {
-	PAWL_EVENT_PRESENT = 1, /* `entry` holds the key, and has done so for a while */
-	PAWL_EVENT_CURRENT,     /* that was the present state: of every other key watched nobody holds it. No key, no entry */
-	PAWL_EVENT_ACQUIRED,    /* `entry` holds the key from now on */
-	PAWL_EVENT_UPDATED,     /* its holder has written another value */
-	PAWL_EVENT_DOWNGRADED,  /* it was exclusive and is shared now */
-	PAWL_EVENT_RELEASED,    /* its holder has given it up: `entry` held it until now, as in the next two */
-	PAWL_EVENT_EXPIRED,     /* its lease (and lock delay) has run out */
-	PAWL_EVENT_LOST,        /* it was taken away: broken by an administrator, or its holder's connection or node is gone */
-	PAWL_EVENT_ASKED,       /* somebody asks the holder to let go: entry.owner asks, `to`, priority */
-	PAWL_EVENT_OVERFLOW     /* changes may be missing: the present state follows. No key, no entry */
+	/* `entry` holds the key, and has held it for a while. */
+	PAWL_EVENT_PRESENT = 1,
+	/* The present state has been told: nobody holds any other key of this watch. This event has no
+	 * key and no entry. */
+	PAWL_EVENT_CURRENT,
+	/* `entry` holds the key from now on. */
+	PAWL_EVENT_ACQUIRED,
+	/* The holder has written another value. */
+	PAWL_EVENT_UPDATED,
+	/* The lock was exclusive, and is shared now. */
+	PAWL_EVENT_DOWNGRADED,
+	/* The holder has given up the lock. Here and in the next two events `entry` held the key until
+	 * now. */
+	PAWL_EVENT_RELEASED,
+	/* The lease, and the lock delay if there was one, has run out. */
+	PAWL_EVENT_EXPIRED,
+	/* The lock was taken away: an administrator has broken it, or the connection or the node of its
+	 * holder is gone. */
+	PAWL_EVENT_LOST,
+	/* Somebody asks the holder to let go. entry.owner is the one that asks; `to` and `priority` are
+	 * set. */
+	PAWL_EVENT_ASKED,
+	/* Changes may be missing. The present state follows. This event has no key and no entry. */
+	PAWL_EVENT_OVERFLOW
 };
 
-struct pawl_event { /* borrowed within the callback */
+/* An event. It is borrowed within the callback. */
+struct pawl_event {
 	enum pawl_event_type type;
-	/* key, token, owner, value, value_seq, mode, permits, slots, label, host, pid, identity, and lock_id where this client may
-	 * see it; held: whether it holds the key after this event. Of PRESENT also remaining_ms, held_ms and the others of pawl.h.
-	 * */
+	/* The key and its holder. These fields are set: key, token, owner, value, value_seq, mode,
+	 * permits, slots, label, host, pid, identity, and lock_id if this client may see it; `held`
+	 * says whether it holds the key after this event. PAWL_EVENT_PRESENT also sets remaining_ms,
+	 * held_ms and the other fields of struct pawl_entry. */
 	struct pawl_entry entry;
-	struct pawl_bytes to; /* ASKED: in whose favour; may be empty */
-	int32_t priority;     /* ASKED */
-	uint64_t position;    /* of this event in its node's order, growing; for logs, and for `from` at the same node; 0: none */
-	struct pawl_bytes resume; /* opaque: `from` of a later watch that is to go on after this event; may be empty */
+	/* PAWL_EVENT_ASKED: the owner in whose favour the holder is asked to let go; may be empty. */
+	struct pawl_bytes to;
+	/* PAWL_EVENT_ASKED: the priority of the one that asks. */
+	int32_t priority;
+	/* The number of this event in the order of its node, which grows. It is for logs; 0 means that
+	 * there is none. */
+	uint64_t position;
+	/* Opaque bytes: pass them as `from` to a later watch that is to go on after this event. They
+	 * may be empty. */
+	struct pawl_bytes resume;
 };
 
-/* The name of a type, "acquired", as on the wire; "unknown" for what is none. Static storage. */
+/* Returns the name of a type as in the client protocol, such as "acquired", or "unknown" for any
+ * other number. The text is in static storage. */
 const char *pawl_event_name(enum pawl_event_type type);
 
-/* Runs inside the loop. In it everything may be called that pawl.h allows, also pawl_watch_free and pawl_free. */
+/* Tells one event. It runs inside the loop and may call everything that pawl.h allows, including
+ * pawl_watch_free and pawl_free. */
 typedef void pawl_event_fn(struct pawl_watch *watch, const struct pawl_event *event, void *arg);
-/* The watch is over for a reason that another attempt does not mend: PAWL_EDENIED, PAWL_EBADREQUEST, PAWL_ETOOLARGE,
- * PAWL_EFULL (too many watches of this connection), PAWL_ETLS. Called once; no event follows; free the watch. */
-typedef void pawl_watch_ended_fn(struct pawl_watch *watch, int error, const char *message, void *arg);
+/* The watch is over for a reason that another try does not mend: PAWL_EDENIED, PAWL_EBADREQUEST,
+ * PAWL_ETOOLARGE, PAWL_EFULL (the connection has too many watches) or PAWL_ETLS. This is called
+ * once, and no event follows. The program must free the watch. */
+typedef void pawl_watch_ended_fn(struct pawl_watch *watch, int error, const char *message,
+	void *arg);
 
-struct pawl_watch_options { /* zero: the default */
-	struct pawl_bytes key;   /* this key; or: */
-	bool prefix;             /* all keys that begin with `key` (0 bytes: all) */
-	struct pawl_bytes from;  /* go on after this event's `resume`, of this process or of an earlier one; where that cannot be done:
-	                          * an overflow and the present state. Default: the present state */
+/* The options of a watch. A zero field means the default. */
+struct pawl_watch_options {
+	/* The key to watch. */
+	struct pawl_bytes key;
+	/* Watches all keys that begin with `key` (0 bytes mean all keys). */
+	bool prefix;
+	/* Goes on after the event that had these bytes as `resume`, in this process or in an earlier
+	 * one. If that is not possible, the watch begins with an overflow and the present state. The
+	 * default is to begin with the present state. */
+	struct pawl_bytes from;
+	/* Gets the events. It must be given. */
 	pawl_event_fn *on_event;
-	pawl_watch_ended_fn *on_ended; /* may be NULL: then look at pawl_watch_error */
-	void *arg;               /* for both */
+	/* This may be NULL; then use pawl_watch_error. */
+	pawl_watch_ended_fn *on_ended;
+	/* Passed to both callbacks. */
+	void *arg;
 };
 
-/* Begins to watch; the first event comes when a node has answered. The watch keeps trying to reach a node until it is freed;
- * it keeps a program's loop running. 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY, PAWL_ENOMEM. */
-int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options, struct pawl_watch **out_watch);
+/* Begins to watch. The first event comes when a node has answered. The watch keeps trying to reach
+ * a node until it is freed, and it keeps the program's loop running. Returns 0, PAWL_EINVAL,
+ * PAWL_ETOOLARGE, PAWL_EBUSY or PAWL_ENOMEM. Free the watch with pawl_watch_free. */
+int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options,
+	struct pawl_watch **out_watch);
 
-/* Every change until about now has been told: the node is connected, and the present state was told whole. False in between:
- * what was told last may be out of date. */
+/* Returns whether every change until about now has been told: the node is connected, and the whole
+ * present state has been told. If it returns false, what was told last may be out of date. */
 bool pawl_watch_current(const struct pawl_watch *watch);
 
-/* 0, or the error that on_ended was called with. */
+/* Returns 0, or the error that on_ended was called with. */
 int pawl_watch_error(const struct pawl_watch *watch);
 
-/* Ends the watch; no event comes any more. NULL is allowed. pawl_free frees the watches of its client. */
+/* Ends the watch and frees it; no more events come. pawl_free frees all watches of its client. NULL
+ * is allowed. */
 void pawl_watch_free(struct pawl_watch *take_watch);
 
 #ifdef __cplusplus

@@ -1,0 +1,227 @@
+/* result.h: what comes out of a request (request.h). pawl.h includes it.
+ */
+#ifndef PAWL_RESULT_H
+#define PAWL_RESULT_H
+
+#include "request.h"
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- the answer as a tree ---- */
+
+/* The kinds of values in the tree of an answer. The tree holds everything that a node said, also
+ * the fields that have no place in struct pawl_result (of a status, or the details of an error). */
+enum pawl_kind {
+	PAWL_NIL,
+	PAWL_BOOL,
+	PAWL_INT,
+	PAWL_REAL,
+	PAWL_TEXT,
+	PAWL_BYTES,
+	PAWL_ARRAY,
+	PAWL_MAP
+};
+
+struct pawl_value {
+	enum pawl_kind kind;
+	/* PAWL_BOOL. */
+	bool boolean;
+	/* PAWL_INT: the number does not fit int64_t; read `integer` as uint64_t. */
+	bool above;
+	/* PAWL_INT. */
+	int64_t integer;
+	/* PAWL_REAL. */
+	double real;
+	/* PAWL_TEXT, PAWL_BYTES. */
+	struct pawl_bytes bytes;
+	/* PAWL_ARRAY: `count` items. PAWL_MAP: 2 * count items, each key before its value. */
+	const struct pawl_value *items;
+	size_t count;
+};
+
+/* Returns the value under `key` in a map, borrowed from it. Returns NULL if the map has no such
+ * key, and if `map` is NULL or not a map. */
+const struct pawl_value *pawl_value_get(const struct pawl_value *map, const char *key);
+
+/* ---- parts of a result ---- */
+
+/* A key and one of its holders, as reads show them. */
+struct pawl_entry {
+	/* Somebody holds the key. */
+	bool held;
+	/* After a recovery several may hold the key. Nobody else gets it until one of them is left. */
+	bool contested;
+	/* Only lists and watches set this. */
+	struct pawl_bytes key;
+	struct pawl_bytes owner, value;
+	/* Names the write of the value. It is opaque; pass it as expect_seq. */
+	struct pawl_bytes value_seq;
+	uint64_t token;
+	/* How long the lease still runs as the node sees it, in ms. Its holder stops earlier. */
+	int64_t remaining_ms;
+	/* All zeroes unless this client may see the lock_id. */
+	struct pawl_id lock_id;
+	enum pawl_mode mode;
+	/* PAWL_PERMITS: how many permits the holder has, and how many the semaphore has in all. */
+	uint32_t permits, of;
+	/* PAWL_PERMITS: the permit numbers, from 0; `permits` of them. NULL means that the node did not
+	 * say. */
+	const uint32_t *slots;
+	/* How long ago the key was acquired, in ms; -1 means that the node did not say. */
+	int64_t held_ms;
+	/* The lock delay that the holder asked for, in ms. */
+	int64_t lock_delay_ms;
+	/* The process id of the holder; 0 means that it did not say. */
+	int64_t pid;
+	/* What the holder says about itself; "" if it said nothing. */
+	const char *label, *host;
+	/* The name in the holder's certificate; "" if it has none. */
+	const char *identity;
+	/* The lease is over and its lock delay still runs: nobody holds the key (held is false), and
+	 * nobody gets it yet. */
+	bool closing;
+	/* How long the key stays closed, in ms. */
+	int64_t closing_ms;
+	/* How many hold the key; at least 1 if it is held. */
+	uint32_t holders;
+};
+
+/* The outcome of one of several extensions. */
+struct pawl_extended {
+	/* 0 or a PAWL_E... value. */
+	int error;
+	/* How many masters extended the lease. */
+	uint32_t acks;
+	/* The token, and the permit numbers that were extended (bit n % 64 of slots[n / 64]): from now
+	 * on the holder has these permits and no others. */
+	uint64_t token, slots[2];
+	/* How long the lock may be trusted, in ms from the moment of sending. */
+	int64_t valid_ms;
+};
+
+/* One who waits for a key. */
+struct pawl_waiter {
+	struct pawl_bytes owner;
+	/* How long it has waited, in ms. */
+	int64_t since_ms;
+	/* The name of the node that serves the waiter. */
+	const char *node;
+	/* All zeroes unless this client may see the lock_id. */
+	struct pawl_id lock_id;
+	/* Only a request with `prefix` sets this. */
+	struct pawl_bytes key;
+	enum pawl_mode mode;
+	/* PAWL_PERMITS: how many permits it wants, and how many the semaphore has in all. */
+	uint32_t permits, of;
+	int32_t priority;
+	/* The process id; 0 means that the waiter did not say. */
+	int64_t pid;
+	/* "" where the waiter did not say; identity is the name in its certificate. */
+	const char *label, *host, *identity;
+};
+
+/* One of several keys that were acquired together. */
+struct pawl_got {
+	struct pawl_bytes key;
+	struct pawl_id lock_id;
+	uint64_t token;
+	enum pawl_mode mode;
+	/* The permit numbers of a semaphore. */
+	const uint32_t *slots;
+	size_t slot_count;
+};
+
+/* ---- the result ---- */
+
+/* The outcome of a request. Whoever receives it owns it until pawl_result_free; it does not depend
+ * on the client. All that it points to lives as long as the result. Fields that a method does not
+ * set are zero; strings are never NULL. */
+struct pawl_result {
+	enum pawl_method method;
+	/* 0 or a PAWL_E... value. */
+	int error;
+	/* A sentence for people; "" on success. */
+	const char *message;
+	/* The endpoint that answered; "" if none did. */
+	const char *endpoint;
+	/* PAWL_EBADREQUEST, PAWL_ETOOLARGE, PAWL_EFULL, PAWL_EQUOTA: the name of the parameter or
+	 * limit; otherwise "". */
+	const char *field;
+
+	struct pawl_id lock_id;
+	uint64_t token;
+	/* How long the lock may be trusted, in ms from the moment of sending. pawl_result_valid_ms
+	 * tells how much of it is left. */
+	int64_t valid_ms;
+	/* How many masters are needed, how many gave a promise, and how many stored the lease. */
+	uint32_t quorum, votes, acks;
+	/* How long the request waited for others, in ms. */
+	int64_t waited_ms;
+	/* PAWL_EXTEND with `locks`: the outcomes in the order of request.locks. */
+	const struct pawl_extended *extended;
+	size_t extended_count;
+	/* PAWL_ACQUIRE, PAWL_DOWNGRADE. */
+	enum pawl_mode mode;
+	/* PAWL_ACQUIRE and PAWL_EXTEND of permits: the permit numbers, from 0 to of - 1. No two holders
+	 * have the same one. */
+	const uint32_t *slots;
+	size_t slot_count;
+	/* PAWL_ACQUIRE with `keys`: the locks in the order of request.keys. */
+	const struct pawl_got *got;
+	size_t got_count;
+	/* PAWL_ACQUIRE with `keys`: the key that an error is about; otherwise empty. */
+	struct pawl_bytes key;
+	/* PAWL_ASK_RELEASE: how many watchers were told. */
+	uint32_t reached;
+	/* PAWL_UPDATE: the name of this write. */
+	struct pawl_bytes value_seq;
+	/* PAWL_RELEASE, PAWL_TRANSFER, PAWL_BREAK: the lock was held, and is no longer. */
+	bool released;
+	/* What a read shows. PAWL_EHELD: the holder, if entry.held. PAWL_EMISMATCH: the present
+	 * value. */
+	struct pawl_entry entry;
+	/* All holders, if several hold the key; the first is the same as entry. Otherwise NULL. */
+	const struct pawl_entry *holders;
+	size_t holder_count;
+	/* The node that answered, its role (`master` or `replica`), and its version. */
+	const char *node, *role, *version;
+	/* The node is recovering, so it may not know every holder. */
+	bool recovering;
+	/* How old a replica's view may be, in ms; -1 means that the node did not say, as on a
+	 * master. */
+	int64_t age_ms;
+	/* PAWL_LIST: the held keys. */
+	const struct pawl_entry *entries;
+	size_t entry_count;
+	/* PAWL_LIST, PAWL_WAITERS, PAWL_CLIENTS, PAWL_EXPLAIN: the answer does not have everything. */
+	bool more;
+	/* PAWL_WAITERS. */
+	const struct pawl_waiter *waiters;
+	size_t waiter_count;
+	/* PAWL_CHANGE: the present epoch. */
+	uint64_t epoch;
+	/* PAWL_CHANGE: a majority of the masters votes in this epoch; all of them do. */
+	bool settled, complete;
+	/* PAWL_CHANGE: the names of the masters that do not vote in this epoch. */
+	const char *const *missing;
+	size_t missing_count;
+	/* PAWL_CHANGE, PAWL_BREAK: a warning about what was done; "" if there is nothing to warn of. */
+	const char *warning;
+
+	/* The whole result map or error map as the node sent it. NULL if no node answered. */
+	const struct pawl_value *tree;
+};
+
+/* Returns how much of valid_ms is left now, in ms. Of two clocks the one that says less counts.
+ * Once the time is over this returns 0 for ever. It only reads clocks. */
+int64_t pawl_result_valid_ms(const struct pawl_result *result);
+/* Frees the result and everything that it points to. NULL is allowed. */
+void pawl_result_free(struct pawl_result *take_result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
