@@ -6,7 +6,7 @@
  * name, a state directory and an address for the other nodes; an operator adds it to the cluster,
  * promotes, replaces and removes it with `pawl cluster`.
  *
- *   pawl_node_new -> pawl_node_start -> (reads, pawl_node_ask)* -> pawl_node_drain -> pawl_node_free
+ *  pawl_node_new -> pawl_node_start -> (reads, pawl_node_ask)* -> pawl_node_drain -> pawl_node_free
  *
  * Everything happens on the loop, so THE LOOP MUST KEEP RUNNING. If it stands still for longer than
  * the cluster's request_timeout, the node loses its links to the other nodes, as a paused machine
@@ -290,7 +290,8 @@ struct pawl_node_result {
 	uint32_t quorum, votes, acks;
 	/* How long the request waited for others, in ms. */
 	int64_t waited_ms;
-	/* PAWL_RELEASE, PAWL_TRANSFER, PAWL_BREAK: the lock was held, and is no longer. */
+	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock was
+	 * broken. */
 	bool released;
 	/* PAWL_ACQUIRE, PAWL_DOWNGRADE. */
 	enum pawl_mode mode;

@@ -178,7 +178,8 @@ struct pawl_result {
 	uint32_t reached;
 	/* PAWL_UPDATE: the name of this write. */
 	struct pawl_bytes value_seq;
-	/* PAWL_RELEASE, PAWL_TRANSFER, PAWL_BREAK: the lock was held, and is no longer. */
+	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock was
+	 * broken. */
 	bool released;
 	/* What a read shows. PAWL_EHELD: the holder, if entry.held. PAWL_EMISMATCH: the present
 	 * value. */
