@@ -31,8 +31,10 @@ void pace_measured(struct core *core, uint32_t peer, span_ns round_trip) {
 	add(core, &core->peers[peer].trips, round_trip);
 }
 
+/* A link that is silent for request_timeout is reset: whoever tells of longer round trips than the longest request_timeout lies. */
 void pace_told(struct core *core, uint32_t peer, uint64_t us) {
-	add(core, &core->peers[peer].trips_told, span_from_us(us));
+	const span_ns told = span_from_us(us);
+	add(core, &core->peers[peer].trips_told, told < REQUEST_TIMEOUT_MOST ? told : REQUEST_TIMEOUT_MOST);
 }
 
 span_ns pace_own(const struct core *core) {

@@ -89,6 +89,21 @@ static void who_is_near_all_others_knows_that_they_are_far_from_each_other(void 
 	assert_true(says(r, "a round trip with it took"));
 }
 
+/* n3 lies: it has measured a round trip of 584,942 years. */
+static void a_round_trip_that_no_link_lives_for_is_not_taken_for_true(void **state) {
+	struct stage *s = *state;
+	s->held[2][0] = true;
+	stage_wait(s, 30 * SPAN_MS); /* a ping is on its way */
+	for (uint64_t round = 1; round < 1000; round++) {
+		stage_inject(s, 2, 0, &(struct message){ .kind = MESSAGE_PONG, .round = round, .lease_us = UINT64_MAX });
+	}
+	s->held[2][0] = false;
+	stage_settle(s);
+	const struct stage_reply *r = await(s, ask_change(s, 0, request_of(80 * SPAN_MS, 0)));
+	assert_int_equal(r->r.error, PAWL_EBADREQUEST);
+	assert_true(says(r, "n3: a round trip with it took 60000ms lately, and 8 times that is 480000ms"));
+}
+
 /* ---- taking back ---- */
 
 static void a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back(void **state) {
@@ -242,6 +257,7 @@ int main(void) {
 		NAMED(a_request_timeout_below_eight_round_trips_is_refused),
 		NAMED(round_trips_to_a_node_that_is_gone_are_forgotten),
 		NAMED(who_is_near_all_others_knows_that_they_are_far_from_each_other),
+		NAMED(a_round_trip_that_no_link_lives_for_is_not_taken_for_true),
 		NAMED(a_disk_that_is_slower_than_request_timeout_does_not_keep_a_change_from_being_taken_back),
 		NAMED(a_refusal_for_want_of_a_majority_advises_nothing_that_would_not_help),
 		NAMED(masters_that_are_lost_in_the_midst_of_a_decree_are_not_waited_for),
