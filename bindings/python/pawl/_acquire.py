@@ -96,7 +96,7 @@ class Grant(NamedTuple):
     result: Dict[str, Any]
     deadline: _clock.Instant
     ids: Dict[bytes, str]  # lock_id by key
-    line: int  # the connection
+    connection: int  # the connection
 
     @property
     def waited_ms(self) -> int:
@@ -125,17 +125,17 @@ async def acquire(client: Client, options: Options, which: Dict[str, Any]) -> Gr
 
 
 async def _acquire_once(client: Client, options: Options, params: Dict[str, Any], wait_ms: int) -> Grant:
-    reach = client._reach
+    failover = client._failover
     call = Call("acquire", params, "wait_ms", wait_ms)
     call.drawn = True
     call.draw_anew()
-    answer = await reach.run(call)
+    answer = await failover.run(call)
     valid_ms = answer.result.get("valid_ms")
     deadline = answer.sent_at.plus((valid_ms if isinstance(valid_ms, int) else 0) * _clock.MS)
-    if options.release_on_disconnect and answer.line != reach.line:
-        reach.release_all(call)
+    if options.release_on_disconnect and answer.connection != failover.connection:
+        failover.release_all(call)
         raise UnreachableError("the connection was gone when the answer was looked at")
     if _clock.distrusted(deadline, _clock.now()):
-        reach.release_all(call)
+        failover.release_all(call)
         raise LostError("the answer came when the lease was over")
-    return Grant(answer.result, deadline, dict(call.ids()), answer.line)
+    return Grant(answer.result, deadline, dict(call.ids()), answer.connection)

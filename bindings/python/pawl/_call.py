@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
     result: Dict[str, Any]
     sent_at: _clock.Instant
-    line: int = 0
+    connection: int = 0
 
 
 def new_lock_id() -> str:
@@ -37,7 +37,7 @@ class Call:
         self.wait_end = _clock.now().plus(wait_ms * _clock.MS)
         self.internal = False  # never moves on to another node by itself
         self.drawn = False  # the lock_ids are this package's own: others may take their place
-        self.line = 0  # the only connection that it may go over; 0: any
+        self.connection = 0  # the only connection that it may go over; 0: any
         self.on_answer: Optional[Callable[[Dict[str, Any]], None]] = None  # before any later message is looked at
         self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self.timer: Optional[asyncio.TimerHandle] = None
@@ -49,7 +49,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        return self.method not in NEVER_REPEATED and not self.line
+        return self.method not in NEVER_REPEATED and not self.connection
 
     def ids(self) -> List[Tuple[bytes, str]]:
         """The keys and lock_ids of an acquire."""
@@ -63,17 +63,17 @@ class Call:
             locks.append(dict(lock, lock_id=new_lock_id()))
         self.params = dict(self.params, locks=locks) if "locks" in self.params else locks[0]
 
-    def body(self, at: _clock.Instant, line: int) -> Dict[str, Any]:
+    def body(self, at: _clock.Instant, connection: int) -> Dict[str, Any]:
         said = dict(self.params)
         if self.wait_name:
             said[self.wait_name] = _clock.left(self.wait_end, at) // _clock.MS
         if said.get("release_on_disconnect"):  # repeated: by then the end of an earlier connection is not to end the lock
-            said["bond"] = line
+            said["bond"] = connection
         return said
 
     def in_doubt(self, error: Optional[BaseException], answered: bool) -> bool:
         """Whether an acquire that failed could have taken the key all the same."""
-        if self.method != "acquire" or self.sends == 0 or self.line:  # of a line: for a lock that is held
+        if self.method != "acquire" or self.sends == 0 or self.connection:  # of a connection: for a lock that is held
             return False
         if answered and isinstance(error, MismatchError):  # it is held under this lock_id in another mode: not to be taken from its holder
             return False

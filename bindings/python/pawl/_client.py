@@ -17,7 +17,7 @@ from ._errors import TlsError
 from ._keeper import Keeper
 from ._link import Link
 from ._lock import AskedFn, Lock, LockSet, LostFn
-from ._reach import Reach
+from ._failover import Failover
 from ._types import (
     EXCLUSIVE, Bytes, Entry, Explanation, Page, Waiter, Want, check_text, check_whole, entry_of, explanation_of, to_bytes, to_ms,
     waiter_of,
@@ -82,18 +82,18 @@ class Client:
         for seconds, what in ((timeout, "timeout"), (connect_timeout, "connect_timeout"), (silence, "silence")):
             to_ms(seconds, what)
         self._loop = asyncio.get_running_loop()
-        self._reach = Reach(found, tls, server_name, timeout, connect_timeout, silence)
-        self._keeper = Keeper(self._reach)
+        self._failover = Failover(found, tls, server_name, timeout, connect_timeout, silence)
+        self._keeper = Keeper(self._failover)
         self._watches = Watches()
-        self._reach.lease_share = self._keeper.share
-        self._reach.bound = self._keeper.bound
-        self._reach.listening = self._watches.listening
-        self._reach.on_event = self._watches.deliver
-        self._reach.on_up = self._keeper.line_up
-        self._reach.on_break = self._broken
+        self._failover.lease_share = self._keeper.share
+        self._failover.bound = self._keeper.bound
+        self._failover.listening = self._watches.listening
+        self._failover.on_event = self._watches.deliver
+        self._failover.on_up = self._keeper.connection_up
+        self._failover.on_break = self._broken
 
     def _broken(self, link: Link) -> None:
-        self._keeper.line_lost(link)
+        self._keeper.connection_lost(link)
         self._watches.broken()
 
     def _callback(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -103,14 +103,14 @@ class Client:
     @property
     def endpoint(self) -> str:
         """The endpoint that there is a connection with; empty for none."""
-        return self._reach.endpoint
+        return self._failover.endpoint
 
     async def close(self, release: bool = True) -> None:
         """Closes the connection. Locks that are still held are released first (False: they run out by themselves), watches end."""
-        if self._reach.closed:
+        if self._failover.closed:
             return
         self._watches.close()
-        self._reach.end_acquires()  # who waits for a lock that is released here must not get it any more
+        self._failover.end_acquires()  # who waits for a lock that is released here must not get it any more
         held = [lock for lock in self._keeper.locks() if isinstance(lock, Lock)]
         if release and held:
             releases = [asyncio.ensure_future(lock.release()) for lock in held]
@@ -121,7 +121,7 @@ class Client:
         for lock in held:
             lock._forget()
         self._keeper.close()
-        await self._reach.close()
+        await self._failover.close()
 
     async def __aenter__(self) -> Client:
         return self
@@ -137,7 +137,7 @@ class Client:
         wait_name = WAITS.get(check_text(method, "method"), "")
         wait_ms = check_whole(params.pop(wait_name, 0), wait_name) if wait_name else 0
         timeout = CHANGES_TAKE if method.startswith("cluster_") else None
-        answer = await self._reach.run(Call(method, params, wait_name, wait_ms), timeout)
+        answer = await self._failover.run(Call(method, params, wait_name, wait_ms), timeout)
         return answer.result
 
     async def ping(self) -> Dict[str, Any]:
@@ -180,9 +180,9 @@ class Client:
             raise ValueError("until: free or held")
         params = {"key": to_bytes(key, "key"), "for": until}
         if timeout is None:
-            answer = await self._reach.run(Call("wait", params), WAIT_LONGEST)
+            answer = await self._failover.run(Call("wait", params), WAIT_LONGEST)
         else:
-            answer = await self._reach.run(Call("wait", params, "timeout_ms", to_ms(timeout, "timeout")))
+            answer = await self._failover.run(Call("wait", params, "timeout_ms", to_ms(timeout, "timeout")))
         return entry_of(answer.result, to_bytes(key, "key"))
 
     async def waiters(self, key: Optional[Bytes] = None, *, prefix: Optional[Bytes] = None, limit: int = 100) -> List[Waiter]:

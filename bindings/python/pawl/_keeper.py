@@ -7,7 +7,7 @@ import random
 from typing import Any, Coroutine, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import _clock
-from ._bond import Bonds
+from ._session_binding import SessionBindings
 from ._call import Answer, Call
 from ._errors import (
     DeniedError,
@@ -23,7 +23,7 @@ from ._errors import (
     from_wire,
 )
 from ._link import Link
-from ._reach import Reach
+from ._failover import Failover
 
 BATCH_MAX = 1000
 RETRY_LEAST = 10 * _clock.MS
@@ -48,8 +48,8 @@ class Kept:
         self._failures = 0
         self._renew_at: Optional[int] = None  # on CLOCK_BOOTTIME
         self._suspended = False  # being handed over: not trusted, not extended
-        self._bond = 0  # the connection that it is known to end with; 0: with none
-        self._first_line = 0  # over which it was got
+        self._binding = 0  # the connection that it is known to end with; 0: with none
+        self._first_connection = 0  # over which it was got
         self._claiming = False  # it is being acquired again
 
     def _left(self) -> int:
@@ -76,16 +76,16 @@ class _How(NamedTuple):
     """An extension may go over any connection (0), or over one only: that of a lock that ends with it, or one that it is to be bound
     to, which is not asked for the sake of the deadline that is kept (docs/protocol.md, Release on disconnect)."""
 
-    line: int
+    connection: int
     binds: bool
 
 
 class Keeper:
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, failover: Failover) -> None:
+        self._failover = failover
         self._loop = asyncio.get_running_loop()
         self._locks: Dict[Kept, None] = {}
-        self._bonds = Bonds(self._lose)
+        self._bindings = SessionBindings(self._lose)
         self._timer: Optional[asyncio.TimerHandle] = None
         self._shortest = 0
         self._tasks: Set[asyncio.Task[None]] = set()
@@ -97,17 +97,17 @@ class Keeper:
 
     def bound(self) -> bool:
         """Some lock has to have a connection that it ends with."""
-        return any(lock._bond and lock._renew for lock in self._locks)
+        return any(lock._binding and lock._renew for lock in self._locks)
 
     def locks(self) -> List[Kept]:
         return list(self._locks)
 
-    def add(self, lock: Kept, at_once: bool, line: int) -> None:
-        """line: the connection that it ends with; 0: with none."""
+    def add(self, lock: Kept, at_once: bool, connection: int) -> None:
+        """connection: the connection that it ends with; 0: with none."""
         self._locks[lock] = None
-        lock._bond = 0
-        if line:
-            self._bonds.begin(lock, line)
+        lock._binding = 0
+        if connection:
+            self._bindings.begin(lock, connection)
         self._measure()
         self._schedule(lock, at_once)
         self._arm()
@@ -117,25 +117,25 @@ class Keeper:
             del self._locks[lock]
             lock._renew_at = None
             self._measure()
-        self._bonds.settle()
+        self._bindings.settle()
 
-    def line_lost(self, link: Link) -> None:
+    def connection_lost(self, link: Link) -> None:
         """It is about to be closed, or is."""
         for lock in self.locks():
-            if lock._bond and lock._suspended:  # it must not be trusted again if nothing comes of the transfer
+            if lock._binding and lock._suspended:  # it must not be trusted again if nothing comes of the transfer
                 self._lose(lock, LostError("the connection that the lock ends with is gone"))
-        self._bonds.line_lost(link)
+        self._bindings.connection_lost(link)
         self._arm()
 
     def move_on(self, error: PawlError) -> None:
-        if not self._bonds.full(self._reach.line):
-            self._reach.move_on(error)
+        if not self._bindings.full(self._failover.connection):
+            self._failover.move_on(error)
 
-    def line_up(self) -> None:
+    def connection_up(self) -> None:
         """Until locks are bound to it the death of this process would not be noticed."""
         now = _clock.now()
         for lock in self._locks:
-            if lock._bond and lock._renew:
+            if lock._binding and lock._renew:
                 lock._renew_at = now.boot
         self._renew_due(now)
         self._arm()
@@ -151,7 +151,7 @@ class Keeper:
             self._timer.cancel()
         for task in self._tasks:
             task.cancel()
-        self._bonds.close()
+        self._bindings.close()
 
     def _measure(self) -> None:
         self._shortest = min((lock._lease for lock in self._locks), default=0)
@@ -183,7 +183,7 @@ class Keeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._locks and not self._bonds.keeping:
+        if not self._locks and not self._bindings.keeping:
             return
         now = _clock.now()
         nap = int(NAP_LONGEST * _clock.SECOND)
@@ -202,7 +202,7 @@ class Keeper:
         for lock in self.locks():
             if _clock.left(lock._deadline, now) <= lock._warn and not lock._suspended:
                 self._lose(lock, self._cause_of(lock, now))
-        self._bonds.settle()
+        self._bindings.settle()
         self._renew_due(now)
         self._arm()
 
@@ -211,13 +211,13 @@ class Keeper:
             return LostError("the lease was over before it could be extended")
         if lock._last_error is not None:
             return lock._last_error
-        if lock._bond and self._reach.trouble is not None:
-            return self._reach.trouble
+        if lock._binding and self._failover.trouble is not None:
+            return self._failover.trouble
         return WaitTimeoutError("the lease could not be extended in time" if lock._renew else "the lease is nearly over")
 
     def _asks_at(self, lock: Kept) -> Optional[int]:
         """What is to go over one connection waits until there is one."""
-        return None if lock._suspended or (lock._bond and not self._reach.line) else lock._renew_at
+        return None if lock._suspended or (lock._binding and not self._failover.connection) else lock._renew_at
 
     def _renew_due(self, now: _clock.Instant) -> None:
         waiting = [(lock, asks_at) for lock in self._locks for asks_at in [self._asks_at(lock)] if asks_at is not None]
@@ -228,8 +228,8 @@ class Keeper:
         for lock, asks_at in waiting:
             if asks_at - (0 if lock._failures else lock._lease // 8) <= now.boot:
                 lock._renew_at = None
-                line = self._reach.line if lock._bond else 0
-                due.setdefault(_How(line, line != lock._bond), []).append(lock)
+                connection = self._failover.connection if lock._binding else 0
+                due.setdefault(_How(connection, connection != lock._binding), []).append(lock)
         for how, locks in due.items():
             for begin in range(0, len(locks), BATCH_MAX):
                 self._begin(self._extend(locks[begin : begin + BATCH_MAX], how))
@@ -248,16 +248,16 @@ class Keeper:
             if lock._slots:
                 items[-1]["slots"] = list(lock._slots)
             if how.binds:
-                items[-1]["bond"] = how.line
+                items[-1]["bond"] = how.connection
         call = Call("extend", {"locks": items, "deadline_kept": not how.binds})
-        call.internal, call.line = True, how.line
+        call.internal, call.connection = True, how.connection
         now = _clock.now()
         longest = max(_clock.left(lock._deadline, now) for lock in batch) / _clock.SECOND
         outcomes: List[Any] = []
         failure: PawlError = ProtocolError("no outcome for the lock")
         answer = Answer({}, now)
         try:
-            answer = await self._reach.run(call, max(longest, 0.001))
+            answer = await self._failover.run(call, max(longest, 0.001))
             found = answer.result.get("locks")
             outcomes = found if isinstance(found, list) else []
         except PawlError as error:
@@ -288,12 +288,12 @@ class Keeper:
             # docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later.
             self._lose(lock, error or LostError("the answer came when the lease was over"))
         elif error is None:
-            self._prolong(lock, outcome, sent_at, how.line)
+            self._prolong(lock, outcome, sent_at, how.connection)
         elif isinstance(error, (LostError, NotFoundError)):
             self._lose(lock, LostError(error.message, error.details))
         elif isinstance(error, DeniedError):
             self._lose(lock, error)
-        elif isinstance(error, UnsureError) and how.binds and how.line == self._reach.line and not lock._claiming:
+        elif isinstance(error, UnsureError) and how.binds and how.connection == self._failover.connection and not lock._claiming:
             lock._claiming = True
             self._begin(self._claim(lock, how))
         else:
@@ -305,10 +305,10 @@ class Keeper:
         that; it may have a higher token then."""
         lock_id = lock._lock_id
         call = Call("acquire", lock._claim())
-        call.internal, call.line = True, how.line
+        call.internal, call.connection = True, how.connection
         outcome: Any
         try:
-            answer = await self._reach.run(call)
+            answer = await self._failover.run(call)
             outcome = answer.result
         except (NoQuorumError, DeniedError, RecoveringError, UnreachableError) as error:
             outcome, answer = error, Answer({}, _clock.now())
@@ -319,7 +319,7 @@ class Keeper:
             self._arm()
         lock._claiming = False
 
-    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant, line: int) -> None:
+    def _prolong(self, lock: Kept, outcome: Dict[str, Any], sent_at: _clock.Instant, connection: int) -> None:
         now = _clock.now()
         deadline = sent_at.plus(int(outcome["valid_ms"]) * _clock.MS)
         slots = outcome.get("slots")
@@ -333,5 +333,5 @@ class Keeper:
             lock._token = token
         lock._last_error = None
         lock._failures = 0
-        self._bonds.made(lock, line)
-        self._schedule(lock, lock._bond != (self._reach.line if lock._bond else 0))
+        self._bindings.made(lock, connection)
+        self._schedule(lock, lock._binding != (self._failover.connection if lock._binding else 0))

@@ -112,7 +112,7 @@ class Lock(Kept, Holding):
     def _forget_lost(self) -> None:
         """Where the cluster still has what this one has given up the next one gets it sooner."""
         if self._acquired:
-            self._client._reach.release_quietly(self._key, self._forget())
+            self._client._failover.release_quietly(self._key, self._forget())
 
     def _begin(self, grant: Grant, said: Optional[Mapping[str, Any]] = None) -> None:
         """said: about this lock, where the grant is for several."""
@@ -130,8 +130,8 @@ class Lock(Kept, Holding):
             self._lost_event = asyncio.get_running_loop().create_future()
         self._acquired = True
         # docs/protocol.md, What the holder may count on: a client that waited long extends at once.
-        line = grant.line if self._options.release_on_disconnect else 0
-        self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease, line)
+        connection = grant.connection if self._options.release_on_disconnect else 0
+        self._client._keeper.add(self, grant.waited_ms * _clock.MS > self._lease, connection)
         self._start_listening()
 
     def _claim(self) -> Dict[str, Any]:
@@ -236,7 +236,7 @@ class Lock(Kept, Holding):
             raise
         except BaseException:
             lock_id = self._forget()
-            self._client._reach.release_quietly(self._key, lock_id)
+            self._client._failover.release_quietly(self._key, lock_id)
             raise
         self._forget()
         if not result.get("transferred", True):
@@ -301,7 +301,7 @@ class LockSet(Holding):
         said = {item["key"]: item for item in found or [] if isinstance(item, dict) and isinstance(item.get("key"), bytes)}
         if set(said) != set(self._locks):
             for key, lock_id in grant.ids.items():
-                self._client._reach.release_quietly(key, lock_id)
+                self._client._failover.release_quietly(key, lock_id)
             raise ProtocolError("the answer names other keys")
         for key, lock in self._locks.items():
             lock._begin(grant, said[key])

@@ -166,11 +166,11 @@ class Watch:
             self._unwatch(number)
 
     def _unwatch(self, number: int) -> None:
-        if not self._client._reach.closed:
+        if not self._client._failover.closed:
             call = Call("unwatch", {"watch": number})
             call.internal = True
             call.future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._client._reach.start(call)
+            self._client._failover.start(call)
 
     def _end(self, error: PawlError) -> None:
         if self._error is None:
@@ -267,7 +267,7 @@ class Watch:
         call = Call("watch", params)
         call.internal = True
         call.on_answer = self._bound_to
-        answer = await self._client._reach.run(call)
+        answer = await self._client._failover.run(call)
         return answer.result
 
     def _bound_to(self, said: Dict[str, Any]) -> None:
@@ -310,7 +310,7 @@ class Watch:
     async def _ask(self, method: str, params: Dict[str, Any]) -> Dict[str, Any]:
         call = Call(method, params)
         call.internal = True
-        answer = await self._client._reach.run(call)
+        answer = await self._client._failover.run(call)
         return answer.result
 
     async def _tell(self, entries: Iterable[Entry]) -> None:

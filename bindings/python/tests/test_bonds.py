@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 
 import pawl
-from pawl import _bond, _clock
+from pawl import _clock, _session_binding
 from scripted import GRANT, Refuse, Script, ScriptedCase
 
 EXTENDED = {"locks": [{"valid_ms": 9900, "token": 5}]}
@@ -20,7 +20,7 @@ class Bound(ScriptedCase):
 
     def cut(self, error=pawl.NoQuorumError()):
         """Gives the connection up."""
-        self.it._reach._link.fail(error)
+        self.it._failover._link.fail(error)
 
     async def test_an_acquire_is_repeated_with_the_same_lock_id_and_a_greater_bond(self):
         bad, good = Script(acquire=lambda p: Script.HANG_UP), Script(acquire=lambda p: GRANT)
@@ -36,7 +36,7 @@ class Bound(ScriptedCase):
         await self.until(lambda: two.of("extend"))
         said = two.of("extend")[0]
         self.assertEqual((said["locks"][0]["bond"], said["deadline_kept"]), (2, False))
-        await self.until(lambda: lock._bond == 2)
+        await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held and lock.error is None)
 
     async def test_extensions_over_the_connection_that_it_is_bound_to_name_no_bond(self):
@@ -58,7 +58,7 @@ class Bound(ScriptedCase):
         self.assertEqual((one.ended, lock.held), (0, True))
         answer.append(EXTENDED)
         await self.until(lambda: one.ended)
-        self.assertEqual((lock._bond > 1, lock.held), (True, True))
+        self.assertEqual((lock._binding > 1, lock.held), (True, True))
 
     async def test_every_connection_that_it_may_be_bound_to_stays_open_until_it_is_known(self):
         one, two = Script(acquire=lambda p: GRANT), Script(extend=lambda p: Script.SILENT)
@@ -72,7 +72,7 @@ class Bound(ScriptedCase):
         one.answers["extend"] = lambda p: EXTENDED
         self.cut()
         await self.until(lambda: one.ended and two.ended and three.ended)
-        self.assertEqual((lock._bond, lock.held), (4, True))
+        self.assertEqual((lock._binding, lock.held), (4, True))
 
     async def test_where_it_cannot_be_bound_anew_the_lock_is_not_trusted_any_more_when_its_connection_is_closed(self):
         one = Script(acquire=lambda p: dict(GRANT, valid_ms=600))
@@ -86,21 +86,21 @@ class Bound(ScriptedCase):
         self.assertFalse(lock.held)
         self.assertTrue(held[0])
 
-    @mock.patch.object(_bond, "KEPT_MAX", 8)  # so that they are too many before the lease is over
+    @mock.patch.object(_session_binding, "KEPT_MAX", 8)  # so that they are too many before the lease is over
     async def test_too_many_connections_are_not_kept_and_their_locks_are_lost_before_they_are_closed(self):
         one, two = Script(acquire=lambda p: GRANT, extend=lambda p: Script.SILENT), Script(extend=lambda p: Script.SILENT)
         lock = await self.lock(one, two)
         while lock.held:
-            number = self.it._reach.line
+            number = self.it._failover.connection
             self.cut()
             self.assertEqual(one.ended if lock.held else 0, 0)
-            await self.until(lambda: self.it._reach.line > number or not lock.held)
+            await self.until(lambda: self.it._failover.connection > number or not lock.held)
         self.assertIsInstance(lock.error, pawl.LostError)
         await self.until(lambda: one.ended)
 
     async def test_what_the_network_has_broken_cannot_be_kept_and_the_lock_is_lost_at_once(self):
         lock = await self.lock(Script(acquire=lambda p: GRANT), Script())
-        self.it._reach._link.connection_lost(OSError(110, "Connection timed out"))
+        self.it._failover._link.connection_lost(OSError(110, "Connection timed out"))
         self.assertEqual((lock.valid, type(lock.error)), (0.0, pawl.LostError))  # without a turn of the loop
 
     async def test_a_reset_is_the_end_of_the_node_and_not_of_the_lock(self):
@@ -109,7 +109,7 @@ class Bound(ScriptedCase):
         sock = one.writers[0].get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         one.writers[0].transport.abort()
-        await self.until(lambda: lock._bond == 2)
+        await self.until(lambda: lock._binding == 2)
         self.assertTrue(lock.held)
 
     async def test_where_nobody_can_vouch_for_it_it_is_acquired_again_under_its_lock_id_as_it_is_now(self):
@@ -124,7 +124,7 @@ class Bound(ScriptedCase):
         first, again = one.of("acquire")[0], two.of("acquire")[0]
         wanted = dict(first, value=b"new", mode="shared", bond=2, release_on_disconnect=True)
         wanted.pop("wait_ms")
-        self.assertEqual((again, lock._bond, lock.held), (wanted, 2, True))
+        self.assertEqual((again, lock._binding, lock.held), (wanted, 2, True))
         self.assertEqual(two.of("release"), [])
 
     async def test_numbers_are_not_believed_in_for_longer_than_they_were_granted(self):
@@ -174,7 +174,7 @@ class Bound(ScriptedCase):
         one = Script(acquire=lambda p: GRANT)
         lock = await self.lock(one, Script(extend=lambda p: Script.SILENT))
         self.cut()
-        await self.until(lambda: self.it._reach.line == 2)
+        await self.until(lambda: self.it._failover.connection == 2)
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:

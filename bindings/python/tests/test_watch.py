@@ -62,8 +62,8 @@ class Watches(WatchCase):
         async with self.client.watch(self.key) as watch:
             await watch.get(10)
             for _ in range(3):
-                await self.until_so(lambda: asyncio.sleep(0, self.client._reach.line))
-                self.client._reach._link.fail(pawl.UnreachableError("cut by the test"))
+                await self.until_so(lambda: asyncio.sleep(0, self.client._failover.connection))
+                self.client._failover._link.fail(pawl.UnreachableError("cut by the test"))
                 async with self.other.lock(self.key):
                     pass
             self.assertEqual([e.type for e in await self.take(watch, 6)], ["acquired", "released"] * 3)

@@ -24,7 +24,7 @@ CALLS_MAX = 65536
 PING_MSGID = 0
 
 
-class Reach:
+class Failover:
     """What the client sets: on_event: what a notification says. on_up, on_break: the connection is there, or about to be closed.
     lease_share: with locks held nothing may take longer than so many seconds. bound: there has to be a connection. listening: something
     is told over it without being asked for."""
@@ -159,7 +159,7 @@ class Reach:
         idle = not self._flight
         while self._queue and link.up and link.writable:
             call = self._queue.popleft()
-            if call.line not in (0, link.number):
+            if call.connection not in (0, link.number):
                 self._end(call, None, self._last_error or UnreachableError())
             else:
                 self._send(link, call)
@@ -248,14 +248,14 @@ class Reach:
         link.fail(error)
 
     @property
-    def line(self) -> int:
+    def connection(self) -> int:
         """The number of the present connection; 0: there is none."""
         return self._link.number if self._link is not None and self._link.up else 0
 
     @property
     def trouble(self) -> Optional[PawlError]:
         """Why there is no connection."""
-        return None if self.line else self._last_error
+        return None if self.connection else self._last_error
 
     def move_on(self, error: PawlError) -> None:
         """The present node is of no use."""
@@ -348,7 +348,7 @@ class Reach:
             if call.method in UNSURE_AFTERWARDS:
                 self._end(call, None, UnsureError("%s: it may have taken effect" % error.message))
             elif not call.repeatable:
-                self._end(call, None, error if call.line else ClosedError(error.message))
+                self._end(call, None, error if call.connection else ClosedError(error.message))
 
     # ---- silence ----
 

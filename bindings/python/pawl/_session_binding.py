@@ -1,4 +1,4 @@
-"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of each is the number of the connection that ends
+"""Locks that end with the connection (docs/protocol.md, Release on disconnect). The binding of each is the number of the connection that ends
 it: over a new one it is extended under that one's number before anything else. A connection that was given up from this side stays open
 until no lock depends on it any more: its node would release them."""
 
@@ -23,7 +23,7 @@ class _Old(NamedTuple):
     descriptor: Descriptor
 
 
-class Bonds:
+class SessionBindings:
     def __init__(self, lose: Callable[[Kept, LostError], None]) -> None:
         self._lose = lose
         self._locks: Dict[Kept, None] = {}  # also those that are given up, as long as they are trusted
@@ -36,20 +36,20 @@ class Bonds:
 
     def begin(self, lock: Kept, number: int) -> None:
         """It was got over the present connection, which is the one of this number."""
-        lock._first_line = lock._bond = number
+        lock._first_connection = lock._binding = number
         self._locks[lock] = None
 
     def made(self, lock: Kept, number: int) -> None:
         """An extension under that number was accepted."""
-        if lock._bond and number > lock._bond:
-            lock._bond = number
+        if lock._binding and number > lock._binding:
+            lock._binding = number
             self.settle()
 
     def _dependent(self, number: int) -> Optional[Kept]:
         """A lock that would, or could, end with that connection while somebody still trusts it: it is known to be bound to that one, or
         to an earlier one, and perhaps to this one since."""
         for lock in self._locks:
-            if lock._first_line <= number and lock._bond <= number and lock._left() > 0:
+            if lock._first_connection <= number and lock._binding <= number and lock._left() > 0:
                 return lock
         return None
 
@@ -64,7 +64,7 @@ class Bonds:
         """The present connection could not be kept open as well if it were given up for another node."""
         return len(self._old) >= KEPT_FOR_ANOTHER and self._dependent(number) is not None
 
-    def line_lost(self, link: Link) -> None:
+    def connection_lost(self, link: Link) -> None:
         """It is about to be closed, or is. Where the node has closed it the locks live on."""
         if link.ended or self._dependent(link.number) is None:
             return
