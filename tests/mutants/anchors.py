@@ -1,13 +1,16 @@
 """Where the edits of the mutants belong.
 
 An edit names what it changes, not the file where that stands: a function, a table, a struct or a macro. Its text has to occur
-exactly once in all that has this name in the product's sources, so that a row survives when code moves from file to file.
+exactly once in all that has this name in the product's sources, so that a row survives when code moves from file to file. The text
+is compared token by token: white space, line breaks and comments do not count, so that a row survives another layout, too.
 """
 import glob
 import os
 import re
 
 SOURCES = "cluster/**/*.[ch]", "src/**/*.[ch]"
+GAP = r"(?:\s|/\*(?:[^*]|\*(?!/))*\*/|//[^\n]*)"  # what may stand between two tokens
+TOKEN = re.compile(r"\s+|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<token>\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'|\w+|[^\w\s])", re.S)
 HEAD = re.compile(r"(?:struct|enum|union) (\w+) \{|.*?(\w+)(?:\[\w*\])* = \{|.*?(\w+)\(")
 
 
@@ -39,6 +42,16 @@ def definitions(text):
         at = end
 
 
+def pattern_of(text):
+    """Matches the text in any layout and with any comments."""
+    tokens = [match["token"] for match in TOKEN.finditer(text) if match["token"]]
+    pattern = re.escape(tokens[0])
+    for before, token in zip(tokens, tokens[1:]):
+        words = re.match(r"\w", before[-1]) and re.match(r"\w", token)
+        pattern += GAP + ("+" if words else "*") + re.escape(token)
+    return re.compile(pattern)
+
+
 class Anchors:
     def __init__(self, root):
         self.root = root
@@ -54,7 +67,8 @@ class Anchors:
         places = self.places.get(edit["in"])
         if not places:
             raise Problem("there is no %s" % edit["in"])
-        found = [path for path, text in places for _ in range(text.count(edit["old"]))]
+        pattern = pattern_of(edit["old"])
+        found = [path for path, text in places for _ in pattern.finditer(text)]
         if len(found) != 1:
             raise Problem("the text occurs %d times in %s: %s" % (len(found), edit["in"], edit["old"].strip().splitlines()[0]))
         return found[0]
@@ -67,9 +81,11 @@ class Anchors:
             if path not in texts:
                 with open(os.path.join(self.root, path), encoding="utf-8") as source:
                     texts[path] = source.read()
+            pattern = pattern_of(edit["old"])
             for name, begin, end in definitions(texts[path]):
-                if name == edit["in"] and texts[path].count(edit["old"], begin, end) == 1:
-                    texts[path] = texts[path][:begin] + texts[path][begin:end].replace(edit["old"], edit["new"]) + texts[path][end:]
+                found = list(pattern.finditer(texts[path], begin, end)) if name == edit["in"] else []
+                if len(found) == 1:
+                    texts[path] = texts[path][:found[0].start()] + edit["new"].strip() + texts[path][found[0].end():]
                     break
             else:
                 raise Problem("an edit before it has changed the text in %s: %s" % (edit["in"], edit["old"].strip().splitlines()[0]))
