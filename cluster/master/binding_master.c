@@ -1,35 +1,44 @@
-/* binding_master.c: the masters' side of locks that end with a node (section 2, Release on disconnect). What a node has bound is kept by
- * its identity and start. When the other side closes the link, because its process is gone or because it gave the link up, the records
- * end here after the grace time, as if their lease were over, unless the same start of the node comes back. A link that this master gave
- * up itself says nothing about the other side.
- */
+/* binding_master.c: the masters' side of locks that end with a node (section 2, Release on
+ * disconnect). A lock is bound to one start of a node: its identity and boot. When the other side
+ * closes the link, because its process is gone or because it gave the link up, the lock's record
+ * ends here after the grace time as if its lease were over, unless the same start of the node comes
+ * back. A link that this master gave up itself says nothing about the other side. */
 #include "master.h"
 
 #define NODES_BOUND_MAX (2 * NODES_MAX)
 
-struct bound_locks { /* a record of this node */
+/* Describes a lock that is bound to one start of a node. */
+struct bound_locks {
 	struct list of_holder;
-	struct map_node node; /* by lock_id */
+	/* The map finds it by its lock_id. */
+	struct map_node node;
 	struct holder *holder;
 	struct id128 lock_id;
-	struct instant until; /* the record here was to last so long when it was last looked at; this ends with it */
+	/* Says when the record here was to end, as of the last time it was examined. This entry
+	 * ends with the record. */
+	struct instant until;
 	span_ns grace;
-	bool stale; /* the node has a new link here, or there is a new epoch, and it has not said since then that the lock is bound */
+	/* The holder has a new link, or there is a new epoch, and since then the holder has not
+	 * said that the lock is bound. */
+	bool stale;
 	uint16_t size;
 	uint8_t key[];
 };
 
-struct holder { /* one start of a node */
+/* Describes one start of a node, to which locks are bound. */
+struct holder {
 	struct timer timer;
 	struct list link, records;
 	struct id128 id;
 	uint64_t boot;
 	bool closed;
-	struct instant since; /* closed */
+	/* Says when the link was closed. */
+	struct instant since;
 };
 
 static struct holder *find_holder(struct core *core, struct id128 id, uint64_t boot) {
-	for (struct list *n = list_first(&core->master.holders); n; n = list_after(&core->master.holders, n)) {
+	for (struct list *n = list_first(&core->master.holders); n;
+		n = list_after(&core->master.holders, n)) {
 		struct holder *h = CONTAINER_OF(n, struct holder, link);
 		if (h->boot == boot && id128_equal(h->id, id)) {
 			return h;
@@ -39,7 +48,8 @@ static struct holder *find_holder(struct core *core, struct id128 id, uint64_t b
 }
 
 static struct bound_locks *find_record(const struct core *core, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->master.bound_locks, hash_lock_id(core, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->master.bound_locks, hash_lock_id(core, lock_id));
+		n; n = map_next(n)) {
 		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -72,11 +82,13 @@ void binding_master_done(struct core *core) {
 	}
 }
 
-/* Its first record ends; or, while nobody says that it is gone, those are looked for now and then that are over by their leases. Who does not
- * vote just now looks again soon: what it will vote with is elsewhere yet. */
+/* Sets the timer to the first end of a bound record. While the holder is not known to be gone, the
+ * timer only serves to drop the entries whose leases are over. A node that does not vote at the
+ * moment looks again soon, because the table it will vote with is still being built. */
 static void arm(struct core *core, struct holder *h) {
 	if (!h->closed) {
-		timer_at(core, &h->timer, TIMER_HOLDER, instant_add(core->now, core->config.max_lease));
+		timer_at(core, &h->timer, TIMER_HOLDER,
+			instant_add(core->now, core->config.max_lease));
 		return;
 	}
 	span_ns first = span_grow(core->config.max_lease, 2 * core->config.drift_ppm);
@@ -86,7 +98,8 @@ static void arm(struct core *core, struct holder *h) {
 	}
 	struct instant at = instant_add(h->since, first);
 	bool waits = instant_expired(core->now, at);
-	timer_at(core, &h->timer, TIMER_HOLDER, waits ? instant_add(core->now, core->config.request_timeout / 4) : at);
+	timer_at(core, &h->timer, TIMER_HOLDER,
+		waits ? instant_add(core->now, core->config.request_timeout / 4) : at);
 }
 
 /* ---- binding ---- */
@@ -109,14 +122,16 @@ static struct holder *make_holder(struct core *core, uint32_t from) {
 	return h;
 }
 
-static enum status bind(struct core *core, uint32_t from, const struct message *m, struct message *answer) {
+static enum status bind(struct core *core, uint32_t from, const struct message *m,
+	struct message *answer) {
 	const struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r == NULL) {
 		answer->left_us = lacked_us(core, m->lock_id);
 		return STATUS_ABSENT;
 	}
-	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US); /* the other one is to trust in no more */
+	/* The holder must not trust the record for any longer than this. */
+	answer->left_us = (uint64_t)(instant_left_short(core->now, r->end) / SPAN_US);
 	struct bound_locks *b = find_record(core, m->lock_id);
 	struct holder *h = make_holder(core, from);
 	if (b == NULL && h && core->master.bound_locks.count < core->limits.keys) {
@@ -125,7 +140,8 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 			b->lock_id = m->lock_id;
 			b->size = (uint16_t)m->key.size;
 			memcpy(b->key, m->key.data, m->key.size);
-			map_insert(&core->master.bound_locks, &b->node, hash_lock_id(core, m->lock_id));
+			map_insert(&core->master.bound_locks, &b->node,
+				hash_lock_id(core, m->lock_id));
 		}
 	}
 	if (b == NULL || h == NULL) {
@@ -133,7 +149,8 @@ static enum status bind(struct core *core, uint32_t from, const struct message *
 		return STATUS_FULL;
 	}
 	list_remove(&b->of_holder);
-	list_append(&h->records, &b->of_holder); /* the last node that says so holds it */
+	/* The lock is bound to the node that said so last. */
+	list_append(&h->records, &b->of_holder);
 	b->holder = h;
 	b->grace = span_from_us(m->left_us);
 	b->until = r->end;
@@ -148,12 +165,13 @@ static void settle_holder(struct core *core, struct holder *h) {
 	}
 }
 
-/* To this start of the node. */
+/* Tells whether the lock is bound to this start of the node. */
 static bool bound_to(const struct bound_locks *b, const struct peer *p) {
 	return id128_equal(b->holder->id, p->link_id) && b->holder->boot == p->boot;
 }
 
-/* As by its lease: no R3, so that a node that is still there may extend it back to life where it was dropped. */
+/* Treats the record like an expired lease, not like a release: it is not added to the tombstones
+ * (R3), so that a node that is still alive can restore it by an extension where it was dropped. */
 static bool end_record(struct core *core, struct slice name, struct id128 lock_id) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
@@ -165,10 +183,13 @@ static bool end_record(struct core *core, struct slice name, struct id128 lock_i
 	return true;
 }
 
-/* The node trusts in it no more, and has said so to its holder. Whoever goes on with it through another node has ended the bond. */
+/* The node no longer trusts the lock, and has told its holder. If somebody goes on with the lock
+ * through another node, the binding to this node has ended already. */
 static void lost_there(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core) };
-	const struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, m->lock_id) : NULL;
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
+		.status = rule_votes(core) };
+	const struct bound_locks *b = core->master.holder_count > 0
+		? find_record(core, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && b && bound_to(b, &core->peers[from])) {
 		binding_master_released(core, m->lock_id);
 		answer.flags = end_record(core, m->key, m->lock_id) ? FLAG_HAD : 0;
@@ -193,7 +214,7 @@ void binding_master_asked(struct core *core, uint32_t from, const struct message
 	out_send(core, from, &answer);
 }
 
-/* The record is gone, or is bound no more. */
+/* The record is gone, or is no longer bound. */
 void binding_master_released(struct core *core, struct id128 lock_id) {
 	struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, lock_id) : NULL;
 	if (b) {
@@ -203,11 +224,13 @@ void binding_master_released(struct core *core, struct id128 lock_id) {
 	}
 }
 
-/* Somebody goes on with the lock through another node, or through another start of this one, and counts on this master: it does not end with
- * the one that it was bound to. That one may have given the bond up while this master could not hear it; so may this node, where it has not
- * said since then that it has not. */
+/* A node goes on with the lock and relies on this master. If that is another node, or another start
+ * of the holder, the record must not end with the node that it was bound to. Even the same node may
+ * have given the binding up while this master could not hear it, if it has not confirmed the
+ * binding since. */
 void binding_master_accepted(struct core *core, const struct record *r, uint32_t from) {
-	struct bound_locks *b = core->master.holder_count > 0 ? find_record(core, r->lock_id) : NULL;
+	struct bound_locks *b = core->master.holder_count > 0
+		? find_record(core, r->lock_id) : NULL;
 	if (b && (b->stale || !bound_to(b, &core->peers[from]))) {
 		binding_master_released(core, r->lock_id);
 	} else if (b) {
@@ -215,7 +238,8 @@ void binding_master_accepted(struct core *core, const struct record *r, uint32_t
 	}
 }
 
-/* A copy of the record tells so: who gets it from a master where it is not bound counts for whoever that one counts for. */
+/* A copy of the record carries this mark. A node that gets the copy from a master where the record
+ * is not bound counts for everybody that this master counts for. */
 bool binding_master_bound(const struct core *core, struct id128 lock_id) {
 	return core->master.holder_count > 0 && find_record(core, lock_id) != NULL;
 }
@@ -226,15 +250,16 @@ static void make_stale(struct holder *h) {
 	}
 }
 
-/* `stays`: this node was a master of the epoch before, too, and has missed none: else the node to which a lock is bound has not counted on it
- * in between, and tells it anew. */
+/* `stays`: this node was a master of the previous epoch, too, and has missed none. Otherwise the
+ * nodes that have bound locks did not rely on it in between, and tell it anew. */
 void binding_master_epoch(struct core *core, bool stays) {
 	if (!stays) {
 		binding_master_done(core);
 		return;
 	}
-	for (struct list *n = core->master.holder_count > 0 ? list_first(&core->master.holders) : NULL; n; n = list_after(&core->master.holders,
-			n)) {
+	for (struct list *n = core->master.holder_count > 0
+			? list_first(&core->master.holders) : NULL;
+		n; n = list_after(&core->master.holders, n)) {
 		make_stale(CONTAINER_OF(n, struct holder, link));
 	}
 }
@@ -259,18 +284,22 @@ void binding_master_peer_up(struct core *core, uint32_t peer) {
 		}
 		if (h->boot == p->boot) {
 			h->closed = false;
-			make_stale(h); /* it may have given some up meanwhile; what it has not, it tells again */
+			/* The node may have given up some of its bindings meanwhile. It repeats
+			 * those that it still has. */
+			make_stale(h);
 			arm(core, h);
 		} else {
-			close_holder(core, h); /* the node has started anew: what it was before is no more */
+			/* The node has started anew, so its earlier start no longer exists. */
+			close_holder(core, h);
 		}
 	}
 }
 
-/* `closed`: by the other side. */
+/* `closed`: the other side closed the link. */
 void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	const struct peer *p = &core->peers[peer];
-	struct holder *h = p->up && core->master.holder_count > 0 ? find_holder(core, p->link_id, p->boot) : NULL;
+	struct holder *h = p->up && core->master.holder_count > 0
+		? find_holder(core, p->link_id, p->boot) : NULL;
 	if (h && closed) {
 		close_holder(core, h);
 	}
@@ -278,9 +307,11 @@ void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed) {
 
 /* ---- the end of a record ---- */
 
-/* The record has ended, by its lease or otherwise. Who does not vote just now goes by what it saw last. */
+/* Tells whether the record has ended, by its lease or otherwise. A node that does not vote at the
+ * moment goes by what it saw last. */
 static bool over(struct core *core, struct bound_locks *b) {
-	const struct key *key = core_votes(core) ? table_find(core, slice_of(b->key, b->size)) : NULL;
+	const struct key *key = core_votes(core)
+		? table_find(core, slice_of(b->key, b->size)) : NULL;
 	const struct record *r = key ? key_record(key, b->lock_id) : NULL;
 	b->until = r ? r->end : b->until;
 	return instant_expired(core->now, b->until) || (core_votes(core) && r == NULL);
@@ -291,7 +322,8 @@ void binding_master_timer(struct core *core, struct timer *t) {
 	for (struct list *n = list_first(&h->records), *next; n; n = next) {
 		next = list_after(&h->records, n);
 		struct bound_locks *b = CONTAINER_OF(n, struct bound_locks, of_holder);
-		bool ends = h->closed && core_votes(core) && instant_expired(core->now, instant_add(h->since, b->grace));
+		bool ends = h->closed && core_votes(core) &&
+			instant_expired(core->now, instant_add(h->since, b->grace));
 		if (ends) {
 			(void)end_record(core, slice_of(b->key, b->size), b->lock_id);
 		}

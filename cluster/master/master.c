@@ -1,8 +1,10 @@
-/* master.c: what a master does with promises, commits, extensions and releases (section 2). */
+/* master.c: what a master does with promises, commits, learned records, fetches and withdrawals
+ * (section 2). The rules that decide are in rules.c. */
 #include "master.h"
 #include "first.h"
 
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer) {
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
+	const struct terms *terms, struct message *answer) {
 	const struct record *r = key && key->held ? key_other(key, lock_id, terms) : NULL;
 	if (r) {
 		answer->terms = record_terms(r);
@@ -30,12 +32,14 @@ static void count_promise(struct core *core, enum status s) {
 	case STATUS_DENIED: COUNT(core, promise_refused_denied); break;
 	case STATUS_FULL: COUNT(core, promise_refused_full); break;
 	case STATUS_TERMS: COUNT(core, terms_refused); break;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT:
-	case STATUS_LATER: break;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK:
+	case STATUS_EPOCH: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER:
+		break;
 	}
 }
 
-/* A semaphore's coordinator chooses numbers that are free at q masters: it is told which ones others have here. */
+/* The coordinator of a semaphore's request chooses permit numbers that are free at q masters, so it
+ * is told which numbers others have here. */
 static void promise_say_taken(struct core *core, const struct key *key, struct message *answer) {
 	const struct promise *p = key->promise;
 	core->counts[COUNT_promise_shared] += p->terms.of == SHARE_SHARED;
@@ -47,18 +51,21 @@ static void promise_say_taken(struct core *core, const struct key *key, struct m
 	}
 }
 
-/* A record has ended beside the promise: its coordinator may have been waiting for these numbers. */
+/* A record next to the promise has ended. The promise's coordinator may have been waiting for the
+ * permit numbers of that record. */
 void master_promise_again(struct core *core, struct key *key) {
 	const struct promise *p = key->promise;
 	if (p && terms_semaphore(&p->terms) && core_votes(core)) {
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt, .status = STATUS_OK, .noted = p->noted, .ballot = p->first,
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = p->attempt,
+			.status = STATUS_OK, .noted = p->noted, .ballot = p->first,
 			.age_us = first_lacked_us(core, p->lock_id) };
 		promise_say_taken(core, key, &answer);
 		out_send(core, p->peer, &answer);
 	}
 }
 
-void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer) {
+void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
+	struct message *answer) {
 	struct promise *p = key->promise;
 	if (p == NULL) {
 		if ((p = alloc_new(&core->alloc, sizeof *p)) == NULL) {
@@ -73,7 +80,8 @@ void master_grant(struct core *core, struct key *key, const struct message *m, u
 		core->store.promise_count++;
 		timer_stop(core, &key->timer);
 	}
-	/* asked for again: keeps what it noted, takes the name of the attempt that asked last, and the later end */
+	/* A promise that is asked for again keeps what it noted, and takes the name of the attempt
+	 * that asked last and the later end. */
 	list_remove(&p->by_peer);
 	list_append(&core->peers[peer].promises, &p->by_peer);
 	p->peer = peer;
@@ -93,7 +101,8 @@ void master_held_self(const struct key *key, const struct record *own, struct me
 	answer->token = own->token;
 	answer->noted = own->noted;
 	answer->terms = record_terms(own);
-	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own)); /* no others are to be chosen */
+	/* The repeat must not choose any other permits. */
+	answer->terms.set = permits_but(answer->terms.set, record_doubtful(key, own));
 	answer->value = record_value(own);
 	answer->ballot = own->wrote;
 }
@@ -115,8 +124,10 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	} else {
 		bool held = answer.status == STATUS_HELD || answer.status == STATUS_CONTESTED;
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
-		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 && span_from_us(answer.left_us) <= answer.terms.delay;
-		if (key && (m->flags & FLAG_TURN) && queue_keep(core, key, from, m, answer.status)) {
+		core->counts[COUNT_delay_closed] += held && answer.terms.delay > 0 &&
+			span_from_us(answer.left_us) <= answer.terms.delay;
+		if (key && (m->flags & FLAG_TURN) &&
+			queue_keep(core, key, from, m, answer.status)) {
 			answer.status = STATUS_PARKED;
 		}
 	}
@@ -128,15 +139,18 @@ void master_promise(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* A held record displaces a promise of another lock_id, whatever the two exclude; its coordinator is told. */
+/* A held record displaces a promise of another lock_id, whether or not the two exclude each other.
+ * The promise's coordinator is told. */
 static void displace(struct core *core, struct key *key, const struct record *r) {
 	struct promise *p = key->promise;
 	if (p == NULL) {
 		return;
 	}
 	if (!id128_equal(p->lock_id, r->lock_id)) {
-		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key), .lock_id = p->lock_id, .attempt = p->attempt,
-			.by = r->lock_id, .owner = record_owner(r), .left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
+		struct message told = { .kind = MESSAGE_DISPLACED, .key = key_name(key),
+			.lock_id = p->lock_id, .attempt = p->attempt, .by = r->lock_id,
+			.owner = record_owner(r),
+			.left_us = (uint64_t)instant_left_long(core->now, r->end) / 1000 };
 		COUNT(core, promise_displaced);
 		first_lost(core, p->lock_id, p->first);
 		out_send(core, p->peer, &told);
@@ -144,14 +158,21 @@ static void displace(struct core *core, struct key *key, const struct record *r)
 	key_drop_promise(core, key);
 }
 
-/* What a record that is here already takes from another copy of itself: its bar, and its terms (section 10). */
-static void accept_again(struct core *core, struct key *key, struct record *r, const struct message *m) {
-	const bool widened = !permits_within(m->terms.set, record_set(r)), loosened = m->terms.of == SHARE_SHARED && r->of == SHARE_EXCLUSIVE;
+/* Takes over what a record that is already here learns from another copy of itself: its bar and its
+ * terms (section 10). */
+static void accept_again(struct core *core, struct key *key, struct record *r,
+	const struct message *m) {
+	const bool widened = !permits_within(m->terms.set, record_set(r)),
+		loosened = m->terms.of == SHARE_SHARED && r->of == SHARE_EXCLUSIVE;
 	r->barred = r->barred || (m->flags & FLAG_BARRED) != 0;
 	if (m->token > r->token || widened) {
-		displace(core, key, r); /* another promise was noted before this token, and for other numbers */
+		/* A promise of another lock_id was noted before this token, and for other permit
+		 * numbers. */
+		displace(core, key, r);
 	}
-	if (widened) { /* for these numbers it is new here: what came between is in the clock */
+	/* For the permit numbers that it gains, the record is new here. The clock accounts for
+	 * every lease that came between. */
+	if (widened) {
 		record_keep_older(r);
 		COUNT(core, permits_widened);
 		r->noted = core->clock;
@@ -167,28 +188,34 @@ static void accept_again(struct core *core, struct key *key, struct record *r, c
 	}
 }
 
-/* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the one of a commit is for who lacks the record. */
+/* A repeat of a lock_id that is held never changes its value (section 2, Acquire): the value in a
+ * commit is for masters that lack the record. */
 static bool brings_value(const struct record *r, const struct message *m) {
 	return m->kind != MESSAGE_COMMIT && ballot_compare(m->ballot, r->wrote) > 0;
 }
 
-/* A commit, or a record that is taught or learned, that the rules let through: makes the record held or lengthens it, raises
- * its token, keeps the later end, and the value with the higher ballot. False: a limit was reached. */
+/* Accepts a commit, or a record sent for repair, that the rules let through. Makes the record held
+ * or lengthens it, raises its token, keeps the later end, and the value with the higher ballot. *at
+ * is the key, or NULL, and may be set here. False: a limit was reached. */
 static bool accept(struct core *core, struct key **at, const struct message *m, uint32_t from) {
 	struct key *key = *at ? *at : table_make(core, m->key);
 	if (key == NULL) {
 		return false;
 	}
-	*at = key; /* whatever becomes of it, the caller settles */
+	/* The caller settles the key, whatever happens to the record. */
+	*at = key;
 	struct record *r = key_record(key, m->lock_id);
 	bool fresh = r == NULL, written = false;
 	if (fresh) {
 		if ((r = record_new(core, m)) == NULL) {
 			return false;
 		}
-		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id) ? key->promise->noted : core->clock;
+		r->noted = key->promise && id128_equal(key->promise->lock_id, m->lock_id)
+			? key->promise->noted : core->clock;
 		r->attempt = m->attempt;
-		r->vouched = m->kind == MESSAGE_COMMIT && ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0; /* what others report may be older than what was here */
+		/* The value that other masters report may be older than the one that was here. */
+		r->vouched = m->kind == MESSAGE_COMMIT &&
+			ballot_compare(m->ballot, first_floor(core, m->lock_id)) >= 0;
 		first_noted(key, r);
 		displace(core, key, r);
 		key_add_record(core, key, r);
@@ -205,7 +232,8 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 		accept_again(core, key, r, m);
 	}
 	if (ballot_compare(m->ballot, r->prepared) > 0) {
-		r->prepared = m->ballot; /* whoever takes a value has noted its ballot */
+		/* A master that takes a value has noted its ballot. */
+		r->prepared = m->ballot;
 	}
 	r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 	r->token = m->token > r->token ? m->token : r->token;
@@ -216,15 +244,19 @@ static bool accept(struct core *core, struct key **at, const struct message *m, 
 	}
 	master_raise_clock(core, m->token);
 	master_raise_clock(core, m->ballot.clock);
-	record_changed(core, key, r, fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
+	record_changed(core, key, r,
+		fresh ? RECORD_GRANTED : written ? RECORD_WRITTEN : RECORD_ACCEPTED);
 	if (fresh) {
 		queue_record_held(core, key, m->lock_id, from);
 	}
 	return true;
 }
 
-static void count_commit(struct core *core, const struct key *key, const struct message *m, enum status s) {
-	bool known = key && (key_record(key, m->lock_id) || (key->promise && id128_equal(key->promise->lock_id, m->lock_id)));
+static void count_commit(struct core *core, const struct key *key, const struct message *m,
+	enum status s) {
+	bool known = key &&
+		(key_record(key, m->lock_id) ||
+			(key->promise && id128_equal(key->promise->lock_id, m->lock_id)));
 	switch (s) {
 	case STATUS_OK:
 		COUNT(core, commit_ok);
@@ -235,28 +267,38 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	case STATUS_HELD: COUNT(core, commit_refused_held); break;
 	case STATUS_STALE:
 		core->counts[COUNT_commit_overtaken_first] += first_overtaken(core, key, m);
-		core->counts[known ? COUNT_commit_refused_stale_noted : COUNT_commit_refused_stale_clock]++;
+		core->counts[known ? COUNT_commit_refused_stale_noted
+			: COUNT_commit_refused_stale_clock]++;
 		break;
 	case STATUS_RELEASED: case STATUS_BARRED: COUNT(core, commit_refused_released); break;
 	case STATUS_TOO_LONG: COUNT(core, commit_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, commit_refused_recovering); break;
 	case STATUS_CONTESTED: COUNT(core, commit_refused_contested); break;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH:
-	case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER: break;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED:
+	case STATUS_QUEUED: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED:
+	case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_LATER:
+		break;
 	case STATUS_TERMS: COUNT(core, terms_refused); break;
 	}
 }
 
-/* Section 2, Acquire: the refused commit of a request that has waited, which may begin again. Only its coordinator knows whether it does. */
+/* Section 2, Acquire: the refused commit belongs to a request that has waited, and the request may
+ * begin again. Only its coordinator knows whether it does. */
 static bool still_waits(const struct message *m, enum status refused) {
-	return m->ticket.seq && (refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);
+	return m->ticket.seq &&
+		(refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);
 }
 
-/* Until the request asks again nobody who came later gets its place. */
+/* Keeps the place of a request whose commit was refused: until it asks again, no request that came
+ * later may get its place. Returns whether the place is kept. */
 static bool keep_place(struct core *core, struct key **at, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER }, ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round, .key = m->key,
-		.lock_id = m->lock_id, .ticket = m->ticket, .identity = m->identity, .flags = FLAG_TURN, .terms = m->terms, .ballot = m->ballot };
-	ask.terms.set = (struct permits){ { 0, 0 } }; /* it chooses anew */
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER },
+		ask = { .kind = MESSAGE_PROMISE, .round = m->round, .attempt = m->round,
+			.key = m->key, .lock_id = m->lock_id, .ticket = m->ticket,
+			.identity = m->identity, .flags = FLAG_TURN, .terms = m->terms,
+			.ballot = m->ballot };
+	/* The request chooses its permit numbers anew. */
+	ask.terms.set = (struct permits){ { 0, 0 } };
 	enum status status = rule_promise(core, *at, &ask, from);
 	*at = *at ? *at : table_make(core, m->key);
 	bool kept = false;
@@ -272,7 +314,8 @@ static bool keep_place(struct core *core, struct key **at, uint32_t from, const 
 }
 
 void master_commit(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round, .token = m->token };
+	struct message answer = { .kind = MESSAGE_COMMIT_ANSWER, .round = m->round,
+		.token = m->token };
 	struct key *key = table_find(core, m->key);
 	answer.status = rule_commit(core, key, m);
 	count_commit(core, key, m, answer.status);
@@ -285,25 +328,31 @@ void master_commit(struct core *core, uint32_t from, const struct message *m) {
 	}
 	if (answer.status != STATUS_OK) {
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
-		answer.token = answer.status == STATUS_STALE ? core->clock : answer.token; /* to begin again above it */
+		/* The attempt begins again above this clock. */
+		answer.token = answer.status == STATUS_STALE ? core->clock : answer.token;
 	}
 	unseen_refused(core, m, key, answer.status);
 	out_send(core, from, &answer);
-	const bool waits = still_waits(m, answer.status), keeps = waits && keep_place(core, &key, from, m);
+	const bool waits = still_waits(m, answer.status),
+		keeps = waits && keep_place(core, &key, from, m);
 	if (key) {
 		if (!keeps) {
 			queue_drop_parked(core, key, from, m->lock_id);
 		}
-		if (m->ticket.seq && !waits) { /* otherwise the coordinator takes its place in the queue away, or asks again */
+		/* A request that still waits keeps its entry: its coordinator withdraws the entry,
+		 * or asks again. */
+		if (m->ticket.seq && !waits) {
 			queue_drop_ticket(core, key, from, m);
 		}
 		table_settle(core, key);
 	}
 }
 
-/* The record itself: taught after a commit that this master missed, learned by an extension, or found missing. The rules and
- * the stamp are those of its arrival. */
-enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key) {
+/* Accepts a record that was sent for repair: after a commit that this master missed, for an
+ * extension, or because the masters compared their tables. The rules and the clock stamp are those
+ * of the record's arrival. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m,
+	struct key **key) {
 	*key = table_find(core, m->key);
 	enum status status = rule_learn(core, *key, m);
 	if (status != STATUS_OK && status != STATUS_NEED) {
@@ -317,12 +366,14 @@ enum status master_learn_here(struct core *core, uint32_t from, const struct mes
 }
 
 void master_learn(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round, .token = m->token };
+	struct message answer = { .kind = MESSAGE_LEARN_ANSWER, .round = m->round,
+		.token = m->token };
 	struct key *key;
 	answer.status = master_learn_here(core, from, m, &key);
 	if (answer.status == STATUS_OK) {
 		COUNT(core, repair_accepted);
-		queue_drop_parked(core, key, from, m->lock_id); /* of a commit that was refused here (keep_place) */
+		/* The parked request may belong to a commit that was refused here (keep_place). */
+		queue_drop_parked(core, key, from, m->lock_id);
 	} else if (answer.status != STATUS_FULL) {
 		core->counts[COUNT_released_refused] += answer.status == STATUS_RELEASED;
 		core->counts[COUNT_terms_refused] += answer.status == STATUS_TERMS;
@@ -337,7 +388,8 @@ void master_learn(struct core *core, uint32_t from, const struct message *m) {
 }
 
 void master_fetch(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct message answer = { .kind = MESSAGE_FETCH_ANSWER, .round = m->round,
+		.status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && answer.status == STATUS_OK) {

@@ -1,149 +1,340 @@
-/* master.h: a master's side: rules, promises, commits, extensions, releases, values, the queue of a key. */
+/* master.h: a master's side of each message: the rules, promises, commits, extensions, releases,
+ * values, the queue of a key. It sees nothing of the coordinator, with which it speaks by messages
+ * only.
+ *
+ * In what follows, `from` and `peer` are the peer index of a message's sender, who is the
+ * coordinator. A function that takes `from` and a message handles that message, and sends the
+ * answer if the message has one. */
 #ifndef PAWL_CLUSTER_MASTER_H
 #define PAWL_CLUSTER_MASTER_H
 
 #include "changes.h"
 
+/* Limits the records that report_pick returns at once. */
 #define REPORT_PIECE_MAX 128
 
+/* Tells whether entries of lost links are still to be freed (queue_lost_go_on). */
 static inline bool queue_lost_left(const struct core *core) {
 	return !list_empty(&core->master.queues.lost);
 }
 
 /* ---- binding_master.c ---- */
+
+/* Forgets all bindings and frees them; no record ends. */
 void binding_master_done(struct core *core);
+
+/* Handles a BINDING message: a node binds a lock to itself, gives the binding up, or has lost the
+ * lock. */
 void binding_master_asked(struct core *core, uint32_t from, const struct message *m);
+
+/* The record is gone, or is no longer bound. */
 void binding_master_released(struct core *core, struct id128 lock_id);
-void binding_master_accepted(struct core *core, const struct record *r, uint32_t from); /* a commit or an extension */
+
+/* A commit or an extension of the record, which `from` coordinates, was accepted here. */
+void binding_master_accepted(struct core *core, const struct record *r, uint32_t from);
+
+/* Tells whether the lock is bound to some node here. */
 bool binding_master_bound(const struct core *core, struct id128 lock_id);
+
+/* Another epoch is in force. `stays`: this node was a master of the previous epoch, too, and has
+ * missed none. */
 void binding_master_epoch(struct core *core, bool stays);
+
+/* The link to this peer is up. */
 void binding_master_peer_up(struct core *core, uint32_t peer);
+
+/* The link to this peer is lost. `closed`: the other side closed it. */
 void binding_master_peer_lost(struct core *core, uint32_t peer, bool closed);
+
+/* Ends the records of a holder that is gone, and drops what has ended by itself. May free the
+ * holder that the timer belongs to. */
 void binding_master_timer(struct core *core, struct timer *t);
 
 /* ---- parked.c ---- */
-/* A request with a turn that was refused for this reason; false: it may not wait here, and is not kept any more. */
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused);
-bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place, enum status refused);
-/* Its attempt is over here; a promise may have gone with it, or become a record. */
+
+/* Parks a request with a turn that was refused for this reason. False: the request may not wait
+ * here, and is not parked any more, or there is no memory for it. */
+bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m,
+	enum status refused);
+
+/* Tells whether a request with this place in the order may wait behind what refused it. */
+bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
+	enum status refused);
+
+/* Drops the coordinator's parked request for the lock_id, because its attempt is over here. A
+ * promise may have gone with it, or become a record. */
 void queue_drop_parked(struct core *core, struct key *key, uint32_t from, struct id128 lock_id);
+
+/* Takes a parked request out of its key's order and frees it. */
 void queue_parked_free(struct core *core, struct parked *k);
-struct parked *queue_parked_next(const struct core *core, const struct key *key, const struct parked *behind); /* in their order; behind NULL: the first */
-bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the attempt's; false: none is kept */
+
+/* Returns the parked request that comes after `behind` in the order; behind NULL: the first. NULL:
+ * there is none. */
+struct parked *queue_parked_next(const struct core *core, const struct key *key,
+	const struct parked *behind);
+
+/* Drops the parked request of the attempt that the message names. False: none is parked. */
+bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
+	const struct message *m);
+
+/* A record of the key has ended, or excludes less than before: whoever it stood in the way of may
+ * go on. */
 void queue_record_ended(struct core *core, struct key *key);
-void queue_parked_again(struct core *core, struct key *key); /* one of them has gone, or a promise */
-void queue_hand_over(struct core *core, struct key *key, const struct successor *successor); /* the record that was in its way is gone */
-bool queue_parked_ahead(const struct key *key, struct id128 lock_id); /* a request of somebody else is kept here */
+
+/* A parked request or a promise has gone: the first parked request that is left may go on. */
+void queue_parked_again(struct core *core, struct key *key);
+
+/* Promises to the successor that the holder named. The record that was in its way is gone. */
+void queue_hand_over(struct core *core, struct key *key, const struct successor *successor);
+
+/* Tells whether the first parked request is one for another lock_id. */
+bool queue_parked_ahead(const struct key *key, struct id128 lock_id);
 
 /* ---- master.c ---- */
+
 void master_promise(struct core *core, uint32_t from, const struct message *m);
 void master_commit(struct core *core, uint32_t from, const struct message *m);
 void master_learn(struct core *core, uint32_t from, const struct message *m);
 void master_fetch(struct core *core, uint32_t from, const struct message *m);
 void master_withdraw(struct core *core, uint32_t from, const struct message *m);
-/* Whose record or promise stands in the way of this lock_id under these terms, and for how long still. */
-void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id, const struct terms *terms, struct message *answer);
-/* What a message says to do, without an answer; *key is for the caller to settle. */
-enum status master_learn_here(struct core *core, uint32_t from, const struct message *m, struct key **key);
-void master_promise_again(struct core *core, struct key *key); /* says anew what is free for the promise that is out */
+
+/* Fills in whose record or promise stands in the way of this lock_id under these terms, and for how
+ * long still. The bytes in the answer are the record's own. */
+void master_blocker(const struct core *core, const struct key *key, struct id128 lock_id,
+	const struct terms *terms, struct message *answer);
+
+/* Does what a LEARN message says, without an answer. *key is set (NULL: there is no such key), and
+ * the caller settles it. */
+enum status master_learn_here(struct core *core, uint32_t from, const struct message *m,
+	struct key **key);
+
+/* Tells the coordinator of the key's promise anew which permits are free. */
+void master_promise_again(struct core *core, struct key *key);
+
+/* Fills in the answer "held by yourself". The value in it is the record's own. */
 void master_held_self(const struct key *key, const struct record *own, struct message *answer);
-/* Promises (creating or renewing) for a request that rule_promise let through; fills the answer. */
-void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer, struct message *answer);
+
+/* Makes or renews the promise for a request that rule_promise let through, and fills in the
+ * answer. */
+void master_grant(struct core *core, struct key *key, const struct message *m, uint32_t peer,
+	struct message *answer);
 
 /* ---- master_ask.c ---- */
+
+/* Tells those who watch the key at this node that somebody asks the holder to let go. */
 void ask_heard(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_downgrade.c ---- */
+
 void master_downgrade(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_explain.c ---- */
-void explain_report(struct core *core, uint32_t from, const struct message *m); /* a master's READ with FLAG_EXPLAIN */
+
+/* Handles a READ with FLAG_EXPLAIN. */
+void explain_report(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_extend.c ---- */
-void master_extend(struct core *core, uint32_t from, const struct message *m); /* master_extend.c */
-void master_say_when(const struct core *core, struct message *answer); /* master_extend.c: a record of a contested key may be extended */
+
+void master_extend(struct core *core, uint32_t from, const struct message *m);
+
+/* If the answer is STATUS_LATER, fills in when the record of the contested key may be extended. */
+void master_say_when(const struct core *core, struct message *answer);
 
 /* ---- master_release.c ---- */
-/* A held record of another lock_id that excludes these terms, or NULL. A semaphore's without numbers: as many as it wants must be left. */
-void record_lose(struct core *core, struct key *key, struct record *r); /* master_release.c */
+
+/* Ends a record whose holder is gone; with a lock delay the key stays closed. May free the key. */
+void record_lose(struct core *core, struct key *key, struct record *r);
+
 void master_release(struct core *core, uint32_t from, const struct message *m);
 void master_break(struct core *core, uint32_t from, const struct message *m);
-bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding); /* true: a record ended */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct successor *successor);
+
+/* Ends the lock if it is bound to this connection or to an earlier one. True: a record ended. */
+bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
+	uint32_t binding);
+
+/* Drops everything of the lock_id and adds it to the tombstones. `how`: RECORD_RELEASED, or
+ * RECORD_LOST when the lock is taken by force. `successor` may be NULL. True: a record ended. */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id,
+	enum record_change how, const struct successor *successor);
+
+/* Bars the lock_id from extension. */
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id);
-bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt);
+
+/* Gives back what rests on the name `attempt` alone. True: a record ended, or lost permits. */
+bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
+	uint64_t attempt);
 
 /* ---- master_report.c ---- */
-/* The first of the key's records in the order of their lock_ids, after the one that `m` names (its number: 0: from the beginning). */
-uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
+
+/* Picks up to `most` of the key's records in the order of their lock_ids, and returns how many. It
+ * begins after the lock_id that `m` names, or from the beginning where m->number is 0. *left: how
+ * many records there are from there on, with those that are picked. */
+uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
+	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left);
+
 void master_read(struct core *core, uint32_t from, const struct message *m);
-bool report_value_left_out(const struct core *core, const struct record *r, bool alone, enum out_backlog backlog);
+
+/* Tells whether the record's value is left out of a report. `alone`: the key has no other
+ * record. */
+bool report_value_left_out(const struct core *core, const struct record *r, bool alone,
+	enum out_backlog backlog);
 
 /* ---- master_transfer.c ---- */
+
+/* Answers who waits under the name that a holder wants as its successor. */
 void transfer_nominate(struct core *core, uint32_t from, const struct message *m);
+
+/* Handles a release that names a successor. */
 void transfer_hand_over(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_value.c ---- */
+
 void master_prepare(struct core *core, uint32_t from, const struct message *m);
 void master_write(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- master_waiters.c ---- */
-void waiters_list(struct core *core, uint32_t from, const struct message *m); /* a master's */
+
+/* Answers a piece of the list of requests that wait at this master. */
+void waiters_list(struct core *core, uint32_t from, const struct message *m);
 
 /* ---- queue.c ---- */
+
 void queue_enqueue(struct core *core, uint32_t from, const struct message *m);
 void queue_withdraw(struct core *core, uint32_t from, const struct message *m);
-void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m); /* the entry of its lock_id, with its ticket */
-void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id); /* a release */
-void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by); /* by: whose commit it was */
-struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but); /* the first of this name */
-bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id); /* gives it the turn, if it has none here */
+
+/* Drops the coordinator's entry for the message's lock_id, if it has the message's ticket. */
+void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const struct message *m);
+
+/* Drops all entries and parked requests of the lock_id, because it was released. */
+void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id);
+
+/* A record of this lock_id has become held. `by`: the peer that coordinated the commit. */
+void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by);
+
+/* Returns the first entry with this owner that is not for the lock_id `but`. NULL: there is
+ * none. */
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
+	struct id128 but);
+
+/* Gives the turn to this coordinator's entry. False: there is none, or it has the turn already. */
+bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id128 lock_id);
+
+/* Gives the turn to the first entry of the key's queue, if it may have it now. */
 void queue_give_turn(struct core *core, struct key *key);
-bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id); /* somebody waits who is not this lock_id */
-/* The first entry of these parts (PARTS_ALL, ...) behind another one, which need not be there any more; behind NULL: the first of all. One that
- * was lost is told where many of them stand together. */
-struct waiter *queue_next(const struct core *core, const struct key_more *more, const struct queued *behind, uint32_t parts);
-void queue_peer_lost(struct core *core, uint32_t peer); /* what it coordinates here; entries of queues in pieces: */
+
+/* Tells whether an entry of another lock_id waits for the key. */
+bool queue_ahead(const struct core *core, const struct key *key, struct id128 lock_id);
+
+/* Returns the first entry of these parts (PARTS_ALL, ...) behind another one, which need not be
+ * there any more; behind NULL: the first of all; NULL: there is none. Lost entries are passed over,
+ * unless very many of them stand in a row. */
+struct waiter *queue_next(const struct core *core, const struct key_more *more,
+	const struct queued *behind, uint32_t parts);
+
+/* Drops what this peer coordinates here, because its link is lost. Entries of queues are freed in
+ * pieces, by queue_lost_go_on. */
+void queue_peer_lost(struct core *core, uint32_t peer);
+
+/* Frees as many lost entries as may be freed in this turn of the loop. */
 void queue_lost_go_on(struct core *core);
-void queue_forget_all(struct core *core); /* at once */
-void queue_free_all(struct core *core, struct key *key); /* at the end of the node */
+
+/* Drops all promises, parked requests and entries at once, because this node stops voting. */
+void queue_forget_all(struct core *core);
+
+/* Frees the entries and parked requests of a key that is about to be freed. */
+void queue_free_all(struct core *core, struct key *key);
 
 /* ---- queued.c ---- */
+
+/* Returns the request's place in the order. */
 struct place queued_place(const struct queued *q);
+
+/* Puts a request into a map and an order, which does not own it. */
 void queued_enter(struct core *core, struct map *map, struct tree_node **order, struct queued *q);
+
+/* Takes a request out of its map and order, without freeing it. */
 void queued_leave(struct core *core, struct map *map, struct tree_node **order, struct queued *q);
-void queued_move(struct core *core, struct tree_node **from, struct tree_node **to, struct queued *q); /* from one order to another one */
-struct queued *queued_first(struct tree_node *order); /* NULL: there is none; this is so for all of these */
-struct queued *queued_after(const struct core *core, struct tree_node *order, const struct queued *q); /* q: need not be in it */
+
+/* Moves a request from one order to another. */
+void queued_move(struct core *core, struct tree_node **from, struct tree_node **to,
+	struct queued *q);
+
+/* The following functions return NULL if there is no such request. This one returns the first. */
+struct queued *queued_first(struct tree_node *order);
+
+/* Returns the request that comes after `q`, which need not be in the order itself. */
+struct queued *queued_after(const struct core *core, struct tree_node *order,
+	const struct queued *q);
+
+/* Tells whether `a` is served before `b`. */
 bool queued_sooner(const struct core *core, const struct queued *a, const struct queued *b);
-struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key, uint32_t peer, struct id128 lock_id);
-/* Of a key and a lock_id there is one for each coordinator at most: the first, and the one after it, in no order. */
-struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key, struct id128 lock_id);
+
+/* Returns the request of this coordinator for this lock_id. */
+struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key,
+	uint32_t peer, struct id128 lock_id);
+
+/* Return the first request for a key and lock_id, and the one after it. Each coordinator has at
+ * most one of them, and they come in no particular order. */
+struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key,
+	struct id128 lock_id);
 struct queued *queued_of_lock_next(const struct queued *q);
-void queued_key_enter(struct core *core, struct key_more *more); /* somebody waits for it from now on */
-void queued_key_leave(struct core *core, struct key_more *more); /* and nobody any more */
-bool queue_before(const struct core *core, const struct place *a, const struct place *b); /* section 10, Order: a is served before b */
-/* The first key in the order of names that somebody waits for: the one of this name (where `itself`), or one behind it. */
+
+/* From now on somebody waits for the key. */
+void queued_key_enter(struct core *core, struct key_more *more);
+
+/* From now on nobody waits for the key. */
+void queued_key_leave(struct core *core, struct key_more *more);
+
+/* Section 10, Order: tells whether a request with place `a` is served before one with place `b`. */
+bool queue_before(const struct core *core, const struct place *a, const struct place *b);
+
+/* Returns the first key, in the order of names, that somebody waits for and that comes after this
+ * name, or with `itself` has this name. NULL: there is none. */
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself);
 
 /* ---- record_message.c ---- */
-void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r, struct message *m);
+
+/* Fills in all that this master knows of a record. The bytes in the message are the record's and
+ * the key's own. */
+void snapshot_record_message(const struct core *core, const struct key *key, const struct record *r,
+	struct message *m);
 
 /* ---- rules.c ---- */
+
+/* R1 to R5 (section 2): whether what a message asks for may be accepted, and if not, for which
+ * reason. A key may be NULL: nothing of it is known here. */
 enum status rule_votes(const struct core *core);
-enum status rule_promise(const struct core *core, const struct key *key, const struct message *m, uint32_t peer);
+enum status rule_promise(const struct core *core, const struct key *key, const struct message *m,
+	uint32_t peer);
 enum status rule_commit(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_extend(const struct core *core, const struct key *key, const struct message *m);
 enum status rule_learn(const struct core *core, const struct key *key, const struct message *m);
+
+/* Tells whether this master "had" the record (section 2, Extend). caller_token: the token that the
+ * caller names; 0: the record's. */
 bool rule_had(const struct key *key, const struct record *r, uint64_t caller_token);
-struct permits rule_had_numbers(const struct key *key, const struct record *r, uint64_t caller_token);
+
+/* Returns the permit numbers of a semaphore that this master had; empty for other locks. */
+struct permits rule_had_numbers(const struct key *key, const struct record *r,
+	uint64_t caller_token);
+
+/* Returns for how long a record of a contested key may not be extended yet; 0: it may be. */
 span_ns rule_later(const struct core *core);
+
+/* Section 9: tells whether a token or ballot is low enough above the clock to be adopted. */
 bool rule_token_bound(const struct core *core, uint64_t token);
+
+/* Says the same of every number in a message that a clock might be raised to. */
 bool rule_message_bound(const struct core *core, const struct message *m);
+
+/* Section 9: false for what no master that keeps to the protocol says. */
 bool rule_message_sound(const struct message *m);
+
+/* Tells whether the record's value counts in an update or a quorum read (section 2, Update). */
 bool rule_value_counts(const struct record *r);
 
-/* It is gone, or the one that it was made to has asked again, with a turn: who is kept may go on, or may not wait behind it any more. */
+/* The key's promise is gone, or the request that has it has asked again, with a turn: a parked
+ * request may go on, or may no longer wait behind the promise. */
 static inline void queue_promise_changed(struct core *core, struct key *key) {
 	if (key->more) {
 		queue_parked_again(core, key);

@@ -1,11 +1,16 @@
-/* master_ask.c: somebody asks a holder to let go: those who watch the key here are told. */
+/* master_ask.c: somebody asks the holder of a key to let go, so whoever watches the key at this
+ * node is told. */
 #include "master.h"
 
 void ask_heard(struct core *core, uint32_t from, const struct message *m) {
-	uint32_t watchers = core->changes.count_watchers ? core->changes.count_watchers(core->changes.count_watchers_ctx, m->key) : 0;
-	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round, .status = STATUS_OK, .number = watchers };
+	uint32_t watchers = core->changes.count_watchers
+		? core->changes.count_watchers(core->changes.count_watchers_ctx, m->key) : 0;
+	struct message answer = { .kind = MESSAGE_ASK_ANSWER, .round = m->round,
+		.status = STATUS_OK, .number = watchers };
 	if (watchers > 0) {
-		const struct core_watch_event n = { .kind = WATCH_EVENT_ASKED, .key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value, .terms = m->terms };
+		const struct core_watch_event n = { .kind = WATCH_EVENT_ASKED, .key = m->key,
+			.owner = m->owner, .identity = m->identity, .value = m->value,
+			.terms = m->terms };
 		COUNT(core, asked);
 		watch_event_tell(core, &n);
 	}

@@ -1,10 +1,13 @@
-/* master_downgrade.c: what a master does when an exclusive lock is to be shared (section 10). */
+/* master_downgrade.c: what a master does when an exclusive lock becomes a shared one (section
+ * 10). */
 #include "master.h"
 
-/* Also where this node does not vote: its answer does not count then, but what it tells others later is as it should be. */
+/* A node that does not vote does this, too. Its answer does not count, but what it tells others
+ * later is then correct. */
 void master_downgrade(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find(core, m->key);
-	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round, .status = rule_votes(core), .age_us = lacked_us(core, m->lock_id) };
+	struct message answer = { .kind = MESSAGE_DOWNGRADE_ANSWER, .round = m->round,
+		.status = rule_votes(core), .age_us = lacked_us(core, m->lock_id) };
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	if (r && r->of == SHARE_EXCLUSIVE) {
 		struct terms shared = record_terms(r);
@@ -14,7 +17,9 @@ void master_downgrade(struct core *core, uint32_t from, const struct message *m)
 		record_changed(core, key, r, RECORD_DOWNGRADED);
 	}
 	if (answer.status == STATUS_OK) {
-		answer.status = r == NULL ? STATUS_ABSENT : r->of == SHARE_SHARED ? STATUS_OK : STATUS_TERMS;
+		answer.status = r == NULL ? STATUS_ABSENT
+			: r->of == SHARE_SHARED ? STATUS_OK
+			: STATUS_TERMS;
 		answer.token = r ? r->token : 0;
 	}
 	out_send(core, from, &answer);

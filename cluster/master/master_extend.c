@@ -14,13 +14,18 @@ static void count_extend(struct core *core, const struct key *key, enum status s
 	case STATUS_TOO_LONG: COUNT(core, extend_refused_too_long); break;
 	case STATUS_RECOVERING: COUNT(core, extend_refused_recovering); break;
 	case STATUS_CONTESTED: case STATUS_LATER: COUNT(core, extend_refused_contested); break;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_CLOCK:
-	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: break;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_STALE: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED:
+	case STATUS_FULL: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+		break;
 	}
 }
 
-/* Which numbers are extended: those that are named; else all that were meant to last, of which those in doubt are not said to have been. */
-static struct permits extend_numbers_here(const struct key *key, struct record *r, struct permits named) {
+/* Returns the permit numbers that are extended. If the extension names numbers, these are extended.
+ * Otherwise all numbers that were meant to last are; numbers that are in doubt are not among
+ * them. */
+static struct permits extend_numbers_here(const struct key *key, struct record *r,
+	struct permits named) {
 	if (permits_none(named) || !terms_of_numbers(r->of)) {
 		return record_lasting(key, r);
 	}
@@ -28,17 +33,18 @@ static struct permits extend_numbers_here(const struct key *key, struct record *
 	return permits_and(named, record_set(r));
 }
 
-/* It is asked again then. */
+/* Says when the coordinator is to ask again. */
 void master_say_when(const struct core *core, struct message *answer) {
 	if (answer->status == STATUS_LATER) {
 		answer->left_us = (uint64_t)(rule_later(core) / SPAN_US) + 1;
 	}
 }
 
-/* Extension: a master that has the lock_id live needs no more; one that lacks it asks for the record. */
+/* A master that has the lock_id live extends it. A master that lacks it asks for the record. */
 void master_extend(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find(core, m->key);
-	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round, .age_us = lacked_us(core, m->lock_id) };
+	struct message answer = { .kind = MESSAGE_EXTEND_ANSWER, .round = m->round,
+		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_extend(core, key, m);
 	count_extend(core, key, answer.status);
 	if (answer.status == STATUS_OK) {
@@ -49,16 +55,19 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		answer.token = r->token;
 		answer.terms = record_terms(r);
 		answer.terms.set = extend_numbers_here(key, r, m->terms.set);
-		core->counts[COUNT_extend_permits_missing] += !permits_within(m->terms.set, answer.terms.set);
+		core->counts[COUNT_extend_permits_missing] += !permits_within(
+			m->terms.set, answer.terms.set);
 		answer.had = permits_and(answer.terms.set, rule_had_numbers(key, r, m->token));
-		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) | (permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
+		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) |
+			(permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);
 		r->end = instant_later(r->end, instant_add(core->now, lasts));
 		r->accepted = core->tick;
 		binding_master_accepted(core, r, from);
 		core->counts[COUNT_extend_not_had] += !(answer.flags & FLAG_HAD);
 		record_changed(core, key, r, RECORD_EXTENDED);
 	} else {
-		core->counts[COUNT_extend_permits_missing] += answer.status == STATUS_NEED && key && key_record(key, m->lock_id);
+		core->counts[COUNT_extend_permits_missing] += answer.status == STATUS_NEED && key &&
+			key_record(key, m->lock_id);
 		unseen_bound(core, m->key, m->lock_id, (uint32_t)m->number);
 		master_blocker(core, key, m->lock_id, &m->terms, &answer);
 		master_say_when(core, &answer);

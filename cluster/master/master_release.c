@@ -1,17 +1,23 @@
-/* master_release.c: what a master does with releases and breaks (sections 2 and 9). */
+/* master_release.c: what a master does with releases, breaks and everything else that ends a record
+ * (sections 2, 9 and 11). */
 #include "master.h"
 #include "first.h"
 
-/* Drops record, promise, kept request and queue entry, exactly by lock_id, and remembers the lock_id (R3). A recovering master
- * does so too, but its answer does not count (section 4). `how`: RELEASED, or LOST when it is taken by force. `heir`: who is next here, or
- * NULL: the first one. */
-bool master_release_here(struct core *core, struct slice name, struct id128 lock_id, enum record_change how, const struct successor *successor) {
-	(void)table_find(core, name); /* a merge is finished with the key first: it drops what it finds among the released */
+/* Drops record, promise, parked request and queue entry, exactly by lock_id, and remembers the
+ * lock_id (R3). A recovering master does so too, but its answer does not count (section 4). `how`:
+ * RELEASED, or LOST when the lock is taken by force. `successor`: the request that is to be next
+ * here, or NULL for the first in the order. */
+bool master_release_here(struct core *core, struct slice name, struct id128 lock_id,
+	enum record_change how, const struct successor *successor) {
+	/* This finishes merging the key first. The merge would drop a record that it finds among
+	 * the released. */
+	(void)table_find(core, name);
 	tombstone_add(core, lock_id, false);
 	binding_master_released(core, lock_id);
 	core->observers->lock_ended(core, name, lock_id);
 	struct key *key = table_find(core, name);
-	unseen_ended(core, key, name, lock_id, how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
+	unseen_ended(core, key, name, lock_id,
+		how == RECORD_LOST ? WATCH_EVENT_LOST : WATCH_EVENT_RELEASED);
 	if (key == NULL) {
 		return false;
 	}
@@ -35,10 +41,13 @@ bool master_release_here(struct core *core, struct slice name, struct id128 lock
 	return r != NULL;
 }
 
-/* What a request that failed had is given back (section 11): a record that rests on its name alone is dropped. The same lock_id may have been
- * asked for again through another node, so it is not remembered among the released. The name is remembered, also where there is no such
- * record: it is not learned from those that have not heard yet, and they are told (section 7). */
-bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id, uint64_t attempt) {
+/* Gives back what a failed request had taken (section 11): drops a record that rests on the
+ * request's name alone. The same lock_id may have been asked for again through another node, so it
+ * is not remembered among the released. The name is remembered, even where there is no such record:
+ * then this master does not learn the record from masters that have not heard yet, and tells them
+ * (section 7). */
+bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id,
+	uint64_t attempt) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
 	const bool rests = r && r->attempt == attempt;
@@ -54,8 +63,8 @@ bool master_roll_back(struct core *core, struct slice name, struct id128 lock_id
 	return r && record_roll_back(core, key, r, attempt);
 }
 
-/* Its holder is gone (section 2, Release on disconnect). With a lock delay nobody holds the key, and nobody gets it yet (section 10). May
- * free the key. */
+/* The holder of the record is gone (section 2, Release on disconnect). With a lock delay the key
+ * stays closed, though nobody holds it (section 10). May free the key. */
 void record_lose(struct core *core, struct key *key, struct record *r) {
 	if (record_delay(r) > 0) {
 		record_changed(core, key, r, RECORD_CLOSED);
@@ -67,10 +76,13 @@ void record_lose(struct core *core, struct key *key, struct record *r) {
 	}
 }
 
-/* The connection that ends the lock was closed by its holder's side (section 2, Release on disconnect). Whoever has named a later one
- * goes on; and may yet do so, so that the lock_id is not remembered among the released, but what is bound to this connection is. */
-bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id, uint32_t binding) {
-	(void)table_find(core, name); /* as for a release */
+/* The connection that ends the lock was closed by the holder's side (section 2, Release on
+ * disconnect). A holder that has named a later connection keeps the lock. It may still name one, so
+ * the lock_id is not remembered among the released; the session binding to this connection is. */
+bool master_end_binding(struct core *core, struct slice name, struct id128 lock_id,
+	uint32_t binding) {
+	/* As for a release, the merge of the key is finished first. */
+	(void)table_find(core, name);
 	tombstone_end_binding(core, lock_id, binding);
 	core->observers->lock_ended(core, name, lock_id);
 	struct key *key = table_find(core, name);
@@ -86,7 +98,8 @@ bool master_end_binding(struct core *core, struct slice name, struct id128 lock_
 	return true;
 }
 
-/* An extension was answered with an error. What rested on one name before it rests on that alone again, which may have been given back since. */
+/* An extension was answered with an error. A record that rested on one name before the extension
+ * rests on that name alone again, and that name may have been rolled back since. */
 static bool take_back_extension(struct core *core, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
@@ -96,10 +109,12 @@ static bool take_back_extension(struct core *core, const struct message *m) {
 	}
 	COUNT(core, extend_taken_back);
 	r->attempt = before;
-	return rolled_back_named(core, m->lock_id, before) && master_roll_back(core, m->key, m->lock_id, before);
+	return rolled_back_named(core, m->lock_id, before) &&
+		master_roll_back(core, m->key, m->lock_id, before);
 }
 
-/* From a guest only what ends a record is heard, so that nobody outside fills the ring: whoever knows a record's name has asked for it. */
+/* A non-member is heard only if it ends a record, so that no node outside the cluster can fill the
+ * ring of tombstones: a node that knows a record's name has asked for that record. */
 static bool roll_back(struct core *core, uint32_t from, const struct message *m) {
 	if (name_of_extension(m->attempt)) {
 		return take_back_extension(core, m);
@@ -107,7 +122,9 @@ static bool roll_back(struct core *core, uint32_t from, const struct message *m)
 	const bool non_member = core->peers[from].standing == PEER_NON_MEMBER && from != core->self;
 	struct key *key = non_member ? table_find(core, m->key) : NULL;
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
-	const bool known = r ? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt : unseen_rests_on(core, m->key, m->lock_id, m->attempt);
+	const bool known = r
+		? r->attempt == m->attempt || record_lapsing(r).attempt == m->attempt
+		: unseen_rests_on(core, m->key, m->lock_id, m->attempt);
 	if (non_member && !known) {
 		return false;
 	}
@@ -116,15 +133,17 @@ static bool roll_back(struct core *core, uint32_t from, const struct message *m)
 }
 
 void master_release(struct core *core, uint32_t from, const struct message *m) {
-	bool had = m->number ? master_end_binding(core, m->key, m->lock_id, (uint32_t)m->number) : m->attempt ? roll_back(core, from, m) :
-		master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
+	bool had = m->number ? master_end_binding(core, m->key, m->lock_id, (uint32_t)m->number)
+		: m->attempt ? roll_back(core, from, m)
+		: master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
 	COUNT(core, release_ok);
-	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
+		.status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
 		.age_us = lacked_us(core, m->lock_id) };
 	out_send(core, from, &answer);
 }
 
-/* The lock_id may not be extended any more, here and now or if its record comes later. */
+/* Bars the lock_id from extension, now and also if its record arrives later. */
 void master_bar_here(struct core *core, struct slice name, struct id128 lock_id) {
 	struct key *key = table_find(core, name);
 	struct record *r = key ? key_record(key, lock_id) : NULL;
@@ -136,9 +155,10 @@ void master_bar_here(struct core *core, struct slice name, struct id128 lock_id)
 	}
 }
 
-/* break (section 9): bars the lock_id from extension, or with FLAG_NOW is a release by force. */
+/* Break (section 9): bars the lock_id from extension, or with FLAG_NOW releases it by force. */
 void master_break(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_BREAK_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct message answer = { .kind = MESSAGE_BREAK_ANSWER, .round = m->round,
+		.status = rule_votes(core) };
 	struct key *key = table_find(core, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	answer.flags = r ? FLAG_HAD : 0;

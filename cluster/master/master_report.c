@@ -1,15 +1,18 @@
-/* report.c: what masters report of a key's records, for quorum reads and breaks (section 3, Reports): a little at once, so that one holder needs
- * no second question, and the rest in pieces that are asked for. Values are left out where there are several, and are
- * fetched from the master that has the newest. Of operations that ask for more than a little, only a few are under way; the others stand in line.
- * So what an ordinary client may ask for fills neither a link nor a coordinator's memory. */
+/* master_report.c: what a master reports of a key's records, for quorum reads and breaks (section
+ * 3, Reports). It reports a little at once, so that one holder needs no second question, and the
+ * rest in pieces that are asked for. With several holders, large values are left out, and are
+ * fetched from the master that has the newest one. What an ordinary client may ask for thus fills
+ * neither a link nor a coordinator's memory. */
 #include "master.h"
 
 static int by_lock_id(const struct record *a, struct id128 b) {
 	return memcmp(a->lock_id.b, b.b, sizeof b.b);
 }
 
-/* The first of the key's records in the order of their lock_ids, from the one after the cursor on. *left: how many there are from there. */
-uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most, const struct record *piece[REPORT_PIECE_MAX], uint32_t *left) {
+/* Picks the first records in the order of their lock_ids, from the one after the cursor in `m` on.
+ * *left: how many there are from there on. */
+uint32_t report_pick(const struct key *key, const struct message *m, uint32_t most,
+	const struct record *piece[REPORT_PIECE_MAX], uint32_t *left) {
 	uint32_t count = 0;
 	*left = 0;
 	for (const struct record *r = key ? key->held : NULL; r; r = r->next) {
@@ -32,7 +35,8 @@ uint32_t report_pick(const struct key *key, const struct message *m, uint32_t mo
 	return count;
 }
 
-bool report_value_left_out(const struct core *core, const struct record *r, bool alone, enum out_backlog backlog) {
+bool report_value_left_out(const struct core *core, const struct record *r, bool alone,
+	enum out_backlog backlog) {
 	return r->value_size > core->limits.report_value && (!alone || backlog != BACKLOG_SMALL);
 }
 
@@ -44,10 +48,14 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 	}
 	const enum out_backlog backlog = out_backlog(core, from);
 	const bool rest = (m->flags & FLAG_REST) != 0;
-	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round, .status = rule_votes(core), .number = m->number };
+	struct message answer = { .kind = MESSAGE_READ_ANSWER, .round = m->round,
+		.status = rule_votes(core), .number = m->number };
 	struct key *key = table_find(core, m->key);
-	const struct record *piece[REPORT_PIECE_MAX]; /* limits.report_first and report_piece are not above it */
-	uint32_t left, count = report_pick(key, m, rest ? core->limits.report_piece : backlog == BACKLOG_SMALL ? core->limits.report_first : 1, piece, &left);
+	/* limits.report_first and limits.report_piece do not exceed this. */
+	const struct record *piece[REPORT_PIECE_MAX];
+	uint32_t left,
+		count = report_pick(key, m, rest ? core->limits.report_piece
+			: backlog == BACKLOG_SMALL ? core->limits.report_first : 1, piece, &left);
 	if (answer.status == STATUS_OK && backlog == BACKLOG_LARGE) {
 		answer.status = STATUS_FULL;
 	}
@@ -62,7 +70,8 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 		answer.parts = before + left;
 		answer.flags = rule_value_counts(piece[i]) ? FLAG_COUNTS : 0;
 		record_describe(core, piece[i], &answer);
-		if (report_value_left_out(core, piece[i], before + left == 1, rest ? BACKLOG_SMALL : backlog)) {
+		if (report_value_left_out(core, piece[i], before + left == 1,
+			rest ? BACKLOG_SMALL : backlog)) {
 			answer.value = slice_of(NULL, 0);
 			answer.flags |= FLAG_SAME;
 		}
@@ -70,5 +79,3 @@ void master_read(struct core *core, uint32_t from, const struct message *m) {
 		out_send(core, from, &answer);
 	}
 }
-
-/* ---- values that were left out ---- */

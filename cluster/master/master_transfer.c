@@ -1,9 +1,11 @@
-/* master_transfer.c: who is next because the holder says so, at a master (section 5, Succession). */
+/* master_transfer.c: a master's part when the holder of a lock names its successor (section 10,
+ * Succession). */
 #include "master.h"
 #include "first.h"
 
 void transfer_nominate(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round, .status = rule_votes(core) };
+	struct message answer = { .kind = MESSAGE_NOMINATE_ANSWER, .round = m->round,
+		.status = rule_votes(core) };
 	const struct key *key = table_find(core, m->key);
 	struct waiter *w = key ? queue_named(core, key, m->owner, m->lock_id) : NULL;
 	if (answer.status == STATUS_OK && w == NULL) {
@@ -19,14 +21,17 @@ void transfer_nominate(struct core *core, uint32_t from, const struct message *m
 }
 
 void transfer_hand_over(struct core *core, uint32_t from, const struct message *m) {
-	struct successor successor = { .lock_id = m->by, .attempt = m->attempt, .first = m->ballot };
+	struct successor successor = { .lock_id = m->by, .attempt = m->attempt,
+		.first = m->ballot };
 	bool named = m->blob.size == sizeof successor.node.b;
 	if (named) {
 		memcpy(successor.node.b, m->blob.data, sizeof successor.node.b);
 	}
-	bool had = master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, named ? &successor : NULL);
+	bool had = master_release_here(
+		core, m->key, m->lock_id, RECORD_RELEASED, named ? &successor : NULL);
 	COUNT(core, release_ok);
-	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round, .status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
+	struct message answer = { .kind = MESSAGE_RELEASE_ANSWER, .round = m->round,
+		.status = rule_votes(core), .flags = had ? FLAG_HAD : 0,
 		.age_us = lacked_us(core, m->lock_id) };
 	out_send(core, from, &answer);
 }

@@ -1,8 +1,10 @@
 /* master_value.c: what a master does with the two phases of an update (section 2, Update). */
 #include "master.h"
 
-/* An update touches a live record of the lock_id on a master that votes. On a contested key, too: who holds it is not decided by values. */
-static enum status rule_update(const struct core *core, const struct key *key, const struct message *m) {
+/* An update touches a live record of the lock_id, on a master that votes. The key may be contested,
+ * because values do not decide who holds it. */
+static enum status rule_update(const struct core *core, const struct key *key,
+	const struct message *m) {
 	enum status s = rule_votes(core);
 	if (s == STATUS_OK && !rule_token_bound(core, m->ballot.clock)) {
 		s = STATUS_CLOCK;
@@ -20,14 +22,16 @@ static enum status rule_update(const struct core *core, const struct key *key, c
 	return key && key_other_exclusive(key, m->lock_id) ? STATUS_HELD : STATUS_NEED;
 }
 
-/* Every master refuses ballots that are not above its record's noted clock, and those below what it noted. */
+/* Every master refuses ballots that are not above its record's noted clock, and ballots below the
+ * one that it noted. */
 static bool ballot_refused(const struct record *r, struct ballot ballot) {
 	return ballot.clock <= r->noted || ballot_compare(ballot, r->prepared) < 0;
 }
 
 void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find(core, m->key);
-	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round, .age_us = lacked_us(core, m->lock_id) };
+	struct message answer = { .kind = MESSAGE_PREPARE_ANSWER, .round = m->round,
+		.age_us = lacked_us(core, m->lock_id) };
 	answer.status = rule_update(core, key, m);
 	if (answer.status == STATUS_CLOCK) {
 		master_clock_refused(core, from, m->ballot.clock, m->key);
@@ -47,7 +51,8 @@ void master_prepare(struct core *core, uint32_t from, const struct message *m) {
 			answer.ballot = r->wrote;
 			answer.flags = rule_value_counts(r) ? FLAG_COUNTS : 0;
 			if (ballot_compare(r->wrote, m->prepared) == 0) {
-				answer.flags |= FLAG_SAME; /* values travel only to those who lack them */
+				/* Values travel only to a coordinator that lacks them. */
+				answer.flags |= FLAG_SAME;
 			} else {
 				answer.value = record_value(r);
 			}
@@ -67,7 +72,8 @@ void master_write(struct core *core, uint32_t from, const struct message *m) {
 	} else if (answer.status == STATUS_OK) {
 		struct record **at = key_link(key, m->lock_id), *r = *at;
 		answer.prepared = r->prepared;
-		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 || preparing_busy(core, r, from, m->round)) {
+		if (ballot_refused(r, m->ballot) || ballot_compare(r->wrote, m->ballot) > 0 ||
+			preparing_busy(core, r, from, m->round)) {
 			COUNT(core, update_refused_ballot);
 			answer.status = STATUS_BALLOT;
 			if (r->noted > answer.prepared.clock) {

@@ -1,4 +1,5 @@
-/* master_waiters.c: who waits here, told in pieces that are asked for, each by the last entry of the one before (section 3, Lists of who waits). */
+/* master_waiters.c: which requests wait here, told in pieces. The reader asks for each piece by the
+ * last entry of the one before (section 3, Lists of who waits). */
 #include "master.h"
 
 static void fill(const struct core *core, const struct waiter *w, struct message *answer) {
@@ -13,7 +14,7 @@ static void fill(const struct core *core, const struct waiter *w, struct message
 	answer->by = core->peers[w->q.peer].node.id;
 }
 
-/* The place of the entry that was told last, whether it is there still. */
+/* Returns the place of the entry that was told last, even if that entry is gone. */
 static struct queued place_told(const struct core *core, const struct message *m) {
 	struct queued q = { .lock_id = m->lock_id, .ticket = m->ticket, .terms = m->terms };
 	while (q.peer + 1 < core->peer_count && !id128_equal(core->peers[q.peer].node.id, m->by)) {
@@ -22,35 +23,45 @@ static struct queued place_told(const struct core *core, const struct message *m
 	return q;
 }
 
-/* The entry behind `w`; of the next key, where the list is of several. */
-static struct waiter *next_of(const struct core *core, const struct waiter *w, const struct message *m) {
+/* Returns the entry after `w`; in a list of several keys it may be the first entry of the next
+ * key. */
+static struct waiter *next_of(const struct core *core, const struct waiter *w,
+	const struct message *m) {
 	const struct key *key = w->q.key;
 	struct waiter *next = queue_next(core, key->more, &w->q, PARTS_ALL);
-	while (next == NULL && (m->flags & FLAG_PREFIX) && (key = queue_next_key(core, key_name(key), false)) != NULL) {
+	while (next == NULL && (m->flags & FLAG_PREFIX) &&
+		(key = queue_next_key(core, key_name(key), false)) != NULL) {
 		next = queue_next(core, key->more, NULL, PARTS_ALL);
 	}
 	return next;
 }
 
-/* The first entry that is to be told. */
+/* Returns the first entry that is to be told. */
 static struct waiter *begin_at(struct core *core, const struct message *m) {
 	const bool prefix = (m->flags & FLAG_PREFIX) != 0, rest = m->number > 0;
 	const struct slice name = prefix && rest ? m->value : m->key;
 	struct key *key = prefix ? queue_next_key(core, name, true) : table_find(core, m->key);
 	const struct queued told = place_told(core, m);
-	const bool within = rest && key && slice_equal(key_name(key), name); /* else the key that was told last is waited for no more */
-	struct waiter *w = key && key->more ? queue_next(core, key->more, within ? &told : NULL, PARTS_ALL) : NULL;
-	while (w == NULL && prefix && key && (key = queue_next_key(core, key_name(key), false)) != NULL) {
+	/* Otherwise nobody waits any more for the key that was told last. */
+	const bool within = rest && key && slice_equal(key_name(key), name);
+	struct waiter *w = key && key->more
+		? queue_next(core, key->more, within ? &told : NULL, PARTS_ALL)
+		: NULL;
+	while (w == NULL && prefix && key &&
+		(key = queue_next_key(core, key_name(key), false)) != NULL) {
 		w = queue_next(core, key->more, NULL, PARTS_ALL);
 	}
 	return w;
 }
 
 void waiters_list(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round, .status = rule_votes(core), .key = m->key };
-	const struct waiter *piece[REPORT_PIECE_MAX], *next = answer.status == STATUS_OK ? begin_at(core, m) : NULL;
+	struct message answer = { .kind = MESSAGE_WAITERS_ANSWER, .round = m->round,
+		.status = rule_votes(core), .key = m->key };
+	const struct waiter *piece[REPORT_PIECE_MAX],
+		*next = answer.status == STATUS_OK ? begin_at(core, m) : NULL;
 	uint32_t count = 0;
-	while (next && count < core->limits.report_piece && slice_has_prefix(key_name(next->q.key), m->key)) {
+	while (next && count < core->limits.report_piece &&
+		slice_has_prefix(key_name(next->q.key), m->key)) {
 		piece[count++] = next;
 		next = next_of(core, next, m);
 	}

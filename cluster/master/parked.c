@@ -1,12 +1,12 @@
-/* parked.c: requests that have a turn, kept behind a held record or a promise (section 5): a release wakes the one who is next within
- * one message, and nobody polls. */
+/* parked.c: requests that have a turn and are parked behind a held record or a promise (section 5).
+ * A release lets the next of them go on within one message, and nobody polls. */
 #include "master.h"
 
 static struct parked *parked_of(struct queued *q) {
 	return q ? CONTAINER_OF(q, struct parked, q) : NULL;
 }
 
-/* Section 10, Order: the one that comes first in the order that the home's queue has as well. */
+/* Section 10, Order: parked requests stand in the same order as the home's queue. */
 static void enter(struct core *core, struct parked *k) {
 	k->q.key->more->parked_count++;
 	queued_enter(core, &core->master.queues.parked, &k->q.key->more->parked, &k->q);
@@ -23,18 +23,25 @@ void queue_parked_free(struct core *core, struct parked *k) {
 	alloc_free(&core->alloc, k, sizeof *k);
 }
 
-struct parked *queue_parked_next(const struct core *core, const struct key *key, const struct parked *behind) {
+struct parked *queue_parked_next(const struct core *core, const struct key *key,
+	const struct parked *behind) {
 	if (key->more == NULL) {
 		return NULL;
 	}
-	return parked_of(behind ? queued_after(core, key->more->parked, &behind->q) : queued_first(key->more->parked));
+	return parked_of(behind
+				? queued_after(core, key->more->parked, &behind->q)
+				: queued_first(key->more->parked));
 }
 
-static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	return key->more ? parked_of(queued_find(core, &core->master.queues.parked, key, peer, lock_id)) : NULL;
+static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id) {
+	return key->more
+		? parked_of(queued_find(core, &core->master.queues.parked, key, peer, lock_id))
+		: NULL;
 }
 
-bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+bool queue_parked_withdrawn(struct core *core, struct key *key, uint32_t from,
+	const struct message *m) {
 	struct parked *k = find_parked(core, key, from, m->lock_id);
 	if (k == NULL || k->q.attempt != m->attempt) {
 		return false;
@@ -48,18 +55,24 @@ bool queue_parked_ahead(const struct key *key, struct id128 lock_id) {
 	return first && !id128_equal(first->lock_id, lock_id);
 }
 
-/* Section 5: behind a held record, and behind the promise of a request that comes before it, or has no turn. Whoever has none does not wait
- * with its promises, and all that wait for one another do so in one order: so never in a circle. */
-bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place, enum status refused) {
+/* Section 5: a request may wait behind a held record, and behind the promise of a request that
+ * comes before it in the order, or that has no turn. A request without a turn does not wait while
+ * it has promises, and all that wait for one another do so in one order; so they never wait in a
+ * circle. */
+bool queue_may_wait(const struct core *core, const struct key *key, const struct place *place,
+	enum status refused) {
 	const struct promise *p = key->promise;
 	if (refused != STATUS_PROMISED || !p->turn) {
-		return refused == STATUS_PROMISED || refused == STATUS_HELD || refused == STATUS_CONTESTED;
+		return refused == STATUS_PROMISED || refused == STATUS_HELD ||
+			refused == STATUS_CONTESTED;
 	}
 	const struct place ahead = { p->terms.priority, p->ticket, p->peer };
-	return p->ticket.clock && queue_before(core, &ahead, place); /* without a stamp (a hand-over's) nobody knows */
+	/* The order is not known where there is no stamp, as after a hand-over. */
+	return p->ticket.clock && queue_before(core, &ahead, place);
 }
 
-bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m, enum status refused) {
+bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct message *m,
+	enum status refused) {
 	const struct place place = { m->terms.priority, m->ticket, from };
 	if (key_record(key, m->lock_id) || !queue_may_wait(core, key, &place, refused)) {
 		queue_drop_parked(core, key, from, m->lock_id);
@@ -71,7 +84,9 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 	}
 	struct parked *k = find_parked(core, key, from, m->lock_id);
 	if (k) {
-		const bool moves = k->q.ticket.clock != m->ticket.clock || k->q.ticket.seq != m->ticket.seq; /* stamped meanwhile, or its turn was given back */
+		/* The request was stamped in the meantime, or its turn was given back. */
+		const bool moves = k->q.ticket.clock != m->ticket.clock ||
+			k->q.ticket.seq != m->ticket.seq;
 		leave(core, k);
 		k->q.attempt = m->attempt;
 		k->q.round = m->round;
@@ -92,7 +107,8 @@ bool queue_keep(struct core *core, struct key *key, uint32_t from, const struct 
 		COUNT(core, no_memory);
 		return false;
 	}
-	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
+	k->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt,
+		.round = m->round, .ticket = m->ticket, .peer = from,
 		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	enter(core, k);
 	list_append(&core->peers[from].parked, &k->q.by_peer);
@@ -117,23 +133,28 @@ void queue_record_ended(struct core *core, struct key *key) {
 	}
 }
 
-/* The first kept request is promised to as soon as nothing excludes it, which may be because it has become the first; the others learn
- * who is in their way. */
+/* Promises to the first parked request as soon as nothing excludes it, which may be because it has
+ * become the first. A request that may not wait any longer is told what is in its way. */
 void queue_parked_again(struct core *core, struct key *key) {
 	while (key->more && core_votes(core)) {
 		struct queued *first = queued_first(key->more->parked);
 		if (first == NULL) {
 			return;
 		}
-		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id, .attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
+		struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = first->lock_id,
+			.attempt = first->attempt, .flags = FLAG_TURN, .terms = first->terms,
 			.ticket = first->ticket, .ballot = first->first };
 		const struct place place = queued_place(first);
-		const struct record *own = key_record(key, ask.lock_id); /* learned since: another attempt of it was faster */
+		/* Another attempt for the lock_id may have been faster, so that its record has been
+		 * learned since. */
+		const struct record *own = key_record(key, ask.lock_id);
 		ask.identity = own ? record_identity(own) : ask.identity;
-		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = first->round, .status = rule_promise(core, key, &ask, first->peer) };
+		struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = first->round,
+			.status = rule_promise(core, key, &ask, first->peer) };
 		uint32_t peer = first->peer;
 		if (!own && queue_may_wait(core, key, &place, answer.status)) {
-			return; /* no other passes it (section 10, Order) */
+			/* No other request may pass this one (section 10, Order). */
+			return;
 		}
 		queue_parked_free(core, parked_of(first));
 		if (answer.status == STATUS_HELD_SELF) {
@@ -150,14 +171,16 @@ void queue_parked_again(struct core *core, struct key *key) {
 
 static uint32_t peer_of(const struct core *core, struct id128 node) {
 	uint32_t i = 0;
-	while (i < core->peer_count && !(id128_equal(core->peers[i].node.id, node) && peer_reachable(core, i))) {
+	while (i < core->peer_count &&
+		!(id128_equal(core->peers[i].node.id, node) && peer_reachable(core, i))) {
 		i++;
 	}
 	return i;
 }
 
-/* Section 10, Succession: the promise goes to the one that the holder named, before any other is looked at. It is named by the attempt that
- * asked last, as far as that is known here; where something else stands in its way this was a release like any other. */
+/* Section 10, Succession: promises to the request that the holder named, before any other request
+ * is considered. The promise carries the name of the attempt that asked last, as far as this master
+ * knows it. Where something else stands in the way, this was a release like any other. */
 void queue_hand_over(struct core *core, struct key *key, const struct successor *successor) {
 	uint32_t peer = peer_of(core, successor->node);
 	if (peer == core->peer_count || !core_votes(core)) {
@@ -168,13 +191,15 @@ void queue_hand_over(struct core *core, struct key *key, const struct successor 
 		core->counts[COUNT_hand_over_promised] += key->promise != NULL;
 		return;
 	}
-	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = successor->lock_id, .attempt = k ? k->q.attempt : successor->attempt, .flags = FLAG_TURN,
+	struct message ask = { .kind = MESSAGE_PROMISE, .lock_id = successor->lock_id,
+		.attempt = k ? k->q.attempt : successor->attempt, .flags = FLAG_TURN,
 		.ballot = k ? k->q.first : successor->first };
 	if (k) {
 		ask.terms = k->q.terms;
 		ask.ticket = k->q.ticket;
 	}
-	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt, .status = rule_promise(core, key, &ask, peer) };
+	struct message answer = { .kind = MESSAGE_PROMISE_ANSWER, .round = ask.attempt,
+		.status = rule_promise(core, key, &ask, peer) };
 	if (answer.status != STATUS_OK) {
 		return;
 	}

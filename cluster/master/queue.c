@@ -1,5 +1,5 @@
-/* queue.c: the home's queue (section 5). The quorum grants; this node, where it is a key's home, only keeps the order, gives the
- * turn, and keeps the requests of those who have one behind a held record. */
+/* queue.c: the queue of the keys whose home this node is (section 5). The home only keeps the order
+ * and gives the turn; it is the quorum that grants the lock. */
 #include "master.h"
 #include "first.h"
 
@@ -9,7 +9,8 @@ static struct waiter *waiter_of(struct queued *q) {
 	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
 }
 
-/* Its link is gone, and so is it, though it has not been freed yet. */
+/* The link to the entry's coordinator is gone. The entry no longer counts, even though it has not
+ * been freed yet. */
 static bool lost(const struct core *core, const struct waiter *w) {
 	return w->q.lost != core->peers[w->q.peer].lost;
 }
@@ -18,13 +19,19 @@ static struct tree_node **part_of(const struct waiter *w) {
 	return &w->q.key->more->queue[(w->turn ? PART_TURN : 0) | (w->waits ? PART_WAITS : 0)];
 }
 
+/* Limits how many lost entries in a row are passed over at once; one that comes after so many is
+ * returned like any other entry. */
 #define LOST_PASSED 64
 
-struct waiter *queue_next(const struct core *core, const struct key_more *more, const struct queued *behind, uint32_t parts) {
+struct waiter *queue_next(const struct core *core, const struct key_more *more,
+	const struct queued *behind, uint32_t parts) {
 	struct queued *first = NULL;
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
-		struct queued *q = !(parts >> part & 1) ? NULL : behind ? queued_after(core, more->queue[part], behind) : queued_first(more->queue[part]);
-		for (int passed = 0; q && lost(core, waiter_of(q)) && passed < LOST_PASSED; passed++) {
+		struct queued *q = !(parts >> part & 1) ? NULL
+			: behind ? queued_after(core, more->queue[part], behind)
+			: queued_first(more->queue[part]);
+		for (int passed = 0; q && lost(core, waiter_of(q)) && passed < LOST_PASSED;
+			passed++) {
 			q = queued_after(core, more->queue[part], q);
 		}
 		first = q && (first == NULL || queued_sooner(core, q, first)) ? q : first;
@@ -32,7 +39,7 @@ struct waiter *queue_next(const struct core *core, const struct key_more *more, 
 	return waiter_of(first);
 }
 
-/* The queue of a key has this entry from now on. */
+/* Puts the entry into the queue of its key. */
 static void enter(struct core *core, struct waiter *w) {
 	struct key_more *more = w->q.key->more;
 	if (more->waiters++ == 0) {
@@ -62,10 +69,12 @@ static void mark_turn(struct core *core, struct waiter *w) {
 	}
 }
 
-/* Somebody else than this lock_id stands in one of these parts. */
-static bool others(const struct core *core, const struct key_more *more, struct id128 lock_id, uint32_t parts) {
+/* Tells whether one of these parts has an entry of another lock_id. */
+static bool others(const struct core *core, const struct key_more *more, struct id128 lock_id,
+	uint32_t parts) {
 	const struct waiter *w = queue_next(core, more, NULL, parts);
-	while (w && id128_equal(w->q.lock_id, lock_id)) { /* each coordinator has one at most */
+	/* Each coordinator has at most one entry for a lock_id. */
+	while (w && id128_equal(w->q.lock_id, lock_id)) {
 		w = queue_next(core, more, &w->q, parts);
 	}
 	return w != NULL;
@@ -77,12 +86,16 @@ bool queue_ahead(const struct core *core, const struct key *key, struct id128 lo
 
 /* ---- turns ---- */
 
-/* "Your turn" is the home's promise, if it is free there; otherwise it says what stands in the way, and keeps the request. */
+/* Gives the turn. "Your turn" is at the same time the home's promise, if the key is free here;
+ * otherwise the message says what stands in the way, and the request is parked. */
 static void turn_to(struct core *core, struct waiter *w) {
 	const struct queued *q = &w->q;
 	struct key *key = q->key;
-	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key), .lock_id = q->lock_id, .attempt = q->attempt,
-		.identity = slice_of(w->bytes + w->owner_size, w->identity_size), .flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket, .ballot = first_of_waiter(core, w) };
+	struct message ask = { .kind = MESSAGE_PROMISE, .round = q->round, .key = key_name(key),
+		.lock_id = q->lock_id, .attempt = q->attempt,
+		.identity = slice_of(w->bytes + w->owner_size, w->identity_size),
+		.flags = FLAG_TURN, .terms = q->terms, .ticket = q->ticket,
+		.ballot = first_of_waiter(core, w) };
 	struct message turn = { .kind = MESSAGE_TURN, .round = q->round, .ballot = ask.ballot };
 	mark_turn(core, w);
 	COUNT(core, turn_given);
@@ -101,8 +114,9 @@ static void turn_to(struct core *core, struct waiter *w) {
 	out_send(core, q->peer, &turn);
 }
 
-/* Frees the lost ones that stand before all others of their part. False: more of them than may be freed in this turn of the loop; the rest of
- * them are freed soon, and then the key is looked at again (queue_lost_go_on). */
+/* Frees the lost entries that stand first in their part of the queue. False: there are more of them
+ * than may be freed in this turn of the loop. The rest are freed soon, and then the key gets its
+ * turn again (queue_lost_go_on). */
 static bool drop_lost(struct core *core, struct key_more *more) {
 	for (uint32_t part = 0; part < QUEUE_PARTS; part++) {
 		struct waiter *w;
@@ -118,13 +132,16 @@ static bool drop_lost(struct core *core, struct key_more *more) {
 	return true;
 }
 
-/* The first of the queue has the turn, whether the key is free or not, when none is out to one that is as important (section 10, Order). */
+/* Gives the turn to the first entry, whether the key is free or not, unless an entry of the same
+ * priority already has one (section 10, Order). */
 void queue_give_turn(struct core *core, struct key *key) {
-	if (key->more == NULL || key->more->waiters == 0 || !core_votes(core) || !drop_lost(core, key->more)) {
+	if (key->more == NULL || key->more->waiters == 0 || !core_votes(core) ||
+		!drop_lost(core, key->more)) {
 		return;
 	}
 	struct waiter *first = queue_next(core, key->more, NULL, PARTS_ALL);
-	const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN); /* the most important of those with a turn */
+	/* Of the entries with a turn, this is the one with the highest priority. */
+	const struct waiter *out = queue_next(core, key->more, NULL, PARTS_TURN);
 	if (first == NULL || (out && out->q.terms.priority == first->q.terms.priority)) {
 		return;
 	}
@@ -134,13 +151,19 @@ void queue_give_turn(struct core *core, struct key *key) {
 
 /* ---- entering and leaving ---- */
 
-static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer, struct id128 lock_id) {
-	return key->more ? waiter_of(queued_find(core, &core->master.queues.waiters, key, peer, lock_id)) : NULL;
+static struct waiter *find_waiter(const struct core *core, const struct key *key, uint32_t peer,
+	struct id128 lock_id) {
+	return key->more
+		? waiter_of(queued_find(core, &core->master.queues.waiters, key, peer, lock_id))
+		: NULL;
 }
 
-struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner, struct id128 but) {
+struct waiter *queue_named(const struct core *core, const struct key *key, struct slice owner,
+	struct id128 but) {
 	struct waiter *w = key->more ? queue_next(core, key->more, NULL, PARTS_ALL) : NULL;
-	while (w && (id128_equal(w->q.lock_id, but) || !slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
+	while (w &&
+		(id128_equal(w->q.lock_id, but) ||
+			!slice_equal(slice_of(w->bytes, w->owner_size), owner) || lost(core, w))) {
 		w = queue_next(core, key->more, &w->q, PARTS_ALL);
 	}
 	return w;
@@ -155,13 +178,15 @@ bool queue_turn_of(struct core *core, struct key *key, uint32_t peer, struct id1
 	return true;
 }
 
-/* Section 5: the home stamps who arrives for the first time, above all stamps that it has seen; who comes from another home keeps its own. */
+/* Section 5: the home stamps a request that arrives for the first time, above all stamps that the
+ * home has seen. A request that comes from another home keeps its stamp. */
 static void stamp(struct core *core, struct waiter *w) {
 	master_raise_clock(core, w->q.ticket.clock ? w->q.ticket.clock : core->clock + 1);
 	w->q.ticket.clock = w->q.ticket.clock ? w->q.ticket.clock : core->clock;
 }
 
-/* A try-lock is refused when somebody with a wait time is ahead, or a record that excludes it is held here. */
+/* A try-lock is refused when an entry with a wait time is ahead of it, or when a record that
+ * excludes it is held here. */
 static enum status rule_enqueue(struct core *core, const struct key *key, const struct message *m) {
 	if (!core_votes(core)) {
 		return STATUS_RECOVERING;
@@ -174,23 +199,27 @@ static enum status rule_enqueue(struct core *core, const struct key *key, const 
 			return STATUS_HELD;
 		}
 	}
-	if (core->store.waiter_count >= core->limits.waiters || (key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
+	if (core->store.waiter_count >= core->limits.waiters ||
+		(key && key->more && key->more->waiters >= core->limits.waiters_per_key)) {
 		COUNT(core, queue_refused_full);
 		return STATUS_FULL;
 	}
 	return STATUS_OK;
 }
 
-static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t from, const struct message *m) {
+static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t from,
+	const struct message *m) {
 	if (table_more(core, key) == NULL) {
 		return NULL;
 	}
-	struct waiter *w = alloc_new(&core->alloc, sizeof *w + m->owner.size + m->identity.size + m->label.size);
+	struct waiter *w = alloc_new(
+		&core->alloc, sizeof *w + m->owner.size + m->identity.size + m->label.size);
 	if (w == NULL) {
 		COUNT(core, no_memory);
 		return NULL;
 	}
-	w->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt, .round = m->round, .ticket = m->ticket, .peer = from,
+	w->q = (struct queued){ .key = key, .lock_id = m->lock_id, .attempt = m->attempt,
+		.round = m->round, .ticket = m->ticket, .peer = from,
 		.lost = core->peers[from].lost, .terms = m->terms, .first = m->ballot };
 	w->since = instant_add(core->now, -span_from_us(m->left_us));
 	w->waits = (m->flags & FLAG_WAIT) != 0;
@@ -232,7 +261,8 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	}
 	out_send(core, from, &answer);
 	if (w && key_record(key, w->q.lock_id)) {
-		turn_to(core, w); /* its own lock_id is held: it has its turn at once */
+		/* The entry's own lock_id is held here, so it gets its turn at once. */
+		turn_to(core, w);
 	}
 	if (key) {
 		queue_give_turn(core, key);
@@ -240,7 +270,8 @@ void queue_enqueue(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* Withdraw drops the promise, the kept request or the queue entry that this attempt made, nothing else: never a held record. */
+/* Withdraw drops the promise, the parked request or the queue entry that this attempt made, and
+ * nothing else. It never drops a held record. */
 void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 	struct key *key = table_find(core, m->key);
 	if (key == NULL) {
@@ -251,7 +282,9 @@ void queue_withdraw(struct core *core, uint32_t from, const struct message *m) {
 	if (m->attempt && p && id128_equal(p->lock_id, m->lock_id)) {
 		if (p->peer == from && p->attempt == m->attempt) {
 			COUNT(core, withdraw_found);
-			if (p->first.node != id128_word(core->peers[from].node.id)) { /* another attempt's, which is not given up */
+			/* The ballot that the promise noted is another attempt's, which has not
+			 * been given up. */
+			if (p->first.node != id128_word(core->peers[from].node.id)) {
 				first_lost(core, p->lock_id, p->first);
 			}
 			key_drop_promise(core, key);
@@ -279,7 +312,8 @@ void queue_drop_ticket(struct core *core, struct key *key, uint32_t from, const 
 	}
 }
 
-/* A release drops everything of the lock_id, and ends its wait, whichever node it came through (section 2, Release). */
+/* A release drops everything of the lock_id and ends its wait, whichever node the wait came through
+ * (section 2, Release). */
 void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 	struct queued *q;
 	if (key->more == NULL) {
@@ -289,27 +323,35 @@ void queue_drop_lock(struct core *core, struct key *key, struct id128 lock_id) {
 		queue_parked_free(core, CONTAINER_OF(q, struct parked, q));
 	}
 	while ((q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id)) != NULL) {
-		out_send(core, q->peer, &(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round, .status = STATUS_RELEASED });
+		out_send(core, q->peer,
+			&(struct message){ .kind = MESSAGE_ENQUEUE_ANSWER, .round = q->round,
+				.status = STATUS_RELEASED });
 		waiter_free(core, waiter_of(q));
 	}
 	queue_parked_again(core, key);
 	queue_give_turn(core, key);
 }
 
-/* A record has become held: try-locks in the queue that it excludes are refused; an entry whose own lock_id it is has its turn at once. */
+/* A record has become held. Try-locks in the queue that it excludes are refused; an entry for the
+ * record's own lock_id gets its turn at once. */
 void queue_record_held(struct core *core, struct key *key, struct id128 lock_id, uint32_t by) {
 	if (key->more == NULL || key->more->waiters == 0) {
 		return;
 	}
-	for (struct queued *q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id); q; q = queued_of_lock_next(q)) {
-		if (q->peer != by && !lost(core, waiter_of(q))) { /* its own commit drops the entry anyway */
+	for (struct queued *q = queued_of_lock(core, &core->master.queues.waiters, key, lock_id); q;
+		q = queued_of_lock_next(q)) {
+		/* The coordinator that sent the commit has its entry dropped anyway. */
+		if (q->peer != by && !lost(core, waiter_of(q))) {
 			turn_to(core, waiter_of(q));
 		}
 	}
-	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w; w = next) {
+	for (struct waiter *w = queue_next(core, key->more, NULL, PARTS_TRIES), *next; w;
+		w = next) {
 		next = queue_next(core, key->more, &w->q, PARTS_TRIES);
-		if (!id128_equal(w->q.lock_id, lock_id) && key_other(key, w->q.lock_id, &w->q.terms)) {
-			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER, .round = w->q.round, .status = STATUS_HELD };
+		if (!id128_equal(w->q.lock_id, lock_id) &&
+			key_other(key, w->q.lock_id, &w->q.terms)) {
+			struct message refused = { .kind = MESSAGE_ENQUEUE_ANSWER,
+				.round = w->q.round, .status = STATUS_HELD };
 			master_blocker(core, key, w->q.lock_id, &w->q.terms, &refused);
 			out_send(core, w->q.peer, &refused);
 			waiter_free(core, w);
@@ -320,7 +362,7 @@ void queue_record_held(struct core *core, struct key *key, struct id128 lock_id,
 
 /* ---- links ---- */
 
-/* Promises and kept requests end with the link to their coordinator. */
+/* Promises and parked requests end with the link to their coordinator. */
 static void drop_claims(struct core *core, struct peer *p) {
 	struct list *n;
 	while ((n = list_first(&p->parked)) != NULL) {
@@ -340,10 +382,12 @@ static void drop_claims(struct core *core, struct peer *p) {
 	}
 }
 
-/* Queue entries end with the link as well. From now on they count no more; as there may be many, they are freed in pieces. */
+/* Queue entries end with the link as well. They stop counting at once; because there may be many,
+ * they are freed in pieces. */
 static void lose(struct core *core, uint32_t peer) {
 	struct peer *p = &core->peers[peer];
-	p->stopped += peer == core->self; /* what this node has entered in its own queue */
+	/* These are the entries that this node made in its own queue. */
+	p->stopped += peer == core->self;
 	p->lost++;
 	list_splice(&core->master.queues.lost, &p->waiters);
 	drop_claims(core, p);
@@ -367,7 +411,7 @@ void queue_peer_lost(struct core *core, uint32_t peer) {
 	queue_lost_go_on(core);
 }
 
-/* The node stops voting: its promises and queues are gone. */
+/* Drops all promises and queues, because the node stops voting. */
 void queue_forget_all(struct core *core) {
 	for (uint32_t i = 0; i < core->peer_count; i++) {
 		lose(core, i);

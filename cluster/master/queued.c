@@ -1,18 +1,22 @@
-/* queued.c: requests that stand in an order, found by what they are about. Both take time in the logarithm of how many there are at most, because
- * an ordinary client may have tens of thousands of them, with priorities as it likes. */
+/* queued.c: requests that stand in an order and are found by their key and lock_id. Both take
+ * logarithmic time, because an ordinary client may have tens of thousands of requests, with
+ * whatever priorities it likes. */
 #include "master.h"
 
-/* Section 10, Order: the more important one first, and of those that are alike the one with the earlier ticket: by its stamp, and where two
- * homes gave the same one, by the node that drew it and its number there. */
+/* Section 10, Order: the higher priority comes first, and among equal priorities the earlier
+ * ticket. Tickets are compared by their stamps; where two homes gave the same stamp, by the node
+ * that drew the ticket and its sequence number there. */
 static int compare(const struct core *core, const struct place *a, const struct place *b) {
 	if (a->priority != b->priority) {
 		return a->priority > b->priority ? -1 : 1;
 	}
 	if (a->ticket.clock != b->ticket.clock) {
-		return a->ticket.clock - 1 < b->ticket.clock - 1 ? -1 : 1; /* without a stamp: behind those that have one */
+		/* A ticket without a stamp (0) comes after all tickets that have one. */
+		return a->ticket.clock - 1 < b->ticket.clock - 1 ? -1 : 1;
 	}
 	if (a->peer != b->peer) {
-		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b, sizeof core->peers[a->peer].node.id.b);
+		return memcmp(core->peers[a->peer].node.id.b, core->peers[b->peer].node.id.b,
+			sizeof core->peers[a->peer].node.id.b);
 	}
 	return a->ticket.seq < b->ticket.seq ? -1 : a->ticket.seq > b->ticket.seq;
 }
@@ -29,15 +33,18 @@ static const struct queued *of_node(const struct tree_node *n) {
 	return CONTAINER_OF(n, const struct queued, order);
 }
 
-/* What draws one ticket twice gets an order all the same. */
+/* Requests are ordered even if a coordinator draws the same ticket twice. */
 static bool before(const void *core, const struct tree_node *a, const struct tree_node *b) {
 	const struct place first = queued_place(of_node(a)), second = queued_place(of_node(b));
 	const int c = compare(core, &first, &second);
-	return c != 0 ? c < 0 : memcmp(of_node(a)->lock_id.b, of_node(b)->lock_id.b, sizeof of_node(a)->lock_id.b) < 0;
+	return c != 0
+		? c < 0 : memcmp(of_node(a)->lock_id.b, of_node(b)->lock_id.b,
+				sizeof of_node(a)->lock_id.b) < 0;
 }
 
 static uint64_t hash(const struct core *core, const struct key *key, struct id128 lock_id) {
-	return hash_fold(hash_lock_id(core, lock_id) ^ key->node.hash, UINT64_C(0x9e3779b97f4a7c15));
+	return hash_fold(
+		hash_lock_id(core, lock_id) ^ key->node.hash, UINT64_C(0x9e3779b97f4a7c15));
 }
 
 void queued_enter(struct core *core, struct map *map, struct tree_node **order, struct queued *q) {
@@ -50,7 +57,8 @@ void queued_leave(struct core *core, struct map *map, struct tree_node **order, 
 	tree_remove(order, &q->order, before, core);
 }
 
-void queued_move(struct core *core, struct tree_node **from, struct tree_node **to, struct queued *q) {
+void queued_move(struct core *core, struct tree_node **from, struct tree_node **to,
+	struct queued *q) {
 	tree_remove(from, &q->order, before, core);
 	tree_insert(to, &q->order, before, core);
 }
@@ -60,7 +68,8 @@ struct queued *queued_first(struct tree_node *order) {
 	return n ? CONTAINER_OF(n, struct queued, order) : NULL;
 }
 
-struct queued *queued_after(const struct core *core, struct tree_node *order, const struct queued *q) {
+struct queued *queued_after(const struct core *core, struct tree_node *order,
+	const struct queued *q) {
 	struct tree_node *n = tree_after(order, &q->order, before, core);
 	return n ? CONTAINER_OF(n, struct queued, order) : NULL;
 }
@@ -69,7 +78,7 @@ bool queued_sooner(const struct core *core, const struct queued *a, const struct
 	return before(core, &a->order, &b->order);
 }
 
-/* The first node from `n` on that is of this key and lock_id. */
+/* Returns the first node, from `n` on, of this key and lock_id. */
 static struct queued *match(struct map_node *n, const struct key *key, struct id128 lock_id) {
 	for (; n; n = map_next(n)) {
 		struct queued *q = CONTAINER_OF(n, struct queued, by_lock);
@@ -80,7 +89,8 @@ static struct queued *match(struct map_node *n, const struct key *key, struct id
 	return NULL;
 }
 
-struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key, struct id128 lock_id) {
+struct queued *queued_of_lock(const struct core *core, const struct map *map, const struct key *key,
+	struct id128 lock_id) {
 	return match(map_first(map, hash(core, key, lock_id)), key, lock_id);
 }
 
@@ -88,7 +98,8 @@ struct queued *queued_of_lock_next(const struct queued *q) {
 	return match(map_next(&q->by_lock), q->key, q->lock_id);
 }
 
-struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key, uint32_t peer, struct id128 lock_id) {
+struct queued *queued_find(const struct core *core, const struct map *map, const struct key *key,
+	uint32_t peer, struct id128 lock_id) {
 	struct queued *q = queued_of_lock(core, map, key, lock_id);
 	while (q && q->peer != peer) {
 		q = queued_of_lock_next(q);
@@ -100,12 +111,14 @@ struct queued *queued_find(const struct core *core, const struct map *map, const
 
 static bool names_before(const void *ctx, const struct tree_node *a, const struct tree_node *b) {
 	(void)ctx;
-	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name, CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
+	return slice_compare(CONTAINER_OF(a, const struct key_more, by_name)->name,
+		CONTAINER_OF(b, const struct key_more, by_name)->name) < 0;
 }
 
 struct key *queue_next_key(const struct core *core, struct slice name, bool itself) {
 	const struct key_more probe = { .name = name };
-	struct tree_node *n = itself ? tree_from(core->master.queues.keys, &probe.by_name, names_before, NULL)
+	struct tree_node *n = itself
+		? tree_from(core->master.queues.keys, &probe.by_name, names_before, NULL)
 		: tree_after(core->master.queues.keys, &probe.by_name, names_before, NULL);
 	return n ? CONTAINER_OF(n, struct key_more, by_name)->key : NULL;
 }
