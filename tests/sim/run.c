@@ -1,3 +1,5 @@
+#include "faults.h"
+#include "progress.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -8,7 +10,7 @@
 const char *run_count_name(enum run_count count) {
 	static const char *const names[] = { "lost_before_deadline", "late_extension_dropped", "late_acquire_dropped", "repeated_at_the_same_node",
 		"repeated_elsewhere", "repeated_after_unsure", "lock_id_shared", "held_together", "transferred", "not_transferred", "downgrade_answered",
-		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "bond_moved", "bond_dropped", "bond_revived",
+		"group_answered_held", "group_answered_refused", "group_repeated", "group_answered_twice", "binding_moved", "binding_dropped", "binding_revived",
 		"change_answered_done", "change_answered_refused", "change_cut_off",
 		"change_repeated", "files_lost", "latecomer_extends", "latecomer_repeats", "latecomer_held",
 		"renewed_in_calm", "contended_in_calm", "contended_beside_holders", "episodes_in_calm", "crowd_joined", "crowd_looked", "lied", "tampered",

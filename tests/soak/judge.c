@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../sim/checker_impl.h"
+#include "checker_impl.h"
 #include "check.h"
 #include "history.h"
 #include "pawl/error.h"
