@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 enum pawl_change_kind {
-	/* Adds `name` as a replica, at `address` (host:port for other nodes). The node must be running,
-	 * and must not be in a cluster yet. */
+	/* Adds `name` as a replica, at `address` (host:port for other nodes). The node must be
+	 * running, and must not be in a cluster yet. */
 	PAWL_ADD_REPLICA = 1,
 	/* Makes the replica `name` a master. */
 	PAWL_PROMOTE,
@@ -28,16 +28,16 @@ enum pawl_change_kind {
 	PAWL_DEMOTE,
 	/* Removes `name` from the cluster. */
 	PAWL_REMOVE,
-	/* Removes `name`, and `other` takes its place. The same name twice is for a node that has lost
-	 * its state file. */
+	/* Removes `name`, and `other` takes its place. The same name twice is for a node that has
+	 * lost its state file. */
 	PAWL_REPLACE,
 	/* Makes `nodes` the whole set of nodes. */
 	PAWL_SET_NODES,
 	/* Changes the timing constants that are given. */
 	PAWL_SET_TIMING,
-	/* Starts the cluster over with the node that is asked as its only master, after a majority has
-	 * been lost for good. The old masters must be dead. Locks that are held may be lost. This needs
-	 * `anyway`, and the library never repeats it at another node. */
+	/* Starts the cluster over with the node that is asked as its only master, after a majority
+	 * has been lost for good. The old masters must be dead. Locks that are held may be lost.
+	 * This needs `anyway`, and the library never repeats it at another node. */
 	PAWL_FORCE
 };
 
@@ -68,8 +68,8 @@ struct pawl_change {
 	uint32_t clock_drift_ppm;
 	/* PAWL_SET_TIMING: clock_drift_ppm is given. */
 	bool has_clock_drift;
-	/* Makes the change even if no majority of the new masters answers. A majority of the present
-	 * masters must agree all the same. PAWL_FORCE: confirms it. */
+	/* Makes the change even if no majority of the new masters answers. A majority of the
+	 * present masters must agree all the same. PAWL_FORCE: confirms it. */
 	bool anyway;
 };
 

@@ -68,8 +68,8 @@ typedef void pawl_leader_fn(struct pawl_election *election, const struct pawl_le
 /* What a leader does when somebody asks it to let go. */
 enum pawl_asked_answer {
 	/* Do what happens without this callback. If asked.to is given, hand the leadership to that
-	 * candidate. Otherwise, if asked.priority is above this leader's priority, hand it to the one
-	 * that asks. If that one is not a candidate, nothing happens. */
+	 * candidate. Otherwise, if asked.priority is above this leader's priority, hand it to the
+	 * one that asks. If that one is not a candidate, nothing happens. */
 	PAWL_ASKED_USUAL,
 	/* Do nothing. A program that needs time to stop, or decides later, answers this, stops, and
 	 * then calls pawl_election_transfer or pawl_election_resign. */
@@ -98,8 +98,8 @@ struct pawl_election_options {
 	struct pawl_bytes value;
 	/* The default is the label in the client's options. */
 	struct pawl_bytes label;
-	/* The lease in ms; the default is 30000. A leader that died is replaced after this time, unless
-	 * release_on_disconnect replaces it sooner. */
+	/* The lease in ms; the default is 30000. A leader that died is replaced after this time,
+	 * unless release_on_disconnect replaces it sooner. */
 	uint32_t lease_ms;
 	/* How long before the deadline the leader steps down, in ms; the default is a sixth of the
 	 * lease, and at most half of the lease is allowed. */
@@ -107,15 +107,15 @@ struct pawl_election_options {
 	/* How long a single request may take, in ms; the default is the time in the client's
 	 * options. */
 	uint32_t timeout_ms;
-	/* The candidate with the highest priority is next; among equal priorities the first comer is
-	 * next. */
+	/* The candidate with the highest priority is next; among equal priorities the first comer
+	 * is next. */
 	int32_t priority;
 	/* After this leader was lost without resigning, nobody is elected for this time, in ms. */
 	uint32_t lock_delay_ms;
 	/* The death of this leader is noticed at once, by its connection (struct pawl_terms). */
 	bool release_on_disconnect;
-	/* As a candidate, this program asks each leader to yield, with its own priority. A leader with
-	 * a lower priority does. */
+	/* As a candidate, this program asks each leader to yield, with its own priority. A leader
+	 * with a lower priority does. */
 	bool takeover;
 	/* After a loss, and after yielding, this program is a candidate again. */
 	bool again;
@@ -123,7 +123,8 @@ struct pawl_election_options {
 	bool observe_only;
 	/* All callbacks may be NULL. */
 	pawl_leading_fn *on_leading;
-	/* Comes while this leads: the deadline is later now. The lock is that of pawl_election_lock. */
+	/* Called while this leads, when the deadline has moved to a later time. The lock is the one
+	 * that pawl_election_lock returns. */
 	pawl_renewed_fn *on_renewed;
 	pawl_stepped_down_fn *on_stepped_down;
 	pawl_leader_fn *on_leader;

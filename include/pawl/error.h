@@ -18,13 +18,15 @@ extern "C" {
 	X(PAWL_EMISMATCH, 7, "mismatch", "the value is not the expected one") \
 	X(PAWL_ERECOVERING, 8, "recovering", "the node is recovering and does not vote yet") \
 	X(PAWL_ETOOLONG, 9, "too_long", "the lease is longer than the cluster allows") \
-	X(PAWL_ETOOLARGE, 10, "too_large", "a key, owner, value or message is larger than allowed") \
+	X(PAWL_ETOOLARGE, 10, "too_large", \
+		"a key, owner, value or message is larger than allowed") \
 	X(PAWL_EFULL, 11, "full", "a limit of the cluster is reached") \
 	X(PAWL_EDENIED, 12, "denied", "not allowed for this identity") \
 	X(PAWL_EBADREQUEST, 13, "bad_request", "the request is malformed") \
 	X(PAWL_EBUSY, 14, "busy", "too many operations under way") \
 	X(PAWL_EUNSETTLED, 15, "unsettled", "a change of membership is not settled yet") \
-	X(PAWL_EINDETERMINATE, 16, "indeterminate", "the masters' answers do not determine the state") \
+	X(PAWL_EINDETERMINATE, 16, "indeterminate", \
+		"the masters' answers do not determine the state") \
 	X(PAWL_EQUOTA, 17, "quota", "a limit of this identity on this node is reached") \
 	X(PAWL_ENOMEM, 32, "no_memory", "out of memory") \
 	X(PAWL_EPROTOCOL, 33, "protocol", "what arrived is not the protocol") \

@@ -44,17 +44,17 @@ struct pawl_lock_options {
 	uint32_t lease_ms;
 	/* How long to wait for the lock, in ms; 0 tries once. */
 	uint32_t wait_ms;
-	/* How long the request may take beyond wait_ms, in ms; the default is the time in the client's
-	 * options. */
+	/* How long the request may take beyond wait_ms, in ms; the default is the time in the
+	 * client's options. */
 	uint32_t timeout_ms;
 	/* The default is the owner in the client's options. */
 	struct pawl_bytes owner;
 	struct pawl_bytes value;
 	/* The default is a new lock_id. */
 	struct pawl_id lock_id;
-	/* How long before the deadline the library gives up if no extension has succeeded, in ms; the
-	 * default is a sixth of the lease, and at most half of the lease is allowed. Choose the time
-	 * that your program needs to stop. */
+	/* How long before the deadline the library gives up if no extension has succeeded, in ms;
+	 * the default is a sixth of the lease, and at most half of the lease is allowed. Choose the
+	 * time that your program needs to stop. */
 	uint32_t warn_ms;
 	/* The library does not renew the lock, and the lease runs out by itself. on_lost then comes
 	 * warn_ms before the deadline with PAWL_ETIMEOUT. */
@@ -95,12 +95,12 @@ typedef void pawl_locked_fn(struct pawl_lock *take_lock, struct pawl_result *tak
 int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options,
 	pawl_locked_fn *done, void *arg, struct pawl_call **out_call);
 
-/* Returns how long the lock may still be trusted, in ms rounded down. It returns 0 once the
- * deadline has passed, for ever, and after a node said that the lock is lost. The time counts from
- * the moment at which the last granted request was sent, by CLOCK_BOOTTIME and by
- * CLOCK_MONOTONIC_RAW; the clock that says less counts. This is cheap, because it only reads these
- * clocks. A write that must not happen without the lock must either end before this time is over,
- * or carry the token to a resource that checks it. */
+/* Returns how long the lock may still be trusted, in ms rounded down. Once the deadline has passed,
+ * or a node has said that the lock is lost, it returns 0 for ever. The time counts from the moment
+ * at which the last granted request was sent, by CLOCK_BOOTTIME and by CLOCK_MONOTONIC_RAW; the
+ * clock that says less counts. This is cheap, because it only reads these clocks. A write that must
+ * not happen without the lock must either end before this time is over, or carry the token to a
+ * resource that checks it. */
 int64_t pawl_lock_valid_ms(const struct pawl_lock *lock);
 /* Gives the deadline as readings of the two clocks, in ns. The deadline has passed as soon as
  * either clock reaches its reading. This is for a process that guards another one. */
@@ -113,9 +113,9 @@ uint64_t pawl_lock_token(const struct pawl_lock *lock);
  * which a PAWL_ACQUIRE asks for the same lock_id as a shared lock. */
 enum pawl_mode pawl_lock_mode(const struct pawl_lock *lock);
 /* Gives the permit numbers that the lock holds. It returns how many there are, and writes the first
- * `room` of them to `out_slots`, in order. For other locks it returns 0. Numbers go from 0 to of -
- * 1, and no two holders have the same one, so each number may stand for a thing. They are held
- * until the deadline. If the library had to acquire the lock again (on_renewed), the lock may have
+ * `room` of them to `out_slots`, in order. For other locks it returns 0. The numbers
+ * go from 0 to `of` - 1, and no two holders have the same one, so each number may stand for a
+ * thing. They are held until the deadline. If the library had to acquire the lock again (on_renewed), the lock may have
  * other numbers; so ask for them each time. */
 size_t pawl_lock_slots(const struct pawl_lock *lock, uint32_t *out_slots, size_t room);
 /* Returns the lock_id. */
@@ -132,7 +132,8 @@ int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value,
 	const struct pawl_bytes *expect, struct pawl_result **out_result);
 /* Event-driven: does the same. The lock may be freed before `done` runs. */
 int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value,
-	const struct pawl_bytes *expect, pawl_done_fn *done, void *arg, struct pawl_call **out_call);
+	const struct pawl_bytes *expect, pawl_done_fn *done, void *arg,
+	struct pawl_call **out_call);
 
 /* ---- letting go ---- */
 

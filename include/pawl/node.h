@@ -55,7 +55,7 @@ enum pawl_node_state {
 	PAWL_NODE_OUTSIDE,
 	/* A replica. */
 	PAWL_NODE_FOLLOWING,
-	/* The node becomes a master, and takes over what the previous masters know. */
+	/* The node is becoming a master, and is taking over what the previous masters know. */
 	PAWL_NODE_HANDOVER,
 	/* A master that has lost its memory. */
 	PAWL_NODE_RECOVERING,
@@ -86,21 +86,23 @@ struct pawl_node_options {
 	 * Never share it, and never use a copy of another node's. */
 	const char *state_dir;
 
-	/* The 1 to 9 masters with which the cluster was born. A node that is not one of them asks them
-	 * for the cluster, and waits until it is added. */
+	/* The 1 to 9 masters with which the cluster was born. A node that is not one of them asks
+	 * them for the cluster, and waits until it is added. */
 	const struct pawl_node_master *masters;
 	size_t master_count;
 
-	/* Where this node listens for other nodes, as host:port. The default is this node's address in
-	 * `masters`. A node that is not one of the masters may use port 0, which takes any free port;
-	 * see pawl_node_address. */
+	/* Where this node listens for other nodes, as host:port. The default is this node's address
+	 * in `masters`. A node that is not one of the masters may use port 0, which takes any free
+	 * port; see pawl_node_address. */
 	const char *listen_peer;
-	/* The address at which other nodes reach this one. The default is its address in `masters`. */
+	/* The address at which other nodes reach this one. The default is its address in
+	 * `masters`. */
 	const char *advertise;
-	/* Where this node listens for clients, as in the configuration of pawld; several are separated
-	 * by commas. By default it does not listen for clients. */
+	/* Where this node listens for clients, as in the configuration of pawld; several are
+	 * separated by commas. By default it does not listen for clients. */
 	const char *listen_client;
-	/* Allows listeners and masters outside loopback without TLS, which are refused otherwise. */
+	/* Allows listeners and masters outside loopback without TLS, which are refused
+	 * otherwise. */
 	bool insecure;
 
 	/* Absolute paths of files in PEM. Give all three, or none for a node without TLS. */
@@ -108,21 +110,24 @@ struct pawl_node_options {
 	/* The certificates that are withdrawn, as [tls] revoked and [tls] crl of pawld: a list, and
 	 * CRLs in PEM. NULL means that there are none. */
 	const char *revoked_file, *crl_file;
-	/* The absolute path of the access rules for listen_client, as [acl] file of pawld. NULL means
-	 * that there are no rules. */
+	/* The absolute path of the access rules for listen_client, as [acl] file of pawld. NULL
+	 * means that there are no rules. */
 	const char *acl_file;
 	/* Allows a key file that other users can read, as [tls] any_key_mode of pawld. */
 	bool any_key_mode;
 
-	/* The next four are the timing with which a cluster is born; give all masters the same. From
-	 * then on the cluster's own timing counts. The longest lease, in ms; the default is 60000. */
+	/* The next four fields are the timing with which a cluster is born; give all masters the
+	 * same. From then on the cluster's own timing counts.
+	 *
+	 * The longest lease, in ms; the default is 60000. */
 	uint32_t max_lease_ms;
 	/* How long a node waits for the masters' answers, in ms: 10 to 60000, and at most half of
 	 * max_lease_ms; the default is 1000. */
 	uint32_t request_timeout_ms;
 	/* How long a promise lasts, in ms; the default is 2000. */
 	uint32_t promise_timeout_ms;
-	/* How far the rates of clocks may be off, in millionths; the default is 10000, which is 1 %. */
+	/* How far the rates of clocks may be off, in millionths; the default is 10000, which is 1
+	 * %. */
 	uint32_t clock_drift_ppm;
 
 	/* How often a master sends its log to replicas, in ms; the default is 5. */
@@ -130,8 +135,10 @@ struct pawl_node_options {
 	/* The same as [cluster] auto_replace of pawld. */
 	bool auto_replace;
 
-	/* The next five are limits; give all masters the same. Beyond a limit the answer is PAWL_EFULL
-	 * or PAWL_EBUSY. The number of keys that are held at a time; the default is 4000000. */
+	/* The next five fields are limits; give all masters the same. Beyond a limit the answer is
+	 * PAWL_EFULL or PAWL_EBUSY.
+	 *
+	 * The number of keys that may be held at a time; the default is 4000000. */
 	uint64_t keys;
 	/* The memory for these keys, in bytes; the default is 4 GiB. */
 	uint64_t memory_bytes;
@@ -144,7 +151,7 @@ struct pawl_node_options {
 
 	/* NULL means that nothing is logged. */
 	pawl_node_log_fn *log;
-	/* Lines of higher levels are left out; 0 means 6. */
+	/* Lines of higher levels are left out; 0 means level 6. */
 	int log_level;
 	/* This may be NULL. */
 	pawl_node_changed_fn *on_changed;
@@ -201,17 +208,19 @@ struct pawl_node_status {
 	bool master;
 	/* The epoch of the present configuration; 0 means that the node knows of none. */
 	uint64_t epoch;
-	/* As far as this node knows, a majority of the masters votes in this epoch; all of them do. */
+	/* `settled`: as far as this node knows, a majority of the masters votes in this epoch.
+	 * `complete`: as far as it knows, all of them do. */
 	bool settled, complete;
 	/* How many masters a grant needs, and how many vote of those that this node is linked with,
 	 * itself included. */
 	uint32_t quorum, voting;
 	/* A sentence that says what the node waits for, or "". It is in static storage. */
 	const char *waits_for;
-	/* PAWL_NODE_RECOVERING: the node votes after this time at the latest, in ms; 0 means that this
-	 * is not known. */
+	/* PAWL_NODE_RECOVERING: the node votes after this time at the latest, in ms; 0 means that
+	 * this is not known. */
 	int64_t left_ms;
-	/* How old a replica's view may be, in ms; 0 on a master that votes, -1 if it is not known. */
+	/* How old a replica's view may be, in ms; 0 on a master that votes, -1 if it is not
+	 * known. */
 	int64_t age_ms;
 	/* On a replica the master that it follows, or "". It is valid until the loop runs again. */
 	const char *follows;
@@ -231,9 +240,10 @@ void pawl_node_status(const struct pawl_node *node, struct pawl_node_status *out
 struct pawl_node_peer {
 	/* These are valid until the loop runs again. */
 	const char *name, *address;
-	/* The peer is this node itself; it is a master; it is a member of the present configuration. */
+	/* Whether the peer is this node itself, whether it is a master, and whether it is a member
+	 * of the present configuration. */
 	bool self, master, member;
-	/* This node has a link to the peer; the peer votes. */
+	/* Whether this node has a link to the peer, and whether the peer votes. */
 	bool linked, voting;
 	/* The round trip of the last ping, in microseconds; -1 means that there was none yet. */
 	int64_t round_trip_us;
@@ -279,19 +289,20 @@ struct pawl_node_result {
 	int error;
 	/* A sentence for people; "" on success. */
 	const char *message;
-	/* PAWL_EBADREQUEST, PAWL_ETOOLARGE, PAWL_EFULL: the name of the parameter or limit; otherwise
-	 * "". */
+	/* PAWL_EBADREQUEST, PAWL_ETOOLARGE, PAWL_EFULL: the name of the parameter or limit;
+	 * otherwise "". */
 	const char *field;
 	struct pawl_id lock_id;
 	uint64_t token;
-	/* PAWL_ACQUIRE, PAWL_EXTEND: how long the lock may be trusted, counted from pawl_node_ask. */
+	/* PAWL_ACQUIRE, PAWL_EXTEND: how long the lock may be trusted, counted from
+	 * pawl_node_ask. */
 	struct pawl_node_deadline deadline;
 	/* How many masters are needed, how many gave a promise, and how many stored the lease. */
 	uint32_t quorum, votes, acks;
 	/* How long the request waited for others, in ms. */
 	int64_t waited_ms;
-	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock was
-	 * broken. */
+	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock
+	 * was broken. */
 	bool released;
 	/* PAWL_ACQUIRE, PAWL_DOWNGRADE. */
 	enum pawl_mode mode;
@@ -319,7 +330,8 @@ struct pawl_node_result {
 	size_t waiter_count;
 	/* PAWL_CHANGE: the present epoch. */
 	uint64_t epoch;
-	/* PAWL_CHANGE: a majority of the masters votes in this epoch; all of them do. */
+	/* PAWL_CHANGE. `settled`: a majority of the masters votes in this epoch. `complete`: all
+	 * of them do. */
 	bool settled, complete;
 	/* PAWL_CHANGE: a warning, or what prevents the change and how to remove that. */
 	const char *why;

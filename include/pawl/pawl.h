@@ -69,41 +69,42 @@ const char *pawl_version(void);
 /* The options of a client. A zero field means the default. pawl_new copies everything except
  * base. */
 struct pawl_options {
-	/* At most 32 endpoints, separated by commas: "host:port", "tls://host:port" or "unix:/path",
-	 * with "[::1]:7000" for IPv6. The client tries them in this order, beginning with the first,
-	 * and goes to the next when one fails. It looks up names with getaddrinfo, which may block,
-	 * when it first uses an endpoint and again when none of its addresses answers. */
+	/* At most 32 endpoints, separated by commas: "host:port", "tls://host:port" or
+	 * "unix:/path", with "[::1]:7000" for IPv6. The client tries them in this order, beginning
+	 * with the first, and goes to the next when one fails. It looks up names with getaddrinfo,
+	 * which may block, when it first uses an endpoint and again when none of its addresses
+	 * answers. */
 	const char *endpoints;
-	/* The program's loop. It must outlive the client, and the client keeps it running. NULL means
-	 * the blocking style. */
+	/* The program's loop. It must outlive the client, and the client keeps it running. NULL
+	 * means the blocking style. */
 	struct event_base *base;
 
-	/* The tls:// endpoints use TLS 1.3 with the files below, which are in PEM. pawl_new reads them.
-	 * ca_file has the authorities that may vouch for nodes; tls:// endpoints need it. */
+	/* The tls:// endpoints use TLS 1.3 with the files below, which are in PEM. pawl_new reads
+	 * them. ca_file has the authorities that may vouch for nodes; tls:// endpoints need it. */
 	const char *ca_file;
 	/* The client's certificate with its chain. Give both cert_file and key_file, or neither. */
 	const char *cert_file;
 	const char *key_file;
-	/* The host name or address that a node's certificate must carry; the default is the endpoint's
-	 * host. */
+	/* The host name or address that a node's certificate must carry; the default is the
+	 * endpoint's host. */
 	const char *server_name;
 
 	/* The owner for acquisitions that give none. Others see it. The default is "host:pid". */
 	struct pawl_bytes owner;
-	/* The label for acquisitions that give none; the default is no label. Others see it, and they
-	 * see the host name and the process id in any case. */
+	/* The label for acquisitions that give none; the default is no label. Others see it, and
+	 * they see the host name and the process id in any case. */
 	struct pawl_bytes label;
 
 	/* How long a request may take beyond its wait_ms, over all nodes that are tried, in ms; the
 	 * default is 5000. */
 	uint32_t timeout_ms;
-	/* How long the client tries to connect to one endpoint before it tries the next, TLS included,
-	 * in ms; the default is 1000. */
+	/* How long the client tries to connect to one endpoint before it tries the next, TLS
+	 * included, in ms; the default is 1000. */
 	uint32_t connect_timeout_ms;
-	/* How long a node that owes an answer may be silent before the client tries the next node, in
-	 * ms; the default is 2000. After half of this time the client pings the node, which answers
-	 * pings at once even while requests wait. While locks are held, the client uses at most a sixth
-	 * of the shortest lease for silence_ms and connect_timeout_ms. */
+	/* How long a node that owes an answer may be silent before the client tries the next node,
+	 * in ms; the default is 2000. After half of this time the client pings the node, which
+	 * answers pings at once even while requests wait. While locks are held, the client uses at
+	 * most a sixth of the shortest lease for silence_ms and connect_timeout_ms. */
 	uint32_t silence_ms;
 };
 

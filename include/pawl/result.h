@@ -52,7 +52,8 @@ const struct pawl_value *pawl_value_get(const struct pawl_value *map, const char
 struct pawl_entry {
 	/* Somebody holds the key. */
 	bool held;
-	/* After a recovery several may hold the key. Nobody else gets it until one of them is left. */
+	/* After a recovery several may hold the key. Nobody else gets it until one of them is
+	 * left. */
 	bool contested;
 	/* Only lists and watches set this. */
 	struct pawl_bytes key;
@@ -67,8 +68,8 @@ struct pawl_entry {
 	enum pawl_mode mode;
 	/* PAWL_PERMITS: how many permits the holder has, and how many the semaphore has in all. */
 	uint32_t permits, of;
-	/* PAWL_PERMITS: the permit numbers, from 0; `permits` of them. NULL means that the node did not
-	 * say. */
+	/* PAWL_PERMITS: the permit numbers, from 0; `permits` of them. NULL means that the node did
+	 * not say. */
 	const uint32_t *slots;
 	/* How long ago the key was acquired, in ms; -1 means that the node did not say. */
 	int64_t held_ms;
@@ -80,8 +81,8 @@ struct pawl_entry {
 	const char *label, *host;
 	/* The name in the holder's certificate; "" if it has none. */
 	const char *identity;
-	/* The lease is over and its lock delay still runs: nobody holds the key (held is false), and
-	 * nobody gets it yet. */
+	/* The lease is over and its lock delay still runs: nobody holds the key (held is false),
+	 * and nobody gets it yet. */
 	bool closing;
 	/* How long the key stays closed, in ms. */
 	int64_t closing_ms;
@@ -95,14 +96,14 @@ struct pawl_extended {
 	int error;
 	/* How many masters extended the lease. */
 	uint32_t acks;
-	/* The token, and the permit numbers that were extended (bit n % 64 of slots[n / 64]): from now
-	 * on the holder has these permits and no others. */
+	/* The token, and the permit numbers that were extended (bit n % 64 of slots[n / 64]): from
+	 * now on the holder has these permits and no others. */
 	uint64_t token, slots[2];
 	/* How long the lock may be trusted, in ms from the moment of sending. */
 	int64_t valid_ms;
 };
 
-/* One who waits for a key. */
+/* A waiter in the queue of a key. */
 struct pawl_waiter {
 	struct pawl_bytes owner;
 	/* How long it has waited, in ms. */
@@ -165,8 +166,8 @@ struct pawl_result {
 	size_t extended_count;
 	/* PAWL_ACQUIRE, PAWL_DOWNGRADE. */
 	enum pawl_mode mode;
-	/* PAWL_ACQUIRE and PAWL_EXTEND of permits: the permit numbers, from 0 to of - 1. No two holders
-	 * have the same one. */
+	/* PAWL_ACQUIRE and PAWL_EXTEND of permits: the permit numbers, from 0 to of - 1. No two
+	 * holders have the same one. */
 	const uint32_t *slots;
 	size_t slot_count;
 	/* PAWL_ACQUIRE with `keys`: the locks in the order of request.keys. */
@@ -178,8 +179,8 @@ struct pawl_result {
 	uint32_t reached;
 	/* PAWL_UPDATE: the name of this write. */
 	struct pawl_bytes value_seq;
-	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock was
-	 * broken. */
+	/* PAWL_RELEASE, PAWL_TRANSFER: the lock was held, and is no longer. PAWL_BREAK: the lock
+	 * was broken. */
 	bool released;
 	/* What a read shows. PAWL_EHELD: the holder, if entry.held. PAWL_EMISMATCH: the present
 	 * value. */
@@ -197,19 +198,22 @@ struct pawl_result {
 	/* PAWL_LIST: the held keys. */
 	const struct pawl_entry *entries;
 	size_t entry_count;
-	/* PAWL_LIST, PAWL_WAITERS, PAWL_CLIENTS, PAWL_EXPLAIN: the answer does not have everything. */
+	/* PAWL_LIST, PAWL_WAITERS, PAWL_CLIENTS, PAWL_EXPLAIN: the answer does not have
+	 * everything. */
 	bool more;
 	/* PAWL_WAITERS. */
 	const struct pawl_waiter *waiters;
 	size_t waiter_count;
 	/* PAWL_CHANGE: the present epoch. */
 	uint64_t epoch;
-	/* PAWL_CHANGE: a majority of the masters votes in this epoch; all of them do. */
+	/* PAWL_CHANGE. `settled`: a majority of the masters votes in this epoch. `complete`: all
+	 * of them do. */
 	bool settled, complete;
 	/* PAWL_CHANGE: the names of the masters that do not vote in this epoch. */
 	const char *const *missing;
 	size_t missing_count;
-	/* PAWL_CHANGE, PAWL_BREAK: a warning about what was done; "" if there is nothing to warn of. */
+	/* PAWL_CHANGE, PAWL_BREAK: a warning about what was done; "" if there is nothing to warn
+	 * of. */
 	const char *warning;
 
 	/* The whole result map or error map as the node sent it. NULL if no node answered. */

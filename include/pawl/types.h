@@ -51,8 +51,8 @@ enum pawl_mode {
 	PAWL_EXCLUSIVE,
 	/* Other shared holders may hold the key as well. This is for readers. */
 	PAWL_SHARED,
-	/* The holder has some permits of a semaphore. This mode appears only in results: a request for
-	 * permits sets `permits` and `of` instead. */
+	/* The holder has some permits of a semaphore. This mode appears only in results: a request
+	 * for permits sets `permits` and `of` instead. */
 	PAWL_PERMITS
 };
 
@@ -69,17 +69,17 @@ struct pawl_terms {
 	/* How many permits of a semaphore are wanted, and how many the semaphore has in all (1 to
 	 * PAWL_PERMITS_MAX). */
 	uint32_t permits, of;
-	/* Waiters with a higher priority are served first; among equal priorities the first comer is
-	 * served first. */
+	/* Waiters with a higher priority are served first; among equal priorities the first comer
+	 * is served first. */
 	int32_t priority;
 	/* How long the key stays closed, in ms, after the lease has run out or the connection has
 	 * broken without a release. */
 	uint32_t lock_delay_ms;
 	/* The lock ends with this client's connection. When the process dies, the node sees that at
-	 * once and frees the lock within milliseconds, without waiting for the end of the lease. When
-	 * the node is gone or hangs, the lock stays, and the library binds it to its next connection;
-	 * the lock is lost only if that cannot be done in time. A plain PAWL_ACQUIRE may not use this
-	 * (PAWL_EINVAL). */
+	 * once and frees the lock within milliseconds, without waiting for the end of the lease.
+	 * When the node is gone or hangs, the lock stays, and the library binds it to its next
+	 * connection; the lock is lost only if that cannot be done in time. A plain PAWL_ACQUIRE
+	 * may not use this (PAWL_EINVAL). */
 	bool release_on_disconnect;
 };
 

@@ -34,8 +34,8 @@ struct pawl_watch;
 enum pawl_event_type {
 	/* `entry` holds the key, and has held it for a while. */
 	PAWL_EVENT_PRESENT = 1,
-	/* The present state has been told: nobody holds any other key of this watch. This event has no
-	 * key and no entry. */
+	/* The present state has been told: nobody holds any other key of this watch. This event has
+	 * no key and no entry. */
 	PAWL_EVENT_CURRENT,
 	/* `entry` holds the key from now on. */
 	PAWL_EVENT_ACQUIRED,
@@ -43,16 +43,16 @@ enum pawl_event_type {
 	PAWL_EVENT_UPDATED,
 	/* The lock was exclusive, and is shared now. */
 	PAWL_EVENT_DOWNGRADED,
-	/* The holder has given up the lock. Here and in the next two events `entry` held the key until
-	 * now. */
+	/* The holder has given up the lock. Here and in the next two events `entry` held the key
+	 * until now. */
 	PAWL_EVENT_RELEASED,
 	/* The lease, and the lock delay if there was one, has run out. */
 	PAWL_EVENT_EXPIRED,
-	/* The lock was taken away: an administrator has broken it, or the connection or the node of its
-	 * holder is gone. */
+	/* The lock was taken away: an administrator has broken it, or the connection or the node of
+	 * its holder is gone. */
 	PAWL_EVENT_LOST,
-	/* Somebody asks the holder to let go. entry.owner is the one that asks; `to` and `priority` are
-	 * set. */
+	/* Somebody asks the holder to let go. entry.owner is the one that asks; `to` and `priority`
+	 * are set. */
 	PAWL_EVENT_ASKED,
 	/* Changes may be missing. The present state follows. This event has no key and no entry. */
 	PAWL_EVENT_OVERFLOW
@@ -63,18 +63,19 @@ struct pawl_event {
 	enum pawl_event_type type;
 	/* The key and its holder. These fields are set: key, token, owner, value, value_seq, mode,
 	 * permits, slots, label, host, pid, identity, and lock_id if this client may see it; `held`
-	 * says whether it holds the key after this event. PAWL_EVENT_PRESENT also sets remaining_ms,
-	 * held_ms and the other fields of struct pawl_entry. */
+	 * says whether it holds the key after this event. PAWL_EVENT_PRESENT also sets
+	 * remaining_ms, held_ms and the other fields of struct pawl_entry. */
 	struct pawl_entry entry;
-	/* PAWL_EVENT_ASKED: the owner in whose favour the holder is asked to let go; may be empty. */
+	/* PAWL_EVENT_ASKED: the owner in whose favour the holder is asked to let go; may be
+	 * empty. */
 	struct pawl_bytes to;
 	/* PAWL_EVENT_ASKED: the priority of the one that asks. */
 	int32_t priority;
-	/* The number of this event in the order of its node, which grows. It is for logs; 0 means that
-	 * there is none. */
+	/* The number of this event in the order of its node, which grows. It is for logs; 0 means
+	 * that there is none. */
 	uint64_t position;
-	/* Opaque bytes: pass them as `from` to a later watch that is to go on after this event. They
-	 * may be empty. */
+	/* Opaque bytes: pass them as `from` to a later watch that is to go on after this event.
+	 * They may be empty. */
 	struct pawl_bytes resume;
 };
 
@@ -97,9 +98,9 @@ struct pawl_watch_options {
 	struct pawl_bytes key;
 	/* Watches all keys that begin with `key` (0 bytes mean all keys). */
 	bool prefix;
-	/* Goes on after the event that had these bytes as `resume`, in this process or in an earlier
-	 * one. If that is not possible, the watch begins with an overflow and the present state. The
-	 * default is to begin with the present state. */
+	/* Goes on after the event that had these bytes as `resume`, in this process or in an
+	 * earlier one. If that is not possible, the watch begins with an overflow and the present
+	 * state. The default is to begin with the present state. */
 	struct pawl_bytes from;
 	/* Gets the events. It must be given. */
 	pawl_event_fn *on_event;
