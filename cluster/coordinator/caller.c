@@ -1,4 +1,5 @@
-/* caller.c: who asked: connections, their open requests, and the replies they get. */
+/* caller.c: who asked for an operation: connections, their open requests, and the replies they
+ * get. */
 #include "operation.h"
 #include "coordinator.h"
 
@@ -7,7 +8,8 @@ static uint64_t hash_number(uint64_t n) {
 }
 
 static struct client *client_find(struct core *core, uint64_t id) {
-	for (struct map_node *n = map_first(&core->coordinator.clients, hash_number(id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.clients, hash_number(id)); n;
+		n = map_next(n)) {
 		struct client *c = CONTAINER_OF(n, struct client, node);
 		if (c->id == id) {
 			return c;
@@ -46,7 +48,7 @@ static bool waits(const struct op *op) {
 	return (op->kind == CORE_ACQUIRE || op->kind == CORE_ACQUIRE_ALL) && op->wait > 0;
 }
 
-/* Most operations have only one. */
+/* The first caller needs no memory of its own, because most operations have only one. */
 static struct caller *caller_new(struct core *core, struct op *op) {
 	struct caller *c = op->first.op ? alloc_new(&core->alloc, sizeof *c) : &op->first;
 	if (c) {
@@ -92,9 +94,11 @@ struct caller *op_join_inside(struct core *core, struct op *op, struct op *group
 	return c;
 }
 
-/* The connection that asked last, or the request for several keys: whom a belief is about. 0: nobody asks any more. */
+/* Returns the connection that asked last, or the request for several keys: it is the one that a
+ * granted lease is about. 0: nobody asks any more. */
 uint64_t op_asker(const struct op *op) {
-	const struct caller *last = list_empty(&op->callers) ? NULL : CONTAINER_OF(op->callers.prev, struct caller, link);
+	const struct caller *last = list_empty(&op->callers)
+		? NULL : CONTAINER_OF(op->callers.prev, struct caller, link);
 	return op->part_of ? op->part_of : last && last->client ? last->client->id : 0;
 }
 
@@ -123,7 +127,7 @@ static bool has_left(const struct caller *c) {
 	return c->client && list_linked(&c->client->leaving);
 }
 
-/* Where an answer is put that nobody reads. */
+/* Returns a place for an answer that nobody reads. */
 static struct core_reply *unread(struct core *core) {
 	memset(&core->coordinator.nobody, 0, sizeof core->coordinator.nobody);
 	return &core->coordinator.nobody;
@@ -131,7 +135,10 @@ static struct core_reply *unread(struct core *core) {
 
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error) {
 	struct op *op = c->op;
-	struct core_reply *r = c->group ? core->operations[c->group->kind]->part_reply(core, c->group, c->member) : has_left(c) ? unread(core) : out_reply(core);
+	struct core_reply *r = c->group
+		? core->operations[c->group->kind]->part_reply(core, c->group, c->member)
+		: has_left(c) ? unread(core)
+		: out_reply(core);
 	r->id = c->id;
 	r->client = c->client ? c->client->id : 0;
 	r->op = op->kind;
@@ -162,7 +169,7 @@ void op_reply_all(struct core *core, struct op *op, int error) {
 
 /* ---- connections that are gone ---- */
 
-/* Nobody asks for it any more. True: it was freed. */
+/* Gives up an operation that nobody asks for any more. True: it was freed. */
 static bool forget(struct core *core, struct op *op) {
 	if (op->state == OP_IN_LINE) {
 		op_free(core, op);
@@ -173,12 +180,15 @@ static bool forget(struct core *core, struct op *op) {
 
 void op_leaving_go_on(struct core *core) {
 	struct list *n;
-	while (core->engine.left.leaving > 0 && (n = list_first(&core->coordinator.leaving)) != NULL) {
+	while (core->engine.left.leaving > 0 &&
+		(n = list_first(&core->coordinator.leaving)) != NULL) {
 		struct client *client = CONTAINER_OF(n, struct client, leaving);
-		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller, by_client);
+		struct caller *c = CONTAINER_OF(list_first(&client->callers), struct caller,
+			by_client);
 		struct op *op = c->op;
 		core->engine.left.leaving--;
-		op_leave(core, c); /* the client is gone with the last of its callers */
+		/* The client is freed with the last of its callers. */
+		op_leave(core, c);
 		if (list_empty(&op->callers)) {
 			(void)forget(core, op);
 		}
@@ -187,7 +197,9 @@ void op_leaving_go_on(struct core *core) {
 
 bool op_left(struct core *core, struct op *op) {
 	bool any = false;
-	for (struct list *n = list_empty(&core->coordinator.leaving) ? NULL : list_first(&op->callers), *next; n; n = next) {
+	for (struct list *n = list_empty(&core->coordinator.leaving) ? NULL
+			: list_first(&op->callers), *next;
+		n; n = next) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
 		next = list_after(&op->callers, n);
 		if (has_left(c)) {
@@ -198,7 +210,8 @@ bool op_left(struct core *core, struct op *op) {
 	return any && list_empty(&op->callers) && forget(core, op);
 }
 
-/* What it waited for is given up in pieces: there may be tens of thousands. What is heard of meanwhile is given up at once (op_left). */
+/* Gives up in pieces what the client waited for, because there may be tens of thousands of
+ * requests. An operation that an event arrives for meanwhile is given up at once (op_left). */
 void op_client_gone(struct core *core, uint64_t id) {
 	struct client *client = client_find(core, id);
 	if (client) {

@@ -1,6 +1,7 @@
-/* catch_up.c: after the answer: masters that missed a commit are taught while the lock is believed; a release is sent again until
- * every master has acknowledged it, or the lease would be over (section 2). Also to one that has started anew: after a planned
- * stop it still has the record, and otherwise it may have merged it. */
+/* catch_up.c: an operation after its answer. Masters that missed a commit are sent the record while
+ * the lock may be trusted. A release is sent again until every master has acknowledged it, or the
+ * lease would be over (section 2). That goes for a master that has started anew, too: after a
+ * planned stop it still has the record, and otherwise it may have merged it. */
 #include "operation.h"
 #include "coordinator.h"
 
@@ -10,8 +11,9 @@ static bool goes_on(const struct core *core, const struct op *op, const struct v
 		return true;
 	case VOTE_GONE: case VOTE_STALE:
 		return core->operations[op->kind]->catch_up != NULL;
-	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_PARKED: case VOTE_HAD: case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED:
-	case VOTE_BALLOT: case VOTE_ABSENT: case VOTE_REFUSED:
+	case VOTE_NONE: case VOTE_OK: case VOTE_SELF: case VOTE_PARKED: case VOTE_HAD:
+	case VOTE_LATER: case VOTE_HELD: case VOTE_RIVAL: case VOTE_QUEUED: case VOTE_BALLOT:
+	case VOTE_ABSENT: case VOTE_REFUSED:
 		return false;
 	}
 	return false;
@@ -27,7 +29,7 @@ void catch_up_settle(struct core *core, struct op *op) {
 	op_free(core, op);
 }
 
-/* Before everything is done. */
+/* Ends the operation before everything is done. */
 void catch_up_end(struct core *core, struct op *op) {
 	if (core->operations[op->kind]->late_end) {
 		core->operations[op->kind]->late_end(core, op);
@@ -35,15 +37,18 @@ void catch_up_end(struct core *core, struct op *op) {
 	op_free(core, op);
 }
 
-/* A release, a break or a downgrade is sent once more. */
+/* Sends a release, a break or a downgrade once more. */
 void catch_up_send_again(struct core *core, struct op *op, uint32_t peer) {
-	struct message m = op->kind == CORE_RELEASE ? release_message(op) : op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
+	struct message m = op->kind == CORE_RELEASE
+		? release_message(op)
+		: op_message(op, op->kind == CORE_BREAK ? MESSAGE_BREAK : MESSAGE_DOWNGRADE);
 	m.flags |= op->now_flag ? FLAG_NOW : 0;
 	COUNT(core, release_resent);
 	op_ask(core, op, peer, &m);
 }
 
-/* Those that missed it and can be reached by now (and what an acquire adds: acquire/teach.c). */
+/* Sends what a master has missed, once the master can be reached. (acquire/repair_missing.c says
+ * what an acquire sends.) */
 static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	enum vote_state s = op->votes[peer].state;
 	if (!peer_votes(core, peer) || (s != VOTE_GONE && s != VOTE_STALE && s != VOTE_HELD)) {
@@ -54,12 +59,14 @@ static void catch_up(struct core *core, struct op *op, uint32_t peer) {
 	}
 }
 
-/* The operation has been answered. A master may have come back while the others' answers were waited for. */
+/* The operation has been answered. A master may have come back while the answers of the others were
+ * awaited. */
 void catch_up_begin(struct core *core, struct op *op) {
 	op_catch_up(core, op);
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
-		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state; /* not in this epoch yet, it may not have heard */
+		/* A master that is not in this epoch yet may not have heard the question. */
+		v->state = v->state == VOTE_ASKED && !peer_votes(core, i) ? VOTE_GONE : v->state;
 		catch_up(core, op, i);
 	}
 	catch_up_settle(core, op);
@@ -75,7 +82,9 @@ void catch_up_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 
 void catch_up_vote(struct op *op, uint32_t from, const struct message *m) {
 	const bool stopped = m->status == STATUS_RECOVERING || m->status == STATUS_EPOCH;
-	op->votes[from].state = stopped ? VOTE_GONE : m->status == STATUS_OK ? VOTE_OK : VOTE_REFUSED;
+	op->votes[from].state = stopped ? VOTE_GONE
+		: m->status == STATUS_OK ? VOTE_OK
+		: VOTE_REFUSED;
 }
 
 void catch_up_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {

@@ -1,128 +1,315 @@
-/* coordinator.h: operations in common: callers, rounds, votes, reports, and what goes on after the answer. */
+/* coordinator.h: what the operations of a coordinator have in common: callers, rounds, votes,
+ * reports, and what goes on after the answer. It sees nothing of the master, with which it speaks
+ * by messages only. */
 #ifndef PAWL_CLUSTER_COORDINATOR_H
 #define PAWL_CLUSTER_COORDINATOR_H
 
 #include "changes.h"
 
-struct shown { /* of a key to one caller */
+/* Describes a key as one caller sees it. The bytes and the list are in the room of the step's
+ * output. */
+struct shown {
+	/* The holder that is shown first. */
 	struct core_entry entry;
-	const struct core_entry *holders; /* all of them, when there are several */
+	/* All holders, if there are several; otherwise NULL and 0. */
+	const struct core_entry *holders;
 	uint32_t holder_count;
+	/* Somebody holds the key; it is contested (section 4). */
 	bool held, contested;
-	bool more; /* holders: not all of them */
+	/* `holders` leaves some of them out. */
+	bool more;
 };
 
+/* Makes a member of a bit set of enum vote_state. */
 #define VOTE_BIT(s) (1u << (s))
 
-static inline uint64_t op_hash_lock(const struct core *core, struct slice key, struct id128 lock_id) {
+/* Returns the hash under which operations of a lock are found. */
+static inline uint64_t op_hash_lock(const struct core *core, struct slice key,
+	struct id128 lock_id) {
 	return hash_lock_id(core, lock_id) ^ key.size;
 }
 
 /* ---- granted.c ---- */
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers);
-struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id); /* only while it is believed */
-struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker); /* only what this one was answered */
+
+/* Keeps a granted lease, or replaces what is kept of it. `asker`: who was answered (op_asker).
+ * `numbers`: the permits of a semaphore that were answered. */
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
+	uint64_t asker, struct permits numbers);
+
+/* Returns the granted lease while it may be trusted; otherwise NULL. */
+struct granted *granted_find(struct core *core, struct slice key, struct id128 lock_id);
+
+/* Returns it only if this asker was the one that was answered last. */
+struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id,
+	uint64_t asker);
+
+/* Returns the permits that were answered last; none for a lock that is no semaphore's. */
 struct permits granted_numbers(const struct granted *b);
+
+/* Forgets the granted lease, if there is one. */
 void granted_drop(struct core *core, struct slice key, struct id128 lock_id);
+
+/* Frees some of the granted leases that have ended. */
 void granted_beat(struct core *core);
+
+/* Frees all granted leases at the end of the node. */
 void granted_done(struct core *core);
 
 /* ---- caller.c ---- */
+
+/* Adds the request's connection to those that ask for the operation. NULL: no memory. */
 struct caller *op_join(struct core *core, struct op *op, const struct core_request *r);
+
+/* Adds a request for several keys, of which the operation serves one member. NULL: no memory. */
 struct caller *op_join_inside(struct core *core, struct op *op, struct op *group, uint32_t member);
+
+/* Returns who asked last: a client's id, or the name of a request for several keys. 0: nobody asks
+ * any more. */
 uint64_t op_asker(const struct op *op);
-void op_leave(struct core *core, struct caller *c); /* frees the caller */
+
+/* Takes a caller from its operation and frees the caller. */
+void op_leave(struct core *core, struct caller *c);
+
+/* A client's connection is gone: gives up what it asked for, in pieces. */
 void op_client_gone(struct core *core, uint64_t client);
-struct core_reply *op_reply(struct core *core, struct caller *c, int error); /* one caller's reply; the caller is gone */
+
+/* Makes the last reply to a caller, and frees the caller. The reply is to be filled in before
+ * anything else is done. */
+struct core_reply *op_reply(struct core *core, struct caller *c, int error);
+
+/* Replies to all callers of the operation and frees the callers. */
 void op_reply_all(struct core *core, struct op *op, int error);
+
+/* Returns how many requests of the client wait for a lock. */
 uint32_t op_client_waiters(struct core *core, uint64_t client);
+
+/* Gives up as much for clients that are gone as may be done in this turn of the loop. */
 void op_leaving_go_on(struct core *core);
-bool op_left(struct core *core, struct op *op); /* nobody asks for it any more, and it was freed for that */
-/* One of several replies to the caller, who stays. There is room for it after out_reserve_reply. */
+
+/* Takes from the operation the callers whose clients are gone. True: nobody asks for it any more,
+ * and it was freed. */
+bool op_left(struct core *core, struct op *op);
+
+/* Makes one of several replies to a caller, who stays. There is room for it after
+ * out_reserve_reply. */
 struct core_reply *op_reply_part(struct core *core, struct caller *c, int error);
 
 /* ---- entry.c ---- */
-struct core_entry entry_of(const struct record *r, struct instant now); /* no key; the bytes are the record's own */
+
+/* Describes a record as reads show it, but for its key. The bytes are the record's own. */
+struct core_entry entry_of(const struct record *r, struct instant now);
+
+/* Tells whether the record's lease is over and only its lock delay may still run. */
 bool entry_closing(const struct record *r, struct instant now);
-const struct record *entry_lacks(const struct key *key, struct instant now); /* one that would be shown and whose value was left out */
-const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders); /* NULL: nothing is alive */
-bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key, const struct record *r, struct core_entry *entry);
-bool entry_show(struct core *core, const struct caller *c, const struct op *op, const struct key *key, struct shown *shown); /* false: no memory */
+
+/* Returns a record that would be shown and whose value was left out of the report; NULL: none. */
+const struct record *entry_lacks(const struct key *key, struct instant now);
+
+/* Returns the record to show; NULL: none is live. *holders: how many hold the key. */
+const struct record *entry_shown(const struct key *key, struct instant now, uint32_t *holders);
+
+/* Describes a record with copies of its bytes, as this caller may see it. False: no memory. */
+bool local_entry(struct core *core, const struct caller *c, struct slice identity, struct slice key,
+	const struct record *r, struct core_entry *entry);
+
+/* Describes a key as this caller may see it. False: no memory. */
+bool entry_show(struct core *core, const struct caller *c, const struct op *op,
+	const struct key *key, struct shown *shown);
+
+/* Puts what is shown into a reply. */
 void entry_reply(struct core_reply *reply, const struct shown *shown);
 
 /* ---- replies.c ---- */
-/* A copy of what a master reported, in op->replies; false: no memory or too many. */
-struct record *op_reply_add(struct core *core, struct op *op, uint32_t from, const struct message *m);
-void op_replies_sort(struct op *op); /* by lock_id, then by master */
+
+/* Adds a copy of what a master reported to op->replies, which owns it. NULL: no memory. */
+struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
+	const struct message *m);
+
+/* Sorts the reports by lock_id, then by master. */
+void op_replies_sort(struct op *op);
+
+/* Frees all reports. */
 void op_replies_clear(struct core *core, struct op *op);
 
 /* ---- roll_back.c ---- */
+
+/* Returns when a lease that is accepted now would be over at every master. */
 struct instant longest_lease(const struct core *core);
+
+/* Returns the release that this operation sends. */
 struct message release_message(const struct op *op);
-void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
-bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name); /* false: not every master is told at once */
+
+/* Tells the masters that can be reached, once, that what rests on this name is given back. */
+void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id,
+	uint64_t name);
+
+/* Tells all masters, again and again until they have acknowledged it, that what rests on this name
+ * is given back. False: not every master is told at once. */
+bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
 
 /* ---- catch_up.c ---- */
-void catch_up_begin(struct core *core, struct op *op);  /* may free it */
-void catch_up_settle(struct core *core, struct op *op); /* may free it */
-void catch_up_end(struct core *core, struct op *op); /* frees it, whatever is left to be done */
+
+/* Begins the time after the answer. May free the operation. */
+void catch_up_begin(struct core *core, struct op *op);
+
+/* Frees the operation if nothing is left to be done. */
+void catch_up_settle(struct core *core, struct op *op);
+
+/* Frees the operation, whatever is left to be done. */
+void catch_up_end(struct core *core, struct op *op);
+
+/* Notes what a master says after the operation was answered. */
 void catch_up_vote(struct op *op, uint32_t from, const struct message *m);
+
+/* Sends a release, a break or a downgrade again. */
 void catch_up_send_again(struct core *core, struct op *op, uint32_t peer);
+
+/* A master has answered after the operation was answered. May free the operation. */
 void catch_up_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* A master can be reached, or votes, again. May free the operation. */
 void catch_up_peer_changed(struct core *core, struct op *op, uint32_t peer);
 
 /* ---- op.c ---- */
+
+/* Makes an operation for a client's request. NULL: no memory. */
 struct op *op_new(struct core *core, const struct core_request *r);
-/* For one key of a group: answered there, and nobody's but the group's. */
-struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member);
-struct op *op_new_alone(struct core *core, const struct core_request *r); /* nobody asks for it */
+
+/* Makes an operation for one member of a request for several keys, which alone gets the answer.
+ * NULL: no memory. */
+struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group,
+	uint32_t member);
+
+/* Makes an operation that nobody asks for. NULL: no memory. */
+struct op *op_new_alone(struct core *core, const struct core_request *r);
+
+/* Frees an operation with its callers, who get no reply. */
 void op_free(struct core *core, struct op *op);
+
+/* Frees all operations at the end of the node. */
 void op_free_all(struct core *core);
+
+/* Returns the operation that this round belongs to, or belonged to; NULL: it is over. */
 struct op *op_find(struct core *core, uint64_t round);
-void op_finish(struct core *core, struct op *op); /* answered: lingers until the last master has answered */
+
+/* The operation was answered and sends nothing more: keeps it until the last master has answered or
+ * the round is over. May free it. */
+void op_finish(struct core *core, struct op *op);
+
+/* Return the first operation under way, and then the one after it. In between any operation may be
+ * freed. NULL: there is none. */
 struct op *op_first(struct core *core);
 struct op *op_following(struct core *core);
+
+/* The link to a peer is lost. `closed`: the other side closed it. */
 void op_peer_lost(struct core *core, uint32_t peer, bool closed);
+
+/* A link is up again, or a master votes, or no longer votes. */
 void op_peer_changed(struct core *core, uint32_t peer);
+
+/* The operation's timer has fired. */
 void op_timer(struct core *core, struct op *op);
-void op_round_timer(struct core *core, struct op *op); /* judges it when its masters have had their time */
+
+/* Judges the operation once its masters have had request_timeout to answer; before that, sets the
+ * timer. */
+void op_round_timer(struct core *core, struct op *op);
+
+/* A peer has answered a question of this node. */
 void op_answer(struct core *core, uint32_t from, const struct message *m);
+
+/* Moves an operation to those that have been answered. May free the oldest of these. */
 void op_catch_up(struct core *core, struct op *op);
 
 /* ---- op_lock.c ---- */
+
+/* Return the acquire, the request for several keys that begins with this lock, and the binding of
+ * this lock; NULL: there is none under way. */
 struct op *op_find_lock(struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_group(const struct core *core, struct slice key, struct id128 lock_id);
 struct op *op_find_binding(const struct core *core, struct slice key, struct id128 lock_id);
+
+/* The lock was released through this node, or broken. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken);
+
+/* What rests on this name is given back. */
 void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name);
+
+/* The lock is a shared one from now on. */
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id);
 
 /* ---- reports.c ---- */
+
+/* Asks all masters for their records of the key. `rest`: a whole piece at once, not only the
+ * first few. */
 void report_ask_all(struct core *core, struct op *op, bool rest);
+
+/* Takes one part of a master's report, and asks for the next piece where there is one. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* Fetches a value that was left out of a report. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks);
+
+/* Takes the value that was fetched. False: it is not there any more. */
 bool report_fetched(struct core *core, struct op *op, uint32_t from, const struct message *m);
-bool report_may_begin(struct core *core, struct op *op); /* false: it stands in line */
+
+/* Tells whether the operation may ask for more than the first piece. False: it stands in line. */
+bool report_may_begin(struct core *core, struct op *op);
+
+/* The operation asks for nothing more. */
 void report_over(struct core *core, struct op *op);
+
+/* Tells whether an operation in line may begin. */
 bool report_due(const struct core *core);
+
+/* Begins an operation that stands in line. False: none may begin in this step. */
 bool report_run(struct core *core);
 
 /* ---- restart.c ---- */
+
+/* Peers have new indexes: from[i] is where peer i was before, or -1. */
 void op_permute(struct core *core, const int from[NODES_MAX]);
+
+/* Begins an operation that needs the masters: now, or as soon as they vote. */
 void restart_begin(struct core *core, struct op *op);
-void restart_again(struct core *core, struct op *op); /* from the beginning; an acquire under the same lock_id */
+
+/* Begins an operation again; an acquire keeps its lock_id. */
+void restart_again(struct core *core, struct op *op);
+
+/* Begins all operations again, because another epoch is in force. */
 void restart_all(struct core *core);
+
+/* Goes on with the operations that waited for q masters of the epoch to vote. */
 void restart_suspended(struct core *core);
+
+/* A suspended operation has waited long enough and goes on. */
 void restart_timer(struct core *core, struct op *op);
 
 /* ---- round.c ---- */
-uint64_t op_next_round(struct core *core, struct op *op); /* new number, sent := now, all votes none */
-void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m); /* vote asked, or gone when not linked */
+
+/* Begins a new round and returns its number: no master has voted in it, and it is sent now. */
+uint64_t op_next_round(struct core *core, struct op *op);
+
+/* Sends the round's question to a master, whose vote is VOTE_ASKED then, or VOTE_GONE if it cannot
+ * be reached. */
+void op_ask(struct core *core, struct op *op, uint32_t index, struct message *m);
+
+/* Sends the round's question to all masters. */
 void op_ask_all(struct core *core, struct op *op, struct message *m);
-uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states); /* bit set of states */
-bool op_epoch_stands(const struct core *core, const struct op *op); /* q have answered under this epoch: a loss may be said */
-bool op_late(const struct core *core, const struct op *op); /* request_timeout has passed since the round was sent */
+
+/* Counts the votes that are in one of these states, which are a bit set (VOTE_BIT). */
+uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states);
+
+/* Tells whether q masters have answered under this epoch, so that a lock may be called lost. */
+bool op_epoch_stands(const struct core *core, const struct op *op);
+
+/* Tells whether request_timeout has passed since the round was sent. */
+bool op_late(const struct core *core, const struct op *op);
+
+/* Returns the bit set of masters that have not answered. */
 uint64_t op_silent(const struct core *core, const struct op *op);
+
+/* Returns a message of the present round with what the request says. The bytes are the
+ * operation's own. */
 struct message op_message(const struct op *op, enum message_kind kind);
 
 #endif

@@ -1,20 +1,26 @@
-/* granted.c: the deadlines of the locks that this node has answered: a belief ends when either clock says so (Time), and
- * for good (section 2, Extend). One that has ended is as good as gone, so that no timer is needed: its memory comes back when a sweep
- * meets it. */
+/* granted.c: granted leases: the deadlines of the locks that this node has answered. Trust in a
+ * granted lease ends when either clock says so (Time), and for good (section 2, Extend). One that
+ * has ended counts as absent, so no timer is needed: its memory comes back when a sweep meets
+ * it. */
 #include "coordinator.h"
 
-#define BUCKETS_A_GRANTED 1 /* the table has about as many buckets as beliefs: those that have ended are as many as the others at most */
+/* Each new granted lease sweeps this many buckets. The table has about as many buckets as granted
+ * leases, so at most half of its entries have ended. */
+#define BUCKETS_A_GRANTED 1
 #define BUCKETS_A_BEAT 1024
 
 _Static_assert(sizeof(struct granted) <= 56, "one for each lease");
 
-/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not kept. */
+/* One lock_id may be used for two keys. The keyed hash of both stands for the key, which is not
+ * kept. */
 static uint64_t hash_both(const struct core *core, struct slice key, struct id128 lock_id) {
 	return hash_lock_id(core, lock_id) ^ table_hash(core, key);
 }
 
 static struct granted *find(struct core *core, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->coordinator.granted_leases, hash_both(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n =
+			map_first(&core->coordinator.granted_leases, hash_both(core, key, lock_id));
+		n; n = map_next(n)) {
 		struct granted *b = CONTAINER_OF(n, struct granted, node);
 		if (id128_equal(b->lock_id, lock_id)) {
 			return b;
@@ -28,9 +34,11 @@ struct granted *granted_find(struct core *core, struct slice key, struct id128 l
 	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
 }
 
-/* Whoever comes over another connection may have bound the lock to that node or to another one meanwhile, and it may have ended with that,
- * while this node had no link and heard of nothing (section 2, Extend). */
-struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id, uint64_t asker) {
+/* A caller on another connection may have bound the lock to that node or to another one meanwhile.
+ * The lock may have ended with that node while this one had no link and heard nothing (section 2,
+ * Extend). */
+struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id,
+	uint64_t asker) {
 	struct granted *b = granted_find(core, key, lock_id);
 	return b && asker && b->asker == (asker & GRANTED_ASKER) ? b : NULL;
 }
@@ -49,12 +57,16 @@ static void granted_free(struct core *core, struct granted *b) {
 	alloc_free(&core->alloc, b, granted_size(b->numbered));
 }
 
-/* While the table shrinks beliefs move to other buckets, and are met there in the next round. */
+/* While the table shrinks, granted leases move to other buckets. They are met there in the next
+ * round. */
 static void sweep(struct core *core, size_t buckets) {
 	for (size_t i = 0; i < buckets && core->coordinator.granted_count > 0; i++) {
-		core->coordinator.granted_bucket = core->coordinator.granted_bucket + 1 < core->coordinator.granted_leases.bucket_count ?
-				core->coordinator.granted_bucket + 1 : 0;
-		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases, core->coordinator.granted_bucket), *next; n; n = next) {
+		core->coordinator.granted_bucket = core->coordinator.granted_bucket + 1 <
+				core->coordinator.granted_leases.bucket_count
+			? core->coordinator.granted_bucket + 1 : 0;
+		for (struct map_node *n = map_bucket(&core->coordinator.granted_leases,
+				core->coordinator.granted_bucket), *next;
+			n; n = next) {
 			struct granted *b = CONTAINER_OF(n, struct granted, node);
 			next = map_next_in_bucket(n);
 			if (instant_distrusted(core->now, b->deadline)) {
@@ -65,28 +77,33 @@ static void sweep(struct core *core, size_t buckets) {
 }
 
 void granted_beat(struct core *core) {
-	sweep(core, core->coordinator.granted_leases.bucket_count < BUCKETS_A_BEAT ? core->coordinator.granted_leases.bucket_count :
-			BUCKETS_A_BEAT);
+	sweep(core, core->coordinator.granted_leases.bucket_count < BUCKETS_A_BEAT
+		? core->coordinator.granted_leases.bucket_count : BUCKETS_A_BEAT);
 }
 
-/* Not kept for want of memory: then this node only knows less than it might, and answers `unsure` sooner. */
-void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline, uint64_t asker, struct permits numbers) {
+/* Without memory the lease is not kept. Then this node only knows less than it might, and answers
+ * `unsure` sooner. */
+void granted_set(struct core *core, struct slice key, struct id128 lock_id, struct instant deadline,
+	uint64_t asker, struct permits numbers) {
 	const bool numbered = !permits_none(numbers);
 	struct granted *b = find(core, key, lock_id);
-	if (b && !b->numbered && numbered) { /* a name that was another key's lock, too */
+	/* The same lock_id was used for another key as well. */
+	if (b && !b->numbered && numbered) {
 		granted_free(core, b);
 		b = NULL;
 	}
 	if (b == NULL) {
 		sweep(core, BUCKETS_A_GRANTED);
-		b = core->coordinator.granted_count < core->limits.keys ? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
+		b = core->coordinator.granted_count < core->limits.keys
+			? alloc_new(&core->alloc, granted_size(numbered)) : NULL;
 		if (b == NULL) {
 			COUNT(core, no_memory);
 			return;
 		}
 		b->lock_id = lock_id;
 		b->numbered = numbered;
-		map_insert(&core->coordinator.granted_leases, &b->node, hash_both(core, key, lock_id));
+		map_insert(&core->coordinator.granted_leases, &b->node,
+			hash_both(core, key, lock_id));
 		core->coordinator.granted_count++;
 	}
 	b->deadline = deadline;

@@ -1,10 +1,12 @@
-/* op.c: what the coordinator's operations have in common: callers, rounds, votes, and the time after the answer. An answer counts once
- * per master, only for the round under way, and only until request_timeout (section 1). */
+/* op.c: what all operations of a coordinator have in common: how they are made and freed, events
+ * that concern them, and the time after the answer. An answer counts once per master, only for the
+ * round under way, and only until request_timeout (section 1). */
 #include "operation.h"
 #include "coordinator.h"
 
 #define POOL_MAX 1024
-#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S) /* as good as for ever */
+/* A wait this long is as good as one without end. */
+#define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)
 
 static uint64_t hash_number(uint64_t n) {
 	return (n ^ (n >> 32)) * 0x9e3779b97f4a7c15u;
@@ -21,7 +23,8 @@ static uint8_t *copy(uint8_t *at, struct slice from, struct slice *to) {
 
 static bool copy_bytes(struct core *core, struct op *op, const struct core_request *r) {
 	struct slice expected = r->op == CORE_LIST ? r->after : r->expected;
-	op->block_size = r->key.size + r->owner.size + r->identity.size + r->value.size + expected.size + r->label.size + r->to.size;
+	op->block_size = r->key.size + r->owner.size + r->identity.size + r->value.size +
+		expected.size + r->label.size + r->to.size;
 	op->block = op->block_size ? alloc_new(&core->alloc, op->block_size) : NULL;
 	if (op->block == NULL) {
 		return op->block_size == 0;
@@ -60,7 +63,7 @@ static void drop_unborn(struct core *core, struct op *op) {
 	alloc_free(&core->alloc, op, sizeof *op);
 }
 
-/* Without anybody who asks for it. */
+/* Makes an operation that nobody asks for yet. NULL: no memory. */
 static struct op *make(struct core *core, const struct core_request *r) {
 	struct op *op = take_from_pool(core);
 	if (op == NULL) {
@@ -86,8 +89,10 @@ static struct op *make(struct core *core, const struct core_request *r) {
 	op->limit = r->limit ? r->limit : 100;
 	op->prefix = r->prefix;
 	op->terms = r->terms;
-	op->terms.binding = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL ? r->terms.binding : r->binding;
-	if (!copy_bytes(core, op, r) || (row(core, op)->make && !row(core, op)->make(core, op, r))) {
+	op->terms.binding = r->op == CORE_ACQUIRE || r->op == CORE_ACQUIRE_ALL
+		? r->terms.binding : r->binding;
+	if (!copy_bytes(core, op, r) ||
+		(row(core, op)->make && !row(core, op)->make(core, op, r))) {
 		drop_unborn(core, op);
 		return NULL;
 	}
@@ -99,7 +104,8 @@ static void enter(struct core *core, struct op *op) {
 	core->coordinator.op_count++;
 	map_insert(&core->coordinator.ops_by_id, &op->by_id, hash_number(op->id));
 	if (row(core, op)->by_lock) {
-		map_insert(&core->coordinator.ops_by_lock, &op->by_lock, op_hash_lock(core, op->key, op->lock_id));
+		map_insert(&core->coordinator.ops_by_lock, &op->by_lock,
+			op_hash_lock(core, op->key, op->lock_id));
 	}
 }
 
@@ -115,7 +121,8 @@ struct op *op_new(struct core *core, const struct core_request *r) {
 	return op;
 }
 
-struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group, uint32_t member) {
+struct op *op_new_inside(struct core *core, const struct core_request *r, struct op *group,
+	uint32_t member) {
 	struct op *op = make(core, r);
 	if (op && op_join_inside(core, op, group, member) == NULL) {
 		drop_unborn(core, op);
@@ -177,7 +184,8 @@ void op_free(struct core *core, struct op *op) {
 
 void op_free_all(struct core *core) {
 	struct list *n;
-	while ((n = list_first(&core->coordinator.ops)) != NULL || (n = list_first(&core->coordinator.unfinished)) != NULL) {
+	while ((n = list_first(&core->coordinator.ops)) != NULL ||
+		(n = list_first(&core->coordinator.unfinished)) != NULL) {
 		op_free(core, CONTAINER_OF(n, struct op, link));
 	}
 	while ((n = list_first(&core->coordinator.op_pool)) != NULL) {
@@ -188,7 +196,8 @@ void op_free_all(struct core *core) {
 
 struct op *op_find(struct core *core, uint64_t round) {
 	uint64_t id = round >> 16;
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_id, hash_number(id)); n; n = map_next(n)) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_id, hash_number(id)); n;
+		n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_id);
 		if (op->id == id) {
 			return op;
@@ -199,7 +208,8 @@ struct op *op_find(struct core *core, uint64_t round) {
 
 /* ---- after the answer ---- */
 
-/* Teaching and releases to be sent again: a list of bounded size that loses its oldest and never makes an operation busy. */
+/* Keeps an operation that has been answered, for repairs and for releases that are sent again. The
+ * list of these is bounded, loses its oldest, and never makes an operation busy. */
 void op_catch_up(struct core *core, struct op *op) {
 	CHECK(list_empty(&op->callers));
 	op->state = OP_UNFINISHED;
@@ -213,13 +223,17 @@ void op_catch_up(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 	if (core->coordinator.catch_up_count > core->limits.unfinished) {
 		COUNT(core, unfinished_lost);
-		catch_up_end(core, CONTAINER_OF(list_first(&core->coordinator.unfinished), struct op, link));
+		catch_up_end(core,
+			CONTAINER_OF(list_first(&core->coordinator.unfinished), struct op, link));
 	}
 }
 
-/* Answered, with nothing to be sent again: the last masters' answers are waited for as long as they would have counted. */
+/* Ends an operation that was answered and has nothing to send again. It waits for the last masters'
+ * answers as long as they would have counted. */
 void op_finish(struct core *core, struct op *op) {
-	if (op->part_of) { /* what it sent from now on could come behind what gives the lock back (section 11) */
+	/* What it sent from now on could arrive behind the message that gives the lock back
+	 * (section 11). */
+	if (op->part_of) {
 		op_free(core, op);
 		return;
 	}
@@ -236,8 +250,9 @@ static void evaluate(struct core *core, struct op *op, bool over) {
 	}
 }
 
-/* The first operation under way, then the one after it: an operation may end others (a break ends the attempts of its lock_id),
- * so whoever leaves the list moves this on. */
+/* Returns the first operation under way; op_following returns the next. An operation may end others
+ * (a break ends the attempts of its lock_id), so an operation that leaves the list moves the cursor
+ * on. */
 struct op *op_first(struct core *core) {
 	core->coordinator.ops_next = core->coordinator.ops.next;
 	return op_following(core);
@@ -257,9 +272,11 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 	if (peer >= core->masters) {
 		return;
 	}
-	for (struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.unfinished); n;
+		n = list_after(&core->coordinator.unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
-		op->votes[peer].state = vote_open(&op->votes[peer]) ? VOTE_GONE : op->votes[peer].state;
+		op->votes[peer].state = vote_open(&op->votes[peer])
+			? VOTE_GONE : op->votes[peer].state;
 		if (row(core, op)->link_lost) {
 			(void)row(core, op)->link_lost(core, op, peer, closed);
 		}
@@ -269,21 +286,24 @@ void op_peer_lost(struct core *core, uint32_t peer, bool closed) {
 		if (row(core, op)->link_lost && !row(core, op)->link_lost(core, op, peer, closed)) {
 			continue;
 		}
-		bool promised = v->state == VOTE_OK && (op->state == OP_ASKING || op->state == OP_TURN);
+		bool promised = v->state == VOTE_OK &&
+			(op->state == OP_ASKING || op->state == OP_TURN);
 		if (vote_open(v) || v->state == VOTE_PARKED || promised) {
-			v->state = VOTE_GONE; /* promises and kept requests end with the link */
+			/* Promises and parked requests end with the link. */
+			v->state = VOTE_GONE;
 			evaluate(core, op, false);
 		}
 	}
 }
 
-/* A link is up again, or a master votes (again), or does not any more. */
+/* A link is up again, or a master votes, or no longer votes. */
 void op_peer_changed(struct core *core, uint32_t peer) {
 	for (struct list *n = list_first(&core->coordinator.unfinished), *next; n; n = next) {
 		next = list_after(&core->coordinator.unfinished, n);
 		catch_up_peer_changed(core, CONTAINER_OF(n, struct op, link), peer);
 	}
-	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op; op = op_following(core)) {
+	for (struct op *op = peer < core->masters ? op_first(core) : NULL; op;
+		op = op_following(core)) {
 		if (row(core, op)->link_changed) {
 			row(core, op)->link_changed(core, op, peer);
 		}
@@ -309,23 +329,27 @@ void op_round_timer(struct core *core, struct op *op) {
 	if (op_late(core, op)) {
 		evaluate(core, op, true);
 	} else {
-		timer_at(core, &op->timer, TIMER_OP, instant_add(op->sent, core->config.request_timeout));
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_add(op->sent, core->config.request_timeout));
 	}
 }
 
 void op_answer(struct core *core, uint32_t from, const struct message *m) {
-	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER ? op_find(core, m->round) : NULL;
+	struct op *op = from < core->masters || m->kind == MESSAGE_ASK_ANSWER
+		? op_find(core, m->round) : NULL;
 	if (op == NULL) {
 		COUNT(core, answer_late);
 		return;
 	}
 	if ((m->kind == MESSAGE_ASK_ANSWER) != (op->kind == CORE_ASK)) {
-		COUNT(core, answer_late); /* only an ask is answered by replicas */
+		/* Replicas answer nothing but an ask. */
+		COUNT(core, answer_late);
 		return;
 	}
 	bool of_queue = m->kind == MESSAGE_TURN || m->kind == MESSAGE_ENQUEUE_ANSWER;
 	if (m->round != (of_queue ? op->queue_round : op->round)) {
-		COUNT(core, answer_stale_round); /* counted only for the round under way */
+		/* An answer counts only for the round under way. */
+		COUNT(core, answer_stale_round);
 		return;
 	}
 	if (op->state == OP_UNFINISHED) {

@@ -1,13 +1,19 @@
-/* op_lock.c: what this node does for one lock, found by its key and lock_id: attempts, teaching after the answer, bonds, groups. */
+/* op_lock.c: what this node does for one lock, found by its key and lock_id: attempts, repairs
+ * after the answer, session bindings, groups. */
 #include "operation.h"
 #include "coordinator.h"
 
-/* Of several attempts one whose commit is not sent yet, if there is one: a repeat may join it. */
-static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key, struct id128 lock_id) {
+/* Finds the operation of this kind for a lock. Of several attempts it prefers one whose commit has
+ * not been sent, because a repeat may join that one. */
+static struct op *find_by_lock(const struct core *core, enum core_op kind, struct slice key,
+	struct id128 lock_id) {
 	struct op *found = NULL;
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n =
+			map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id));
+		n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == kind && op->state != OP_UNFINISHED && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+		if (op->kind == kind && op->state != OP_UNFINISHED &&
+			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			found = op;
 			if (op->state != OP_COMMITTING) {
 				break;
@@ -29,20 +35,27 @@ struct op *op_find_binding(const struct core *core, struct slice key, struct id1
 	return find_by_lock(core, CORE_BINDING, key, lock_id);
 }
 
-/* A request gives back what it has under this name (section 11): what it teaches ends, and what others do for the lock_id goes on. */
+/* A request gives back what it has under this name (section 11). Repairs under that name end; what
+ * others do for the lock_id goes on. */
 void op_lock_rolled_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock,
+			op_hash_lock(core, key, lock_id)), *next;
+		n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->state == OP_UNFINISHED && op->part_of == name && id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+		if (op->state == OP_UNFINISHED && op->part_of == name &&
+			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
 			catch_up_end(core, op);
 		}
 	}
 }
 
-/* A release, or a break that is one by force, ends what this node does for the lock_id: teaching, attempts that have not been committed, and what it is bound by. */
+/* A release, or a break by force, ends what this node does for the lock_id: repairs, attempts that
+ * have not sent their commit, and its binding to this node. */
 void op_lock_released(struct core *core, struct slice key, struct id128 lock_id, bool broken) {
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)), *next; n; n = next) {
+	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock,
+			op_hash_lock(core, key, lock_id)), *next;
+		n; n = next) {
 		next = map_next(n);
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
 		if (!id128_equal(op->lock_id, lock_id) || !slice_equal(op->key, key)) {
@@ -56,12 +69,15 @@ void op_lock_released(struct core *core, struct slice key, struct id128 lock_id,
 	}
 }
 
-/* What is taught after an acquire was answered: the lock as it is from now on. */
+/* Repairs after the answer to an acquire send the lock as it is from now on: shared. */
 void op_lock_downgraded(struct core *core, struct slice key, struct id128 lock_id) {
-	for (struct map_node *n = map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id)); n; n = map_next(n)) {
+	for (struct map_node *n =
+			map_first(&core->coordinator.ops_by_lock, op_hash_lock(core, key, lock_id));
+		n; n = map_next(n)) {
 		struct op *op = CONTAINER_OF(n, struct op, by_lock);
-		if (op->kind == CORE_ACQUIRE && op->state == OP_UNFINISHED && op->terms.of == SHARE_EXCLUSIVE &&
-			id128_equal(op->lock_id, lock_id) && slice_equal(op->key, key)) {
+		if (op->kind == CORE_ACQUIRE && op->state == OP_UNFINISHED &&
+			op->terms.of == SHARE_EXCLUSIVE && id128_equal(op->lock_id, lock_id) &&
+			slice_equal(op->key, key)) {
 			op->terms.of = SHARE_SHARED;
 		}
 	}

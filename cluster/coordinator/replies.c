@@ -1,10 +1,13 @@
-/* replies.c: copies of what masters reported: records (section 3, and for a break), or entries of a queue. */
+/* replies.c: copies of what masters reported: records (section 3, and for a break), or entries of a
+ * queue. */
 #include "coordinator.h"
 
-struct record *op_reply_add(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
+	const struct message *m) {
 	if (op->replies_count == op->replies_capacity) {
 		uint32_t old = op->replies_capacity, wanted = old ? 2 * old : 8;
-		struct master_reply *more = alloc_resize(&core->alloc, op->replies, old * sizeof *more, wanted * sizeof *more);
+		struct master_reply *more = alloc_resize(
+			&core->alloc, op->replies, old * sizeof *more, wanted * sizeof *more);
 		if (more == NULL) {
 			return NULL;
 		}
@@ -16,7 +19,8 @@ struct record *op_reply_add(struct core *core, struct op *op, uint32_t from, con
 		return NULL;
 	}
 	r->end = instant_add(core->now, span_from_us(m->left_us));
-	op->replies[op->replies_count++] = (struct master_reply){ .record = r, .from = from, .counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by, .flags = m->flags };
+	op->replies[op->replies_count++] = (struct master_reply){ .record = r, .from = from,
+		.counts = (m->flags & FLAG_COUNTS) != 0, .node = m->by, .flags = m->flags };
 	return r;
 }
 
@@ -41,7 +45,8 @@ static void sift(struct master_reply *found, uint32_t root, uint32_t count) {
 	}
 }
 
-/* The reports of one lock_id together. Heapsort: a key may have many holders, and it needs no memory. */
+/* Brings the reports of each lock_id together. It is a heapsort because a key may have many
+ * holders, and a heapsort needs no memory. */
 void op_replies_sort(struct op *op) {
 	for (uint32_t i = op->replies_count / 2; i-- > 0;) {
 		sift(op->replies, i, op->replies_count);

@@ -1,8 +1,10 @@
-/* reports.c: what masters report of a key's records, as a coordinator asks for it (section 3, Reports): a piece after the other. Of operations
- * that ask for more than a little, only a few are under way; the others stand in line. */
+/* reports.c: how a coordinator asks masters what they report of a key's records, one piece after
+ * the other (section 3, Reports). Of the operations that ask for more than the first piece only a
+ * few are under way; the others stand in line. */
 #include "coordinator.h"
 
-#define REPORTS_A_STEP 4 /* of those in line, that begin in one step */
+/* At most this many operations in line begin in one step. */
+#define REPORTS_A_STEP 4
 
 static void ask(struct core *core, struct op *op, uint32_t index, struct id128 after, bool rest) {
 	struct message m = op_message(op, MESSAGE_READ);
@@ -19,13 +21,17 @@ void report_ask_all(struct core *core, struct op *op, bool rest) {
 	}
 }
 
-/* Parts come in order, each counts once; what is no part of what was asked for last is late, or came twice. */
+/* Takes one part of a master's report. Parts come in order, and each counts once. A part that does
+ * not belong to what was asked for last is late, or came twice. */
 void report_part(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->status == STATUS_ABSENT) { /* nothing, or nothing more */
+	/* The master has nothing, or nothing more. */
+	if (m->status == STATUS_ABSENT) {
 		v->state = m->number == op->parts_seen[from] ? VOTE_OK : v->state;
 	} else if (m->status != STATUS_OK) {
-		v->state = VOTE_GONE; /* does not vote in this epoch, or has too much to say: silent */
+		/* The master does not vote in this epoch, or has too much to say. It counts as
+		 * silent. */
+		v->state = VOTE_GONE;
 	} else if (m->part == op->parts_seen[from]) {
 		op->parts_seen[from]++;
 		struct record *r = op_reply_add(core, op, from, m);
@@ -37,14 +43,16 @@ void report_part(struct core *core, struct op *op, uint32_t from, const struct m
 		if (m->flags & FLAG_REST) {
 			op->sent = core->now;
 			ask(core, op, from, m->lock_id, true);
-			timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+			timer_at(core, &op->timer, TIMER_OP,
+				instant_add(core->now, core->config.request_timeout));
 		} else if (m->part + 1 == m->parts) {
 			v->state = VOTE_OK;
 		}
 	}
 }
 
-/* Asks for the value of one that is to be shown where its newest write was reported. False: nobody can be asked. */
+/* Fetches the value of a record that is to be shown, from the master that reported its newest
+ * write. False: no master can be asked. */
 bool report_fetch(struct core *core, struct op *op, const struct record *lacks) {
 	uint32_t at = 0;
 	while (at < op->replies_count && op->replies[at].record != lacks) {
@@ -57,7 +65,8 @@ bool report_fetch(struct core *core, struct op *op, const struct record *lacks) 
 	op->state = OP_SECOND;
 	op->fetching = lacks->lock_id;
 	op->sent = core->now;
-	op->round = (op->id << 16) | ((op->round + 1) & 0xffff); /* the votes stay */
+	/* The votes are kept. */
+	op->round = (op->id << 16) | ((op->round + 1) & 0xffff);
 	struct message m = op_message(op, MESSAGE_FETCH);
 	m.lock_id = lacks->lock_id;
 	op_ask(core, op, from, &m);
@@ -66,12 +75,16 @@ bool report_fetch(struct core *core, struct op *op, const struct record *lacks) 
 	return true;
 }
 
-/* False: it is not there any more, or not as it was reported. */
+/* False: the record is not there any more, or its value is older than what was reported. */
 bool report_fetched(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	for (uint32_t i = 0; i < op->replies_count; i++) {
 		struct master_reply *f = &op->replies[i];
-		if (f->from == from && f->record->uneven && id128_equal(f->record->lock_id, op->fetching)) { /* a promise may have its lock_id, too */
-			if (m->status != STATUS_OK || ballot_compare(m->ballot, f->record->wrote) < 0 || !record_set_value(core, &f->record, m->value)) {
+		/* A promise may have the same lock_id. */
+		if (f->from == from && f->record->uneven &&
+			id128_equal(f->record->lock_id, op->fetching)) {
+			if (m->status != STATUS_OK ||
+				ballot_compare(m->ballot, f->record->wrote) < 0 ||
+				!record_set_value(core, &f->record, m->value)) {
 				return false;
 			}
 			f->record->wrote = m->ballot;
@@ -93,7 +106,8 @@ bool report_may_begin(struct core *core, struct op *op) {
 	}
 	COUNT(core, report_waited);
 	op_replies_clear(core, op);
-	op_next_round(core, op); /* what is still answered is late */
+	/* This makes answers that are still to come late. */
+	op_next_round(core, op);
 	timer_stop(core, &op->timer);
 	op->state = OP_IN_LINE;
 	list_append(&core->coordinator.in_line, &op->waiting);
@@ -106,13 +120,16 @@ void report_over(struct core *core, struct op *op) {
 }
 
 bool report_due(const struct core *core) {
-	return !list_empty(&core->coordinator.in_line) && core->coordinator.reporting < core->limits.reports;
+	return !list_empty(&core->coordinator.in_line) &&
+		core->coordinator.reporting < core->limits.reports;
 }
 
-/* Begins one that stands in line; false: none may, or enough have in this step. */
+/* Begins an operation that stands in line. False: none may begin, or enough of them have in this
+ * step. */
 bool report_run(struct core *core) {
 	struct list *n = list_first(&core->coordinator.in_line);
-	if (n == NULL || core->coordinator.reporting >= core->limits.reports || core->coordinator.reports_begun >= REPORTS_A_STEP) {
+	if (n == NULL || core->coordinator.reporting >= core->limits.reports ||
+		core->coordinator.reports_begun >= REPORTS_A_STEP) {
 		return false;
 	}
 	core->coordinator.reports_begun++;

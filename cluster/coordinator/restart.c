@@ -1,9 +1,10 @@
-/* restart.c: operations that are under way when the epoch changes go on under the new one, as if they had been asked now; while fewer than
- * q masters vote in it, they are parked, for request_timeout at most (section 6). */
+/* restart.c: operations that are under way when the epoch changes. They go on under the new epoch
+ * as if they had been asked now. While fewer than q masters vote in it they are suspended, for
+ * request_timeout at most (section 6). */
 #include "operation.h"
 #include "coordinator.h"
 
-/* Right after a change, and fewer than q vote yet. */
+/* The epoch has just changed, and fewer than q masters vote in it yet. */
 static bool suspends(const struct core *core) {
 	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
 }
@@ -17,10 +18,11 @@ static void suspend(struct core *core, struct op *op) {
 	}
 	op->state = OP_SUSPENDED;
 	list_append(&core->coordinator.suspended, &op->waiting);
-	timer_at(core, &op->timer, TIMER_OP, instant_add(core->adopted_at, core->config.request_timeout));
+	timer_at(core, &op->timer, TIMER_OP,
+		instant_add(core->adopted_at, core->config.request_timeout));
 }
 
-/* An operation that needs the masters: begins now, or as soon as they vote. */
+/* Begins an operation that needs the masters: now, or as soon as they vote. */
 void restart_begin(struct core *core, struct op *op) {
 	if (suspends(core)) {
 		suspend(core, op);
@@ -58,7 +60,8 @@ static void forget_round(struct core *core, struct op *op) {
 	op->fetch_tried = 0;
 	op->attempt = op->best_token = 0;
 	op->wavering = op->contested_seen = false;
-	if (op->kind != CORE_EXTEND) { /* that one is for these numbers under any epoch */
+	/* An extension is for the same permit numbers under any epoch. */
+	if (op->kind != CORE_EXTEND) {
 		op->terms.set = (struct permits){ { 0, 0 } };
 	}
 	memset(op->votes, 0, sizeof op->votes);
@@ -67,13 +70,15 @@ static void forget_round(struct core *core, struct op *op) {
 
 void restart_again(struct core *core, struct op *op) {
 	forget_round(core, op);
-	op_next_round(core, op); /* answers to what was asked before are stale */
+	/* This makes answers to earlier questions stale. */
+	op_next_round(core, op);
 	restart_begin(core, op);
 }
 
 static void restart(struct core *core, struct op *op) {
 	const struct operation *row = core->operations[op->kind];
-	op->home = -1; /* the queues of before are gone, and masters have other indexes */
+	/* The queues of the previous epoch are gone, and masters have other peer indexes. */
+	op->home = -1;
 	if (op->state == OP_SUSPENDED || op->state == OP_IN_LINE || row->start == NULL) {
 		if (row->epoch && row->start == NULL) {
 			(void)row->epoch(core, op);
@@ -92,18 +97,22 @@ void restart_all(struct core *core) {
 	}
 }
 
-/* Peers have other indexes: `from` says who was where, -1: nowhere. Of operations that linger; the others begin anew. */
+/* Moves the votes of answered operations, because peers have new indexes. from[i] is the former
+ * index of peer i, or -1 if it had none. All other operations begin anew. */
 void op_permute(struct core *core, const int from[NODES_MAX]) {
-	for (struct list *n = list_first(&core->coordinator.unfinished); n; n = list_after(&core->coordinator.unfinished, n)) {
+	for (struct list *n = list_first(&core->coordinator.unfinished); n;
+		n = list_after(&core->coordinator.unfinished, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, link);
 		struct vote votes[MASTERS_MAX];
 		memcpy(votes, op->votes, sizeof votes);
 		memset(op->votes, 0, sizeof op->votes);
 		for (uint32_t i = 0; i < core->masters; i++) {
-			if (from[i] >= 0 && from[i] < MASTERS_MAX && votes[from[i]].state != VOTE_NONE) {
+			if (from[i] >= 0 && from[i] < MASTERS_MAX &&
+				votes[from[i]].state != VOTE_NONE) {
 				op->votes[i] = votes[from[i]];
 			} else {
-				op->votes[i].state = VOTE_GONE; /* a new master: it is taught like one that was away */
+				/* A new master is sent the record like one that was away. */
+				op->votes[i].state = VOTE_GONE;
 			}
 			if (vote_open(&op->votes[i])) {
 				op->votes[i].state = VOTE_GONE;

@@ -1,14 +1,19 @@
-/* roll_back.c: what a request that failed may have left is given back under its name (section 11). */
+/* roll_back.c: what a request that failed may have left is given back under its name (section
+ * 11). */
 #include "coordinator.h"
 
-/* When the lease is over, wherever: this node's record, if it has one, may have missed an extension. */
+/* Returns when the lease is over at every master. This node's own record does not tell, because it
+ * may have missed an extension. */
 struct instant longest_lease(const struct core *core) {
-	return instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	return instant_add(core->now,
+		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
 }
 
-/* To those that can be reached now, and nobody waits for an answer. */
-void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
-	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id, .attempt = name };
+/* Tells the masters that can be reached now. Nobody waits for their answers. */
+void release_roll_back_once(struct core *core, struct slice key, struct id128 lock_id,
+	uint64_t name) {
+	const struct message m = { .kind = MESSAGE_RELEASE, .key = key, .lock_id = lock_id,
+		.attempt = name };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (peer_reachable(core, i)) {
 			out_send(core, i, &m);
@@ -16,9 +21,11 @@ void release_roll_back_once(struct core *core, struct slice key, struct id128 lo
 	}
 }
 
-/* What a commit that failed may have left goes back under its name (section 11): nobody waits for it, and it is sent again like a release. */
+/* Gives back under its name what a commit that failed may have left (section 11). Nobody waits for
+ * this, and it is sent again like a release. */
 bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id, uint64_t name) {
-	struct op *op = op_new_alone(core, &(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });
+	struct op *op = op_new_alone(core,
+		&(struct core_request){ .op = CORE_RELEASE, .key = key, .lock_id = lock_id });
 	if (op == NULL) {
 		COUNT(core, no_memory);
 		release_roll_back_once(core, key, lock_id, name);
@@ -31,14 +38,16 @@ bool release_roll_back(struct core *core, struct slice key, struct id128 lock_id
 	m.attempt = name;
 	op_ask_all(core, op, &m);
 	bool all = true;
-	for (uint32_t i = 0; i < core->masters; i++) { /* who is not in this epoch yet may not have heard */
+	/* A master that is not in this epoch yet may not have heard the message. */
+	for (uint32_t i = 0; i < core->masters; i++) {
 		all = all && op->votes[i].state != VOTE_GONE && peer_votes(core, i);
 	}
 	catch_up_begin(core, op);
 	return all;
 }
 
-/* Whoever goes on with a lock that was bound here is not to lose it with this node: only a master that has it bound still ends it. */
+/* A holder that goes on with a lock which was bound here must not lose it together with this node.
+ * So only a master where the lock is still bound to this node ends it. */
 struct message release_message(const struct op *op) {
 	struct message m = op_message(op, op->lost_here ? MESSAGE_BINDING : MESSAGE_RELEASE);
 	m.flags = op->lost_here ? FLAG_NOW : 0;

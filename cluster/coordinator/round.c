@@ -1,4 +1,4 @@
-/* round.c: the rounds of an operation: whom it has asked, and who has answered what. */
+/* round.c: the rounds of an operation: which masters it has asked, and what each has answered. */
 #include "coordinator.h"
 
 uint64_t op_next_round(struct core *core, struct op *op) {
@@ -34,17 +34,22 @@ uint32_t op_votes(const struct core *core, const struct op *op, uint32_t states)
 	return n;
 }
 
-/* Section 2, Extend: without q that still vote in this epoch the next one may have granted the lock, unknown to those that lack it here. */
+/* Section 2, Extend: unless q masters still vote in this epoch, the next epoch may have granted the
+ * lock, unknown to the masters that lack it here. */
 bool op_epoch_stands(const struct core *core, const struct op *op) {
-	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE)) >= core->quorum;
+	return core->masters - op_votes(core, op, VOTE_BIT(VOTE_NONE) | VOTE_BIT(VOTE_ASKED) |
+		VOTE_BIT(VOTE_GONE)) >= core->quorum;
 }
 
-/* Section 2, Extend: what ended there since this was asked was still there when another one had already answered that it lacks it. */
+/* Section 2, Extend: tells whether the master may have lost the record only after the round was
+ * sent. If so, it may still have had the record when another master had already answered that it
+ * lacks it. */
 bool op_lately(const struct core *core, const struct op *op, const struct message *m) {
-	return instant_elapsed_long(core->now, op->sent) > span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
+	return instant_elapsed_long(core->now, op->sent) >
+		span_shrink(span_from_us(m->age_us), core->config.drift_ppm);
 }
 
-/* As op_votes, of those that lacked it already when they were asked. */
+/* Counts like op_votes, but only masters that lacked the record already when they were asked. */
 uint32_t op_lacked(const struct op *op, uint32_t states) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < MASTERS_MAX; i++) {
@@ -61,14 +66,19 @@ uint64_t op_silent(const struct core *core, const struct op *op) {
 	uint64_t silent = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		enum vote_state s = op->votes[i].state;
-		if (i != core->self || !core_votes(core)) { /* its own vote may not be in yet, but silent it is not */
-			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE) << i;
+		/* This node's own vote may not be in yet, but that does not make this node
+		 * silent. */
+		if (i != core->self || !core_votes(core)) {
+			silent |= (uint64_t)(s == VOTE_ASKED || s == VOTE_GONE || s == VOTE_NONE)
+				<< i;
 		}
 	}
 	return silent;
 }
 
 struct message op_message(const struct op *op, enum message_kind kind) {
-	return (struct message){ .kind = kind, .round = op->round, .key = op->key, .lock_id = op->lock_id, .owner = op->owner,
-		.identity = op->identity, .value = op->value, .label = op->label, .terms = op->terms, .lease_us = (uint64_t)(op->lease / SPAN_US) };
+	return (struct message){ .kind = kind, .round = op->round, .key = op->key,
+		.lock_id = op->lock_id, .owner = op->owner, .identity = op->identity,
+		.value = op->value, .label = op->label, .terms = op->terms,
+		.lease_us = (uint64_t)(op->lease / SPAN_US) };
 }
