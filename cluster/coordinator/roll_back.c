@@ -1,5 +1,5 @@
-/* roll_back.c: what a request that failed may have left is given back under its name (section
- * 11). */
+/* roll_back.c: what a request that failed may have left is given back under its name
+ * (section 11). */
 #include "coordinator.h"
 
 /* Returns when the lease is over at every master. This node's own record does not tell, because it

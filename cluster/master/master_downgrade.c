@@ -1,5 +1,5 @@
-/* master_downgrade.c: what a master does when an exclusive lock becomes a shared one (section
- * 10). */
+/* master_downgrade.c: what a master does when an exclusive lock becomes a shared one
+ * (section 10). */
 #include "master.h"
 
 /* A node that does not vote does this, too. Its answer does not count, but what it tells others

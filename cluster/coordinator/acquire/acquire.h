@@ -4,75 +4,168 @@
 
 #include "coordinator.h"
 
+/* Tells whether some requests have not looked for their home since it may have changed. */
 static inline bool attempt_rehome_left(const struct core *core) {
 	const struct list *n = core->coordinator.waiting.next;
-	return n != &core->coordinator.waiting && CONTAINER_OF(n, const struct op, waiting)->homes != core->coordinator.homes;
+	return n != &core->coordinator.waiting &&
+		CONTAINER_OF(n, const struct op, waiting)->homes != core->coordinator.homes;
 }
 
 /* ---- attempt.c ---- */
+
+/* Begins an acquire, or begins it again. May end the operation and free it. */
 void attempt_start(struct core *core, struct op *op);
+
+/* A master has answered before the commit. May free the operation. */
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* The timer has fired before the commit. May free the operation. */
 void attempt_timer(struct core *core, struct op *op);
-void attempt_go_on(struct core *core, struct op *op);   /* with the turn it has */
+
+/* Goes on with the turn that the attempt has. */
+void attempt_go_on(struct core *core, struct op *op);
+
+/* A master is linked or votes again. */
 void attempt_peer_changed(struct core *core, uint32_t peer);
+
+/* A master says that a held record has displaced its promise. */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m);
-/* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
+
+/* Withdraws this attempt's promises and parked requests everywhere. `entry`: its place in the queue
+ * as well. */
 void attempt_withdraw(struct core *core, struct op *op, bool entry);
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise, bool entry);
-void attempt_give_up(struct core *core, struct op *op); /* withdraws everywhere */
+
+/* Withdraws the attempt's promise and parked request, or its entry, or both, at one master. */
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
+	bool entry);
+
+/* Withdraws everything everywhere. */
+void attempt_give_up(struct core *core, struct op *op);
+
+/* Asks all masters for promises under a new ballot. `turn`: the attempt has a turn. */
 void attempt_ask_all(struct core *core, struct op *op, bool turn);
+
+/* Answers all callers with an error, withdraws everything, and frees the operation. */
 void attempt_fail(struct core *core, struct op *op, int error);
+
+/* Notes who holds the key, as far as this answer of a master tells. */
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m);
 
 /* ---- commit.c ---- */
-/* commit.c */
+
+/* Sends the commit: q masters have promised. */
 void commit_start(struct core *core, struct op *op);
+
+/* A master has answered the commit. May free the operation. */
 void commit_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* Judges the commit. `over`: request_timeout has passed since it was sent. May free the
+ * operation. */
 void commit_evaluate(struct core *core, struct op *op, bool over);
+
+/* Fills in the value that a commit brings, with its ballot. The bytes are the operation's own. */
 void commit_put_value(const struct op *op, struct message *m);
-bool commit_roll_back(struct core *core, struct op *op); /* false: not at every master */
+
+/* Gives back what the commit may have left. False: there is nothing, or not every master is told at
+ * once. */
+bool commit_roll_back(struct core *core, struct op *op);
 
 /* ---- group.c ---- */
+
+/* Begins a request for several keys. */
 void group_start(struct core *core, struct op *op);
+
+/* The group's timer has fired. May free the group. */
 void group_timer(struct core *core, struct op *op);
+
+/* Nobody asks for the group any more: it gives back what it has. */
 void group_forget(struct core *core, struct op *op);
-void group_drain(struct core *core, struct op *op); /* this node stops: answers at once; frees it */
+
+/* This node stops: answers at once, and frees the group. */
+void group_drain(struct core *core, struct op *op);
+
+/* Goes on with a group that has got an answer. False: there is none. */
 bool group_run(struct core *core);
+
+/* Gives the child's member a new name, and returns the name. */
 uint64_t group_rename(struct core *core, const struct op *child);
-struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member); /* where a child's answer is put */
+
+/* Returns where the answer of a member's child is put. */
+struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member);
 
 /* ---- group_answer.c ---- */
+
+/* Notes who stood in the way, with copies of the bytes. */
 void group_keep_holder(struct group *g, const struct core_reply *r);
-bool group_answer_held(struct core *core, struct op *op); /* frees it; false: no memory */
-void group_answer_error(struct core *core, struct op *op); /* frees it */
+
+/* Answers that all is held, and frees the group. False: there is no memory, and nothing was
+ * done. */
+bool group_answer_held(struct core *core, struct op *op);
+
+/* Answers with the group's error, and frees the group. */
+void group_answer_error(struct core *core, struct op *op);
 
 /* ---- group_request.c ---- */
-/* group.c, group_request.c, group_answer.c */
-int group_check(const struct core_request *r, const char **field, uint32_t *which); /* 0 or an error, the field and which lock */
+
+/* Checks a request for several keys. Returns 0 or an error, with the field that is wrong and the
+ * number of the lock. */
+int group_check(const struct core_request *r, const char **field, uint32_t *which);
+
+/* Makes what the operation keeps of the group, in one block; group_free frees it. False: no
+ * memory. */
 bool group_new(struct core *core, struct op *op, const struct core_request *r);
+
+/* Tells whether the request has all keys of the group with the same lock_ids. */
 bool group_same(const struct op *op, const struct core_request *r);
+
 void group_free(struct core *core, struct op *op);
 
 /* ---- home.c ---- */
-/* home.c */
-int attempt_home(const struct core *core, struct slice key); /* slot, or -1: none is linked and votes */
+
+/* Returns the peer index of the key's home. -1: no master is linked and votes. */
+int attempt_home(const struct core *core, struct slice key);
+
+/* Enters the queue of the attempt's home. */
 void attempt_enqueue(struct core *core, struct op *op);
+
+/* The home has answered the entry. May free the operation. */
 void attempt_queue_answer(struct core *core, struct op *op, const struct message *m);
-void attempt_rehome_beat(struct core *core); /* those that found no home */
-void attempt_rehome_all(struct core *core); /* begins, from the beginning */
+
+/* Lets all requests look for their homes again, if some of them found none. */
+void attempt_rehome_beat(struct core *core);
+
+/* Lets all requests look for their homes again, in pieces; begins with the first. */
+void attempt_rehome_all(struct core *core);
+
+/* Does as much of this as may be done in this turn of the loop. */
 void attempt_rehome_go_on(struct core *core);
+
+/* Withdraws the entry at the home. */
 void attempt_leave_home(struct core *core, struct op *op);
+
+/* Sets the home of an attempt that begins again; it leaves the former one if that is another. */
 void attempt_home_is(struct core *core, struct op *op, int home);
-void attempt_waits(struct core *core, struct op *op); /* it is one of those that wait, and knows its home */
+
+/* Adds the request to those that wait. It knows its home. */
+void attempt_waits(struct core *core, struct op *op);
 
 /* ---- judge.c ---- */
-void attempt_wavered(struct core *core, struct op *op); /* the timer of a rival that was met */
+
+/* The attempt has waited long enough for a rival that it met. */
+void attempt_wavered(struct core *core, struct op *op);
+
+/* Judges the attempt's votes before the commit. May free the operation. */
 void attempt_evaluate(struct core *core, struct op *op);
 
 /* ---- repair_missing.c ---- */
-/* repair_missing.c */
+
+/* A master that missed the commit can be reached. */
 void repair_catch_up(struct core *core, struct op *op, uint32_t peer);
+
+/* A master has answered after the acquire was answered. */
 void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* The acquire ends before all masters have answered. */
 void repair_late_end(struct core *core, struct op *op);
 
 #endif

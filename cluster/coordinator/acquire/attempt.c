@@ -5,7 +5,9 @@
  *   QUEUED --turn--> TURN --q promises--> COMMITTING
  *     ^               |  \--a rival's promise--> PAUSED --> TURN
  *     \--given back---/
- * In every state before COMMITTING the end of the wait, or the last caller's leaving, withdraws everything.
+ *
+ * In every state before COMMITTING everything is withdrawn when the wait ends or the last caller
+ * leaves.
  */
 #include "acquire.h"
 #include "first.h"
@@ -15,12 +17,15 @@
 
 /* ---- giving up ---- */
 
-/* A master that refused its commit keeps its place under the name of that (section 2, Acquire). */
+/* Tells whether this master refused the attempt's commit. Such a master keeps the attempt's place
+ * under the name of the commit (section 2, Acquire). */
 static bool place_kept(const struct op *op, uint32_t index) {
-	return op->state == OP_COMMITTING && op->ticket.seq && ((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[index].state & 1);
+	return op->state == OP_COMMITTING && op->ticket.seq &&
+		((VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD)) >> op->votes[index].state & 1);
 }
 
-void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise, bool entry) {
+void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool promise,
+	bool entry) {
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
 	m.attempt = !promise ? 0 : place_kept(op, index) ? op->round : op->attempt;
 	m.ticket = entry ? op->ticket : (struct ticket){ 0, 0 };
@@ -29,14 +34,17 @@ void attempt_withdraw_at(struct core *core, struct op *op, uint32_t index, bool 
 	}
 }
 
-/* Withdraws this attempt's promises and kept requests everywhere; with `entry` also its place in the queue. */
 void attempt_withdraw(struct core *core, struct op *op, bool entry) {
-	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_PARKED) | VOTE_BIT(VOTE_GONE);
+	const uint32_t asked = OPEN | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_PARKED) |
+		VOTE_BIT(VOTE_GONE);
 	for (uint32_t i = 0; i < core->masters; i++) {
-		bool promise = op->attempt && (((asked >> op->votes[i].state) & 1) || place_kept(op, i));
+		bool promise = op->attempt &&
+			(((asked >> op->votes[i].state) & 1) || place_kept(op, i));
 		bool home = entry && op->ticket.seq && op->home == (int)i;
 		if (promise || home) {
-			attempt_withdraw_at(core, op, i, promise || home, home); /* a turn may be on its way: the home's promise is this attempt's, too */
+			/* A turn may be on its way. The home's promise that comes with it is this
+			 * attempt's, too. */
+			attempt_withdraw_at(core, op, i, promise || home, home);
 		}
 	}
 }
@@ -54,20 +62,25 @@ static void fill_holder(struct core *core, const struct op *op, struct core_repl
 	r->entry.terms = known.terms;
 	r->entry.closing = known.closing;
 	r->entry.closed_for = known.closed_for;
-	r->held = out_copy(core, known.owner, &r->entry.owner) && out_copy(core, op->key, &r->entry.key) && !known.closing;
+	r->held = out_copy(core, known.owner, &r->entry.owner) &&
+		out_copy(core, op->key, &r->entry.key) && !known.closing;
 }
 
-/* Of several holders this node may know all. */
-static bool show_several(struct core *core, const struct caller *c, const struct op *op, struct shown *shown) {
+/* Shows all holders if this node itself knows several. */
+static bool show_several(struct core *core, const struct caller *c, const struct op *op,
+	struct shown *shown) {
 	const struct key *key = table_find(core, op->key);
-	return key && key->held && key->held->next && entry_show(core, c, op, key, shown) && shown->holder_count > 0;
+	return key && key->held && key->held->next && entry_show(core, c, op, key, shown) &&
+		shown->holder_count > 0;
 }
 
 void attempt_fail(struct core *core, struct op *op, int error) {
 	uint32_t votes = op->state == OP_COMMITTING ? core->quorum : op_votes(core, op, ALIVE);
 	uint32_t acks = op->state == OP_COMMITTING ? op_votes(core, op, VOTE_BIT(VOTE_OK)) : 0;
-	if (op->committed && !op->part_of) { /* a request for several keys gives back by itself what may have been accepted (section 11) */
-		error = PAWL_ENOQUORUM; /* after which the client releases it */
+	/* An error after a commit is PAWL_ENOQUORUM, after which the client releases the lock. A
+	 * request for several keys itself gives back what may have been accepted (section 11). */
+	if (op->committed && !op->part_of) {
+		error = PAWL_ENOQUORUM;
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
@@ -76,11 +89,15 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 		struct shown shown = { .held = false };
 		bool several = error == PAWL_EHELD && show_several(core, c, op, &shown);
 		struct core_reply *r = op_reply(core, c, error);
-		r->field = error == PAWL_EMISMATCH ? "mode" : error == PAWL_ETOOLONG ? "lease_ms" : NULL;
-		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
+		r->field = error == PAWL_EMISMATCH ? "mode"
+			: error == PAWL_ETOOLONG ? "lease_ms"
+			: NULL;
+		/* The limit covers the lease and the lock delay. */
+		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0;
 		r->votes = votes;
 		r->acks = acks;
-		r->token = op->token; /* for a group: what it may have committed */
+		/* This tells a group what it may have committed. */
+		r->token = op->token;
 		r->waited = waited;
 		if (several) {
 			entry_reply(r, &shown);
@@ -93,10 +110,11 @@ void attempt_fail(struct core *core, struct op *op, int error) {
 	op_free(core, op);
 }
 
-/* For the answer "held": who holds it, as far as a master told. */
+/* Notes for the answer "held" who holds the key, as far as a master told. */
 void attempt_note_holder(struct core *core, struct op *op, const struct message *m) {
 	op->contested_seen = op->contested_seen || m->status == STATUS_CONTESTED;
-	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) || (op->record && op->record->token >= m->token)) {
+	if ((m->status != STATUS_HELD && m->status != STATUS_CONTESTED) ||
+		(op->record && op->record->token >= m->token)) {
 		return;
 	}
 	struct message who = { .owner = m->owner, .token = m->token, .terms = m->terms };
@@ -122,7 +140,9 @@ static void ask_some(struct core *core, struct op *op, uint32_t slots, bool turn
 	}
 }
 
-static void ask_one(struct core *core, struct op *op, uint32_t index, bool turn) { ask_some(core, op, 1u << index, turn); }
+static void ask_one(struct core *core, struct op *op, uint32_t index, bool turn) {
+	ask_some(core, op, 1u << index, turn);
+}
 
 static void forget_value(struct core *core, struct op *op) {
 	record_free(core, op->own_value);
@@ -138,7 +158,8 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-	attempt_evaluate(core, op); /* nobody may be linked */
+	/* No master may be linked. */
+	attempt_evaluate(core, op);
 }
 
 void attempt_ask_all(struct core *core, struct op *op, bool turn) {
@@ -146,18 +167,23 @@ void attempt_ask_all(struct core *core, struct op *op, bool turn) {
 	ask_all(core, op, turn);
 }
 
-/* Also again under a new epoch, with the ticket it has drawn: its place in the order. */
+/* Begins the attempt. Under a new epoch it begins again, with the ticket it has drawn, which is its
+ * place in the order. */
 void attempt_start(struct core *core, struct op *op) {
 	if (clock_saturating_add(op->lease, op->terms.delay) > core->config.max_lease) {
-		attempt_fail(core, op, PAWL_ETOOLONG); /* R5: a new epoch allows less than the one in which it was asked for */
+		/* R5: the new epoch allows less than the one in which the lock was asked for. */
+		attempt_fail(core, op, PAWL_ETOOLONG);
 		return;
 	}
 	if (!peers_listen(core)) {
 		COUNT(core, removed_while_waiting);
-		attempt_fail(core, op, PAWL_ERECOVERING); /* section 6, Operations across a change */
+		/* This is section 6, Operations across a change. */
+		attempt_fail(core, op, PAWL_ERECOVERING);
 		return;
 	}
-	op->until = op->until.boot ? op->until : op->wait > 0 ? instant_add(core->now, op->wait) : INSTANT_FOREVER;
+	op->until = op->until.boot ? op->until
+		: op->wait > 0 ? instant_add(core->now, op->wait)
+		: INSTANT_FOREVER;
 	attempt_home_is(core, op, attempt_home(core, op->key));
 	if (!list_linked(&op->waiting)) {
 		attempt_waits(core, op);
@@ -168,8 +194,11 @@ void attempt_start(struct core *core, struct op *op) {
 	if (op->ticket.seq) {
 		attempt_enqueue(core, op);
 	}
-	op->resumes = false; /* here: if nobody is linked, what follows may end it */
-	if (op->ticket.seq == 0 || resumes) { /* the home may have given the turn to the next one: the masters keep this one before it, by its stamp */
+	/* This must come before the questions: if no master is linked, they may end the attempt. */
+	op->resumes = false;
+	/* The home may have given the turn to the next request. The masters park this one before
+	 * it, by its stamp. */
+	if (op->ticket.seq == 0 || resumes) {
 		ask_all(core, op, resumes);
 	}
 }
@@ -185,13 +214,16 @@ static enum vote_state vote_of(enum status s) {
 	case STATUS_PROMISED: return VOTE_RIVAL;
 	case STATUS_QUEUED: return VOTE_QUEUED;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
-	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
-	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER: return VOTE_REFUSED;
+	case STATUS_NEED: case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+		return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
 }
 
-/* The value with the highest ballot that a master reports: for those that lack the record. False: no memory. */
+/* Keeps the value with the highest ballot that a master reports, for masters that lack the record.
+ * False: no memory. */
 static bool note_value(struct core *core, struct op *op, const struct message *m) {
 	if (op->own_value && ballot_compare(m->ballot, op->own_value->wrote) <= 0) {
 		return true;
@@ -207,7 +239,8 @@ static bool note_value(struct core *core, struct op *op, const struct message *m
 
 static void take_vote(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m) ? VOTE_GONE : vote_of(m->status);
+	v->state = m->status == STATUS_HELD_SELF && !note_value(core, op, m)
+		? VOTE_GONE : vote_of(m->status);
 	v->status = m->status;
 	v->fresh = true;
 	v->token = m->token;
@@ -221,29 +254,34 @@ static void take_vote(struct core *core, struct op *op, uint32_t from, const str
 	attempt_note_holder(core, op, m);
 }
 
-/* The first promise of a turn is there; the others are asked now. */
+/* The first promise of a turn is there. The other masters are asked now. */
 static void turn_begins(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	op->state = OP_TURN;
 	op->sent = core->now;
 	op->parked_until = core->now;
 	forget_value(core, op);
-	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot; /* it has drawn one */
+	/* Otherwise the home has drawn a ballot. */
+	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
 	take_vote(core, op, from, m);
-	op->votes[from].lapsed = m->status == STATUS_OK; /* the others have lacked it at this moment, too, if they have since before */
+	/* The home lacked the lock_id when it promised. The other masters lacked it at that moment,
+	 * too, if they have lacked it since before then. */
+	op->votes[from].lapsed = m->status == STATUS_OK;
 	ask_some(core, op, ((1u << core->masters) - 1) & ~(1u << from), true);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 	attempt_evaluate(core, op);
 }
 
-/* The home's turn is its promise. */
+/* A turn has arrived, which is the home's promise, too. */
 static void turn_arrived(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if ((int)from != op->home) {
 		return;
 	}
 	if (op->state == OP_QUEUED) {
 		turn_begins(core, op, from, m);
-	} else if (op->state == OP_TURN) { /* a second turn: of a new home, or because the lock_id has become held */
+	} else if (op->state == OP_TURN) {
+		/* This is a second turn: it comes from a new home, or because the lock_id has
+		 * become held. */
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (i == from || m->status == STATUS_HELD_SELF) {
 				ask_one(core, op, i, true);
@@ -254,43 +292,53 @@ static void turn_arrived(struct core *core, struct op *op, uint32_t from, const 
 
 void attempt_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind == MESSAGE_ENQUEUE_ANSWER) {
-		if ((int)from == op->home && (op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED)) {
+		if ((int)from == op->home &&
+			(op->state == OP_QUEUED || op->state == OP_TURN ||
+				op->state == OP_PAUSED)) {
 			attempt_queue_answer(core, op, m);
 		}
 	} else if (m->kind == MESSAGE_TURN) {
 		turn_arrived(core, op, from, m);
-	} else if (m->kind == MESSAGE_PROMISE_ANSWER && (op->state == OP_ASKING || op->state == OP_TURN)) {
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER &&
+		(op->state == OP_ASKING || op->state == OP_TURN)) {
 		take_vote(core, op, from, m);
 		attempt_evaluate(core, op);
-	} else if (m->kind == MESSAGE_PROMISE_ANSWER && op->state == OP_QUEUED && m->status == STATUS_OK) {
-		turn_begins(core, op, from, m); /* the lock was handed over to it, and it did not have to ask */
+	} else if (m->kind == MESSAGE_PROMISE_ANSWER && op->state == OP_QUEUED &&
+		m->status == STATUS_OK) {
+		/* The lock was handed over to this attempt, which did not have to ask. */
+		turn_begins(core, op, from, m);
 	}
 }
 
-/* A held record has displaced our promise there. */
+/* A held record has displaced this attempt's promise at that master. */
 void attempt_displaced(struct core *core, uint32_t from, const struct message *m) {
 	struct op *op = from < core->masters ? op_find(core, m->attempt) : NULL;
-	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt || op->votes[from].state != VOTE_OK) {
+	if (op == NULL || op->kind != CORE_ACQUIRE || op->attempt != m->attempt ||
+		op->votes[from].state != VOTE_OK) {
 		return;
 	}
 	if (op->state == OP_ASKING && op->terms.of == SHARE_EXCLUSIVE) {
 		op->votes[from].state = VOTE_HELD;
 		attempt_evaluate(core, op);
 	} else if (op->state == OP_ASKING) {
-		ask_one(core, op, from, false); /* it may go together with the one that is held now */
+		/* This request may be able to share the key with the record that is held now. */
+		ask_one(core, op, from, false);
 		attempt_evaluate(core, op);
 	} else if (op->state == OP_TURN) {
-		ask_one(core, op, from, true); /* it will be kept there */
+		/* The request will be parked there. */
+		ask_one(core, op, from, true);
 		attempt_evaluate(core, op);
 	}
 }
 
-/* A master is linked or votes (again): who has a turn asks it at once, so that a release finds the request kept there, too. */
+/* A master is linked or votes again. Every request with a turn asks it at once, so that a release
+ * finds the request parked there, too. */
 void attempt_peer_changed(struct core *core, uint32_t peer) {
 	if (peer >= core->masters || !peer_votes(core, peer)) {
 		return;
 	}
-	for (struct list *n = list_first(&core->coordinator.waiting); n; n = list_after(&core->coordinator.waiting, n)) {
+	for (struct list *n = list_first(&core->coordinator.waiting); n;
+		n = list_after(&core->coordinator.waiting, n)) {
 		struct op *op = CONTAINER_OF(n, struct op, waiting);
 		if (op->state == OP_TURN && op->votes[peer].state == VOTE_GONE) {
 			ask_one(core, op, peer, true);
@@ -302,10 +350,12 @@ void attempt_peer_changed(struct core *core, uint32_t peer) {
 
 static void wait_ended(struct core *core, struct op *op) {
 	COUNT(core, wait_ended);
-	attempt_fail(core, op, epoch_voters(core) < core->quorum && !epoch_passes(core) ? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
+	attempt_fail(core, op, epoch_voters(core) < core->quorum && !epoch_passes(core)
+		? PAWL_ENOQUORUM : PAWL_ETIMEOUT);
 }
 
-/* A turn that q masters have not answered within request_timeout is given back; the entry goes behind the others. */
+/* Gives a turn back that q masters have not answered within request_timeout: the entry goes behind
+ * the others. Otherwise renews the promises of the turn. */
 static void turn_check(struct core *core, struct op *op) {
 	uint32_t answered = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -320,17 +370,20 @@ static void turn_check(struct core *core, struct op *op) {
 	}
 	struct instant renew = instant_add(op->sent, core->config.promise_timeout / 2);
 	if (!instant_expired(core->now, renew)) {
-		timer_at(core, &op->timer, TIMER_OP, instant_expired(renew, op->until) ? op->until : renew);
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_expired(renew, op->until) ? op->until : renew);
 		return;
 	}
-	/* promises that wait for q are renewed with the turn */
+	/* Promises that wait until there are q of them are renewed with the turn. */
 	op->sent = core->now;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		enum vote_state was = op->votes[i].state;
 		op->votes[i].fresh = false;
 		ask_one(core, op, i, true);
-		if (op->votes[i].state == VOTE_ASKED && (was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
-			op->votes[i].state = was; /* until it says otherwise */
+		if (op->votes[i].state == VOTE_ASKED &&
+			(was == VOTE_OK || was == VOTE_SELF || was == VOTE_PARKED)) {
+			/* The vote stands until the master says otherwise. */
+			op->votes[i].state = was;
 		}
 	}
 	struct instant at = instant_add(core->now, core->config.request_timeout);
@@ -342,7 +395,8 @@ void attempt_go_on(struct core *core, struct op *op) {
 	if (instant_expired(core->now, at)) {
 		turn_check(core, op);
 	} else {
-		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_expired(at, op->until) ? op->until : at);
 	}
 }
 
@@ -355,7 +409,9 @@ void attempt_timer(struct core *core, struct op *op) {
 	case OP_ASKING:
 		for (uint32_t i = 0; i < core->masters; i++) {
 			if (op->votes[i].state == VOTE_ASKED) {
-				op->votes[i].state = VOTE_GONE; /* has not answered within request_timeout: cannot be had */
+				/* A master that has not answered within request_timeout cannot be
+				 * had. */
+				op->votes[i].state = VOTE_GONE;
 			}
 		}
 		attempt_evaluate(core, op);
@@ -373,7 +429,9 @@ void attempt_timer(struct core *core, struct op *op) {
 	case OP_PAUSED:
 		attempt_ask_all(core, op, true);
 		break;
-	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE: case OP_SUSPENDED: case OP_BINDING: case OP_UNFINISHED:
-		CHECK(false); /* no such state before the commit */
+	case OP_COMMITTING: case OP_ROUND: case OP_SECOND: case OP_LOCAL: case OP_IN_LINE:
+	case OP_SUSPENDED: case OP_BINDING: case OP_UNFINISHED:
+		/* There is no such state before the commit. */
+		CHECK(false);
 	}
 }

@@ -1,10 +1,12 @@
-/* commit.c: the second phase of an acquire: the token, the acceptances, the answer, and afterwards teaching (section 2). */
+/* commit.c: the second phase of an acquire: the token, the acceptances and the answer (section 2).
+ * repair_missing.c has what follows after the answer. */
 #include "operation.h"
 #include "acquire.h"
 
-/* 1 + the highest number that the q reported, and not below 1 + the own clock; but if q answered "held by yourself" with one
- * token, and with these permits, that is above every noted and not below any other token: that one, so that a repeat gives the
- * same answer. */
+/* Returns 1 + the highest number that the q masters reported, and not below 1 + this node's clock.
+ * There is one exception, so that a repeat gives the same answer: if q masters answered "held by
+ * yourself" with one token and these permits, and that token is above every noted clock and not
+ * below any other token, it is used again. */
 static uint64_t choose_token(struct core *core, const struct op *op, bool *reused) {
 	uint64_t highest = core->clock, token = 0, noted = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -18,7 +20,8 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 	uint32_t same = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		const struct vote *v = &op->votes[i];
-		same += v->state == VOTE_SELF && v->token == token && permits_within(op->terms.set, v->set);
+		same += v->state == VOTE_SELF && v->token == token &&
+			permits_within(op->terms.set, v->set);
 	}
 	*reused = same >= core->quorum && token > noted;
 	highest = noted > highest ? noted : highest;
@@ -26,7 +29,8 @@ static uint64_t choose_token(struct core *core, const struct op *op, bool *reuse
 	return *reused ? token : highest + 1;
 }
 
-/* A master that lacks the lock_id gets the value that others have (section 2, Acquire); if nobody has it, the first one. */
+/* A master that lacks the lock_id gets the value that other masters have (section 2, Acquire); if
+ * no master has one, it gets the first value. */
 void commit_put_value(const struct op *op, struct message *m) {
 	const struct record *there = op->own_value;
 	m->value = there ? record_value(there) : op->value;
@@ -61,24 +65,28 @@ void commit_start(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
 }
 
-/* What the holder may count on, from the instant at which it sent the request. */
+/* Returns what the holder may count on, from the instant at which it sent the request. */
 static span_ns valid_of(const struct core *core, const struct op *op, const struct caller *c) {
 	uint32_t drift = core->config.drift_ppm;
 	span_ns waited = instant_elapsed_short(op->sent, c->arrived);
-	return span_shrink(clock_saturating_add(waited, op->lease), drift); /* nobody joins once it is sent (section 5, Repeats) */
+	/* No caller joins once the commit is sent (section 5, Repeats). */
+	return span_shrink(clock_saturating_add(waited, op->lease), drift);
 }
 
 static void held(struct core *core, struct op *op) {
-	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	struct instant deadline = instant_add(op->sent,
+		span_shrink(op->lease, core->config.drift_ppm));
 	if (instant_distrusted(core->now, deadline)) {
-		attempt_fail(core, op, PAWL_ENOQUORUM); /* over before it was known */
+		/* The lease was over before it was known to be held. */
+		attempt_fail(core, op, PAWL_ENOQUORUM);
 		return;
 	}
 	granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct caller *c = CONTAINER_OF(n, struct caller, link);
-		span_ns valid = valid_of(core, op, c), waited = instant_elapsed_short(core->now, c->arrived);
+		span_ns valid = valid_of(core, op, c),
+			waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, PAWL_OK);
 		r->token = op->token;
 		r->terms = op->terms;
@@ -89,7 +97,9 @@ static void held(struct core *core, struct op *op) {
 	}
 	op->name = 0;
 	op->until = deadline;
-	if (op->home >= 0 && (op->votes[op->home].state == VOTE_HELD || op->votes[op->home].state == VOTE_STALE)) {
+	if (op->home >= 0 &&
+		(op->votes[op->home].state == VOTE_HELD ||
+			op->votes[op->home].state == VOTE_STALE)) {
 		attempt_leave_home(core, op);
 	}
 	catch_up_begin(core, op);
@@ -104,17 +114,20 @@ static int commit_error(const struct core *core, const struct op *op) {
 			return PAWL_EMISMATCH;
 		}
 	}
-	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum ? PAWL_EFULL : PAWL_ENOQUORUM;
+	return op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum
+		? PAWL_EFULL : PAWL_ENOQUORUM;
 }
 
-#define OVERTAKEN_MAX 8 /* each time somebody else has got the key */
+/* Limits how often an attempt begins again; each time somebody else has got the key. */
+#define OVERTAKEN_MAX 8
 
 static bool may_ask_again(struct op *op) {
 	return !list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
 }
 
-/* Another attempt for the lock_id was faster, and where the record is the value has been updated since: this one asks anew, and is told
- * the value. What it has left where there was no record goes: it has the first value. */
+/* Another attempt for the lock_id was faster, and where the record is, the value has been updated
+ * since. This attempt asks again, and is told the value. What it has left where there was no record
+ * must go, because that has the first value. */
 static bool met_itself(const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_HELD && op->votes[i].status == STATUS_HELD_SELF) {
@@ -124,8 +137,9 @@ static bool met_itself(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* Section 10: the permits that a commit took where it was accepted would be this lock's, and every extension would want them everywhere,
- * whoever has them by then. So a commit that failed is given back under its name (section 11). False: not every master can be told. */
+/* Section 10: where a commit that failed was accepted, the permits that it took would be this
+ * lock's, and every extension would want them everywhere, whoever has them by then. So the commit
+ * is given back under its name (section 11). False: not every master can be told. */
 bool commit_roll_back(struct core *core, struct op *op) {
 	const uint64_t name = op->name;
 	if (name == 0) {
@@ -134,32 +148,41 @@ bool commit_roll_back(struct core *core, struct op *op) {
 	COUNT(core, commit_rolled_back);
 	op->name = 0;
 	if (op->part_of) {
-		op->part_of = group_rename(core, op); /* a name that was given back is not used again */
+		/* A name that was given back is not used again. */
+		op->part_of = group_rename(core, op);
 	}
 	return release_roll_back(core, op->key, op->lock_id, name);
 }
 
-/* Refused for its token, or for somebody else's record: that one's commit was faster, or its release is still on its way there (section 2,
- * Acquire). Asked again, the masters promise, or say that the key is held. */
+/* The commit was refused for its token or for another lock's record: the other commit was faster,
+ * or its release is still on its way there (section 2, Acquire). Asked again, the masters promise,
+ * or say that the key is held. */
 static bool overtaken(const struct core *core, const struct op *op) {
 	const uint32_t refused = VOTE_BIT(VOTE_STALE) | VOTE_BIT(VOTE_HELD);
-	return op_votes(core, op, refused) > 0 && op_votes(core, op, refused | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED)) >= core->quorum;
+	return op_votes(core, op, refused) > 0 &&
+		op_votes(core, op, refused | VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED)) >=
+		core->quorum;
 }
 
 void commit_evaluate(struct core *core, struct op *op, bool over) {
-	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)),
+		open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (acks >= core->quorum) {
 		held(core, op);
 		return;
 	}
-	bool itself = met_itself(core, op); /* the others are not waited for: where it was accepted an old value counts (section 2, Acquire) */
+	/* The other masters are not waited for: where the commit was accepted, an old value counts
+	 * (section 2, Acquire). */
+	bool itself = met_itself(core, op);
 	if (!over && !itself && acks + open >= core->quorum) {
 		return;
 	}
 	bool again = !over && (itself || overtaken(core, op)) && may_ask_again(op);
 	core->counts[COUNT_commit_met_itself] += itself;
 	if (itself || again) {
-		op->name = op->part_of ? op->part_of : op->commit; /* what it has left goes: the key may be another's, its value may be an old one */
+		/* What the commit has left must go: the key may be another lock's, and the value
+		 * may be an old one. */
+		op->name = op->part_of ? op->part_of : op->commit;
 	}
 	if (again) {
 		COUNT(core, commit_overtaken);
@@ -167,7 +190,8 @@ void commit_evaluate(struct core *core, struct op *op, bool over) {
 		op->resumes = op->ticket.seq != 0;
 		restart_again(core, op);
 	} else {
-		/* Never "held": after that nobody releases, and some masters may have accepted (section 2, Release). */
+		/* The answer is never "held", because nobody releases after that, and some masters
+		 * may have accepted (section 2, Release). */
 		attempt_fail(core, op, commit_error(core, op));
 	}
 }
@@ -176,7 +200,8 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	if (m->kind != MESSAGE_COMMIT_ANSWER) {
 		return;
 	}
-	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
+	/* An answer counts only before request_timeout has passed since the round was sent. */
+	if (op_late(core, op)) {
 		COUNT(core, answer_late);
 		commit_evaluate(core, op, true);
 		return;
@@ -191,8 +216,9 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 		break;
 	case STATUS_HELD: case STATUS_CONTESTED: case STATUS_HELD_SELF: v->state = VOTE_HELD; break;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: v->state = VOTE_GONE; break;
-	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_RELEASED:
-	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL:
+	case STATUS_BARRED: case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS:
 	case STATUS_LATER:
 		v->state = VOTE_REFUSED;
 		break;
@@ -200,7 +226,8 @@ void commit_answer(struct core *core, struct op *op, uint32_t from, const struct
 	commit_evaluate(core, op, false);
 }
 
-static void acquire_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
+static void acquire_answer(struct core *core, struct op *op, uint32_t from,
+	const struct message *m) {
 	if (op->state == OP_COMMITTING) {
 		commit_answer(core, op, from, m);
 	} else {
@@ -225,7 +252,8 @@ static void acquire_timer(struct core *core, struct op *op) {
 }
 
 static bool acquire_epoch(struct core *core, struct op *op) {
-	if (list_empty(&op->callers)) { /* its commit was on its way when the caller left: nobody wants it again */
+	/* The commit was on its way when the last caller left, and nobody wants it again. */
+	if (list_empty(&op->callers)) {
 		commit_roll_back(core, op);
 		op_free(core, op);
 		return false;

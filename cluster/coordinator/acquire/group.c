@@ -1,23 +1,29 @@
-/* group.c: several keys at once, all or none (section 11). The keys are acquired one after another in the order of their bytes, by
- * ordinary acquires whose answers come here.
+/* group.c: several keys at once, all or none (section 11). The keys are acquired one after another
+ * in the order of their bytes, by ordinary acquires whose answers come here.
  *
  *   CLIMBING --has all--> LEVELLING --one deadline for all--> answered
  *       \                     |
- *        \--one fails, the wait is over, nobody asks any more--> LETTING_GO --given back--> the error
+ *        \--one fails, the wait is over, nobody asks--> LETTING_GO --given back--> the error
  */
 #include "operation.h"
 #include "acquire.h"
 
-#define CLIMBING_AGE 3   /* while it waits for later keys, a third of the lease passes before the earlier ones are extended */
-#define LEVELLING_AGE 10 /* at the end, a tenth */
+/* While the group waits for later keys, this fraction of the lease passes before the earlier ones
+ * are extended: a third. */
+#define CLIMBING_AGE 3
+/* At the end it is a tenth. */
+#define LEVELLING_AGE 10
 
-static struct core_request child_request(const struct op *op, const struct member *m, enum core_op kind) {
-	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id, .identity = op->identity, .lease = op->lease,
+static struct core_request child_request(const struct op *op, const struct member *m,
+	enum core_op kind) {
+	return (struct core_request){ .op = kind, .key = m->key, .lock_id = m->lock_id,
+		.identity = op->identity, .lease = op->lease,
 		.binding = kind == CORE_EXTEND ? op->terms.binding : 0 };
 }
 
-/* False: no memory. */
-static bool begin_child(struct core *core, struct op *op, struct member *m, const struct core_request *r) {
+/* Begins an operation for one member. False: no memory. */
+static bool begin_child(struct core *core, struct op *op, struct member *m,
+	const struct core_request *r) {
 	struct op *child = op_new_inside(core, r, op, (uint32_t)(m - op->group->members));
 	if (child == NULL) {
 		COUNT(core, no_memory);
@@ -26,7 +32,8 @@ static bool begin_child(struct core *core, struct op *op, struct member *m, cons
 	m->child = child;
 	m->began = core->now;
 	m->asked_binding = op->terms.binding;
-	restart_begin(core, child); /* it may be answered at once */
+	/* This may answer the child at once. */
+	restart_begin(core, child);
 	return true;
 }
 
@@ -47,7 +54,8 @@ struct core_reply *group_reply(struct core *core, struct op *op, uint32_t member
 	return &m->reply;
 }
 
-/* The commit of this child is given back, and the next one is not: it has another name. */
+/* Gives the child's member a new name, because the commit under the present one is given back and
+ * the next commit must not be. */
 uint64_t group_rename(struct core *core, const struct op *child) {
 	const uint64_t name = name_next(core, child->part_of);
 	for (struct list *n = list_first(&child->callers); n; n = list_after(&child->callers, n)) {
@@ -59,8 +67,8 @@ uint64_t group_rename(struct core *core, const struct op *child) {
 	return name;
 }
 
-/* All or nothing: from now on it gives back what it has. A commit that is under way is waited for, because its outcome decides
- * whether there is anything to give back. */
+/* All or nothing: from now on the group gives back what it has. It waits for a commit that is under
+ * way, because the outcome decides whether there is anything to give back. */
 static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 	struct group *g = op->group;
 	if (g->state == GROUP_LETTING_GO) {
@@ -72,7 +80,8 @@ static void fail(struct core *core, struct op *op, int error, uint32_t member) {
 	timer_stop(core, &op->timer);
 	struct op *child = g->at < g->count ? g->members[g->at].child : NULL;
 	if (child && child->kind == CORE_ACQUIRE && child->state != OP_COMMITTING) {
-		g->members[g->at].committed = child->committed; /* under an earlier epoch */
+		/* The child may have sent a commit under an earlier epoch. */
+		g->members[g->at].committed = child->committed;
 		g->members[g->at].child = NULL;
 		attempt_give_up(core, child);
 		op_free(core, child);
@@ -107,7 +116,8 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 	const struct core_reply *r = &m->reply;
 	if (r->error == PAWL_OK) {
 		COUNT(core, group_extended);
-		m->token = r->token > m->token ? r->token : m->token; /* granted to a repeat through another node */
+		/* A repeat through another node may have been granted a higher token. */
+		m->token = r->token > m->token ? r->token : m->token;
 		m->acks = r->acks;
 		m->binding = m->asked_binding;
 		m->epoch = core->config.epoch;
@@ -115,7 +125,8 @@ static void take_extension(struct core *core, struct op *op, struct member *m) {
 		m->since = m->began;
 		m->levelled = g->state == GROUP_LEVELLING;
 	} else if (r->error == PAWL_ENOQUORUM || r->error == PAWL_EBUSY) {
-		m->again = instant_add(core->now, core->config.request_timeout / 4); /* as long as the deadline is not past */
+		/* It is extended again, as long as the deadline has not passed. */
+		m->again = instant_add(core->now, core->config.request_timeout / 4);
 	} else {
 		fail(core, op, PAWL_ELOST, (uint32_t)(m - g->members));
 	}
@@ -134,7 +145,8 @@ static void take_answers(struct core *core, struct op *op) {
 		} else if (m->reply.op == CORE_EXTEND) {
 			take_extension(core, op, m);
 		} else {
-			m->let_go = true; /* a release goes on to those that it has not reached */
+			/* The release goes on by itself for masters that it has not reached. */
+			m->let_go = true;
 		}
 	}
 }
@@ -155,8 +167,11 @@ static void climb(struct core *core, struct op *op) {
 	if (op->wait > 0 && r.wait <= 0) {
 		fail(core, op, PAWL_ETIMEOUT, g->at);
 	} else if (op_find_lock(core, m->key, m->lock_id)) {
-		fail(core, op, PAWL_EBADREQUEST, g->at); /* somebody acquires this lock_id alone: whose would it be in the end? */
-	} else if (core->coordinator.op_count >= core->limits.rounds || !begin_child(core, op, m, &r)) {
+		/* Somebody acquires this lock_id alone, and it would not be clear who has it in the
+		 * end. */
+		fail(core, op, PAWL_EBADREQUEST, g->at);
+	} else if (core->coordinator.op_count >= core->limits.rounds ||
+		!begin_child(core, op, m, &r)) {
 		fail(core, op, PAWL_EBUSY, g->at);
 	}
 }
@@ -165,18 +180,22 @@ static struct instant deadline_of(const struct member *m) {
 	return instant_add(m->since, m->valid);
 }
 
-/* When the newest of its callers asked. */
+/* Returns when the newest of the callers asked. */
 static struct instant asked_at(const struct op *op) {
-	return list_empty(&op->callers) ? (struct instant){ 0, 0 } : CONTAINER_OF(op->callers.prev, struct caller, link)->arrived;
+	return list_empty(&op->callers)
+		? (struct instant){ 0, 0 }
+		: CONTAINER_OF(op->callers.prev, struct caller, link)->arrived;
 }
 
-/* A repeat has come meanwhile, and perhaps named a later connection: what was had before it was asked for may have ended since
- * (section 5, Repeats). Or other masters vote now, and what is answered has to be theirs. */
+/* A repeat has come meanwhile, and may have named a later connection: what the group had before the
+ * repeat arrived may have ended since (section 5, Repeats). Or other masters vote now, and these
+ * must confirm what is answered. */
 static bool stale(const struct core *core, const struct op *op, const struct member *m) {
-	return m->since.boot < asked_at(op).boot || m->binding < op->terms.binding || m->epoch != core->config.epoch;
+	return m->since.boot < asked_at(op).boot || m->binding < op->terms.binding ||
+		m->epoch != core->config.epoch;
 }
 
-/* When a member is to be extended; INSTANT_FOREVER: not any more. */
+/* Returns when a member is to be extended. INSTANT_FOREVER: it is not extended any more. */
 static struct instant due_of(const struct core *core, const struct op *op, const struct member *m) {
 	bool levelling = op->group->state == GROUP_LEVELLING;
 	if (stale(core, op, m)) {
@@ -185,10 +204,11 @@ static struct instant due_of(const struct core *core, const struct op *op, const
 	if (levelling && m->levelled) {
 		return INSTANT_FOREVER;
 	}
-	return instant_later(m->again, instant_add(m->since, op->lease / (levelling ? LEVELLING_AGE : CLIMBING_AGE)));
+	return instant_later(m->again,
+		instant_add(m->since, op->lease / (levelling ? LEVELLING_AGE : CLIMBING_AGE)));
 }
 
-/* Those that it has stay held. */
+/* Keeps the members held that the group has. */
 static void keep_up(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count && g->state != GROUP_LETTING_GO; i++) {
@@ -197,7 +217,8 @@ static void keep_up(struct core *core, struct op *op) {
 			continue;
 		}
 		if (instant_distrusted(core->now, deadline_of(m))) {
-			fail(core, op, PAWL_ENOQUORUM, i); /* it could not be kept */
+			/* The member could not be kept. */
+			fail(core, op, PAWL_ENOQUORUM, i);
 		} else if (m->child == NULL && instant_expired(core->now, due_of(core, op, m))) {
 			struct core_request r = child_request(op, m, CORE_EXTEND);
 			if (!begin_child(core, op, m, &r)) {
@@ -213,7 +234,8 @@ static void arm(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
 		if (m->held) {
-			struct instant due = m->child ? deadline_of(m) : due_of(core, op, m), end = deadline_of(m);
+			struct instant due = m->child ? deadline_of(m) : due_of(core, op, m),
+				end = deadline_of(m);
 			due = due.boot < end.boot ? due : end;
 			at = due.boot < at.boot ? due : at;
 		}
@@ -225,12 +247,16 @@ static void arm(struct core *core, struct op *op) {
 
 /* ---- the answer ---- */
 
-/* One deadline holds for all: nothing is under way, and every lease has begun just now. */
+/* Tells whether one deadline holds for all members: nothing is under way, and every lease has begun
+ * just now. */
 static bool level(const struct core *core, const struct op *op) {
 	const struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member *m = &g->members[i];
-		if (m->child || stale(core, op, m) || (!m->levelled && instant_expired(core->now, instant_add(m->since, op->lease / LEVELLING_AGE)))) {
+		if (m->child || stale(core, op, m) ||
+			(!m->levelled &&
+				instant_expired(core->now,
+					instant_add(m->since, op->lease / LEVELLING_AGE)))) {
 			return false;
 		}
 	}
@@ -239,25 +265,29 @@ static bool level(const struct core *core, const struct op *op) {
 
 /* ---- down ---- */
 
-/* Nobody asked for it any more, and while it gave everything back the same request came again: it begins anew, under another name. */
+/* Nobody asked for the group any more, and while it gave everything back the same request came
+ * again. The group begins anew, under other names. */
 static void begin_again(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	COUNT(core, group_begun_again);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct member was = g->members[i];
-		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id, .name = name_next(core, was.name), .of = was.of,
-			.count = was.count, .place = was.place };
+		g->members[i] = (struct member){ .key = was.key, .lock_id = was.lock_id,
+			.name = name_next(core, was.name), .of = was.of, .count = was.count,
+			.place = was.place };
 	}
 	g->state = GROUP_CLIMBING;
 	g->at = 0;
 	g->error = PAWL_OK;
 	g->holder_known = false;
-	op->until = instant_add(CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
+	op->until = instant_add(
+		CONTAINER_OF(list_first(&op->callers), struct caller, link)->arrived, op->wait);
 	ready(core, g);
 }
 
-/* It gives back under its name: the same lock_ids may have been asked for again through another node, and be believed; a master
- * drops a record only if it rests on this request alone. Extensions that are under way are over before, so that none brings a record back. */
+/* The group gives back under its names. The same lock_ids may have been asked for again through
+ * another node, and be trusted, so a master drops a record only if it rests on this request alone.
+ * Extensions under way are over before that, so that none restores a record. */
 static void let_go(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	bool open = false;
@@ -271,10 +301,12 @@ static void let_go(struct core *core, struct op *op) {
 		}
 		struct core_request r = child_request(op, m, CORE_RELEASE);
 		m->held = false;
-		if (!begin_child(core, op, m, &r)) { /* no memory: again soon, until its lease has ended by itself */
+		/* Without memory it is tried again soon, until the lease has ended by itself. */
+		if (!begin_child(core, op, m, &r)) {
 			m->let_go = instant_expired(core->now, instant_add(m->began, op->lease));
 			open = open || !m->let_go;
-			timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout / 4));
+			timer_at(core, &op->timer, TIMER_OP,
+				instant_add(core->now, core->config.request_timeout / 4));
 		}
 	}
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -297,11 +329,13 @@ static void go_on(struct core *core, struct op *op) {
 		g->state = GROUP_LEVELLING;
 		keep_up(core, op);
 	}
-	if (g->state == GROUP_CLIMBING && g->members[g->at].child == NULL && !g->members[g->at].answered) {
+	if (g->state == GROUP_CLIMBING && g->members[g->at].child == NULL &&
+		!g->members[g->at].answered) {
 		climb(core, op);
 	}
 	if (list_linked(&g->ready)) {
-		return; /* something has been answered at once: it comes again in this step */
+		/* Something has been answered at once. The group goes on again in this step. */
+		return;
 	}
 	if (g->state == GROUP_LETTING_GO) {
 		let_go(core, op);
@@ -319,23 +353,26 @@ void group_timer(struct core *core, struct op *op) {
 	go_on(core, op);
 }
 
-/* Nobody asks for it any more. */
+/* Nobody asks for the group any more. */
 void group_forget(struct core *core, struct op *op) {
 	fail(core, op, PAWL_ECANCELED, 0);
 	ready(core, op->group);
 }
 
-/* What it has is given back without waiting for anybody's answer. */
+/* Gives back what the group has, without waiting for any answer. */
 void group_drain(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	for (uint32_t i = 0; i < g->count; i++) {
 		struct member *m = &g->members[i];
-		bool committing = m->child && m->child->kind == CORE_ACQUIRE && (m->child->state == OP_COMMITTING || m->child->committed);
+		bool committing = m->child && m->child->kind == CORE_ACQUIRE &&
+			(m->child->state == OP_COMMITTING || m->child->committed);
 		if (m->committed || committing) {
 			release_roll_back_once(core, m->key, m->lock_id, m->name);
 		}
-		if (m->child) { /* its answer is nobody's any more */
-			op_leave(core, CONTAINER_OF(list_first(&m->child->callers), struct caller, link));
+		/* Nobody waits for the child's answer any more. */
+		if (m->child) {
+			op_leave(core,
+				CONTAINER_OF(list_first(&m->child->callers), struct caller, link));
 			m->child = NULL;
 		}
 	}
@@ -351,7 +388,7 @@ void group_start(struct core *core, struct op *op) {
 	ready(core, op->group);
 }
 
-/* Goes on with one that something was answered to; false: there is none. */
+/* Goes on with a group that has got an answer. False: there is none. */
 bool group_run(struct core *core) {
 	struct list *n = list_first(&core->coordinator.groups);
 	if (n == NULL) {
@@ -367,5 +404,5 @@ static bool group_forgotten(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation group_operation = { .by_lock = true, .make = group_new, .timer = group_timer, .forget = group_forgotten,
-	.release = group_free, .part_reply = group_reply };
+const struct operation group_operation = { .by_lock = true, .make = group_new, .timer = group_timer,
+	.forget = group_forgotten, .release = group_free, .part_reply = group_reply };

@@ -1,14 +1,15 @@
 /* group_answer.c: what is answered to a request for several keys (section 11). */
 #include "acquire.h"
 
-/* Who stood in the way, for the answer that follows when everything has been given back. */
+/* Notes who stood in the way, for the answer that follows when everything has been given back. */
 void group_keep_holder(struct group *g, const struct core_reply *r) {
 	const struct core_entry *e = &r->entry;
 	g->holder_known = r->held && e->owner.size <= OWNER_MAX && e->label.size <= LABEL_MAX;
 	if (!g->holder_known) {
 		return;
 	}
-	g->holder = (struct core_entry){ .token = e->token, .terms = e->terms, .remaining = e->remaining };
+	g->holder = (struct core_entry){ .token = e->token, .terms = e->terms,
+		.remaining = e->remaining };
 	g->contested = r->contested;
 	if (e->owner.size) {
 		memcpy(g->owner, e->owner.data, e->owner.size);
@@ -20,8 +21,8 @@ void group_keep_holder(struct group *g, const struct core_reply *r) {
 	}
 }
 
-/* What the caller may count on for this member, from the instant at which it sent the request: nothing is had for it that was asked for
- * before it came. */
+/* Returns what the caller may count on for this member, from the instant at which it sent the
+ * request. Nothing counts for a caller that was asked for before the caller came. */
 static span_ns valid_for(const struct core *core, const struct member *m, const struct caller *c) {
 	span_ns before = instant_elapsed_short(m->since, c->arrived);
 	return clock_saturating_add(span_shrink(before, core->config.drift_ppm), m->valid);
@@ -36,7 +37,8 @@ bool group_answer_held(struct core *core, struct op *op) {
 	for (uint32_t i = 0; copied && i < g->count; i++) {
 		const struct member *m = &g->members[i];
 		struct core_lock_got *to = &got[m->place];
-		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token, .terms = m->terms };
+		*to = (struct core_lock_got){ .lock_id = m->lock_id, .token = m->token,
+			.terms = m->terms };
 		copied = copied && out_copy(core, m->key, &to->key);
 		acks = m->acks < acks ? m->acks : acks;
 	}
@@ -45,8 +47,10 @@ bool group_answer_held(struct core *core, struct op *op) {
 	}
 	COUNT(core, group_held);
 	for (uint32_t i = 0; i < g->count; i++) {
-		struct granted *b = granted_of(core, g->members[i].key, g->members[i].lock_id, g->members[i].name);
-		if (b) { /* from now on each is a lock of its own */
+		struct granted *b = granted_of(core, g->members[i].key, g->members[i].lock_id,
+			g->members[i].name);
+		/* From now on each member is a lock of its own. */
+		if (b) {
 			b->asker = op_asker(op) & GRANTED_ASKER;
 		}
 	}
@@ -80,15 +84,19 @@ void group_answer_error(struct core *core, struct op *op) {
 		span_ns waited = instant_elapsed_short(core->now, c->arrived);
 		struct core_reply *r = op_reply(core, c, g->error);
 		r->waited = waited;
-		r->field = g->error == PAWL_EBADREQUEST ? "lock_id" : g->error == PAWL_ETOOLONG ? "lease_ms" : NULL;
+		r->field = g->error == PAWL_EBADREQUEST ? "lock_id"
+			: g->error == PAWL_ETOOLONG ? "lease_ms"
+			: NULL;
 		r->limit = g->error == PAWL_ETOOLONG ? core->config.max_lease : 0;
-		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD && g->holder_known) {
+		if (out_copy(core, m->key, &r->failed_key) && g->error == PAWL_EHELD &&
+			g->holder_known) {
 			r->entry.key = r->failed_key;
 			r->entry.token = g->holder.token;
 			r->entry.terms = g->holder.terms;
 			r->entry.remaining = instant_left_long(core->now, g->holder_end);
 			r->contested = g->contested;
-			r->held = out_copy(core, g->holder.owner, &r->entry.owner) && out_copy(core, g->holder.label, &r->entry.label);
+			r->held = out_copy(core, g->holder.owner, &r->entry.owner) &&
+				out_copy(core, g->holder.label, &r->entry.label);
 		}
 	}
 	op_free(core, op);

@@ -1,12 +1,16 @@
-/* group_request.c: a request for several keys, checked, copied and put in the order of its keys (section 11). */
+/* group_request.c: a request for several keys, which is checked, copied and put in the order of its
+ * keys (section 11). */
 #include "acquire.h"
 
-/* The first of them that is not in order; *field says in which way. */
+/* Tells whether something is wrong with one lock of the request. *field says what it is. */
 static bool lock_wrong(const struct core_lock *l, const char **field, int *error) {
 	struct terms t = { .of = l->of, .count = l->count };
 	*error = l->key.size > KEY_MAX ? PAWL_ETOOLARGE : PAWL_EBADREQUEST;
-	*field = l->key.size == 0 || l->key.size > KEY_MAX ? "key" : id128_zero(l->lock_id) ? "lock_id" : "permits";
-	return l->key.size == 0 || l->key.size > KEY_MAX || id128_zero(l->lock_id) || !terms_valid(&t) || (terms_semaphore(&t) && t.count == 0);
+	*field = l->key.size == 0 || l->key.size > KEY_MAX ? "key"
+		: id128_zero(l->lock_id) ? "lock_id"
+		: "permits";
+	return l->key.size == 0 || l->key.size > KEY_MAX || id128_zero(l->lock_id) ||
+		!terms_valid(&t) || (terms_semaphore(&t) && t.count == 0);
 }
 
 int group_check(const struct core_request *r, const char **field, uint32_t *which) {
@@ -22,9 +26,12 @@ int group_check(const struct core_request *r, const char **field, uint32_t *whic
 			return error;
 		}
 		for (uint32_t j = 0; j < i; j++) {
-			bool id_twice = id128_equal(r->locks[i].lock_id, r->locks[j].lock_id); /* released, barred or known once, it would be so for both */
+			/* A lock_id that is released, barred or trusted for one key would be so for
+			 * both. */
+			bool id_twice = id128_equal(r->locks[i].lock_id, r->locks[j].lock_id);
 			if (id_twice || slice_equal(r->locks[i].key, r->locks[j].key)) {
-				*field = id_twice ? "lock_id" : "locks"; /* the same key twice would wait for itself */
+				/* The same key twice would wait for itself. */
+				*field = id_twice ? "lock_id" : "locks";
 				return PAWL_EBADREQUEST;
 			}
 		}
@@ -59,8 +66,9 @@ bool group_new(struct core *core, struct op *op, const struct core_request *r) {
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct core_lock *l = &r->locks[i];
 		memcpy(at, l->key.data, l->key.size);
-		g->members[i] = (struct member){ .key = slice_of(at, l->key.size), .lock_id = l->lock_id, .name = name_draw(core),
-			.of = l->of, .count = l->count, .place = i };
+		g->members[i] = (struct member){ .key = slice_of(at, l->key.size),
+			.lock_id = l->lock_id, .name = name_draw(core), .of = l->of,
+			.count = l->count, .place = i };
 		at += l->key.size;
 	}
 	sort(g);
@@ -75,13 +83,14 @@ void group_free(struct core *core, struct op *op) {
 	}
 }
 
-/* It is the same request once more: all its keys with the same lock_ids. */
+/* Tells whether this is the same request once more: all its keys with the same lock_ids. */
 bool group_same(const struct op *op, const struct core_request *r) {
 	const struct group *g = op->group;
 	bool same = g->count == r->lock_count;
 	for (uint32_t i = 0; same && i < g->count; i++) {
 		const struct member *m = &g->members[i];
-		same = slice_equal(m->key, r->locks[m->place].key) && id128_equal(m->lock_id, r->locks[m->place].lock_id);
+		same = slice_equal(m->key, r->locks[m->place].key) &&
+			id128_equal(m->lock_id, r->locks[m->place].lock_id);
 	}
 	return same;
 }

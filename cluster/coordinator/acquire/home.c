@@ -1,10 +1,12 @@
-/* home.c: an attempt and the master that keeps its place in the order (section 5): which one that is, entering its queue, and moving to
- * another one. */
+/* home.c: an attempt and its home, the master that keeps its place in the order (section 5): which
+ * master that is, entering its queue, and moving to another home. */
 #include "acquire.h"
 
-/* The first voting master this node is linked with, in the order of hash(key, master). */
+/* Returns the first voting master that this node is linked with, in the order of hash(key, master).
+ * -1: there is none. */
 int attempt_home(const struct core *core, struct slice key) {
-	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu }; /* the same on every node */
+	/* The order is the same on every node. */
+	static const struct siphash_key order = { 0x7061776c20686f6du, 0x65206f662061206bu };
 	uint64_t h = siphash(order, key.data, key.size), best = 0;
 	int home = -1;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -18,7 +20,7 @@ int attempt_home(const struct core *core, struct slice key) {
 	return home;
 }
 
-/* Section 5, Ending: its place in the queue ends where its commit was not accepted. */
+/* Section 5, Ending: an attempt's place in the queue ends where its commit was not accepted. */
 void attempt_leave_home(struct core *core, struct op *op) {
 	if (op->ticket.seq && op->home >= 0) {
 		COUNT(core, place_left);
@@ -26,7 +28,8 @@ void attempt_leave_home(struct core *core, struct op *op) {
 	}
 }
 
-/* It begins again. The home that refused its commit keeps its place there; another one is to be entered. */
+/* The attempt begins again. If the home that refused its commit is still its home, the place there
+ * is kept; otherwise the attempt is entered at the new one. */
 void attempt_home_is(struct core *core, struct op *op, int home) {
 	if (home != op->home) {
 		attempt_leave_home(core, op);
@@ -48,11 +51,13 @@ static void enqueue_at(struct core *core, struct op *op) {
 
 void attempt_enqueue(struct core *core, struct op *op) {
 	if (op->ticket.seq == 0) {
-		op->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next }; /* its home gives the stamp */
+		/* The home gives the stamp. */
+		op->ticket = (struct ticket){ 0, ++core->coordinator.ticket_next };
 	}
 	op->attempt = op->queue_round = op_next_round(core, op);
 	op->since = core->now;
-	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 }; /* its home draws one when it has its turn */
+	/* The home draws a ballot when the request has its turn. */
+	op->ballot = op->resumes ? op->ballot : (struct ballot){ 0, 0, 0 };
 	op->state = OP_QUEUED;
 	op->wavering = false;
 	op->home = attempt_home(core, op->key);
@@ -64,13 +69,16 @@ void attempt_enqueue(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, op->until);
 }
 
-/* Whenever its home changes, a request is entered again, with the same ticket: the stamp is its place among all that are waiting anywhere. */
+/* Whenever its home changes, a request is entered again with the same ticket. The stamp is its
+ * place among all requests that wait anywhere. */
 static void rehome(struct core *core, struct op *op) {
 	int home = attempt_home(core, op->key);
 	bool waits = op->state == OP_QUEUED || op->state == OP_TURN || op->state == OP_PAUSED;
-	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped; /* its entry is gone, whether the home is back or not */
+	/* The entry is gone, whether the home is back or not. */
+	const bool stopped = op->home >= 0 && core->peers[op->home].stopped != op->home_stopped;
 	if (!waits || (home == op->home && !stopped)) {
-		core->coordinator.homes_stale = core->coordinator.homes_stale || (waits && home < 0);
+		core->coordinator.homes_stale = core->coordinator.homes_stale ||
+			(waits && home < 0);
 		return;
 	}
 	if (op->home >= 0 && !stopped && peer_reachable(core, (uint32_t)op->home)) {
@@ -82,13 +90,16 @@ static void rehome(struct core *core, struct op *op) {
 	op->home = home;
 	if (op->state == OP_QUEUED) {
 		attempt_enqueue(core, op);
-	} else if (home >= 0) { /* it goes on with the turn it has; the new home's turn will meet it */
+	} else if (home >= 0) {
+		/* The request goes on with the turn it has. The turn of the new home will find it
+		 * there. */
 		op->queue_round = op->round;
 		enqueue_at(core, op);
 	}
 }
 
-/* Those that have not looked for their home since then stand before those that have. */
+/* Puts a waiting request at the end of the list. Requests that have not looked for their home since
+ * it may have changed stand at the beginning. */
 void attempt_waits(struct core *core, struct op *op) {
 	op->homes = core->coordinator.homes;
 	list_append(&core->coordinator.waiting, &op->waiting);
@@ -96,7 +107,8 @@ void attempt_waits(struct core *core, struct op *op) {
 
 void attempt_rehome_go_on(struct core *core) {
 	while (core->engine.left.homes > 0 && attempt_rehome_left(core)) {
-		struct op *op = CONTAINER_OF(list_first(&core->coordinator.waiting), struct op, waiting);
+		struct op *op = CONTAINER_OF(list_first(&core->coordinator.waiting), struct op,
+			waiting);
 		core->engine.left.homes--;
 		list_remove(&op->waiting);
 		attempt_waits(core, op);
@@ -104,7 +116,7 @@ void attempt_rehome_go_on(struct core *core) {
 	}
 }
 
-/* In pieces, because many may wait. */
+/* Requests look for their homes in pieces, because many may wait. */
 void attempt_rehome_all(struct core *core) {
 	core->coordinator.homes_stale = false;
 	core->coordinator.homes++;
@@ -123,23 +135,28 @@ void attempt_queue_answer(struct core *core, struct op *op, const struct message
 		op->ticket.clock = m->ticket.clock;
 	}
 	switch (m->status) {
-	/* Withdrawn all the same: this may be the answer to an earlier entry, before the home changed there and back. */
+	/* The request is withdrawn all the same: this may be the answer to an earlier entry, from
+	 * before the home changed and changed back. */
 	case STATUS_QUEUED: case STATUS_HELD: case STATUS_CONTESTED:
 		attempt_fail(core, op, PAWL_EHELD);
 		break;
 	case STATUS_FULL:
 		attempt_fail(core, op, PAWL_EFULL);
 		break;
-	case STATUS_RELEASED: /* through another node */
+	case STATUS_RELEASED:
+		/* The lock was released through another node. */
 		attempt_fail(core, op, PAWL_ELOST);
 		break;
-	case STATUS_RECOVERING: /* it does not vote (any more): look for a home again */
+	case STATUS_RECOVERING:
+		/* The master does not vote, or no longer votes. The request looks for a home
+		 * again. */
 		op->home = op->state == OP_QUEUED ? -1 : op->home;
 		core->coordinator.homes_stale = true;
 		break;
-	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_PROMISED: case STATUS_STALE:
-	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED:
-	case STATUS_BALLOT: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
+	case STATUS_OK: case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED:
+	case STATUS_PROMISED: case STATUS_STALE: case STATUS_TOO_LONG: case STATUS_CLOCK:
+	case STATUS_EPOCH: case STATUS_DENIED: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER:
 		break;
 	}
 }

@@ -1,4 +1,5 @@
-/* judge.c: what becomes of an attempt once its votes are counted: commit, queue, pause, or an error (sections 2 and 5). */
+/* judge.c: decides what follows from the votes of an attempt: commit, queue, pause, or an error
+ * (sections 2 and 5). */
 #include "acquire.h"
 
 #define ALIVE (VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_SELF))
@@ -9,13 +10,17 @@ static int final_error(const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_REFUSED) {
 			enum status s = op->votes[i].status;
-			error = s == STATUS_DENIED ? PAWL_EDENIED : s == STATUS_FULL ? PAWL_EFULL : s == STATUS_TERMS ? PAWL_EMISMATCH : PAWL_ELOST;
+			error = s == STATUS_DENIED ? PAWL_EDENIED
+				: s == STATUS_FULL ? PAWL_EFULL
+				: s == STATUS_TERMS ? PAWL_EMISMATCH
+				: PAWL_ELOST;
 		}
 	}
 	return error;
 }
 
-/* Kept behind a promise: no record is named that stands in the way. */
+/* Counts the masters that have parked the request behind a promise. They name no record that stands
+ * in the way. */
 static uint32_t behind_promises(const struct core *core, const struct op *op) {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -24,19 +29,21 @@ static uint32_t behind_promises(const struct core *core, const struct op *op) {
 	return count;
 }
 
-/* A try-lock is refused for held records or silence, never because of a tie. */
+/* A try-lock is refused because of held records or silence, never because of a tie. */
 static int try_error(const struct core *core, const struct op *op) {
 	const uint32_t hopeful = ALIVE | OPEN | VOTE_BIT(VOTE_RIVAL) | VOTE_BIT(VOTE_QUEUED);
 	if (op_votes(core, op, ALIVE) >= core->quorum) {
-		return PAWL_EHELD; /* no permits that are free at q of them */
+		/* No permits are free at q of the masters. */
+		return PAWL_EHELD;
 	}
 	if (op_votes(core, op, hopeful) + behind_promises(core, op) >= core->quorum) {
 		return PAWL_OK;
 	}
-	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_PARKED)) ? PAWL_EHELD : PAWL_ENOQUORUM;
+	return op_votes(core, op, VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_PARKED))
+		? PAWL_EHELD : PAWL_ENOQUORUM;
 }
 
-/* The first attempt has not got its quorum: withdraw, and enter the queue. */
+/* The first attempt has not got its quorum. It withdraws and enters the queue. */
 static void refused(struct core *core, struct op *op) {
 	int error = final_error(core, op);
 	if (error == PAWL_OK && op->try_lock) {
@@ -54,12 +61,14 @@ static void refused(struct core *core, struct op *op) {
 	attempt_enqueue(core, op);
 }
 
-/* A rival's promise stands in the way, and q can no longer be had without it. */
+/* Tells whether a rival's promise stands in the way, and q masters cannot be had without it. */
 static bool rivalled(const struct core *core, const struct op *op) {
-	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) && op_votes(core, op, ALIVE | OPEN) < core->quorum;
+	return op_votes(core, op, VOTE_BIT(VOTE_RIVAL)) &&
+		op_votes(core, op, ALIVE | OPEN) < core->quorum;
 }
 
-/* Refused by a rival's promise: withdraw, pause at random, try again; the pause doubles up to promise_timeout / 4. */
+/* The attempt is refused because of a rival's promise. It withdraws, pauses for a random time and
+ * tries again; the longest pause doubles up to promise_timeout / 4. */
 static void back_off(struct core *core, struct op *op) {
 	COUNT(core, turn_rival);
 	attempt_withdraw(core, op, false);
@@ -71,22 +80,27 @@ static void back_off(struct core *core, struct op *op) {
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
 }
 
-/* A record that it is kept behind and that ends soon is waited for; the end of one record differs from master to master. */
+/* If the record that the request is parked behind ends soon, the attempt waits for that end and a
+ * little longer, because the end differs from master to master. */
 static span_ns waver_for(const struct core *core, const struct op *op) {
-	span_ns pause = peers_pause_most(core, 0), left = instant_left_long(core->now, op->parked_until);
+	span_ns pause = peers_pause_most(core, 0),
+		left = instant_left_long(core->now, op->parked_until);
 	return left <= core->config.promise_timeout / 4 ? left + pause : pause;
 }
 
-/* Where q masters keep the request or have promised, a rival's promise elsewhere does not matter: the end of the record that it is
- * kept behind decides, and who paused would sleep through it. But who has promises as well must not wait for that for long: two
- * who have some each and wait for the same record would wait for each other. */
+/* If q masters have parked the request or promised, a rival's promise elsewhere does not matter:
+ * the end of the record that the request is parked behind decides, and an attempt that paused would
+ * sleep through it. But an attempt that has promises as well must not wait for that end for long.
+ * Two attempts that have some promises each and wait for the same record would wait for each
+ * other. */
 static void rival_met(struct core *core, struct op *op) {
 	if (op_votes(core, op, ALIVE | OPEN | VOTE_BIT(VOTE_PARKED)) < core->quorum) {
 		back_off(core, op);
 	} else if (op_votes(core, op, ALIVE) && !op->wavering) {
 		struct instant at = instant_add(core->now, waver_for(core, op));
 		op->wavering = true;
-		timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_expired(at, op->until) ? op->until : at);
 	}
 }
 
@@ -99,8 +113,8 @@ void attempt_wavered(struct core *core, struct op *op) {
 	}
 }
 
-/* A semaphore's permits are chosen when q have promised; if they have none in common, whoever has not answered yet may help, and
- * after that it is as if the key were held. */
+/* Chooses the permits of a semaphore once q masters have promised. If these have no permits in
+ * common, a master that has not answered yet may help; after that it is as if the key were held. */
 static bool may_commit(struct core *core, struct op *op) {
 	struct permits set = { { 0, 0 } };
 	if (terms_semaphore(&op->terms) && !permits_choose(core, op, &set)) {
@@ -111,7 +125,8 @@ static bool may_commit(struct core *core, struct op *op) {
 	return true;
 }
 
-/* A first value is for a lock_id that q masters have lacked at one moment since the attempt began (section 2, Acquire). */
+/* Counts the masters that lacked the lock_id at one common moment since the attempt began. A first
+ * value needs q of them (section 2, Acquire). */
 static uint32_t lapsed_at(const struct core *core, const struct op *op) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -137,21 +152,26 @@ void attempt_evaluate(struct core *core, struct op *op) {
 	}
 	if (op->state == OP_ASKING) {
 		enum vote_state home = op->home >= 0 ? op->votes[op->home].state : VOTE_NONE;
-		/* before it has q, the home's refusal is enough; a try-lock hears the others out about a held record */
-		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED || (home == VOTE_HELD && !op->try_lock);
+		/* Before the attempt has q promises, the home's refusal is enough to end it. A
+		 * try-lock also hears the other masters about a held record. */
+		bool by_home = home == VOTE_QUEUED || home == VOTE_RIVAL || home == VOTE_REFUSED ||
+			(home == VOTE_HELD && !op->try_lock);
 		if (by_home || alive + open < core->quorum) {
 			refused(core, op);
 		}
 		return;
 	}
 	int error = final_error(core, op);
-	if (error != PAWL_OK && op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
+	if (error != PAWL_OK &&
+		op_votes(core, op, VOTE_BIT(VOTE_REFUSED)) > core->masters - core->quorum) {
 		attempt_fail(core, op, error);
 	} else if (op->try_lock && try_error(core, op) != PAWL_OK) {
 		attempt_fail(core, op, try_error(core, op));
 	} else if (rivalled(core, op)) {
 		rival_met(core, op);
 	} else if (op_votes(core, op, VOTE_BIT(VOTE_PARKED)) >= core->quorum) {
-		op->pauses = 0; /* whoever it met before has it by now; the next one is met anew */
+		/* The rival that the attempt met before has the key by now. The next one is met
+		 * with a short pause again. */
+		op->pauses = 0;
 	}
 }

@@ -1,30 +1,35 @@
-/* repair_missing.c: an acquire after its answer: masters that missed the commit are taught while the lock is believed (section 2). */
+/* repair_missing.c: an acquire after its answer: masters that missed the commit are sent the record
+ * while the lock may be trusted (section 2). */
 #include "acquire.h"
 
-/* The record with its remaining time, accepted like an extension. */
+/* Sends the record with its remaining time. The master accepts it like an extension. */
 static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct message m = op_message(op, MESSAGE_LEARN);
 	m.attempt = op->part_of;
 	m.token = op->token;
 	span_ns lasts = clock_saturating_add(op->lease, op->terms.delay);
-	m.lease_us = (uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
+	m.lease_us =
+		(uint64_t)(instant_left_long(core->now, instant_add(op->sent, lasts)) / SPAN_US);
 	commit_put_value(op, &m);
 	COUNT(core, repair_sent);
 	op_ask(core, op, index, &m);
 }
 
-/* Those that missed it and can be reached by now; also those that refused its token as stale, and, once, those where somebody else's record
- * stood in its way: whose release had overtaken the commit elsewhere, and is there by now. */
+/* Repairs a master that missed the commit and can be reached by now. That includes a master that
+ * refused its token as stale, and, once, a master where the record of another lock stood in the
+ * way: the release of that lock had overtaken the commit elsewhere, and has arrived there by
+ * now. */
 void repair_catch_up(struct core *core, struct op *op, uint32_t peer) {
 	repair(core, op, peer);
 }
 
-/* A turn, or a promise for the place that was kept, says nothing of the record. */
+/* A turn, or a promise for the place that was kept, says nothing about the record. */
 void repair_late_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	if (m->kind != MESSAGE_COMMIT_ANSWER && m->kind != MESSAGE_LEARN_ANSWER) {
 		return;
 	}
-	const bool refused = m->status == STATUS_STALE || m->status == STATUS_HELD || (m->status == STATUS_HELD_SELF && !op->own_value);
+	const bool refused = m->status == STATUS_STALE || m->status == STATUS_HELD ||
+		(m->status == STATUS_HELD_SELF && !op->own_value);
 	if (m->kind == MESSAGE_COMMIT_ANSWER && refused) {
 		if ((int)from == op->home) {
 			attempt_leave_home(core, op);
@@ -35,7 +40,8 @@ void repair_late_answer(struct core *core, struct op *op, uint32_t from, const s
 	}
 }
 
-/* A home that has not answered the commit yet may still refuse it, and go on keeping the place. */
+/* A home that has not answered the commit yet may still refuse it, and then goes on keeping the
+ * place. */
 void repair_late_end(struct core *core, struct op *op) {
 	if (op->home >= 0 && op->votes[op->home].state == VOTE_ASKED) {
 		attempt_leave_home(core, op);
