@@ -7,7 +7,8 @@
 #include "check.h"
 #include "pawl/error.h"
 
-int agenda_init(struct agenda *a, const struct env *env, struct event_base *base, event_callback_fn wake, void *ctx) {
+int agenda_init(struct agenda *a, const struct env *env, struct event_base *base,
+	event_callback_fn wake, void *ctx) {
 	*a = (struct agenda){ .env = env, .fd = -1, .armed_ns = INT64_MAX };
 	wheel_init(&a->wheel, env_now(env).boot);
 	if (env->manual) {
@@ -62,9 +63,11 @@ void agenda_ring(struct agenda *a) {
 void agenda_settle(struct agenda *a) {
 	int64_t at = wheel_deadline(&a->wheel);
 	if (a->fd < 0 || at >= a->armed_ns) {
-		return; /* it goes off early enough, perhaps for nothing */
+		/* The timer goes off early enough, perhaps with nothing to do. */
+		return;
 	}
-	int64_t ns = at > 0 ? at : 1; /* zero would disarm; what has passed goes off at once */
+	/* A time of zero would disarm the timer. A time that has passed makes it go off at once. */
+	int64_t ns = at > 0 ? at : 1;
 	struct itimerspec spec = { .it_value = { .tv_sec = ns / SPAN_S, .tv_nsec = ns % SPAN_S } };
 	CHECK(timerfd_settime(a->fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0);
 	a->armed_ns = at;

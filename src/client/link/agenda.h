@@ -1,5 +1,6 @@
-/* agenda.h: alarms on CLOCK_BOOTTIME (docs/protocol.md, Time): a timer of the loop itself would stand still while the machine
- * is suspended. One timerfd for all, moved only when an earlier alarm comes up. */
+/* agenda.h: alarms on CLOCK_BOOTTIME (docs/protocol.md, Time). The timers of libevent would not do,
+ * because they stand still while the machine is suspended. All alarms share one timerfd, which is
+ * set anew only when an earlier alarm comes up. */
 #ifndef PAWL_CLIENT_AGENDA_H
 #define PAWL_CLIENT_AGENDA_H
 
@@ -11,28 +12,36 @@
 
 struct alarm {
 	struct wheel_timer timer;
-	void (*ring)(struct alarm *alarm); /* may free what the alarm is in */
+	/* Called when the alarm is due. It may free the structure that contains the alarm. */
+	void (*ring)(struct alarm *alarm);
 };
 
 struct agenda {
-	const struct env *env; /* borrowed */
+	/* Borrowed. */
+	const struct env *env;
 	struct wheel wheel;
-	int fd; /* -1: clocks are moved by hand */
+	/* The timerfd; -1 if the clocks are moved by hand. */
+	int fd;
 	bool watched;
-	int64_t armed_ns; /* when the timer goes off; INT64_MAX: it does not */
+	/* When the timer goes off, in ns of CLOCK_BOOTTIME; INT64_MAX if it is not set. */
+	int64_t armed_ns;
 	struct event event;
 };
 
-/* 0, PAWL_EIO or PAWL_ENOMEM. `wake` is called from the loop when alarms may be due: call agenda_ring. */
-int agenda_init(struct agenda *a, const struct env *env, struct event_base *base, event_callback_fn wake, void *ctx);
-void agenda_done(struct agenda *a); /* accepts zeroed memory and what agenda_init has refused */
+/* Returns 0, PAWL_EIO or PAWL_ENOMEM. The loop calls `wake` when alarms may be due; `wake` must
+ * call agenda_ring. */
+int agenda_init(struct agenda *a, const struct env *env, struct event_base *base,
+	event_callback_fn wake, void *ctx);
+/* Frees what the agenda holds. It accepts zeroed memory, and an agenda that agenda_init has
+ * refused. */
+void agenda_done(struct agenda *a);
 
-/* Rings once at that time; an alarm that is set already is moved. */
+/* Sets the alarm to ring once, at that time. If the alarm is already set, it is moved. */
 void agenda_set(struct agenda *a, struct alarm *alarm, int64_t boot_ns);
 void agenda_clear(struct agenda *a, struct alarm *alarm);
-/* Rings what is due. */
+/* Rings all alarms that are due. */
 void agenda_ring(struct agenda *a);
-/* Makes the timer right, once a turn. */
+/* Sets the timer for the earliest alarm. Call this once in each turn of the loop. */
 void agenda_settle(struct agenda *a);
 
 #endif

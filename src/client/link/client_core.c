@@ -1,4 +1,5 @@
-/* client_core.c: the turn of a client's loop, who is inside, and waiting for it. */
+/* client_core.c: the turns of a client's loop, the count of callbacks that are inside the client,
+ * and blocking calls, which wait for the loop. */
 #include "client_core.h"
 
 #include "check.h"
@@ -17,7 +18,9 @@ void client_core_leave(struct pawl *client) {
 	}
 	if (client->dying) {
 		if (client->blocking) {
-			client->handlers->cancel(client); /* the blocking call sees its own end, then destroys */
+			/* The blocking call sees that its own call has ended, and then destroys the
+			 * client. */
+			client->handlers->cancel(client);
 		} else {
 			client->handlers->destroy(client);
 		}
@@ -71,7 +74,7 @@ bool client_core_may_block(const struct pawl *client) {
 	return client->own_base && client->inside == 0 && client->blocking == 0 && !client->dying;
 }
 
-/* True: a callback has freed the client, and it is gone now. */
+/* Returns true if a callback has freed the client; the client is gone then. */
 static bool stop_blocking(struct pawl *client) {
 	client->blocking--;
 	bool gone = client->dying && client->blocking == 0;
@@ -108,12 +111,14 @@ int pawl_poll(struct pawl *client, uint32_t timeout_ms) {
 	uint64_t callbacks = client->callbacks;
 	int error = 0;
 	client->blocking++;
-	agenda_set(&client->agenda, &nap.alarm, client_core_now(client).boot + (span_ns)timeout_ms * SPAN_MS);
+	agenda_set(&client->agenda, &nap.alarm,
+		client_core_now(client).boot + (span_ns)timeout_ms * SPAN_MS);
 	agenda_settle(&client->agenda);
 	int flags = timeout_ms ? EVLOOP_ONCE : EVLOOP_NONBLOCK;
 	do {
 		error = event_base_loop(client->base, flags) < 0 ? PAWL_EIO : 0;
-	} while (!error && !client->dying && timeout_ms && !nap.over && client->callbacks == callbacks);
+	} while (!error && !client->dying && timeout_ms && !nap.over
+		&& client->callbacks == callbacks);
 	agenda_clear(&client->agenda, &nap.alarm);
 	return stop_blocking(client) ? PAWL_ECANCELED : error;
 }

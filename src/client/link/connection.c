@@ -11,12 +11,16 @@
 #include "check.h"
 #include "pawl/error.h"
 
-#define CONNECTION_IN_BYTES_MAX ((size_t)20 << 20)  /* one response of the largest size, and what came with it */
+/* The input has room for one response of the largest size and what came with it. */
+#define CONNECTION_IN_BYTES_MAX ((size_t)20 << 20)
 #define CONNECTION_OUT_BYTES_MAX ((size_t)16 << 20)
 #define CONNECTION_READ_BYTES ((size_t)65536)
-#define CONNECTION_READS_MAX 16 /* in one turn, so that one connection does not starve the program's others */
+/* This limits the reads of one turn, so that one connection does not keep the program's other
+ * connections waiting. */
+#define CONNECTION_READS_MAX 16
 
-void connection_init(struct connection *c, const struct allocator *alloc, struct event_base *base, struct connection_owner owner) {
+void connection_init(struct connection *c, const struct allocator *alloc, struct event_base *base,
+	struct connection_owner owner) {
 	*c = (struct connection){ .base = base, .owner = owner, .fd = -1 };
 	buffer_init(&c->in, alloc, CONNECTION_IN_BYTES_MAX);
 	buffer_init(&c->out, alloc, CONNECTION_OUT_BYTES_MAX);
@@ -40,7 +44,8 @@ static int connection_errno(struct connection *c, int error, int number) {
 	return connection_problem(c, error, strerror_r(number, text, sizeof(text)));
 }
 
-/* A reset says that the other side has ended it, anything else that the network did. */
+/* A reset means that the other side has ended the connection. Any other error means that the
+ * network has broken it. */
 static int connection_broken(struct connection *c, int number) {
 	bool reset = number == ECONNRESET || number == EPIPE;
 	c->ended = c->ended || reset;
@@ -98,12 +103,15 @@ static void connection_down(struct connection *c, int error) {
 	c->owner.down(c->owner.ctx, error);
 }
 
-/* The handshake moves by what arrived; once it is done the owner may send. */
+/* The bytes that arrived move the handshake on. Once it is done, the owner may send. */
 static int connection_decrypt(struct connection *c, struct slice encrypted) {
 	int error = tls_filter_take(&c->filter, encrypted, &c->in);
 	if (error) {
-		(void)connection_problem(c, error, error == PAWL_ETLS ? tls_filter_problem(&c->filter) : pawl_error_message(error));
-		(void)connection_flush(c); /* the alert, as far as it goes: the other side may log it */
+		(void)connection_problem(c, error,
+			error == PAWL_ETLS ? tls_filter_problem(&c->filter)
+				: pawl_error_message(error));
+		/* Send the TLS alert if that is possible; the other side may log it. */
+		(void)connection_flush(c);
 		return error;
 	}
 	if (c->state == CONNECTION_HANDSHAKE && c->filter.ready) {
@@ -116,7 +124,7 @@ static int connection_decrypt(struct connection *c, struct slice encrypted) {
 	return connection_flush(c);
 }
 
-/* One read. > 0: bytes, 0: nothing more now, negative: an error. */
+/* Reads once. Returns the number of bytes, 0 if there is nothing more now, or a negative error. */
 static int connection_receive(struct connection *c) {
 	uint8_t chunk[CONNECTION_READ_BYTES];
 	uint8_t *room = c->encrypts ? chunk : buffer_reserve(&c->in, CONNECTION_READ_BYTES);
@@ -152,10 +160,13 @@ void connection_read_now(struct connection *c) {
 	for (int i = 0; i < CONNECTION_READS_MAX; i++) {
 		got = connection_receive(c);
 		if (c->state == CONNECTION_CLOSED) {
-			return; /* by the owner, when it came up */
+			/* The owner has closed the connection when it came up. */
+			return;
 		}
 		if (got < (int)CONNECTION_READ_BYTES) {
-			break; /* that was all, or an error: what came before it is looked at first */
+			/* That was everything, or an error. The owner gets what came before it
+			 * first. */
+			break;
 		}
 	}
 	if (c->in.size) {
@@ -186,7 +197,8 @@ static int connection_start_talking(struct connection *c) {
 	}
 	c->state = CONNECTION_UP;
 	c->owner.up(c->owner.ctx);
-	return connection_flush(c); /* nothing, where the owner has closed it */
+	/* This sends nothing if the owner has closed the connection. */
+	return connection_flush(c);
 }
 
 static void connection_write_now(struct connection *c) {
@@ -197,7 +209,8 @@ static void connection_write_now(struct connection *c) {
 		if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &number, &size) != 0) {
 			number = errno;
 		}
-		error = number ? connection_errno(c, PAWL_EUNREACHABLE, number) : connection_start_talking(c);
+		error = number ? connection_errno(c, PAWL_EUNREACHABLE, number)
+			: connection_start_talking(c);
 	} else {
 		error = connection_flush(c);
 		if (!error && connection_backlog(c) == 0) {
@@ -229,7 +242,8 @@ static int connection_connect(struct connection *c, const struct endpoint_addres
 	}
 	if (address->addr.ss_family != AF_UNIX) {
 		int on = 1;
-		(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only speed is lost without */
+		/* If this fails, only speed is lost. */
+		(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	}
 	const void *addr = &address->addr;
 	if (connect(c->fd, addr, address->size) != 0 && errno != EINPROGRESS) {
@@ -238,7 +252,8 @@ static int connection_connect(struct connection *c, const struct endpoint_addres
 	return 0;
 }
 
-int connection_open(struct connection *c, const struct endpoint_address *address, SSL_CTX *tls, const char *host) {
+int connection_open(struct connection *c, const struct endpoint_address *address, SSL_CTX *tls,
+	const char *host) {
 	CHECK(c->state == CONNECTION_CLOSED);
 	c->problem[0] = '\0';
 	c->encrypts = tls != NULL;
@@ -251,9 +266,13 @@ int connection_open(struct connection *c, const struct endpoint_address *address
 		error = connection_connect(c, address);
 	}
 	if (!error) {
-		CHECK(event_assign(&c->reading, c->base, c->fd, EV_READ | EV_PERSIST, on_readable, c) == 0);
-		CHECK(event_assign(&c->writing, c->base, c->fd, EV_WRITE | EV_PERSIST, on_writable, c) == 0);
-		error = arm(c, &c->writing, &c->write_armed, true); /* writable: connected, or not */
+		CHECK(event_assign(&c->reading, c->base, c->fd, EV_READ | EV_PERSIST, on_readable,
+			c) == 0);
+		CHECK(event_assign(&c->writing, c->base, c->fd, EV_WRITE | EV_PERSIST, on_writable,
+			c) == 0);
+		/* The socket becomes writable when it is connected, and also when connecting has
+		 * failed. */
+		error = arm(c, &c->writing, &c->write_armed, true);
 	}
 	if (error) {
 		connection_close(c);

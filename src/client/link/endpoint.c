@@ -26,12 +26,13 @@ static bool port_valid(const char *port) {
 		if (*p < '0' || *p > '9') {
 			return false;
 		}
-		value = value * 10 + (unsigned)(*p - '0'); /* at most five digits fit into the field */
+		/* No overflow is possible, because at most five digits fit into the field. */
+		value = value * 10 + (unsigned)(*p - '0');
 	}
 	return value >= 1 && value <= UINT16_MAX;
 }
 
-/* "host:port" or "[v6]:port". NULL or what is wrong. */
+/* Parses "host:port" or "[v6]:port". Returns NULL, or a sentence that says what is wrong. */
 static const char *parse_host_port(const char *text, struct endpoint *e) {
 	const char *host = text, *colon = strrchr(text, ':');
 	if (!colon) {
@@ -71,7 +72,9 @@ static const char *parse_one(const char *text, size_t size, struct endpoint *e) 
 		if (*path == '\0' || strlen(path) >= sizeof(addr.sun_path)) {
 			return "the path of a Unix socket is empty or too long";
 		}
-		return copy(e->host, sizeof(e->host), path, strlen(path)) ? NULL : "the path of a Unix socket is too long";
+		return copy(e->host, sizeof(e->host), path, strlen(path))
+			? NULL
+			: "the path of a Unix socket is too long";
 	}
 	e->tls = strncmp(e->text, tls_prefix, strlen(tls_prefix)) == 0;
 	if (!e->tls && strstr(e->text, "://")) {
@@ -80,7 +83,8 @@ static const char *parse_one(const char *text, size_t size, struct endpoint *e) 
 	return parse_host_port(e->text + (e->tls ? strlen(tls_prefix) : 0), e);
 }
 
-/* The endpoint that begins at *text, without the blanks around it; *text moves behind the comma, to NULL after the last. */
+/* Cuts off the endpoint that begins at *text, without the blanks around it, and returns its size.
+ * *text moves behind the comma; after the last endpoint it is NULL. */
 static size_t cut(const char **text, const char **out_start) {
 	const char *start = *text, *end = strchr(start, ',');
 	*text = end ? end + 1 : NULL;
@@ -151,7 +155,8 @@ static void look_up_local(struct endpoint *e) {
 }
 
 static void look_up(struct endpoint *e) {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found = NULL;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV },
+			*found = NULL;
 	e->address_at = 0;
 	e->address_count = 0;
 	if (e->by.dial) {
@@ -165,7 +170,8 @@ static void look_up(struct endpoint *e) {
 	if (getaddrinfo(e->host, e->port, &hints, &found) != 0) {
 		return;
 	}
-	for (struct addrinfo *a = found; a && e->address_count < ENDPOINT_ADDRESSES_MAX; a = a->ai_next) {
+	for (struct addrinfo *a = found; a && e->address_count < ENDPOINT_ADDRESSES_MAX;
+		a = a->ai_next) {
 		struct endpoint_address *to = &e->addresses[e->address_count];
 		if (a->ai_addrlen <= sizeof(to->addr)) {
 			memcpy(&to->addr, a->ai_addr, a->ai_addrlen);

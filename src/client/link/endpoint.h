@@ -1,4 +1,5 @@
-/* endpoint.h: where nodes can be reached: "host:port", "tls://host:port", "unix:/path", separated by commas. */
+/* endpoint.h: where nodes can be reached: "host:port", "tls://host:port" and "unix:/path",
+ * separated by commas. */
 #ifndef PAWL_CLIENT_ENDPOINT_H
 #define PAWL_CLIENT_ENDPOINT_H
 
@@ -12,9 +13,11 @@
 #define ENDPOINT_TEXT_MAX 320
 #define ENDPOINT_ADDRESSES_MAX 8
 
-/* How the program itself connects: a connected, non-blocking socket, or a negative PAWL_E... */
+/* A function of the program that makes a connection. It returns a connected, non-blocking socket or
+ * a negative PAWL_E... value. */
 struct endpoint_dial {
-	int (*dial)(void *arg); /* NULL: by an address */
+	/* NULL means that the client connects to an address. */
+	int (*dial)(void *arg);
 	void *arg;
 };
 
@@ -25,13 +28,19 @@ struct endpoint_address {
 };
 
 struct endpoint {
-	char text[ENDPOINT_TEXT_MAX]; /* as written */
-	char host[256];               /* a Unix socket: its path */
+	/* The endpoint as the options have it. */
+	char text[ENDPOINT_TEXT_MAX];
+	/* The host; for a Unix socket its path. */
+	char host[256];
 	char port[6];
 	bool tls, local;
-	struct endpoint_dial by; /* dial.c: instead of looking up an address */
-	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX]; /* of the last look-up */
-	size_t address_count, address_at; /* 0: look it up; the one to try */
+	/* dial.c: used instead of an address if it is set. */
+	struct endpoint_dial by;
+	/* The addresses that the last look-up has found. */
+	struct endpoint_address addresses[ENDPOINT_ADDRESSES_MAX];
+	/* How many addresses there are (0 means that the name must be looked up), and the one to
+	 * try. */
+	size_t address_count, address_at;
 };
 
 struct endpoint_list {
@@ -40,17 +49,19 @@ struct endpoint_list {
 	size_t count;
 };
 
-/* 0, PAWL_ENOMEM, or PAWL_EINVAL with a sentence in *out_problem (static storage). */
+/* Parses a list of endpoints. Returns 0, PAWL_ENOMEM, or PAWL_EINVAL with a sentence in
+ * *out_problem (static storage). Free the list with endpoint_list_done. */
 int endpoint_list_parse(struct endpoint_list *list, const struct allocator *alloc, const char *text,
 	const char **out_problem);
 void endpoint_list_done(struct endpoint_list *list);
 
-/* The address to try, looked up when none is known: NULL when the name has none. May block in getaddrinfo unless the host is
- * an address. */
+/* Returns the address to try, and looks the name up if no address is known. Returns NULL if the
+ * name has no address. This may block in getaddrinfo unless the host is an address itself. */
 const struct endpoint_address *endpoint_address(struct endpoint *e);
-/* The present address failed. True: there is another one to try. False: none is left, look it up again next time. */
+/* Notes that the present address failed. Returns whether there is another one to try; if there is
+ * none, the name is looked up again next time. */
 bool endpoint_next_address(struct endpoint *e);
-/* Look its addresses up again next time, and begin with the first. */
+/* Makes the next endpoint_address look the name up again and begin with the first address. */
 void endpoint_forget(struct endpoint *e);
 
 #endif

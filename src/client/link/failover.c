@@ -1,4 +1,5 @@
-/* failover.c: which node the client talks to: endpoints in turn, pauses between rounds of failures, silence. */
+/* failover.c: chooses the node that the client talks to. It takes the endpoints in turn, pauses
+ * after each round of failures, and leaves nodes that are silent. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,32 +16,37 @@ static struct endpoint *endpoint_now(struct pawl *client) {
 
 static void note_failure(struct pawl *client, int error, const char *why) {
 	client->last_error = error == PAWL_ECLOSED ? PAWL_EUNREACHABLE : error;
-	(void)snprintf(client->last_problem, sizeof(client->last_problem), "%.*s: %.*s", ENDPOINT_TEXT_MAX - 1,
-		endpoint_now(client)->text, CONNECTION_PROBLEM_MAX - 1, why);
+	(void)snprintf(client->last_problem, sizeof(client->last_problem), "%.*s: %.*s",
+		ENDPOINT_TEXT_MAX - 1, endpoint_now(client)->text, CONNECTION_PROBLEM_MAX - 1, why);
 }
 
-/* Locks must not be lost because some nodes hang: while there are any, nothing takes longer than a sixth of the shortest lease,
- * so that two that hang can be left between a third of the lease and the warning. */
+/* No lock may be lost because some nodes hang. So while there are locks, nothing takes longer than
+ * a sixth of the shortest lease: then the client can leave two hanging nodes in the time between a
+ * third of the lease, when renewal begins, and the warning. */
 static span_ns lease_share(struct pawl *client, span_ns limit) {
 	span_ns shortest = client->handlers->lease_shortest(client);
 	return shortest && shortest / 6 < limit ? shortest / 6 : limit;
 }
 
 static void pause_begin(struct pawl *client) {
-	span_ns pause = lease_share(client, PAUSE_LAST), doubled = PAUSE_FIRST << (client->rounds_failed < 5 ? client->rounds_failed : 5);
+	span_ns pause = lease_share(client, PAUSE_LAST),
+		doubled = PAUSE_FIRST << (client->rounds_failed < 5 ? client->rounds_failed : 5);
 	pause = doubled < pause ? doubled : pause;
-	pause = prng_between(&client->prng, pause / 2, pause + pause / 2); /* so that clients of a dead node do not march in step */
+	/* The pause is random, so that the clients of a dead node do not all come back at the same
+	 * moment. */
+	pause = prng_between(&client->prng, pause / 2, pause + pause / 2);
 	client->rounds_failed++;
 	client->state = CLIENT_CORE_PAUSING;
 	agenda_set(&client->agenda, &client->dial_alarm, client_core_now(client).boot + pause);
 }
 
-/* Certificates and access rules do not get better by waiting. */
+/* Waiting does not cure a wrong certificate or an access rule. */
 static bool hopeless(int error) {
 	return error == PAWL_ETLS || error == PAWL_EDENIED;
 }
 
-/* The present address is of no use: the next address, the next endpoint, or, when all have failed, a pause. */
+/* The present address is of no use. Goes on to the next address, then to the next endpoint; when
+ * all have failed, the client pauses. */
 static void move_on(struct pawl *client, int error) {
 	client->state = CLIENT_CORE_IDLE;
 	if (endpoint_next_address(endpoint_now(client))) {
@@ -65,7 +71,8 @@ static void move_on(struct pawl *client, int error) {
 static void connection_lost(struct pawl *client, int error, const char *why) {
 	note_failure(client, error, why);
 	if (client->state == CLIENT_CORE_READY) {
-		endpoint_forget(endpoint_now(client)); /* its other addresses lead to the same node */
+		/* The other addresses lead to the same node. */
+		endpoint_forget(endpoint_now(client));
 		client->handlers->connection_lost(client);
 	}
 	failover_stop(client);
@@ -92,7 +99,8 @@ void failover_connect(struct pawl *client) {
 		note_failure(client, error, "the name has no address");
 	} else {
 		const char *host = client->server_name[0] ? client->server_name : e->host;
-		error = connection_open(&client->connection, address, e->tls ? client->tls : NULL, host);
+		error = connection_open(&client->connection, address, e->tls ? client->tls : NULL,
+			host);
 		if (error) {
 			note_failure(client, error, client->connection.problem);
 		}
@@ -102,7 +110,8 @@ void failover_connect(struct pawl *client) {
 		return;
 	}
 	client->state = CLIENT_CORE_DIALING;
-	agenda_set(&client->agenda, &client->dial_alarm, client_core_now(client).boot + lease_share(client, client->connect_timeout));
+	agenda_set(&client->agenda, &client->dial_alarm,
+		client_core_now(client).boot + lease_share(client, client->connect_timeout));
 }
 
 static void on_dial_alarm(struct alarm *alarm) {
@@ -127,7 +136,8 @@ static void on_up(void *ctx) {
 }
 
 static void on_room(void *ctx) {
-	client_core_kick(ctx); /* calls may wait for it */
+	/* Calls may wait for this room. */
+	client_core_kick(ctx);
 }
 
 static void on_down(void *ctx, int error) {
@@ -143,22 +153,27 @@ static void on_leave(void *ctx) {
 	client_core_leave(ctx);
 }
 
-/* An error that answers no request is the node's last word about the connection: that it may not speak here, for example. Not that it is
- * busy: it says so of a ping. */
-static bool is_last_word(struct pawl *client, enum client_kind kind, uint32_t msgid, struct slice message) {
+/* An error that answers no request is what the node says last before it closes the connection; for
+ * example that this client may not speak here. PAWL_EBUSY is not such an error: a busy node answers
+ * a ping with it. */
+static bool is_last_word(struct pawl *client, enum client_kind kind, uint32_t msgid,
+	struct slice message) {
 	struct client_response r;
-	if (kind != CLIENT_RESPONSE || msgid != 0 || client_response_decode(&client->decoder, CLIENT_PING, message, &r) != 0
+	if (kind != CLIENT_RESPONSE || msgid != 0
+		|| client_response_decode(&client->decoder, CLIENT_PING, message, &r) != 0
 		|| r.error == 0 || r.error == PAWL_EBUSY) {
 		return false;
 	}
 	char why[CONNECTION_PROBLEM_MAX];
-	(void)snprintf(why, sizeof(why), "%.*s", (int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
+	(void)snprintf(why, sizeof(why), "%.*s",
+		(int)(r.message.size < sizeof(why) ? r.message.size : sizeof(why) - 1),
 		r.message.size ? (const char *)r.message.data : "");
 	connection_lost(client, r.error, why);
 	return true;
 }
 
-/* One message is at the front, found whole. False: what follows cannot be read any more. */
+/* Handles the message at the front, which has arrived whole. Returns false if what follows cannot
+ * be read any more. */
 static bool take_message(struct pawl *client, struct slice message) {
 	enum client_kind kind;
 	uint32_t msgid;
@@ -168,7 +183,8 @@ static bool take_message(struct pawl *client, struct slice message) {
 	if (is_last_word(client, kind, msgid, message)) {
 		return true;
 	}
-	client->failed_in_round = client->failed_for_good = 0; /* it talks: a node that only accepts connections does not */
+	/* The node has said something, which a node that only accepts connections never does. */
+	client->failed_in_round = client->failed_for_good = 0;
 	client->rounds_failed = 0;
 	if (kind == CLIENT_RESPONSE) {
 		client->handlers->on_answer(client, msgid, message);
@@ -177,12 +193,14 @@ static bool take_message(struct pawl *client, struct slice message) {
 	return client->handlers->on_event(client, message);
 }
 
-/* An answer; or that what is watched changes: a node that is gone would never tell. */
+/* Returns whether the client waits for an answer, or for events of a watch. A node that is gone
+ * would never send either. */
 static bool awaits_anything(const struct pawl *client) {
 	return !list_empty(&client->flight) || !list_empty(&client->watches);
 }
 
-/* Messages one after the other; a callback may end the connection or the client in between. */
+/* Handles the messages one after the other. A callback may end the connection or the client in
+ * between. */
 static void on_data(void *ctx) {
 	struct pawl *client = ctx;
 	struct connection *l = &client->connection;
@@ -193,26 +211,33 @@ static void on_data(void *ctx) {
 	while (l->state == CONNECTION_UP && !client->dying && found == CLIENT_SCAN_COMPLETE) {
 		struct slice rest = slice_of(l->in.data + used, l->in.size - used);
 		size_t size;
-		found = rest.size ? client_scan(&client->scanner, &client_response_limits, rest, &size) : CLIENT_SCAN_MORE;
+		found = rest.size
+			? client_scan(&client->scanner, &client_response_limits, rest, &size)
+			: CLIENT_SCAN_MORE;
 		if (found == CLIENT_SCAN_COMPLETE) {
 			used += size;
-			found = take_message(client, slice_of(rest.data, size)) ? found : CLIENT_SCAN_GARBAGE;
+			found = take_message(client, slice_of(rest.data, size))
+				? found
+				: CLIENT_SCAN_GARBAGE;
 		}
 	}
 	if (!awaits_anything(client)) {
-		agenda_clear(&client->agenda, &client->silence_alarm); /* it may be silent */
+		/* Nothing is awaited, so the node may be silent. */
+		agenda_clear(&client->agenda, &client->silence_alarm);
 	}
 	if (l->state == CONNECTION_UP) {
 		buffer_consume(&l->in, used);
 		if (found == CLIENT_SCAN_GARBAGE || found == CLIENT_SCAN_TOO_LARGE) {
-			connection_lost(client, PAWL_EPROTOCOL, "what it answers is not Pawl's protocol");
+			connection_lost(client, PAWL_EPROTOCOL,
+				"what it answers is not Pawl's protocol");
 		}
 	}
 }
 
 /* ---- silence ---- */
 
-/* Where only events are awaited there is more time: a thousand idle watchers must not be a thousand pings a second. */
+/* Where only events are awaited the limit is longer, so that a thousand idle watchers do not send a
+ * thousand pings a second. */
 static span_ns silence_limit(struct pawl *client) {
 	if (list_empty(&client->flight)) {
 		return client->silence * 4;
@@ -233,12 +258,14 @@ void failover_silence_anew(struct pawl *client) {
 	if (awaits_anything(client)) {
 		client->only_watching = list_empty(&client->flight);
 		struct instant since = client->pinged ? client->ping_at : client->heard;
-		agenda_set(&client->agenda, &client->silence_alarm, since.boot + silence_limit(client) / 2);
+		agenda_set(&client->agenda, &client->silence_alarm,
+			since.boot + silence_limit(client) / 2);
 	}
 }
 
 static void ping(struct pawl *client, struct instant now) {
-	struct client_request request = { .msgid = 0, .method = CLIENT_PING }; /* no call has this msgid: any answer will do */
+	/* No call has this msgid, because any answer will do. */
+	struct client_request request = { .msgid = 0, .method = CLIENT_PING };
 	if (client_request_encode(&request, &client->connection.out) == 0) {
 		client->pinged = true;
 		client->ping_at = now;
@@ -251,7 +278,8 @@ static void on_silence_alarm(struct alarm *alarm) {
 	if (!awaits_anything(client) || client->state != CLIENT_CORE_READY) {
 		return;
 	}
-	connection_read_now(&client->connection); /* this process may have been stopped: what came meanwhile counts */
+	/* This process may have been stopped. What has arrived meanwhile counts. */
+	connection_read_now(&client->connection);
 	if (client->dying || !awaits_anything(client) || client->state != CLIENT_CORE_READY) {
 		return;
 	}
@@ -268,8 +296,11 @@ static void on_silence_alarm(struct alarm *alarm) {
 }
 
 void failover_move_on(struct pawl *client, int error) {
-	if (client->endpoints.count > 1 && client->state == CLIENT_CORE_READY && !client->handlers->connection_needed(client)) {
-		connection_lost(client, error, error == PAWL_ERECOVERING ? "the node does not vote" : "the node does not reach a quorum");
+	if (client->endpoints.count > 1 && client->state == CLIENT_CORE_READY
+		&& !client->handlers->connection_needed(client)) {
+		connection_lost(client, error,
+			error == PAWL_ERECOVERING ? "the node does not vote"
+				: "the node does not reach a quorum");
 	}
 }
 
@@ -278,10 +309,13 @@ void failover_init(struct pawl *client) {
 	client->silence_alarm.ring = on_silence_alarm;
 	client->state = CLIENT_CORE_IDLE;
 	connection_init(&client->connection, client->env.alloc, client->base,
-		(struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down, client });
+		(struct connection_owner){ on_enter, on_leave, on_up, on_data, on_room, on_down,
+			client });
 	client_decoder_init(&client->decoder, client->env.alloc);
 }
 
 const char *pawl_endpoint(const struct pawl *client) {
-	return client->state == CLIENT_CORE_READY ? client->endpoints.items[client->endpoint_at].text : "";
+	return client->state == CLIENT_CORE_READY
+		? client->endpoints.items[client->endpoint_at].text
+		: "";
 }

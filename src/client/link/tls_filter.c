@@ -13,19 +13,23 @@
 
 #define TLS_FILTER_READ_BYTES ((size_t)16384)
 
-/* The first error in the queue is the cause: for a file that cannot be opened the system's. */
+/* The first error in the queue is the cause. For a file that cannot be opened it is an error of the
+ * system. */
 static void context_problem(const char *what, const char *file, const char **out_problem) {
 	static _Thread_local char text[512];
 	char buffer[128];
 	unsigned long cause = ERR_peek_error();
-	const char *reason = ERR_SYSTEM_ERROR(cause) ? strerror_r(ERR_GET_REASON(cause), buffer, sizeof(buffer))
+	const char *reason = ERR_SYSTEM_ERROR(cause)
+		? strerror_r(ERR_GET_REASON(cause), buffer, sizeof(buffer))
 		: ERR_reason_error_string(ERR_peek_last_error());
-	(void)snprintf(text, sizeof(text), "%s %s: %s", what, file ? file : "", reason ? reason : "cannot be used");
+	(void)snprintf(text, sizeof(text), "%s %s: %s", what, file ? file : "",
+		reason ? reason : "cannot be used");
 	ERR_clear_error();
 	*out_problem = text;
 }
 
-static int context_load(SSL_CTX *context, const char *ca, const char *cert, const char *key, const char **out_problem) {
+static int context_load(SSL_CTX *context, const char *ca, const char *cert, const char *key,
+	const char **out_problem) {
 	if (!ca) {
 		*out_problem = "tls:// endpoints need a CA file: who may vouch for nodes";
 		return PAWL_ETLS;
@@ -50,8 +54,8 @@ static int context_load(SSL_CTX *context, const char *ca, const char *cert, cons
 	return 0;
 }
 
-int tls_filter_context_new(const char *ca_file, const char *cert_file, const char *key_file, SSL_CTX **out,
-	const char **out_problem) {
+int tls_filter_context_new(const char *ca_file, const char *cert_file, const char *key_file,
+	SSL_CTX **out, const char **out_problem) {
 	ERR_clear_error();
 	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
 	if (!context) {
@@ -85,7 +89,9 @@ static bool expect_host(SSL *ssl, const char *host) {
 	if (is_address(host)) {
 		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
 	}
-	char name[256]; /* OpenSSL's macro for the name that is asked for takes no const */
+	/* This copy is needed because OpenSSL's macro for the requested name does not take a const
+	 * pointer. */
+	char name[256];
 	(void)snprintf(name, sizeof(name), "%s", host);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
@@ -114,7 +120,7 @@ void tls_filter_done(struct tls_filter *f) {
 	*f = (struct tls_filter){ 0 };
 }
 
-/* 0 when it only waits for more bytes, or the other side has closed. */
+/* Returns 0 if OpenSSL only waits for more bytes, or if the other side has closed. */
 static int ssl_outcome(struct tls_filter *f, int result) {
 	int why = SSL_get_error(f->ssl, result);
 	if (why == SSL_ERROR_ZERO_RETURN) {
@@ -128,7 +134,8 @@ static int open_all(struct tls_filter *f, struct buffer *plain) {
 	for (;;) {
 		uint8_t *room = buffer_reserve(plain, TLS_FILTER_READ_BYTES);
 		if (!room) {
-			return plain->max - plain->size < TLS_FILTER_READ_BYTES ? PAWL_ETOOLARGE : PAWL_ENOMEM;
+			return plain->max - plain->size < TLS_FILTER_READ_BYTES ? PAWL_ETOOLARGE
+				: PAWL_ENOMEM;
 		}
 		int n = SSL_read(f->ssl, room, (int)TLS_FILTER_READ_BYTES);
 		if (n <= 0) {
@@ -141,7 +148,9 @@ static int open_all(struct tls_filter *f, struct buffer *plain) {
 int tls_filter_take(struct tls_filter *f, struct slice encrypted, struct buffer *plain) {
 	ERR_clear_error();
 	CHECK(encrypted.size <= INT_MAX);
-	if (encrypted.size && BIO_write(f->from_net, encrypted.data, (int)encrypted.size) != (int)encrypted.size) {
+	if (encrypted.size
+		&& BIO_write(f->from_net, encrypted.data, (int)encrypted.size)
+			!= (int)encrypted.size) {
 		return PAWL_ENOMEM;
 	}
 	if (!f->ready) {
@@ -157,8 +166,10 @@ int tls_filter_take(struct tls_filter *f, struct slice encrypted, struct buffer 
 int tls_filter_give(struct tls_filter *f, struct slice plain) {
 	CHECK(f->ready && plain.size <= INT_MAX);
 	ERR_clear_error();
-	/* The other end is memory that grows: all of it is written at once. */
-	return plain.size == 0 || SSL_write(f->ssl, plain.data, (int)plain.size) == (int)plain.size ? 0 : PAWL_ETLS;
+	/* The other end is memory that grows, so everything is written at once. */
+	return plain.size == 0 || SSL_write(f->ssl, plain.data, (int)plain.size) == (int)plain.size
+		? 0
+		: PAWL_ETLS;
 }
 
 int tls_filter_drain(struct tls_filter *f, struct buffer *out) {
@@ -174,41 +185,48 @@ int tls_filter_drain(struct tls_filter *f, struct buffer *out) {
 	return 0;
 }
 
-/* What is wrong with the node's certificate, and how to mend it. */
+/* Says what is wrong with the node's certificate, and how to mend it. */
 static const char *verdict_remedy(long verdict) {
 	switch (verdict) {
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return "the node's certificate does not carry the endpoint's name: make one that does (pawl cert node NAME --host ...), or say which name "
+		return "the node's certificate does not carry the endpoint's name: make one that "
+			"does (pawl cert node NAME --host ...), or say which name "
 			"it carries (server_name)";
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		return "the node's certificate is over: it needs a new one (pawl cert node NAME)";
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return "the node's certificate is for later: are the clocks of both machines right?";
+		return "the node's certificate is for later: are the clocks of both machines "
+			"right?";
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return "the node's certificate is not of an authority in the CA file: is that the file of this cluster?";
+		return "the node's certificate is not of an authority in the CA file: is that the "
+			"file of this cluster?";
 	default:
 		return "so the node's certificate is not believed";
 	}
 }
 
-/* What the node does not like about this client's certificate; NULL: it is about something else. */
+/* Says what the node has against this client's certificate. Returns NULL if the error is about
+ * something else. */
 static const char *alert_remedy(unsigned long cause) {
 	if (ERR_GET_LIB(cause) != ERR_LIB_SSL) {
 		return NULL;
 	}
 	switch (ERR_GET_REASON(cause) - SSL_AD_REASON_OFFSET) {
 	case SSL_AD_CERTIFICATE_REVOKED:
-		return "the node refuses this client's certificate: another one is needed (pawl cert client NAME)";
+		return "the node refuses this client's certificate: another one is needed (pawl "
+			"cert client NAME)";
 	case SSL_AD_CERTIFICATE_EXPIRED:
-		return "this client's certificate is over: a new one is needed (pawl cert client NAME)";
+		return "this client's certificate is over: a new one is needed (pawl cert client "
+			"NAME)";
 	case SSL_AD_UNKNOWN_CA:
-		return "this client's certificate is not of an authority that the node knows: is it of this cluster?";
+		return "this client's certificate is not of an authority that the node knows: is "
+			"it of this cluster?";
 	case SSL_AD_CERTIFICATE_REQUIRED:
 		return "the node wants a certificate of this client: name one and its key";
 	case SSL_AD_BAD_CERTIFICATE:
@@ -228,7 +246,8 @@ const char *tls_filter_problem(const struct tls_filter *f) {
 	if (verdict != X509_V_OK) {
 		reason = X509_verify_cert_error_string(verdict);
 		remedy = verdict_remedy(verdict);
-	} else if (ERR_GET_LIB(cause) == ERR_LIB_SSL && ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
+	} else if (ERR_GET_LIB(cause) == ERR_LIB_SSL
+		&& ERR_GET_REASON(cause) == SSL_R_WRONG_VERSION_NUMBER) {
 		return "what answers there does not speak TLS, or none that is new enough";
 	}
 	if (reason && remedy) {

@@ -1,5 +1,5 @@
-/* tls_filter.h: TLS 1.3 as a filter between bytes and bytes. It knows no socket, so that one path reads and writes for plain and TLS
- * connections, and no write raises SIGPIPE. */
+/* tls_filter.h: TLS 1.3 as a filter between plain and encrypted bytes. It knows no socket, so that
+ * plain and TLS connections share one path for reading and writing, and no write raises SIGPIPE. */
 #ifndef PAWL_CLIENT_TLS_FILTER_H
 #define PAWL_CLIENT_TLS_FILTER_H
 
@@ -8,31 +8,38 @@
 
 #include "buffer.h"
 
-/* 0, PAWL_ETLS with a sentence in *out_problem (thread-local storage), or PAWL_ENOMEM. cert and key: both or neither. */
-int tls_filter_context_new(const char *ca_file, const char *cert_file, const char *key_file, SSL_CTX **out,
-	const char **out_problem);
+/* Makes a context from the files; give both `cert_file` and `key_file`, or neither. Returns 0,
+ * PAWL_ETLS with a sentence in *out_problem (thread-local storage), or PAWL_ENOMEM. Free it with
+ * tls_filter_context_free. */
+int tls_filter_context_new(const char *ca_file, const char *cert_file, const char *key_file,
+	SSL_CTX **out, const char **out_problem);
 void tls_filter_context_free(SSL_CTX *context);
 
 struct tls_filter {
 	SSL *ssl;
-	BIO *from_net, *to_net; /* owned by ssl */
-	bool ready;             /* the handshake is done */
-	bool closed;            /* the other side has said that nothing will follow */
+	/* Owned by ssl. */
+	BIO *from_net, *to_net;
+	/* The handshake is done. */
+	bool ready;
+	/* The other side has said that nothing will follow. */
+	bool closed;
 };
 
-/* `host`: the name or address that the node's certificate must carry. 0 or PAWL_ENOMEM. */
+/* `host` is the name or address that the node's certificate must carry. Returns 0 or
+ * PAWL_ENOMEM. */
 int tls_filter_init(struct tls_filter *f, SSL_CTX *context, const char *host);
 void tls_filter_done(struct tls_filter *f);
 
-/* Takes encrypted bytes from the net (a first call with none starts the handshake), and appends what it can decrypt to `plain`.
- * 0, PAWL_ETLS, PAWL_ENOMEM or PAWL_ETOOLARGE. */
+/* Takes encrypted bytes from the network, and appends what it can decrypt to `plain`. A first call
+ * without bytes starts the handshake. Returns 0, PAWL_ETLS, PAWL_ENOMEM or PAWL_ETOOLARGE. */
 int tls_filter_take(struct tls_filter *f, struct slice encrypted, struct buffer *plain);
-/* Encrypts bytes, once ready. 0 or PAWL_ETLS. */
+/* Encrypts bytes; call this only once the filter is ready. Returns 0 or PAWL_ETLS. */
 int tls_filter_give(struct tls_filter *f, struct slice plain);
-/* Moves what is to go to the net to `out`. 0, PAWL_ENOMEM or PAWL_ETOOLARGE. */
+/* Moves the bytes that are to go to the network to `out`. Returns 0, PAWL_ENOMEM or
+ * PAWL_ETOOLARGE. */
 int tls_filter_drain(struct tls_filter *f, struct buffer *out);
 
-/* Why the last PAWL_ETLS: a phrase, thread-local storage. */
+/* Returns a phrase that says why the last call returned PAWL_ETLS, in thread-local storage. */
 const char *tls_filter_problem(const struct tls_filter *f);
 
 #endif
