@@ -1,6 +1,8 @@
-/* feed.c: a master and those who follow it (section 7): what its log holds since where they are, in batches, of which only so
- * many are under way; and for who is too far behind a snapshot in pieces, between the entries of the log, so that the log need
- * not reach back to its beginning. Everything is sent as it is at the sending: the remaining lease, by the longer clock. */
+/* feed.c: a master feeds its followers (section 7). A follower is sent, in batches, what the log
+ * holds from the follower's place on; only a few batches may be under way. A follower that is too
+ * far behind is sent a snapshot in pieces, with the entries of the log between them, so that the
+ * log need not reach back to the snapshot's beginning. Every record is sent as it is at the moment
+ * of sending, with its remaining lease by the longer clock. It changes nothing in the table. */
 #include "replication.h"
 
 #define BATCH_ENTRIES 256u
@@ -21,7 +23,9 @@ void feed_stop(struct core *core, uint32_t peer) {
 	if (!f->active) {
 		return;
 	}
-	if (f->walking) { /* it may go on while the table's buckets stay as they are */
+	/* A snapshot that is under way may go on later, as long as the table's buckets stay as they
+	 * are. */
+	if (f->walking) {
 		map_walk_end(&core->store.live->keys);
 		f->log = core->changes.log.id;
 		f->shrinks = core->store.live->keys.shrinks;
@@ -40,25 +44,34 @@ void feed_stop_all(struct core *core) {
 	}
 }
 
+/* Ends the feed and tells the follower why. */
 static void end(struct core *core, uint32_t peer, enum status status) {
-	struct message m = { .kind = MESSAGE_FEED_END, .round = core->peers[peer].feed.round, .status = status };
+	struct message m = { .kind = MESSAGE_FEED_END, .round = core->peers[peer].feed.round,
+		.status = status };
 	feed_stop(core, peer);
 	out_send(core, peer, &m);
 }
 
-/* ---- echoes: the follower's clock, given back once everything accepted before it was heard has been sent ---- */
+/* ---- echoes ---- */
 
+/* Keeps an echo, which names a moment of the follower's clock. It is given back once everything
+ * that was accepted before this master heard it has been sent. */
 static void hear_echo(struct core *core, struct feed *f, uint64_t echo) {
 	if (echo == 0 || !linked_with_quorum(core)) {
-		return; /* its followers move to one that is linked with a quorum */
+		/* A master that is not linked with a quorum cannot know how old its own view is. It
+		 * gives no echo back, so its followers move to another one. */
+		return;
 	}
-	uint32_t i = f->echo_count < FEED_ECHOES ? f->echo_count++ : FEED_ECHOES - 1; /* the newest one counts most */
+	/* When there is no room, the newest echo takes the place of the one before it, because the
+	 * newest counts most. */
+	uint32_t i = f->echo_count < FEED_ECHOES ? f->echo_count++ : FEED_ECHOES - 1;
 	f->echoes[i].echo = echo;
 	f->echoes[i].at = core->changes.log.next;
 	feed_logged(core);
 }
 
-/* The newest echo heard before the first entry that is left out. */
+/* Takes the newest echo that was heard before the first entry which this batch leaves out; 0:
+ * none. */
 static uint64_t take_echo(const struct core *core, struct feed *f) {
 	uint64_t echo = 0;
 	uint32_t n = 0;
@@ -73,7 +86,8 @@ static uint64_t take_echo(const struct core *core, struct feed *f) {
 
 /* ---- batches ---- */
 
-static size_t send_record(struct core *core, uint32_t peer, const struct key *key, const struct record *r, uint64_t number) {
+static size_t send_record(struct core *core, uint32_t peer, const struct key *key,
+	const struct record *r, uint64_t number) {
 	struct message m;
 	snapshot_record_message(core, key, r, &m);
 	m.kind = MESSAGE_FEED_RECORD;
@@ -83,12 +97,16 @@ static size_t send_record(struct core *core, uint32_t peer, const struct key *ke
 	return record_size(r) + key->size;
 }
 
-/* Who does not want it, or still builds a table that nobody looks into, hears only that there is something with this number. */
-static size_t send_watch_event(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+/* A follower that does not want the event, or that still builds a table which nobody reads, is told
+ * only that there is an event with this number. Returns the size in bytes. */
+static size_t send_watch_event(struct core *core, uint32_t peer, const struct log_entry *e,
+	uint64_t number) {
 	const struct feed *f = &core->peers[peer].feed;
 	const struct core_watch_event *n = &e->watch_event;
-	const bool for_another = n->kind == WATCH_EVENT_MISSED && !id128_zero(n->lock_id) && !id128_equal(n->lock_id, core->peers[peer].node.id);
-	struct message m = { .kind = MESSAGE_FEED_WATCH_EVENT, .round = f->round, .number = number };
+	const bool for_another = n->kind == WATCH_EVENT_MISSED && !id128_zero(n->lock_id) &&
+		!id128_equal(n->lock_id, core->peers[peer].node.id);
+	struct message m = { .kind = MESSAGE_FEED_WATCH_EVENT, .round = f->round,
+		.number = number };
 	if (f->watch_event && number >= f->watch_event_from && !f->walking && !for_another) {
 		m.part = (uint32_t)n->kind;
 		m.parts = (uint32_t)WATCH_EVENT_MISSED + 1;
@@ -106,8 +124,10 @@ static size_t send_watch_event(struct core *core, uint32_t peer, const struct lo
 	return m.key.size + m.owner.size + m.identity.size + m.value.size + m.label.size;
 }
 
-/* What has become of the record by now: as it is, or gone; or a piece of news, as it was. */
-static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e, uint64_t number) {
+/* Sends what has become of the record by now: as it is, or that it is gone. A watch event is sent
+ * as it was. Returns the size in bytes. */
+static size_t send_entry(struct core *core, uint32_t peer, const struct log_entry *e,
+	uint64_t number) {
 	if (e->is_watch_event) {
 		return send_watch_event(core, peer, e, number);
 	}
@@ -116,13 +136,13 @@ static size_t send_entry(struct core *core, uint32_t peer, const struct log_entr
 	if (r) {
 		return send_record(core, peer, key, r, number);
 	}
-	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round, .key = e->key, .lock_id = e->lock_id,
-		.number = number };
+	struct message gone = { .kind = MESSAGE_FEED_GONE, .round = core->peers[peer].feed.round,
+		.key = e->key, .lock_id = e->lock_id, .number = number };
 	out_send(core, peer, &gone);
 	return e->key.size;
 }
 
-/* True: up to the end of the log. */
+/* Returns true when everything up to the end of the log has been sent. */
 static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t *sent) {
 	size_t bytes = 0;
 	struct log_entry e;
@@ -137,7 +157,7 @@ static bool send_log(struct core *core, uint32_t peer, struct feed *f, uint32_t 
 	return f->place.number == core->changes.log.next;
 }
 
-/* True: the whole table has been sent. */
+/* Returns true when the whole table has been sent. */
 static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
 	const struct map *keys = &core->store.live->keys;
 	size_t bytes = 0;
@@ -149,8 +169,11 @@ static bool send_walk(struct core *core, uint32_t peer, struct feed *f) {
 		for (struct map_node *n = map_bucket(keys, f->bucket), *next; n; n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
-			/* nobody has seen what finishing drops, and so nobody is told of its end */
-			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next, records++) {
+			/* Finishing a key may drop records. Nobody has seen those, so nobody is
+			 * told of their end. */
+			for (const struct record *r =
+				merge_finish_walked(core, key) ? key->held : NULL;
+				r; r = r->next, records++) {
 				bytes += send_record(core, peer, key, r, 0);
 			}
 		}
@@ -163,7 +186,9 @@ static void send_batch(struct core *core, uint32_t peer) {
 	struct message m = { .kind = MESSAGE_FEED_BATCH, .round = f->round };
 	uint32_t sent = 0;
 	bool walked = f->walking, table_end = walked && send_walk(core, peer, f);
-	bool log_end = send_log(core, peer, f, &sent); /* after the walk's piece: what changes comes behind what it changed */
+	/* The log comes after this piece of the walk, so that a change stands behind the record
+	 * that it changed. */
+	bool log_end = send_log(core, peer, f, &sent);
 	if (table_end && log_end) {
 		map_walk_end(&core->store.live->keys);
 		f->walking = false;
@@ -174,7 +199,8 @@ static void send_batch(struct core *core, uint32_t peer) {
 		m.part = (uint32_t)f->bucket;
 		m.parts = (uint32_t)core->store.live->keys.bucket_count + 1;
 	} else {
-		m.echo = take_echo(core, f); /* a snapshot's only at its end */
+		/* A snapshot gives an echo back only at its end. */
+		m.echo = take_echo(core, f);
 	}
 	m.number = f->place.number;
 	if (walked || sent > 0) {
@@ -186,15 +212,18 @@ static void send_batch(struct core *core, uint32_t peer) {
 	out_send(core, peer, &m);
 }
 
-/* As many batches as the window takes. `due`: also one that is not full. */
+/* Sends as many batches as the window takes. `due`: also sends one that is not full. */
 static void go_on(struct core *core, uint32_t peer, bool due) {
 	struct feed *f = &core->peers[peer].feed;
 	while (f->active && f->in_flight < FEED_WINDOW) {
 		uint64_t waiting = core->changes.log.next - f->place.number;
 		if (f->place.number < core->changes.log.oldest) {
-			COUNT(core, feed_overrun); /* its place is lost: it needs a snapshot */
+			/* The log no longer reaches back to the follower's place: it needs a
+			 * snapshot. */
+			COUNT(core, feed_overrun);
 			end(core, peer, STATUS_STALE);
-		} else if (f->walking || waiting >= BATCH_ENTRIES || (due && (waiting > 0 || f->echo_count > 0))) {
+		} else if (f->walking || waiting >= BATCH_ENTRIES ||
+			(due && (waiting > 0 || f->echo_count > 0))) {
 			send_batch(core, peer);
 		} else {
 			if (waiting > 0) {
@@ -211,10 +240,12 @@ void feed_timer(struct core *core) {
 	}
 }
 
-/* Called in the middle of whatever changes a record: nothing is sent before the end of the step. */
+/* This is called in the middle of whatever changes a record, so nothing is sent before the end of
+ * the step. */
 void feed_logged(struct core *core) {
 	if (core->changes.feeds && !wheel_armed(&core->replication.feed_timer.wheel)) {
-		timer_at(core, &core->replication.feed_timer, TIMER_FEED, instant_add(core->now, core->replication.replication_interval));
+		timer_at(core, &core->replication.feed_timer, TIMER_FEED,
+			instant_add(core->now, core->replication.replication_interval));
 	}
 }
 
@@ -230,17 +261,21 @@ void feed_step(struct core *core) {
 
 /* ---- what followers say ---- */
 
-/* The snapshot of this round broke off with the link, and nothing has moved since to a bucket that it has behind it. */
+/* Tells whether a snapshot that broke off with its link may go on: nothing has moved since to a
+ * bucket that was already sent. */
 static bool may_go_on(const struct core *core, const struct feed *f, const struct message *m) {
 	const struct map *keys = &core->store.live->keys;
-	return f->round == m->round && f->log == m->log && f->shrinks == keys->shrinks && m->part <= keys->bucket_count;
+	return f->round == m->round && f->log == m->log && f->shrinks == keys->shrinks &&
+		m->part <= keys->bucket_count;
 }
 
+/* Begins a feed where the follower's log and place allow it. STATUS_OK: *f is the new feed. */
 static enum status begin(struct core *core, struct feed *f, const struct message *m) {
 	if (!core_votes(core) || !(linked_with_quorum(core) || (m->flags & FLAG_ANYWAY))) {
 		return STATUS_RECOVERING;
 	}
-	bool reaches = m->log == core->changes.log.id && m->number >= core->changes.log.oldest && m->number <= core->changes.log.next;
+	bool reaches = m->log == core->changes.log.id && m->number >= core->changes.log.oldest &&
+		m->number <= core->changes.log.next;
 	bool partly = m->flags & FLAG_PARTLY;
 	if (partly && !(reaches && may_go_on(core, f, m))) {
 		return STATUS_STALE;
@@ -248,10 +283,12 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 	if (!reaches && !(m->flags & FLAG_STAGING)) {
 		return STATUS_STALE;
 	}
-	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches, .bucket = partly ? m->part : 0 };
+	*f = (struct feed){ .active = true, .round = m->round, .walking = partly || !reaches,
+		.bucket = partly ? m->part : 0 };
 	log_seek(core, &f->place, reaches ? m->number : core->changes.log.next);
 	f->acked = f->place.number;
-	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed : COUNT_feed_snapshot]++;
+	core->counts[partly ? COUNT_feed_snapshot_resumed : reaches ? COUNT_feed_resumed
+		: COUNT_feed_snapshot]++;
 	core->changes.feeds++;
 	if (f->walking) {
 		map_walk_begin(&core->store.live->keys);
@@ -262,7 +299,8 @@ static enum status begin(struct core *core, struct feed *f, const struct message
 void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
 	feed_stop(core, from);
-	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round, .log = core->changes.log.id };
+	struct message answer = { .kind = MESSAGE_FEED_BEGIN, .round = m->round,
+		.log = core->changes.log.id };
 	answer.status = begin(core, f, m);
 	if (answer.status != STATUS_OK) {
 		COUNT(core, feed_refused);
@@ -277,8 +315,10 @@ void feed_asked(struct core *core, uint32_t from, const struct message *m) {
 	go_on(core, from, true);
 }
 
-/* Its watchers began at a place of this log. Where that is still the end of it nothing has happened since, and from here on everything is
- * kept for them. Else a gap is told first, in an entry of this follower's own: one that has a number is not lost unnoticed. */
+/* The follower's watchers began at a place in this log. If that is still the end of the log,
+ * nothing has happened since, and from here on every event is kept for them. Otherwise they are
+ * told first that events were missed. That entry is for this follower alone and has a number in the
+ * log, so that its loss does not go unnoticed. */
 static void hear_watch(struct core *core, uint32_t from, const struct message *m) {
 	struct feed *f = &core->peers[from].feed;
 	bool watch_event = m->flags & FLAG_WATCH_EVENT;
@@ -289,7 +329,8 @@ static void hear_watch(struct core *core, uint32_t from, const struct message *m
 	f->watch_event = watch_event;
 	f->watch_event_from = core->changes.log.next;
 	if (watch_event && m->number != core->changes.log.next) {
-		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED, .lock_id = core->peers[from].node.id };
+		const struct core_watch_event gap = { .kind = WATCH_EVENT_MISSED,
+			.lock_id = core->peers[from].node.id };
 		COUNT(core, feed_watch_events_missed);
 		log_append_watch_event(core, &gap);
 	}

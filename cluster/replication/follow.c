@@ -1,19 +1,21 @@
-/* follow.c: a replica and the master that it follows (section 7).
+/* follow.c: the master that a replica follows (section 7).
  *
  *	NONE --FOLLOW sent--> ASKED --FEED_BEGIN--> ON
  *
- * It goes on where it is in that master's log, or takes a snapshot beside its table, which replaces the table when it is whole.
- * It leaves a master that is lost, does not vote any more, or whose echo stays away, and drops what still arrives from there.
- * What becomes of the entries is in follow_apply.c. */
+ * A replica goes on from its place in that master's log, or it takes a snapshot. It builds the
+ * snapshot in the staging table, which replaces the live table when the snapshot is whole. It
+ * leaves a master that is lost, that does not vote any more, or that gives no echo back, and drops
+ * what still arrives from there. What entries do to the table is in follow_apply.c. */
 #include "replication.h"
 
+/* Returns the place in the log of the table that the feed is applied to. */
 static struct follow_place *place(struct follow *f) {
 	return f->building ? &f->part : &f->live;
 }
 
 /* ---- echoes ---- */
 
-/* A name for this moment of this node's clock. */
+/* Draws a number that stands for this moment of the node's clock. */
 static uint64_t new_echo(struct core *core) {
 	struct follow *f = &core->follow;
 	f->echo++;
@@ -21,6 +23,7 @@ static uint64_t new_echo(struct core *core) {
 	return f->echo;
 }
 
+/* An echo came back: the view is no older than the moment for which it stands. */
 static void echo_came(struct core *core, uint64_t echo) {
 	struct follow *f = &core->follow;
 	if (echo == 0 || echo > f->echo || f->echo - echo >= FOLLOW_ECHOES) {
@@ -35,15 +38,18 @@ static void echo_came(struct core *core, uint64_t echo) {
 
 static void arm(struct core *core) {
 	span_ns often = core->config.request_timeout / 20;
-	span_ns interval = often > core->replication.replication_interval ? often : core->replication.replication_interval;
-	timer_at(core, &core->replication.follow_timer, TIMER_FOLLOW, instant_add(core->now, interval));
+	span_ns interval = often > core->replication.replication_interval ? often
+		: core->replication.replication_interval;
+	timer_at(core, &core->replication.follow_timer, TIMER_FOLLOW,
+		instant_add(core->now, interval));
 }
 
-/* With it, again and again: whether somebody watches here. */
 void follow_say(struct core *core) {
 	struct follow *f = &core->follow;
 	f->watch_event = core->changes.watch_event_wanted;
-	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round, .flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched, .echo = new_echo(core) };
+	struct message m = { .kind = MESSAGE_FEED_ECHO, .round = f->round,
+		.flags = f->watch_event ? FLAG_WATCH_EVENT : 0, .number = f->watched,
+		.echo = new_echo(core) };
 	out_send(core, f->peer, &m);
 }
 
@@ -57,11 +63,12 @@ void follow_timer(struct core *core) {
 
 /* ---- whom to follow ---- */
 
+/* Tells whether this master votes and has not been of no use since the last echo. */
 static bool usable(const struct core *core, uint32_t peer) {
 	return peer_votes(core, peer) && !(core->follow.tried >> peer & 1);
 }
 
-/* The master in whose log this place is, or -1. */
+/* Returns the peer index of the master in whose log this place is, or -1. */
 static int place_master(const struct core *core, const struct follow_place *p) {
 	for (uint32_t i = 0; p->log && i < core->masters; i++) {
 		if (id128_equal(core->peers[i].node.id, p->master)) {
@@ -75,17 +82,21 @@ static bool may_take_staging(const struct core *core) {
 	return table_staging_free(core) && instant_expired(core->now, core->follow.yielded);
 }
 
-/* First the one whose snapshot is half here, then the one whose log this table is of; then all others, each replica beginning
- * with another one. Without room for a snapshot only those two are of use, and for a moment the others are not asked. */
+/* Picks the master to ask, or returns -1. First comes the one whose snapshot is half here, then the
+ * one whose log the live table follows, then all others; each replica begins with a different one.
+ * Without room for a snapshot only the first two are of use. While f->patience lasts, no others are
+ * asked if one of the first two is known, and otherwise only this replica's first choice. */
 static int pick(const struct core *core, bool room) {
 	const struct follow *f = &core->follow;
-	int known[] = { f->building ? place_master(core, &f->part) : -1, place_master(core, &f->live) };
+	int known[] = { f->building ? place_master(core, &f->part) : -1,
+		place_master(core, &f->live) };
 	for (int i = 0; i < 2; i++) {
 		if (known[i] >= 0 && usable(core, (uint32_t)known[i])) {
 			return known[i];
 		}
 	}
-	bool waits = !instant_expired(core->now, f->patience), any_known = known[0] >= 0 || known[1] >= 0;
+	bool waits = !instant_expired(core->now, f->patience),
+		any_known = known[0] >= 0 || known[1] >= 0;
 	uint32_t others = !room || (waits && any_known) ? 0 : waits ? 1 : core->masters;
 	for (uint32_t i = 0; i < others; i++) {
 		uint32_t peer = (uint32_t)((id128_word(core->durable.node_id) + i) % core->masters);
@@ -103,7 +114,8 @@ static void ask(struct core *core, uint32_t peer) {
 	f->peer = peer;
 	f->progress = core->now;
 	f->round = f->partly ? f->round : f->round + 1;
-	struct message m = { .kind = MESSAGE_FOLLOW, .round = f->round, .flags = f->anyway ? FLAG_ANYWAY : 0 };
+	struct message m = { .kind = MESSAGE_FOLLOW, .round = f->round,
+		.flags = f->anyway ? FLAG_ANYWAY : 0 };
 	if (f->partly) {
 		m.flags |= FLAG_PARTLY;
 		m.log = f->part.log;
@@ -120,6 +132,7 @@ static void ask(struct core *core, uint32_t peer) {
 	out_send(core, peer, &m);
 }
 
+/* Drops a snapshot that is being built. */
 static void drop_part(struct core *core) {
 	struct follow *f = &core->follow;
 	if (f->building) {
@@ -131,18 +144,23 @@ static void drop_part(struct core *core) {
 
 static void choose(struct core *core) {
 	struct follow *f = &core->follow;
-	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || epoch_source_needed(core) || !instant_expired(core->now, f->rest)) {
+	if (core->state != CORE_FOLLOWING || f->state != FOLLOW_NONE || epoch_source_needed(core) ||
+		!instant_expired(core->now, f->rest)) {
 		return;
 	}
 	bool room = f->building || may_take_staging(core);
 	int peer = pick(core, room);
 	if (peer < 0 && room && f->tried && !f->anyway && instant_expired(core->now, f->patience)) {
-		f->anyway = true; /* all were tried: any view is better than none, and its age says what it is worth */
+		/* All were tried. Any view is better than none, and its age says what it is
+		 * worth. */
+		f->anyway = true;
 		f->tried = 0;
 		peer = pick(core, room);
 	}
 	if (peer >= 0 && f->building && peer != place_master(core, &f->part)) {
-		drop_part(core); /* it will be asked when the table beside is empty, or may go on with the live one */
+		/* This master is asked when the staging table is empty, or at once if the live
+		 * table follows its log. */
+		drop_part(core);
 		peer = peer == place_master(core, &f->live) ? peer : -1;
 	}
 	if (peer >= 0) {
@@ -156,10 +174,13 @@ void follow_room(struct core *core) {
 
 /* ---- leaving ---- */
 
+/* The feed is over, whoever ended it. */
 static void left(struct core *core) {
 	struct follow *f = &core->follow;
 	if (follow_tells(core)) {
-		watch_events_missed(core); /* what the master had still to tell, and whatever ends here from now on, is told without what led to it */
+		/* Events that the master had still to tell are lost. Whatever ends here from now on
+		 * is told without the events that led to it. */
+		watch_events_missed(core);
 	}
 	f->state = FOLLOW_NONE;
 	f->applied = 0;
@@ -186,14 +207,15 @@ void follow_stop(struct core *core) {
 
 void follow_yield(struct core *core) {
 	if (core->follow.building) {
-		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout); /* to be emptied, and taken */
+		/* This is time enough for the table to be emptied and taken. */
+		core->follow.yielded = instant_add(core->now, 4 * core->config.request_timeout);
 		follow_leave(core);
 		drop_part(core);
 		choose(core);
 	}
 }
 
-/* This master is of no use for now; another one may be. */
+/* Leaves a master that is of no use for now, and looks for another one. */
 static void give_up(struct core *core) {
 	struct follow *f = &core->follow;
 	f->tried |= 1u << f->peer;
@@ -202,7 +224,8 @@ static void give_up(struct core *core) {
 	choose(core);
 }
 
-/* What is here is not what the place says any more: only a snapshot helps. */
+/* The table is no longer that of its place in the log, so only a snapshot helps. `rest`: there was
+ * no memory, so nobody is asked for a while. */
 static void start_over(struct core *core, bool rest) {
 	struct follow *f = &core->follow;
 	place(f)->log = 0;
@@ -225,7 +248,9 @@ void follow_peer_changed(struct core *core) {
 	if (f->state != FOLLOW_NONE && !peer_votes(core, f->peer)) {
 		const struct peer *p = &core->peers[f->peer];
 		if (p->linked && !p->same) {
-			left(core); /* it has adopted the next epoch: so will this node, and then goes on where it was */
+			/* The master has adopted the next epoch. So will this node, and then it
+			 * goes on from its place. */
+			left(core);
 		} else {
 			give_up(core);
 		}
@@ -236,7 +261,8 @@ void follow_peer_changed(struct core *core) {
 
 void follow_start(struct core *core) {
 	span_ns patience = core->config.request_timeout;
-	core->follow.patience = instant_add(core->now, core->follow.live.log ? patience : patience / 4);
+	core->follow.patience = instant_add(core->now,
+		core->follow.live.log ? patience : patience / 4);
 	core->follow.tried = 0;
 	choose(core);
 }
@@ -246,9 +272,11 @@ void follow_beat(struct core *core) {
 	if (core->state != CORE_FOLLOWING) {
 		return;
 	}
-	if (f->state != FOLLOW_NONE && instant_elapsed_long(core->now, f->progress) > core->config.request_timeout) {
+	if (f->state != FOLLOW_NONE &&
+		instant_elapsed_long(core->now, f->progress) > core->config.request_timeout) {
 		COUNT(core, follow_stalled);
-		f->tried = f->anyway ? 0 : f->tried; /* the others may be linked with a quorum again */
+		/* The other masters may be linked with a quorum again. */
+		f->tried = f->anyway ? 0 : f->tried;
 		f->anyway = false;
 		give_up(core);
 	} else if (f->state == FOLLOW_NONE) {
@@ -262,7 +290,8 @@ void follow_beat(struct core *core) {
 static void begun(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
 	if (m->status == STATUS_STALE) {
-		start_over(core, false); /* it cannot go on there */
+		/* The master cannot go on from this replica's place. */
+		start_over(core, false);
 		return;
 	}
 	if (m->status != STATUS_OK) {
@@ -284,7 +313,9 @@ static void begun(struct core *core, const struct message *m) {
 	}
 	f->state = FOLLOW_ON;
 	f->watch_event = false;
-	f->watched = 0; /* what came and went meanwhile is not in what follows */
+	/* Whoever watches began before this feed, which does not tell what came and went in the
+	 * meantime. */
+	f->watched = 0;
 	f->applied = 0;
 	f->progress = core->now;
 	arm(core);
@@ -295,7 +326,7 @@ static void begun(struct core *core, const struct message *m) {
 	}
 }
 
-/* The snapshot is whole: it replaces the table. */
+/* The snapshot is whole, and replaces the live table. */
 static void replace(struct core *core) {
 	struct follow *f = &core->follow;
 	f->building = false;
@@ -326,7 +357,8 @@ static void batch_ended(struct core *core, const struct message *m) {
 		echo_came(core, m->echo);
 	}
 	if (acknowledged) {
-		struct message ack = { .kind = MESSAGE_FEED_ACK, .round = f->round, .number = m->number, .echo = new_echo(core) };
+		struct message ack = { .kind = MESSAGE_FEED_ACK, .round = f->round,
+			.number = m->number, .echo = new_echo(core) };
 		out_send(core, f->peer, &ack);
 	}
 }
@@ -334,7 +366,8 @@ static void batch_ended(struct core *core, const struct message *m) {
 static void entry_came(struct core *core, const struct message *m) {
 	struct follow *f = &core->follow;
 	if (m->number ? m->number != place(f)->number : !f->building) {
-		COUNT(core, feed_missed); /* what lies between is not known */
+		/* The entries in between are not known. */
+		COUNT(core, feed_missed);
 		start_over(core, false);
 		return;
 	}
@@ -357,9 +390,11 @@ static void entry_came(struct core *core, const struct message *m) {
 
 void follow_message(struct core *core, uint32_t from, const struct message *m) {
 	struct follow *f = &core->follow;
-	bool wanted = m->kind == MESSAGE_FEED_BEGIN ? f->state == FOLLOW_ASKED : m->kind == MESSAGE_FEED_END ? f->state != FOLLOW_NONE : f->state == FOLLOW_ON;
+	bool wanted = m->kind == MESSAGE_FEED_BEGIN ? f->state == FOLLOW_ASKED
+		: m->kind == MESSAGE_FEED_END ? f->state != FOLLOW_NONE : f->state == FOLLOW_ON;
 	if (core->state != CORE_FOLLOWING || !wanted || from != f->peer || m->round != f->round) {
-		COUNT(core, feed_stray); /* of a feed that was left */
+		/* This belongs to a feed that was left. */
+		COUNT(core, feed_stray);
 		return;
 	}
 	if (m->kind == MESSAGE_FEED_BEGIN) {

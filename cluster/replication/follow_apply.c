@@ -1,11 +1,14 @@
-/* follow_apply.c: what a feed's entries do to a replica's table (section 7): they replace, and never merge: the table is to be
- * that of the master; and what those who watch there are told. */
+/* follow_apply.c: what a feed's entries do to a replica's table, and what those who watch at the
+ * replica are told (section 7). Entries replace and never merge, because the table is to be that of
+ * the master. */
 #include "replication.h"
 
-/* NULL: no memory. */
+/* Finds or makes the record, with the message's owner, value and terms. NULL: there is no
+ * memory. */
 static struct record *make_record(struct core *core, struct key *key, const struct message *m) {
 	struct record **at = key_link(key, m->lock_id), *r = *at;
-	if (r && slice_equal(record_owner(r), m->owner) && slice_equal(record_identity(r), m->identity) &&
+	if (r && slice_equal(record_owner(r), m->owner) &&
+		slice_equal(record_identity(r), m->identity) &&
 		slice_equal(record_label(r), m->label) && r->terms_size == terms_rest(&m->terms)) {
 		bool same = ballot_compare(r->wrote, m->ballot) == 0;
 		return same || record_set_value(core, at, m->value) ? *at : NULL;
@@ -27,15 +30,19 @@ bool follow_record(struct core *core, struct table *t, const struct message *m) 
 	if (r) {
 		r->token = m->token;
 		r->noted = m->noted;
-		record_put_older(r, (struct older){ .noted = 0 }); /* a replica's table stands for nothing */
+		/* A replica's table stands for nothing: no other node counts it as a source. */
+		record_put_older(r, (struct older){ .noted = 0 });
 		r->wrote = m->ballot;
-		r->prepared = ballot_later(m->prepared, m->ballot); /* whoever takes a value has noted its ballot, whatever is said */
+		/* Whoever takes a value has noted its ballot, whatever the message says. */
+		r->prepared = ballot_later(m->prepared, m->ballot);
 		r->barred = (m->flags & FLAG_BARRED) != 0;
 		record_set_terms(core, key, r, &m->terms);
 		record_name(r, m->terms.set);
-		r->end = instant_add(core->now, span_from_us(m->left_us)); /* the remaining lease as of sending */
+		/* The message has the lease that remained when it was sent. */
+		r->end = instant_add(core->now, span_from_us(m->left_us));
 		t->latest = instant_later(t->latest, r->end);
-		timer_stop(core, &key->timer);                             /* the new end may be an earlier one */
+		/* The new end may be earlier than the old one. */
+		timer_stop(core, &key->timer);
 		record_changed(core, key, r, RECORD_FOLLOWED);
 	}
 	if (key) {
@@ -62,14 +69,18 @@ void follow_watched(struct core *core) {
 	core->follow.watched = follow_tells(core) ? core->follow.live.number : 0;
 }
 
-/* What the master tells those who watch there, this node tells as well: what its own table shows are states that the master had, and not
- * all of them. A snapshot that is being built is seen by nobody; when it replaces the table, a gap is told. */
+/* This node tells whatever the master tells those who watch there, because the replica's own table
+ * shows states that the master had, and not all of them. Nobody sees a snapshot that is being
+ * built; when it replaces the table, those who watch are told that events were missed. */
 void follow_watch_event(struct core *core, const struct message *m) {
 	if (m->parts == 0 || !follow_tells(core)) {
 		return;
 	}
-	const struct core_watch_event n = { .kind = m->part < (uint32_t)WATCH_EVENT_MISSED ? (enum core_watch_event_kind)m->part : WATCH_EVENT_MISSED, .key = m->key, .owner = m->owner,
-		.identity = m->identity, .value = m->value, .label = m->label, .lock_id = m->lock_id, .token = m->token, .value_seq = m->ballot,
-		.terms = m->terms };
+	const struct core_watch_event n = {
+		.kind = m->part < (uint32_t)WATCH_EVENT_MISSED
+			? (enum core_watch_event_kind)m->part : WATCH_EVENT_MISSED,
+		.key = m->key, .owner = m->owner, .identity = m->identity, .value = m->value,
+		.label = m->label, .lock_id = m->lock_id, .token = m->token,
+		.value_seq = m->ballot, .terms = m->terms };
 	watch_event_tell(core, &n);
 }

@@ -1,46 +1,101 @@
-/* replication.h: a master that feeds its followers, and a replica that follows. */
+/* replication.h: a master that feeds its followers, and a replica that follows one (section 7). It
+ * replicates the table of one master; nothing here votes.
+ *
+ * `from` and `peer` are peer indexes. A function that takes `from` and a message handles that
+ * message. Bytes in a message are borrowed for the call. */
 #ifndef PAWL_CLUSTER_REPLICATION_H
 #define PAWL_CLUSTER_REPLICATION_H
 
 #include "operations.h"
 #include "master.h"
 
-
-
 /* ---- feed.c ---- */
+
+/* Handles FOLLOW: begins to feed this follower, or refuses. A feed that it had ends. */
 void feed_asked(struct core *core, uint32_t from, const struct message *m);
-void feed_message(struct core *core, uint32_t from, const struct message *m); /* FEED_ACK, FEED_ECHO */
-void feed_ended(struct core *core, uint32_t from, const struct message *m);   /* FEED_END of either side */
+
+/* Handles FEED_ACK and FEED_ECHO. */
+void feed_message(struct core *core, uint32_t from, const struct message *m);
+
+/* Handles FEED_END, which either side of a feed sends to the other. */
+void feed_ended(struct core *core, uint32_t from, const struct message *m);
+
+/* The log has grown, or an echo waits to be given back: a batch leaves after replication_interval
+ * at the latest. */
 void feed_logged(struct core *core);
+
+/* replication_interval is over: sends what waits. */
 void feed_timer(struct core *core);
-void feed_step(struct core *core); /* at the end of a step */
+
+/* At the end of a step: sends the batches that are full. */
+void feed_step(struct core *core);
+
+/* Ends the feed of this peer, if it has one, without telling the peer. */
 void feed_stop(struct core *core, uint32_t peer);
-void feed_stop_all(struct core *core); /* this node does not vote any more, or the epoch has changed; they are not told */
+
+/* Ends all feeds without telling the followers, because this node does not vote any more, or the
+ * epoch has changed. */
+void feed_stop_all(struct core *core);
 
 /* ---- follow.c ---- */
-void follow_start(struct core *core); /* the node is CORE_FOLLOWING from now on, or its epoch has changed */
-void follow_leave(struct core *core); /* for now: it can go on where it was */
-void follow_stop(struct core *core);  /* for good: it is no replica any more, or needs the table beside */
-void follow_yield(struct core *core); /* somebody else needs the table beside: a snapshot that is under way gives way */
-void follow_room(struct core *core);  /* the table beside is free */
+
+/* The node is CORE_FOLLOWING from now on, or its epoch has changed: it looks for a master. */
+void follow_start(struct core *core);
+
+/* Leaves the master for now. The replica keeps its place and can go on from there. */
+void follow_leave(struct core *core);
+
+/* Leaves the master for good, because this node is no replica any more. Drops a snapshot that is
+ * being built, and forgets the place in the master's log. */
+void follow_stop(struct core *core);
+
+/* A state transfer needs the staging table: drops a snapshot that is being built in it. */
+void follow_yield(struct core *core);
+
+/* The staging table is free. */
+void follow_room(struct core *core);
+
+/* Called with each beat of the node: looks for another master where the present one is silent. */
 void follow_beat(struct core *core);
+
+/* Sends the regular echo. */
 void follow_timer(struct core *core);
+
+/* Handles what the master sends: FEED_BEGIN, FEED_RECORD, FEED_GONE, FEED_WATCH_EVENT, FEED_BATCH
+ * and FEED_END. */
 void follow_message(struct core *core, uint32_t from, const struct message *m);
+
+/* The link to this peer is lost. */
 void follow_peer_lost(struct core *core, uint32_t peer);
+
+/* What a peer says of itself has changed: it may vote now, or no longer. */
 void follow_peer_changed(struct core *core);
-void follow_say(struct core *core);         /* to the master: an echo, and whether somebody watches */
+
+/* Sends FEED_ECHO to the master: an echo, and whether somebody watches here. */
+void follow_say(struct core *core);
 
 /* ---- follow_apply.c ---- */
-void follow_watched(struct core *core);     /* somebody watches from now on */
-/* follow_apply.c; a record: false: no memory */
+
+/* Somebody watches at this node from now on. */
+void follow_watched(struct core *core);
+
+/* Puts a record into the table as the master has it. False: there is no memory. */
 bool follow_record(struct core *core, struct table *t, const struct message *m);
+
+/* Drops a record that the master has no more. */
 void follow_gone(struct core *core, struct table *t, const struct message *m);
+
+/* Tells those who watch at this node what the master told those who watch there. */
 void follow_watch_event(struct core *core, const struct message *m);
 
+/* Tells whether the master is still to be told that somebody watches here, or no longer does. */
 static inline bool follow_step_due(const struct core *core) {
-	return core->follow.state == FOLLOW_ON && core->follow.watch_event != core->changes.watch_event_wanted;
+	return core->follow.state == FOLLOW_ON &&
+		core->follow.watch_event != core->changes.watch_event_wanted;
 }
-static inline void follow_step(struct core *core) { /* at the end of a step */
+
+/* At the end of a step: tells the master so. */
+static inline void follow_step(struct core *core) {
 	if (follow_step_due(core)) {
 		follow_say(core);
 	}
