@@ -1,8 +1,8 @@
 /* master_report.c: what a master reports of a key's records, for quorum reads and breaks
  * (section 3, Reports). It reports a little at once, so that one holder needs no second question,
- * and the rest in pieces that are asked for. With several holders, large values are left out, and are
- * fetched from the master that has the newest one. What an ordinary client may ask for thus fills
- * neither a link nor a coordinator's memory. */
+ * and the rest in pieces that are asked for. With several holders, large values are left out, and
+ * are fetched from the master that has the newest one. What an ordinary client may ask for thus
+ * fills neither a link nor a coordinator's memory. */
 #include "master.h"
 
 static int by_lock_id(const struct record *a, struct id128 b) {

@@ -1,61 +1,103 @@
-/* binding.c: the holder's side of a lock that shall end with the node that coordinates it (section 2, Release on disconnect). Masters that
- * have the record are told; each drops it when this node's link to it has been closed for the grace time. So this node may trust in the
- * lock only while enough of those masters are linked: it gives up first.
+/* binding.c: the holder's side of a lock that ends with the node that coordinates it (section 2,
+ * Release on disconnect). The masters that have the record are told. Each of them drops it when
+ * this node's link to it has been closed for the grace time. So this node may trust the lock only
+ * while enough of those masters are linked, and it gives the lock up before they do.
  *
- * A link that the master's own side has closed says nothing of the kind: that one is dead, or gave the link up.
+ * A link that the master's own side has closed is different: that master is dead, or gave the link
+ * up, and drops nothing.
  *
- * For each master: new -> told -> has it -> away (link lost) -> has it again, or gone (for longer than the grace time less the drift).
- * Who was told counts as one that may drop the record, whether its answer came or not; only who answered counts as one that keeps it.
- */
+ * For each master the steps are: new -> told -> has it -> away (link lost) -> has it again, or gone
+ * (away for longer than the grace time less the drift). A master may drop the record from the
+ * moment we ask it, even if its answer is lost. It counts as keeping the record only once it has
+ * answered. */
 #include "operation.h"
 #include "operations.h"
 
+/* The timer may fire so much late; a shorter grace time allows for an eighth of itself. */
 #define TIMER_LATE (5 * SPAN_MS)
 
+/* Says what is known of one master. */
 struct binding_master {
 	struct id128 id;
-	bool told;    /* it was asked, so that it may end the record with the link */
-	bool has;     /* it said that it has the record ... */
-	struct instant until; /* ... which lasts so long there, at least */
-	bool by_it;   /* away, and it was the master's side that closed the link */
-	bool away;    /* told, and its link is lost, since then: */
+
+	/* The master was asked, so it may end the record when the link is lost. */
+	bool told;
+
+	/* The master said that it has the record. */
+	bool has;
+
+	/* The record lasts there until then, at least, if `has` is set. */
+	struct instant until;
+
+	/* The master is away, and it was its own side that closed the link. */
+	bool by_it;
+
+	/* The master was told, and its link has been lost since `since`. */
+	bool away;
 	struct instant since;
-	bool dropped; /* it says that it has the record no more */
-	bool absent;  /* it says that it has no record: it may not have had one */
-	struct instant lacks_from, lacks_to; /* ... and had none all this time, at least: until it was asked */
-	bool heard;   /* it has said in this epoch whether it has the record */
-	uint32_t open; /* questions that it has not answered */
-	struct instant asked; /* ... the first of them */
+
+	/* The master says that it no longer has the record. */
+	bool dropped;
+
+	/* The master says that it has no record. It may never have had one. */
+	bool absent;
+
+	/* The master had no record in all this time, at least, if `absent` is set. The time ends
+	 * when the master was asked. */
+	struct instant lacks_from, lacks_to;
+
+	/* The master has said in this epoch whether it has the record. */
+	bool heard;
+
+	/* Counts the questions that the master has not answered. */
+	uint32_t open;
+
+	/* The first of these questions was sent then. */
+	struct instant asked;
 };
 
+/* Says what is known of a lock that is bound to this node. */
 struct binding {
-	uint32_t masters, quorum, self; /* of the epoch */
-	struct binding_master master[MASTERS_MAX]; /* by slot */
-	/* None of the masters of before drops the record until then; by then enough of these ones are to have it. FOREVER: they have. */
+	/* Describe the epoch that the masters below belong to. */
+	uint32_t masters, quorum, self;
+
+	/* The masters stand in the order of their peer indexes. */
+	struct binding_master master[MASTERS_MAX];
+
+	/* Says the earliest time at which a master of the previous epoch may drop the record. By
+	 * then a quorum of the current masters must have it. INSTANT_FOREVER: they already do. */
 	struct instant before;
 };
 
-/* A clock here may run slower than the master's by twice the drift, and its timer may be late: who holds is to know it first. */
-static struct instant gone_at(const struct core *core, const struct op *op, const struct binding_master *m) {
+/* Returns when the master counts as gone. A clock here may run slower than the master's by twice
+ * the drift, and the timer here may be late; the holder must know of the loss before the master
+ * drops the record. */
+static struct instant gone_at(const struct core *core, const struct op *op,
+	const struct binding_master *m) {
 	span_ns early = op->wait / 8 < TIMER_LATE ? op->wait / 8 : TIMER_LATE;
 	return instant_add(m->since, span_shrink(op->wait, 2 * core->config.drift_ppm) - early);
 }
 
-/* A master that closed the link itself is dead, and has forgotten everything, or has given the link up: it drops nothing because of that. */
+/* A master that closed the link itself is dead and has forgotten everything, or has given the link
+ * up. It drops nothing because of that. */
 static bool may_drop(const struct binding_master *m) {
 	return m->away && !m->by_it;
 }
 
-static bool gone(const struct core *core, const struct op *op, const struct binding_master *m, struct instant at) {
+static bool gone(const struct core *core, const struct op *op, const struct binding_master *m,
+	struct instant at) {
 	return m->dropped || (may_drop(m) && instant_distrusted(at, gone_at(core, op, m)));
 }
 
-/* How long the record lasts in this node's own table. */
+/* Returns until when the record lasts in this node's own table. */
 static struct instant own_end(const struct core *core, const struct op *op) {
 	uint64_t hash = table_hash(core, op->key);
-	for (struct map_node *n = core_votes(core) ? map_first(&core->store.live->keys, hash) : NULL; n; n = map_next(n)) {
+	for (struct map_node *n = core_votes(core)
+			? map_first(&core->store.live->keys, hash) : NULL;
+		n; n = map_next(n)) {
 		const struct key *key = CONTAINER_OF(n, struct key, node);
-		const struct record *r = slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;
+		const struct record *r =
+			slice_equal(key_name(key), op->key) ? key_record(key, op->lock_id) : NULL;
 		if (r) {
 			return r->end;
 		}
@@ -65,18 +107,23 @@ static struct instant own_end(const struct core *core, const struct op *op) {
 
 static struct instant lasts_until(const struct core *core, const struct op *op, uint32_t index) {
 	const struct binding_master *m = &op->binding->master[index];
-	return index == op->binding->self ? own_end(core, op) : m->has ? m->until : (struct instant){ 0, 0 };
+	return index == op->binding->self ? own_end(core, op)
+		: m->has ? m->until
+		: (struct instant){ 0, 0 };
 }
 
 static uint32_t keeping(const struct core *core, const struct op *op, struct instant at) {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
-		kept += !gone(core, op, &op->binding->master[i], at) && !op->binding->master[i].by_it && !instant_distrusted(at, lasts_until(core, op, i));
+		kept += !gone(core, op, &op->binding->master[i], at) &&
+			!op->binding->master[i].by_it &&
+			!instant_distrusted(at, lasts_until(core, op, i));
 	}
 	return kept;
 }
 
-struct lack { /* of a master that has no record: it had none all this time */
+/* Describes a time in which a master had no record, from its beginning to its end. */
+struct lack {
 	struct instant from, to;
 };
 
@@ -91,7 +138,8 @@ static bool lacks(const struct core *core, const struct op *op, uint32_t index, 
 	return core_votes(core) && instant_expired(core->now, own_end(core, op));
 }
 
-/* So many masters lacked it at one moment that fewer than q had it: one after the other does not count, for it may have been learned in between. */
+/* Tells whether so many masters lacked the record at one moment that fewer than q had it. It is not
+ * enough that they lacked it one after the other, because it may have been learned in between. */
 static bool lacking(const struct core *core, const struct op *op) {
 	struct lack all[MASTERS_MAX];
 	uint32_t count = 0, most = 0;
@@ -100,32 +148,40 @@ static bool lacking(const struct core *core, const struct op *op) {
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at_once = 0;
-		for (uint32_t k = 0; k < count; k++) { /* when the i-th began to lack it, if that is the moment */
-			at_once += instant_expired(all[i].from, all[k].from) && instant_expired(all[k].to, all[i].from);
+		/* The moment in question is when the i-th master began to lack the record. */
+		for (uint32_t k = 0; k < count; k++) {
+			at_once += instant_expired(all[i].from, all[k].from) &&
+				instant_expired(all[k].to, all[i].from);
 		}
 		most = at_once > most ? at_once : most;
 	}
 	return most > op->binding->masters - op->binding->quorum;
 }
 
-/* As long as no master drops it but by its lease, the lock is like any other. Once one may have, q are to keep it: less would do against
- * another commit, but then a master that starts anew could merge the table without it. That too many lack it says so only when q have answered
- * in this epoch: without them the next one may have granted the lock. */
+/* As long as no master may drop the record before its lease ends, the lock is like any other. Once
+ * one may have dropped it, q masters must keep it: fewer would do against another commit, but then
+ * a master that starts anew could merge the table without the record. That too many masters lack
+ * the record counts only when q have answered in this epoch; without them the next epoch may have
+ * granted the lock. */
 static bool lost_by(const struct core *core, const struct op *op, struct instant at) {
 	bool dropped = instant_distrusted(at, op->binding->before);
 	uint32_t answered = 0;
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		dropped = dropped || gone(core, op, &op->binding->master[i], at);
-		answered += i == op->binding->self ? core_votes(core) : op->binding->master[i].heard;
+		answered += i == op->binding->self
+			? core_votes(core) : op->binding->master[i].heard;
 	}
-	return (dropped && keeping(core, op, at) < op->binding->quorum) || (answered >= op->binding->quorum && lacking(core, op));
+	return (dropped && keeping(core, op, at) < op->binding->quorum) ||
+		(answered >= op->binding->quorum && lacking(core, op));
 }
 
-static struct instant sooner(const struct core *core, const struct op *op, struct instant end, struct instant t) {
+static struct instant sooner(const struct core *core, const struct op *op, struct instant end,
+	struct instant t) {
 	return t.boot < end.boot && t.boot >= core->now.boot && lost_by(core, op, t) ? t : end;
 }
 
-/* When the lock ends if no link comes back and it is not extended; INSTANT_FOREVER: by its lease only. */
+/* Returns when the lock ends if no link comes back and it is not extended. INSTANT_FOREVER: only
+ * its lease ends it. */
 static struct instant ends_at(const struct core *core, const struct op *op) {
 	if (lost_by(core, op, core->now)) {
 		return (struct instant){ 0, 0 };
@@ -149,8 +205,9 @@ void binding_free(struct core *core, struct op *op) {
 	}
 }
 
-/* Too few are left of those who would refuse another: not to be trusted any more. What is left of the record ends where it is bound to this
- * node still, so that it stands in nobody's way; and this node does not teach it again. */
+/* Too few masters are left that would refuse another lock, so the lock must not be trusted any
+ * more. What is left of the record ends where it is still bound to this node, so that it stands in
+ * nobody's way. This node does not send the record to other masters again. */
 static void lose(struct core *core, struct op *op) {
 	COUNT(core, binding_lost);
 	op_reply_all(core, op, PAWL_ELOST);
@@ -161,7 +218,7 @@ static void lose(struct core *core, struct op *op) {
 	release_start(core, op);
 }
 
-/* Who held on to it does not want to any more: the lock lives on by its lease. */
+/* The holder no longer wants the binding. The lock lives on by its lease. */
 void binding_forget(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && peer_reachable(core, i)) {
@@ -173,7 +230,7 @@ void binding_forget(struct core *core, struct op *op) {
 	op_free(core, op);
 }
 
-/* The lock was released through this node; or taken from its holder, who is to hear that. */
+/* The lock was released through this node, or was taken from its holder, who must hear that. */
 void binding_released(struct core *core, struct op *op, bool broken) {
 	op_reply_all(core, op, broken ? PAWL_ELOST : PAWL_OK);
 	op_free(core, op);
@@ -182,7 +239,8 @@ void binding_released(struct core *core, struct op *op, bool broken) {
 /* ---- judging ---- */
 
 static void arm(struct core *core, struct op *op) {
-	struct instant next = instant_add(core->now, core->config.request_timeout), end = ends_at(core, op);
+	struct instant next = instant_add(core->now, core->config.request_timeout),
+		end = ends_at(core, op);
 	timer_at(core, &op->timer, TIMER_OP, end.boot < next.boot ? end : next);
 }
 
@@ -197,11 +255,13 @@ static void evaluate(struct core *core, struct op *op) {
 	}
 }
 
-/* Whose answer is known, and good for a while still, is not asked. */
+/* Asks a master whether it has the record, unless its answer is known and good for a while
+ * still. */
 static void ask(struct core *core, struct op *op, uint32_t index) {
 	struct binding_master *master = &op->binding->master[index];
 	struct instant soon = instant_add(core->now, 2 * core->config.request_timeout);
-	bool known = master->has && master->heard && !master->away && !master->dropped && !instant_distrusted(soon, master->until);
+	bool known = master->has && master->heard && !master->away && !master->dropped &&
+		!instant_distrusted(soon, master->until);
 	if (index == core->self || !peer_votes(core, index) || known) {
 		return;
 	}
@@ -254,27 +314,35 @@ void binding_answer(struct core *core, uint32_t from, const struct message *m) {
 	}
 	struct binding_master *master = &op->binding->master[from];
 	master->heard = m->status == STATUS_OK || m->status == STATUS_ABSENT;
+	/* After any other status the master is asked again. */
 	if (m->status == STATUS_OK) {
-		struct instant until = instant_add(master->asked, span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
-		master->until = master->has && !master->away ? instant_later(master->until, until) : until; /* back: it may have started anew */
+		struct instant until = instant_add(master->asked,
+			span_shrink(span_from_us(m->left_us), 2 * core->config.drift_ppm));
+		/* A master that is back may have started anew. */
+		master->until = master->has && !master->away
+			? instant_later(master->until, until) : until;
 		master->has = true;
 		master->away = master->by_it = master->dropped = master->absent = false;
 	} else if (m->status == STATUS_ABSENT) {
 		master->dropped = master->dropped || master->has || master->away;
 		master->absent = true;
-		master->lacks_from = instant_add(core->now, -span_shrink(span_from_us(m->left_us), core->config.drift_ppm));
+		master->lacks_from = instant_add(core->now,
+			-span_shrink(span_from_us(m->left_us), core->config.drift_ppm));
 		master->lacks_to = master->asked;
-	} /* else it is asked again */
+	}
 	master->open -= master->open > 0;
 	evaluate(core, op);
 }
 
-/* A master has accepted an extension. */
+/* A master has accepted an extension of the lock. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index) {
-	struct op *op = core->coordinator.binding_count > 0 ? op_find_binding(core, extend->key, extend->lock_id) : NULL;
+	struct op *op = core->coordinator.binding_count > 0
+		? op_find_binding(core, extend->key, extend->lock_id) : NULL;
 	if (op && index < op->binding->masters && op->binding->master[index].has) {
 		struct binding_master *m = &op->binding->master[index];
-		m->until = instant_later(m->until, instant_add(extend->sent, span_shrink(extend->lease, core->config.drift_ppm)));
+		m->until = instant_later(m->until,
+			instant_add(extend->sent,
+				span_shrink(extend->lease, core->config.drift_ppm)));
 		m->absent = false;
 	}
 }
@@ -282,7 +350,9 @@ void binding_extended(struct core *core, const struct op *extend, uint32_t index
 void binding_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed) {
 	struct binding_master *master = &op->binding->master[peer];
 	master->open = 0;
-	if (master->told && (!master->away || (master->by_it && !closed))) { /* lost again before it was heard of: then the worse counts */
+	/* If the link was lost again before the master answered, the worse of the two losses
+	 * counts. */
+	if (master->told && (!master->away || (master->by_it && !closed))) {
 		master->away = true;
 		master->by_it = closed;
 		master->since = core->links_at;
@@ -294,15 +364,17 @@ void binding_peer_changed(struct core *core, struct op *op, uint32_t peer) {
 	ask(core, op, peer);
 }
 
-/* Those who were told may drop the record from the grace time on, and this node may not even hear of it: their links can end with
- * their places. */
+/* Returns the time until which no master drops the record. The masters that were told may drop it
+ * from the grace time on. This node may not even hear of that, because a master's link can end
+ * together with its place in the table of peers. */
 static struct instant none_drops_until(const struct core *core, const struct op *op) {
 	struct instant first = ends_at(core, op);
 	first = op->binding->before.boot < first.boot ? op->binding->before : first;
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		struct binding_master m = op->binding->master[i];
 		m.since = m.away ? m.since : core->now;
-		if (m.told && !gone(core, op, &op->binding->master[i], core->now) && gone_at(core, op, &m).boot < first.boot) {
+		if (m.told && !gone(core, op, &op->binding->master[i], core->now) &&
+			gone_at(core, op, &m).boot < first.boot) {
 			first = gone_at(core, op, &m);
 		}
 	}
@@ -317,10 +389,13 @@ static bool same_masters(const struct core *core, const struct binding *b) {
 	return same;
 }
 
-/* Where the masters are others they are told anew, and are to say in the new epoch that they have the record, before one of the masters of
- * before may have dropped it: a handover could be without it then. What q of these still have every handover brings. */
+/* Takes other masters in place of the previous ones. The new masters are told anew, and must say in
+ * the new epoch that they have the record before one of the previous masters may have dropped it;
+ * otherwise a handover could lack the record. What q of the previous masters still have, every
+ * handover brings. */
 static void turn_to_others(struct core *core, struct op *op) {
-	struct binding b = { .masters = core->masters, .quorum = core->quorum, .self = core->self, .before = none_drops_until(core, op) };
+	struct binding b = { .masters = core->masters, .quorum = core->quorum, .self = core->self,
+		.before = none_drops_until(core, op) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		b.master[i].id = core->peers[i].node.id;
 		for (uint32_t k = 0; k < op->binding->masters; k++) {
@@ -342,7 +417,8 @@ void binding_epoch(struct core *core, struct op *op) {
 		}
 		turn_to_others(core, op);
 	}
-	op_next_round(core, op); /* what is still answered to the former one is late */
+	/* This makes answers to the former round late. */
+	op_next_round(core, op);
 	for (uint32_t i = 0; i < op->binding->masters; i++) {
 		op->binding->master[i].open = 0;
 		op->binding->master[i].heard = false;
@@ -373,5 +449,7 @@ static bool binding_forgotten(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation binding_operation = { .by_lock = true, .timer = binding_timer, .link_lost = binding_link_lost, .link_changed = binding_peer_changed,
-	.epoch = binding_restart, .forget = binding_forgotten, .lock_released = binding_released, .release = binding_free };
+const struct operation binding_operation = { .by_lock = true, .timer = binding_timer,
+	.link_lost = binding_link_lost, .link_changed = binding_peer_changed,
+	.epoch = binding_restart, .forget = binding_forgotten, .lock_released = binding_released,
+	.release = binding_free };

@@ -1,5 +1,6 @@
-/* break.c: an administrator bars a holder from extending, or takes the lock away by force (section 9). First the masters are
- * asked which lock_id stands behind the key and token, then it is sent like a release. */
+/* break.c: an administrator bars a holder from extending, or takes the lock away by force
+ * (section 9). First the masters are asked which lock_id stands behind the key and token; then the
+ * break is sent like a release. */
 #include "operation.h"
 #include "operations.h"
 
@@ -13,8 +14,9 @@ void break_start(struct core *core, struct op *op) {
 	break_evaluate(core, op, false);
 }
 
-/* The lock_id that was named by its token, or without a token the one that most masters report. *several: q report each of two, which
- * hold together: only a token says which of them is meant. */
+/* Returns the record of the lock_id that was named by its token, or without a token the one that
+ * most masters report. *several: q masters report each of two, which hold the key together, so that
+ * only a token can say which of them is meant. */
 static const struct record *choose(const struct core *core, struct op *op, bool *several) {
 	const struct record *best = NULL;
 	uint32_t most = 0;
@@ -22,7 +24,9 @@ static const struct record *choose(const struct core *core, struct op *op, bool 
 	op_replies_sort(op);
 	for (uint32_t first = 0, i = 0; first < op->replies_count; first = i) {
 		bool named = op->token == 0;
-		for (; i < op->replies_count && id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id); i++) {
+		for (; i < op->replies_count &&
+			id128_equal(op->replies[i].record->lock_id,
+				op->replies[first].record->lock_id); i++) {
 			named = named || op->replies[i].record->token == op->token;
 		}
 		*several = *several || (named && most >= core->quorum && i - first >= core->quorum);
@@ -53,12 +57,14 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 	op->lock_id = r->lock_id;
 	op->best_token = r->token;
 	op->until = instant_add(core->now, SPAN_MS);
-	for (uint32_t i = 0; i < op->replies_count; i++) { /* kept until the record's end */
+	/* The break is kept until the record ends. */
+	for (uint32_t i = 0; i < op->replies_count; i++) {
 		if (id128_equal(op->replies[i].record->lock_id, op->lock_id)) {
 			op->until = instant_later(op->until, op->replies[i].record->end);
 		}
 	}
-	out_note(core, NOTE_BROKEN, core->self, r->token, op->now_flag ? "now" : "barred from extending", op->key);
+	out_note(core, NOTE_BROKEN, core->self, r->token,
+		op->now_flag ? "now" : "barred from extending", op->key);
 	op_replies_clear(core, op);
 	op->state = OP_SECOND;
 	op_next_round(core, op);
@@ -73,7 +79,8 @@ static void send_break(struct core *core, struct op *op, const struct record *r)
 }
 
 void break_evaluate(struct core *core, struct op *op, bool over) {
-	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK)),
+		open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (op->state == OP_SECOND) {
 		if (acks >= core->quorum || over || acks + open < core->quorum) {
 			answer_all(core, op, acks >= core->quorum ? PAWL_OK : PAWL_ENOQUORUM);
@@ -92,7 +99,9 @@ void break_evaluate(struct core *core, struct op *op, bool over) {
 		op_free(core, op);
 	} else if (acks < core->quorum || r == NULL) {
 		op->best_token = op->token;
-		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM : op->had_any ? PAWL_OK : PAWL_ENOTFOUND);
+		answer_all(core, op, acks < core->quorum ? PAWL_ENOQUORUM
+			: op->had_any ? PAWL_OK
+			: PAWL_ENOTFOUND);
 		op_free(core, op);
 	} else {
 		send_break(core, op, r);
@@ -110,7 +119,8 @@ void break_answer(struct core *core, struct op *op, uint32_t from, const struct 
 	break_evaluate(core, op, false);
 }
 
-/* In its second round it has told masters to end the lock, and goes on with the one that it has found, not with who may have the key by now. */
+/* In its second round the operation has told masters to end the lock. It goes on with the lock that
+ * it found, not with the one that may have the key by now. */
 static bool break_epoch(struct core *core, struct op *op) {
 	(void)core;
 	if (op->state == OP_SECOND) {
@@ -120,5 +130,6 @@ static bool break_epoch(struct core *core, struct op *op) {
 	return true;
 }
 
-const struct operation break_operation = { .start = break_start, .answer = break_answer, .evaluate = break_evaluate, .epoch = break_epoch,
+const struct operation break_operation = { .start = break_start, .answer = break_answer,
+	.evaluate = break_evaluate, .epoch = break_epoch,
 	.catch_up = catch_up_send_again };

@@ -1,11 +1,14 @@
-/* downgrade.c: an exclusive lock becomes a shared one without being let go (section 10): one round like a release, and sent again like
- * one. A master that missed it is stricter than need be, nothing else. */
+/* downgrade.c: an exclusive lock becomes a shared one without being let go (section 10). It takes
+ * one round like a release, and is sent again like one. A master that missed it is stricter than
+ * need be, nothing else. */
 #include "operation.h"
 #include "operations.h"
 
 void downgrade_start(struct core *core, struct op *op) {
-	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
-	op_lock_downgraded(core, op->key, op->lock_id); /* who is taught the lock from now on learns a shared one */
+	op->until = instant_add(core->now,
+		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
+	/* A master that is sent the record from now on learns a shared lock. */
+	op_lock_downgraded(core, op->key, op->lock_id);
 	op->state = OP_ROUND;
 	op_next_round(core, op);
 	struct message m = op_message(op, MESSAGE_DOWNGRADE);
@@ -16,17 +19,21 @@ void downgrade_start(struct core *core, struct op *op) {
 
 static int outcome(const struct core *core, const struct op *op, uint32_t answered) {
 	if (op_votes(core, op, VOTE_BIT(VOTE_REFUSED))) {
-		return PAWL_EMISMATCH; /* a semaphore's */
+		/* The lock is a semaphore's. */
+		return PAWL_EMISMATCH;
 	}
 	if (answered < core->quorum) {
 		return PAWL_ENOQUORUM;
 	}
-	return op->had_any ? PAWL_OK : op_lacked(op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ELOST : PAWL_ENOQUORUM;
+	return op->had_any ? PAWL_OK
+		: op_lacked(op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ELOST
+		: PAWL_ENOQUORUM;
 }
 
 void downgrade_evaluate(struct core *core, struct op *op, bool over) {
 	const uint32_t answers = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ABSENT) | VOTE_BIT(VOTE_REFUSED);
-	uint32_t answered = op_votes(core, op, answers), open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
+	uint32_t answered = op_votes(core, op, answers),
+		open = op_votes(core, op, VOTE_BIT(VOTE_ASKED));
 	if (answered < core->quorum && !over && answered + open >= core->quorum) {
 		return;
 	}
@@ -50,14 +57,20 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 	case STATUS_OK: v->state = VOTE_OK; break;
 	case STATUS_ABSENT: v->state = VOTE_ABSENT; break;
 	case STATUS_TERMS: v->state = VOTE_REFUSED; break;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_HELD: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE:
-	case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_DENIED:
-	case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT: case STATUS_CONTESTED: case STATUS_LATER: v->state = VOTE_GONE; break;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_NEED: case STATUS_HELD:
+	case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
+	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_RECOVERING: case STATUS_EPOCH:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_CONTESTED: case STATUS_LATER:
+		v->state = VOTE_GONE;
+		break;
 	}
 	op->had_any = op->had_any || m->status == STATUS_OK;
-	op->best_token = m->status == STATUS_OK && m->token > op->best_token ? m->token : op->best_token;
+	op->best_token = m->status == STATUS_OK && m->token > op->best_token
+		? m->token : op->best_token;
 	downgrade_evaluate(core, op, false);
 }
 
-const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer, .evaluate = downgrade_evaluate,
+const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer,
+	.evaluate = downgrade_evaluate,
 	.catch_up = catch_up_send_again };

@@ -1,5 +1,6 @@
-/* explain.c: what each master says about a key: its records, its promise, the requests that it keeps, and how many wait. An explanation
- * decides nothing, so whoever has not answered in time is shown as silent. */
+/* explain.c: what each master says about a key: its records, its promise, the requests that it has
+ * parked, and how many requests wait. An explanation decides nothing, so a master that has not
+ * answered in time is shown as silent. */
 #include "operation.h"
 #include "operations.h"
 
@@ -19,7 +20,8 @@ void explain_start(struct core *core, struct op *op) {
 	explain_evaluate(core, op, false);
 }
 
-/* A value is not where it was reported any more, or nobody can tell whether the key is held: once from the beginning. */
+/* A value is no longer where it was reported, or nobody can tell whether the key is held. The
+ * explanation begins again, once. */
 static void begin_again(struct core *core, struct op *op) {
 	if (!op->again) {
 		op->again = true;
@@ -32,7 +34,8 @@ static void begin_again(struct core *core, struct op *op) {
 
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND &&
+		v->state == VOTE_LEARNING) {
 		v->state = VOTE_OK;
 		if (report_fetched(core, op, from, m)) {
 			explain_evaluate(core, op, false);
@@ -46,7 +49,8 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	}
 	v->status = m->status == STATUS_ABSENT ? STATUS_OK : m->status;
 	v->token = m->number;
-	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) { /* in order, each once */
+	/* Parts come in order, and each counts once. */
+	if (m->status == STATUS_OK && m->part == op->parts_seen[from]) {
 		op->parts_seen[from]++;
 		struct record *kept = op_reply_add(core, op, from, m);
 		if (kept) {
@@ -61,27 +65,34 @@ void explain_answer(struct core *core, struct op *op, uint32_t from, const struc
 	}
 }
 
-static bool saying_of(struct core *core, const struct op *op, const struct caller *c, const struct master_reply *f, struct core_saying *s) {
+static bool saying_of(struct core *core, const struct op *op, const struct caller *c,
+	const struct master_reply *f, struct core_saying *s) {
 	const struct record *r = f->record;
-	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE : f->flags & FLAG_PARKED ? SAYING_PARKED : SAYING_RECORD };
+	*s = (struct core_saying){ .kind = f->flags & FLAG_PROMISE ? SAYING_PROMISE
+		: f->flags & FLAG_PARKED ? SAYING_PARKED
+		: SAYING_RECORD };
 	if (s->kind == SAYING_RECORD) {
 		s->barred = (f->flags & FLAG_BARRED) != 0;
 		return local_entry(core, c, op->identity, op->key, r, &s->entry);
 	}
-	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin, .terms = record_terms(r) };
+	s->entry = (struct core_entry){ .lock_id = r->lock_id, .show_lock_id = c->admin,
+		.terms = record_terms(r) };
 	s->entry.remaining = s->kind == SAYING_PROMISE ? instant_left_long(core->now, r->end) : 0;
 	return true;
 }
 
-static bool witness_of(struct core *core, const struct op *op, const struct caller *c, uint32_t index, struct core_witness *w) {
+static bool witness_of(struct core *core, const struct op *op, const struct caller *c,
+	uint32_t index, struct core_witness *w) {
 	const struct vote *v = &op->votes[index];
 	bool answered = v->state == VOTE_OK || (v->state == VOTE_GONE && v->status != STATUS_OK);
-	*w = (struct core_witness){ .peer = index, .status = answered ? v->status : STATUS_ABSENT, .home = attempt_home(core, op->key) == (int)index };
+	*w = (struct core_witness){ .peer = index, .status = answered ? v->status : STATUS_ABSENT,
+		.home = attempt_home(core, op->key) == (int)index };
 	w->waiting = v->state == VOTE_OK && w->home ? (uint32_t)v->token : 0;
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < op->replies_count; i++) {
 		count += op->replies[i].from == index;
-		w->more = w->more || (op->replies[i].from == index && (op->replies[i].flags & FLAG_REST) != 0);
+		w->more = w->more ||
+			(op->replies[i].from == index && (op->replies[i].flags & FLAG_REST) != 0);
 	}
 	w->more = w->more && v->state == VOTE_OK;
 	if (v->state != VOTE_OK || count == 0) {
@@ -89,7 +100,8 @@ static bool witness_of(struct core *core, const struct op *op, const struct call
 	}
 	struct core_saying *sayings = out_room(core, count * sizeof *sayings);
 	for (uint32_t i = 0; sayings && i < op->replies_count; i++) {
-		if (op->replies[i].from == index && !saying_of(core, op, c, &op->replies[i], &sayings[w->count++])) {
+		if (op->replies[i].from == index &&
+			!saying_of(core, op, c, &op->replies[i], &sayings[w->count++])) {
 			return false;
 		}
 	}
@@ -101,15 +113,20 @@ static bool is_record(const struct master_reply *f) {
 	return !(f->flags & (FLAG_PROMISE | FLAG_PARKED));
 }
 
-/* The records that were told, one lock_id after the other: each master has told its own in that order. */
+/* Visits the records that were told, one lock_id after the other. Each master has told its own
+ * records in that order. */
 struct walk {
-	uint32_t next[MASTERS_MAX]; /* where each master's next record stands in op->replies */
-	uint32_t told, cut; /* bit sets of masters: that told this lock_id; that left out what comes from here on */
+	/* Says where each master's next record stands in op->replies. */
+	uint32_t next[MASTERS_MAX];
+	/* Are bit sets: the masters that told the present lock_id, and those that left out what
+	 * comes from here on. */
+	uint32_t told, cut;
 };
 
-/* This master's first record from there on; op->found_count: it told no more. */
+/* Returns the master's first record from there on; op->replies_count: the master told no more. */
 static uint32_t record_from(const struct op *op, uint32_t index, uint32_t i) {
-	while (i < op->replies_count && !(op->replies[i].from == index && is_record(&op->replies[i]))) {
+	while (i < op->replies_count &&
+		!(op->replies[i].from == index && is_record(&op->replies[i]))) {
 		i++;
 	}
 	return i;
@@ -128,7 +145,7 @@ static void step_over(const struct op *op, struct walk *w, uint32_t index) {
 	w->next[index] = record_from(op, index, w->next[index] + 1);
 }
 
-/* To the least lock_id that was not looked at yet; false: there is none. */
+/* Goes on to the least lock_id that has not been visited. False: there is none. */
 static bool walk_on(const struct core *core, const struct op *op, struct walk *w) {
 	const struct record *least = NULL;
 	const uint32_t before = w->told;
@@ -137,15 +154,18 @@ static bool walk_on(const struct core *core, const struct op *op, struct walk *w
 		if (before >> i & 1) {
 			step_over(op, w, i);
 		}
-		const struct record *r = w->next[i] < op->replies_count ? op->replies[w->next[i]].record : NULL;
-		int c = r == NULL ? 1 : least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b) : -1;
+		const struct record *r =
+			w->next[i] < op->replies_count ? op->replies[w->next[i]].record : NULL;
+		int c = r == NULL ? 1
+			: least ? memcmp(r->lock_id.b, least->lock_id.b, sizeof r->lock_id.b)
+			: -1;
 		least = c < 0 ? r : least;
 		w->told = c < 0 ? 1u << i : w->told | (uint32_t)(c == 0) << i;
 	}
 	return least != NULL;
 }
 
-/* The report with the highest ballot, with the latest end of all. */
+/* Returns the report with the highest ballot, and gives it the latest end of all reports. */
 static struct record *best_of(const struct core *core, const struct op *op, const struct walk *w) {
 	struct record *best = NULL;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -160,13 +180,15 @@ static struct record *best_of(const struct core *core, const struct op *op, cons
 	return best;
 }
 
-/* Those that q masters report and that have not ended since, in a list: as a quorum read would show them. */
+/* Returns the records that q masters report and that have not ended since, in a list, as a quorum
+ * read would show them. */
 static struct record *holders(const struct core *core, const struct op *op) {
 	struct record *list = NULL;
 	struct walk w = walk_begin(core, op);
 	while (walk_on(core, op, &w)) {
 		struct record *best = best_of(core, op, &w);
-		if ((uint32_t)__builtin_popcount(w.told) >= core->quorum && !instant_expired(core->now, best->end)) {
+		if ((uint32_t)__builtin_popcount(w.told) >= core->quorum &&
+			!instant_expired(core->now, best->end)) {
 			best->next = list;
 			list = best;
 		}
@@ -174,17 +196,20 @@ static struct record *holders(const struct core *core, const struct op *op) {
 	return list;
 }
 
-/* Could there be a holder that fewer than q masters have told? Then q of them have told it, or left out what comes there. */
+/* Tells whether there may be a holder that fewer than q masters have told. That takes q masters
+ * that have told it, or have left out what comes at its lock_id. */
 static bool may_have_more(const struct core *core, const struct op *op) {
 	struct walk w = walk_begin(core, op);
 	bool may = false;
 	while (!may && walk_on(core, op, &w)) {
-		may = (uint32_t)__builtin_popcount(w.told) < core->quorum && (uint32_t)__builtin_popcount(w.told | w.cut) >= core->quorum;
+		may = (uint32_t)__builtin_popcount(w.told) < core->quorum &&
+			(uint32_t)__builtin_popcount(w.told | w.cut) >= core->quorum;
 	}
 	return may || (uint32_t)__builtin_popcount(w.cut) >= core->quorum;
 }
 
-static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key, bool more) {
+static void reply_to(struct core *core, struct op *op, struct caller *c, const struct key *key,
+	bool more) {
 	struct core_witness *list = out_room(core, core->masters * sizeof *list);
 	struct shown shown;
 	bool copied = list != NULL && entry_show(core, c, op, key, &shown);
@@ -213,7 +238,8 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	struct list *n;
-	if (lacks || (more && hold == 0)) { /* that nobody was told as its holder does not make the key free */
+	/* That no master told of a holder does not make the key free. */
+	if (lacks || (more && hold == 0)) {
 		begin_again(core, op);
 		return;
 	}
@@ -223,4 +249,5 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 	op_free(core, op);
 }
 
-const struct operation explain_operation = { .start = explain_start, .answer = explain_answer, .evaluate = explain_evaluate };
+const struct operation explain_operation = { .start = explain_start,
+	.answer = explain_answer, .evaluate = explain_evaluate };

@@ -3,12 +3,14 @@
 #include "operation.h"
 #include "extend.h"
 
-/* Whether what is asked for rests on an answer of this node whose deadline is not past. */
+/* Tells whether what is asked for rests on an answer of this node whose deadline has not passed. */
 static bool vouched(const struct op *op, const struct granted *b) {
-	return b && (permits_none(op->terms.set) || permits_within(op->terms.set, granted_numbers(b)));
+	return b &&
+		(permits_none(op->terms.set) || permits_within(op->terms.set, granted_numbers(b)));
 }
 
-/* The numbers are said only where somebody believes in them: what nobody believes in runs out (section 10). */
+/* The permit numbers are named only where somebody trusts them. Numbers that nobody trusts run out
+ * (section 10). */
 static struct message question(const struct op *op) {
 	const bool named = !op->blind && !permits_none(op->terms.set);
 	struct message m = op_message(op, named ? MESSAGE_EXTEND_PERMITS : MESSAGE_EXTEND);
@@ -21,10 +23,15 @@ static struct message question(const struct op *op) {
 }
 
 void extend_start(struct core *core, struct op *op) {
-	const struct granted *b = op->deadline_kept ? granted_find(core, op->key, op->lock_id) : granted_of(core, op->key, op->lock_id, op_asker(op));
-	if (!op->backed) { /* under a new epoch it keeps the deadline that it began with */
-		op->backed = !op->deadline_kept && vouched(op, b); /* this node answered it to this caller, and its deadline is not past */
-		op->blind = !op->deadline_kept && !op->backed;     /* nobody keeps the deadline: only masters that had it count */
+	const struct granted *b = op->deadline_kept
+		? granted_find(core, op->key, op->lock_id)
+		: granted_of(core, op->key, op->lock_id, op_asker(op));
+	/* Under a new epoch the extension keeps the deadline that it began with. */
+	if (!op->backed) {
+		/* This node answered the lock to this caller, and its deadline has not passed. */
+		op->backed = !op->deadline_kept && vouched(op, b);
+		/* Nobody keeps the deadline, so only masters that had the lock count. */
+		op->blind = !op->deadline_kept && !op->backed;
 		op->until = b ? b->deadline : INSTANT_FOREVER;
 		op->name = op->blind && op->name == 0 ? name_draw_extension(core) : op->name;
 	}
@@ -41,7 +48,8 @@ void extend_start(struct core *core, struct op *op) {
 	extend_evaluate(core, op, false);
 }
 
-/* Section 10: a semaphore's lock. A master counts for the numbers that it has; those that are meant and that it lacks it learns. */
+/* Section 10: this is for the lock of a semaphore. A master counts for the permit numbers that it
+ * has. It is sent those that are meant and that it lacks. */
 static void take_numbers(struct op *op, struct vote *v, const struct message *m) {
 	op->terms.of = m->terms.of;
 	op->terms.count = m->terms.count;
@@ -53,31 +61,37 @@ static void take_numbers(struct op *op, struct vote *v, const struct message *m)
 	}
 }
 
-/* Who keeps a deadline and names no numbers believes in as many as it asked for. Each of them is known to one at least of any q masters; so
- * when q have answered, and know no others, it is these. */
+/* A caller that keeps a deadline and names no permit numbers trusts as many as it asked for. At
+ * least one of any q masters knows each of them. So when q masters have answered and know no other
+ * numbers, it is these. */
 static void find_numbers(struct core *core, struct op *op) {
-	const uint32_t answers = EXTEND_ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_BEHIND);
+	const uint32_t answers = EXTEND_ACCEPTED | VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_LEARNING) |
+		VOTE_BIT(VOTE_BEHIND);
 	struct permits all = { { 0, 0 } };
 	bool more = op->blind || !terms_semaphore(&op->terms) || !permits_none(op->terms.set);
 	for (uint32_t i = 0; i < core->masters && !more; i++) {
 		all = permits_or(all, op->votes[i].set);
 		more = op->votes[i].more;
 	}
-	if (more || op_votes(core, op, answers) < core->quorum || permits_count(all) != op->terms.count) {
+	if (more || op_votes(core, op, answers) < core->quorum ||
+		permits_count(all) != op->terms.count) {
 		return;
 	}
 	op->terms.set = all;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
-		v->state = ((EXTEND_ACCEPTED >> v->state) & 1) && !permits_within(all, v->set) ? VOTE_NEED : v->state;
+		v->state = ((EXTEND_ACCEPTED >> v->state) & 1) && !permits_within(all, v->set)
+			? VOTE_NEED : v->state;
 	}
 }
 
-/* The end of the round, or before it the time at which somebody may be asked again. */
+/* Sets the timer to the end of the round, or to the time before it at which a master may be asked
+ * again. */
 static void arm(struct core *core, struct op *op) {
 	struct instant over = instant_add(op->sent, core->config.request_timeout);
 	if (op->state == OP_ROUND) {
-		timer_at(core, &op->timer, TIMER_OP, instant_expired(over, op->later) ? op->later : over);
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_expired(over, op->later) ? op->later : over);
 	}
 }
 
@@ -109,9 +123,10 @@ void extend_timer(struct core *core, struct op *op) {
 	extend_evaluate(core, op, false);
 }
 
-/* Section 4: it has the record, and may lengthen it soon. Until then it has not refused. */
+/* Section 4: the master has the record, and may lengthen it soon. Until then it has not refused. */
 static void come_back(struct core *core, struct op *op, const struct message *m) {
-	struct instant later = instant_add(core->now, span_grow(span_from_us(m->left_us), core->config.drift_ppm));
+	struct instant later = instant_add(core->now,
+		span_grow(span_from_us(m->left_us), core->config.drift_ppm));
 	if (!instant_expired(later, op->later)) {
 		op->later = later;
 		arm(core, op);
@@ -125,14 +140,17 @@ static enum vote_state vote_of(const struct message *m) {
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_LATER: return VOTE_LATER;
 	case STATUS_RECOVERING: case STATUS_EPOCH: return VOTE_GONE;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
-	case STATUS_TOO_LONG: case STATUS_CLOCK: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
-	case STATUS_ABSENT: case STATUS_TERMS: return VOTE_REFUSED;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_CLOCK:
+	case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_BALLOT:
+	case STATUS_ABSENT: case STATUS_TERMS:
+		return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
 }
 
-/* It has the record, also where it cannot take what it is taught then. Of numbers it is said of each (lacking). */
+/* Tells whether the master has the record, even if it cannot take what it is sent after that. For
+ * permit numbers this is decided one by one (lacking). */
 static bool has_whole(const struct op *op, const struct message *m) {
 	return !terms_semaphore(&m->terms) || (op->blind && permits_none(op->terms.set));
 }
@@ -150,9 +168,11 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	v->status = m->status;
 	v->state = vote_of(m);
 	v->token = m->token;
-	v->lately = m->kind == MESSAGE_EXTEND_ANSWER ? m->status != STATUS_RELEASED && op_lately(core, op, m) : v->lately;
+	v->lately = m->kind == MESSAGE_EXTEND_ANSWER
+		? m->status != STATUS_RELEASED && op_lately(core, op, m) : v->lately;
 	if (m->kind == MESSAGE_LEARN_ANSWER && m->status == STATUS_OK) {
-		v->state = behind ? VOTE_HAD : VOTE_OK; /* learned: it did not have it */
+		/* The master learned the record, so it did not have it. */
+		v->state = behind ? VOTE_HAD : VOTE_OK;
 		v->set = permits_or(v->set, permits_and(op->terms.set, permits_all(op->terms.of)));
 	} else if (m->kind == MESSAGE_EXTEND_ANSWER && m->status == STATUS_OK) {
 		op->best_token = m->token > op->best_token ? m->token : op->best_token;
@@ -171,17 +191,21 @@ void extend_vote(struct core *core, struct op *op, uint32_t from, const struct m
 	extend_feed(core, op);
 }
 
-/* Of a semaphore's lock that names no numbers nobody knows what its holder believes in: it is told those that q masters had. */
+/* If a semaphore's lock names no permit numbers, nobody knows which ones its holder trusts. The
+ * holder is told those that q masters had. */
 static bool only_had(const struct op *op) {
 	return op->blind || (terms_semaphore(&op->terms) && permits_none(op->terms.set));
 }
 
-/* q masters have lengthened it, or may yet: with those in the states `perhaps`. */
-static bool enough(const struct core *core, const struct op *op, uint32_t perhaps, struct permits *numbers) {
+/* Tells whether q masters have lengthened the lock, or may still do so. Masters in the states
+ * `perhaps` count as well. *numbers: the permits that were, or may be, lengthened. */
+static bool enough(const struct core *core, const struct op *op, uint32_t perhaps,
+	struct permits *numbers) {
 	const bool had = only_had(op);
 	*numbers = (struct permits){ { 0, 0 } };
 	if (!terms_semaphore(&op->terms)) {
-		return op_votes(core, op, (had ? VOTE_BIT(VOTE_HAD) : EXTEND_ACCEPTED) | perhaps) >= core->quorum;
+		return op_votes(core, op, (had ? VOTE_BIT(VOTE_HAD) : EXTEND_ACCEPTED) | perhaps) >=
+			core->quorum;
 	}
 	*numbers = extend_numbers(core, op, had, perhaps);
 	if (!permits_none(op->terms.set)) {
@@ -191,15 +215,18 @@ static bool enough(const struct core *core, const struct op *op, uint32_t perhap
 }
 
 static void extended(struct core *core, struct op *op, struct permits numbers) {
-	struct instant deadline = instant_add(op->sent, span_shrink(op->lease, core->config.drift_ppm));
+	struct instant deadline = instant_add(op->sent,
+		span_shrink(op->lease, core->config.drift_ppm));
 	op->terms.set = permits_none(op->terms.set) ? numbers : permits_and(op->terms.set, numbers);
-	/* a caller that keeps its own deadline may drop this answer: then it only moves a belief that has not ended meanwhile */
+	/* A caller that keeps its own deadline may drop this answer. Therefore the answer only
+	 * moves a granted lease that has not ended meanwhile. */
 	if (!op->deadline_kept || granted_find(core, op->key, op->lock_id)) {
 		granted_set(core, op->key, op->lock_id, deadline, op_asker(op), op->terms.set);
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), PAWL_OK);
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
+			PAWL_OK);
 		r->valid = span_shrink(op->lease, core->config.drift_ppm);
 		r->token = op->best_token;
 		r->acks = op_votes(core, op, EXTEND_ACCEPTED);
@@ -219,18 +246,22 @@ static bool refused_as(const struct core *core, const struct op *op, enum status
 	return false;
 }
 
-/* So many masters lack the lock that fewer than q of this epoch have it, or one of its numbers. One that may not lengthen it yet has it. `already`:
- * they lacked it when they were asked, so that all of them did at once. */
+/* Tells whether so many masters lack the lock, or one of its permit numbers, that fewer than q of
+ * this epoch have it. A master that may not lengthen the record yet has it. `already`: only masters
+ * that lacked it when they were asked count, so that all of them lacked it at once. */
 static bool lacking(const struct core *core, const struct op *op, bool already) {
-	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | (extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
+	const uint32_t without = VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) |
+		(extend_any_has(core, op) ? 0 : VOTE_BIT(VOTE_NEED));
 	if (!terms_semaphore(&op->terms) || permits_none(op->terms.set)) {
-		return (already ? op_lacked(op, without) : op_votes(core, op, without)) > core->masters - core->quorum;
+		return (already ? op_lacked(op, without) : op_votes(core, op, without)) >
+			core->masters - core->quorum;
 	}
 	for (uint32_t n = 0; n < PERMITS_MAX; n++) {
 		uint32_t lack = 0;
 		for (uint32_t i = 0; i < core->masters && permits_has(op->terms.set, n); i++) {
 			const struct vote *v = &op->votes[i];
-			lack += ((without >> v->state) & 1) && !(already && v->lately) && !permits_has(v->set, n);
+			lack += ((without >> v->state) & 1) && !(already && v->lately) &&
+				!permits_has(v->set, n);
 		}
 		if (lack > core->masters - core->quorum) {
 			return true;
@@ -242,18 +273,24 @@ static bool lacking(const struct core *core, const struct op *op, bool already) 
 static int extend_error(const struct core *core, const struct op *op) {
 	const uint32_t learners = VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED);
 	if (lacking(core, op, false)) {
-		/* barred by a break (section 9), or longer than R5 allows with its lock delay: the holder may use what is left of its lease */
-		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED : refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG :
-			op_epoch_stands(core, op) && lacking(core, op, true) ? PAWL_ELOST : PAWL_ENOQUORUM;
+		/* The lock is barred by a break (section 9), or the lease with its lock delay is
+		 * longer than R5 allows. The holder may use what is left of its lease. */
+		return refused_as(core, op, STATUS_BARRED) ? PAWL_EDENIED
+			: refused_as(core, op, STATUS_TOO_LONG) ? PAWL_ETOOLONG
+			: op_epoch_stands(core, op) && lacking(core, op, true) ? PAWL_ELOST
+			: PAWL_ENOQUORUM;
 	}
 	if (only_had(op) && op_votes(core, op, EXTEND_ACCEPTED | learners) >= core->quorum) {
-		return PAWL_EUNSURE; /* fewer than q had it, or the same numbers: somebody else's may have come between */
+		/* Fewer than q masters had the lock, or the same permit numbers. Another lock's
+		 * lease may have come between. */
+		return PAWL_EUNSURE;
 	}
 	return PAWL_ENOQUORUM;
 }
 
-/* The deadline that this node answered for has passed, which is final, whatever arrives later. Another extension here may have moved it. If not,
- * the lock may still be held by what another node has answered: this node does not know. */
+/* The deadline that this node answered for has passed, which is final, whatever arrives later.
+ * Another extension through this node may have moved the deadline. If not, the lock may still be
+ * held because of what another node has answered, and this node does not know. */
 static int late_error(struct core *core, const struct op *op) {
 	int error = extend_error(core, op);
 	if (error != PAWL_ENOQUORUM) {
@@ -262,7 +299,8 @@ static int late_error(struct core *core, const struct op *op) {
 	return granted_of(core, op->key, op->lock_id, op_asker(op)) ? PAWL_ENOQUORUM : PAWL_EUNSURE;
 }
 
-/* A request that gives the lock back is to find its name where this extension came to (section 11). */
+/* A request that gives the lock back must find its own name where this extension has arrived
+ * (section 11). */
 static void take_back(struct core *core, struct op *op) {
 	if (op->name) {
 		release_roll_back(core, op->key, op->lock_id, op->name);
@@ -276,10 +314,15 @@ static void fail(struct core *core, struct op *op, int error) {
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error);
 		r->acks = acks;
-		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0; /* with the delay */
-		r->field = error != PAWL_ETOOLONG ? NULL : op->lease > core->config.max_lease ? "lease_ms" : "lock_delay_ms";
+		/* The limit covers the lease and the lock delay. */
+		r->limit = error == PAWL_ETOOLONG ? core->config.max_lease : 0;
+		r->field = error != PAWL_ETOOLONG ? NULL
+			: op->lease > core->config.max_lease ? "lease_ms"
+			: "lock_delay_ms";
 	}
-	if (error == PAWL_ELOST || error == PAWL_EUNSURE) { /* nobody may hold it: whoever lacks it is not taught any more */
+	/* Perhaps nobody holds the lock, so masters that lack it are not sent the record any
+	 * more. */
+	if (error == PAWL_ELOST || error == PAWL_EUNSURE) {
 		take_back(core, op);
 		op_free(core, op);
 	} else {
@@ -287,10 +330,12 @@ static void fail(struct core *core, struct op *op, int error) {
 	}
 }
 
-/* The round is over, and with those that may lengthen it soon there are enough: a new one begins then. */
+/* The round is over, and it would have succeeded with the masters that may lengthen the lock soon.
+ * A new round begins then. */
 static bool wait_for_later(struct core *core, struct op *op) {
 	struct permits numbers;
-	if (op_votes(core, op, VOTE_BIT(VOTE_LATER)) == 0 || !enough(core, op, VOTE_BIT(VOTE_LATER), &numbers)) {
+	if (op_votes(core, op, VOTE_BIT(VOTE_LATER)) == 0 ||
+		!enough(core, op, VOTE_BIT(VOTE_LATER), &numbers)) {
 		return false;
 	}
 	op_next_round(core, op);
@@ -300,7 +345,8 @@ static bool wait_for_later(struct core *core, struct op *op) {
 }
 
 void extend_evaluate(struct core *core, struct op *op, bool over) {
-	const uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER), hopeful = asked | VOTE_BIT(VOTE_BEHIND);
+	const uint32_t asked = VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_LATER),
+		hopeful = asked | VOTE_BIT(VOTE_BEHIND);
 	if (op->backed && instant_distrusted(core->now, op->until)) {
 		COUNT(core, extend_late);
 		fail(core, op, late_error(core, op));
@@ -311,8 +357,11 @@ void extend_evaluate(struct core *core, struct op *op, bool over) {
 		extended(core, op, numbers);
 		return;
 	}
-	bool any_asked = op_votes(core, op, asked) > 0, source = any_asked || extend_any_has(core, op) || op->record;
-	uint32_t perhaps = only_had(op) ? hopeful : source ? hopeful | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED) : 0;
+	bool any_asked = op_votes(core, op, asked) > 0,
+		source = any_asked || extend_any_has(core, op) || op->record;
+	uint32_t perhaps = only_had(op) ? hopeful
+		: source ? hopeful | VOTE_BIT(VOTE_LEARNING) | VOTE_BIT(VOTE_NEED)
+		: 0;
 	if (!over && enough(core, op, perhaps, &numbers)) {
 		return;
 	}
@@ -320,7 +369,8 @@ void extend_evaluate(struct core *core, struct op *op, bool over) {
 	if (over && wait_for_later(core, op)) {
 		return;
 	}
-	const bool decides = only_had(op) || lacking(core, op, false); /* the answers to come: is it only unsure, or lost for certain? */
+	/* The answers to come decide whether the lock is only unsure or lost for certain. */
+	const bool decides = only_had(op) || lacking(core, op, false);
 	if (over || !decides || !any_asked || error != PAWL_ENOQUORUM) {
 		fail(core, op, error);
 	}
@@ -330,7 +380,8 @@ void extend_answer(struct core *core, struct op *op, uint32_t from, const struct
 	if (op->state != OP_ROUND) {
 		return;
 	}
-	if (op_late(core, op)) { /* counted only before request_timeout has passed since the round was sent */
+	/* An answer counts only before request_timeout has passed since the round was sent. */
+	if (op_late(core, op)) {
 		COUNT(core, answer_late);
 		extend_evaluate(core, op, true);
 		return;
@@ -345,5 +396,6 @@ static bool extend_link_lost(struct core *core, struct op *op, uint32_t peer, bo
 	return true;
 }
 
-const struct operation extend_operation = { .start = extend_start, .answer = extend_answer, .evaluate = extend_evaluate, .timer = extend_timer,
-	.link_lost = extend_link_lost, .late_answer = extend_vote };
+const struct operation extend_operation = { .start = extend_start, .answer = extend_answer,
+	.evaluate = extend_evaluate, .timer = extend_timer, .link_lost = extend_link_lost,
+	.late_answer = extend_vote };

@@ -6,9 +6,17 @@
 
 #define EXTEND_ACCEPTED (VOTE_BIT(VOTE_HAD) | VOTE_BIT(VOTE_OK))
 
-bool extend_any_has(const struct core *core, const struct op *op); /* a master that may give the record to others */
-void extend_raise_behind(struct core *core, struct op *op);        /* after a vote: those below the highest token count no more, until they are taught */
+/* Tells whether some master that answered may give the record to others. */
+bool extend_any_has(const struct core *core, const struct op *op);
+
+/* After a vote: masters below the highest token no longer count, until they have been sent the
+ * record with that token. */
+void extend_raise_behind(struct core *core, struct op *op);
+
+/* Sends the record to the masters that want it, or asks a master for it. */
 void extend_feed(struct core *core, struct op *op);
+
+/* Takes the answer of the master that was asked for the record. */
 void extend_fetched(struct core *core, struct op *op, const struct message *m);
 
 #endif

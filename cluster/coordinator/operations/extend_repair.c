@@ -1,4 +1,5 @@
-/* extend_repair.c: who lacks the record of a lock that is extended, or has it under an earlier token, is taught it (section 2, Extend). */
+/* extend_repair.c: sends the record of a lock that is extended to the masters that lack it, or have
+ * it under an earlier token (section 2, Extend). */
 #include "operations.h"
 #include "extend.h"
 
@@ -11,7 +12,8 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 		op->terms.count = m.terms.count;
 	}
 	if (terms_semaphore(&m.terms) && !op->blind && !permits_none(op->terms.set)) {
-		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of)); /* not what others have left behind */
+		/* What other attempts have left behind is not sent. */
+		m.terms.set = permits_and(op->terms.set, permits_all(m.terms.of));
 	}
 	m.lease_us = (uint64_t)(clock_saturating_add(op->lease, record_delay(r)) / SPAN_US);
 	m.terms.binding = op->terms.binding > m.terms.binding ? op->terms.binding : m.terms.binding;
@@ -23,7 +25,8 @@ static void learn(struct core *core, struct op *op, uint32_t index, const struct
 	}
 }
 
-/* It accepted the extension: as a whole, or of fewer numbers than are meant. */
+/* Tells whether the master accepted the extension, as a whole or for fewer permit numbers than are
+ * meant. */
 static bool has_record(const struct vote *v) {
 	return ((EXTEND_ACCEPTED >> v->state) & 1) || !permits_none(v->set);
 }
@@ -37,7 +40,8 @@ bool extend_any_has(const struct core *core, const struct op *op) {
 	return false;
 }
 
-/* A token that a repeat of the acquire has brought to fewer than q masters is not answered: those below it get it first (section 2, Extend). */
+/* A repeat of the acquire may have brought a token to fewer than q masters. Such a token is not
+ * answered before the masters below it have been sent the record with it (section 2, Extend). */
 void extend_raise_behind(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		struct vote *v = &op->votes[i];
@@ -57,7 +61,8 @@ static bool wants_record(const struct op *op, const struct vote *v) {
 	return v->state == VOTE_NEED || (v->state == VOTE_BEHIND && v->repaired < op->best_token);
 }
 
-/* Those that want the record get it: from this node's table, or from a master that has it. */
+/* Sends the record to the masters that want it: from this node's table, or from a master that has
+ * it. */
 void extend_feed(struct core *core, struct op *op) {
 	if (op_votes(core, op, VOTE_BIT(VOTE_NEED) | VOTE_BIT(VOTE_BEHIND)) == 0) {
 		return;
@@ -68,7 +73,8 @@ void extend_feed(struct core *core, struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (r && wants_record(op, &op->votes[i])) {
 			learn(core, op, i, r);
-		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) && op->votes[i].token >= op->best_token && !(op->fetch_tried >> i & 1) &&
+		} else if (!r && op->fetch_from < 0 && has_record(&op->votes[i]) &&
+			op->votes[i].token >= op->best_token && !(op->fetch_tried >> i & 1) &&
 			peer_reachable(core, i)) {
 			struct message m = op_message(op, MESSAGE_FETCH);
 			op->fetch_from = (int)i;
@@ -78,7 +84,7 @@ void extend_feed(struct core *core, struct op *op) {
 	}
 }
 
-/* Whoever could not give it: another one that accepted is asked next. */
+/* If a master could not give the record, another one that accepted is asked next. */
 void extend_fetched(struct core *core, struct op *op, const struct message *m) {
 	op->fetch_from = -1;
 	if (m->status == STATUS_OK && op->record == NULL) {
@@ -88,7 +94,7 @@ void extend_fetched(struct core *core, struct op *op, const struct message *m) {
 	}
 }
 
-/* The master that was asked for the record is gone. */
+/* The link to the master that was asked for the record is lost. */
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer) {
 	if (op->fetch_from == (int)peer) {
 		op->fetch_from = -1;

@@ -1,12 +1,17 @@
-/* local.c: reads of this node's own memory, without a message: get, wait for a change, and list (section 3). */
+/* local.c: reads of this node's own memory, without a message: get, wait for a change, and list
+ * (section 3). */
 #include "operation.h"
 #include "operations.h"
 
-/* A list is made in slices, one a turn of the loop, so that nobody waits for it: of so much work, in buckets that are looked at. */
+/* A list is made in slices, one per turn of the loop, so that nobody waits for it. This limits the
+ * work of a slice, counted in visited buckets. */
 #define LIST_WORK_A_TURN 2048u
-#define LIST_NAME_WORK 32u                   /* to put a name into its place, or to tell an entry */
-#define LIST_WORK_A_COST 128u                /* as much as a simple request */
-#define LIST_PIECE_BYTES ((size_t)64 << 10)  /* after so many bytes the next entry is told in another reply */
+/* It is as much work to put a name into its place, or to tell an entry. */
+#define LIST_NAME_WORK 32u
+/* This much work costs as much as a simple request. */
+#define LIST_WORK_A_COST 128u
+/* After this many bytes the next entry is told in another reply. */
+#define LIST_PIECE_BYTES ((size_t)64 << 10)
 
 static void answer(struct core *core, struct op *op, const struct key *key, int error) {
 	struct list *n;
@@ -26,9 +31,13 @@ void local_get(struct core *core, struct op *op) {
 	answer(core, op, table_find(core, op->key), PAWL_OK);
 }
 
-/* ---- wait: the look and the beginning of the wait are one step, so that no change falls between ---- */
+/* ---- wait ---- */
 
-/* Free: nothing stands there, not even a lock delay. Held: somebody holds it. */
+/* The test whether the change has come, and the beginning of the wait, are one step, so that no
+ * change falls between them. */
+
+/* Tells whether the change has come. Free: nothing stands on the key, not even a lock delay. Held:
+ * somebody holds the key. */
 static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
 	if (op->for_free) {
 		return key == NULL || key->held == NULL;
@@ -76,7 +85,7 @@ void local_check_waits(struct core *core, struct key *key) {
 	}
 }
 
-/* The wait ends without its change. */
+/* Ends a wait without its change. */
 void local_end(struct core *core, struct op *op, int error) {
 	struct key *key = op->on;
 	list_remove(&op->waiting);
@@ -114,7 +123,8 @@ static void wait_moved(struct core *core, struct op *op) {
 
 /* ---- list ---- */
 
-struct key_names { /* the first keys after `after`, in order, one more than asked for */
+/* Holds the first keys after `after`, in order: one more than was asked for. */
+struct key_names {
 	uint32_t count, capacity, told;
 	struct slice names[];
 };
@@ -172,17 +182,20 @@ void local_list(struct core *core, struct op *op) {
 	}
 }
 
-/* False: no memory. */
-static bool add_name(struct core *core, struct key_names *names, struct slice name, uint32_t *work) {
+/* Keeps a copy of the name if it is among the first. False: no memory. */
+static bool add_name(struct core *core, struct key_names *names, struct slice name,
+	uint32_t *work) {
 	uint32_t low = 0, high = names->count;
 	if (high == names->capacity && slice_compare(name, names->names[high - 1]) > 0) {
-		return true; /* most keys of a large table */
+		/* This is the case for most keys of a large table. */
+		return true;
 	}
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 		int c = slice_compare(names->names[middle], name);
 		if (c == 0) {
-			return true; /* met twice because the table grew */
+			/* The name was met twice because the table grew. */
+			return true;
 		}
 		*(c < 0 ? &low : &high) = c < 0 ? middle + 1 : middle;
 	}
@@ -197,15 +210,18 @@ static bool add_name(struct core *core, struct key_names *names, struct slice na
 	if (names->count == names->capacity) {
 		drop_name(core, names->names[--names->count]);
 	}
-	memmove(&names->names[low + 1], &names->names[low], (names->count - low) * sizeof *names->names);
+	memmove(&names->names[low + 1], &names->names[low],
+		(names->count - low) * sizeof *names->names);
 	names->names[low] = slice_of(copy, name.size);
 	names->count++;
 	*work += LIST_NAME_WORK;
 	return true;
 }
 
-/* The bytes of what is shown of it; what has ended since it was found is left out. False: no memory. */
-static bool list_tell(struct core *core, struct op *op, struct slice name, struct core_reply *reply, struct core_entry *entries, size_t *bytes) {
+/* Tells one entry, and adds the bytes that are shown of it to *bytes. A key that has ended since it
+ * was found is left out. False: no memory. */
+static bool list_tell(struct core *core, struct op *op, struct slice name, struct core_reply *reply,
+	struct core_entry *entries, size_t *bytes) {
 	const struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
 	struct key *key = table_find(core, name);
 	uint32_t holders;
@@ -222,11 +238,13 @@ static bool list_tell(struct core *core, struct op *op, struct slice name, struc
 	return true;
 }
 
-/* Some entries more. With the last of them the operation is over. */
+/* Tells some more entries. With the last of them the operation is over. */
 static void list_answer(struct core *core, struct op *op) {
 	struct key_names *names = op->names;
-	const uint32_t end = names->count < op->limit ? names->count : op->limit, left = end - names->told;
-	const uint32_t most = left < core->limits.list_piece ? left : core->limits.list_piece, first = names->told;
+	const uint32_t end = names->count < op->limit ? names->count : op->limit,
+		left = end - names->told;
+	const uint32_t most = left < core->limits.list_piece ? left : core->limits.list_piece,
+		first = names->told;
 	struct core_entry *entries = out_room(core, most * sizeof *entries);
 	struct core_reply said = { .entries = entries };
 	size_t bytes = 0;
@@ -237,7 +255,8 @@ static void list_answer(struct core *core, struct op *op) {
 	op->work += (names->told - first) * LIST_NAME_WORK;
 	const bool goes_on = copied && names->told < end;
 	struct caller *c = CONTAINER_OF(list_first(&op->callers), struct caller, link);
-	struct core_reply *reply = goes_on ? op_reply_part(core, c, PAWL_OK) : op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
+	struct core_reply *reply = goes_on ? op_reply_part(core, c, PAWL_OK)
+		: op_reply(core, c, copied ? PAWL_OK : PAWL_EBUSY);
 	reply->entries = entries;
 	reply->count = copied ? said.count : 0;
 	reply->more = names->count > op->limit;
@@ -249,22 +268,25 @@ static void list_answer(struct core *core, struct op *op) {
 	}
 }
 
-/* False: no memory. */
+/* Adds the key's name if the key belongs into the list. False: no memory. */
 static bool list_visit(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
 	const struct slice name = key_name(key);
-	if (key->held == NULL || !slice_has_prefix(name, op->key) || (op->expected.size && slice_compare(name, op->expected) <= 0)) {
+	if (key->held == NULL || !slice_has_prefix(name, op->key) ||
+		(op->expected.size && slice_compare(name, op->expected) <= 0)) {
 		return true;
 	}
 	return add_name(core, op->names, name, work);
 }
 
-/* A slice of one list's walk. False: no memory. */
+/* Does one slice of a list's walk. False: no memory. */
 static bool list_walk(struct core *core, struct op *op) {
 	const struct map *keys = &core->store.live->keys;
 	uint32_t work = 0;
 	bool copied = true;
-	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count; work++, op->bucket++) {
-		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n; n = map_next_in_bucket(n)) {
+	for (; copied && work < LIST_WORK_A_TURN && op->bucket < keys->bucket_count;
+		work++, op->bucket++) {
+		for (struct map_node *n = map_bucket(keys, op->bucket); copied && n;
+			n = map_next_in_bucket(n)) {
 			copied = list_visit(core, op, CONTAINER_OF(n, struct key, node), &work);
 		}
 	}
@@ -286,7 +308,7 @@ static void list_slice(struct core *core, struct op *op) {
 	}
 }
 
-/* Connections in turns, and of one connection a list after the other. */
+/* Connections take turns; of one connection, one list is made after the other. */
 void local_list_go_on(struct core *core) {
 	struct list *n = list_first(&core->coordinator.lists);
 	struct client *client = CONTAINER_OF(n, struct client, listing);
@@ -304,7 +326,8 @@ static void list_begin_again(struct core *core, struct op *op, struct table *old
 	}
 }
 
-/* Waits are looked at again, because the new table may fulfil them; lists begin anew, but for those that have been told in part. */
+/* Waits are tested again, because the new table may fulfil them. Lists begin anew, unless they have
+ * been told in part. */
 void local_tables_swapped(struct core *core, struct table *old) {
 	for (struct op *op = op_first(core); op; op = op_following(core)) {
 		if (op->kind == CORE_WAIT && op->state == OP_LOCAL) {
@@ -329,5 +352,7 @@ static bool wait_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave, .forget = local_forgotten, .release = local_list_free };
-const struct operation wait_operation = { .timer = local_timer, .epoch = wait_epoch, .forget = local_forgotten };
+const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave,
+	.forget = local_forgotten, .release = local_list_free };
+const struct operation wait_operation = { .timer = local_timer,
+	.epoch = wait_epoch, .forget = local_forgotten };

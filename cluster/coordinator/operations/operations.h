@@ -1,94 +1,161 @@
-/* operations.h: the other operations, one file each. */
+/* operations.h: the operations of a coordinator other than acquire, one file each.
+ *
+ * Of each operation NAME, NAME_start asks the masters, NAME_answer takes the answer of a master,
+ * and NAME_evaluate judges the votes; `over` says that request_timeout has passed since they were
+ * asked for. Any of them may answer the callers and free the operation. */
 #ifndef PAWL_CLUSTER_OPERATIONS_H
 #define PAWL_CLUSTER_OPERATIONS_H
 
 #include "acquire.h"
 
 /* ---- ask.c ---- */
+
 void ask_start(struct core *core, struct op *op);
 void ask_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void ask_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- binding.c ---- */
+
 void binding_start(struct core *core, struct op *op);
+
+/* A master has answered whether it has the record. */
 void binding_answer(struct core *core, uint32_t from, const struct message *m);
+
+/* The link to a master is lost. `closed`: the other side closed it. */
 void binding_peer_lost(struct core *core, struct op *op, uint32_t peer, bool closed);
+
+/* A master is linked again, or votes, or no longer votes. */
 void binding_peer_changed(struct core *core, struct op *op, uint32_t peer);
+
+/* A master has accepted this extension; the lock may be one that is bound to this node. */
 void binding_extended(struct core *core, const struct op *extend, uint32_t index);
+
+/* Another epoch is in force. */
 void binding_epoch(struct core *core, struct op *op);
+
+/* The binding's timer has fired. */
 void binding_timer(struct core *core, struct op *op);
-void binding_forget(struct core *core, struct op *op);   /* nobody asks for it any more; frees it */
-void binding_released(struct core *core, struct op *op, bool broken); /* the lock was released here, or broken; frees it */
+
+/* Nobody asks for the binding any more. Frees the operation. */
+void binding_forget(struct core *core, struct op *op);
+
+/* The lock was released here, or broken. Frees the operation. */
+void binding_released(struct core *core, struct op *op, bool broken);
+
+/* Frees what the operation keeps of the binding, but not the operation. */
 void binding_free(struct core *core, struct op *op);
 
 /* ---- break.c ---- */
+
 void break_start(struct core *core, struct op *op);
 void break_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void break_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- downgrade.c ---- */
-/* downgrade.c (section 10), transfer.c (section 5, Succession), ask.c, explain.c, group.c (section 11) */
+
 void downgrade_start(struct core *core, struct op *op);
 void downgrade_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void downgrade_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- explain.c ---- */
+
 void explain_start(struct core *core, struct op *op);
 void explain_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void explain_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- extend.c ---- */
+
 void extend_start(struct core *core, struct op *op);
+
+/* The round is over, or a master may be asked again. */
 void extend_timer(struct core *core, struct op *op);
+
 void extend_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
+/* Takes a master's vote without judging the votes. */
 void extend_vote(struct core *core, struct op *op, uint32_t from, const struct message *m);
+
 void extend_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- extend_numbers.c ---- */
-/* The numbers that q masters have lengthened, or may yet: those in the states `perhaps` count for every number; `had`: only where nobody
- * else's came between. */
-struct permits extend_numbers(const struct core *core, const struct op *op, bool had, uint32_t perhaps);
+
+/* Returns the permit numbers that q masters have lengthened, or may still lengthen: masters in the
+ * states `perhaps` (a bit set) count for every number. `had`: only masters count where no other
+ * lock's lease came between. */
+struct permits extend_numbers(const struct core *core, const struct op *op, bool had,
+	uint32_t perhaps);
 
 /* ---- extend_repair.c ---- */
+
+/* The link to a master is lost; the record may have been asked of it. */
 void extend_peer_lost(struct core *core, struct op *op, uint32_t peer);
 
 /* ---- local.c ---- */
+
+/* Answers what this node's own table has of the key. Frees the operation. */
 void local_get(struct core *core, struct op *op);
+
+/* Begins a wait for a change of the key, or answers at once. */
 void local_wait(struct core *core, struct op *op);
+
+/* Answers the waits for this key whose change has come. */
 void local_check_waits(struct core *core, struct key *key);
-void local_forget(struct core *core, struct op *op); /* its last caller is gone */
-void local_end(struct core *core, struct op *op, int error); /* of a wait, without its change */
+
+/* The last caller is gone. Frees the operation. */
+void local_forget(struct core *core, struct op *op);
+
+/* Ends a wait without its change. Frees the operation. */
+void local_end(struct core *core, struct op *op, int error);
+
+/* The operation's timer has fired: a wait may be over. */
 void local_timer(struct core *core, struct op *op);
+
+/* Begins a list of keys. */
 void local_list(struct core *core, struct op *op);
+
+/* Does one slice of the next list. There must be one. */
 void local_list_go_on(struct core *core);
-void local_tables_swapped(struct core *core, struct table *old); /* waits and lists go on with the live table */
+
+/* The live table has been replaced; waits and lists go on with the new one. */
+void local_tables_swapped(struct core *core, struct table *old);
+
+/* Frees what the operation keeps of a list. */
 void local_list_free(struct core *core, struct op *op);
-void local_list_leave(struct caller *c); /* who asked for a list is told no more of it */
+
+/* The caller who asked for a list has gone, and is told no more of it. */
+void local_list_leave(struct caller *c);
 
 /* ---- read.c ---- */
+
 void read_start(struct core *core, struct op *op);
 void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void read_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- release.c ---- */
+
 void release_start(struct core *core, struct op *op);
 void release_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void release_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- transfer.c ---- */
+
 void transfer_start(struct core *core, struct op *op);
 void transfer_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void transfer_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- update.c ---- */
+
 void update_start(struct core *core, struct op *op);
 void update_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void update_evaluate(struct core *core, struct op *op, bool over);
 
 /* ---- waiters.c ---- */
+
 void waiters_start(struct core *core, struct op *op);
 void waiters_answer(struct core *core, struct op *op, uint32_t from, const struct message *m);
 void waiters_evaluate(struct core *core, struct op *op, bool over);
-void waiters_go_on(struct core *core); /* this node's own reports */
+
+/* Asks this node itself for the next piece of a list. There must be such a list. */
+void waiters_go_on(struct core *core);
 
 #endif

@@ -15,7 +15,7 @@ void read_start(struct core *core, struct op *op) {
 	read_evaluate(core, op, false);
 }
 
-/* Again from the beginning, as one of those that may ask for more. */
+/* The read begins again as one of those that may ask for more. */
 static void widen(struct core *core, struct op *op) {
 	if (report_may_begin(core, op)) {
 		read_start(core, op);
@@ -23,26 +23,38 @@ static void widen(struct core *core, struct op *op) {
 }
 
 struct verdict {
-	struct record *holders; /* those that q masters report, in a list; of each the report with the highest ballot among those that count */
+	/* Lists the holders that q masters report. Each is the report with the highest ballot among
+	 * those that count. */
+	struct record *holders;
 	bool free, undetermined;
-	bool others; /* a lock_id that fewer than q report may be held, too, by those that are silent */
+	/* A lock_id that fewer than q masters report may be held, too, by masters that are
+	 * silent. */
+	bool others;
 };
 
-/* All reports of one lock_id, which stand together. */
-static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent, struct verdict *v) {
+/* Weighs all reports of one lock_id, which stand together. Returns where those of the next one
+ * begin. */
+static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first, uint32_t silent,
+	struct verdict *v) {
 	uint32_t all = 0, counting = 0, i = first;
 	struct record *best = NULL;
 	struct terms terms = record_terms(op->replies[first].record);
-	struct instant end = instant_add(core->now, 1); /* alive where it was reported */
-	for (; i < op->replies_count && id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id); i++) {
+	/* The record was live where it was reported. */
+	struct instant end = instant_add(core->now, 1);
+	for (; i < op->replies_count &&
+		id128_equal(op->replies[i].record->lock_id, op->replies[first].record->lock_id);
+		i++) {
 		const struct master_reply *f = &op->replies[i];
 		all |= 1u << f->from;
 		counting |= f->counts ? 1u << f->from : 0;
 		const struct terms reported = record_terms(f->record);
 		terms = terms_both(&terms, &reported);
-		end = instant_later(end, f->record->end); /* some may have missed an extension */
+		/* Some masters may have missed an extension. */
+		end = instant_later(end, f->record->end);
 		int newer = best ? ballot_compare(f->record->wrote, best->wrote) : 1;
-		best = f->counts && (newer > 0 || (newer == 0 && best->uneven && !f->record->uneven)) ? f->record : best;
+		best = f->counts &&
+				(newer > 0 || (newer == 0 && best->uneven && !f->record->uneven))
+			? f->record : best;
 	}
 	uint32_t n = (uint32_t)__builtin_popcount(all);
 	v->free = v->free && n + silent < core->quorum;
@@ -59,7 +71,8 @@ static uint32_t weigh_one(const struct core *core, struct op *op, uint32_t first
 }
 
 static struct verdict weigh(const struct core *core, struct op *op, uint32_t silent) {
-	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false }; /* free: only if q say so */
+	/* The key is free only if q masters say so. */
+	struct verdict v = { NULL, core->masters - silent >= core->quorum, false, false };
 	op_replies_sort(op);
 	for (uint32_t i = 0; i < op->replies_count;) {
 		i = weigh_one(core, op, i, silent, &v);
@@ -69,8 +82,10 @@ static struct verdict weigh(const struct core *core, struct op *op, uint32_t sil
 	for (const struct record *r = v.holders; r; r = r->next) {
 		held = held || !entry_closing(r, core->now);
 	}
-	v.undetermined = v.undetermined || key_contested(&holders); /* q report each of two that exclude one another */
-	v.undetermined = v.undetermined || (v.holders && !held && v.others); /* of a contested key the other one may be believed */
+	/* Each of two records that exclude one another is reported by q masters. */
+	v.undetermined = v.undetermined || key_contested(&holders);
+	/* The key may be contested, and the other record may be the one that is trusted. */
+	v.undetermined = v.undetermined || (v.holders && !held && v.others);
 	return v;
 }
 
@@ -82,11 +97,13 @@ static void undetermined(struct core *core, struct op *op, uint32_t silent) {
 		return;
 	}
 	COUNT(core, read_indeterminate);
-	op_reply_all(core, op, core->masters - silent < core->quorum ? PAWL_ENOQUORUM : PAWL_EINDETERMINATE);
+	op_reply_all(core, op,
+		core->masters - silent < core->quorum ? PAWL_ENOQUORUM : PAWL_EINDETERMINATE);
 	op_free(core, op);
 }
 
-static void answer_holders(struct core *core, struct op *op, struct record *holders, uint32_t silent) {
+static void answer_holders(struct core *core, struct op *op, struct record *holders,
+	uint32_t silent) {
 	const struct key key = { .held = holders };
 	const struct record *lacks = entry_lacks(&key, core->now);
 	struct list *n;
@@ -120,15 +137,18 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_SECOND && open) {
 		return;
 	}
-	if (op->state == OP_SECOND && over) { /* no answer to what was fetched */
+	/* There was no answer to the fetch. */
+	if (op->state == OP_SECOND && over) {
 		undetermined(core, op, silent);
 		return;
 	}
 	struct verdict v = weigh(core, op, silent);
 	if (open && (op->contested_seen || v.undetermined)) {
-		return; /* whoever has not answered yet may decide it */
+		/* A master that has not answered yet may decide it. */
+		return;
 	}
-	/* Free although somebody reported a record: while the answers came, an extension may have moved the lease to other masters. */
+	/* The key seems free although a master reported a record. While the answers came, an
+	 * extension may have moved the lease to other masters. */
 	bool doubtful = v.free && op->replies_count > 0 && !op->again;
 	if (v.holders && !v.undetermined) {
 		answer_holders(core, op, v.holders, silent);
@@ -141,7 +161,8 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 
 void read_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
-	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND && v->state == VOTE_LEARNING) {
+	if (m->kind == MESSAGE_FETCH_ANSWER && op->state == OP_SECOND &&
+		v->state == VOTE_LEARNING) {
 		if (!report_fetched(core, op, from, m)) {
 			undetermined(core, op, core->masters - op_votes(core, op, ANSWERED));
 			return;
@@ -153,7 +174,9 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
 		return;
 	}
-	op->contested_seen = op->contested_seen || m->parts > 1; /* or several holders: whoever has not answered yet may know more */
+	/* The key is contested or has several holders. A master that has not answered yet may know
+	 * more. */
+	op->contested_seen = op->contested_seen || m->parts > 1;
 	if ((m->flags & FLAG_REST) && !op->reporting) {
 		widen(core, op);
 		return;
@@ -164,4 +187,5 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 }
 
-const struct operation read_operation = { .start = read_start, .answer = read_answer, .evaluate = read_evaluate };
+const struct operation read_operation = { .start = read_start,
+	.answer = read_answer, .evaluate = read_evaluate };

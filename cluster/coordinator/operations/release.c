@@ -1,4 +1,5 @@
-/* release.c: releasing: one round, answered after q, sent again to the others until they have it (section 2, Release). */
+/* release.c: releasing: one round, which is answered after q masters, and is sent again to the
+ * others until they have acknowledged it (section 2, Release). */
 #include "operation.h"
 #include "operations.h"
 
@@ -21,7 +22,7 @@ void release_start(struct core *core, struct op *op) {
 	release_evaluate(core, op, false);
 }
 
-/* Of a release, and of the second round of a transfer. */
+/* Judges a release, or the second round of a transfer. */
 void release_evaluate(struct core *core, struct op *op, bool over) {
 	uint32_t acks = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	bool done = acks >= core->quorum;
@@ -30,11 +31,14 @@ void release_evaluate(struct core *core, struct op *op, bool over) {
 	}
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
-		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), done ? PAWL_OK : PAWL_ENOQUORUM);
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
+			done ? PAWL_OK : PAWL_ENOQUORUM);
 		r->released = op->had_any;
 		r->acks = acks;
 	}
-	op->kind = CORE_RELEASE; /* what is sent again is a release, also where a successor was named: by then that one has other means */
+	/* What is sent again is a release, even where a successor was named. By then the successor
+	 * has other means. */
+	op->kind = CORE_RELEASE;
 	catch_up_begin(core, op);
 }
 
@@ -44,12 +48,13 @@ void release_answer(struct core *core, struct op *op, uint32_t from, const struc
 	release_evaluate(core, op, false);
 }
 
-/* It has told masters to end the lock: whoever has ended it already, unheard, lacks it when it is asked again. */
+/* The operation has told masters to end the lock. A master that has ended it, and whose answer was
+ * not heard, lacks the lock when it is asked again. */
 static bool release_epoch(struct core *core, struct op *op) {
 	(void)core;
 	op->had_any = true;
 	return true;
 }
 
-const struct operation release_operation = { .start = release_start, .answer = release_answer, .evaluate = release_evaluate,
-	.epoch = release_epoch, .catch_up = catch_up_send_again };
+const struct operation release_operation = { .start = release_start, .answer = release_answer,
+	.evaluate = release_evaluate, .epoch = release_epoch, .catch_up = catch_up_send_again };

@@ -1,5 +1,6 @@
-/* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Succession). First the masters are asked who waits under
- * that name: its home knows, whichever it is for that one's coordinator. Then it is a release that says who is next. */
+/* transfer.c: a lock is handed over to a waiter that its holder names (section 10, Succession).
+ * First the masters are asked who waits under that name; the home of the waiter's coordinator
+ * knows. Then the hand-over is a release that says who is next. */
 #include "operations.h"
 #include "operation.h"
 #include "first.h"
@@ -16,7 +17,9 @@ static void nominate(struct core *core, struct op *op) {
 }
 
 static void hand_over(struct core *core, struct op *op) {
-	op->until = instant_add(core->now, span_grow(core->config.max_lease, 2 * core->config.drift_ppm)); /* as for a release */
+	/* The time is that of a release. */
+	op->until = instant_add(core->now,
+		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
 	granted_drop(core, op->key, op->lock_id);
 	op_lock_released(core, op->key, op->lock_id, false);
 	COUNT(core, handed_over);
@@ -32,7 +35,7 @@ static void hand_over(struct core *core, struct op *op) {
 	transfer_evaluate(core, op, false);
 }
 
-/* Also again under a new epoch: what has been begun goes on, with the one that was found. */
+/* Begins the transfer. Under a new epoch it goes on with the waiter that was found. */
 void transfer_start(struct core *core, struct op *op) {
 	if (id128_zero(op->successor.lock_id)) {
 		nominate(core, op);
@@ -41,15 +44,19 @@ void transfer_start(struct core *core, struct op *op) {
 	}
 }
 
-/* The home's word is enough; without it, somebody that another master has in its queue, which is then the home of that one's coordinator. */
+/* The word of the home is enough. Without it, a waiter in the queue of another master will do,
+ * which is then the home of that waiter's coordinator. */
 static void evaluate_nominees(struct core *core, struct op *op, bool over) {
-	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)), named = op_votes(core, op, VOTE_BIT(VOTE_OK));
+	uint32_t open = op_votes(core, op, VOTE_BIT(VOTE_ASKED)),
+		named = op_votes(core, op, VOTE_BIT(VOTE_OK));
 	bool by_home = op->home >= 0 && op->votes[op->home].state == VOTE_OK;
 	if (named > 0 && (by_home || over || open == 0)) {
 		hand_over(core, op);
 	} else if (over || open == 0) {
 		COUNT(core, nominate_none);
-		op_reply_all(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum ? PAWL_ENOTFOUND : PAWL_ENOQUORUM);
+		op_reply_all(core, op,
+			op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum
+			? PAWL_ENOTFOUND : PAWL_ENOQUORUM);
 		op_finish(core, op);
 	}
 }
@@ -65,24 +72,29 @@ void transfer_evaluate(struct core *core, struct op *op, bool over) {
 void transfer_answer(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	if (m->kind == MESSAGE_NOMINATE_ANSWER && op->state == OP_ROUND) {
-		v->state = m->status == STATUS_OK ? VOTE_OK : m->status == STATUS_ABSENT ? VOTE_ABSENT : VOTE_GONE;
-		if (m->status == STATUS_OK && (id128_zero(op->successor.lock_id) || (int)from == op->home)) {
-			op->successor = (struct successor){ .lock_id = m->lock_id, .node = m->by, .attempt = m->attempt, .first = m->ballot };
+		v->state = m->status == STATUS_OK ? VOTE_OK
+			: m->status == STATUS_ABSENT ? VOTE_ABSENT
+			: VOTE_GONE;
+		if (m->status == STATUS_OK &&
+			(id128_zero(op->successor.lock_id) || (int)from == op->home)) {
+			op->successor = (struct successor){ .lock_id = m->lock_id, .node = m->by,
+				.attempt = m->attempt, .first = m->ballot };
 		}
 	} else if (m->kind == MESSAGE_RELEASE_ANSWER && op->state == OP_SECOND) {
 		release_answer(core, op, from, m);
-		return; /* that may have been the last one, and the operation be gone */
+		/* This may have been the last answer, so the operation may have been freed. */
+		return;
 	}
 	transfer_evaluate(core, op, false);
 }
 
-/* ---- a master ---- */
-
 static bool transfer_epoch(struct core *core, struct op *op) {
 	(void)core;
-	op->had_any = op->had_any || op->state == OP_SECOND; /* it has told masters to end the lock */
+	/* The operation has told masters to end the lock. */
+	op->had_any = op->had_any || op->state == OP_SECOND;
 	return true;
 }
 
-const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer, .evaluate = transfer_evaluate,
+const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer,
+	.evaluate = transfer_evaluate,
 	.epoch = transfer_epoch };

@@ -1,8 +1,10 @@
-/* update.c: compare and set of a held record's value, in two phases under a ballot (section 2, Update). */
+/* update.c: compare-and-set of a held record's value, in two phases under a ballot (section 2,
+ * Update). */
 #include "operation.h"
 #include "operations.h"
 
-/* Prepare, under a ballot above the own clock and above what stood in the way. Also the next try after a pause. */
+/* Prepares under a ballot above this node's clock and above what stood in the way. This is also the
+ * next try after a pause. */
 void update_start(struct core *core, struct op *op) {
 	uint64_t above = op->seen.clock > core->clock ? op->seen.clock : core->clock;
 	if (above >= TOKEN_MAX) {
@@ -11,7 +13,8 @@ void update_start(struct core *core, struct op *op) {
 		return;
 	}
 	master_raise_clock(core, above + 1);
-	op->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id), (uint32_t)core->durable.boot & ~BALLOT_FIRST };
+	op->ballot = (struct ballot){ core->clock, id128_word(core->durable.node_id),
+		(uint32_t)core->durable.boot & ~BALLOT_FIRST };
 	record_free(core, op->record);
 	record_free(core, op->own_value);
 	op->record = op->own_value = NULL;
@@ -28,7 +31,8 @@ void update_start(struct core *core, struct op *op) {
 	}
 	struct message m = op_message(op, MESSAGE_PREPARE);
 	m.ballot = op->ballot;
-	m.prepared = own ? own->wrote : (struct ballot){ 0, 0, 0 }; /* who has the same value leaves it out */
+	/* A master that has the same value leaves it out of its report. */
+	m.prepared = own ? own->wrote : (struct ballot){ 0, 0, 0 };
 	op->state = OP_ROUND;
 	m.round = op_next_round(core, op);
 	op_ask_all(core, op, &m);
@@ -36,7 +40,8 @@ void update_start(struct core *core, struct op *op) {
 	update_evaluate(core, op, false);
 }
 
-/* The value to be written: the new one, or the present one written back because the expectation failed. */
+/* Returns the value to be written: the new one, or the present one, which is written back because
+ * the expectation failed. */
 static struct slice value_to_write(const struct op *op) {
 	return op->error == PAWL_EMISMATCH ? record_value(op->record) : op->value;
 }
@@ -52,9 +57,10 @@ static void write_round(struct core *core, struct op *op) {
 	update_evaluate(core, op, false);
 }
 
-/* The expectation is tested on the report with the highest ballot among q. */
+/* Tests the expectation on the report with the highest ballot among q masters. */
 static void prepared(struct core *core, struct op *op) {
-	bool fits = (!op->expect_value && !op->expect_seq) || (op->expect_value && slice_equal(record_value(op->record), op->expected)) ||
+	bool fits = (!op->expect_value && !op->expect_seq) ||
+		(op->expect_value && slice_equal(record_value(op->record), op->expected)) ||
 		(op->expect_seq && ballot_compare(op->record->wrote, op->expected_seq) == 0);
 	if (!fits) {
 		COUNT(core, update_mismatch);
@@ -63,14 +69,16 @@ static void prepared(struct core *core, struct op *op) {
 	write_round(core, op);
 }
 
-/* Who counts knows the value. Where nothing is expected of it there is nothing to be known: such a write gives the value a fresh start at
- * masters that have learned the record anew. */
+/* Counts the votes that suffice. A master that counts knows the value. An update that expects
+ * nothing needs nobody to know it: such a write gives the value a fresh start at masters that have
+ * learned the record anew. */
 static uint32_t good_votes(const struct core *core, const struct op *op) {
 	bool any = op->state == OP_ROUND && !op->expect_value && !op->expect_seq;
 	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
 }
 
-/* It does not write under this ballot: others need not wait for that. */
+/* Says that nothing will be written under this ballot, so that other updates need not wait for
+ * that. */
 static void withdraw(struct core *core, const struct op *op) {
 	struct message m = op_message(op, MESSAGE_WITHDRAW);
 	m.attempt = op->round;
@@ -83,7 +91,8 @@ static void withdraw(struct core *core, const struct op *op) {
 
 static void pause_and_retry(struct core *core, struct op *op) {
 	if (instant_elapsed_long(core->now, op->arrived) > 2 * core->config.promise_timeout) {
-		op_reply_all(core, op, PAWL_EBUSY); /* nothing was written */
+		/* Nothing was written. */
+		op_reply_all(core, op, PAWL_EBUSY);
 		op_free(core, op);
 		return;
 	}
@@ -91,7 +100,8 @@ static void pause_and_retry(struct core *core, struct op *op) {
 	span_ns most = peers_pause_most(core, op->pauses++);
 	op->state = OP_PAUSED;
 	op_next_round(core, op);
-	timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, prng_between(&core->prng, 0, most)));
+	timer_at(core, &op->timer, TIMER_OP,
+		instant_add(core->now, prng_between(&core->prng, 0, most)));
 }
 
 static void finish(struct core *core, struct op *op, int error) {
@@ -102,9 +112,12 @@ static void finish(struct core *core, struct op *op, int error) {
 	struct list *n;
 	while ((n = list_first(&op->callers)) != NULL) {
 		struct slice present = slice_of(NULL, 0);
-		bool shows = error == PAWL_EMISMATCH && out_copy(core, record_value(op->record), &present);
-		/* Nothing was changed: without memory for the present value it may be asked again. */
-		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link), error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
+		bool shows = error == PAWL_EMISMATCH &&
+			out_copy(core, record_value(op->record), &present);
+		/* Nothing was changed. Without memory for the present value the caller may ask
+		 * again. */
+		struct core_reply *r = op_reply(core, CONTAINER_OF(n, struct caller, link),
+			error == PAWL_EMISMATCH && !shows ? PAWL_EBUSY : error);
 		r->acks = acks;
 		r->value_seq = op->ballot;
 		if (shows) {
@@ -118,31 +131,38 @@ static void finish(struct core *core, struct op *op, int error) {
 
 #define LACKS (VOTE_BIT(VOTE_HELD) | VOTE_BIT(VOTE_REFUSED) | VOTE_BIT(VOTE_NEED))
 
-/* So many masters lack the lock that fewer than q of this epoch have it. */
+/* Tells whether so many masters lack the lock that fewer than q of this epoch have it. */
 static bool lacking(const struct core *core, const struct op *op) {
 	return op_votes(core, op, LACKS) > core->masters - core->quorum;
 }
 
-/* The answers to come decide whether it is lost for certain. */
+/* Tells whether the answers to come decide that the lock is lost for certain. */
 static bool loss_open(const struct core *core, const struct op *op) {
-	return op->state == OP_ROUND && lacking(core, op) && !op_epoch_stands(core, op) && op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
+	return op->state == OP_ROUND && lacking(core, op) && !op_epoch_stands(core, op) &&
+		op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
 }
 
 static void prepare_failed(struct core *core, struct op *op) {
 	const bool lost = lacking(core, op) && op_epoch_stands(core, op);
 	if (lost && op_lacked(op, LACKS) > core->masters - core->quorum) {
 		finish(core, op, PAWL_ELOST);
-	} else if (lost || op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) { /* where they have not lacked it at once the next round says whether it is lost */
+	} else if (lost || op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
+		/* If the masters have not all lacked the lock at one moment, the next round says
+		 * whether it is lost. */
 		pause_and_retry(core, op);
-	} else { /* fewer than q that count */
+	} else {
+		/* Fewer than q masters count. */
 		withdraw(core, op);
-		finish(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) ? PAWL_EUNSURE : PAWL_ENOQUORUM);
+		finish(core, op,
+			op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) ? PAWL_EUNSURE : PAWL_ENOQUORUM);
 	}
 }
 
-/* A write that may have been taken somewhere must not be tried again: its own value would fail the expectation. */
+/* A write that a master may have taken must not be tried again, because the operation's own value
+ * would fail the expectation. */
 static void write_failed(struct core *core, struct op *op) {
-	const uint32_t perhaps = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE) | VOTE_BIT(VOTE_LEARNING);
+	const uint32_t perhaps = VOTE_BIT(VOTE_OK) | VOTE_BIT(VOTE_ASKED) | VOTE_BIT(VOTE_GONE) |
+		VOTE_BIT(VOTE_LEARNING);
 	bool again = op->error == PAWL_EMISMATCH || op_votes(core, op, perhaps) == 0;
 	if (again && op_votes(core, op, VOTE_BIT(VOTE_BALLOT))) {
 		pause_and_retry(core, op);
@@ -157,7 +177,8 @@ void update_evaluate(struct core *core, struct op *op, bool over) {
 		return;
 	}
 	uint32_t good = good_votes(core, op);
-	bool failed = over || (good + op_votes(core, op, open) < core->quorum && !loss_open(core, op));
+	bool failed = over ||
+		(good + op_votes(core, op, open) < core->quorum && !loss_open(core, op));
 	if (good >= core->quorum) {
 		if (op->state == OP_ROUND) {
 			prepared(core, op);
@@ -180,13 +201,16 @@ static enum vote_state vote_of(enum status s) {
 	case STATUS_BALLOT: return VOTE_BALLOT;
 	case STATUS_HELD: case STATUS_CONTESTED: return VOTE_HELD;
 	case STATUS_RECOVERING: case STATUS_EPOCH: case STATUS_CLOCK: return VOTE_GONE;
-	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED: case STATUS_STALE: case STATUS_RELEASED:
-	case STATUS_TOO_LONG: case STATUS_DENIED: case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS: case STATUS_LATER: return VOTE_REFUSED;
+	case STATUS_HELD_SELF: case STATUS_PARKED: case STATUS_PROMISED: case STATUS_QUEUED:
+	case STATUS_STALE: case STATUS_RELEASED: case STATUS_TOO_LONG: case STATUS_DENIED:
+	case STATUS_FULL: case STATUS_BARRED: case STATUS_ABSENT: case STATUS_TERMS:
+	case STATUS_LATER:
+		return VOTE_REFUSED;
 	}
 	return VOTE_REFUSED;
 }
 
-/* Only masters count whose value's ballot is above what their record noted. */
+/* Only masters count whose value has a ballot above what their record noted. */
 static void take_report(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct vote *v = &op->votes[from];
 	v->state = m->flags & FLAG_COUNTS ? VOTE_OK : VOTE_ABSENT;
@@ -194,7 +218,8 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 		return;
 	}
 	bool same = (m->flags & FLAG_SAME) && op->own_value;
-	struct record *better = record_with_value(core, same ? record_value(op->own_value) : m->value);
+	struct record *better = record_with_value(
+		core, same ? record_value(op->own_value) : m->value);
 	if (better == NULL) {
 		v->state = VOTE_GONE;
 		return;
@@ -204,7 +229,7 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 	op->record = better;
 }
 
-/* A master that lacks the record is taught it first, from this node's table. */
+/* A master that lacks the record is sent it first, from this node's table. */
 static void repair(struct core *core, struct op *op, uint32_t index) {
 	struct key *key = table_find(core, op->key);
 	const struct record *own = key ? key_record(key, op->lock_id) : NULL;
@@ -265,7 +290,7 @@ static void update_timer(struct core *core, struct op *op) {
 	}
 }
 
-/* In its second round it may still take effect, and must not be tried again. */
+/* In its second round the write may still take effect, so it must not be tried again. */
 static bool update_epoch(struct core *core, struct op *op) {
 	if (op->state != OP_SECOND) {
 		return true;
@@ -276,5 +301,6 @@ static bool update_epoch(struct core *core, struct op *op) {
 	return false;
 }
 
-const struct operation update_operation = { .start = update_start, .answer = update_answer, .evaluate = update_evaluate, .timer = update_timer,
+const struct operation update_operation = { .start = update_start, .answer = update_answer,
+	.evaluate = update_evaluate, .timer = update_timer,
 	.epoch = update_epoch };

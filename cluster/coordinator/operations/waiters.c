@@ -1,9 +1,11 @@
-/* waiters.c: who waits: for one key in the order of its home, or for all keys with a prefix, as all masters know them. Masters tell it in pieces that
- * are asked for, each by the last entry of the one before (section 3, Lists of who waits). */
+/* waiters.c: which requests wait: for one key in the order of its home, or for all keys with a
+ * prefix, as all masters know them. Masters tell them in pieces. Each piece is asked for by the
+ * last entry of the one before (section 3, Lists of who waits). */
 #include "operation.h"
 #include "operations.h"
 
-/* The next piece of a master's list; `last`: its last entry so far, as it was told. */
+/* Asks for the next piece of a master's list. `last`: the last entry so far, as the master told it,
+ * or NULL. */
 static void ask(struct core *core, struct op *op, uint32_t index, const struct master_reply *last) {
 	struct message m = op_message(op, MESSAGE_WAITERS);
 	m.flags = op->prefix ? FLAG_PREFIX : 0;
@@ -38,7 +40,8 @@ void waiters_start(struct core *core, struct op *op) {
 	waiters_evaluate(core, op, false);
 }
 
-/* What this node tells itself takes a turn of the loop a piece, as it would over a link; one list after the other. */
+/* What this node tells itself takes one turn of the loop for each piece, as it would over a link.
+ * One list comes after the other. */
 void waiters_go_on(struct core *core) {
 	struct list *n = list_first(&core->coordinator.asking);
 	struct op *op = CONTAINER_OF(n, struct op, waiting);
@@ -53,21 +56,25 @@ void waiters_go_on(struct core *core) {
 	}
 }
 
-static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c, const struct master_reply *f, struct core_waiter *w) {
+static bool copy_waiter(struct core *core, const struct op *op, const struct caller *c,
+	const struct master_reply *f, struct core_waiter *w) {
 	struct slice identity = record_identity(f->record);
-	*w = (struct core_waiter){ .lock_id = f->record->lock_id, .node = f->node, .since = instant_left_long(core->now, f->record->end),
+	*w = (struct core_waiter){ .lock_id = f->record->lock_id, .node = f->node,
+		.since = instant_left_long(core->now, f->record->end),
 		.terms = record_terms(f->record) };
 	w->show_lock_id = c->admin || slice_equal(identity, op->identity);
-	return out_copy(core, record_owner(f->record), &w->owner) && out_copy(core, identity, &w->identity) &&
-		out_copy(core, record_label(f->record), &w->label) && (!op->prefix || out_copy(core, record_value(f->record), &w->key));
+	return out_copy(core, record_owner(f->record), &w->owner) &&
+		out_copy(core, identity, &w->identity) &&
+		out_copy(core, record_label(f->record), &w->label) &&
+		(!op->prefix || out_copy(core, record_value(f->record), &w->key));
 }
 
-/* The key of a found entry is kept as its value. */
+/* The key of an entry is kept as the value of its copy. */
 static struct slice found_key(const struct op *op, uint32_t i) {
 	return record_value(op->replies[i].record);
 }
 
-/* The next entry of this master's list, or found_count. */
+/* Returns the next entry of this master's list, or op->replies_count. */
 static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) {
 	while (at < op->replies_count && op->replies[at].from != from) {
 		at++;
@@ -76,20 +83,25 @@ static uint32_t next_of_master(const struct op *op, uint32_t from, uint32_t at) 
 }
 
 static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_t i) {
-	return table_hash(core, found_key(op, i)) ^ hash_lock_id(core, op->replies[i].record->lock_id);
+	return table_hash(core, found_key(op, i)) ^
+		hash_lock_id(core, op->replies[i].record->lock_id);
 }
 
-/* Entries that were taken, by key and lock_id. `slots` is a power of two, and more than half of them are free; 0: a free one. */
+/* Holds the entries that were taken, by key and lock_id. `slots` is a power of two, and more than
+ * half of the slots are free. A slot has the number of an entry plus 1; 0: it is free. */
 struct taken {
 	uint32_t *entries, slots;
 };
 
-/* False: it was taken already: its home has changed, and both know it. */
+/* Takes an entry. False: it was taken before, because its home has changed and both homes know
+ * it. */
 static bool take(const struct core *core, const struct op *op, struct taken *t, uint32_t i) {
 	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
 	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
 		const uint32_t other = t->entries[at] - 1;
-		if (id128_equal(op->replies[other].record->lock_id, op->replies[i].record->lock_id) && slice_equal(found_key(op, other), found_key(op, i))) {
+		if (id128_equal(
+			op->replies[other].record->lock_id, op->replies[i].record->lock_id) &&
+			slice_equal(found_key(op, other), found_key(op, i))) {
 			return false;
 		}
 	}
@@ -97,8 +109,10 @@ static bool take(const struct core *core, const struct op *op, struct taken *t, 
 	return true;
 }
 
-/* The masters' lists, each of which is in order, into one; of one key the home's entries come first. */
-static uint32_t merge(const struct core *core, const struct op *op, uint32_t *order, struct taken *t) {
+/* Merges the masters' lists, each of which is in order, into one. Of each key the entries of its
+ * home come first. */
+static uint32_t merge(const struct core *core, const struct op *op, uint32_t *order,
+	struct taken *t) {
 	uint32_t at[MASTERS_MAX], count = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
 		at[i] = next_of_master(op, i, 0);
@@ -109,8 +123,10 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 			if (at[i] == op->replies_count) {
 				continue;
 			}
-			int c = best < 0 ? -1 : slice_compare(found_key(op, at[i]), found_key(op, at[best]));
-			if (c < 0 || (c == 0 && attempt_home(core, found_key(op, at[i])) == (int)i)) {
+			int c = best < 0
+				? -1 : slice_compare(found_key(op, at[i]), found_key(op, at[best]));
+			if (c < 0 ||
+				(c == 0 && attempt_home(core, found_key(op, at[i])) == (int)i)) {
 				best = (int)i;
 			}
 		}
@@ -125,8 +141,9 @@ static uint32_t merge(const struct core *core, const struct op *op, uint32_t *or
 	return count;
 }
 
-/* One list of several masters' ones; *more: it goes on. False: no memory. */
-static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count, bool *more) {
+/* Makes one list of those of several masters. *more: the list goes on. False: no memory. */
+static bool merged(struct core *core, const struct op *op, uint32_t **order, uint32_t *count,
+	bool *more) {
 	struct taken t = { NULL, 16 };
 	while (t.slots < 2 * op->replies_count) {
 		t.slots *= 2;
@@ -149,9 +166,13 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, bool do
 	struct core_waiter *list = copied ? out_room(core, (count + 1) * sizeof *list) : NULL;
 	copied = list != NULL;
 	for (uint32_t i = 0; copied && i < count; i++) {
-		copied = copy_waiter(core, op, c, &op->replies[op->prefix ? order[i] : i], &list[i]);
+		copied = copy_waiter(
+			core, op, c, &op->replies[op->prefix ? order[i] : i], &list[i]);
 	}
-	struct core_reply *r = op_reply(core, c, !done ? PAWL_ENOQUORUM : copied ? PAWL_OK : PAWL_EBUSY);
+	struct core_reply *r = op_reply(core, c,
+		!done ? PAWL_ENOQUORUM
+			: copied ? PAWL_OK
+		: PAWL_EBUSY);
 	r->waiters = done && copied ? list : NULL;
 	r->count = done && copied ? count : 0;
 	r->more = done && copied && more;
@@ -172,9 +193,11 @@ void waiters_evaluate(struct core *core, struct op *op, bool over) {
 static void take_entry(struct core *core, struct op *op, uint32_t from, const struct message *m) {
 	struct message entry = *m;
 	entry.value = op->prefix ? m->key : entry.value;
-	entry.token = m->ticket.clock; /* and its place, to go on from there */
+	/* The entry's place is kept, too, to go on from there. */
+	entry.token = m->ticket.clock;
 	op->parts_seen[from]++;
-	const bool enough = op->prefix && op->parts_seen[from] > op->limit; /* one more than is asked for says that there are more */
+	/* One entry more than is asked for says that there are more. */
+	const bool enough = op->prefix && op->parts_seen[from] > op->limit;
 	struct record *r = op_reply_add(core, op, from, &entry);
 	if (r == NULL) {
 		op->votes[from].state = VOTE_GONE;
@@ -185,7 +208,8 @@ static void take_entry(struct core *core, struct op *op, uint32_t from, const st
 		op->votes[from].state = VOTE_OK;
 	} else if (m->flags & FLAG_REST) {
 		op->sent = core->now;
-		timer_at(core, &op->timer, TIMER_OP, instant_add(core->now, core->config.request_timeout));
+		timer_at(core, &op->timer, TIMER_OP,
+			instant_add(core->now, core->config.request_timeout));
 		if (from != core->self) {
 			ask(core, op, from, &op->replies[op->replies_count - 1]);
 		} else if (!list_linked(&op->waiting)) {
@@ -203,10 +227,12 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 		v->state = VOTE_GONE;
 	} else if (m->parts == 0) {
 		v->state = VOTE_OK;
-	} else if (m->part == op->parts_seen[from]) { /* in order, each once */
+	} else if (m->part == op->parts_seen[from]) {
+		/* Parts come in order, and each counts once. */
 		take_entry(core, op, from, m);
 	}
 	waiters_evaluate(core, op, false);
 }
 
-const struct operation waiters_operation = { .start = waiters_start, .answer = waiters_answer, .evaluate = waiters_evaluate };
+const struct operation waiters_operation = { .start = waiters_start,
+	.answer = waiters_answer, .evaluate = waiters_evaluate };
