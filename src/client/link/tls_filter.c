@@ -98,7 +98,8 @@ static bool expect_host(SSL *ssl, const char *host) {
 }
 
 int tls_filter_init(struct tls_filter *f, SSL_CTX *context, const char *host) {
-	*f = (struct tls_filter){ .ssl = SSL_new(context), .from_net = BIO_new(BIO_s_mem()), .to_net = BIO_new(BIO_s_mem()) };
+	*f = (struct tls_filter){ .ssl = SSL_new(context), .from_net = BIO_new(BIO_s_mem()),
+		.to_net = BIO_new(BIO_s_mem()) };
 	if (!f->ssl || !f->from_net || !f->to_net) {
 		BIO_free(f->from_net);
 		BIO_free(f->to_net);

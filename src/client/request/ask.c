@@ -1,4 +1,4 @@
-/* ask.c: what a program asks for, in both styles. */
+/* ask.c: starts the requests of the program, in both styles. */
 #include "call.h"
 
 static void end_for_program(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
@@ -10,19 +10,22 @@ static void end_for_program(struct pawl_call *call, struct pawl_result *take_res
 	call->done(take_result, ctx);
 }
 
-/* Somebody has to keep account of what is watched, and of locks that are to be bound to the next connection. */
+/* A program must not send these by itself, because the library has to keep account of what is
+ * watched, and of the locks that it must bind to its next connection. */
 static bool for_programs(const struct pawl_request *r) {
 	bool bound = r->method == PAWL_ACQUIRE && r->terms.release_on_disconnect;
 	return r->method != PAWL_WATCH && r->method != PAWL_UNWATCH && !bound;
 }
 
-int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done, void *arg,
-	struct pawl_call **out_call) {
+int pawl_start(struct pawl *client, const struct pawl_request *request, pawl_done_fn *done,
+	void *arg, struct pawl_call **out_call) {
 	if (!for_programs(request)) {
 		return PAWL_EINVAL;
 	}
 	struct pawl_call *call;
-	int error = call_start(client, &(struct call_start){ .request = request, .end = end_for_program, .ctx = arg }, &call);
+	int error = call_start(client,
+		&(struct call_start){ .request = request, .end = end_for_program, .ctx = arg },
+		&call);
 	if (!error) {
 		call->done = done;
 		if (out_call) {
@@ -47,7 +50,8 @@ static void on_waited(struct pawl_result *take_result, void *arg) {
 	*(struct waited *)arg = (struct waited){ .over = true, .result = take_result };
 }
 
-int pawl_call(struct pawl *client, const struct pawl_request *request, struct pawl_result **out_result) {
+int pawl_call(struct pawl *client, const struct pawl_request *request,
+	struct pawl_result **out_result) {
 	struct waited waited = { 0 };
 	struct pawl_call *call;
 	if (out_result) {

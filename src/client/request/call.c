@@ -3,7 +3,9 @@
 #include <string.h>
 
 #define CHANGE_WAIT_MS_DEFAULT 600000
-#define OUT_BYTES_FULL ((size_t)8 << 20) /* what waits to be written: no more is added, calls wait in the queue instead */
+/* When this many bytes wait to be written, no more are added, and calls wait in the queue
+ * instead. */
+#define OUT_BYTES_FULL ((size_t)8 << 20)
 
 static void call_free(struct pawl_call *call) {
 	struct pawl *client = call->client;
@@ -25,15 +27,18 @@ static void call_free(struct pawl_call *call) {
 	alloc_free(client->env.alloc, call, sizeof(*call));
 }
 
-/* Could the key be held, although the caller was not given it? Not when one node alone was asked and said no for a reason
- * that comes before any commit, and not where it is held in another mode under this very lock_id: a release would take that from
- * its holder. (docs/protocol.md, Release: after a failed commit the client library releases.) */
+/* Returns whether the key could be held although the caller was not given it. It could not if only
+ * one node was asked and refused for a reason that comes before any commit. It also does not count
+ * if the key is held in another mode under this very lock_id: a release would take it from its
+ * holder. (docs/protocol.md, Release: after a failed commit the client library releases.) */
 static bool acquire_in_doubt(const struct pawl_call *call, int error, bool answered) {
-	if (call->request->method != PAWL_ACQUIRE || call->sends == 0 || error == 0 || (answered && error == PAWL_EMISMATCH)) {
+	if (call->request->method != PAWL_ACQUIRE || call->sends == 0 || error == 0
+		|| (answered && error == PAWL_EMISMATCH)) {
 		return false;
 	}
-	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST || error == PAWL_EDENIED
-		|| error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE || error == PAWL_EQUOTA;
+	bool refused = error == PAWL_EHELD || error == PAWL_ETIMEOUT || error == PAWL_EBADREQUEST
+		|| error == PAWL_EDENIED || error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE
+		|| error == PAWL_EQUOTA;
 	return !(answered && refused && call->sends == 1);
 }
 
@@ -44,7 +49,8 @@ static void call_end(struct pawl_call *call, bool answered) {
 		calls_release_quietly(client, call->request);
 	}
 	call->box = NULL;
-	list_remove(&call->link); /* so that whoever ends all calls does not meet it again */
+	/* A function that ends all calls must not meet this one again. */
+	list_remove(&call->link);
 	call->end(call, result, call->ctx);
 	call_free(call);
 }
@@ -59,7 +65,8 @@ static void on_deadline(struct alarm *alarm) {
 	struct pawl *client = call->client;
 	if (request_copy_unsure(call->request) && call->sends > 0) {
 		call_fail(call, PAWL_EUNSURE, "no answer came in time: it may still take effect");
-	} else if (call->before) { /* says more than the silence of the others */
+	} else if (call->before) {
+		/* This outcome says more than the silence of the other nodes. */
 		pawl_result_free(&call->box->result);
 		call->box = call->before;
 		call->before = NULL;
@@ -71,7 +78,7 @@ static void on_deadline(struct alarm *alarm) {
 	}
 }
 
-/* How long the node itself may take before it answers. */
+/* Returns how long the node itself may take before it answers. */
 static span_ns wait_of(const struct pawl_request *r) {
 	switch (r->method) {
 	case PAWL_ACQUIRE:
@@ -136,8 +143,9 @@ int call_start(struct pawl *client, const struct call_start *start, struct pawl_
 		request_copy_free(request);
 		return PAWL_ENOMEM;
 	}
-	*call = (struct pawl_call){ .client = client, .request = request, .box = box, .alarm.ring = on_deadline,
-		.internal = start->internal, .tied = start->tied, .connection = client->connection_number, .end = start->end, .drop = start->drop,
+	*call = (struct pawl_call){ .client = client, .request = request, .box = box,
+		.alarm.ring = on_deadline, .internal = start->internal, .tied = start->tied,
+		.connection = client->connection_number, .end = start->end, .drop = start->drop,
 		.ctx = start->ctx };
 	client->call_count++;
 	client->handlers->call_asked(call);
@@ -170,7 +178,8 @@ static struct pawl_call *find(struct pawl *client, uint32_t msgid) {
 
 static uint32_t draw_msgid(struct pawl *client) {
 	do {
-		client->msgid++; /* 0 is the ping of the connection itself */
+		/* The msgid 0 belongs to the pings of the connection itself. */
+		client->msgid++;
 	} while (client->msgid == 0 || find(client, client->msgid));
 	return client->msgid;
 }
@@ -182,7 +191,9 @@ static int call_send(struct pawl_call *call, struct instant now) {
 	if (wire->present & CLIENT_HAS_WAIT) {
 		wire->core.wait = instant_left_short(now, call->wait_end);
 	}
-	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) { /* repeated: by then the end of an earlier connection is not to end the lock */
+	if (wire->present & CLIENT_HAS_RELEASE_ON_DISCONNECT) {
+		/* When the call is repeated, the end of an earlier connection must not end the lock
+		 * any more. */
 		wire->present |= CLIENT_HAS_BOND;
 		wire->core.binding = client->connection_number;
 	}
@@ -204,9 +215,12 @@ void calls_send(struct pawl *client) {
 	struct instant now = client_core_now(client);
 	bool sent = false;
 	struct list *at;
-	while ((at = list_first(&client->queue)) != NULL && connection_backlog(&client->connection) < OUT_BYTES_FULL) {
+	while ((at = list_first(&client->queue)) != NULL
+		&& connection_backlog(&client->connection) < OUT_BYTES_FULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		int error = call->tied && call->connection != client->connection_number ? PAWL_ECLOSED : call_send(call, now);
+		int error = call->tied && call->connection != client->connection_number
+			? PAWL_ECLOSED
+			: call_send(call, now);
 		if (error) {
 			call_fail(call, error, NULL);
 		}
@@ -219,15 +233,18 @@ void calls_send(struct pawl *client) {
 
 /* ---- answers ---- */
 
-/* A node that has lost its memory or the others says no for itself, not for the cluster: another one may do better. What
- * was asked over this connection for the sake of this connection stays with it. */
+/* A node that has lost its memory, or its links to the others, refuses for itself and not for the
+ * cluster, so another node may do better. A call that must go over this connection, because it is
+ * about this connection, stays here. */
 static bool can_move_on(const struct pawl_call *call, int error) {
-	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal && !call->tied && request_copy_repeatable(call->request)
+	return (error == PAWL_ERECOVERING || error == PAWL_ENOQUORUM) && !call->internal
+		&& !call->tied && request_copy_repeatable(call->request)
 		&& call->moves + 1 < call->client->endpoints.count;
 }
 
-/* Another attempt with other lock_ids: those of the one before are spent, their release may be on its way, or goes now. Those that the
- * caller has named are the caller's to change: false. */
+/* Prepares another attempt with new lock_ids. Those of the previous attempt are spent: their
+ * release may be on its way, or is sent now. Returns false if the caller has chosen the lock_ids,
+ * because then only the caller may change them. */
 static bool draw_anew(struct pawl_call *call) {
 	if (!call->request->drawn) {
 		return false;
@@ -236,14 +253,15 @@ static bool draw_anew(struct pawl_call *call) {
 	return request_copy_draw(call->request) == 0;
 }
 
-/* Asks the next node, and keeps the answer in case that none does better. */
+/* Asks the next node, and keeps the answer in case no other node does better. */
 static bool move_on(struct pawl_call *call, const struct client_response *r, struct slice message) {
 	struct pawl *client = call->client;
 	struct result_box *next = result_new(&client->env, call->request->method);
 	if (!next) {
 		return false;
 	}
-	if (r->error == PAWL_ENOQUORUM && call->request->method == PAWL_ACQUIRE && !draw_anew(call)) {
+	if (r->error == PAWL_ENOQUORUM && call->request->method == PAWL_ACQUIRE
+		&& !draw_anew(call)) {
 		pawl_result_free(&next->result);
 		return false;
 	}
@@ -261,10 +279,12 @@ static bool move_on(struct pawl_call *call, const struct client_response *r, str
 void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
 	struct pawl_call *call = find(client, msgid);
 	if (!call) {
-		return; /* a ping's, or of a call that is over */
+		return;
+			/* This answers a ping, or a call that is over. */
 	}
 	struct client_response r;
-	int error = client_response_decode(&client->decoder, call->request->wire.method, message, &r);
+	int error = client_response_decode(&client->decoder, call->request->wire.method, message,
+		&r);
 	if (error) {
 		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : error, NULL);
 		return;
@@ -274,7 +294,8 @@ void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
 	}
 	result_answer(call->box, &r, message, pawl_endpoint(client), call->sent_at);
 	if (call->box->result.error != r.error && request_copy_unsure(call->request)) {
-		result_fail(call->box, PAWL_EUNSURE, "an answer came that could not be kept: it may have taken effect");
+		result_fail(call->box, PAWL_EUNSURE,
+			"an answer came that could not be kept: it may have taken effect");
 	}
 	if (call->request->method == PAWL_ACQUIRE && !r.error) {
 		call->box->result.lock_id = request_copy_lock_id(call->request, 0);
@@ -285,12 +306,14 @@ void calls_answer(struct pawl *client, uint32_t msgid, struct slice message) {
 	call_end(call, true);
 }
 
-/* In the order in which they were sent, before what has not been sent yet. */
+/* Puts the calls that were sent back into the queue, in the order in which they were sent and
+ * before the calls that have not been sent yet. */
 void calls_connection_lost(struct pawl *client) {
 	struct list back, lost, *at;
 	list_init(&back);
 	list_init(&lost);
-	struct list *behind = client->queue.next; /* the head itself, where the queue is empty */
+	/* If the queue is empty, this is its head. */
+	struct list *behind = client->queue.next;
 	while ((at = list_first(&client->flight)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		list_remove(at);
@@ -307,9 +330,11 @@ void calls_connection_lost(struct pawl *client) {
 			list_append(&lost, at);
 		}
 	}
-	while ((at = list_first(&lost)) != NULL) { /* callbacks may cancel any of them, so always the first */
+	/* A callback may cancel any of these calls, so always take the first one. */
+	while ((at = list_first(&lost)) != NULL) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
-		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED, client->last_problem);
+		call_fail(call, request_copy_unsure(call->request) ? PAWL_EUNSURE : PAWL_ECLOSED,
+			client->last_problem);
 	}
 }
 
@@ -317,13 +342,16 @@ void calls_fail_all(struct pawl *client, int error) {
 	struct list all;
 	list_init(&all);
 	struct list *at;
-	while ((at = list_first(&client->flight)) != NULL || (at = list_first(&client->queue)) != NULL
+	while ((at = list_first(&client->flight)) != NULL
+		|| (at = list_first(&client->queue)) != NULL
 		|| (at = list_first(&client->resting)) != NULL) {
 		list_remove(at);
 		list_append(&all, at);
 	}
-	while ((at = list_first(&all)) != NULL) { /* what callbacks start goes to the queue and stays */
-		call_fail(CONTAINER_OF(at, struct pawl_call, link), error, error == PAWL_ECANCELED ? NULL : client->last_problem);
+	/* Calls that callbacks start go to the queue and stay there. */
+	while ((at = list_first(&all)) != NULL) {
+		call_fail(CONTAINER_OF(at, struct pawl_call, link), error,
+			error == PAWL_ECANCELED ? NULL : client->last_problem);
 	}
 }
 
@@ -334,26 +362,30 @@ void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_i
 		.present = CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID,
 		.core = { .op = CORE_RELEASE, .key = slice_of(key.data, key.size) } };
 	memcpy(release.core.lock_id.b, lock_id.bytes, sizeof(release.core.lock_id.b));
-	(void)client_request_encode(&release, &client->connection.out); /* where it does not fit the lease runs out by itself */
+	/* If this does not fit, the lease runs out by itself. */
+	(void)client_request_encode(&release, &client->connection.out);
 }
 
 static void part_from_all(struct pawl *client, const struct pawl_call *call) {
 	for (size_t i = 0; i < request_copy_locks(call->request); i++) {
 		struct pawl_id lock_id = request_copy_lock_id(call->request, i);
-		if (call->request->method == PAWL_RELEASE || !client->handlers->lock_believed(client, lock_id)) {
+		if (call->request->method == PAWL_RELEASE
+			|| !client->handlers->lock_believed(client, lock_id)) {
 			call_part(client, request_copy_key(call->request, i), lock_id);
 		}
 	}
 }
 
 void calls_part(struct pawl *client) {
-	for (struct list *at = list_first(&client->flight); at; at = list_after(&client->flight, at)) {
+	for (struct list *at = list_first(&client->flight); at;
+		at = list_after(&client->flight, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_ACQUIRE) {
 			part_from_all(client, call);
 		}
 	}
-	for (struct list *at = list_first(&client->queue); at; at = list_after(&client->queue, at)) {
+	for (struct list *at = list_first(&client->queue); at;
+		at = list_after(&client->queue, at)) {
 		struct pawl_call *call = CONTAINER_OF(at, struct pawl_call, link);
 		if (call->request->method == PAWL_RELEASE) {
 			part_from_all(client, call);
@@ -369,15 +401,19 @@ static void forget(struct pawl_call *call, struct pawl_result *take_result, void
 
 void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
 	if (client->handlers->lock_believed(client, lock_id)) {
-		return; /* the program has repeated the lock_id of a lock that it holds: that one is not to be taken away */
+		/* The program has repeated the lock_id of a lock that it holds. That lock must not
+		 * be taken away. */
+		return;
 	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
-	/* Where even this fails the lease runs out by itself. */
-	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
+	/* If this fails as well, the lease runs out by itself. */
+	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true,
+		.end = forget }, NULL);
 }
 
 void calls_release_quietly(struct pawl *client, const struct request_copy *request) {
 	for (size_t i = 0; i < request_copy_locks(request); i++) {
-		call_release_quietly(client, request_copy_key(request, i), request_copy_lock_id(request, i));
+		call_release_quietly(client, request_copy_key(request, i),
+			request_copy_lock_id(request, i));
 	}
 }

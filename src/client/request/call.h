@@ -2,8 +2,10 @@
  *
  *   queued --sent--> in flight --answer--> over
  *      ^                 |
- *      +-connection lost-+      (but not what must not be repeated)
- *      +---- resting ----+      (its identity has had enough); at the deadline or a cancel: over, from any of them
+ *      +-connection lost-+      (unless the call must not be repeated)
+ *      +---- resting ----+      (its identity has reached a limit at the node)
+ *
+ *   At its deadline, and when it is canceled, a call is over, whatever its state.
  */
 #ifndef PAWL_CLIENT_CALL_H
 #define PAWL_CLIENT_CALL_H
@@ -13,59 +15,89 @@
 #include "result.h"
 
 struct pawl_call {
-	struct list link;         /* in queue, flight or resting */
-	struct map_node by_msgid; /* in flight */
-	struct list named;        /* in client->named: an acquire whose lock_ids others may know, too */
+	/* In `queue`, `flight` or `resting` of the client. */
+	struct list link;
+	/* In client->by_msgid while the call is in flight. */
+	struct map_node by_msgid;
+	/* In client->named, for an acquire whose lock_ids others may know as well. */
+	struct list named;
 	struct pawl *client;
 	struct request_copy *request;
-	struct result_box *box; /* made in advance: an outcome needs no memory */
-	struct result_box *before; /* what a node said that was left for another one; else NULL */
-	struct alarm alarm;     /* the deadline */
-	int64_t deadline;       /* CLOCK_BOOTTIME */
-	struct alarm rest;      /* when it is sent again */
+	/* The outcome. The box is made before the call is sent, so that an outcome needs no
+	 * memory. */
+	struct result_box *box;
+	/* What a node said that was left for another node; NULL if no node was left. */
+	struct result_box *before;
+
+	/* Goes off at the deadline. */
+	struct alarm alarm;
+	/* The deadline in ns of CLOCK_BOOTTIME. */
+	int64_t deadline;
+	/* Goes off when the call is to be sent again. */
+	struct alarm rest;
 	struct instant wait_end;
-	struct instant sent_at; /* on this connection */
+	/* When it was sent on this connection. */
+	struct instant sent_at;
 	uint32_t msgid;
 	unsigned sends;
-	size_t moves; /* nodes that were left because of their answers to it */
-	unsigned connection; /* tied: the only connection that it may go over, as in client->connection_number */
+	/* How many nodes were left because of their answers to this call. */
+	size_t moves;
+	/* If `tied` is set, the only connection that this call may go over, as a number like
+	 * client->connection_number. */
+	unsigned connection;
 	bool flying, internal, tied;
-	bool crossed; /* an acquire, and another request under its lock_id was on its way as well: its answer says nothing of that one */
-	/* Called once, not after a cancel; takes the result. `sent_at` is that of the request that was answered. */
+	/* This is an acquire, and another request under its lock_id was under way at the same time.
+	 * So the answer to this call does not say what came of the other request. */
+	bool crossed;
+
+	/* Called once, but not after a cancel. It takes the result. `sent_at` is the time at which
+	 * the request that was answered was sent. */
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
-	void (*drop)(void *ctx); /* instead of end after a cancel or, with client->dying, never; may be NULL */
+	/* Called instead of `end` after a cancel, but never while client->dying is set. It may be
+	 * NULL. */
+	void (*drop)(void *ctx);
 	void *ctx;
-	pawl_done_fn *done; /* the program's, of a pawl_start */
+	/* The callback of the program, for a call that pawl_start has made. */
+	pawl_done_fn *done;
 };
 
 struct call_start {
 	const struct pawl_request *request;
-	span_ns timeout; /* beyond wait_ms; 0: as the request says */
-	bool internal;   /* the library's own: goes before what the program has queued, and is not limited by it */
-	bool tied;       /* over the present connection only: PAWL_ECLOSED when that one is lost before there is an answer */
+	/* The time beyond wait_ms; 0 means what the request says. */
+	span_ns timeout;
+	/* The library itself makes this call. It goes before what the program has queued, and the
+	 * program's limit does not apply to it. */
+	bool internal;
+	/* The call may go over the present connection only. If that connection is lost before there
+	 * is an answer, the outcome is PAWL_ECLOSED. */
+	bool tied;
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx);
 	void (*drop)(void *ctx);
 	void *ctx;
 };
-/* 0, PAWL_EINVAL, PAWL_ETOOLARGE, PAWL_EBUSY or PAWL_ENOMEM. Goes out at the end of the loop's turn. */
+/* Starts a call, which is sent at the end of this turn of the loop. Returns 0, PAWL_EINVAL,
+ * PAWL_ETOOLARGE, PAWL_EBUSY or PAWL_ENOMEM. */
 int call_start(struct pawl *client, const struct call_start *start, struct pawl_call **out_call);
 void call_cancel(struct pawl_call *take_call);
 
-/* Sends what is queued, as far as there is room. */
+/* Sends the calls that are queued, as far as there is room. */
 void calls_send(struct pawl *client);
 void calls_answer(struct pawl *client, uint32_t msgid, struct slice message);
 void calls_connection_lost(struct pawl *client);
 void calls_fail_all(struct pawl *client, int error);
-/* The last words before the connection is closed for good: what is being acquired is released. */
+/* Writes what must be sent before the connection is closed for good: releases of the locks that are
+ * being acquired. */
 void calls_part(struct pawl *client);
 void call_part(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
 
-/* A release that nobody waits for: for what may have been acquired, but not for the caller. Best effort. */
+/* Sends a release that nobody waits for, for a lock that may have been acquired without the caller
+ * getting it. It may fail; then the lease runs out. */
 void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id);
-/* The same for all that an acquire asks for. */
+/* Does the same for all locks that an acquire asks for. */
 void calls_release_quietly(struct pawl *client, const struct request_copy *request);
 
-/* rest.c: the node says when it may be asked again. False: it does not, or that is too late for this call. */
+/* rest.c: lets the call rest if the node says when it may be asked again. Returns false if the node
+ * does not say so, or if that time is too late for this call. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r);
 
 #endif

@@ -2,25 +2,30 @@
 
 #include <string.h>
 
-#define TEXT_MAX 4096 /* longer than any name or address that a node takes */
+/* This is longer than any name or address that a node accepts. */
+#define TEXT_MAX 4096
 
 static const struct {
 	enum client_method method;
 	enum change_kind kind;
-	uint64_t present; /* always */
+	/* The parameters that are always present. */
+	uint64_t present;
 } rows[] = {
 	[PAWL_ADD_REPLICA] = { CLIENT_CLUSTER_ADD_REPLICA, CHANGE_ADD_REPLICA, CLIENT_HAS_NAME },
 	[PAWL_PROMOTE] = { CLIENT_CLUSTER_PROMOTE, CHANGE_PROMOTE, CLIENT_HAS_NAME },
 	[PAWL_DEMOTE] = { CLIENT_CLUSTER_DEMOTE, CHANGE_DEMOTE, CLIENT_HAS_NAME },
 	[PAWL_REMOVE] = { CLIENT_CLUSTER_REMOVE, CHANGE_REMOVE, CLIENT_HAS_NAME },
-	[PAWL_REPLACE] = { CLIENT_CLUSTER_REPLACE, CHANGE_REPLACE, CLIENT_HAS_OLD | CLIENT_HAS_NEW },
-	[PAWL_SET_NODES] = { CLIENT_CLUSTER_SET_NODES, CHANGE_SET_NODES, CLIENT_HAS_MASTERS | CLIENT_HAS_REPLICAS },
+	[PAWL_REPLACE] = { CLIENT_CLUSTER_REPLACE, CHANGE_REPLACE,
+		CLIENT_HAS_OLD | CLIENT_HAS_NEW },
+	[PAWL_SET_NODES] = { CLIENT_CLUSTER_SET_NODES, CHANGE_SET_NODES,
+		CLIENT_HAS_MASTERS | CLIENT_HAS_REPLICAS },
 	[PAWL_SET_TIMING] = { CLIENT_CLUSTER_SET_TIMING, CHANGE_SET_TIMING, 0 },
 	[PAWL_FORCE] = { CLIENT_CLUSTER_FORCE, CHANGE_FORCE, 0 },
 };
 
 static bool may_anyway(enum pawl_change_kind kind) {
-	return kind == PAWL_PROMOTE || kind == PAWL_DEMOTE || kind == PAWL_REMOVE || kind == PAWL_REPLACE || kind == PAWL_SET_NODES;
+	return kind == PAWL_PROMOTE || kind == PAWL_DEMOTE || kind == PAWL_REMOVE
+		|| kind == PAWL_REPLACE || kind == PAWL_SET_NODES;
 }
 
 static uint64_t present(const struct pawl_change *c) {
@@ -29,8 +34,10 @@ static uint64_t present(const struct pawl_change *c) {
 		bits |= CLIENT_HAS_ADDRESS;
 	}
 	if (c->kind == PAWL_SET_TIMING) {
-		bits |= (c->max_lease_ms ? CLIENT_HAS_MAX_LEASE : 0u) | (c->request_timeout_ms ? CLIENT_HAS_REQUEST_TIMEOUT : 0u) |
-			(c->promise_timeout_ms ? CLIENT_HAS_PROMISE_TIMEOUT : 0u) | (c->has_clock_drift ? CLIENT_HAS_DRIFT : 0u);
+		bits |= (c->max_lease_ms ? CLIENT_HAS_MAX_LEASE : 0u)
+			| (c->request_timeout_ms ? CLIENT_HAS_REQUEST_TIMEOUT : 0u)
+			| (c->promise_timeout_ms ? CLIENT_HAS_PROMISE_TIMEOUT : 0u)
+			| (c->has_clock_drift ? CLIENT_HAS_DRIFT : 0u);
 	}
 	if (c->anyway && may_anyway(c->kind)) {
 		bits |= CLIENT_HAS_ANYWAY;
@@ -55,14 +62,17 @@ static bool names_valid(const struct pawl_change *c) {
 }
 
 int change_size(const struct pawl_change *c, size_t *out_size) {
-	if (!c || (unsigned)c->kind < PAWL_ADD_REPLICA || (unsigned)c->kind > PAWL_FORCE || !names_valid(c)) {
+	if (!c || (unsigned)c->kind < PAWL_ADD_REPLICA || (unsigned)c->kind > PAWL_FORCE
+		|| !names_valid(c)) {
 		return PAWL_EINVAL;
 	}
 	size_t nodes = c->kind == PAWL_SET_NODES ? c->node_count : 0;
 	size_t size = sizeof(struct core_change) + nodes * sizeof(struct core_change_node);
-	bool good = count_text(c->name, &size) && count_text(c->other, &size) && count_text(c->address, &size);
+	bool good = count_text(c->name, &size) && count_text(c->other, &size)
+		&& count_text(c->address, &size);
 	for (size_t i = 0; i < nodes && good; i++) {
-		good = c->nodes[i].name && count_text(c->nodes[i].name, &size) && count_text(c->nodes[i].address, &size);
+		good = c->nodes[i].name && count_text(c->nodes[i].name, &size)
+			&& count_text(c->nodes[i].address, &size);
 	}
 	*out_size = size;
 	return good ? 0 : PAWL_EINVAL;
@@ -100,7 +110,8 @@ void change_fill(struct client_request *wire, const struct pawl_change *from, vo
 		.anyway = from->anyway,
 	};
 	for (size_t i = 0; i < count; i++) {
-		nodes[i] = (struct core_change_node){ keep(&at, from->nodes[i].name), keep(&at, from->nodes[i].address), from->nodes[i].master };
+		nodes[i] = (struct core_change_node){ keep(&at, from->nodes[i].name),
+			keep(&at, from->nodes[i].address), from->nodes[i].master };
 	}
 	wire->method = rows[from->kind].method;
 	wire->present = present(from);

@@ -1,4 +1,5 @@
-/* request_check.c: what the library cannot send, or must not; the rest is for the node to refuse. */
+/* request_check.c: refuses the requests that the library cannot send, or must not send. Everything
+ * else is for the node to refuse. */
 #include "request_copy.h"
 
 #include <string.h>
@@ -21,28 +22,32 @@ static int count_bytes(struct pawl_bytes b, size_t *bytes) {
 static int check_locks(const struct pawl_request *r, size_t *bytes) {
 	int error = r->lock_count == 0 || r->lock_count > REQUEST_COPY_LOCKS_MAX ? PAWL_EINVAL : 0;
 	for (size_t i = 0; !error && i < r->lock_count; i++) {
-		error = pawl_id_none(&r->locks[i].lock_id) ? PAWL_EINVAL : count_bytes(r->locks[i].key, bytes);
+		error = pawl_id_none(&r->locks[i].lock_id) ? PAWL_EINVAL
+			: count_bytes(r->locks[i].key, bytes);
 	}
 	return error;
 }
 
-/* A semaphore's mode without its permits would otherwise become an exclusive lock. */
+/* A semaphore's mode without permits is refused, because it would become an exclusive lock. */
 static bool mode_valid(enum pawl_mode mode, uint32_t permits, uint32_t of) {
 	bool semaphore = permits || of;
-	return permits <= PAWL_PERMITS_MAX && of <= PAWL_PERMITS_MAX && (unsigned)mode <= PAWL_PERMITS &&
-		(mode != PAWL_PERMITS || semaphore);
+	return permits <= PAWL_PERMITS_MAX && of <= PAWL_PERMITS_MAX
+		&& (unsigned)mode <= PAWL_PERMITS && (mode != PAWL_PERMITS || semaphore);
 }
 
-/* Several keys: all lock_ids are named, none twice, or none is. */
+/* Checks several keys: either all lock_ids are given, no two of them the same, or none is given. */
 static int check_keys(const struct pawl_request *r, size_t *bytes) {
 	int error = r->key_count == 0 || r->key_count > PAWL_KEYS_MAX ? PAWL_EINVAL : 0;
 	for (size_t i = 0; !error && i < r->key_count; i++) {
 		const struct pawl_key_item *item = &r->keys[i];
 		bool alike = pawl_id_none(&item->lock_id) == pawl_id_none(&r->keys[0].lock_id);
 		for (size_t j = 0; alike && j < i && !pawl_id_none(&item->lock_id); j++) {
-			alike = memcmp(&item->lock_id, &r->keys[j].lock_id, sizeof(item->lock_id)) != 0;
+			alike = memcmp(&item->lock_id, &r->keys[j].lock_id, sizeof(item->lock_id))
+				!= 0;
 		}
-		error = alike && mode_valid(item->mode, item->permits, item->of) ? count_bytes(item->key, bytes) : PAWL_EINVAL;
+		error = alike && mode_valid(item->mode, item->permits, item->of)
+			? count_bytes(item->key, bytes)
+			: PAWL_EINVAL;
 	}
 	return error;
 }
@@ -88,8 +93,8 @@ int request_check(const struct pawl_request *r, const struct request_self *self,
 	if (r->expect_seq.data && (r->expect_seq.size != SEQ_BYTES || r->expect.data)) {
 		return PAWL_EINVAL;
 	}
-	const struct pawl_bytes all[] = { r->key, self->owner, r->value, r->expect, r->after, self->label, r->to,
-		pawl_str(self->host) };
+	const struct pawl_bytes all[] = { r->key, self->owner, r->value, r->expect, r->after,
+		self->label, r->to, pawl_str(self->host) };
 	int error = 0;
 	*bytes = 0;
 	for (size_t i = 0; !error && i < sizeof(all) / sizeof(all[0]); i++) {

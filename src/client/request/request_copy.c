@@ -9,14 +9,16 @@
 struct row {
 	enum client_method wire;
 	enum core_op op;
-	uint64_t present; /* always */
+	/* The parameters that are always present. */
+	uint64_t present;
 };
 
-/* What each method always says; the rest depends on what is named. */
+/* What each method always says. The other parameters depend on what the request gives. */
 static const struct row rows[] = {
 	[PAWL_ACQUIRE] = { CLIENT_ACQUIRE, CORE_ACQUIRE, CLIENT_HAS_LEASE | CLIENT_HAS_WAIT },
 	[PAWL_EXTEND] = { CLIENT_EXTEND, CORE_EXTEND, 0 },
-	[PAWL_UPDATE] = { CLIENT_UPDATE, CORE_UPDATE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE },
+	[PAWL_UPDATE] = { CLIENT_UPDATE, CORE_UPDATE,
+		CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_VALUE },
 	[PAWL_RELEASE] = { CLIENT_RELEASE, CORE_RELEASE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID },
 	[PAWL_GET] = { CLIENT_GET, CORE_GET, CLIENT_HAS_KEY },
 	[PAWL_LIST] = { CLIENT_LIST, CORE_LIST, CLIENT_HAS_PREFIX },
@@ -26,9 +28,11 @@ static const struct row rows[] = {
 	[PAWL_STATUS] = { CLIENT_STATUS, CORE_GET, 0 },
 	[PAWL_PING] = { CLIENT_PING, CORE_GET, 0 },
 	[PAWL_DRAIN] = { CLIENT_DRAIN, CORE_GET, 0 },
-	[PAWL_CHANGE] = { CLIENT_CLUSTER_SET_NODES, CORE_CHANGE, 0 }, /* change.c says which */
-	[PAWL_DOWNGRADE] = { CLIENT_DOWNGRADE, CORE_DOWNGRADE, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID },
-	[PAWL_TRANSFER] = { CLIENT_TRANSFER, CORE_TRANSFER, CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_TO },
+	[PAWL_CHANGE] = { CLIENT_CLUSTER_SET_NODES, CORE_CHANGE, 0 }, /* change.c says which. */
+	[PAWL_DOWNGRADE] = { CLIENT_DOWNGRADE, CORE_DOWNGRADE,
+		CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID },
+	[PAWL_TRANSFER] = { CLIENT_TRANSFER, CORE_TRANSFER,
+		CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_TO },
 	[PAWL_ASK_RELEASE] = { CLIENT_ASK_RELEASE, CORE_ASK, CLIENT_HAS_KEY },
 	[PAWL_EXPLAIN] = { CLIENT_EXPLAIN, CORE_EXPLAIN, CLIENT_HAS_KEY },
 	[PAWL_WATCH] = { CLIENT_WATCH, CORE_GET, 0 },
@@ -47,11 +51,12 @@ static uint64_t present_extend(const struct pawl_request *r) {
 	if (r->locks) {
 		return kept | CLIENT_HAS_LOCKS;
 	}
-	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE | if_named(r->token, CLIENT_HAS_TOKEN)
+	return kept | CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | CLIENT_HAS_LEASE
+		| if_named(r->token, CLIENT_HAS_TOKEN)
 		| if_named(r->slots[0] | r->slots[1], CLIENT_HAS_SLOTS);
 }
 
-/* What one lock excludes. */
+/* The parameters that say what one lock excludes. */
 static uint64_t present_mode(const struct pawl_terms *t) {
 	if (t->permits || t->of) {
 		return CLIENT_HAS_PERMITS | CLIENT_HAS_OF;
@@ -61,15 +66,18 @@ static uint64_t present_mode(const struct pawl_terms *t) {
 
 static uint64_t present_acquire(const struct pawl_request *r, const struct request_self *self) {
 	const struct pawl_terms *t = &r->terms;
-	uint64_t which = r->keys ? CLIENT_HAS_LOCKS : CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | present_mode(t);
-	return which | if_named(self->owner.size, CLIENT_HAS_OWNER) | if_named(r->value.size, CLIENT_HAS_VALUE)
-		| if_named(self->label.size, CLIENT_HAS_LABEL) | if_named(self->host && self->host[0], CLIENT_HAS_HOST)
+	uint64_t which = r->keys ? CLIENT_HAS_LOCKS
+		: CLIENT_HAS_KEY | CLIENT_HAS_LOCK_ID | present_mode(t);
+	return which | if_named(self->owner.size, CLIENT_HAS_OWNER)
+		| if_named(r->value.size, CLIENT_HAS_VALUE)
+		| if_named(self->label.size, CLIENT_HAS_LABEL)
+		| if_named(self->host && self->host[0], CLIENT_HAS_HOST)
 		| if_named(self->pid, CLIENT_HAS_PID) | if_named(t->priority, CLIENT_HAS_PRIORITY)
 		| if_named(t->lock_delay_ms, CLIENT_HAS_LOCK_DELAY)
 		| if_named(t->release_on_disconnect, CLIENT_HAS_RELEASE_ON_DISCONNECT);
 }
 
-/* What is named beside what the row says. */
+/* The parameters that the request gives in addition to what its row says. */
 static uint64_t present_named(const struct pawl_request *r, const struct request_self *self) {
 	switch (r->method) {
 	case PAWL_ACQUIRE:
@@ -77,25 +85,33 @@ static uint64_t present_named(const struct pawl_request *r, const struct request
 	case PAWL_EXTEND:
 		return present_extend(r);
 	case PAWL_UPDATE:
-		return if_named(r->expect.data, CLIENT_HAS_EXPECT) | if_named(r->expect_seq.data, CLIENT_HAS_VALUE_SEQ);
+		return if_named(r->expect.data, CLIENT_HAS_EXPECT)
+			| if_named(r->expect_seq.data, CLIENT_HAS_VALUE_SEQ);
 	case PAWL_GET:
 		return if_named(r->quorum, CLIENT_HAS_CONSISTENCY);
 	case PAWL_LIST:
-		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->after.size, CLIENT_HAS_AFTER);
+		return if_named(r->limit, CLIENT_HAS_LIMIT)
+			| if_named(r->after.size, CLIENT_HAS_AFTER);
 	case PAWL_WAITERS:
-		return r->prefix ? CLIENT_HAS_PREFIX | if_named(r->limit, CLIENT_HAS_LIMIT) : CLIENT_HAS_KEY;
+		return r->prefix ? CLIENT_HAS_PREFIX | if_named(r->limit, CLIENT_HAS_LIMIT)
+			: CLIENT_HAS_KEY;
 	case PAWL_BREAK:
 		return if_named(r->now, CLIENT_HAS_NOW);
 	case PAWL_ASK_RELEASE:
-		return if_named(self->owner.size, CLIENT_HAS_OWNER) | if_named(r->to.size, CLIENT_HAS_TO)
+		return if_named(self->owner.size, CLIENT_HAS_OWNER)
+			| if_named(r->to.size, CLIENT_HAS_TO)
 			| if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
 	case PAWL_WATCH:
-		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY) | if_named(r->after.size, CLIENT_HAS_FROM);
+		return (r->prefix ? CLIENT_HAS_PREFIX : CLIENT_HAS_KEY)
+			| if_named(r->after.size, CLIENT_HAS_FROM);
 	case PAWL_CLIENTS:
-		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT) | if_named(r->shares, CLIENT_HAS_SHARES);
+		return if_named(r->limit, CLIENT_HAS_LIMIT) | if_named(r->client, CLIENT_HAS_CLIENT)
+			| if_named(r->shares, CLIENT_HAS_SHARES);
 	case PAWL_CAN:
-		return (r->prefix ? CLIENT_HAS_PREFIX : if_named(r->key.size, CLIENT_HAS_KEY)) | if_named(r->owner.size, CLIENT_HAS_OWNER)
-			| if_named(r->value.size, CLIENT_HAS_VALUE) | if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
+		return (r->prefix ? CLIENT_HAS_PREFIX : if_named(r->key.size, CLIENT_HAS_KEY))
+			| if_named(r->owner.size, CLIENT_HAS_OWNER)
+			| if_named(r->value.size, CLIENT_HAS_VALUE)
+			| if_named(r->terms.priority, CLIENT_HAS_PRIORITY);
 	case PAWL_KICK:
 	case PAWL_RELEASE:
 	case PAWL_WAIT:
@@ -162,7 +178,8 @@ static span_ns lease_of(uint32_t lease_ms) {
 	return (span_ns)(lease_ms ? lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
 }
 
-static void fill_locks(struct request_copy *copy, const struct pawl_request *r, struct client_lock *locks, uint8_t **at) {
+static void fill_locks(struct request_copy *copy, const struct pawl_request *r,
+	struct client_lock *locks, uint8_t **at) {
 	for (size_t i = 0; i < r->lock_count; i++) {
 		locks[i].key = keep(at, r->locks[i].key);
 		memcpy(locks[i].lock_id.b, r->locks[i].lock_id.bytes, sizeof(locks[i].lock_id.b));
@@ -175,14 +192,19 @@ static void fill_locks(struct request_copy *copy, const struct pawl_request *r, 
 	copy->wire.lock_count = r->lock_count;
 }
 
-/* As terms.of and terms.count. Nonsense goes to the node as it is, which knows how to refuse it. */
-static void fill_mode(enum pawl_mode mode, uint32_t permits, uint32_t of, uint16_t *out_of, uint16_t *out_count) {
+/* Sets terms.of and terms.count. Values that make no sense go to the node as they are, because the
+ * node knows how to refuse them. */
+static void fill_mode(enum pawl_mode mode, uint32_t permits, uint32_t of, uint16_t *out_of,
+	uint16_t *out_count) {
 	bool semaphore = permits || of;
-	*out_of = semaphore ? (uint16_t)of : mode == PAWL_SHARED ? (uint16_t)SHARE_SHARED : (uint16_t)SHARE_EXCLUSIVE;
+	*out_of = semaphore ? (uint16_t)of
+		: mode == PAWL_SHARED ? (uint16_t)SHARE_SHARED
+		: (uint16_t)SHARE_EXCLUSIVE;
 	*out_count = semaphore ? (uint16_t)permits : 0;
 }
 
-static void fill_keys(struct request_copy *copy, const struct pawl_request *r, struct core_lock *locks, uint8_t **at) {
+static void fill_keys(struct request_copy *copy, const struct pawl_request *r,
+	struct core_lock *locks, uint8_t **at) {
 	for (size_t i = 0; i < r->key_count; i++) {
 		const struct pawl_key_item *item = &r->keys[i];
 		locks[i].key = keep(at, item->key);
@@ -194,17 +216,20 @@ static void fill_keys(struct request_copy *copy, const struct pawl_request *r, s
 	copy->wire.core.lock_count = (uint32_t)r->key_count;
 }
 
-static void fill_terms(struct request_copy *copy, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
+static void fill_terms(struct request_copy *copy, const struct pawl_request *r,
+	const struct request_self *self, uint8_t **at) {
 	struct terms *terms = &copy->wire.core.terms;
 	fill_mode(r->terms.mode, r->terms.permits, r->terms.of, &terms->of, &terms->count);
 	terms->priority = r->terms.priority;
 	terms->delay = (span_ns)r->terms.lock_delay_ms * SPAN_MS;
 	copy->wire.release_on_disconnect = r->terms.release_on_disconnect;
 	struct slice text = keep(at, self->label);
-	copy->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)), .text = text, .pid = self->pid };
+	copy->wire.label = (struct client_label){ .host = keep(at, pawl_str(self->host)),
+		.text = text, .pid = self->pid };
 }
 
-static void fill_bytes(struct core_request *core, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
+static void fill_bytes(struct core_request *core, const struct pawl_request *r,
+	const struct request_self *self, uint8_t **at) {
 	core->key = keep(at, r->key);
 	core->owner = keep(at, self->owner);
 	core->value = keep(at, r->value);
@@ -213,7 +238,8 @@ static void fill_bytes(struct core_request *core, const struct pawl_request *r, 
 	core->to = keep(at, r->to);
 }
 
-static void fill(struct request_copy *copy, const struct pawl_request *r, const struct request_self *self, uint8_t **at) {
+static void fill(struct request_copy *copy, const struct pawl_request *r,
+	const struct request_self *self, uint8_t **at) {
 	struct core_request *core = &copy->wire.core;
 	copy->method = r->method;
 	copy->wire.method = rows[r->method].wire;
@@ -239,13 +265,16 @@ static void fill(struct request_copy *copy, const struct pawl_request *r, const 
 	}
 	copy->wire.client = r->client;
 	copy->wire.shares = r->shares;
-	copy->wire.watch = r->token; /* of PAWL_UNWATCH; and `after` of PAWL_WATCH: watch.c alone asks these */
+	/* PAWL_UNWATCH gives the number of the watch as `token`, and PAWL_WATCH gives its position
+	 * as `after`. Only watch.c sends these two. */
+	copy->wire.watch = r->token;
 	if (r->method == PAWL_WATCH && r->after.size) {
 		copy->wire.from = position_read(r->after.data);
 	}
 }
 
-/* What lies behind the request in its block: the list of locks, or a change. */
+/* Computes the size of what lies behind the request in its block: the list of locks, or a
+ * change. */
 static int size_behind(const struct pawl_request *r, size_t *out) {
 	*out = 0;
 	if (r->method == PAWL_CHANGE) {
@@ -278,8 +307,8 @@ static struct request_self self_of(const struct pawl_request *r, const struct re
 	return shown;
 }
 
-int request_copy_new(const struct allocator *alloc, const struct pawl_request *request, const struct request_self *self,
-	struct request_copy **out) {
+int request_copy_new(const struct allocator *alloc, const struct pawl_request *request,
+	const struct request_self *self, struct request_copy **out) {
 	struct request_self shown = self_of(request, self);
 	size_t bytes, behind;
 	int error = request_check(request, &shown, &bytes);
@@ -297,7 +326,8 @@ int request_copy_new(const struct allocator *alloc, const struct pawl_request *r
 	uint8_t *at = (uint8_t *)(copy + 1) + behind;
 	fill(copy, request, &shown, &at);
 	fill_behind(copy, request, &at);
-	copy->drawn = request->method == PAWL_ACQUIRE && pawl_id_none(copy->group ? &request->keys[0].lock_id : &request->lock_id);
+	copy->drawn = request->method == PAWL_ACQUIRE
+		&& pawl_id_none(copy->group ? &request->keys[0].lock_id : &request->lock_id);
 	if (copy->drawn && request_copy_draw(copy) != 0) {
 		request_copy_free(copy);
 		return PAWL_EIO;
@@ -318,7 +348,8 @@ static int draw(struct id128 *out) {
 int request_copy_draw(struct request_copy *request) {
 	int error = 0;
 	for (size_t i = 0; !error && i < request_copy_locks(request); i++) {
-		error = draw(request->group ? &request->group[i].lock_id : &request->wire.core.lock_id);
+		error = draw(
+			request->group ? &request->group[i].lock_id : &request->wire.core.lock_id);
 	}
 	return error;
 }
@@ -330,8 +361,8 @@ void request_copy_free(struct request_copy *request) {
 }
 
 bool request_copy_repeatable(const struct request_copy *request) {
-	return !request_copy_unsure(request) && request->method != PAWL_DRAIN && request->method != PAWL_KICK
-		&& request->wire.method != CLIENT_CLUSTER_FORCE;
+	return !request_copy_unsure(request) && request->method != PAWL_DRAIN
+		&& request->method != PAWL_KICK && request->wire.method != CLIENT_CLUSTER_FORCE;
 }
 
 bool request_copy_unsure(const struct request_copy *request) {
@@ -343,7 +374,9 @@ size_t request_copy_locks(const struct request_copy *request) {
 }
 
 struct terms request_copy_terms(const struct request_copy *request, size_t n) {
-	return request->group ? (struct terms){ .of = request->group[n].of, .count = request->group[n].count } : request->wire.core.terms;
+	return request->group
+		? (struct terms){ .of = request->group[n].of, .count = request->group[n].count }
+		: request->wire.core.terms;
 }
 
 struct pawl_bytes request_copy_key(const struct request_copy *request, size_t n) {
@@ -353,6 +386,8 @@ struct pawl_bytes request_copy_key(const struct request_copy *request, size_t n)
 
 struct pawl_id request_copy_lock_id(const struct request_copy *request, size_t n) {
 	struct pawl_id id;
-	memcpy(id.bytes, request->group ? request->group[n].lock_id.b : request->wire.core.lock_id.b, sizeof(id.bytes));
+	memcpy(id.bytes,
+		request->group ? request->group[n].lock_id.b : request->wire.core.lock_id.b,
+		sizeof(id.bytes));
 	return id;
 }

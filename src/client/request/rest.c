@@ -1,4 +1,5 @@
-/* rest.c: calls that a node has refused because their identity has had enough, until they are sent again (docs/client-protocol.md, Errors). */
+/* rest.c: keeps calls that a node has refused because their identity has reached a limit, until
+ * they are sent again (docs/client-protocol.md, Errors). */
 #include "call.h"
 
 #include "check.h"
@@ -11,20 +12,23 @@ static void on_rested(struct alarm *alarm) {
 	client_core_kick(client);
 }
 
-/* Not before the node says, and up to half as long again, so that those who were refused together do not come back together. */
+/* The call is not sent again before the time that the node has given. The library adds up to half
+ * of that time at random, so that calls that were refused together do not come back together. */
 bool call_back_off(struct pawl_call *call, const struct client_response *r) {
 	struct pawl *client = call->client;
 	if (r->error != PAWL_EQUOTA || !(r->present & CLIENT_GOT_RETRY_AFTER)) {
 		return false;
 	}
-	span_ns pause = prng_between(&client->prng, r->retry_after, r->retry_after + r->retry_after / 2);
+	span_ns pause = prng_between(&client->prng, r->retry_after,
+		r->retry_after + r->retry_after / 2);
 	int64_t again = clock_saturating_add(client_core_now(client).boot, pause);
 	if (again >= call->deadline) {
 		return false;
 	}
 	map_remove(&client->by_msgid, &call->by_msgid);
 	call->flying = false;
-	call->sends--; /* nothing came of it */
+	/* The refusal had no effect, so this send does not count. */
+	call->sends--;
 	list_remove(&call->link);
 	list_append(&client->resting, &call->link);
 	call->rest.ring = on_rested;

@@ -9,13 +9,15 @@
 #include "value.h"
 #include "unpack.h"
 
-#define RESULT_BYTES_MAX ((size_t)256 << 20) /* a tree is larger than the largest response by the size of its nodes */
+/* A tree is larger than the largest response, because its nodes take room. */
+#define RESULT_BYTES_MAX ((size_t)256 << 20)
 
 static const struct pawl_bytes no_bytes = { "", 0 };
 
 static void result_clear(struct pawl_result *r, enum pawl_method method) {
-	*r = (struct pawl_result){ .method = method, .message = "", .endpoint = "", .field = "", .value_seq = no_bytes,
-		.key = no_bytes, .entry = copy_no_entry, .node = "", .role = "", .version = "", .warning = "", .age_ms = -1 };
+	*r = (struct pawl_result){ .method = method, .message = "", .endpoint = "", .field = "",
+		.value_seq = no_bytes, .key = no_bytes, .entry = copy_no_entry, .node = "",
+		.role = "", .version = "", .warning = "", .age_ms = -1 };
 }
 
 struct result_box *result_new(const struct env *env, enum pawl_method method) {
@@ -40,7 +42,9 @@ void pawl_result_free(struct pawl_result *take_result) {
 
 int64_t pawl_result_valid_ms(const struct pawl_result *result) {
 	const struct result_box *box = (const struct result_box *)(const void *)result;
-	return result->valid_ms > 0 ? instant_left_short(env_now(&box->env), box->valid_until) / SPAN_MS : 0;
+	return result->valid_ms > 0
+		? instant_left_short(env_now(&box->env), box->valid_until) / SPAN_MS
+		: 0;
 }
 
 void result_fail(struct result_box *box, int error, const char *why) {
@@ -50,15 +54,18 @@ void result_fail(struct result_box *box, int error, const char *why) {
 	box->result.error = error;
 	box->result.message = pawl_error_message(error);
 	if (why) {
-		(void)value_text(&box->arena, slice_str(why), &box->result.message); /* else the error's own text stands */
+		/* If this fails, the error's own text stays. */
+		(void)value_text(&box->arena, slice_str(why), &box->result.message);
 	}
 }
 
-static int copy_texts(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
+static int copy_texts(struct arena *arena, const struct client_response *r,
+	struct pawl_result *to) {
 	bool status = to->method == PAWL_STATUS && !r->error;
 	int error = value_text(arena, status ? r->status.node : r->node, &to->node);
 	error = error ? error : value_text(arena, status ? r->status.role : r->role, &to->role);
-	error = error ? error : value_text(arena, status ? r->status.version : r->version, &to->version);
+	error = error ? error
+		: value_text(arena, status ? r->status.version : r->version, &to->version);
 	error = error ? error : value_text(arena, r->message, &to->message);
 	error = error ? error : value_text(arena, r->warning, &to->warning);
 	return error ? error : value_text(arena, r->field, &to->field);
@@ -80,12 +87,15 @@ static void copy_numbers(const struct client_response *r, struct pawl_result *to
 	to->age_ms = r->present & CLIENT_GOT_AGE ? r->age / SPAN_MS : -1;
 }
 
-/* A change's missing masters; those whose names are no text are left out. */
-static int copy_missing(struct arena *arena, const struct pawl_value *names, struct pawl_result *to) {
+/* Copies the names of the masters that a change has not reached. Names that are not text are left
+ * out. */
+static int copy_missing(struct arena *arena, const struct pawl_value *names,
+	struct pawl_result *to) {
 	if (!names || names->kind != PAWL_ARRAY || names->count == 0) {
 		return 0;
 	}
-	const char **missing = arena_take(arena, names->count * sizeof(*missing), _Alignof(const char *));
+	const char **missing = arena_take(arena, names->count * sizeof(*missing),
+		_Alignof(const char *));
 	if (!missing) {
 		return PAWL_ENOMEM;
 	}
@@ -103,7 +113,7 @@ static bool says(const struct pawl_value *map, const char *name) {
 	return v && v->kind == PAWL_BOOL && v->boolean;
 }
 
-/* What became of a change, also of one that was refused, out of the tree. */
+/* Copies the outcome of a change out of the tree, also if the change was refused. */
 static int copy_change(struct arena *arena, struct pawl_result *to) {
 	const struct pawl_value *epoch = pawl_value_get(to->tree, "epoch");
 	if (to->method != PAWL_CHANGE) {
@@ -115,8 +125,9 @@ static int copy_change(struct arena *arena, struct pawl_result *to) {
 	return copy_missing(arena, pawl_value_get(to->tree, "missing"), to);
 }
 
-/* The error or result of [1, msgid, error, result], as a tree. */
-static int copy_tree(struct arena *arena, struct slice message, bool failed, struct pawl_result *to) {
+/* Reads the error or the result of [1, msgid, error, result] as a tree. */
+static int copy_tree(struct arena *arena, struct slice message, bool failed,
+	struct pawl_result *to) {
 	struct unpack u = unpack_of(message);
 	if (unpack_array(&u) != 4) {
 		return PAWL_EPROTOCOL;
@@ -135,8 +146,8 @@ static int copy_tree(struct arena *arena, struct slice message, bool failed, str
 	return value_read(arena, &rest, tree);
 }
 
-void result_answer(struct result_box *box, const struct client_response *r, struct slice message, const char *endpoint,
-	struct instant sent_at) {
+void result_answer(struct result_box *box, const struct client_response *r, struct slice message,
+	const char *endpoint, struct instant sent_at) {
 	struct pawl_result *to = &box->result;
 	struct arena *arena = &box->arena;
 	to->error = r->error;
@@ -151,7 +162,8 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	error = error ? error : value_text(arena, slice_str(endpoint), &to->endpoint);
 	if (!error && (r->present & CLIENT_GOT_ENTRY)) {
 		error = copy_entry(arena, &r->entry, &to->entry);
-		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count : to->entry.holders;
+		to->entry.holders = r->holder_count > 1 ? (uint32_t)r->holder_count
+			: to->entry.holders;
 	}
 	to->entry.contested = r->contested;
 	if (!error && (r->present & CLIENT_GOT_VALUE_SEQ)) {
@@ -167,7 +179,8 @@ void result_answer(struct result_box *box, const struct client_response *r, stru
 	}
 	box->watch = r->watch;
 	position_write(r->position, box->position);
-	/* An instant that is over stays over: no later answer makes this result valid again. */
+	/* Once this instant has passed, it stays past: no later answer makes this result valid
+	 * again. */
 	box->valid_until = instant_add(sent_at, r->valid);
 }
 
@@ -175,7 +188,9 @@ const char *result_sentence(const struct pawl_result *result, char *room, size_t
 	if (!*result->field) {
 		return result->message;
 	}
-	bool first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE; /* it is what the sentence is about */
-	snprintf(room, size, first ? "%s %s" : "%s (%s)", first ? result->field : result->message, first ? result->message : result->field);
+	/* The sentence is about this parameter, so the name comes first. */
+	bool first = result->error == PAWL_EBADREQUEST || result->error == PAWL_ETOOLARGE;
+	snprintf(room, size, first ? "%s %s" : "%s (%s)", first ? result->field : result->message,
+		first ? result->message : result->field);
 	return room;
 }

@@ -1,5 +1,5 @@
-/* result.h: what came out of a request, as the program gets it. The box is made before the request is sent, so that there is
- * an outcome even when memory runs out. */
+/* result.h: the outcome of a request as the program gets it. Its box is made before the request is
+ * sent, so that there is an outcome even when memory runs out. */
 #ifndef PAWL_CLIENT_RESULT_H
 #define PAWL_CLIENT_RESULT_H
 
@@ -9,25 +9,32 @@
 #include "pawl/pawl.h"
 
 struct result_box {
-	struct pawl_result result; /* first: the program has a pointer to it */
+	/* This must be the first member, because the program has a pointer to it. */
+	struct pawl_result result;
 	struct env env;
 	struct arena arena;
-	struct instant valid_until; /* what valid_ms counts to */
-	uint64_t watch;             /* PAWL_WATCH: its number at the node, and where it begins */
+	/* The end of valid_ms. */
+	struct instant valid_until;
+	/* PAWL_WATCH: the number of the watch at the node, and the position at which it begins. */
+	uint64_t watch;
 	uint8_t position[POSITION_BYTES];
 };
 
-struct result_box *result_new(const struct env *env, enum pawl_method method); /* NULL: no memory */
+/* Returns NULL if there is no memory. Free the box with pawl_result_free. */
+struct result_box *result_new(const struct env *env, enum pawl_method method);
 static inline struct result_box *result_box(struct pawl_result *result) {
 	return (struct result_box *)(void *)result;
 }
 
-/* An outcome without an answer. `why` is copied, where there is memory for it; NULL: the error's own text. */
+/* Sets an outcome without an answer. `why` is copied if there is memory for it; NULL means the
+ * error's own text. */
 void result_fail(struct result_box *box, int error, const char *why);
-/* What there is to say where the message travels alone: with the parameter that it is about. In `room`, or the message itself. */
+/* Returns a sentence for places where the message stands alone: it also names the parameter in
+ * question. The sentence is in `room`, or it is the message itself. */
 const char *result_sentence(const struct pawl_result *result, char *room, size_t size);
-/* The outcome that the node's answer tells. `message` is the whole response that was decoded into `r`. */
-void result_answer(struct result_box *box, const struct client_response *r, struct slice message, const char *endpoint,
-	struct instant sent_at);
+/* Sets the outcome to what the node's answer says. `message` is the whole response, which has been
+ * decoded into `r`. */
+void result_answer(struct result_box *box, const struct client_response *r, struct slice message,
+	const char *endpoint, struct instant sent_at);
 
 #endif

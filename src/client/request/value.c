@@ -30,7 +30,7 @@ static struct slice behind(struct slice in, size_t bytes) {
 	return slice_of(in.data + bytes, in.size - bytes);
 }
 
-/* The number behind the first byte of a head, in network byte order. */
+/* Returns the number behind the first byte of a head, which is in network byte order. */
 static uint64_t head_number(const uint8_t *head, uint32_t head_bytes) {
 	uint64_t value = 0;
 	for (uint32_t i = 1; i < head_bytes; i++) {
@@ -61,13 +61,16 @@ static double head_real(const uint8_t *head, uint32_t head_bytes) {
 	return value;
 }
 
-static int read_object(struct arena *arena, struct slice *in, struct pawl_value *out, unsigned depth);
+static int read_object(struct arena *arena, struct slice *in, struct pawl_value *out,
+	unsigned depth);
 
-static int read_items(struct arena *arena, struct slice *in, size_t count, struct pawl_value *out, unsigned depth) {
+static int read_items(struct arena *arena, struct slice *in, size_t count, struct pawl_value *out,
+	unsigned depth) {
 	if (depth == 0 || count > in->size) {
 		return PAWL_EPROTOCOL;
 	}
-	struct pawl_value *items = arena_take(arena, count * sizeof(*items), _Alignof(struct pawl_value));
+	struct pawl_value *items = arena_take(arena, count * sizeof(*items),
+		_Alignof(struct pawl_value));
 	if (!items) {
 		return PAWL_ENOMEM;
 	}
@@ -81,7 +84,8 @@ static int read_items(struct arena *arena, struct slice *in, size_t count, struc
 	return 0;
 }
 
-static int read_bytes(struct arena *arena, struct slice *in, uint32_t size, struct pawl_value *out) {
+static int read_bytes(struct arena *arena, struct slice *in, uint32_t size,
+	struct pawl_value *out) {
 	if (size > in->size) {
 		return PAWL_EPROTOCOL;
 	}
@@ -90,7 +94,8 @@ static int read_bytes(struct arena *arena, struct slice *in, uint32_t size, stru
 	return value_bytes(arena, bytes, &out->bytes);
 }
 
-static int read_object(struct arena *arena, struct slice *in, struct pawl_value *out, unsigned depth) {
+static int read_object(struct arena *arena, struct slice *in, struct pawl_value *out,
+	unsigned depth) {
 	struct unpack_head h;
 	if (unpack_head(*in, &h) != UNPACK_FOUND) {
 		return PAWL_EPROTOCOL;

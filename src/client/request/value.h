@@ -1,5 +1,5 @@
-/* value.h: MessagePack as a tree of struct pawl_value, in an arena. What the node announces is never believed: an array takes
- * memory for what its bytes can hold. */
+/* value.h: MessagePack as a tree of struct pawl_value, in an arena. The sizes that a node announces
+ * are not trusted: an array gets memory only for as many items as the bytes can hold. */
 #ifndef PAWL_CLIENT_VALUE_H
 #define PAWL_CLIENT_VALUE_H
 
@@ -9,9 +9,10 @@
 
 #define VALUE_DEPTH_MAX 8
 
-/* The object at the front of `in`; *in moves behind it. Bytes are copied. 0, PAWL_ENOMEM or PAWL_EPROTOCOL. */
+/* Reads the object at the front of `in`, and moves *in behind it. Bytes are copied. Returns 0,
+ * PAWL_ENOMEM or PAWL_EPROTOCOL. */
 int value_read(struct arena *arena, struct slice *in, struct pawl_value *out);
-/* Bytes in the arena, with a NUL behind them. 0 or PAWL_ENOMEM. */
+/* Copies bytes into the arena, with a NUL behind them. Returns 0 or PAWL_ENOMEM. */
 int value_bytes(struct arena *arena, struct slice from, struct pawl_bytes *out);
 int value_text(struct arena *arena, struct slice from, const char **out);
 
