@@ -1,20 +1,23 @@
-/* sync.c: background anti-entropy among masters (section 7): a master that missed writes gets back to the others' state without
- * waiting for extensions. Each asks the others for what it may lack; nobody pushes. One exchange:
+/* sync.c: anti-entropy among masters, in the background (section 7). A master that missed writes
+ * gets what the others have without waiting for extensions. Each master asks the others for what it
+ * may lack; nobody pushes. One exchange:
  *
  *   ROOT (one number) --------> equal: nothing more
  *        <-------- GROUPS        digests of all groups
- *   ASK groups ---------------> LEAVES   digests of the leaves of those that differ
- *   ASK leaves ---------------> KEYS     for leaves that differed in two exchanges in a row: what is merely on its way is not pulled
- *   (judged: sync_evaluate.c)
+ *   ASK groups ---------------> LEAVES   digests of the leaves of those groups that differ
+ *   ASK leaves ---------------> KEYS     for leaves that differed in two exchanges in a row, so
+ *                                        that nothing is pulled that is merely on its way
+ *   (evaluated: sync_evaluate.c)
  *   FETCH --------------------> RECORD   the record itself, or that its release is remembered
  *
- * Everything is bounded by an exchange; what is left over waits for the next one. A lost message ends the exchange and nothing
- * else.
- */
+ * Each exchange is bounded, and what is left over waits for the next one. A lost message ends the
+ * exchange and nothing else. */
 #include "repair.h"
 #include "sync.h"
 
-enum { BEATS_PULL = 3, BEATS_ROUND = 4 }; /* of request_timeout / 4 each */
+/* Beats of request_timeout / 4 after which the lists are evaluated at the latest, and after which
+ * the next exchange begins. */
+enum { BEATS_PULL = 3, BEATS_ROUND = 4 };
 
 void sync_free(struct core *core) {
 	struct sync *s = core->repair.sync;
@@ -28,7 +31,8 @@ void sync_free(struct core *core) {
 
 struct sync *sync_open(struct core *core) {
 	if (core->repair.sync && core->repair.sync->epoch != core->config.epoch) {
-		sync_free(core); /* others are at these slots now */
+		/* Other masters have these peer indexes now. */
+		sync_free(core);
 	}
 	if (core->repair.sync == NULL) {
 		core->repair.sync = alloc_new(&core->alloc, sizeof *core->repair.sync);
@@ -42,7 +46,8 @@ struct sync *sync_open(struct core *core) {
 	return core->repair.sync;
 }
 
-/* Nothing while a snapshot is under way: it brings the same, and more. */
+/* Tells whether this master may exchange. It does not while a snapshot is being sent, which brings
+ * the same and more. */
 static bool quiet(const struct core *core) {
 	return core_votes(core) && core->masters > 1 && core->snapshots == 0;
 }
@@ -50,7 +55,8 @@ static bool quiet(const struct core *core) {
 static void forget_exchange(struct core *core, struct sync *s) {
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
 		if (sync_bit(s->compared, g)) {
-			for (uint32_t leaf = g * DIGEST_GROUP; leaf < (g + 1) * DIGEST_GROUP; leaf += 64) {
+			for (uint32_t leaf = g * DIGEST_GROUP; leaf < (g + 1) * DIGEST_GROUP;
+				leaf += 64) {
 				s->suspects[leaf / 64] = s->differs[leaf / 64];
 			}
 		}
@@ -78,7 +84,8 @@ static void begin(struct core *core) {
 	core->repair.sync_tick = core->tick;
 	core->repair.sync_beats = 0;
 	core->repair.sync_judged = core->changes.sync_hurry = false;
-	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->repair.sync_round, .number = digest_root(core->store.live) };
+	struct message m = { .kind = MESSAGE_SYNC_ROOT, .round = core->repair.sync_round,
+		.number = digest_root(core->store.live) };
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (i != core->self && peer_votes(core, i)) {
 			COUNT(core, sync_compared);
@@ -97,26 +104,31 @@ static bool waiting_for_lists(const struct core *core) {
 	return false;
 }
 
-/* Longer than any round may count answers, of an epoch before, too. */
+/* Counts core->tick on, by which the age of a record's acceptance is told. The time between two
+ * ticks is longer than any round may count answers, also a round of an earlier epoch. */
 static void tick(struct core *core) {
-	const span_ns seen = core->durable.request_timeout_seen, round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
+	const span_ns seen = core->durable.request_timeout_seen,
+		round = seen > core->config.request_timeout ? seen : core->config.request_timeout;
 	if (instant_expired(core->now, core->repair.tick_at)) {
 		core->tick++;
-		core->repair.tick_at = instant_add(core->now, span_grow(round, core->config.drift_ppm));
+		core->repair.tick_at = instant_add(core->now,
+			span_grow(round, core->config.drift_ppm));
 	}
 }
 
 void sync_beat(struct core *core) {
 	tick(core);
 	if (!quiet(core)) {
-		core->repair.sync_round++; /* answers that are still to come are nobody's */
+		/* Answers that are still to come are dropped. */
+		core->repair.sync_round++;
 		core->repair.sync_beats = BEATS_ROUND;
 		return;
 	}
 	struct sync *s = core->repair.sync;
 	bool open = s && s->epoch == core->config.epoch && !core->repair.sync_judged;
 	core->repair.sync_beats++;
-	if (core->repair.sync_beats >= BEATS_ROUND || (core->repair.sync_judged && core->changes.sync_hurry)) {
+	if (core->repair.sync_beats >= BEATS_ROUND ||
+		(core->repair.sync_judged && core->changes.sync_hurry)) {
 		begin(core);
 	} else if (open && (core->repair.sync_beats >= BEATS_PULL || !waiting_for_lists(core))) {
 		core->repair.sync_judged = true;
@@ -125,7 +137,7 @@ void sync_beat(struct core *core) {
 	}
 }
 
-/* ---- as the one who is asked ---- */
+/* ---- the master that is asked ---- */
 
 static void answer_root(struct core *core, uint32_t from, const struct message *m) {
 	if (m->number == digest_root(core->store.live)) {
@@ -135,7 +147,8 @@ static void answer_root(struct core *core, uint32_t from, const struct message *
 	for (uint32_t g = 0; g < DIGEST_GROUPS; g++) {
 		put_u64(bytes + 8 * g, core->store.live->group_digests[g]);
 	}
-	struct message answer = { .kind = MESSAGE_SYNC_GROUPS, .round = m->round, .blob = slice_of(bytes, sizeof bytes) };
+	struct message answer = { .kind = MESSAGE_SYNC_GROUPS, .round = m->round,
+		.blob = slice_of(bytes, sizeof bytes) };
 	out_send(core, from, &answer);
 }
 
@@ -149,23 +162,27 @@ static void answer_groups(struct core *core, uint32_t from, const struct message
 		}
 		s->scratch[size++] = (uint8_t)group;
 		for (uint32_t leaf = 0; leaf < DIGEST_GROUP; leaf++, size += 8) {
-			put_u64(s->scratch + size, digest_leaf(core->store.live, group * DIGEST_GROUP + leaf));
+			put_u64(s->scratch + size,
+				digest_leaf(core->store.live, group * DIGEST_GROUP + leaf));
 		}
 	}
 	if (size > 0) {
-		struct message answer = { .kind = MESSAGE_SYNC_LEAVES, .round = m->round, .blob = slice_of(s->scratch, size) };
+		struct message answer = { .kind = MESSAGE_SYNC_LEAVES, .round = m->round,
+			.blob = slice_of(s->scratch, size) };
 		out_send(core, from, &answer);
 	}
 }
 
-/* Who has the record asks only whether its release is remembered. */
+/* A master that has the record (FLAG_HAD) asks only whether its release is remembered. */
 static void answer_fetch(struct core *core, uint32_t from, const struct message *m) {
-	struct message answer = { .kind = MESSAGE_SYNC_RECORD, .round = m->round, .status = STATUS_ABSENT, .key = m->key, .lock_id = m->lock_id };
+	struct message answer = { .kind = MESSAGE_SYNC_RECORD, .round = m->round,
+		.status = STATUS_ABSENT, .key = m->key, .lock_id = m->lock_id };
 	const struct tombstone *gone = tombstone_find(core, m->lock_id);
 	struct key *key = table_find(core, m->key);
 	const struct record *r = key ? key_record(key, m->lock_id) : NULL;
 	const bool ended = gone && gone->binding && !r && (m->flags & FLAG_HAD);
-	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) { /* what rests on that name alone has ended */
+	/* What rests on that name alone has ended. */
+	if (gone && gone->name && !gone->released && !r && (m->flags & FLAG_HAD)) {
 		struct message back = answer;
 		back.status = STATUS_RELEASED;
 		back.attempt = gone->name;
@@ -173,7 +190,8 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	}
 	if (gone && (gone->released || ended)) {
 		answer.status = STATUS_RELEASED;
-		answer.terms.binding = gone->released ? 0 : gone->binding; /* only what is bound to this connection or to an earlier one has ended */
+		/* Only what is bound to this connection or to an earlier one has ended. */
+		answer.terms.binding = gone->released ? 0 : gone->binding;
 	} else if (((gone && gone->barred) || (r && r->barred)) && (m->flags & FLAG_HAD)) {
 		answer.status = STATUS_BARRED;
 	} else if (r && !(m->flags & FLAG_HAD)) {
@@ -186,7 +204,7 @@ static void answer_fetch(struct core *core, uint32_t from, const struct message 
 	out_send(core, from, &answer);
 }
 
-/* ---- as the one who asks ---- */
+/* ---- the master that asks ---- */
 
 static void take_groups(struct core *core, uint32_t from, const struct message *m) {
 	struct sync *s = m->blob.size == 8 * DIGEST_GROUPS ? sync_open(core) : NULL;
@@ -201,30 +219,36 @@ static void take_groups(struct core *core, uint32_t from, const struct message *
 	}
 	if (count > 0) {
 		s->cursor_next = count == SYNC_GROUPS_MAX && !s->capped ? next : s->cursor_next;
-		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = m->round, .blob = slice_of(groups, count) };
+		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = m->round,
+			.blob = slice_of(groups, count) };
 		out_send(core, from, &ask);
 	}
 }
 
-/* The next few leaves: as many as hold about 512 records, so that no master is long busy with an answer. */
+/* Asks for the next few leaves. They hold about 512 records, so that no master is busy with an
+ * answer for long. */
 static void pull_next(struct core *core, uint32_t from) {
 	struct sync_pull *p = &core->repair.sync->pulls[from];
-	uint64_t average = core->store.live->held_count / DIGEST_LEAVES + 1, most = 1 + 512 / average;
+	uint64_t average = core->store.live->held_count / DIGEST_LEAVES + 1,
+		most = 1 + 512 / average;
 	uint8_t bytes[2 * 64];
 	size_t size = 0;
-	for (uint64_t n = 0; n < most && size < sizeof bytes && p->asked < p->count; n++, size += 2) {
+	for (uint64_t n = 0; n < most && size < sizeof bytes && p->asked < p->count;
+		n++, size += 2) {
 		uint16_t leaf = p->leaves[p->asked++];
 		bytes[size] = (uint8_t)leaf;
 		bytes[size + 1] = (uint8_t)(leaf >> 8);
 		COUNT(core, sync_leaf_pulled);
 	}
 	if (size > 0) {
-		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = core->repair.sync_round, .number = 1, .blob = slice_of(bytes, size) };
+		struct message ask = { .kind = MESSAGE_SYNC_ASK, .round = core->repair.sync_round,
+			.number = 1, .blob = slice_of(bytes, size) };
 		out_send(core, from, &ask);
 	}
 }
 
-/* The next exchange goes on here: what cannot be mended (a record that is here alone) must not keep others from their turn. */
+/* Lets the next exchange begin with this leaf. What cannot be mended (a record that is here alone)
+ * must not keep other leaves from their turn. */
 static void stop_at(struct sync *s, uint32_t leaf) {
 	if (!s->capped) {
 		s->capped = true;
@@ -252,7 +276,8 @@ static void compare_leaf(struct core *core, uint32_t from, uint32_t leaf, uint64
 
 static void take_leaves(struct core *core, uint32_t from, const struct message *m) {
 	const size_t each = 1 + 8 * DIGEST_GROUP;
-	if (core->repair.sync == NULL || m->blob.size % each != 0 || core->repair.sync->pulls[from].count > 0) {
+	if (core->repair.sync == NULL || m->blob.size % each != 0 ||
+		core->repair.sync->pulls[from].count > 0) {
 		return;
 	}
 	for (size_t at = 0; at < m->blob.size; at += each) {
@@ -262,7 +287,8 @@ static void take_leaves(struct core *core, uint32_t from, const struct message *
 		}
 		sync_set(core->repair.sync->compared, group, true);
 		for (uint32_t i = 0; i < DIGEST_GROUP; i++) {
-			compare_leaf(core, from, group * DIGEST_GROUP + i, get_u64(m->blob.data + at + 1 + 8 * i));
+			compare_leaf(core, from, group * DIGEST_GROUP + i,
+				get_u64(m->blob.data + at + 1 + 8 * i));
 		}
 	}
 	pull_next(core, from);
@@ -274,8 +300,10 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 		return;
 	}
 	if (!sync_take_list(core, from, m->blob)) {
-		stop_at(core->repair.sync, p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
-		p->count = p->asked = p->listed; /* what is known of it is enough for now */
+		stop_at(core->repair.sync,
+			p->listed > 0 ? p->leaves[p->listed] : p->leaves[0] + 1u);
+		/* What is known of this master is enough for now. */
+		p->count = p->asked = p->listed;
 	} else if (m->number != SYNC_LIST_GOES_ON) {
 		p->cut = p->cut || m->number == SYNC_LIST_CUT;
 		p->listed = p->asked;
@@ -283,42 +311,55 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 	}
 }
 
-/* Somebody else is about to get the key: at some masters the record has run out, and is about to at the others. Nothing rests on
- * learning it, and it would only displace the promise. Or a request that failed has given it back here, and the others have not heard yet. */
+/* Tells whether the record would only stand in the way if it were learned. Either somebody else is
+ * about to get the key: the record has run out at some masters and is about to at the others,
+ * nothing rests on learning it, and it would only displace the promise. Or a request that failed has
+ * given the record back here, and the other masters have not heard that yet. */
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
-	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) && !key_record(key, m->lock_id);
+	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) &&
+		!key_record(key, m->lock_id);
 	return promised || rolled_back_has(core, m->lock_id, m->token, m->attempt);
 }
 
-/* The record or release of what this master lacked or had alone. The rules and the stamp are those of this moment. */
+/* Takes the record that this master lacked, or the release of a record that it had alone. The rules
+ * and the stamp are those of this moment. */
 static void take_record(struct core *core, uint32_t from, const struct message *m) {
-	core->changes.sync_hurry = true; /* there may be more: the next exchange need not wait for its time */
+	/* There may be more, so the next exchange need not wait for its time. */
+	core->changes.sync_hurry = true;
 	if (m->status == STATUS_RELEASED && m->terms.binding) {
-		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id, m->terms.binding);
+		core->counts[COUNT_sync_released] += master_end_binding(core, m->key, m->lock_id,
+			m->terms.binding);
 	} else if (m->status == STATUS_RELEASED && m->attempt) {
-		core->counts[COUNT_sync_rolled_back] += master_roll_back(core, m->key, m->lock_id, m->attempt);
+		core->counts[COUNT_sync_rolled_back] += master_roll_back(core, m->key, m->lock_id,
+			m->attempt);
 	} else if (m->status == STATUS_RELEASED) {
-		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id, RECORD_RELEASED, NULL);
+		core->counts[COUNT_sync_released] += master_release_here(core, m->key, m->lock_id,
+			RECORD_RELEASED, NULL);
 	} else if (m->status == STATUS_BARRED) {
 		master_bar_here(core, m->key, m->lock_id);
 	} else if (m->status == STATUS_OK && !in_the_way(core, m)) {
 		struct message learned = *m;
 		uint64_t longest = (uint64_t)(core->config.max_lease / SPAN_US);
-		learned.lease_us = m->left_us < longest ? m->left_us : longest; /* never longer than at its source */
+		/* The lease is never longer than at its source. */
+		learned.lease_us = m->left_us < longest ? m->left_us : longest;
 		struct key *key = NULL;
-		core->counts[COUNT_sync_learned] += master_learn_here(core, from, &learned, &key) == STATUS_OK;
+		core->counts[COUNT_sync_learned] +=
+			master_learn_here(core, from, &learned, &key) == STATUS_OK;
 		if (key) {
-			queue_promise_changed(core, key); /* a record displaces it */
+			/* A record displaces the promise. */
+			queue_promise_changed(core, key);
 			table_settle(core, key);
 		}
 	}
 }
 
 void sync_message(struct core *core, uint32_t from, const struct message *m) {
-	bool asked = m->kind == MESSAGE_SYNC_ROOT || m->kind == MESSAGE_SYNC_ASK || m->kind == MESSAGE_SYNC_FETCH;
-	/* a record that was asked for at the end of an exchange may come in the next one */
-	bool mine = m->round == core->repair.sync_round || (m->kind == MESSAGE_SYNC_RECORD && m->round + 1 == core->repair.sync_round);
+	bool asked = m->kind == MESSAGE_SYNC_ROOT || m->kind == MESSAGE_SYNC_ASK ||
+		m->kind == MESSAGE_SYNC_FETCH;
+	/* A record that was asked for at the end of an exchange may come in the next one. */
+	bool mine = m->round == core->repair.sync_round ||
+		(m->kind == MESSAGE_SYNC_RECORD && m->round + 1 == core->repair.sync_round);
 	if (from >= core->masters || !quiet(core) || !(asked || mine)) {
 		return;
 	}

@@ -1,25 +1,34 @@
-/* sync.h: what the files of the anti-entropy among masters share (sync.c, sync_list.c, sync_evaluate.c). */
+/* sync.h: what the files of repair/ share (sync.c, sync_list.c, sync_evaluate.c). */
 #ifndef PAWL_CLUSTER_SYNC_H
 #define PAWL_CLUSTER_SYNC_H
 
 #include "buffer.h"
 #include "repair.h"
 
-#define SYNC_GROUPS_MAX 16          /* whose leaves are compared in one exchange */
-#define SYNC_LEAVES_MAX 256         /* pulled from one master in one exchange */
-#define SYNC_SEEN_MAX 4096          /* records that masters listed, kept until they are judged */
+/* Limits the groups whose leaves are compared in one exchange. */
+#define SYNC_GROUPS_MAX 16
+/* Limits the leaves that are pulled from one master in one exchange. */
+#define SYNC_LEAVES_MAX 256
+/* Limits the records that masters listed and that are kept until they are evaluated. */
+#define SYNC_SEEN_MAX 4096
 #define SYNC_NAME_BYTES_MAX ((size_t)1 << 20)
-#define SYNC_FETCHES_MAX 256        /* asked of one master in one exchange */
-#define SYNC_LISTED_MAX 2048        /* that a master lists for one question */
+/* Limits the records that one master is asked for in one exchange. */
+#define SYNC_FETCHES_MAX 256
+/* Limits the records that a master lists in answer to one question. */
+#define SYNC_LISTED_MAX 2048
 #define SYNC_SCRATCH (SYNC_GROUPS_MAX * (1 + 8 * DIGEST_GROUP))
 
-enum sync_list_end { SYNC_LIST_WHOLE, SYNC_LIST_GOES_ON, SYNC_LIST_CUT }; /* number of SYNC_KEYS */
+/* Says in the `number` of a SYNC_KEYS message how the list goes on: it is whole, another message
+ * follows, or the master has more than it may list. */
+enum sync_list_end { SYNC_LIST_WHOLE, SYNC_LIST_GOES_ON, SYNC_LIST_CUT };
 
-struct sync_seen { /* a record as another master listed it */
+/* A record as another master listed it. */
+struct sync_seen {
 	struct id128 lock_id;
 	uint64_t token;
 	struct ballot wrote;
-	uint16_t of; /* of its terms, with the set and the bond */
+	/* Three parts of the record's terms: `of`, the session binding, and the permit numbers. */
+	uint16_t of;
 	uint32_t binding;
 	struct permits set;
 	struct slice key;
@@ -27,20 +36,30 @@ struct sync_seen { /* a record as another master listed it */
 	bool barred;
 };
 
-struct sync_pull { /* of one master */
+/* What is pulled from one master in this exchange. */
+struct sync_pull {
 	uint16_t leaves[SYNC_LEAVES_MAX];
-	uint32_t count, asked, listed; /* listed: so many of them have arrived */
+	/* How many leaves are to be pulled, how many of these were asked for, and how many of the
+	 * lists have arrived. */
+	uint32_t count, asked, listed;
 	uint32_t fetches;
-	bool cut; /* it had more than it listed: what is missing may be there */
+	/* The master had more than it listed, so what is missing from its lists may still be
+	 * there. */
+	bool cut;
 };
 
 struct sync {
 	uint64_t epoch;
-	uint64_t suspects[DIGEST_LEAVES / 64]; /* leaves that differed when they were last compared */
-	uint64_t differs[DIGEST_LEAVES / 64];  /* ... in this exchange */
-	uint64_t compared[DIGEST_GROUPS / 64]; /* groups of this exchange */
-	uint32_t cursor, cursor_next;          /* the leaf to begin with, when more differ than an exchange takes */
-	bool capped;                           /* cursor_next is where the pulling had to stop */
+	/* Bit sets: leaves that differed when they were last compared, leaves that differ in this
+	 * exchange, and groups that were compared in this exchange. */
+	uint64_t suspects[DIGEST_LEAVES / 64];
+	uint64_t differs[DIGEST_LEAVES / 64];
+	uint64_t compared[DIGEST_GROUPS / 64];
+	/* The leaf with which this exchange begins, and the one with which the next exchange does,
+	 * when more leaves differ than one exchange takes. */
+	uint32_t cursor, cursor_next;
+	/* cursor_next is where pulling had to stop in this exchange. */
+	bool capped;
 	struct sync_pull pulls[MASTERS_MAX];
 	struct sync_seen *seen;
 	uint32_t seen_count, seen_capacity;
@@ -48,6 +67,7 @@ struct sync {
 	uint8_t scratch[SYNC_SCRATCH];
 };
 
+/* The following functions write and read numbers. Numbers in the blobs of SYNC_... messages are little-endian. */
 static inline void put_u16(uint8_t *p, uint32_t n) {
 	p[0] = (uint8_t)n;
 	p[1] = (uint8_t)(n >> 8);
@@ -84,11 +104,23 @@ static inline void sync_set(uint64_t *bits, uint32_t i, bool on) {
 	bits[i / 64] = (bits[i / 64] & ~((uint64_t)1 << (i % 64))) | (uint64_t)on << (i % 64);
 }
 
-struct sync *sync_open(struct core *core); /* only nodes that meet a difference have it; NULL: no memory */
-/* sync_list.c: the keys of leaves, from table to message to `seen` */
+/* Returns the memory of the exchange, which only nodes have that meet a difference. NULL: there is
+ * no memory. */
+struct sync *sync_open(struct core *core);
+
+/* ---- sync_list.c ---- */
+
+/* Lists all records of these leaves (two bytes each) to the master that asks for them. */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves);
-bool sync_take_list(struct core *core, uint32_t from, struct slice list); /* false: no memory or nonsense */
-/* sync_evaluate.c */
+
+/* Adds what a master listed to `seen`. False: there is no memory, or the list is not
+ * well-formed. */
+bool sync_take_list(struct core *core, uint32_t from, struct slice list);
+
+/* ---- sync_evaluate.c ---- */
+
+/* Draws the conclusions from all lists of the exchange: drops what fewer than a quorum have, and
+ * asks for the records and releases that this master lacks. */
 void sync_evaluate(struct core *core);
 
 #endif

@@ -1,10 +1,11 @@
-/* sync_evaluate.c: what follows from the records that other masters listed (section 7, anti-entropy).
+/* sync_evaluate.c: what follows from the records that other masters listed (section 7,
+ * anti-entropy).
  *
- * A record is learned only when a quorum reports it, this master counted if it has it: that of a commit which failed is not
- * spread. What a quorum once accepted is found at one, at least, of those who would have to accept another, and stands there
- * by the same rules as a record that is taught; so a wrong report could cost time, and no more.
- * A release is learned from whoever remembers it: it was the holder's own.
- */
+ * A record is learned only when a quorum reports it, with this master counted if it has the record,
+ * so that the record of a commit that failed is not spread. What a quorum once accepted is found at
+ * one, at least, of those masters that would have to accept another lock. The record stands there
+ * by the same rules as one that was sent for repair, so a wrong report could cost time and no more.
+ * A release is learned from whoever remembers it, because it was the holder's own. */
 #include "repair.h"
 #include "sync.h"
 
@@ -16,14 +17,14 @@ static int compare_lock(const struct sync_seen *a, const struct sync_seen *b) {
 	return c != 0 ? c : memcmp(a->key.data, b->key.data, a->key.size);
 }
 
-/* Reports of one lock together, and in the order of the masters. */
+/* Orders reports so that those of one lock stand together, in the order of the masters. */
 static bool before(const struct sync_seen *a, const struct sync_seen *b) {
 	int c = compare_lock(a, b);
 	return c != 0 ? c < 0 : a->from < b->from;
 }
 
-/* Heapsort: no memory, no recursion; the core does without qsort. */
-
+/* sift and sort are a heapsort, which needs no memory and no recursion; the core does without
+ * qsort. */
 static void sift(struct sync_seen *seen, uint32_t root, uint32_t count) {
 	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
 		if (child + 1 < count && before(&seen[child], &seen[child + 1])) {
@@ -50,27 +51,32 @@ static void sort(struct sync_seen *seen, uint32_t count) {
 	}
 }
 
-static void fetch(struct core *core, uint32_t from, struct slice key, struct id128 lock_id, bool had) {
+static void fetch(struct core *core, uint32_t from, struct slice key, struct id128 lock_id,
+	bool had) {
 	struct sync_pull *p = &core->repair.sync->pulls[from];
 	if (p->fetches < SYNC_FETCHES_MAX && peer_votes(core, from)) {
 		p->fetches++;
-		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->repair.sync_round, .key = key, .lock_id = lock_id, .flags = had ?
-				FLAG_HAD : 0 };
+		struct message m = { .kind = MESSAGE_SYNC_FETCH, .round = core->repair.sync_round,
+			.key = key, .lock_id = lock_id, .flags = had ? FLAG_HAD : 0 };
 		out_send(core, from, &m);
 	}
 }
 
-/* `a` is at least what `b` is: whoever has it has no less. A shared lock is more than the exclusive one that it was (section 10). */
+/* Tells whether `a` is at least what `b` is, so that a master with `a` has no less. A shared lock
+ * is more than the exclusive lock that it was before its downgrade (section 10). */
 static bool reaches(const struct sync_seen *a, const struct sync_seen *b) {
-	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 && (a->of == b->of || a->of == SHARE_SHARED) &&
-		permits_within(b->set, a->set);
+	return a->token >= b->token && ballot_compare(a->wrote, b->wrote) >= 0 &&
+		(a->of == b->of || a->of == SHARE_SHARED) && permits_within(b->set, a->set);
 }
 
-/* All reports of one lock_id. The best that a quorum has, if this master has less. */
+/* Evaluates all reports of one lock_id, and fetches the best record that a quorum has, if this
+ * master has less. */
 static void evaluate_lock(struct core *core, const struct sync_seen *reports, uint32_t count) {
 	struct key *key = table_find(core, reports->key);
 	const struct record *own = key ? key_record(key, reports->lock_id) : NULL;
-	const struct sync_seen here = own ? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of, .set = record_set(own) }
+	const struct sync_seen here = own
+		? (struct sync_seen){ .token = own->token, .wrote = own->wrote, .of = own->of,
+			.set = record_set(own) }
 		: (struct sync_seen){ .token = 0 };
 	const struct sync_seen *best = NULL;
 	bool lacking = own == NULL;
@@ -85,8 +91,10 @@ static void evaluate_lock(struct core *core, const struct sync_seen *reports, ui
 		}
 		bool more = own == NULL || !reaches(&here, r);
 		lacking = lacking || more;
-		bool ended = tombstone_ended(core, r->lock_id, r->binding) || rolled_back_has(core, r->lock_id, r->token, 0);
-		if (more && !ended && having >= core->quorum && (best == NULL || reaches(r, best))) {
+		bool ended = tombstone_ended(core, r->lock_id, r->binding) ||
+			rolled_back_has(core, r->lock_id, r->token, 0);
+		if (more && !ended && having >= core->quorum &&
+			(best == NULL || reaches(r, best))) {
 			best = r;
 		}
 	}
@@ -97,7 +105,8 @@ static void evaluate_lock(struct core *core, const struct sync_seen *reports, ui
 	}
 }
 
-static const struct sync_seen *listed_by(const struct sync *s, struct slice key, struct id128 lock_id, uint32_t from) {
+static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
+	struct id128 lock_id, uint32_t from) {
 	struct sync_seen wanted = { .key = key, .lock_id = lock_id, .from = (uint8_t)from };
 	uint32_t low = 0, high = s->seen_count;
 	while (low < high) {
@@ -111,13 +120,16 @@ static const struct sync_seen *listed_by(const struct sync *s, struct slice key,
 	return low < s->seen_count && !before(&wanted, &s->seen[low]) ? &s->seen[low] : NULL;
 }
 
-/* What this master has and the other did not list: does it remember the release? */
+/* Asks the other master whether it remembers the release of what this master has and the other one
+ * did not list. */
 static void ask_releases(struct core *core, uint32_t from) {
 	const struct sync_pull *p = &core->repair.sync->pulls[from];
 	for (uint32_t i = 0; i < p->listed; i++) {
-		for (const struct key *key = digest_first(core->store.live, p->leaves[i]); key; key = key->leaf_next) {
+		for (const struct key *key = digest_first(core->store.live, p->leaves[i]); key;
+			key = key->leaf_next) {
 			for (const struct record *r = key->held; r; r = r->next) {
-				if (!listed_by(core->repair.sync, key_name(key), r->lock_id, from)) {
+				if (!listed_by(core->repair.sync, key_name(key), r->lock_id,
+					from)) {
 					fetch(core, from, key_name(key), r->lock_id, true);
 				}
 			}
@@ -125,15 +137,16 @@ static void ask_releases(struct core *core, uint32_t from) {
 	}
 }
 
-/* ---- what fewer than q have (section 7) ---- */
+/* ---- what fewer than q masters have (section 7) ---- */
 
-/* No round that began before it was accepted may still count this when the others list what they have. */
+/* Tells whether the record is so old that no round which began before it was accepted can still
+ * count this acceptance when the other masters list what they have. */
 static bool old(const struct core *core, uint16_t accepted) {
 	const uint16_t age = (uint16_t)(core->repair.sync_tick - accepted);
 	return age >= 2 && age <= INT16_MAX;
 }
 
-/* Bit set of the masters that have listed all that they have in this leaf. */
+/* Returns a bit set of the masters that have listed all that they have in this leaf. */
 static uint32_t listing(const struct core *core, uint16_t leaf) {
 	uint32_t masters = 0;
 	for (uint32_t i = 0; i < core->masters; i++) {
@@ -145,12 +158,15 @@ static uint32_t listing(const struct core *core, uint16_t leaf) {
 	return masters;
 }
 
-/* More than n - q masters lack it; of a semaphore's numbers *few: those of which so many do. */
-static bool few_have(const struct core *core, const struct key *key, const struct record *r, uint32_t listing, struct permits *few) {
+/* Tells whether more than n - q masters lack the record. For a semaphore, *few has the permit
+ * numbers which so many masters lack, and the answer is whether there are any. */
+static bool few_have(const struct core *core, const struct key *key, const struct record *r,
+	uint32_t listing, struct permits *few) {
 	const struct permits set = record_set(r);
 	uint32_t without = 0, lack[PERMITS_MAX] = { 0 };
 	for (; listing; listing &= listing - 1) {
-		const struct sync_seen *seen = listed_by(core->repair.sync, key_name(key), r->lock_id, (uint32_t)__builtin_ctz(listing));
+		const struct sync_seen *seen = listed_by(core->repair.sync, key_name(key),
+			r->lock_id, (uint32_t)__builtin_ctz(listing));
 		without += seen == NULL;
 		for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
 			lack[n] += permits_has(set, n) && !(seen && permits_has(seen->set, n));
@@ -160,14 +176,18 @@ static bool few_have(const struct core *core, const struct key *key, const struc
 	for (uint32_t n = 0; n < PERMITS_MAX && terms_of_numbers(r->of); n++) {
 		few->w[n / 64] |= (uint64_t)(lack[n] > core->masters - core->quorum) << (n % 64);
 	}
-	return terms_of_numbers(r->of) ? !permits_none(*few) : without > core->masters - core->quorum;
+	return terms_of_numbers(r->of) ? !permits_none(*few)
+		: without > core->masters - core->quorum;
 }
 
-/* With the last record its key may be gone. */
+/* Drops the record, or permit numbers of it, if it is old enough. The key is freed with its last
+ * record. */
 static void drop_few(struct core *core, struct key *key, struct record *r, struct permits few) {
 	const struct lapsing l = record_lapsing(r);
 	if (terms_of_numbers(r->of)) {
-		few = old(core, r->accepted) ? few : permits_none(l.set) || !old(core, l.accepted) ? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
+		few = old(core, r->accepted) ? few
+			: permits_none(l.set) || !old(core, l.accepted)
+			? (struct permits){ { 0, 0 } } : permits_and(few, l.set);
 	}
 	if (terms_of_numbers(r->of) ? permits_none(few) : !old(core, r->accepted)) {
 		return;
@@ -195,9 +215,13 @@ static void drop_what_few_have(struct core *core) {
 		const struct sync_pull *p = &core->repair.sync->pulls[from];
 		for (uint32_t i = 0; i < p->listed; i++) {
 			const uint32_t masters = listing(core, p->leaves[i]);
-			const bool enough = (uint32_t)__builtin_popcount(masters) > core->masters - core->quorum;
+			const bool enough = (uint32_t)__builtin_popcount(masters) >
+				core->masters - core->quorum;
+			/* The first master that listed the leaf is the one for which it is
+			 * evaluated, so that it is evaluated once. */
 			struct key *next = enough && masters >> from & 1 &&
-					(masters & ((1u << from) - 1)) == 0 ? digest_first(core->store.live, p->leaves[i]) : NULL;
+				(masters & ((1u << from) - 1)) == 0
+				? digest_first(core->store.live, p->leaves[i]) : NULL;
 			for (struct key *key = next; key; key = next) {
 				next = key->leaf_next;
 				evaluate_own(core, key, masters);

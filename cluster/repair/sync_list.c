@@ -1,9 +1,12 @@
-/* sync_list.c: the records of a few leaves, as a master lists them for another that compares: name, lock_id, token, ballot of the
- * value, bar, what it excludes; no values. Numbers are little-endian. */
+/* sync_list.c: the records of a few leaves, as a master lists them for another master that
+ * compares: name, lock_id, token, ballot of the value, bar, and what the record excludes, but no
+ * values. */
 #include "repair.h"
 #include "sync.h"
 
-#define FIXED 69 /* lock_id 16, token 8, ballot 8 + 8 + 4, flags 1, size of the name 2, terms 2 + 8 + 8 + 4 */
+/* Bytes of a listed record without its name: lock_id 16, token 8, ballot 8 + 8 + 4, flags 1, size
+ * of the name 2, terms 2 + 8 + 8 + 4. */
+#define FIXED 69
 
 static size_t put_record(uint8_t *p, const struct key *key, const struct record *r) {
 	memcpy(p, r->lock_id.b, 16);
@@ -22,12 +25,15 @@ static size_t put_record(uint8_t *p, const struct key *key, const struct record 
 	return FIXED + (size_t)key->size;
 }
 
-static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size, enum sync_list_end end) {
-	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end, .blob = slice_of(core->repair.sync->scratch, size) };
+static void send_list(struct core *core, uint32_t to, uint64_t round, size_t size,
+	enum sync_list_end end) {
+	struct message m = { .kind = MESSAGE_SYNC_KEYS, .round = round, .number = end,
+		.blob = slice_of(core->repair.sync->scratch, size) };
 	out_send(core, to, &m);
 }
 
-/* At most SYNC_LISTED_MAX of them: then it says that it has more, so that nothing is taken for absent. */
+/* Lists SYNC_LISTED_MAX records at most. If there are more, the list says so, so that nothing is
+ * taken for absent. */
 void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct slice leaves) {
 	if (!sync_open(core)) {
 		return;
@@ -36,9 +42,11 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 	uint32_t listed = 0;
 	for (size_t i = 0; i + 1 < leaves.size; i += 2) {
 		uint32_t leaf = leaves.data[i] | (uint32_t)leaves.data[i + 1] << 8;
-		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->store.live, leaf) : NULL;
+		const struct key *key = leaf < DIGEST_LEAVES ? digest_first(core->store.live, leaf)
+			: NULL;
 		for (; key; key = key->leaf_next) {
-			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX; r = r->next, listed++) {
+			for (const struct record *r = key->held; r && listed <= SYNC_LISTED_MAX;
+				r = r->next, listed++) {
 				if (listed == SYNC_LISTED_MAX) {
 					continue;
 				}
@@ -50,7 +58,8 @@ void sync_list_leaves(struct core *core, uint32_t to, uint64_t round, struct sli
 			}
 		}
 	}
-	send_list(core, to, round, size, listed > SYNC_LISTED_MAX ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
+	send_list(core, to, round, size,
+		listed > SYNC_LISTED_MAX ? SYNC_LIST_CUT : SYNC_LIST_WHOLE);
 }
 
 static bool room_for_seen(struct core *core, struct sync *s) {
@@ -58,7 +67,10 @@ static bool room_for_seen(struct core *core, struct sync *s) {
 		return true;
 	}
 	uint32_t wanted = s->seen_capacity ? 2 * s->seen_capacity : 64;
-	void *p = wanted <= SYNC_SEEN_MAX ? alloc_resize(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen, wanted * sizeof *s->seen) : NULL;
+	void *p = wanted <= SYNC_SEEN_MAX
+		? alloc_resize(&core->alloc, s->seen, s->seen_capacity * sizeof *s->seen,
+			wanted * sizeof *s->seen)
+		: NULL;
 	if (p == NULL) {
 		return false;
 	}
@@ -77,8 +89,11 @@ bool sync_take_list(struct core *core, uint32_t from, struct slice list) {
 			return false;
 		}
 		struct sync_seen *seen = &s->seen[s->seen_count];
-		*seen = (struct sync_seen){ .token = get_u64(p + 16), .wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
-			.of = (uint16_t)get_u16(p + 47), .set = { { get_u64(p + 49), get_u64(p + 57) } }, .binding = get_u32(p + 65), .from = (uint8_t)from, .barred = p[44] != 0 };
+		*seen = (struct sync_seen){ .token = get_u64(p + 16),
+			.wrote = { get_u64(p + 24), get_u64(p + 32), get_u32(p + 40) },
+			.of = (uint16_t)get_u16(p + 47),
+			.set = { { get_u64(p + 49), get_u64(p + 57) } }, .binding = get_u32(p + 65),
+			.from = (uint8_t)from, .barred = p[44] != 0 };
 		memcpy(seen->lock_id.b, p, 16);
 		if (arena_copy(&s->names, slice_of(p + FIXED, name), &seen->key) != 0) {
 			return false;
