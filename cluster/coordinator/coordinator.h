@@ -11,11 +11,14 @@
 struct shown {
 	/* The holder that is shown first. */
 	struct core_entry entry;
+
 	/* All holders, if there are several; otherwise NULL and 0. */
 	const struct core_entry *holders;
 	uint32_t holder_count;
+
 	/* Somebody holds the key; it is contested (section 4). */
 	bool held, contested;
+
 	/* `holders` leaves some of them out. */
 	bool more;
 };

@@ -6,8 +6,8 @@ struct record *op_reply_add(struct core *core, struct op *op, uint32_t from,
 	const struct message *m) {
 	if (op->replies_count == op->replies_capacity) {
 		uint32_t old = op->replies_capacity, wanted = old ? 2 * old : 8;
-		struct master_reply *more = alloc_resize(
-			&core->alloc, op->replies, old * sizeof *more, wanted * sizeof *more);
+		struct master_reply *more = alloc_resize(&core->alloc, op->replies,
+			old * sizeof *more, wanted * sizeof *more);
 		if (more == NULL) {
 			return NULL;
 		}

@@ -10,14 +10,17 @@
 /* Describes a lock that is bound to one start of a node. */
 struct bound_locks {
 	struct list of_holder;
+
 	/* The map finds it by its lock_id. */
 	struct map_node node;
 	struct holder *holder;
 	struct id128 lock_id;
+
 	/* Says when the record here was to end, as of the last time it was examined. This entry
 	 * ends with the record. */
 	struct instant until;
 	span_ns grace;
+
 	/* The holder has a new link, or there is a new epoch, and since then the holder has not
 	 * said that the lock is bound. */
 	bool stale;
@@ -32,6 +35,7 @@ struct holder {
 	struct id128 id;
 	uint64_t boot;
 	bool closed;
+
 	/* Says when the link was closed. */
 	struct instant since;
 };
@@ -238,8 +242,9 @@ void binding_master_accepted(struct core *core, const struct record *r, uint32_t
 	}
 }
 
-/* A copy of the record carries this mark. A node that gets the copy from a master where the record
- * is not bound counts for everybody that this master counts for. */
+/* A copy of the record carries this mark. A node that gets its copy from a master where the record
+ * is not bound must keep the record for everybody that relies on that master, so the record there
+ * does not end with a node before that node says again that the lock is bound. */
 bool binding_master_bound(const struct core *core, struct id128 lock_id) {
 	return core->master.holder_count > 0 && find_record(core, lock_id) != NULL;
 }

@@ -282,8 +282,8 @@ static void count_commit(struct core *core, const struct key *key, const struct 
 	}
 }
 
-/* Section 2, Acquire: the refused commit belongs to a request that has waited, and the request may
- * begin again. Only its coordinator knows whether it does. */
+/* Section 2, Acquire: tells whether a refused commit belongs to a request that has waited and that
+ * may begin again. Only its coordinator knows whether it does. */
 static bool still_waits(const struct message *m, enum status refused) {
 	return m->ticket.seq &&
 		(refused == STATUS_STALE || refused == STATUS_HELD || refused == STATUS_CONTESTED);

@@ -11,6 +11,7 @@
 struct telling {
 	/* Count the records that are told, and all parts. */
 	uint32_t records, all;
+
 	/* Say that records, or requests, were left out. */
 	bool records_rest, requests_rest;
 };

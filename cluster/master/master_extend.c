@@ -55,8 +55,8 @@ void master_extend(struct core *core, uint32_t from, const struct message *m) {
 		answer.token = r->token;
 		answer.terms = record_terms(r);
 		answer.terms.set = extend_numbers_here(key, r, m->terms.set);
-		core->counts[COUNT_extend_permits_missing] += !permits_within(
-			m->terms.set, answer.terms.set);
+		core->counts[COUNT_extend_permits_missing] += !permits_within(m->terms.set,
+			answer.terms.set);
 		answer.had = permits_and(answer.terms.set, rule_had_numbers(key, r, m->token));
 		answer.flags = (rule_had(key, r, m->token) ? FLAG_HAD : 0) |
 			(permits_within(record_set(r), answer.terms.set) ? 0 : FLAG_MORE);

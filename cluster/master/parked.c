@@ -28,9 +28,8 @@ struct parked *queue_parked_next(const struct core *core, const struct key *key,
 	if (key->more == NULL) {
 		return NULL;
 	}
-	return parked_of(behind
-				? queued_after(core, key->more->parked, &behind->q)
-				: queued_first(key->more->parked));
+	return parked_of(behind ? queued_after(core, key->more->parked, &behind->q)
+		: queued_first(key->more->parked));
 }
 
 static struct parked *find_parked(const struct core *core, const struct key *key, uint32_t peer,

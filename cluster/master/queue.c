@@ -9,8 +9,8 @@ static struct waiter *waiter_of(struct queued *q) {
 	return q ? CONTAINER_OF(q, struct waiter, q) : NULL;
 }
 
-/* The link to the entry's coordinator is gone. The entry no longer counts, even though it has not
- * been freed yet. */
+/* Tells whether the link to the entry's coordinator is gone. Then the entry no longer counts, even
+ * though it has not been freed yet. */
 static bool lost(const struct core *core, const struct waiter *w) {
 	return w->q.lost != core->peers[w->q.peer].lost;
 }
@@ -212,8 +212,8 @@ static struct waiter *waiter_new(struct core *core, struct key *key, uint32_t fr
 	if (table_more(core, key) == NULL) {
 		return NULL;
 	}
-	struct waiter *w = alloc_new(
-		&core->alloc, sizeof *w + m->owner.size + m->identity.size + m->label.size);
+	struct waiter *w = alloc_new(&core->alloc,
+		sizeof *w + m->owner.size + m->identity.size + m->label.size);
 	if (w == NULL) {
 		COUNT(core, no_memory);
 		return NULL;

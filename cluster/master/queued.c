@@ -43,8 +43,8 @@ static bool before(const void *core, const struct tree_node *a, const struct tre
 }
 
 static uint64_t hash(const struct core *core, const struct key *key, struct id128 lock_id) {
-	return hash_fold(
-		hash_lock_id(core, lock_id) ^ key->node.hash, UINT64_C(0x9e3779b97f4a7c15));
+	return hash_fold(hash_lock_id(core, lock_id) ^ key->node.hash,
+		UINT64_C(0x9e3779b97f4a7c15));
 }
 
 void queued_enter(struct core *core, struct map *map, struct tree_node **order, struct queued *q) {

@@ -118,6 +118,7 @@ static bool is_record(const struct master_reply *f) {
 struct walk {
 	/* Says where each master's next record stands in op->replies. */
 	uint32_t next[MASTERS_MAX];
+
 	/* Are bit sets: the masters that told the present lock_id, and those that left out what
 	 * comes from here on. */
 	uint32_t told, cut;

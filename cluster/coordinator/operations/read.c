@@ -27,6 +27,7 @@ struct verdict {
 	 * those that count. */
 	struct record *holders;
 	bool free, undetermined;
+
 	/* A lock_id that fewer than q masters report may be held, too, by masters that are
 	 * silent. */
 	bool others;

@@ -218,8 +218,8 @@ static void take_report(struct core *core, struct op *op, uint32_t from, const s
 		return;
 	}
 	bool same = (m->flags & FLAG_SAME) && op->own_value;
-	struct record *better = record_with_value(
-		core, same ? record_value(op->own_value) : m->value);
+	struct record *better = record_with_value(core,
+		same ? record_value(op->own_value) : m->value);
 	if (better == NULL) {
 		v->state = VOTE_GONE;
 		return;

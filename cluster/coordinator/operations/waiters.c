@@ -166,8 +166,8 @@ static void reply_to(struct core *core, struct op *op, struct caller *c, bool do
 	struct core_waiter *list = copied ? out_room(core, (count + 1) * sizeof *list) : NULL;
 	copied = list != NULL;
 	for (uint32_t i = 0; copied && i < count; i++) {
-		copied = copy_waiter(
-			core, op, c, &op->replies[op->prefix ? order[i] : i], &list[i]);
+		copied = copy_waiter(core, op, c, &op->replies[op->prefix ? order[i] : i],
+			&list[i]);
 	}
 	struct core_reply *r = op_reply(core, c,
 		!done ? PAWL_ENOQUORUM
