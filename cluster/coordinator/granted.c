@@ -7,6 +7,7 @@
 /* Each new granted lease sweeps this many buckets. The table has about as many buckets as granted
  * leases, so at most half of its entries have ended. */
 #define BUCKETS_A_GRANTED 1
+/* Each beat sweeps at most this many buckets. */
 #define BUCKETS_A_BEAT 1024
 
 _Static_assert(sizeof(struct granted) <= 56, "one for each lease");

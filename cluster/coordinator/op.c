@@ -4,6 +4,7 @@
 #include "operation.h"
 #include "coordinator.h"
 
+/* At most this many freed operations are kept for the next requests. */
 #define POOL_MAX 1024
 /* A wait this long is as good as one without end. */
 #define WAIT_MAX ((span_ns)366 * 86400 * SPAN_S)

@@ -5,6 +5,7 @@
  * back. A link that this master gave up itself says nothing about the other side. */
 #include "master.h"
 
+/* Limits the starts of nodes that are kept here. */
 #define NODES_BOUND_MAX (2 * NODES_MAX)
 
 /* Describes a lock that is bound to one start of a node. */

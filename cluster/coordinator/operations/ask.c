@@ -42,5 +42,5 @@ void ask_answer(struct core *core, struct op *op, uint32_t from, const struct me
 	ask_evaluate(core, op, false);
 }
 
-const struct operation ask_operation = { .start = ask_start,
-	.answer = ask_answer, .evaluate = ask_evaluate };
+const struct operation ask_operation = { .start = ask_start, .answer = ask_answer,
+	.evaluate = ask_evaluate };

@@ -131,5 +131,4 @@ static bool break_epoch(struct core *core, struct op *op) {
 }
 
 const struct operation break_operation = { .start = break_start, .answer = break_answer,
-	.evaluate = break_evaluate, .epoch = break_epoch,
-	.catch_up = catch_up_send_again };
+	.evaluate = break_evaluate, .epoch = break_epoch, .catch_up = catch_up_send_again };

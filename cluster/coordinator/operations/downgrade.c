@@ -72,5 +72,4 @@ void downgrade_answer(struct core *core, struct op *op, uint32_t from, const str
 }
 
 const struct operation downgrade_operation = { .start = downgrade_start, .answer = downgrade_answer,
-	.evaluate = downgrade_evaluate,
-	.catch_up = catch_up_send_again };
+	.evaluate = downgrade_evaluate, .catch_up = catch_up_send_again };

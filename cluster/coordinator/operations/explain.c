@@ -250,5 +250,5 @@ void explain_evaluate(struct core *core, struct op *op, bool over) {
 	op_free(core, op);
 }
 
-const struct operation explain_operation = { .start = explain_start,
-	.answer = explain_answer, .evaluate = explain_evaluate };
+const struct operation explain_operation = { .start = explain_start, .answer = explain_answer,
+	.evaluate = explain_evaluate };

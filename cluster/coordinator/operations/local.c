@@ -6,9 +6,9 @@
 /* A list is made in slices, one per turn of the loop, so that nobody waits for it. This limits the
  * work of a slice, counted in visited buckets. */
 #define LIST_WORK_A_TURN 2048u
-/* It is as much work to put a name into its place, or to tell an entry. */
+/* Putting a name into its place, or telling an entry, counts as this much work. */
 #define LIST_NAME_WORK 32u
-/* This much work costs as much as a simple request. */
+/* This much work costs the client as much as a simple request. */
 #define LIST_WORK_A_COST 128u
 /* After this many bytes the next entry is told in another reply. */
 #define LIST_PIECE_BYTES ((size_t)64 << 10)
@@ -33,9 +33,6 @@ void local_get(struct core *core, struct op *op) {
 
 /* ---- wait ---- */
 
-/* The test whether the change has come, and the beginning of the wait, are one step, so that no
- * change falls between them. */
-
 /* Tells whether the change has come. Free: nothing stands on the key, not even a lock delay. Held:
  * somebody holds the key. */
 static bool fulfilled(const struct core *core, const struct op *op, const struct key *key) {
@@ -47,6 +44,8 @@ static bool fulfilled(const struct core *core, const struct op *op, const struct
 	return holders > 0;
 }
 
+/* Tests whether the change has come, and otherwise begins to wait. Both are one step, so that no
+ * change falls between them. */
 static void wait_on(struct core *core, struct op *op) {
 	struct key *key = table_find(core, op->key);
 	if (fulfilled(core, op, key)) {
@@ -354,5 +353,5 @@ static bool wait_epoch(struct core *core, struct op *op) {
 
 const struct operation list_operation = { .timer = local_timer, .leave = local_list_leave,
 	.forget = local_forgotten, .release = local_list_free };
-const struct operation wait_operation = { .timer = local_timer,
-	.epoch = wait_epoch, .forget = local_forgotten };
+const struct operation wait_operation = { .timer = local_timer, .epoch = wait_epoch,
+	.forget = local_forgotten };

@@ -188,5 +188,5 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	}
 }
 
-const struct operation read_operation = { .start = read_start,
-	.answer = read_answer, .evaluate = read_evaluate };
+const struct operation read_operation = { .start = read_start, .answer = read_answer,
+	.evaluate = read_evaluate };

@@ -17,7 +17,7 @@ static void nominate(struct core *core, struct op *op) {
 }
 
 static void hand_over(struct core *core, struct op *op) {
-	/* The time is that of a release. */
+	/* A hand-over is sent again for as long as a release is. */
 	op->until = instant_add(core->now,
 		span_grow(core->config.max_lease, 2 * core->config.drift_ppm));
 	granted_drop(core, op->key, op->lock_id);
@@ -54,8 +54,7 @@ static void evaluate_nominees(struct core *core, struct op *op, bool over) {
 		hand_over(core, op);
 	} else if (over || open == 0) {
 		COUNT(core, nominate_none);
-		op_reply_all(core, op,
-			op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum
+		op_reply_all(core, op, op_votes(core, op, VOTE_BIT(VOTE_ABSENT)) >= core->quorum
 			? PAWL_ENOTFOUND : PAWL_ENOQUORUM);
 		op_finish(core, op);
 	}
@@ -96,5 +95,4 @@ static bool transfer_epoch(struct core *core, struct op *op) {
 }
 
 const struct operation transfer_operation = { .start = transfer_start, .answer = transfer_answer,
-	.evaluate = transfer_evaluate,
-	.epoch = transfer_epoch };
+	.evaluate = transfer_evaluate, .epoch = transfer_epoch };

@@ -69,9 +69,9 @@ static void prepared(struct core *core, struct op *op) {
 	write_round(core, op);
 }
 
-/* Counts the votes that suffice. A master that counts knows the value. An update that expects
- * nothing needs nobody to know it: such a write gives the value a fresh start at masters that have
- * learned the record anew. */
+/* Counts the votes towards success. A master that counts knows the value. An update that expects
+ * nothing needs no master to know it: such a write gives the value a fresh start at masters that
+ * have learned the record anew. */
 static uint32_t good_votes(const struct core *core, const struct op *op) {
 	bool any = op->state == OP_ROUND && !op->expect_value && !op->expect_seq;
 	return op_votes(core, op, VOTE_BIT(VOTE_OK) | (any ? VOTE_BIT(VOTE_ABSENT) : 0));
@@ -136,7 +136,7 @@ static bool lacking(const struct core *core, const struct op *op) {
 	return op_votes(core, op, LACKS) > core->masters - core->quorum;
 }
 
-/* Tells whether the answers to come decide that the lock is lost for certain. */
+/* Tells whether the answers still to come decide if the lock is lost for certain. */
 static bool loss_open(const struct core *core, const struct op *op) {
 	return op->state == OP_ROUND && lacking(core, op) && !op_epoch_stands(core, op) &&
 		op_votes(core, op, VOTE_BIT(VOTE_ASKED)) > 0;
@@ -302,5 +302,4 @@ static bool update_epoch(struct core *core, struct op *op) {
 }
 
 const struct operation update_operation = { .start = update_start, .answer = update_answer,
-	.evaluate = update_evaluate, .timer = update_timer,
-	.epoch = update_epoch };
+	.evaluate = update_evaluate, .timer = update_timer, .epoch = update_epoch };

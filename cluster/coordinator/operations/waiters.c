@@ -99,8 +99,8 @@ static bool take(const struct core *core, const struct op *op, struct taken *t, 
 	uint32_t at = (uint32_t)entry_hash(core, op, i) & (t->slots - 1);
 	for (; t->entries[at]; at = (at + 1) & (t->slots - 1)) {
 		const uint32_t other = t->entries[at] - 1;
-		if (id128_equal(
-			op->replies[other].record->lock_id, op->replies[i].record->lock_id) &&
+		if (id128_equal(op->replies[other].record->lock_id,
+			op->replies[i].record->lock_id) &&
 			slice_equal(found_key(op, other), found_key(op, i))) {
 			return false;
 		}
@@ -234,5 +234,5 @@ void waiters_answer(struct core *core, struct op *op, uint32_t from, const struc
 	waiters_evaluate(core, op, false);
 }
 
-const struct operation waiters_operation = { .start = waiters_start,
-	.answer = waiters_answer, .evaluate = waiters_evaluate };
+const struct operation waiters_operation = { .start = waiters_start, .answer = waiters_answer,
+	.evaluate = waiters_evaluate };
