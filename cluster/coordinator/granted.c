@@ -35,9 +35,9 @@ struct granted *granted_find(struct core *core, struct slice key, struct id128 l
 	return b && !instant_distrusted(core->now, b->deadline) ? b : NULL;
 }
 
-/* A caller on another connection may have bound the lock to that node or to another one meanwhile.
- * The lock may have ended with that node while this one had no link and heard nothing (section 2,
- * Extend). */
+/* A caller on another connection may meanwhile have bound the lock to a connection of another node,
+ * or to that node itself. The lock may have ended with it while this node had no link and heard
+ * nothing (section 2, Extend). */
 struct granted *granted_of(struct core *core, struct slice key, struct id128 lock_id,
 	uint64_t asker) {
 	struct granted *b = granted_find(core, key, lock_id);

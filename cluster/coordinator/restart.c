@@ -4,7 +4,7 @@
 #include "operation.h"
 #include "coordinator.h"
 
-/* The epoch has just changed, and fewer than q masters vote in it yet. */
+/* Tells whether the epoch has just changed and fewer than q masters vote in it yet. */
 static bool suspends(const struct core *core) {
 	return epoch_fresh(core) && epoch_voters(core) < core->quorum;
 }

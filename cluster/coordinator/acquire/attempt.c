@@ -158,7 +158,7 @@ static void ask_all(struct core *core, struct op *op, bool turn) {
 	ask_some(core, op, (1u << core->masters) - 1, turn);
 	struct instant at = instant_add(core->now, core->config.request_timeout);
 	timer_at(core, &op->timer, TIMER_OP, instant_expired(at, op->until) ? op->until : at);
-	/* No master may be linked. */
+	/* It may be that no master is linked. */
 	attempt_evaluate(core, op);
 }
 
@@ -177,7 +177,8 @@ void attempt_start(struct core *core, struct op *op) {
 	}
 	if (!peers_listen(core)) {
 		COUNT(core, removed_while_waiting);
-		/* This is section 6, Operations across a change. */
+		/* No master listens to this node any more (section 6, Operations across a
+		 * change). */
 		attempt_fail(core, op, PAWL_ERECOVERING);
 		return;
 	}
@@ -260,7 +261,7 @@ static void turn_begins(struct core *core, struct op *op, uint32_t from, const s
 	op->sent = core->now;
 	op->parked_until = core->now;
 	forget_value(core, op);
-	/* Otherwise the home has drawn a ballot. */
+	/* A home that promises has drawn a ballot for the attempt. */
 	op->ballot = m->status == STATUS_HELD_SELF ? first_draw(core) : m->ballot;
 	take_vote(core, op, from, m);
 	/* The home lacked the lock_id when it promised. The other masters lacked it at that moment,

@@ -125,9 +125,9 @@ static bool may_ask_again(struct op *op) {
 	return !list_empty(&op->callers) && op->overtaken++ < OVERTAKEN_MAX;
 }
 
-/* Another attempt for the lock_id was faster, and where the record is, the value has been updated
- * since. This attempt asks again, and is told the value. What it has left where there was no record
- * must go, because that has the first value. */
+/* Tells whether another attempt for the lock_id was faster, and where the record is, the value has
+ * been updated since. This attempt then asks again, and is told the value. What it has left where
+ * there was no record must go, because that has the first value. */
 static bool met_itself(const struct core *core, const struct op *op) {
 	for (uint32_t i = 0; i < core->masters; i++) {
 		if (op->votes[i].state == VOTE_HELD && op->votes[i].status == STATUS_HELD_SELF) {

@@ -28,7 +28,7 @@ static span_ns valid_for(const struct core *core, const struct member *m, const 
 	return clock_saturating_add(span_shrink(before, core->config.drift_ppm), m->valid);
 }
 
-/* False: no memory. */
+/* Answers all callers that the keys are held. False: no memory. */
 bool group_answer_held(struct core *core, struct op *op) {
 	struct group *g = op->group;
 	struct core_lock_got *got = out_room(core, g->count * sizeof *got);
