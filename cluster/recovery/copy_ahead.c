@@ -1,17 +1,21 @@
-/* copy_ahead.c: getting ready to be a master of the next epoch before it is decided, so that the gap between the epochs stays short
- * (section 6): who coordinates the change asks, and is told how far it is. */
+/* copy_ahead.c: a future master copies what the present masters know before the decree, so that the
+ * gap between the epochs stays short (section 6). The master that coordinates the change asks for
+ * it and is told how far it is. It only saves time: a change does without it where it must. */
 #include "recovery.h"
 
+/* Answers the master that asked last. */
 static void tell(struct core *core, enum status status) {
 	const struct state_transfer *g = &core->recovery.transfer;
 	int index = peer_table_find_id(core, g->asker);
-	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = g->asker_round, .status = status, .number = g->merged };
+	struct message m = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = g->asker_round,
+		.status = status, .number = g->merged };
 	if (index >= 0) {
 		out_send(core, (uint32_t)index, &m);
 	}
 }
 
-/* Ready: the walks of enough sources are over, and their changes keep coming. NEED: not yet. FULL: there is no room for two tables. */
+/* STATUS_OK: ready, because enough sources have sent all that they had, and their changes keep
+ * coming. STATUS_NEED: not yet. STATUS_FULL: there is no room for two tables. */
 void copy_ahead_tell(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind != STATE_TRANSFER_AHEAD || g->told_ready) {
@@ -24,17 +28,21 @@ void copy_ahead_tell(struct core *core) {
 
 void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m) {
 	struct config c;
-	struct message refusal = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = m->round, .status = STATUS_EPOCH };
+	struct message refusal = { .kind = MESSAGE_COPY_AHEAD_ANSWER, .round = m->round,
+		.status = STATUS_EPOCH };
 	if (!proof_master(core, from)) {
 		COUNT(core, asked_by_no_member);
 		return;
 	}
-	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) && core_born(core) && !core->adopting;
+	bool fits = config_decode(m->blob, &c) == 0 && decree_follows(core, &c) &&
+		core_born(core) && !core->adopting;
 	if (fits) {
 		const bool first = announced_goes_first(core, &c);
 		const int at = config_find_id(&c, core->durable.node_id);
 		if (at < 0 || !c.nodes[at].master) {
-			return; /* it only has to know whom it may tell what it knows */
+			/* This node is no future master. It only has to know to whom it may tell
+			 * what it knows. */
+			return;
 		}
 		fits = first;
 		refusal.status = STATUS_HELD;
@@ -54,10 +62,10 @@ void copy_ahead_asked(struct core *core, uint32_t from, const struct message *m)
 	state_transfer_beat(core);
 }
 
-/* The change was given up. */
 void copy_ahead_ended(struct core *core, uint32_t from, const struct message *m) {
 	const struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_AHEAD && g->asker_round == m->round && id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
+	if (g->kind == STATE_TRANSFER_AHEAD && g->asker_round == m->round &&
+		id128_equal(g->asker, core->peers[from].link_id) && proof_identity(core, from)) {
 		state_transfer_stop(core);
 	}
 }

@@ -1,9 +1,12 @@
-/* merge.c: merging snapshots (section 4): per lock_id the later end, the higher token, the value with the higher ballot, the
- * highest ballot noted, every release, and the highest noted, where a source that lacks the lock_id, or permits that another source
- * has it with, counts as having noted its clock at the snapshot's end. */
+/* merge.c: merging snapshots (section 4). Of each lock_id a merge keeps the later end, the higher
+ * token, the value with the higher ballot, the highest ballot noted, every release, and the highest
+ * `noted`. A source that lacks the lock_id, or lacks permits that another source has it with,
+ * counts as having noted its clock at the end of its snapshot. */
 #include "recovery.h"
 #include "first.h"
 
+/* Returns the record that the message is merged into, with its terms merged. NULL: there is no
+ * memory. */
 static struct record *find_or_add(struct core *core, struct key *key, const struct message *m) {
 	struct record *r = key_record(key, m->lock_id);
 	if (r == NULL) {
@@ -11,26 +14,33 @@ static struct record *find_or_add(struct core *core, struct key *key, const stru
 		if (r) {
 			r->attempt = m->attempt;
 			r->end = instant_add(core->now, 0);
-			r->vouched = true; /* if all sources do */
+			/* The record's value counts (as in Prepare) if it does at all its
+			 * sources. */
+			r->vouched = true;
 			record_put_older(r, older_of(m));
 			key_add_record(core, key, r);
 		}
 	} else {
 		const struct terms own = record_terms(r), both = terms_both(&own, &m->terms);
-		r->uneven = r->uneven || !permits_within(both.set, own.set) || !permits_within(both.set, m->terms.set);
+		r->uneven = r->uneven || !permits_within(both.set, own.set) ||
+			!permits_within(both.set, m->terms.set);
 		if (r->sources == 0) {
 			record_keep_older(r);
 		}
 		older_merge(r, older_of(m));
 		record_set_terms(core, key, r, &both);
-		r->sources = r->sources ? r->sources : MERGE_STAYS; /* this master's own, from before it recovered */
-		record_name(r, both.set); /* when a number ends is not told by a source: all last as long as the record */
+		/* The record is this master's own, from before it recovered. */
+		r->sources = r->sources ? r->sources : MERGE_STAYS;
+		/* A source does not tell when each permit number ends, so all last as long as the
+		 * record. */
+		record_name(r, both.set);
 	}
 	return r;
 }
 
-/* The value with the higher ballot; false: no memory. */
-static bool merge_value(struct core *core, struct key *key, struct record **r, const struct message *m) {
+/* Keeps the value with the higher ballot. False: there is no memory. *r may move. */
+static bool merge_value(struct core *core, struct key *key, struct record **r,
+	const struct message *m) {
 	if (ballot_compare(m->ballot, (*r)->wrote) > 0) {
 		struct record **at = key_link(key, m->lock_id);
 		if (!record_set_value(core, at, m->value)) {
@@ -53,14 +63,17 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	if (merged) {
 		r->token = m->token > r->token ? m->token : r->token;
 		r->noted = m->noted > r->noted ? m->noted : r->noted;
-		r->attempt = r->attempt == m->attempt ? m->attempt : 0; /* section 11: only while all that it rests on had this name */
+		/* Section 11: the record keeps its name only while all that it rests on had this
+		 * one. */
+		r->attempt = r->attempt == m->attempt ? m->attempt : 0;
 		r->vouched = r->vouched && (m->flags & FLAG_COUNTS);
 		r->freed = r->freed || !(m->flags & FLAG_BOUND);
 		span_ns left = span_from_us(m->left_us);
 		r->end = instant_later(r->end, instant_add(core->now, left));
 		r->accepted = core->tick;
 		t->latest = instant_later(t->latest, r->end);
-		core->recovery.transfer.longest = left > core->recovery.transfer.longest ? left : core->recovery.transfer.longest;
+		core->recovery.transfer.longest = left > core->recovery.transfer.longest ? left
+			: core->recovery.transfer.longest;
 		const struct tombstone *gone = tombstone_find(core, m->lock_id);
 		r->barred = r->barred || (m->flags & FLAG_BARRED) || (gone && gone->barred);
 		r->sources |= 1u << source;
@@ -77,7 +90,8 @@ bool merge_record(struct core *core, struct table *t, uint32_t source, const str
 	return merged;
 }
 
-/* Of what ended with a connection nothing is dropped before all sources have been heard: another one may bring a later bond. */
+/* Nothing that ended with a connection is dropped before all sources have been heard, because
+ * another source may bring a later session binding. */
 void merge_released(struct core *core, struct table *t, const struct message *m) {
 	tombstone_take(core, m);
 	struct key *key = table_find_in(core, t, m->key);
@@ -95,7 +109,8 @@ void merge_released(struct core *core, struct table *t, const struct message *m)
 	}
 }
 
-/* The source lacks it from now on, whatever was the reason, as if it had never sent it: for what it noted its clock at the end counts. */
+/* From now on the source lacks the record, whatever the reason, as if it had never sent it. So the
+ * clock at the end of its snapshot counts as noted. */
 void merge_lost(struct core *core, struct table *t, uint32_t source, const struct message *m) {
 	struct key *key = table_find_in(core, t, m->key);
 	struct record *r = key ? key_record(key, m->lock_id) : NULL;
@@ -109,7 +124,6 @@ void merge_lost(struct core *core, struct table *t, uint32_t source, const struc
 	}
 }
 
-/* The table that was merged is the live one from now on. */
 void merge_finish_begin(struct core *core) {
 	const struct state_transfer *g = &core->recovery.transfer;
 	struct finishing *f = &core->store.finish;

@@ -1,4 +1,5 @@
-/* recovery.c: a master that starts without its memory (section 4): it accepts nothing until it has rejoined or waited. */
+/* recovery.c: a master that starts without its memory (section 4). It accepts nothing until it has
+ * rejoined or waited. */
 #include "recovery.h"
 
 static span_ns larger(span_ns a, span_ns b) {
@@ -6,15 +7,18 @@ static span_ns larger(span_ns a, span_ns b) {
 }
 
 static void begin(struct core *core) {
-	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease); /* the largest it ever voted under */
-	core->recovery.vote_at = instant_add(core->now, span_grow(lease, 2 * core->config.drift_ppm));
+	/* This is the largest max_lease that the node ever voted under. */
+	span_ns lease = larger(core->durable.max_lease_seen, core->config.max_lease);
+	core->recovery.vote_at = instant_add(core->now,
+		span_grow(lease, 2 * core->config.drift_ppm));
 	state_transfer_rejoin(core);
 	out_note(core, NOTE_RECOVERING, core->self, 0, NULL, slice_of(NULL, 0));
 }
 
 void recovery_start(struct core *core, bool restored) {
 	if (restored && core->recovery.drain_whole && core->durable.voted) {
-		COUNT(core, drain_consumed); /* no restart at all, only a pause */
+		/* The side file makes this a pause, and no restart at all. */
+		COUNT(core, drain_consumed);
 		core->clock = core->recovery.drain_clock;
 		recovery_vote(core, "drain");
 		return;
@@ -23,7 +27,8 @@ void recovery_start(struct core *core, bool restored) {
 	begin(core);
 }
 
-/* This node is far behind the others' clocks (section 9): it stops voting and rejoins, and keeps what it has. */
+/* This node is far behind the others' clocks (section 9). It stops voting and rejoins, and keeps
+ * what it has. */
 void recovery_again(struct core *core) {
 	persist_votes_end(core);
 	core->state = CORE_RECOVERING;
@@ -38,7 +43,8 @@ void recovery_vote(struct core *core, const char *how) {
 	core->state = CORE_VOTING;
 	core->store.vote_began = core->now;
 	core->store.clock_began = core->clock;
-	log_new_id(core); /* what was merged is in no log */
+	/* What was merged is in no log. */
+	log_new_id(core);
 	ceiling_raise(core);
 	out_note(core, NOTE_VOTING, core->self, 0, how, slice_of(NULL, 0));
 	peers_tell(core);
@@ -46,10 +52,14 @@ void recovery_vote(struct core *core, const char *how) {
 }
 
 void recovery_beat(struct core *core) {
-	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict && instant_expired(core->now, core->recovery.vote_at)) {
-		COUNT(core, waited); /* all it ever accepted is over; only who has voted in this epoch may come in like that */
+	if (core->state == CORE_RECOVERING && core->durable.voted && !core->conflict &&
+		instant_expired(core->now, core->recovery.vote_at)) {
+		/* All that this node ever accepted is over. Only a master that has voted in this
+		 * epoch may come in by waiting. */
+		COUNT(core, waited);
 		state_transfer_stop(core);
-		master_raise_clock(core, peers_quorum_says(core)); /* else it would be behind again as soon as it votes */
+		/* Without this the node would be behind again as soon as it votes. */
+		master_raise_clock(core, peers_quorum_says(core));
 		merge_note_clock(core);
 		recovery_vote(core, "waiting");
 	}

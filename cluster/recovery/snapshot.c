@@ -1,5 +1,7 @@
-/* snapshot.c: sending a snapshot (section 4): at least everything accepted up to its end: a walk over the table in pieces, each
- * acknowledged, and whatever changes meanwhile at once; promises stay out of it. Never a pause. */
+/* snapshot.c: sending a snapshot (section 4). A snapshot holds at least everything that was
+ * accepted up to its end. It is a walk over the table in pieces, each of which is acknowledged, and
+ * whatever changes meanwhile is sent at once. Promises stay out of it. It never makes the node
+ * pause. */
 #include "recovery.h"
 
 #define CHUNK_RECORDS 256
@@ -20,12 +22,14 @@ static void say_end(struct core *core, uint32_t peer, const struct message *end)
 }
 
 static void refuse(struct core *core, uint32_t peer, uint64_t round, enum status status) {
-	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status, .clock = core->clock };
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = round, .status = status,
+		.clock = core->clock };
 	COUNT(core, snapshot_refused);
 	say_end(core, peer, &m);
 }
 
-/* What was sent is of a table that nobody votes from any more, and what that one had and this one lacks would never be told: they ask anew. */
+/* What was sent is of a table from which nobody votes any more. What that table had and the new one
+ * lacks would never be told, so those that are being sent a snapshot ask anew. */
 void snapshot_tables_swapped(struct core *core, struct table *old) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		struct snapshot_out *s = &core->peers[i].send;
@@ -38,7 +42,8 @@ void snapshot_tables_swapped(struct core *core, struct table *old) {
 	}
 }
 
-/* What this node is to the masters of its present epoch, as a source (section 6). */
+/* Returns the flag that says what this node is, as a source, to the masters of its present epoch
+ * (section 6). */
 static uint32_t standing(const struct core *core) {
 	if (core->remembers) {
 		return FLAG_REMEMBERS;
@@ -47,7 +52,8 @@ static uint32_t standing(const struct core *core) {
 }
 
 static void end(struct core *core, uint32_t peer, const struct snapshot_out *s) {
-	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock, .flags = s->handover ? standing(core) : 0,
+	struct message m = { .kind = MESSAGE_SNAPSHOT_END, .round = s->round, .clock = core->clock,
+		.flags = s->handover ? standing(core) : 0,
 		.lease_us = (uint64_t)(core->durable.max_lease_seen / SPAN_US) };
 	if (m.flags & FLAG_FORGOT) {
 		m.clock = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
@@ -63,10 +69,13 @@ static bool walk_table(struct core *core, uint32_t peer, struct snapshot_out *s)
 		if (records >= CHUNK_RECORDS || bytes >= CHUNK_BYTES) {
 			return false;
 		}
-		for (struct map_node *n = map_bucket(&core->store.live->keys, s->bucket), *next; n; n = next) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, s->bucket), *next; n;
+			n = next) {
 			struct key *key = CONTAINER_OF(n, struct key, node);
 			next = map_next_in_bucket(n);
-			for (const struct record *r = merge_finish_walked(core, key) ? key->held : NULL; r; r = r->next) {
+			for (const struct record *r =
+				merge_finish_walked(core, key) ? key->held : NULL;
+				r; r = r->next) {
 				struct message m;
 				snapshot_record_message(core, key, r, &m);
 				m.round = s->round;
@@ -99,41 +108,49 @@ static bool walk_ring(struct core *core, uint32_t peer, struct snapshot_out *s) 
 static void send_chunk(struct core *core, uint32_t peer) {
 	struct snapshot_out *s = &core->peers[peer].send;
 	if (!(walk_table(core, peer, s) && walk_ring(core, peer, s))) {
-		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round, .part = s->part, .parts = s->part + 1 };
+		struct message m = { .kind = MESSAGE_SNAPSHOT_CHUNK, .round = s->round,
+			.part = s->part, .parts = s->part + 1 };
 		out_send(core, peer, &m);
 		return;
 	}
 	s->walked = true;
 	if (s->epoch == core->config.epoch) {
 		end(core, peer, s);
-	} else { /* before the decree: what changes is sent until this node has adopted that epoch */
+	} else {
+		/* Before the decree, what changes is sent until this node has adopted the epoch. */
 		struct message m = { .kind = MESSAGE_SNAPSHOT_READY, .round = s->round };
 		out_send(core, peer, &m);
 	}
 }
 
-/* Whether this node can stand for what it was asked for, now. */
+/* Tells whether this node can stand now for what it was asked for. */
 static bool may_serve(const struct core *core, const struct snapshot_out *s) {
 	if (!s->handover) {
 		return core_votes(core) && s->epoch == core->config.epoch;
 	}
-	if (s->epoch == core->config.epoch) { /* what it merges to rejoin is what others had */
+	/* What a node merges in order to rejoin is what others had, and not what it remembers. */
+	if (s->epoch == core->config.epoch) {
 		return !(core->remembers && core->state == CORE_RECOVERING);
 	}
 	return core_votes(core) && s->epoch == core->config.epoch + 1;
 }
 
-/* Whether the asker needs it: a master of this epoch, or of one that is being prepared for. */
+/* Tells whether the asker may have the snapshot: it is a master of this epoch, or of one that is
+ * being prepared for. */
 static bool may_have(const struct core *core, uint32_t from, const struct snapshot_out *s) {
-	return s->handover && s->epoch == core->config.epoch + 1 ? proof_next_master(core, from) : proof_master(core, from);
+	return s->handover && s->epoch == core->config.epoch + 1 ? proof_next_master(core, from)
+		: proof_master(core, from);
 }
 
 void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
-	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch, .handover = (m->flags & FLAG_HANDOVER) != 0,
+	struct snapshot_out s = { .active = true, .round = m->round, .epoch = m->epoch,
+		.handover = (m->flags & FLAG_HANDOVER) != 0,
 		.tombstones_next = core->store.tombstones_next };
 	snapshot_stop(core, from);
-	if (!core_born(core) || core->adopting || !may_serve(core, &s)) { /* who has forgotten, too, is no source to rejoin from */
-		refuse(core, from, m->round, s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
+	/* A node that has forgotten is no source to rejoin from, either. */
+	if (!core_born(core) || core->adopting || !may_serve(core, &s)) {
+		refuse(core, from, m->round,
+			s.epoch == core->config.epoch ? STATUS_RECOVERING : STATUS_EPOCH);
 		return;
 	}
 	if (!may_have(core, from, &s)) {
@@ -145,7 +162,8 @@ void snapshot_asked(struct core *core, uint32_t from, const struct message *m) {
 	core->snapshots++;
 	map_walk_begin(&core->store.live->keys);
 	if (s.handover && s.epoch == core->config.epoch && !core->remembers && !core_votes(core)) {
-		end(core, from, &core->peers[from].send); /* it has nothing to tell but what it is */
+		/* This node has nothing to tell but what it is. */
+		end(core, from, &core->peers[from].send);
 	} else {
 		send_chunk(core, from);
 	}
@@ -156,7 +174,8 @@ void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
 	if (!s->active || s->round != m->round) {
 		return;
 	}
-	if (m->parts == 0) { /* enough */
+	/* A message without parts says that the asker has enough. */
+	if (m->parts == 0) {
 		snapshot_stop(core, from);
 	} else if (!may_serve(core, s)) {
 		refuse(core, from, m->round, STATUS_RECOVERING);
@@ -166,7 +185,8 @@ void snapshot_go_on(struct core *core, uint32_t from, const struct message *m) {
 	}
 }
 
-/* The epoch has changed. Those that were waiting for it get their end: everything that was accepted before is on its way already. */
+/* Those that were waiting for the new epoch get their end, because everything that was accepted
+ * before is on its way already. */
 void snapshot_epoch(struct core *core) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		struct snapshot_out *s = &core->peers[i].send;
@@ -178,7 +198,7 @@ void snapshot_epoch(struct core *core) {
 	}
 }
 
-/* What changes while snapshots are under way goes into them at once. */
+/* What changes while snapshots are under way is sent at once. */
 void snapshot_changed(struct core *core, const struct key *key, const struct record *r) {
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
@@ -208,10 +228,11 @@ void snapshot_released(struct core *core, struct slice key, struct id128 lock_id
 	state_transfer_released(core, &m);
 }
 
-/* A record is here no more, for whatever reason: from now on this node is a source that lacks the lock_id. `closed`: its key stays closed for
- * so long all the same (section 10, lock delay). */
-void snapshot_lost(struct core *core, const struct key *key, const struct record *r, span_ns closed) {
-	struct message m = { .kind = MESSAGE_SNAPSHOT_LOST, .key = key_name(key), .lock_id = r->lock_id, .left_us = (uint64_t)(closed / SPAN_US) };
+/* From now on this node is a source that lacks the lock_id. */
+void snapshot_lost(struct core *core, const struct key *key, const struct record *r,
+	span_ns closed) {
+	struct message m = { .kind = MESSAGE_SNAPSHOT_LOST, .key = key_name(key),
+		.lock_id = r->lock_id, .left_us = (uint64_t)(closed / SPAN_US) };
 	for (uint32_t i = 0; core->snapshots && i < core->peer_count; i++) {
 		if (core->peers[i].send.active) {
 			m.round = core->peers[i].send.round;

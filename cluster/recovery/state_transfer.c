@@ -1,11 +1,14 @@
-/* state_transfer.c: collecting what others know, until this node may vote with it (sections 4 and 6). Three occasions share it:
+/* state_transfer.c: collecting what other masters know, until this node may vote with it (sections
+ * 4 and 6). There are three occasions for that:
  *
- *   before the decree  (AHEAD)     a future master builds the next table beside its own, and goes on hearing every change
- *   after it           (HANDOVER)  what its sources end with, once they have adopted the epoch, makes it whole; or it rejoins
+ *   before the decree  (AHEAD)     a future master builds the next table in the staging table, and
+ *                                  goes on hearing every change
+ *   after it           (HANDOVER)  the ends of its sources, which follow once these have adopted
+ *                                  the epoch, make it whole; or the master rejoins
  *   after a restart    (REJOIN)    from masters that vote in this epoch
  *
- * A source is a master of the epoch before (handover), or another one of this epoch (rejoining).
- */
+ * A source is a master of the epoch before (handover) or another master of this epoch
+ * (rejoining). */
 #include "recovery.h"
 #include "state_transfer.h"
 
@@ -14,14 +17,15 @@ static span_ns larger(span_ns a, span_ns b) {
 }
 
 bool state_transfer_staging(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_AHEAD || core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER;
+	return core->recovery.transfer.kind == STATE_TRANSFER_AHEAD ||
+		core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER;
 }
 
 struct table *state_transfer_into(struct core *core) {
 	return state_transfer_staging(core) ? core->store.staging : core->store.live;
 }
 
-/* ---- whom to ask ---- */
+/* ---- the sources ---- */
 
 struct source *state_transfer_source(struct state_transfer *g, struct id128 id) {
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -32,6 +36,7 @@ struct source *state_transfer_source(struct state_transfer *g, struct id128 id) 
 	return NULL;
 }
 
+/* Finds or makes the source with this identity. */
 static struct source *make(struct state_transfer *g, struct id128 id) {
 	struct source *s = state_transfer_source(g, id);
 	if (s == NULL && g->count < SOURCES_MAX) {
@@ -42,10 +47,12 @@ static struct source *make(struct state_transfer *g, struct id128 id) {
 	return s;
 }
 
-void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c) {
+void state_transfer_begin(struct core *core, enum state_transfer_kind kind,
+	const struct config *c) {
 	struct state_transfer *g = &core->recovery.transfer;
 	uint64_t rounds = g->rounds;
-	*g = (struct state_transfer){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c), .rounds = rounds, .began = core->now };
+	*g = (struct state_transfer){ .kind = kind, .epoch = c->epoch, .hash = config_hash(c),
+		.rounds = rounds, .began = core->now };
 	g->after = config_masters(c);
 	if (kind != STATE_TRANSFER_REJOIN) {
 		g->before = c->before_count;
@@ -70,7 +77,8 @@ void state_transfer_end_own_walk(struct core *core) {
 void state_transfer_tell_stop(struct core *core, const struct source *s) {
 	int index = peer_table_find_id(core, s->id);
 	if (s->asked && !s->done && index >= 0 && index != (int)core->self) {
-		struct message m = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = s->round }; /* no parts: enough */
+		/* A message without parts says that enough has arrived. */
+		struct message m = { .kind = MESSAGE_SNAPSHOT_GO_ON, .round = s->round };
 		out_send(core, (uint32_t)index, &m);
 	}
 }
@@ -90,7 +98,8 @@ void state_transfer_stop(struct core *core) {
 	*g = (struct state_transfer){ .kind = STATE_TRANSFER_NONE, .rounds = g->rounds };
 }
 
-/* What came of it stays, but the source does not count as one that had it: its bit stands for nobody from now on. */
+/* The records already merged from this source stay, but the source no longer counts as one that had
+ * them: its bit no longer stands for any source. */
 void state_transfer_break_off(struct core *core, struct source *s) {
 	if (id128_equal(s->id, core->durable.node_id)) {
 		state_transfer_end_own_walk(core);
@@ -99,7 +108,8 @@ void state_transfer_break_off(struct core *core, struct source *s) {
 	core->recovery.transfer.told_ready = false;
 }
 
-/* A bit of its own for each try, in the table that is merged into. When they are used up all begins anew, which takes 31 links that broke. */
+/* Each try has a bit of its own in the table that is merged into. When the bits are used up, which
+ * takes 31 links that broke, the state transfer begins anew. */
 bool state_transfer_take_bit(struct core *core, struct source *s) {
 	struct table *t = state_transfer_into(core);
 	if (t->tries == MERGE_TRIES) {
@@ -120,15 +130,18 @@ void state_transfer_ask(struct core *core, struct source *s, uint32_t index) {
 	s->asked_voter = core->peers[index].voting;
 	s->round = ++g->rounds;
 	s->asked_at = s->progress = s->chunk_at = core->now;
-	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch, .flags = g->kind == STATE_TRANSFER_REJOIN ? 0 : FLAG_HANDOVER };
+	struct message m = { .kind = MESSAGE_SNAPSHOT, .round = s->round, .epoch = g->epoch,
+		.flags = g->kind == STATE_TRANSFER_REJOIN ? 0 : FLAG_HANDOVER };
 	out_send(core, index, &m);
 }
 
 /* ---- what is enough ---- */
 
-/* One that has forgotten counts once the longest lease has passed since it told that it has adopted the epoch. */
+/* Returns when a source that has forgotten counts: once the longest lease has passed since it told
+ * that it has adopted the epoch. */
 static struct instant forgotten_at(const struct core *core, const struct source *s) {
-	span_ns lease = larger(larger(core->durable.max_lease_seen, core->config.max_lease), s->lease);
+	span_ns lease = larger(larger(core->durable.max_lease_seen, core->config.max_lease),
+		s->lease);
 	return instant_add(s->told_at, span_grow(lease, 2 * core->config.drift_ppm));
 }
 
@@ -137,17 +150,20 @@ bool state_transfer_forgotten_long_enough(const struct core *core, const struct 
 }
 
 bool state_transfer_counts_before(const struct core *core, const struct source *s) {
-	return s->before && s->done && (!s->forgot || state_transfer_forgotten_long_enough(core, s));
+	return s->before && s->done &&
+		(!s->forgot || state_transfer_forgotten_long_enough(core, s));
 }
 
-/* Until so many have counted as it takes, if nobody else comes: who has forgotten counts by and by. 0: that alone is not enough. */
+/* Sources that have forgotten count one after the other. This is the time until enough of them
+ * count, if no other source comes; 0: that alone is not enough. */
 span_ns state_transfer_left(const struct core *core, struct instant now) {
 	const struct state_transfer *g = &core->recovery.transfer;
 	span_ns left[SOURCES_MAX];
 	uint32_t waiting = 0, needed = config_sources(g->before);
 	for (uint32_t i = 0; g->kind == STATE_TRANSFER_HANDOVER && i < g->count; i++) {
 		const struct source *s = &g->sources[i];
-		if (s->before && s->done && s->forgot && !state_transfer_forgotten_long_enough(core, s)) {
+		if (s->before && s->done && s->forgot &&
+			!state_transfer_forgotten_long_enough(core, s)) {
 			span_ns own = instant_left_long(now, forgotten_at(core, s));
 			uint32_t at = waiting++;
 			for (; at > 0 && left[at - 1] > own; at--) {
@@ -161,43 +177,51 @@ span_ns state_transfer_left(const struct core *core, struct instant now) {
 	return needed > 0 && needed <= waiting ? left[needed - 1] : 0;
 }
 
+/* Returns how many sources count by now: for rejoining, or for a handover. */
 static uint32_t count_sources(const struct core *core, bool rejoin) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
 		const struct source *s = &core->recovery.transfer.sources[i];
-		n += rejoin ? s->after && s->done && s->votes : state_transfer_counts_before(core, s);
+		n += rejoin ? s->after && s->done && s->votes
+			: state_transfer_counts_before(core, s);
 	}
 	return n;
 }
 
-/* Any quorum contains one of so many: of the masters of before (itself may be one), or of the others of this epoch. */
+/* n - q + 1 sources intersect every quorum. In a handover they are masters of the epoch before
+ * (this node may be one); in a rejoin they are other masters of this epoch. */
 static bool enough_before(const struct core *core) {
-	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER && core->recovery.transfer.before > 0 &&
-			count_sources(core, false) >= config_sources(core->recovery.transfer.before);
+	return core->recovery.transfer.kind == STATE_TRANSFER_HANDOVER &&
+		core->recovery.transfer.before > 0 &&
+		count_sources(core, false) >= config_sources(core->recovery.transfer.before);
 }
 
 static bool enough_after(const struct core *core) {
-	return core->recovery.transfer.kind != STATE_TRANSFER_AHEAD && core->recovery.transfer.after > 1 &&
-			count_sources(core, true) >= config_sources(core->recovery.transfer.after);
+	return core->recovery.transfer.kind != STATE_TRANSFER_AHEAD &&
+		core->recovery.transfer.after > 1 &&
+		count_sources(core, true) >= config_sources(core->recovery.transfer.after);
 }
 
 bool state_transfer_ready(const struct core *core) {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < core->recovery.transfer.count; i++) {
-		n += core->recovery.transfer.sources[i].before && core->recovery.transfer.sources[i].walked;
+		n += core->recovery.transfer.sources[i].before &&
+			core->recovery.transfer.sources[i].walked;
 	}
 	return n >= config_sources(core->recovery.transfer.before);
 }
 
 /* ---- beginning to vote ---- */
 
+/* Votes with what was merged. */
 static void vote(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
 	bool handover = enough_before(core);
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct source *s = &g->sources[i];
 		if (handover && state_transfer_counts_before(core, s)) {
-			core->counts[s->forgot ? COUNT_source_forgot : s->never ? COUNT_source_never_voted : COUNT_source_remembers]++;
+			core->counts[s->forgot ? COUNT_source_forgot
+				: s->never ? COUNT_source_never_voted : COUNT_source_remembers]++;
 		}
 	}
 	state_transfer_end_own_walk(core);
@@ -211,11 +235,14 @@ static void vote(struct core *core) {
 	recovery_vote(core, handover ? "handover" : "rejoining");
 }
 
-/* Enough is known. Who has never voted in this epoch marks that on disk first. */
+/* If enough is known, this node votes. A node that has never voted in this epoch marks that on disk
+ * first. */
 void state_transfer_evaluate(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
 	if (core->conflict || core->adopting || !(enough_before(core) || enough_after(core))) {
-		return; /* adopting: the mark would be that of the next epoch */
+		/* While the next epoch is being adopted, the mark would be that of the next
+		 * epoch. */
+		return;
 	}
 	if (!core->durable.voted) {
 		for (uint32_t i = 0; i < g->count; i++) {
@@ -225,29 +252,35 @@ void state_transfer_evaluate(struct core *core) {
 		}
 		core->durable.voted = true;
 		epoch_seen(core);
-		/* of an epoch before that had longer leases: it answers for them from now on */
+		/* A record may come from an earlier epoch with longer leases. This node answers for
+		 * that lease from now on. */
 		core->durable.max_lease_seen = larger(core->durable.max_lease_seen, g->longest);
-		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling ? core->clock + CEILING_BLOCK : core->durable.ceiling;
+		core->durable.ceiling = core->clock + CEILING_BLOCK > core->durable.ceiling
+			? core->clock + CEILING_BLOCK : core->durable.ceiling;
 		persist_changed(core);
 	}
-	if (core->durable.voted && core->engine.voted_on_disk) { /* the mark may have been made by a gathering before this one */
+	/* The mark may have been made by a state transfer before this one. */
+	if (core->durable.voted && core->engine.voted_on_disk) {
 		vote(core);
 	}
 }
 
 void state_transfer_persisted(struct core *core) {
 	const enum state_transfer_kind kind = core->recovery.transfer.kind;
-	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) && core->durable.voted && core->engine.voted_on_disk) {
+	if ((kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) &&
+		core->durable.voted && core->engine.voted_on_disk) {
 		state_transfer_evaluate(core);
 	}
 }
 
 /* ---- beginnings ---- */
 
+/* Sets the time before which no snapshot counts for rejoining. */
 static void wait_to_rejoin(struct core *core) {
-	/* both waits use the largest values it ever voted under */
+	/* This is the largest request_timeout that the node ever voted under. */
 	span_ns request = larger(core->durable.request_timeout_seen, core->config.request_timeout);
-	core->recovery.rejoin_at = instant_add(core->now, span_grow(request, core->config.drift_ppm));
+	core->recovery.rejoin_at = instant_add(core->now,
+		span_grow(request, core->config.drift_ppm));
 }
 
 void state_transfer_rejoin(struct core *core) {
@@ -256,7 +289,8 @@ void state_transfer_rejoin(struct core *core) {
 	wait_to_rejoin(core);
 }
 
-/* Before the decree: the same question again goes on with what is there. False: the table beside is in use for another one. */
+/* When the same question comes again, what is already there is used. False: another state transfer
+ * uses the table. */
 bool state_transfer_ahead(struct core *core, const struct config *c) {
 	struct state_transfer *g = &core->recovery.transfer;
 	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == c->epoch && g->hash == config_hash(c)) {
@@ -271,10 +305,12 @@ bool state_transfer_ahead(struct core *core, const struct config *c) {
 	return true;
 }
 
-/* The epoch that was prepared for is here: what was merged beside is kept, and its sources end as soon as they have adopted it. */
+/* If this is the epoch that was prepared for, what was merged into the staging table is kept, and
+ * its sources send their ends as soon as they have adopted the epoch. */
 void state_transfer_handover(struct core *core) {
 	struct state_transfer *g = &core->recovery.transfer;
-	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch && g->hash == core->config_hash && g->taken) {
+	if (g->kind == STATE_TRANSFER_AHEAD && g->epoch == core->config.epoch &&
+		g->hash == core->config_hash && g->taken) {
 		struct source *s = state_transfer_own(core);
 		COUNT(core, copy_ahead_used);
 		g->kind = STATE_TRANSFER_HANDOVER;
@@ -300,14 +336,16 @@ void state_transfer_again(struct core *core) {
 	}
 	if (kind == STATE_TRANSFER_HANDOVER || kind == STATE_TRANSFER_REJOIN) {
 		state_transfer_begin(core, kind, &core->config);
-		/* Each try that was refused for its clock takes a bit; these must not be used up before it is time. */
+		/* Each try that was refused for its clock takes a bit. The time since the beginning
+		 * goes on, so that the bits are not used up before more of the clock is
+		 * believed. */
 		core->recovery.transfer.began = began;
 	}
 }
 
 void state_transfer_peer_lost(struct core *core, uint32_t peer) {
-	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL : state_transfer_source(&core->recovery.transfer,
-			core->peers[peer].link_id);
+	struct source *s = core->recovery.transfer.kind == STATE_TRANSFER_NONE ? NULL
+		: state_transfer_source(&core->recovery.transfer, core->peers[peer].link_id);
 	if (s && s->asked && !s->done) {
 		COUNT(core, copy_ahead_broken);
 		state_transfer_break_off(core, s);

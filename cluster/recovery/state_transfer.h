@@ -1,25 +1,54 @@
-/* state_transfer.h: what the files of gathering share. Private to cluster/. */
+/* state_transfer.h: what the files of a state transfer share. Private to recovery/. */
 #ifndef PAWL_CLUSTER_STATE_TRANSFER_H
 #define PAWL_CLUSTER_STATE_TRANSFER_H
 
 #include "recovery.h"
 
-bool state_transfer_staging(const struct core *core);  /* it is built beside the table */
-struct table *state_transfer_into(struct core *core);
-struct source *state_transfer_source(struct state_transfer *g, struct id128 id); /* NULL: none */
-void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c);
-void state_transfer_break_off(struct core *core, struct source *s);
-bool state_transfer_take_bit(struct core *core, struct source *s); /* false: used up */
-void state_transfer_tell_stop(struct core *core, const struct source *s);
-void state_transfer_ask(struct core *core, struct source *s, uint32_t index);
-bool state_transfer_counts_before(const struct core *core, const struct source *s); /* as a source of the epoch before, by now */
-bool state_transfer_forgotten_long_enough(const struct core *core, const struct source *s);
-void state_transfer_evaluate(struct core *core); /* votes, if what is here is enough */
+/* Tells whether the state transfer merges into the staging table. */
+bool state_transfer_staging(const struct core *core);
 
-/* state_transfer_own.c */
-struct source *state_transfer_own(struct core *core); /* this node, as a source; NULL: it is none */
+/* Returns the table that the state transfer merges into. */
+struct table *state_transfer_into(struct core *core);
+
+/* Returns the source with this identity; NULL: there is none. */
+struct source *state_transfer_source(struct state_transfer *g, struct id128 id);
+
+/* Makes a new state transfer, with its sources, for this configuration. */
+void state_transfer_begin(struct core *core, enum state_transfer_kind kind, const struct config *c);
+
+/* Gives up a try to copy from this source, which may be asked again. */
+void state_transfer_break_off(struct core *core, struct source *s);
+
+/* Gives the source the bit for a new try. False: all bits are used up. */
+bool state_transfer_take_bit(struct core *core, struct source *s);
+
+/* Tells the source to send nothing more, if it is sending. */
+void state_transfer_tell_stop(struct core *core, const struct source *s);
+
+/* Asks the source, whose peer index this is, for a snapshot. */
+void state_transfer_ask(struct core *core, struct source *s, uint32_t index);
+
+/* Tells whether the source counts by now as a source of the epoch before. */
+bool state_transfer_counts_before(const struct core *core, const struct source *s);
+
+/* Tells whether a source that has forgotten has done so for long enough to count. */
+bool state_transfer_forgotten_long_enough(const struct core *core, const struct source *s);
+
+/* Votes, if what is here is enough. */
+void state_transfer_evaluate(struct core *core);
+
+/* ---- state_transfer_own.c ---- */
+
+/* Returns this node as a source of its own; NULL: it is none. */
+struct source *state_transfer_own(struct core *core);
+
+/* Begins to copy this node's own table, or says that it has nothing to tell. */
 void state_transfer_ask_own(struct core *core, struct source *s);
+
+/* This node's own copy is whole. */
 void state_transfer_own_done(struct core *core, struct source *s);
+
+/* Ends the walk over this node's own table, if one is under way. */
 void state_transfer_end_own_walk(struct core *core);
 
 #endif

@@ -1,15 +1,19 @@
-/* state_transfer_own.c: a master of the epoch before is a source of its own: its table is copied in pieces into the one beside it, and what it
- * accepts meanwhile goes into both (section 6). */
+/* state_transfer_own.c: a master of the epoch before is a source of its own (section 6). Its live
+ * table is copied in pieces into the staging table, and what it accepts meanwhile goes into
+ * both. */
 #include "recovery.h"
 #include "state_transfer.h"
 
 #define OWN_BUCKETS_A_STEP 512
 
-/* Its own table, in pieces; what changes meanwhile comes by gather_changed. */
+/* Copies a piece of the live table. What changes meanwhile comes by state_transfer_changed. False:
+ * there is no memory. */
 static bool copy_own(struct core *core, struct source *s) {
 	struct state_transfer *g = &core->recovery.transfer;
-	for (int i = 0; i < OWN_BUCKETS_A_STEP && g->self_bucket < core->store.live->keys.bucket_count; i++, g->self_bucket++) {
-		for (struct map_node *n = map_bucket(&core->store.live->keys, g->self_bucket); n; n = map_next_in_bucket(n)) {
+	for (int i = 0; i < OWN_BUCKETS_A_STEP &&
+		g->self_bucket < core->store.live->keys.bucket_count; i++, g->self_bucket++) {
+		for (struct map_node *n = map_bucket(&core->store.live->keys, g->self_bucket); n;
+			n = map_next_in_bucket(n)) {
 			const struct key *key = CONTAINER_OF(n, struct key, node);
 			for (const struct record *r = key->held; r; r = r->next) {
 				struct message m;
@@ -25,7 +29,8 @@ static bool copy_own(struct core *core, struct source *s) {
 }
 
 struct source *state_transfer_own(struct core *core) {
-	struct source *s = state_transfer_staging(core) ? state_transfer_source(&core->recovery.transfer, core->durable.node_id) : NULL;
+	struct source *s = state_transfer_staging(core)
+		? state_transfer_source(&core->recovery.transfer, core->durable.node_id) : NULL;
 	return s && s->before ? s : NULL;
 }
 
@@ -39,7 +44,6 @@ bool state_transfer_busy(const struct core *core) {
 	return core->recovery.transfer.own_walking;
 }
 
-/* A piece of the walk over its own table, once a step. */
 void state_transfer_go_on(struct core *core) {
 	struct source *s = state_transfer_own(core);
 	CHECK(s && core->recovery.transfer.own_walking);
@@ -58,7 +62,8 @@ void state_transfer_go_on(struct core *core) {
 
 void state_transfer_ask_own(struct core *core, struct source *s) {
 	struct state_transfer *g = &core->recovery.transfer;
-	bool voted_before = g->kind == STATE_TRANSFER_HANDOVER ? core->durable.voted_before : core->durable.voted;
+	bool voted_before = g->kind == STATE_TRANSFER_HANDOVER ? core->durable.voted_before
+		: core->durable.voted;
 	bool remembers = g->kind == STATE_TRANSFER_HANDOVER ? core->remembers : core_votes(core);
 	if (!state_transfer_take_bit(core, s)) {
 		return;
@@ -78,7 +83,6 @@ void state_transfer_ask_own(struct core *core, struct source *s) {
 	s->clock_end = core->durable.ceiling > core->clock ? core->durable.ceiling : core->clock;
 }
 
-/* What this node accepts while it is its own source. */
 void state_transfer_changed(struct core *core, const struct key *key, const struct record *r) {
 	struct source *s = state_transfer_own(core);
 	if (s && s->asked && !s->done && key_table(core, key) == core->store.live) {

@@ -313,8 +313,8 @@ static void take_keys(struct core *core, uint32_t from, const struct message *m)
 
 /* Tells whether the record would only stand in the way if it were learned. Either somebody else is
  * about to get the key: the record has run out at some masters and is about to at the others,
- * nothing rests on learning it, and it would only displace the promise. Or a request that failed has
- * given the record back here, and the other masters have not heard that yet. */
+ * nothing rests on learning it, and it would only displace the promise. Or a request that failed
+ * has given the record back here, and the other masters have not heard that yet. */
 static bool in_the_way(struct core *core, const struct message *m) {
 	const struct key *key = table_find(core, m->key);
 	bool promised = key && key->promise && !id128_equal(key->promise->lock_id, m->lock_id) &&

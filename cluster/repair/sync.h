@@ -67,7 +67,8 @@ struct sync {
 	uint8_t scratch[SYNC_SCRATCH];
 };
 
-/* The following functions write and read numbers. Numbers in the blobs of SYNC_... messages are little-endian. */
+/* The following functions write and read numbers. In the blobs of SYNC_... messages they are
+ * little-endian. */
 static inline void put_u16(uint8_t *p, uint32_t n) {
 	p[0] = (uint8_t)n;
 	p[1] = (uint8_t)(n >> 8);
