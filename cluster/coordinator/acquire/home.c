@@ -91,8 +91,8 @@ static void rehome(struct core *core, struct op *op) {
 	if (op->state == OP_QUEUED) {
 		attempt_enqueue(core, op);
 	} else if (home >= 0) {
-		/* The request goes on with the turn it has. The turn of the new home will find it
-		 * there. */
+		/* The request goes on with the turn it has, and will have it when the new home
+		 * gives its own. */
 		op->queue_round = op->round;
 		enqueue_at(core, op);
 	}

@@ -267,7 +267,7 @@ static void list_answer(struct core *core, struct op *op) {
 	}
 }
 
-/* Adds the key's name if the key belongs into the list. False: no memory. */
+/* Adds the key's name if the key belongs in the list. False: no memory. */
 static bool list_visit(struct core *core, struct op *op, const struct key *key, uint32_t *work) {
 	const struct slice name = key_name(key);
 	if (key->held == NULL || !slice_has_prefix(name, op->key) ||

@@ -1,4 +1,4 @@
-/* read.c: quorum reads (section 3). */
+/* read.c: quorum reads: all masters are asked for their records of a key (section 3). */
 #include "operation.h"
 #include "operations.h"
 
@@ -28,8 +28,8 @@ struct verdict {
 	struct record *holders;
 	bool free, undetermined;
 
-	/* A lock_id that fewer than q masters report may be held, too, by masters that are
-	 * silent. */
+	/* A lock_id that fewer than q masters report may be held, too, if masters that are silent
+	 * have it. */
 	bool others;
 };
 
@@ -138,7 +138,7 @@ void read_evaluate(struct core *core, struct op *op, bool over) {
 	if (op->state == OP_SECOND && open) {
 		return;
 	}
-	/* There was no answer to the fetch. */
+	/* The master has not answered the fetch. */
 	if (op->state == OP_SECOND && over) {
 		undetermined(core, op, silent);
 		return;
@@ -175,8 +175,8 @@ void read_answer(struct core *core, struct op *op, uint32_t from, const struct m
 	if (m->kind != MESSAGE_READ_ANSWER || op->state != OP_ROUND || v->state != VOTE_ASKED) {
 		return;
 	}
-	/* The key is contested or has several holders. A master that has not answered yet may know
-	 * more. */
+	/* A report of several parts says that the key is contested or has several holders. A master
+	 * that has not answered yet may know more. */
 	op->contested_seen = op->contested_seen || m->parts > 1;
 	if ((m->flags & FLAG_REST) && !op->reporting) {
 		widen(core, op);

@@ -87,7 +87,7 @@ static uint64_t entry_hash(const struct core *core, const struct op *op, uint32_
 		hash_lock_id(core, op->replies[i].record->lock_id);
 }
 
-/* Holds the entries that were taken, by key and lock_id. `slots` is a power of two, and more than
+/* Holds the entries that were taken, by key and lock_id. `slots` is a power of two, and at least
  * half of the slots are free. A slot has the number of an entry plus 1; 0: it is free. */
 struct taken {
 	uint32_t *entries, slots;
