@@ -5,8 +5,8 @@
 #include "request_copy.h"
 #include "value.h"
 
-const struct pawl_entry copy_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 }, .value_seq = { "", 0 },
-	.held_ms = -1, .label = "", .host = "", .identity = "" };
+const struct pawl_entry copy_no_entry = { .key = { "", 0 }, .owner = { "", 0 }, .value = { "", 0 },
+	.value_seq = { "", 0 }, .held_ms = -1, .label = "", .host = "", .identity = "" };
 
 static struct pawl_id id_of(struct id128 from) {
 	struct pawl_id id;
@@ -52,13 +52,15 @@ int copy_slots(struct arena *arena, struct permits from, const uint32_t **out, s
 	return 0;
 }
 
-static int copy_label(struct arena *arena, const struct client_label *from, const char **label, const char **host, int64_t *pid) {
+static int copy_label(struct arena *arena, const struct client_label *from, const char **label,
+	const char **host, int64_t *pid) {
 	int error = value_text(arena, from->text, label);
 	*pid = from->pid;
 	return error ? error : value_text(arena, from->host, host);
 }
 
-static int copy_texts_of(struct arena *arena, const struct client_entry *from, struct pawl_entry *to) {
+static int copy_texts_of(struct arena *arena, const struct client_entry *from,
+	struct pawl_entry *to) {
 	int error = value_bytes(arena, from->key, &to->key);
 	error = error ? error : value_bytes(arena, from->owner, &to->owner);
 	error = error ? error : value_bytes(arena, from->value, &to->value);
@@ -90,9 +92,10 @@ int copy_entry(struct arena *arena, const struct client_entry *from, struct pawl
 	return error;
 }
 
-static int copy_entries(struct arena *arena, const struct client_entry *from, size_t count, const struct pawl_entry **out,
-	size_t *out_count) {
-	struct pawl_entry *items = arena_take(arena, count * sizeof(*items), _Alignof(struct pawl_entry));
+static int copy_entries(struct arena *arena, const struct client_entry *from, size_t count,
+	const struct pawl_entry **out, size_t *out_count) {
+	struct pawl_entry *items = arena_take(arena, count * sizeof(*items),
+		_Alignof(struct pawl_entry));
 	int error = items ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < count; i++) {
 		error = copy_entry(arena, &from[i], &items[i]);
@@ -104,9 +107,12 @@ static int copy_entries(struct arena *arena, const struct client_entry *from, si
 	return error;
 }
 
-static int copy_waiter(struct arena *arena, const struct client_waiter *from, struct pawl_waiter *to) {
-	*to = (struct pawl_waiter){ .node = "", .label = "", .host = "", .identity = "", .since_ms = from->since / SPAN_MS, .priority = from->priority,
-		.mode = copy_mode(from->mode.mode), .permits = from->mode.permits, .of = from->mode.of };
+static int copy_waiter(struct arena *arena, const struct client_waiter *from,
+	struct pawl_waiter *to) {
+	*to = (struct pawl_waiter){ .node = "", .label = "", .host = "", .identity = "",
+		.since_ms = from->since / SPAN_MS, .priority = from->priority,
+		.mode = copy_mode(from->mode.mode), .permits = from->mode.permits,
+		.of = from->mode.of };
 	if (from->has_lock_id) {
 		to->lock_id = id_of(from->lock_id);
 	}
@@ -117,8 +123,10 @@ static int copy_waiter(struct arena *arena, const struct client_waiter *from, st
 	return error ? error : copy_label(arena, &from->label, &to->label, &to->host, &to->pid);
 }
 
-static int copy_waiters(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_waiter *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_waiter));
+static int copy_waiters(struct arena *arena, const struct client_response *r,
+	struct pawl_result *to) {
+	struct pawl_waiter *items = arena_take(arena, r->count * sizeof(*items),
+		_Alignof(struct pawl_waiter));
 	int error = items ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < r->count; i++) {
 		error = copy_waiter(arena, &r->waiters[i], &items[i]);
@@ -131,13 +139,17 @@ static int copy_waiters(struct arena *arena, const struct client_response *r, st
 }
 
 static int copy_got(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_got *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_got));
+	struct pawl_got *items = arena_take(arena, r->count * sizeof(*items),
+		_Alignof(struct pawl_got));
 	int error = items ? 0 : PAWL_ENOMEM;
 	for (size_t i = 0; !error && i < r->count; i++) {
 		const struct client_got *from = &r->got[i];
-		items[i] = (struct pawl_got){ .lock_id = id_of(from->lock_id), .token = from->token, .mode = copy_mode(from->mode.mode) };
+		items[i] = (struct pawl_got){ .lock_id = id_of(from->lock_id), .token = from->token,
+			.mode = copy_mode(from->mode.mode) };
 		error = value_bytes(arena, from->key, &items[i].key);
-		error = error ? error : copy_slots(arena, from->mode.slots, &items[i].slots, &items[i].slot_count);
+		error = error ? error
+			: copy_slots(arena, from->mode.slots, &items[i].slots,
+				&items[i].slot_count);
 	}
 	if (!error) {
 		to->got = items;
@@ -146,15 +158,18 @@ static int copy_got(struct arena *arena, const struct client_response *r, struct
 	return error;
 }
 
-static int copy_extended(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
-	struct pawl_extended *items = arena_take(arena, r->count * sizeof(*items), _Alignof(struct pawl_extended));
+static int copy_extended(struct arena *arena, const struct client_response *r,
+	struct pawl_result *to) {
+	struct pawl_extended *items = arena_take(arena, r->count * sizeof(*items),
+		_Alignof(struct pawl_extended));
 	if (!items) {
 		return PAWL_ENOMEM;
 	}
 	for (size_t i = 0; i < r->count; i++) {
 		const struct client_extended *from = &r->extended[i];
-		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token, .acks = from->acks,
-			.valid_ms = from->error ? 0 : from->valid / SPAN_MS, .slots = { from->mode.slots.w[0], from->mode.slots.w[1] } };
+		items[i] = (struct pawl_extended){ .error = from->error, .token = from->token,
+			.acks = from->acks, .valid_ms = from->error ? 0 : from->valid / SPAN_MS,
+			.slots = { from->mode.slots.w[0], from->mode.slots.w[1] } };
 	}
 	to->extended = items;
 	to->extended_count = r->count;
@@ -164,7 +179,8 @@ static int copy_extended(struct arena *arena, const struct client_response *r, s
 int copy_lists(struct arena *arena, const struct client_response *r, struct pawl_result *to) {
 	int error = 0;
 	if (r->holders) {
-		error = copy_entries(arena, r->holders, r->holder_count, &to->holders, &to->holder_count);
+		error = copy_entries(arena, r->holders, r->holder_count, &to->holders,
+			&to->holder_count);
 	}
 	if (!error && r->entries) {
 		error = copy_entries(arena, r->entries, r->count, &to->entries, &to->entry_count);
