@@ -1,6 +1,7 @@
-/* entering.c: several requests under one lock_id (docs/client-guide.md, Entering again). What the handle has decides what is asked for
- * it; whatever is asked otherwise counts from the asking on, not from its answer; and an acquire that something else was asked beside,
- * a release above all, makes no handle of its own. */
+/* entering.c: several requests under one lock_id (docs/client-guide.md, Entering again). The handle
+ * that exists decides what the library asks of the node. A request that asks for something else
+ * counts from the moment at which it is made, and not from its answer. An acquire makes no handle
+ * of its own if another request, above all a release, was made under the same lock_id meanwhile. */
 #include <string.h>
 
 #include "session_binding.h"
@@ -11,16 +12,19 @@ static bool same_bytes(struct pawl_bytes a, struct pawl_bytes b) {
 }
 
 static bool is_under(const struct pawl_lock *lock, struct pawl_bytes key, struct pawl_id lock_id) {
-	return memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && same_bytes(pawl_lock_key(lock), key);
+	return memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0
+		&& same_bytes(pawl_lock_key(lock), key);
 }
 
-/* Somebody trusts it, or may again: a transfer that finds no successor leaves it as it was. */
+/* Returns whether somebody trusts the lock, or may trust it again: a transfer that finds no
+ * successor leaves the lock as it was. */
 static bool believed(const struct pawl_lock *lock) {
 	return pawl_lock_valid_ms(lock) > 0 || (lock->leave && lock->cause == 0);
 }
 
 bool lock_believed(const struct pawl *client, struct pawl_id lock_id) {
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0 && believed(lock)) {
 			return true;
@@ -31,8 +35,10 @@ bool lock_believed(const struct pawl *client, struct pawl_id lock_id) {
 
 /* ---- before it is asked ---- */
 
-static const struct pawl_lock *find_believed(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id) {
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+static const struct pawl_lock *find_believed(const struct pawl *client, struct pawl_bytes key,
+	struct pawl_id lock_id) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (is_under(lock, key, lock_id) && believed(lock)) {
 			return lock;
@@ -41,30 +47,39 @@ static const struct pawl_lock *find_believed(const struct pawl *client, struct p
 	return NULL;
 }
 
-void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms) {
-	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL : find_believed(client, key, lock_id);
+void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,
+	struct pawl_terms *terms) {
+	const struct pawl_lock *held = pawl_id_none(&lock_id) ? NULL
+		: find_believed(client, key, lock_id);
 	if (held) {
 		terms->release_on_disconnect = held->binding;
 		terms->priority = held->terms.priority;
 		terms->lock_delay_ms = held->terms.lock_delay_ms;
 	}
-	if (held && held->mode == PAWL_EXCLUSIVE && terms->mode == PAWL_SHARED && !terms->permits && !terms->of) {
-		terms->mode = PAWL_EXCLUSIVE; /* asked for as a shared one it would be one, for the part that writes as well */
+	if (held && held->mode == PAWL_EXCLUSIVE && terms->mode == PAWL_SHARED && !terms->permits
+		&& !terms->of) {
+		terms->mode = PAWL_EXCLUSIVE;
+			/* If it were acquired as a shared lock, it would become one, also for the
+			 * part of the program that writes. */
 	}
 }
 
 /* ---- when it is asked ---- */
 
-/* Names a lock_id that others may know. */
+/* Returns whether the request names a lock_id that others may know. */
 static bool concerns_others(const struct request_copy *request) {
-	return (request->method == PAWL_ACQUIRE && !request->drawn) || request->method == PAWL_RELEASE || request->method == PAWL_TRANSFER
+	return (request->method == PAWL_ACQUIRE && !request->drawn)
+		|| request->method == PAWL_RELEASE || request->method == PAWL_TRANSFER
 		|| request->method == PAWL_DOWNGRADE;
 }
 
-/* Two acquires that ask for the same are as one that is repeated. */
-static bool same_asked(const struct request_copy *a, size_t i, const struct request_copy *b, size_t j) {
+/* Returns whether both are acquires that ask for the same. Two such acquires are like one acquire
+ * that is repeated. */
+static bool same_asked(const struct request_copy *a, size_t i, const struct request_copy *b,
+	size_t j) {
 	const struct terms first = request_copy_terms(a, i), second = request_copy_terms(b, j);
-	return a->method == PAWL_ACQUIRE && b->method == PAWL_ACQUIRE && first.of == second.of && first.count == second.count
+	return a->method == PAWL_ACQUIRE && b->method == PAWL_ACQUIRE && first.of == second.of
+		&& first.count == second.count
 		&& a->wire.release_on_disconnect == b->wire.release_on_disconnect;
 }
 
@@ -73,7 +88,8 @@ static bool cross(const struct request_copy *a, const struct request_copy *b) {
 		struct pawl_id lock_id = request_copy_lock_id(a, i);
 		for (size_t j = 0; j < request_copy_locks(b); j++) {
 			struct pawl_id other = request_copy_lock_id(b, j);
-			if (memcmp(&lock_id, &other, sizeof(other)) == 0 && same_bytes(request_copy_key(a, i), request_copy_key(b, j))
+			if (memcmp(&lock_id, &other, sizeof(other)) == 0
+				&& same_bytes(request_copy_key(a, i), request_copy_key(b, j))
 				&& !same_asked(a, i, b, j)) {
 				return true;
 			}
@@ -102,14 +118,16 @@ static enum pawl_mode mode_asked(const struct request_copy *request, size_t n) {
 	return of == SHARE_EXCLUSIVE ? PAWL_EXCLUSIVE : PAWL_PERMITS;
 }
 
-/* docs/protocol.md, Downgrade: it stops trusting the lock to be exclusive, for good, and then asks. Asking for it as a shared one
- * makes it one, too. */
+/* docs/protocol.md, Downgrade: the client first stops trusting the lock to be exclusive, for good,
+ * and then asks. To ask for the lock as a shared one makes it a shared one, too. */
 static void tell_handles(struct pawl_call *call, size_t n) {
 	struct pawl *client = call->client;
 	enum pawl_mode asked = mode_asked(call->request, n);
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (!is_under(lock, request_copy_key(call->request, n), request_copy_lock_id(call->request, n))) {
+		if (!is_under(lock, request_copy_key(call->request, n),
+			request_copy_lock_id(call->request, n))) {
 			continue;
 		}
 		if (asked == PAWL_SHARED && lock->mode == PAWL_EXCLUSIVE) {
@@ -125,7 +143,8 @@ void entering_asked(struct pawl_call *call) {
 		return;
 	}
 	bool acquire = call->request->method == PAWL_ACQUIRE;
-	for (struct list *at = acquire ? NULL : list_first(&client->named); at; at = list_after(&client->named, at)) {
+	for (struct list *at = acquire ? NULL : list_first(&client->named); at;
+		at = list_after(&client->named, at)) {
 		meet(call, CONTAINER_OF(at, struct pawl_call, named));
 	}
 	if (acquire) {
@@ -134,7 +153,9 @@ void entering_asked(struct pawl_call *call) {
 		meet_all(call, &client->resting);
 		list_append(&client->named, &call->named);
 	}
-	for (size_t i = 0; (acquire || call->request->method == PAWL_DOWNGRADE) && i < request_copy_locks(call->request); i++) {
+	for (size_t i = 0; (acquire || call->request->method == PAWL_DOWNGRADE)
+		&& i < request_copy_locks(call->request);
+		i++) {
 		tell_handles(call, i);
 	}
 }
@@ -143,9 +164,11 @@ void entering_asked(struct pawl_call *call) {
 
 struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant) {
 	struct pawl *client = like->client;
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (is_under(lock, pawl_lock_key(like), grant->lock_id) && !lock->leaving && pawl_lock_error(lock) == 0) {
+		if (is_under(lock, pawl_lock_key(like), grant->lock_id) && !lock->leaving
+			&& pawl_lock_error(lock) == 0) {
 			return lock;
 		}
 	}
@@ -160,8 +183,9 @@ void entering_again(struct pawl_lock *held, const struct lock_grant *grant) {
 	struct permits slots = lock_slots_of(grant->slots, grant->slot_count);
 	held->entered++;
 	session_binding_made(held, held->client->connection_number);
-	/* Other numbers than those that a part of the program works with already: the handle keeps its own, and the deadline that they
-	 * were granted for (docs/protocol.md, section 10: a record gives none up while it lives). */
+	/* The node has granted other numbers than those that a part of the program already works
+	 * with. The handle keeps its own numbers, with the deadline for which they were granted
+	 * (docs/protocol.md, section 10: a record gives up none of its numbers while it lives). */
 	if (!grant->crossed && permits_equal(slots, held->slots)) {
 		held->token = grant->token > held->token ? grant->token : held->token;
 		lock_take_grant(held, grant->deadline, slots);

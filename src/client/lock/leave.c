@@ -1,4 +1,5 @@
-/* leave.c: what a holder does with a lock besides keeping it: it lets others share it, hands it over. */
+/* leave.c: what a holder does with a lock besides keeping it: it lets others share the lock, or
+ * hands the lock over. */
 #include "check.h"
 #include "lock.h"
 
@@ -27,12 +28,15 @@ static int await(struct pawl *client, struct outcome *outcome, struct pawl_resul
 
 /* ---- downgrade ---- */
 
-int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *arg, struct pawl_call **out_call) {
+int pawl_lock_downgrade_start(struct pawl_lock *lock, pawl_done_fn *done, void *arg,
+	struct pawl_call **out_call) {
 	if (lock->mode == PAWL_PERMITS || lock->leaving) {
 		return PAWL_EINVAL;
 	}
-	struct pawl_request request = { .method = PAWL_DOWNGRADE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id };
-	return pawl_start(lock->client, &request, done, arg, out_call); /* entering.c: it is a shared one from now on */
+	struct pawl_request request = { .method = PAWL_DOWNGRADE, .key = pawl_lock_key(lock),
+		.lock_id = lock->lock_id };
+	/* entering.c: the lock is a shared one from now on. */
+	return pawl_start(lock->client, &request, done, arg, out_call);
 }
 
 int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result) {
@@ -59,7 +63,8 @@ int pawl_lock_downgrade(struct pawl_lock *lock, struct pawl_result **out_result)
 /* ---- transfer ---- */
 
 struct leave {
-	struct pawl_lock *lock; /* NULL: freed meanwhile */
+	/* NULL if the lock was freed meanwhile. */
+	struct pawl_lock *lock;
 	struct pawl *client;
 	pawl_done_fn *done;
 	void *arg;
@@ -73,10 +78,14 @@ void leave_silently(struct leave *leave) {
 	leave->done = NULL;
 }
 
-/* A refusal by the only node that was asked, and for a reason that comes before any release: nothing was released. */
+/* Returns whether the only node that was asked has refused for a reason that comes before any
+ * release, so that nothing was released. */
 static bool nothing_released(const struct pawl_call *call, const struct pawl_result *result) {
 	int error = result->error;
-	return call->sends == 0 || (call->sends == 1 && (error == PAWL_ENOTFOUND || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE));
+	return call->sends == 0
+		|| (call->sends == 1
+			&& (error == PAWL_ENOTFOUND || error == PAWL_EBADREQUEST
+				|| error == PAWL_ETOOLARGE));
 }
 
 static void lock_trust_again(struct pawl_lock *lock) {
@@ -100,13 +109,17 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 		lock->leave = NULL;
 	}
 	if (!kept && lock) {
-		lock_lose(lock, PAWL_ELOST); /* it goes on leaving: the program is not told what it has done itself */
+		/* The lock is still `leaving`, so the program is not told of what it has done
+		 * itself. */
+		lock_lose(lock, PAWL_ELOST);
 	}
 	if (take_result->error && (!kept || !lock) && !client->dying) {
-		call_release_quietly(client, request_copy_key(call->request, 0), request_copy_lock_id(call->request, 0));
+		call_release_quietly(client, request_copy_key(call->request, 0),
+			request_copy_lock_id(call->request, 0));
 	}
 	if (kept && lock && !client->dying) {
-		lock_trust_again(lock); /* may call the program, which may free it */
+		/* This may call the program, which may free the lock. */
+		lock_trust_again(lock);
 	}
 	if (done) {
 		client->callbacks++;
@@ -116,21 +129,26 @@ static void on_transferred(struct pawl_call *call, struct pawl_result *take_resu
 	}
 }
 
-int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
+int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_done_fn *done,
+	void *arg) {
 	struct pawl *client = lock->client;
 	if (lock->leaving || pawl_lock_error(lock) != 0 || to.size == 0) {
 		return PAWL_EINVAL;
 	}
 	if (lock->reclaim) {
-		return PAWL_EBUSY; /* it is being acquired again, which must not be overtaken */
+		return PAWL_EBUSY;
+			/* The lock is being acquired again, and a transfer must not overtake
+			 * that. */
 	}
 	struct leave *leave = alloc_new(client->env.alloc, sizeof(*leave));
 	if (!leave) {
 		return PAWL_ENOMEM;
 	}
 	*leave = (struct leave){ .lock = lock, .client = client, .done = done, .arg = arg };
-	struct pawl_request request = { .method = PAWL_TRANSFER, .key = pawl_lock_key(lock), .lock_id = lock->lock_id, .to = to };
-	struct call_start start = { .request = &request, .internal = true, .end = on_transferred, .ctx = leave };
+	struct pawl_request request = { .method = PAWL_TRANSFER, .key = pawl_lock_key(lock),
+		.lock_id = lock->lock_id, .to = to };
+	struct call_start start = { .request = &request, .internal = true, .end = on_transferred,
+		.ctx = leave };
 	int error = call_start(client, &start, NULL);
 	if (error) {
 		alloc_free(client->env.alloc, leave, sizeof(*leave));
@@ -138,11 +156,14 @@ int pawl_lock_transfer_start(struct pawl_lock *lock, struct pawl_bytes to, pawl_
 	}
 	lock->leave = leave;
 	lock->leaving = true;
-	renew_forget(lock); /* docs/protocol.md, Release: the client stops trusting the lock, then asks; and asks for no more time */
+	/* docs/protocol.md, Release: the client stops trusting the lock, then asks. It also stops
+	 * extending the lock. */
+	renew_forget(lock);
 	return 0;
 }
 
-int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl_result **out_result) {
+int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to,
+	struct pawl_result **out_result) {
 	struct pawl *client = lock->client;
 	struct outcome outcome = { 0 };
 	if (out_result) {
@@ -157,7 +178,8 @@ int pawl_lock_transfer(struct pawl_lock *lock, struct pawl_bytes to, struct pawl
 	}
 	error = await(client, &outcome, out_result);
 	if (!outcome.over && lock->leave) {
-		leave_silently(lock->leave); /* the loop has failed, and nobody waits any more */
+		/* The loop has failed, and nobody waits for the outcome any more. */
+		leave_silently(lock->leave);
 	}
 	return error;
 }

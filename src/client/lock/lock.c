@@ -8,7 +8,9 @@
 
 #define RETRY_LEAST (10 * SPAN_MS)
 
-/* Looked for when it is asked for, so that a thousand that go at once are one walk. */
+/* Notes that the lock no longer counts for the shortest lease. The new shortest lease is computed
+ * only when somebody asks for it, so that a thousand locks that end at once cost one walk over the
+ * locks. */
 static void note_gone(const struct pawl_lock *lock) {
 	struct pawl *client = lock->client;
 	client->lease_stale = client->lease_stale || lock->lease <= client->lease_shortest;
@@ -20,9 +22,11 @@ span_ns locks_shortest(struct pawl *client) {
 	}
 	client->lease_stale = false;
 	client->lease_shortest = 0;
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		const struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (!lock->cause && (client->lease_shortest == 0 || lock->lease < client->lease_shortest)) {
+		if (!lock->cause
+			&& (client->lease_shortest == 0 || lock->lease < client->lease_shortest)) {
 			client->lease_shortest = lock->lease;
 		}
 	}
@@ -41,7 +45,8 @@ void lock_destroy(struct pawl_lock *lock) {
 	renew_forget(lock);
 	agenda_clear(&client->agenda, &lock->warn_alarm);
 	if (client->retained_count) {
-		client_core_kick(client); /* a connection may be closed now */
+		/* A retained connection may be closed now. */
+		client_core_kick(client);
 	}
 	alloc_free(client->env.alloc, lock->key, lock->key_size ? lock->key_size : 1);
 	alloc_free(client->env.alloc, lock, sizeof(*lock));
@@ -64,9 +69,11 @@ void lock_lose(struct pawl_lock *lock, int cause) {
 	renew_forget(lock);
 	agenda_clear(&client->agenda, &lock->warn_alarm);
 	if (lock->leaving) {
-		return; /* the program has given it away itself */
+		/* The program has given the lock away itself. */
+		return;
 	}
-	client_core_kick(client); /* a connection may be closed now */
+	/* A retained connection may be closed now. */
+	client_core_kick(client);
 	if (lock->on_lost) {
 		client->callbacks++;
 		lock->on_lost(lock, cause, lock->arg);
@@ -77,7 +84,9 @@ static int lock_cause(const struct pawl_lock *lock) {
 	if (lock->last_error) {
 		return lock->last_error;
 	}
-	return lock->binding && lock->client->state != CLIENT_CORE_READY && lock->client->last_error ? lock->client->last_error : PAWL_ETIMEOUT;
+	return lock->binding && lock->client->state != CLIENT_CORE_READY && lock->client->last_error
+		? lock->client->last_error
+		: PAWL_ETIMEOUT;
 }
 
 static void on_renew_alarm(struct alarm *alarm) {
@@ -88,12 +97,13 @@ static void on_renew_alarm(struct alarm *alarm) {
 	}
 }
 
-/* Told by the clock of the system's timer, decided by both clocks. */
+/* Sets the alarm for the warning. It goes off by one clock, but both clocks decide. */
 static void lock_watch(struct pawl_lock *lock) {
 	struct pawl *client = lock->client;
 	struct instant now = client_core_now(client);
 	span_ns left = instant_left_short(now, lock->deadline);
-	agenda_set(&client->agenda, &lock->warn_alarm, now.boot + (left > lock->warn ? left - lock->warn : 0));
+	agenda_set(&client->agenda, &lock->warn_alarm,
+		now.boot + (left > lock->warn ? left - lock->warn : 0));
 }
 
 static void on_warn_alarm(struct alarm *alarm) {
@@ -122,12 +132,15 @@ void lock_schedule(struct pawl_lock *lock, bool at_once) {
 	if (at_once) {
 		wait = 0;
 	} else if (wait < lock->lease / 16) {
-		wait = lock->lease / 16; /* a node that grants less than was asked for is not asked without end */
+		/* A node that grants less time than was asked for must not be asked without a
+		 * pause. */
+		wait = lock->lease / 16;
 	}
 	lock_renew_at(lock, now.boot + wait);
 }
 
-/* Soon again, later each time, at random, and still several times before the deadline. */
+/* Sets the next try: soon at first, later each time, at random, and always several times before the
+ * deadline. */
 static void lock_retry(struct pawl_lock *lock, int error) {
 	struct pawl *client = lock->client;
 	struct instant now = client_core_now(client);
@@ -140,8 +153,9 @@ static void lock_retry(struct pawl_lock *lock, int error) {
 	lock_renew_at(lock, now.boot + (wait > RETRY_LEAST ? wait : RETRY_LEAST));
 }
 
-/* The deadline whole, never one clock of each: both must have been promised together. And numbers with the deadline that they were
- * granted for, also where that is the earlier one: nobody has promised them for as long as the others. */
+/* Takes over the whole deadline, never one clock of each, because a node has promised both clocks
+ * together. If the numbers change, takes over the deadline for which they were granted, even if it
+ * is earlier, because nobody has promised the new numbers for as long as the old ones. */
 void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots) {
 	struct instant now = client_core_now(lock->client);
 	bool others = !permits_none(slots) && !permits_equal(slots, lock->slots);
@@ -155,7 +169,7 @@ void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct per
 static void lock_prolong(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
 	const struct pawl_extended *outcome) {
 	const struct permits slots = { { outcome->slots[0], outcome->slots[1] } };
-	/* These numbers and no others from now on (docs/protocol.md, section 10). */
+	/* From now on the lock has these numbers and no others (docs/protocol.md, section 10). */
 	lock_take_grant(lock, instant_add(sent_at, outcome->valid_ms * SPAN_MS), slots);
 	if (outcome->token > lock->token) {
 		lock->token = outcome->token;
@@ -174,8 +188,11 @@ void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned conn
 	const struct pawl_extended *outcome) {
 	CHECK(lock->cause == 0);
 	if (instant_distrusted(client_core_now(lock->client), lock->deadline)) {
-		/* docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives later. */
-		lock_lose(lock, outcome->error == PAWL_ELOST || !outcome->error ? PAWL_ELOST : outcome->error);
+		/* docs/protocol.md, Extend: a deadline that has passed is final, whatever arrives
+		 * later. */
+		lock_lose(lock,
+			outcome->error == PAWL_ELOST || !outcome->error ? PAWL_ELOST
+				: outcome->error);
 	} else if (outcome->error == 0) {
 		lock_prolong(lock, sent_at, connection_number, outcome);
 	} else if (outcome->error == PAWL_ELOST || outcome->error == PAWL_ENOTFOUND) {
@@ -206,7 +223,8 @@ struct permits lock_slots_of(const uint32_t *slots, size_t count) {
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out) {
 	struct pawl *client = lock->client;
 	struct pawl_lock *held = entering_held(lock, grant);
-	if (instant_distrusted(client_core_now(client), grant->deadline) || !entering_allowed(held, grant)) {
+	if (instant_distrusted(client_core_now(client), grant->deadline)
+		|| !entering_allowed(held, grant)) {
 		call_release_quietly(client, pawl_lock_key(lock), grant->lock_id);
 		lock_destroy(lock);
 		return false;
@@ -231,14 +249,17 @@ bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct p
 		client->lease_shortest = lock->lease;
 		failover_silence_anew(client);
 	}
-	/* docs/protocol.md, What the holder may count on: a client that waited long extends at once. */
+	/* docs/protocol.md, What the holder may count on: a client that has waited long extends at
+	 * once. */
 	lock_schedule(lock, grant->waited_long);
 	*out = lock;
 	return true;
 }
 
 const char *lock_lost_why(const struct lock_grant *grant) {
-	return grant->crossed ? "the lock_id was let go, or asked for as another kind of lock, meanwhile" : "the answer came when the lease was over";
+	return grant->crossed
+		? "the lock_id was let go, or asked for as another kind of lock, meanwhile"
+		: "the answer came when the lease was over";
 }
 
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
@@ -246,9 +267,12 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	struct pawl *client = lock->client;
 	pawl_locked_fn *locked = lock->locked;
 	void *arg = lock->locked_arg;
-	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token, .mode = take_result->mode,
-		.slots = take_result->slots, .slot_count = take_result->slot_count, .deadline = result_box(take_result)->valid_until,
-		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease, .crossed = call->crossed };
+	struct lock_grant grant = { .lock_id = take_result->lock_id, .token = take_result->token,
+		.mode = take_result->mode, .slots = take_result->slots,
+		.slot_count = take_result->slot_count,
+		.deadline = result_box(take_result)->valid_until,
+		.waited_long = take_result->waited_ms * SPAN_MS > lock->lease,
+		.crossed = call->crossed };
 	if (take_result->error) {
 		lock_destroy(lock);
 	} else if (!lock_begin(lock, &grant, &got)) {
@@ -258,18 +282,21 @@ static void on_acquired(struct pawl_call *call, struct pawl_result *take_result,
 	locked(got, take_result, arg);
 }
 
-/* Of what is watched only one thing is of interest here. */
+/* Handles the events of the key. Only one kind of event matters here. */
 static void on_key_event(struct pawl_watch *watch, const struct pawl_event *event, void *arg) {
 	struct pawl_lock *lock = arg;
 	(void)watch;
-	if (event->type == PAWL_EVENT_ASKED && list_linked(&lock->link) && !lock->leaving && pawl_lock_error(lock) == 0) {
+	if (event->type == PAWL_EVENT_ASKED && list_linked(&lock->link) && !lock->leaving
+		&& pawl_lock_error(lock) == 0) {
 		lock->client->callbacks++;
-		struct pawl_asked asked = { .by = event->entry.owner, .to = event->to, .priority = event->priority };
+		struct pawl_asked asked = { .by = event->entry.owner, .to = event->to,
+			.priority = event->priority };
 		lock->on_asked(lock, &asked, lock->arg);
 	}
 }
 
-static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_options *o, struct pawl_bytes key_bytes) {
+static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_options *o,
+	struct pawl_bytes key_bytes) {
 	struct pawl_lock *lock = alloc_new(client->env.alloc, sizeof(*lock));
 	size_t size = key_bytes.size ? key_bytes.size : 1;
 	uint8_t *key = alloc_new(client->env.alloc, size);
@@ -282,14 +309,18 @@ static struct pawl_lock *lock_make(struct pawl *client, const struct pawl_lock_o
 		memcpy(key, key_bytes.data, key_bytes.size);
 	}
 	span_ns lease = (span_ns)(o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
-	*lock = (struct pawl_lock){ .client = client, .key = key, .key_size = key_bytes.size, .lease = lease, .entered = 1,
-		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6, .no_renewal = o->no_renewal,
-		.binding = o->terms.release_on_disconnect, .renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
-		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked, .arg = o->arg };
+	*lock = (struct pawl_lock){ .client = client, .key = key, .key_size = key_bytes.size,
+		.lease = lease, .entered = 1,
+		.warn = o->warn_ms ? (span_ns)o->warn_ms * SPAN_MS : lease / 6,
+		.no_renewal = o->no_renewal, .binding = o->terms.release_on_disconnect,
+		.renew_alarm.ring = on_renew_alarm, .warn_alarm.ring = on_warn_alarm,
+		.on_lost = o->on_lost, .on_renewed = o->on_renewed, .on_asked = o->on_asked,
+		.arg = o->arg };
 	return lock;
 }
 
-int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out) {
+int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key,
+	struct pawl_lock **out) {
 	struct pawl_lock *lock = lock_make(client, options, key);
 	if (!lock) {
 		return PAWL_ENOMEM;
@@ -300,7 +331,8 @@ int lock_new(struct pawl *client, const struct pawl_lock_options *options, struc
 		return error;
 	}
 	if (lock->on_asked) {
-		struct pawl_watch_options watch = { .key = key, .on_event = on_key_event, .arg = lock };
+		struct pawl_watch_options watch = { .key = key, .on_event = on_key_event,
+			.arg = lock };
 		error = pawl_watch_start(client, &watch, &lock->watch);
 		if (error) {
 			lock_destroy(lock);
@@ -314,16 +346,20 @@ int lock_new(struct pawl *client, const struct pawl_lock_options *options, struc
 
 int lock_options_check(const struct pawl *client, const struct pawl_lock_options *options) {
 	uint32_t lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT;
-	return client->dying || options->warn_ms > lease_ms / 2 || (!options->key.data && options->key.size) ? PAWL_EINVAL : 0;
+	return client->dying || options->warn_ms > lease_ms / 2
+			|| (!options->key.data && options->key.size)
+		? PAWL_EINVAL
+		: 0;
 }
 
 struct pawl_request lock_request(const struct pawl_lock_options *o) {
-	return (struct pawl_request){ .method = PAWL_ACQUIRE, .lease_ms = o->lease_ms, .wait_ms = o->wait_ms, .timeout_ms = o->timeout_ms,
-		.owner = o->owner, .value = o->value, .terms = o->terms, .label = o->label };
+	return (struct pawl_request){ .method = PAWL_ACQUIRE, .lease_ms = o->lease_ms,
+		.wait_ms = o->wait_ms, .timeout_ms = o->timeout_ms, .owner = o->owner,
+		.value = o->value, .terms = o->terms, .label = o->label };
 }
 
-int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options, pawl_locked_fn *done, void *arg,
-	struct pawl_call **out_call) {
+int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options,
+	pawl_locked_fn *done, void *arg, struct pawl_call **out_call) {
 	if (!done || lock_options_check(client, options) != 0) {
 		return PAWL_EINVAL;
 	}
@@ -339,7 +375,8 @@ int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options
 	struct pawl_request request = lock_request(&asked);
 	request.key = options->key;
 	request.lock_id = options->lock_id;
-	struct call_start start = { .request = &request, .end = on_acquired, .drop = lock_abandon, .ctx = lock };
+	struct call_start start = { .request = &request, .end = on_acquired, .drop = lock_abandon,
+		.ctx = lock };
 	error = call_start(client, &start, out_call);
 	if (error) {
 		lock_destroy(lock);
@@ -350,10 +387,13 @@ int pawl_lock_start(struct pawl *client, const struct pawl_lock_options *options
 /* ---- what the program sees ---- */
 
 int64_t pawl_lock_valid_ms(const struct pawl_lock *lock) {
-	return lock->cause == PAWL_ELOST || lock->leaving ? 0 : instant_left_short(client_core_now(lock->client), lock->deadline) / SPAN_MS;
+	return lock->cause == PAWL_ELOST || lock->leaving
+		? 0
+		: instant_left_short(client_core_now(lock->client), lock->deadline) / SPAN_MS;
 }
 
-void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns, int64_t *out_monotonic_raw_ns) {
+void pawl_lock_deadline(const struct pawl_lock *lock, int64_t *out_boottime_ns,
+	int64_t *out_monotonic_raw_ns) {
 	bool lost = lock->cause == PAWL_ELOST || lock->leaving;
 	*out_boottime_ns = lost ? 0 : lock->deadline.boot;
 	*out_monotonic_raw_ns = lost ? 0 : lock->deadline.raw;
@@ -389,7 +429,8 @@ int pawl_lock_error(const struct pawl_lock *lock) {
 	if (lock->cause) {
 		return lock->cause;
 	}
-	return instant_distrusted(client_core_now(lock->client), lock->deadline) ? lock_cause(lock) : 0;
+	return instant_distrusted(client_core_now(lock->client), lock->deadline) ? lock_cause(lock)
+		: 0;
 }
 
 void pawl_lock_free(struct pawl_lock *take_lock) {

@@ -1,7 +1,8 @@
-/* lock.h: a held lock and what its holder may count on.
+/* lock.h: a held lock, and what its holder may count on.
  *
  *   acquiring --answer--> kept --release or free--> gone
- *                          | warn_ms before the deadline without an extension, or a node said so
+ *                          | it is warn_ms before the deadline and no extension has succeeded,
+ *                          | or a node said so
  *                          v
  *                         lost (final: no answer brings it back) --release or free--> gone
  */
@@ -13,118 +14,154 @@
 struct batch;
 struct leave;
 
-/* What it was acquired with, in one block; the value is the one that was written last. Without bytes: not known. */
+/* What the lock was acquired with, in one block; the value is the one that was written last. If
+ * there are no bytes, it is not known. */
 struct lock_own {
 	uint8_t *bytes;
 	size_t size, owner, label, value;
 };
 
-struct lock_grant { /* what a node gave */
+/* What a node has granted. */
+struct lock_grant {
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
 	const uint32_t *slots;
 	size_t slot_count;
 	struct instant deadline;
-	bool waited_long; /* longer than the lease */
-	bool crossed;     /* something else was asked under its lock_id meanwhile: struct pawl_call */
+	/* The request has waited for longer than the lease. */
+	bool waited_long;
+	/* Something else was asked under this lock_id meanwhile; see struct pawl_call. */
+	bool crossed;
 };
 
 struct pawl_lock {
-	struct list link; /* in client->locks, once held */
-	struct list due;  /* in client->due: to be extended in this turn */
+	/* In client->locks, once the lock is held. */
+	struct list link;
+	/* In client->due, if the lock is to be extended in this turn. */
+	struct list due;
 	struct pawl *client;
 	uint8_t *key;
 	size_t key_size;
 	struct pawl_id lock_id;
 	uint64_t token;
 	enum pawl_mode mode;
-	struct permits slots; /* of a semaphore */
+	/* The permit numbers, for permits of a semaphore. */
+	struct permits slots;
 	int entered;
 	span_ns lease, warn;
 	bool no_renewal;
-	bool leaving; /* a transfer is under way: not trusted, but may be again */
+	/* A transfer is under way. The lock is not trusted meanwhile, but may be trusted again. */
+	bool leaving;
 	struct instant deadline;
-	int cause;       /* not 0: lost */
-	int last_error;  /* of the extensions since the last one that succeeded */
+	/* Why the lock is lost; 0 while it is not. */
+	int cause;
+	/* The last error of the extensions since the last one that succeeded. */
+	int last_error;
 	unsigned failures;
 	struct alarm renew_alarm, warn_alarm;
-	int64_t renew_at; /* on CLOCK_BOOTTIME, while the alarm is set */
-	struct batch *batch; /* the extension under way */
-	size_t slot;         /* in it */
-	struct pawl_call *reclaim; /* acquiring again (below), and the last connection that this was tried for */
+	/* When renew_alarm goes off, in ns of CLOCK_BOOTTIME, while it is set. */
+	int64_t renew_at;
+
+	/* The extension under way; NULL if there is none. */
+	struct batch *batch;
+	/* The place of the lock in that batch. */
+	size_t slot;
+	/* reclaim.c: the acquire that acquires the lock again, and the last connection for which
+	 * that was tried. */
+	struct pawl_call *reclaim;
 	unsigned reclaim_connection;
-	bool reclaim_failed; /* just now */
+	/* Acquiring the lock again has just failed. */
+	bool reclaim_failed;
 	struct pawl_terms terms;
-	struct lock_own own; /* with release_on_disconnect */
-	struct leave *leave; /* leave.c: the transfer, while leaving */
-	bool binding; /* session_binding.c: it ends with its connection: the one it is known to be bound to, and the first one */
+	/* Kept for release_on_disconnect. */
+	struct lock_own own;
+	/* leave.c: the transfer, while `leaving`. */
+	struct leave *leave;
+	/* session_binding.c: whether the lock ends with its connection, the connection that it is
+	 * known to be bound to, and the first one that it was bound to. */
+	bool binding;
 	unsigned bound_connection, first_connection;
 	pawl_lost_fn *on_lost;
 	pawl_renewed_fn *on_renewed;
 	pawl_asked_fn *on_asked;
-	struct pawl_watch *watch; /* for on_asked */
+	/* The watch for on_asked. */
+	struct pawl_watch *watch;
 	void *arg;
-	/* while it is being acquired */
+	/* The two fields below are used while the lock is being acquired. */
 	pawl_locked_fn *locked;
 	void *locked_arg;
 };
 
-/* The outcome of an extension that was sent at `sent_at` over the connection with that number. May call the program, which may free
- * the lock. */
-void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number, const struct pawl_extended *outcome);
-/* When to extend next, after a success. */
+/* Takes the outcome of an extension that was sent at `sent_at` over the connection with that
+ * number. This may call the program, which may free the lock. */
+void lock_extended(struct pawl_lock *lock, struct instant sent_at, unsigned connection_number,
+	const struct pawl_extended *outcome);
+/* Sets when to extend next, after a success. */
 void lock_schedule(struct pawl_lock *lock, bool at_once);
-/* Final: no answer brings it back. Calls the program, which may free it. */
+/* Makes the lock lost for good: no answer brings it back. This calls the program, which may free
+ * the lock. */
 void lock_lose(struct pawl_lock *lock, int cause);
 void lock_destroy(struct pawl_lock *lock);
 static inline bool permits_equal(struct permits a, struct permits b) {
 	return permits_within(a, b) && permits_within(b, a);
 }
-/* The numbers as a set. */
+/* Returns the numbers as a set. */
 struct permits lock_slots_of(const uint32_t *slots, size_t count);
-/* Granted for longer, or for other numbers. */
+/* Notes that the lock was granted for longer, or for other permit numbers. */
 void lock_take_grant(struct pawl_lock *lock, struct instant deadline, struct permits slots);
-/* A lock as the options say, not held yet: 0 or an error of pawl_watch_start. And what was granted for it over the present connection:
- * true, and the handle that stands for it now, which is another one if the lock_id is held already; false: over when the answer
- * came, or not the program's any more (it is being released). `lock` is freed unless it is the handle. */
-int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key, struct pawl_lock **out);
+/* lock_new makes a lock as the options say, which is not held yet. It returns 0 or an error of
+ * pawl_watch_start. lock_begin takes what was granted for the lock over the present connection. It
+ * returns true and the handle that stands for the lock now; this is another handle if the lock_id
+ * is held already. It returns false if the lease was over when the answer came, or if the lock is
+ * no longer the program's; the lock is then being released. lock_begin frees `lock` unless it is
+ * the handle. */
+int lock_new(struct pawl *client, const struct pawl_lock_options *options, struct pawl_bytes key,
+	struct pawl_lock **out);
 bool lock_begin(struct pawl_lock *lock, const struct lock_grant *grant, struct pawl_lock **out);
 const char *lock_lost_why(const struct lock_grant *grant);
-/* 0 or PAWL_EINVAL. */
+/* Returns 0 or PAWL_EINVAL. */
 int lock_options_check(const struct pawl *client, const struct pawl_lock_options *options);
 struct pawl_request lock_request(const struct pawl_lock_options *options);
 void locks_free_all(struct pawl *client);
 
-/* The shortest lease of the locks that are kept now; 0: there are none. */
+/* Returns the shortest lease of the locks that are kept now; 0 if there are none. */
 span_ns locks_shortest(struct pawl *client);
 
-/* entering.c: that a call is asked from now on. */
+/* entering.c: notes that a call was made, which will be sent. */
 void entering_asked(struct pawl_call *call);
-/* A lock of this client with that lock_id is trusted now, or may be again. */
+/* Returns whether this client trusts a lock with that lock_id now, or may trust it again. */
 bool lock_believed(const struct pawl *client, struct pawl_id lock_id);
-/* As what is to be acquired has to be asked for: where it is held, as it is held. */
-void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id, struct pawl_terms *terms);
-/* The handle that the grant is for, or NULL; whether that one, or NULL: a new one, may be handed out for it; and one entry more. */
+/* Changes the terms to those with which the lock has to be acquired: if it is held already, these
+ * are the terms with which it is held. */
+void entering_terms(const struct pawl *client, struct pawl_bytes key, struct pawl_id lock_id,
+	struct pawl_terms *terms);
+/* entering_held returns the handle that the grant is for, or NULL. entering_allowed returns whether
+ * this handle, or a new one for NULL, may be handed out for the grant. entering_again enters the
+ * handle once more. */
 struct pawl_lock *entering_held(const struct pawl_lock *like, const struct lock_grant *grant);
 bool entering_allowed(const struct pawl_lock *held, const struct lock_grant *grant);
 void entering_again(struct pawl_lock *held, const struct lock_grant *grant);
 
 /* leave.c: the handle of a transfer under way is gone. */
 void leave_orphan(struct leave *leave);
-/* Nobody is to be told of its outcome any more. */
+/* Nobody must be told the outcome of the transfer any more. */
 void leave_silently(struct leave *leave);
 
-/* reclaim.c: acquiring again what cannot be bound by extending it. */
-void reclaim_note_update(struct pawl *client, const struct request_copy *request); /* that update was done */
-int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options); /* 0 or PAWL_ENOMEM */
+/* ---- reclaim.c: acquiring again a lock that cannot be bound by extending it ---- */
+/* Notes that the update was done. */
+void reclaim_note_update(struct pawl *client, const struct request_copy *request);
+/* Returns 0 or PAWL_ENOMEM. */
+int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *options);
 void reclaim_done(struct pawl_lock *lock);
-bool reclaim_start(struct pawl_lock *lock); /* false: it is of no use, or cannot begin. Ends in lock_extended */
+/* Begins to acquire the lock again; lock_extended takes the outcome. Returns false if that is of no
+ * use, or if it cannot begin. */
+bool reclaim_start(struct pawl_lock *lock);
 void reclaim_forget(struct pawl_lock *lock);
 
-/* renew.c: extends what is due, in batches. */
+/* renew.c: extends the locks that are due, in batches. */
 void renew_turn(struct pawl *client);
-/* The lock takes no part any more in what is under way or due. */
+/* Takes the lock out of everything that is due or under way. */
 void renew_forget(struct pawl_lock *lock);
 
 #endif

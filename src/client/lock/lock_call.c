@@ -1,4 +1,5 @@
-/* lock_call.c: what a program asks of a lock that it holds: update and release, in both styles; and the blocking acquire. */
+/* lock_call.c: the requests that a program makes for a lock that it holds, update and release, in
+ * both styles; and the blocking acquire. */
 #include "check.h"
 #include "lock.h"
 
@@ -9,11 +10,12 @@ struct locked {
 };
 
 static void on_locked(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
-	*(struct locked *)arg = (struct locked){ .over = true, .lock = take_lock, .result = take_result };
+	*(struct locked *)arg = (struct locked){ .over = true, .lock = take_lock,
+		.result = take_result };
 }
 
-int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options, struct pawl_lock **out_lock,
-	struct pawl_result **out_result) {
+int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *options,
+	struct pawl_lock **out_lock, struct pawl_result **out_result) {
 	struct locked outcome = { 0 };
 	if (out_result) {
 		*out_result = NULL;
@@ -31,7 +33,8 @@ int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *optio
 		pawl_cancel(call);
 		return error;
 	}
-	error = error ? error : outcome.result->error; /* where the client is gone the lock is, too */
+	/* If the client is gone, the lock is gone as well. */
+	error = error ? error : outcome.result->error;
 	if (!error) {
 		*out_lock = outcome.lock;
 	}
@@ -45,27 +48,30 @@ int pawl_lock_acquire(struct pawl *client, const struct pawl_lock_options *optio
 
 static struct pawl_request update_request(const struct pawl_lock *lock, struct pawl_bytes value,
 	const struct pawl_bytes *expect) {
-	struct pawl_request r = { .method = PAWL_UPDATE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id, .value = value };
+	struct pawl_request r = { .method = PAWL_UPDATE, .key = pawl_lock_key(lock),
+		.lock_id = lock->lock_id, .value = value };
 	if (expect) {
 		r.expect = expect->data ? *expect : (struct pawl_bytes){ "", 0 };
 	}
 	return r;
 }
 
-int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
-	struct pawl_result **out_result) {
+int pawl_lock_update(struct pawl_lock *lock, struct pawl_bytes value,
+	const struct pawl_bytes *expect, struct pawl_result **out_result) {
 	struct pawl_request request = update_request(lock, value, expect);
 	return pawl_call(lock->client, &request, out_result);
 }
 
-int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value, const struct pawl_bytes *expect,
-	pawl_done_fn *done, void *arg, struct pawl_call **out_call) {
+int pawl_lock_update_start(struct pawl_lock *lock, struct pawl_bytes value,
+	const struct pawl_bytes *expect, pawl_done_fn *done, void *arg,
+	struct pawl_call **out_call) {
 	struct pawl_request request = update_request(lock, value, expect);
 	return pawl_start(lock->client, &request, done, arg, out_call);
 }
 
 static struct pawl_request release_request(const struct pawl_lock *lock) {
-	return (struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id };
+	return (struct pawl_request){ .method = PAWL_RELEASE, .key = pawl_lock_key(lock),
+		.lock_id = lock->lock_id };
 }
 
 struct outcome {
@@ -91,8 +97,10 @@ int pawl_lock_release(struct pawl_lock *take_lock) {
 	}
 	bool allowed = client_core_may_block(client);
 	struct pawl_request request = release_request(take_lock);
-	int error = allowed ? pawl_start(client, &request, on_released, &outcome, &call) : PAWL_EINVAL;
-	pawl_lock_free(take_lock); /* docs/protocol.md, Release: the client stops trusting the lock, then asks */
+	int error = allowed ? pawl_start(client, &request, on_released, &outcome, &call)
+		: PAWL_EINVAL;
+	/* docs/protocol.md, Release: the client stops trusting the lock, then asks. */
+	pawl_lock_free(take_lock);
 	if (error) {
 		return error;
 	}

@@ -1,4 +1,4 @@
-/* locks.c: several keys at once: one request, one handle for each. */
+/* locks.c: several keys at once, with one request for all and one handle for each. */
 #include <string.h>
 
 #include "check.h"
@@ -31,7 +31,8 @@ static void locks_drop(void *ctx) {
 	locks_free(locks);
 }
 
-static bool answers_all(const struct locks *locks, const struct pawl_call *call, const struct pawl_result *result) {
+static bool answers_all(const struct locks *locks, const struct pawl_call *call,
+	const struct pawl_result *result) {
 	bool all = result->got_count == locks->count;
 	for (size_t i = 0; all && i < locks->count; i++) {
 		struct pawl_id asked = request_copy_lock_id(call->request, i);
@@ -40,7 +41,7 @@ static bool answers_all(const struct locks *locks, const struct pawl_call *call,
 	return all;
 }
 
-/* One was not to be had any more: none is held. */
+/* One of the locks could not be had any more, so none may be held. */
 static void locks_give_up(struct locks *locks) {
 	for (size_t i = 0; i < locks->count; i++) {
 		if (locks->items[i]) {
@@ -50,15 +51,18 @@ static void locks_give_up(struct locks *locks) {
 	}
 }
 
-/* One deadline is common to all, so they begin, or are over, together. */
-static void locks_begin(struct locks *locks, const struct pawl_call *call, struct pawl_result *result) {
+/* All locks have one deadline in common, so they begin together, or are over together. */
+static void locks_begin(struct locks *locks, const struct pawl_call *call,
+	struct pawl_result *result) {
 	const bool crossed = call->crossed;
 	const char *why = NULL;
 	for (size_t i = 0; i < locks->count; i++) {
 		const struct pawl_got *got = &result->got[i];
-		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token, .mode = got->mode, .slots = got->slots,
-			.slot_count = got->slot_count, .deadline = result_box(result)->valid_until,
-			.waited_long = result->waited_ms * SPAN_MS > locks->lease, .crossed = crossed };
+		struct lock_grant grant = { .lock_id = got->lock_id, .token = got->token,
+			.mode = got->mode, .slots = got->slots, .slot_count = got->slot_count,
+			.deadline = result_box(result)->valid_until,
+			.waited_long = result->waited_ms * SPAN_MS > locks->lease,
+			.crossed = crossed };
 		struct pawl_lock *lock = locks->items[i];
 		locks->items[i] = NULL;
 		if (!lock_begin(lock, &grant, &locks->items[i])) {
@@ -76,7 +80,8 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 	struct pawl *client = locks->client;
 	if (!take_result->error && !answers_all(locks, call, take_result)) {
 		calls_release_quietly(client, call->request);
-		result_fail(result_box(take_result), PAWL_EPROTOCOL, "the node answered for other locks than were asked for");
+		result_fail(result_box(take_result), PAWL_EPROTOCOL,
+			"the node answered for other locks than were asked for");
 	}
 	if (!take_result->error) {
 		locks_begin(locks, call, take_result);
@@ -89,18 +94,20 @@ static void on_locks(struct pawl_call *call, struct pawl_result *take_result, vo
 		}
 	}
 	client->callbacks++;
-	locks->done(take_result->error ? NULL : locks->items, take_result->error ? 0 : locks->count, take_result, locks->arg);
+	locks->done(take_result->error ? NULL : locks->items, take_result->error ? 0 : locks->count,
+		take_result, locks->arg);
 	locks_free(locks);
 }
 
-static int locks_new(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys, size_t count,
-	struct locks **out) {
+static int locks_new(struct pawl *client, const struct pawl_lock_options *options,
+	const struct pawl_key_item *keys, size_t count, struct locks **out) {
 	struct locks *locks = alloc_new(client->env.alloc, locks_bytes(count));
 	if (!locks) {
 		return PAWL_ENOMEM;
 	}
 	locks->client = client;
-	locks->lease = (span_ns)(options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
+	locks->lease = (span_ns)(options->lease_ms ? options->lease_ms : LEASE_MS_DEFAULT)
+		* SPAN_MS;
 	locks->count = count;
 	int error = 0;
 	for (size_t i = 0; !error && i < count; i++) {
@@ -126,9 +133,10 @@ static bool keys_valid(const struct pawl_key_item *keys, size_t count) {
 	return valid;
 }
 
-/* The request says one thing for all of them, so what is held already under its lock_id has to be wanted as it is held. */
-static bool wanted_as_held(const struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
-	size_t count) {
+/* The one request says the same for all of its locks. So a lock that is already held under its
+ * lock_id must be wanted in the way in which it is held. */
+static bool wanted_as_held(const struct pawl *client, const struct pawl_lock_options *options,
+	const struct pawl_key_item *keys, size_t count) {
 	bool same = true;
 	for (size_t i = 0; same && i < count; i++) {
 		struct pawl_terms terms = options->terms;
@@ -136,13 +144,15 @@ static bool wanted_as_held(const struct pawl *client, const struct pawl_lock_opt
 		terms.permits = keys[i].permits;
 		terms.of = keys[i].of;
 		entering_terms(client, keys[i].key, keys[i].lock_id, &terms);
-		same = terms.mode == keys[i].mode && terms.release_on_disconnect == options->terms.release_on_disconnect;
+		same = terms.mode == keys[i].mode
+			&& terms.release_on_disconnect == options->terms.release_on_disconnect;
 	}
 	return same;
 }
 
-int pawl_locks_start(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
-	size_t key_count, pawl_locks_done_fn *done, void *arg, struct pawl_call **out_call) {
+int pawl_locks_start(struct pawl *client, const struct pawl_lock_options *options,
+	const struct pawl_key_item *keys, size_t key_count, pawl_locks_done_fn *done, void *arg,
+	struct pawl_call **out_call) {
 	struct pawl_lock_options common = *options;
 	common.key = (struct pawl_bytes){ NULL, 0 };
 	if (!done || lock_options_check(client, &common) != 0 || !keys_valid(keys, key_count)
@@ -159,7 +169,8 @@ int pawl_locks_start(struct pawl *client, const struct pawl_lock_options *option
 	struct pawl_request request = lock_request(&common);
 	request.keys = keys;
 	request.key_count = key_count;
-	struct call_start start = { .request = &request, .end = on_locks, .drop = locks_drop, .ctx = locks };
+	struct call_start start = { .request = &request, .end = on_locks, .drop = locks_drop,
+		.ctx = locks };
 	error = call_start(client, &start, out_call);
 	if (error) {
 		locks_drop(locks);
@@ -175,7 +186,8 @@ struct locked {
 	struct pawl_result *result;
 };
 
-static void on_locked(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result, void *arg) {
+static void on_locked(struct pawl_lock *const *locks, size_t count, struct pawl_result *take_result,
+	void *arg) {
 	struct locked *locked = arg;
 	for (size_t i = 0; i < count; i++) {
 		locked->out[i] = locks[i];
@@ -184,8 +196,9 @@ static void on_locked(struct pawl_lock *const *locks, size_t count, struct pawl_
 	locked->result = take_result;
 }
 
-int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *options, const struct pawl_key_item *keys,
-	size_t key_count, struct pawl_lock **out_locks, struct pawl_result **out_result) {
+int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *options,
+	const struct pawl_key_item *keys, size_t key_count, struct pawl_lock **out_locks,
+	struct pawl_result **out_result) {
 	struct locked locked = { .out = out_locks };
 	if (out_result) {
 		*out_result = NULL;
@@ -215,7 +228,8 @@ int pawl_locks_acquire(struct pawl *client, const struct pawl_lock_options *opti
 struct released {
 	struct pawl *client;
 	size_t left;
-	bool over, abandoned; /* nobody waits any more: the last one cleans up */
+	/* Nobody waits any more, and the last answer frees this structure. */
+	bool over, abandoned;
 	int error;
 };
 
@@ -233,7 +247,8 @@ static int release_all(struct pawl_lock *const *locks, size_t count, struct rele
 	int first = 0;
 	for (size_t i = 0; i < count; i++) {
 		bool last = locks[i]->entered == 1;
-		int error = pawl_lock_release_start(locks[i], released ? on_released : NULL, released);
+		int error = pawl_lock_release_start(locks[i], released ? on_released : NULL,
+			released);
 		if (released && last && !error) {
 			released->left++;
 		}
@@ -247,7 +262,8 @@ int pawl_locks_release(struct pawl_lock *const *take_locks, size_t count) {
 		return 0;
 	}
 	struct pawl *client = take_locks[0]->client;
-	struct allocator alloc = *client->env.alloc; /* the client may be gone when it is over */
+	/* The client may be gone when the releases are over. */
+	struct allocator alloc = *client->env.alloc;
 	bool allowed = client_core_may_block(client);
 	struct released *released = allowed ? alloc_new(&alloc, sizeof(*released)) : NULL;
 	int error = release_all(take_locks, count, released);

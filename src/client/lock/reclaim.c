@@ -1,7 +1,8 @@
-/* reclaim.c: a lock that is to be bound to another connection, and too few masters *had* it: some have learned it anew, after a
- * restart or a pause, so that somebody else's may have come between (docs/protocol.md, Extend). It is acquired again under its
- * lock_id, with the value that was written last over this client, and bound by that; it may have a higher token then.
- */
+/* reclaim.c: acquires again a lock that must be bound to another connection when too few masters
+ * *had* it. Some masters have learned the lock anew after a restart or a pause, so somebody else's
+ * lock may have come in between (docs/protocol.md, Extend). The lock is acquired again under its
+ * lock_id, with the value that was last written over this client, and the acquire binds it. It may
+ * have a higher token then. */
 #include <string.h>
 
 #include "session_binding.h"
@@ -24,8 +25,8 @@ static uint8_t *own_put(uint8_t *at, struct pawl_bytes from) {
 	return at + from.size;
 }
 
-static int own_make(const struct allocator *alloc, struct pawl_bytes owner, struct pawl_bytes label, struct pawl_bytes value,
-	struct lock_own *out) {
+static int own_make(const struct allocator *alloc, struct pawl_bytes owner, struct pawl_bytes label,
+	struct pawl_bytes value, struct lock_own *out) {
 	struct lock_own own = { .owner = owner.size, .label = label.size, .value = value.size };
 	own.size = own.owner + own.label + own.value + 1;
 	own.bytes = alloc_new(alloc, own.size);
@@ -50,7 +51,8 @@ int reclaim_prepare(struct pawl_lock *lock, const struct pawl_lock_options *opti
 	if (!options->terms.release_on_disconnect) {
 		return 0;
 	}
-	return own_make(lock->client->env.alloc, options->owner, options->label, options->value, &lock->own);
+	return own_make(lock->client->env.alloc, options->owner, options->label, options->value,
+		&lock->own);
 }
 
 void reclaim_done(struct pawl_lock *lock) {
@@ -61,7 +63,8 @@ void reclaim_done(struct pawl_lock *lock) {
 static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 	const struct allocator *alloc = lock->client->env.alloc;
 	struct lock_own before = lock->own, now = { 0 };
-	/* Where there is no memory for it there is no value to acquire it with again: then it runs out. */
+	/* If there is no memory for the value, the lock cannot be acquired again, and it runs
+	 * out. */
 	(void)own_make(alloc, own_owner(&before), own_label(&before), value, &now);
 	own_free(alloc, &before);
 	lock->own = now;
@@ -69,57 +72,71 @@ static void note_value(struct pawl_lock *lock, struct pawl_bytes value) {
 
 void reclaim_note_update(struct pawl *client, const struct request_copy *request) {
 	struct pawl_id lock_id = request_copy_lock_id(request, 0);
-	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at; at = list_after(&client->locks, at)) {
+	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at;
+		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
 		if (lock->own.bytes && memcmp(&lock->lock_id, &lock_id, sizeof(lock_id)) == 0) {
-			note_value(lock, (struct pawl_bytes){ request->wire.core.value.data, request->wire.core.value.size });
+			note_value(lock,
+				(struct pawl_bytes){ request->wire.core.value.data,
+					request->wire.core.value.size });
 		}
 	}
 }
 
 /* ---- acquiring it again ---- */
 
-/* Other answers than these leave it open whether the lock is held: as an extension that nobody can vouch for. */
+/* Returns the error of an acquire as that of an extension. After all other answers it is open
+ * whether the lock is held, as after an extension for which nobody can vouch. */
 static int as_extension(int error) {
-	bool clear = error == 0 || error == PAWL_ENOQUORUM || error == PAWL_ECLOSED || error == PAWL_EDENIED || error == PAWL_ERECOVERING;
+	bool clear = error == 0 || error == PAWL_ENOQUORUM || error == PAWL_ECLOSED
+		|| error == PAWL_EDENIED || error == PAWL_ERECOVERING;
 	return clear ? error : PAWL_EUNSURE;
 }
 
 static void on_acquired(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
 	struct pawl_lock *lock = ctx;
 	if (lock) {
-		lock->reclaim = NULL; /* the call is gone after this, also where the client is freed */
+		/* The call is gone after this, also when the client is being freed. */
+		lock->reclaim = NULL;
 	}
 	if (lock && !lock->client->dying) {
 		struct permits slots = lock_slots_of(take_result->slots, take_result->slot_count);
-		struct pawl_extended got = { .error = as_extension(take_result->error), .token = take_result->token,
-			.valid_ms = take_result->valid_ms, .slots = { slots.w[0], slots.w[1] } };
+		struct pawl_extended got = { .error = as_extension(take_result->error),
+			.token = take_result->token, .valid_ms = take_result->valid_ms,
+			.slots = { slots.w[0], slots.w[1] } };
 		lock->reclaim_failed = got.error != 0;
-		lock_extended(lock, call->sent_at, lock->client->connection_number, &got); /* an acquire binds it as well */
+		/* An acquire binds the lock as well. */
+		lock_extended(lock, call->sent_at, lock->client->connection_number, &got);
 	}
 	pawl_result_free(take_result);
 }
 
-/* Not twice without a pause between, and an extension that says once more that it is needed. */
+/* The lock is not acquired again twice without a pause in between, and without an extension that
+ * has said once more that it is needed. */
 bool reclaim_start(struct pawl_lock *lock) {
 	unsigned connection = lock->client->connection_number;
 	bool again = lock->reclaim_connection == connection;
-	if (!session_binding_wanted(lock) || !lock->own.bytes || lock->reclaim_failed || (again && lock->failures == 0)) {
+	if (!session_binding_wanted(lock) || !lock->own.bytes || lock->reclaim_failed
+		|| (again && lock->failures == 0)) {
 		lock->reclaim_failed = false;
 		return false;
 	}
-	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_lock_key(lock), .lock_id = lock->lock_id,
-		.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .owner = own_owner(&lock->own), .label = own_label(&lock->own),
-		.value = { lock->own.bytes + lock->own.owner + lock->own.label, lock->own.value }, .terms = lock->terms };
+	struct pawl_request request = { .method = PAWL_ACQUIRE, .key = pawl_lock_key(lock),
+		.lock_id = lock->lock_id, .lease_ms = (uint32_t)(lock->lease / SPAN_MS),
+		.owner = own_owner(&lock->own), .label = own_label(&lock->own),
+		.value = { lock->own.bytes + lock->own.owner + lock->own.label, lock->own.value },
+		.terms = lock->terms };
 	request.terms.mode = lock->mode;
-	struct call_start start = { .request = &request, .internal = true, .tied = true, .end = on_acquired, .ctx = lock };
+	struct call_start start = { .request = &request, .internal = true, .tied = true,
+		.end = on_acquired, .ctx = lock };
 	lock->reclaim_connection = connection;
 	return call_start(lock->client, &start, &lock->reclaim) == 0;
 }
 
 void reclaim_forget(struct pawl_lock *lock) {
 	if (lock->reclaim) {
-		lock->reclaim->ctx = NULL; /* it goes on for nobody */
+		/* The call goes on, but its outcome is for nobody. */
+		lock->reclaim->ctx = NULL;
 		lock->reclaim = NULL;
 	}
 }

@@ -1,14 +1,18 @@
-/* renew.c: one extend request for all locks that are due in a turn of the loop. */
+/* renew.c: extends all locks that are due in a turn of the loop with one request. */
 #include "lock.h"
 
 #include "session_binding.h"
 #include "check.h"
 
-/* What goes into one request together. */
+/* Extensions of the same kind go into one request together. */
 enum renewal {
-	RENEWAL_ANY_CONNECTION,  /* may be repeated over another connection */
-	RENEWAL_THIS_CONNECTION, /* of locks that end with the connection, which they are bound to */
-	RENEWAL_BINDS            /* that are to be bound to this connection: see session_binding.h, not for the sake of the deadline */
+	/* These may be repeated over another connection. */
+	RENEWAL_ANY_CONNECTION,
+	/* These locks end with the connection to which they are bound. */
+	RENEWAL_THIS_CONNECTION,
+	/* These locks are to be bound to this connection (session_binding.h). They are not extended
+	 * for the sake of the deadline. */
+	RENEWAL_BINDS
 };
 
 struct batch {
@@ -16,7 +20,8 @@ struct batch {
 	enum renewal kind;
 	unsigned connection_number;
 	size_t count;
-	struct pawl_lock *locks[]; /* NULL: gone meanwhile */
+	/* An item is NULL if the lock is gone meanwhile. */
+	struct pawl_lock *locks[];
 };
 
 static size_t batch_bytes(size_t count) {
@@ -41,7 +46,8 @@ void renew_forget(struct pawl_lock *lock) {
 	}
 }
 
-/* The outcome of the whole request stands for each lock where there is no list of outcomes. */
+/* Returns the outcome for one lock. Where there is no list of outcomes, that of the whole request
+ * counts. */
 static struct pawl_extended outcome_of(const struct pawl_result *result, size_t i) {
 	if (result->error == 0 && i < result->extended_count) {
 		return result->extended[i];
@@ -49,7 +55,8 @@ static struct pawl_extended outcome_of(const struct pawl_result *result, size_t 
 	return (struct pawl_extended){ .error = result->error ? result->error : PAWL_EPROTOCOL };
 }
 
-/* A node that cannot help is left for another one. Not for one lock among many: that one is refused for itself. */
+/* Returns whether the client should leave the node because it cannot help. If only some of the
+ * locks were refused, the reason lies with these locks. */
 static bool node_useless(const struct pawl_result *result) {
 	for (size_t i = 0; i < result->extended_count; i++) {
 		int error = result->extended[i].error;
@@ -57,7 +64,8 @@ static bool node_useless(const struct pawl_result *result) {
 			return false;
 		}
 	}
-	return result->extended_count > 0 || result->error == PAWL_ENOQUORUM || result->error == PAWL_ERECOVERING;
+	return result->extended_count > 0 || result->error == PAWL_ENOQUORUM
+		|| result->error == PAWL_ERECOVERING;
 }
 
 static void on_batch(struct pawl_call *call, struct pawl_result *take_result, void *ctx) {
@@ -80,7 +88,8 @@ static void on_batch(struct pawl_call *call, struct pawl_result *take_result, vo
 	}
 }
 
-/* What is left to the lock with the most time: later no answer counts. */
+/* Returns the time that is left to the lock with the latest deadline. After that no answer
+ * counts. */
 static span_ns longest_left(const struct batch *b, struct instant now) {
 	span_ns longest = SPAN_MS;
 	for (size_t i = 0; i < b->count; i++) {
@@ -98,14 +107,16 @@ static int batch_start(struct batch *b) {
 	}
 	for (size_t i = 0; i < b->count; i++) {
 		struct pawl_lock *lock = b->locks[i];
-		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size }, .lock_id = lock->lock_id,
-			.lease_ms = (uint32_t)(lock->lease / SPAN_MS), .token = lock->token,
+		items[i] = (struct pawl_extend_item){ .key = { lock->key, lock->key_size },
+			.lock_id = lock->lock_id, .lease_ms = (uint32_t)(lock->lease / SPAN_MS),
+			.token = lock->token,
 			.bond = b->kind == RENEWAL_BINDS ? client->connection_number : 0,
 			.slots = { lock->slots.w[0], lock->slots.w[1] } };
 	}
-	struct pawl_request request = { .method = PAWL_EXTEND, .deadline_kept = b->kind != RENEWAL_BINDS, .locks = items,
-		.lock_count = b->count };
-	struct call_start start = { .request = &request, .timeout = longest_left(b, client_core_now(client)), .internal = true,
+	struct pawl_request request = { .method = PAWL_EXTEND,
+		.deadline_kept = b->kind != RENEWAL_BINDS, .locks = items, .lock_count = b->count };
+	struct call_start start = { .request = &request,
+		.timeout = longest_left(b, client_core_now(client)), .internal = true,
 		.tied = b->kind != RENEWAL_ANY_CONNECTION, .end = on_batch, .ctx = b };
 	int error = call_start(client, &start, NULL);
 	alloc_free(client->env.alloc, items, b->count * sizeof(*items));
@@ -123,7 +134,8 @@ static struct pawl_lock *due_at(struct list *at) {
 	return CONTAINER_OF(at, struct pawl_lock, due);
 }
 
-/* The first that can go now: what is for one connection only waits until that is up. */
+/* Returns the first lock that can be extended now. A lock that needs a particular connection waits
+ * until that is up. */
 static struct pawl_lock *first_due(const struct pawl *client) {
 	for (struct list *at = list_first(&client->due); at; at = list_after(&client->due, at)) {
 		if (!due_at(at)->binding || client->state == CLIENT_CORE_READY) {
@@ -135,7 +147,8 @@ static struct pawl_lock *first_due(const struct pawl *client) {
 
 static size_t count_due(const struct pawl *client, enum renewal kind) {
 	size_t count = 0;
-	for (struct list *at = list_first(&client->due); at && count < REQUEST_COPY_LOCKS_MAX; at = list_after(&client->due, at)) {
+	for (struct list *at = list_first(&client->due); at && count < REQUEST_COPY_LOCKS_MAX;
+		at = list_after(&client->due, at)) {
 		count += kind_of(due_at(at)) == kind;
 	}
 	return count;
@@ -143,7 +156,8 @@ static size_t count_due(const struct pawl *client, enum renewal kind) {
 
 static void batch_fill(struct batch *b) {
 	struct list *next;
-	for (struct list *at = list_first(&b->client->due); at && b->count < REQUEST_COPY_LOCKS_MAX; at = next) {
+	for (struct list *at = list_first(&b->client->due); at && b->count < REQUEST_COPY_LOCKS_MAX;
+		at = next) {
 		struct pawl_lock *lock = due_at(at);
 		next = list_after(&b->client->due, at);
 		if (kind_of(lock) == b->kind) {
@@ -161,13 +175,14 @@ static struct batch *batch_new(struct pawl *client, enum renewal kind) {
 	if (!b) {
 		return NULL;
 	}
-	*b = (struct batch){ .client = client, .kind = kind, .connection_number = client->connection_number };
+	*b = (struct batch){ .client = client, .kind = kind,
+		.connection_number = client->connection_number };
 	batch_fill(b);
 	CHECK(b->count == count);
 	return b;
 }
 
-/* Nothing could be sent: each lock tries again later, as after an answer that says no. */
+/* Nothing could be sent. Each lock tries again later, as after an answer that refuses. */
 static void batch_fail(struct batch *b, int error) {
 	struct pawl *client = b->client;
 	struct pawl_extended failed = { .error = error };
@@ -184,16 +199,20 @@ static void batch_fail(struct batch *b, int error) {
 static void renew_later(struct pawl_lock *lock) {
 	struct pawl_extended failed = { .error = PAWL_ENOMEM };
 	list_remove(&lock->due);
-	lock_extended(lock, client_core_now(lock->client), lock->client->connection_number, &failed);
+	lock_extended(lock, client_core_now(lock->client), lock->client->connection_number,
+		&failed);
 }
 
-/* Who is due within an eighth of its lease goes along: locks that began at different times soon have their time together, and
- * there are not more walks over all locks than eighths of the shortest lease. */
+/* Also extends the locks that will be due within an eighth of their lease. So locks that began at
+ * different times are soon extended together, and in the time of the shortest lease there are at
+ * most eight walks over all locks. */
 static void state_transfer(struct pawl *client) {
 	int64_t now = client_core_now(client).boot;
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = CONTAINER_OF(at, struct pawl_lock, link);
-		if (wheel_armed(&lock->renew_alarm.timer) && !lock->failures && lock->renew_at - lock->lease / 8 <= now) {
+		if (wheel_armed(&lock->renew_alarm.timer) && !lock->failures
+			&& lock->renew_at - lock->lease / 8 <= now) {
 			agenda_clear(&client->agenda, &lock->renew_alarm);
 			list_append(&client->due, &lock->due);
 		}

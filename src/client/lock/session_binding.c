@@ -8,14 +8,17 @@ static struct pawl_lock *lock_at(struct list *at) {
 	return CONTAINER_OF(at, struct pawl_lock, link);
 }
 
-/* Closing that connection would, or could, end a lock that somebody still trusts: the lock is known to be bound to it, or to an earlier
- * one and perhaps to this one since. */
+/* Returns whether closing that connection would end, or could end, a lock that somebody still
+ * trusts. The lock is known to be bound to that connection, or to an earlier one and perhaps to
+ * that one since. */
 static bool depends(const struct pawl_lock *lock, unsigned number) {
-	return lock->binding && lock->bound_connection <= number && lock->first_connection <= number && pawl_lock_valid_ms(lock) > 0;
+	return lock->binding && lock->bound_connection <= number && lock->first_connection <= number
+		&& pawl_lock_valid_ms(lock) > 0;
 }
 
 static struct pawl_lock *find_dependent(const struct pawl *client, unsigned number) {
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		if (depends(lock_at(at), number)) {
 			return lock_at(at);
 		}
@@ -23,7 +26,8 @@ static struct pawl_lock *find_dependent(const struct pawl *client, unsigned numb
 	return NULL;
 }
 
-/* docs/protocol.md, Release on disconnect: who cannot bind to another connection stops trusting before this one is closed. */
+/* docs/protocol.md, Release on disconnect: a client that cannot bind a lock to another connection
+ * stops trusting it before this connection is closed. */
 static void lose_dependents(struct pawl *client, unsigned number) {
 	struct pawl_lock *lock;
 	while (!client->dying && (lock = find_dependent(client, number)) != NULL) {
@@ -44,8 +48,10 @@ static void retain_connection(struct pawl *client) {
 		lose_dependents(client, client->retained[0].number);
 		close_first(client);
 	}
-	client->retained[client->retained_count++] = (struct retained_connection){ .fd = connection_leave_open(&client->connection),
-		.number = client->connection_number };
+	client->retained[client->retained_count++] = (struct retained_connection){
+		.fd = connection_leave_open(&client->connection),
+		.number = client->connection_number
+	};
 }
 
 void session_binding_connection_up(struct pawl *client) {
@@ -59,9 +65,11 @@ void pawl_on_connected(struct pawl *client, pawl_connected_fn *connected, void *
 	client->connected_arg = arg;
 }
 
-/* A transfer under way does not trust its lock; it must not again if it turns out that nothing came of it. */
+/* While a transfer is under way, the lock is not trusted. It must not be trusted again either if it
+ * turns out that the transfer had no effect. */
 static void lose_leaving(struct pawl *client) {
-	for (struct list *at = list_first(&client->locks); at; at = list_after(&client->locks, at)) {
+	for (struct list *at = list_first(&client->locks); at;
+		at = list_after(&client->locks, at)) {
 		if (lock_at(at)->binding && lock_at(at)->leaving) {
 			lock_lose(lock_at(at), PAWL_ELOST);
 		}
@@ -69,25 +77,30 @@ static void lose_leaving(struct pawl *client) {
 }
 
 bool session_binding_full(const struct pawl *client) {
-	return client->retained_count >= RETAINED_FOR_ANOTHER && find_dependent(client, client->connection_number);
+	return client->retained_count >= RETAINED_FOR_ANOTHER
+		&& find_dependent(client, client->connection_number);
 }
 
 void session_binding_connection_lost(struct pawl *client) {
 	lose_leaving(client);
 	if (!client->connection.ended && find_dependent(client, client->connection_number)) {
 		if (client->connection.broken) {
-			lose_dependents(client, client->connection_number); /* nothing is left that could be kept open */
+			/* No connection is left that could be kept open. */
+			lose_dependents(client, client->connection_number);
 		} else {
 			retain_connection(client);
 		}
 	}
 }
 
-/* At once, not when it would be due: until then this process's death would not be noticed. */
+/* Binds the locks to the new connection at once, and not only when they are due, because until then
+ * nobody would notice the death of this process. */
 void session_binding_anew(struct pawl *client) {
-	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at; at = list_after(&client->locks, at)) {
+	for (struct list *at = client->bound_ever ? list_first(&client->locks) : NULL; at;
+		at = list_after(&client->locks, at)) {
 		struct pawl_lock *lock = lock_at(at);
-		if (lock->binding && !lock->cause && !lock->leaving && !lock->no_renewal && !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
+		if (lock->binding && !lock->cause && !lock->leaving && !lock->no_renewal
+			&& !lock->batch && !lock->reclaim && !list_linked(&lock->due)) {
 			agenda_clear(&client->agenda, &lock->renew_alarm);
 			list_append(&client->due, &lock->due);
 			client_core_kick(client);
@@ -134,6 +147,7 @@ bool session_binding_wanted(const struct pawl_lock *lock) {
 void session_binding_made(struct pawl_lock *lock, unsigned connection_number) {
 	if (lock->binding && connection_number > lock->bound_connection) {
 		lock->bound_connection = connection_number;
-		client_core_kick(lock->client); /* a connection may be closed now */
+		/* A retained connection may be closed now. */
+		client_core_kick(lock->client);
 	}
 }

@@ -1,7 +1,8 @@
-/* session_binding.h: locks that end with the connection (docs/protocol.md, Release on disconnect). The bond of each is the number of the
- * connection that ends it: over a new one it is extended under that one's number before anything else. A connection that was given up
- * from this side stays open until no lock depends on it any more: its node would release them.
- */
+/* session_binding.h: locks that end with the connection (docs/protocol.md, Release on disconnect).
+ * The number of its session binding is the number of the connection that ends the lock. When a new
+ * connection comes up, the lock is extended under the number of that connection before anything
+ * else. A connection that this client has given up stays open until no lock depends on it any more,
+ * because its node would release those locks. */
 #ifndef PAWL_CLIENT_SESSION_BINDING_H
 #define PAWL_CLIENT_SESSION_BINDING_H
 
@@ -10,19 +11,22 @@
 void session_binding_init(struct pawl *client);
 void session_binding_done(struct pawl *client);
 void session_binding_connection_up(struct pawl *client);
-/* The present connection could not be kept open as well if it were given up for another node. */
+/* Returns whether no room would be left to keep the present connection open, too, if it were given
+ * up for another node. */
 bool session_binding_full(const struct pawl *client);
-/* The connection was up and is about to be closed; then, when it is. */
+/* The first function is called when a connection that was up is about to be closed; the second one
+ * when it has been closed. */
 void session_binding_connection_lost(struct pawl *client);
 void session_binding_anew(struct pawl *client);
-/* Once a turn: closes what no lock depends on any more. */
+/* Closes the connections that no lock depends on any more. Call this once in each turn of the
+ * loop. */
 void session_binding_turn(struct pawl *client);
 
-/* The lock was got over the present connection. */
+/* The lock was acquired over the present connection. */
 void session_binding_begin(struct pawl_lock *lock);
-/* It is bound to another connection than the present one. */
+/* Returns whether the lock is bound to another connection than the present one. */
 bool session_binding_wanted(const struct pawl_lock *lock);
-/* An extension under that connection's number was accepted. */
+/* An extension under the number of that connection was accepted. */
 void session_binding_made(struct pawl_lock *lock, unsigned connection_number);
 
 #endif
