@@ -1,16 +1,20 @@
-/* embedded.c: a program that has a node of the cluster inside itself, and so reads locks from its own memory.
+/* embedded.c: a program that has a node of the cluster inside it, and so reads locks from its own
+ * memory.
  *
  *     cc embedded.c $(pkg-config --cflags --libs pawl-node libevent_core) -o embedded
- *     ./embedded mine example /var/lib/mine 127.0.0.1:7200 a=127.0.0.1:7118,b=127.0.0.1:7128,c=127.0.0.1:7138 leader
+ *     ./embedded mine example /var/lib/mine 127.0.0.1:7200 \
+ *         a=127.0.0.1:7118,b=127.0.0.1:7128,c=127.0.0.1:7138 leader
  *
- * That is for masters without TLS. For others NODE_CACERT, NODE_CERT and NODE_KEY in the environment name PEM files, by absolute
- * paths, of a certificate that `pawl cert node mine` made.
+ * This is for masters without TLS. For masters with TLS, set NODE_CACERT, NODE_CERT and NODE_KEY in
+ * the environment to the absolute paths of PEM files of a certificate that `pawl cert node mine`
+ * has made.
  *
- * It waits until an operator adds it (pawl cluster add-replica mine 127.0.0.1:7200), follows a master from then on, and
- * prints each change of KEY as it sees it. It may be promoted to a master as any other node. A line "take" on its standard
- * input makes it acquire KEY, until it is given back by a line "give" or by the death of this process. Ends on SIGINT or SIGTERM, and where
- * its input is a terminal or a pipe at the end of that, after a drain. Other input (/dev/null under systemd, a file) is not read.
- */
+ * The program waits until an operator adds it (pawl cluster add-replica mine 127.0.0.1:7200). From
+ * then on it follows a master, and prints each change of KEY as it sees it. It may be promoted to a
+ * master like any other node. A line "take" on its standard input makes it acquire KEY; a line
+ * "give", or the death of this process, gives KEY back. The program ends after a drain: on SIGINT
+ * or SIGTERM, and at the end of its input if that is a terminal or a pipe. Other input (/dev/null
+ * under systemd, or a file) is not read. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <pawl/node.h>
@@ -28,8 +32,11 @@ struct app {
 	struct pawl_node *node;
 	const char *key;
 	struct event *look, *input, *interrupt, *terminate;
-	struct pawl_node_call *binding; /* while KEY is taken here: it is given back if this process dies */
-	uint64_t seen; /* token of who held the key at the last look; 0: nobody */
+	/* The session binding while this program holds KEY: KEY is given back if the process
+	 * dies. */
+	struct pawl_node_call *binding;
+	/* The token of the holder at the last look; 0 means that nobody held the key. */
+	uint64_t seen;
 	struct pawl_id lock_id;
 	bool stopping;
 };
@@ -70,7 +77,7 @@ static void on_changed(struct pawl_node *node, void *arg) {
 	fflush(stdout);
 }
 
-/* ---- reads: as often as one likes, they cost no message ---- */
+/* ---- reads: they cost no message, so a program may read as often as it likes ---- */
 
 static void on_look(evutil_socket_t fd, short what, void *arg) {
 	struct app *app = arg;
@@ -82,7 +89,8 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 	if (token != app->seen) {
 		app->seen = token;
 		if (held) {
-			printf("held by %s with token %" PRIu64 "\n", (const char *)entry.owner.data, token);
+			printf("held by %s with token %" PRIu64 "\n",
+				(const char *)entry.owner.data, token);
 		} else {
 			printf("free\n");
 		}
@@ -109,8 +117,10 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 		printf("refused: %s\n", result->message);
 	} else if (result->method == PAWL_ACQUIRE) {
 		app->lock_id = result->lock_id;
-		printf("taken with token %" PRIu64 " for %" PRId64 " ms\n", result->token, pawl_node_left_ms(result->deadline));
-		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500, on_ended, app, &app->binding);
+		printf("taken with token %" PRIu64 " for %" PRId64 " ms\n", result->token,
+			pawl_node_left_ms(result->deadline));
+		pawl_node_release_on_disconnect(app->node, pawl_str(app->key), &app->lock_id, 500,
+			on_ended, app, &app->binding);
 	} else {
 		printf(result->released ? "given\n" : "had not held it\n");
 	}
@@ -118,7 +128,9 @@ static void on_done(struct pawl_node *node, const struct pawl_node_result *resul
 }
 
 static void ask(struct app *app, enum pawl_method method) {
-	struct pawl_request request = { .method = method, .key = pawl_str(app->key), .lease_ms = 5000, .wait_ms = 10000 }; /* it is not extended */
+	/* The lease is not extended. */
+	struct pawl_request request = { .method = method, .key = pawl_str(app->key),
+		.lease_ms = 5000, .wait_ms = 10000 };
 	if (method == PAWL_RELEASE) {
 		request.lock_id = app->lock_id;
 	}
@@ -139,7 +151,8 @@ static void on_drained(struct pawl_node *node, int error, void *arg) {
 
 static void stop(struct app *app) {
 	if (app->stopping || pawl_node_drain(app->node, on_drained, app) != 0) {
-		event_base_loopbreak(app->base); /* the second time: without a drain */
+		/* This is the second time, so stop without a drain. */
+		event_base_loopbreak(app->base);
 	}
 	app->stopping = true;
 }
@@ -154,7 +167,8 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
 	struct app *app = arg;
 	char line[64];
 	(void)what;
-	ssize_t size = read(fd, line, sizeof(line) - 1); /* a terminal or a pipe brings whole lines, a pipe several at once */
+	/* A terminal or a pipe delivers whole lines; a pipe may deliver several at once. */
+	ssize_t size = read(fd, line, sizeof(line) - 1);
 	if (size <= 0) {
 		event_del(app->input);
 		stop(app);
@@ -171,11 +185,12 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- the beginning ---- */
 
-/* "a=host:port,b=host:port" */
+/* Reads masters in the form "a=host:port,b=host:port". */
 static size_t read_masters(char *text, struct pawl_node_master masters[MASTERS_MAX]) {
 	size_t count = 0;
 	char *rest = NULL;
-	for (char *one = strtok_r(text, ",", &rest); one && count < MASTERS_MAX; one = strtok_r(NULL, ",", &rest)) {
+	for (char *one = strtok_r(text, ",", &rest); one && count < MASTERS_MAX;
+		one = strtok_r(NULL, ",", &rest)) {
 		char *equals = strchr(one, '=');
 		if (!equals) {
 			return 0;
@@ -186,10 +201,11 @@ static size_t read_masters(char *text, struct pawl_node_master masters[MASTERS_M
 	return count;
 }
 
-/* Of a file or /dev/null there is nothing to await, and epoll refuses them. */
+/* There is nothing to wait for in a file or /dev/null, and epoll refuses them. */
 static bool input_is_a_conversation(void) {
 	struct stat input;
-	return fstat(STDIN_FILENO, &input) == 0 && (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode) || isatty(STDIN_FILENO));
+	return fstat(STDIN_FILENO, &input) == 0
+		&& (S_ISFIFO(input.st_mode) || S_ISSOCK(input.st_mode) || isatty(STDIN_FILENO));
 }
 
 static bool set_up(struct app *app, const struct pawl_node_options *options) {
@@ -201,7 +217,8 @@ static bool set_up(struct app *app, const struct pawl_node_options *options) {
 		return false;
 	}
 	app->look = event_new(app->base, -1, EV_PERSIST, on_look, app);
-	app->input = reads ? event_new(app->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, app) : NULL;
+	app->input = reads ? event_new(app->base, STDIN_FILENO, EV_READ | EV_PERSIST, on_input, app)
+		: NULL;
 	app->interrupt = evsignal_new(app->base, SIGINT, on_signal, app);
 	app->terminate = evsignal_new(app->base, SIGTERM, on_signal, app);
 	if (!app->look || (reads && !app->input) || !app->interrupt || !app->terminate) {
@@ -209,21 +226,23 @@ static bool set_up(struct app *app, const struct pawl_node_options *options) {
 	}
 	printf("listening on %s\n", pawl_node_address(app->node));
 	fflush(stdout);
-	return event_add(app->look, &often) == 0 && (!reads || event_add(app->input, NULL) == 0) && event_add(app->interrupt, NULL) == 0
-		&& event_add(app->terminate, NULL) == 0;
+	return event_add(app->look, &often) == 0 && (!reads || event_add(app->input, NULL) == 0)
+		&& event_add(app->interrupt, NULL) == 0 && event_add(app->terminate, NULL) == 0;
 }
 
 int main(int argc, char **argv) {
 	if (argc != 7) {
-		fprintf(stderr, "usage: embedded NAME CLUSTER STATE_DIR LISTEN MASTER=HOST:PORT,... KEY\n");
+		fprintf(stderr,
+			"usage: embedded NAME CLUSTER STATE_DIR LISTEN MASTER=HOST:PORT,... KEY\n");
 		return 2;
 	}
 	struct pawl_node_master masters[MASTERS_MAX];
 	struct app app = { .base = event_base_new(), .key = argv[6] };
-	struct pawl_node_options options = { .base = app.base, .name = argv[1], .cluster = argv[2], .state_dir = argv[3],
-		.listen_peer = argv[4], .masters = masters, .master_count = read_masters(argv[5], masters), .log = on_log,
-		.on_changed = on_changed, .arg = &app, .ca_file = getenv("NODE_CACERT"), .cert_file = getenv("NODE_CERT"),
-		.key_file = getenv("NODE_KEY") };
+	struct pawl_node_options options = { .base = app.base, .name = argv[1], .cluster = argv[2],
+		.state_dir = argv[3], .listen_peer = argv[4], .masters = masters,
+		.master_count = read_masters(argv[5], masters), .log = on_log,
+		.on_changed = on_changed, .arg = &app, .ca_file = getenv("NODE_CACERT"),
+		.cert_file = getenv("NODE_CERT"), .key_file = getenv("NODE_KEY") };
 	bool ready = app.base && set_up(&app, &options);
 	if (ready) {
 		event_base_dispatch(app.base);

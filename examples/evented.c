@@ -1,10 +1,11 @@
-/* evented.c: a program with a libevent loop of its own that leads while it holds a key.
+/* evented.c: a program with its own libevent loop that leads while it holds a key.
  *
  *     cc evented.c $(pkg-config --cflags --libs pawl libevent_core) -o evented
  *     ./evented 127.0.0.1:7117 leader-of-the-printers
  *
- * Everything happens in the loop: the acquire waits there, the lease is renewed there, and a callback tells when to stop.
- * Ends on SIGINT or SIGTERM, after having let go of the key. */
+ * Everything happens in the loop: the acquire waits there, the lease is renewed there, and a
+ * callback tells when to stop. The program ends on SIGINT or SIGTERM, after it has let go of the
+ * key. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <pawl/pawl.h>
@@ -14,8 +15,10 @@
 struct app {
 	struct event_base *base;
 	struct pawl *client;
-	struct pawl_call *campaign; /* the acquire under way */
-	struct pawl_lock *lock;     /* while leading */
+	/* The acquire under way; NULL if there is none. */
+	struct pawl_call *campaign;
+	/* The lock while this program leads; NULL otherwise. */
+	struct pawl_lock *lock;
 	struct event *tick, *interrupt, *terminate;
 	const char *key;
 	bool stopping;
@@ -32,8 +35,10 @@ static void on_released(struct pawl_result *take_result, void *arg) {
 
 static void on_lost(struct pawl_lock *lock, int cause, void *arg) {
 	struct app *app = arg;
-	printf("lost: %s; %" PRId64 " ms to stop in\n", pawl_error_message(cause), pawl_lock_valid_ms(lock));
-	event_del(app->tick); /* stop what the lock protects: here and now */
+	printf("lost: %s; %" PRId64 " ms to stop in\n", pawl_error_message(cause),
+		pawl_lock_valid_ms(lock));
+	/* This stops what the lock protects, here and now. */
+	event_del(app->tick);
 	pawl_lock_free(lock);
 	app->lock = NULL;
 	campaign(app);
@@ -50,27 +55,32 @@ static void on_acquired(struct pawl_lock *take_lock, struct pawl_result *take_re
 		event_add(app->tick, &period);
 	} else if (take_result->error != PAWL_ECANCELED) {
 		printf("not leading: %s\n", take_result->message);
-		campaign(app); /* each try waits at the node for its turn: no pause is needed in between */
+		campaign(app);
+			/* Each try waits at the node for its turn, so no pause is needed in
+			 * between. */
 	}
 	pawl_result_free(take_result);
 }
 
 static void campaign(struct app *app) {
-	struct pawl_lock_options wanted = { .key = pawl_str(app->key), .lease_ms = 3000, .wait_ms = 60000, .on_lost = on_lost,
-		.arg = app };
-	int error = app->stopping ? 0 : pawl_lock_start(app->client, &wanted, on_acquired, app, &app->campaign);
+	struct pawl_lock_options wanted = { .key = pawl_str(app->key), .lease_ms = 3000,
+		.wait_ms = 60000, .on_lost = on_lost, .arg = app };
+	int error = app->stopping
+		? 0
+		: pawl_lock_start(app->client, &wanted, on_acquired, app, &app->campaign);
 	if (error) {
 		fprintf(stderr, "%s\n", pawl_error_message(error));
 		event_base_loopbreak(app->base);
 	}
 }
 
-/* What only the leader does, ten times a second. */
+/* Does what only the leader does, ten times a second. */
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
 	struct app *app = arg;
 	(void)fd;
 	(void)what;
-	if (pawl_lock_valid_ms(app->lock) > 0) { /* cheap: reads only the clock */
+	if (pawl_lock_valid_ms(app->lock) > 0) {
+		/* This check is cheap, because it only reads the clocks. */
 		printf("tick\n");
 		fflush(stdout);
 	}
@@ -81,7 +91,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg) {
 	(void)number;
 	(void)what;
 	if (app->stopping) {
-		event_base_loopbreak(app->base); /* the second one: without waiting for the release */
+		/* This is the second signal, so do not wait for the release. */
+		event_base_loopbreak(app->base);
 		return;
 	}
 	app->stopping = true;
@@ -117,7 +128,8 @@ int main(int argc, char **argv) {
 		campaign(&app);
 		event_base_dispatch(app.base);
 	}
-	pawl_free(app.client); /* a campaign under way ends in here */
+	/* A campaign under way ends in here. */
+	pawl_free(app.client);
 	struct event *events[] = { app.tick, app.interrupt, app.terminate };
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		if (events[i]) {

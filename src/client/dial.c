@@ -1,16 +1,20 @@
-/* dial.c: a client whose only endpoint is where a function of the program's leads. */
+/* dial.c: a client that gets its only connection from a function of the program. */
 #include "pawl/dial.h"
 
 #include <string.h>
 
 #include "top.h"
 
-int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, void *arg, struct pawl **out_client, const char **out_message) {
+int pawl_new_dialled(const struct pawl_options *options, pawl_dial_fn *dial, void *arg,
+	struct pawl **out_client, const char **out_message) {
 	static const char text[] = "inside";
 	struct pawl_options o = *options;
 	const char *problem = "endpoints are not for a client that is dialled";
-	o.endpoints = "unix:inside"; /* in whose place the function is put */
-	int error = options->endpoints || !dial ? PAWL_EINVAL : client_core_new(&o, env_system(), out_client, &problem);
+	/* The function takes the place of this endpoint. */
+	o.endpoints = "unix:inside";
+	int error = options->endpoints || !dial
+		? PAWL_EINVAL
+		: client_core_new(&o, env_system(), out_client, &problem);
 	if (error && out_message) {
 		*out_message = problem;
 	}

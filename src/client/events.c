@@ -1,4 +1,5 @@
-/* events.c: who hears of what happens on the connection and to calls, and in which order; and what a turn of the loop does. */
+/* events.c: who hears of what happens on the connection and to calls, and in which order; and what
+ * a turn of the loop does. */
 #include "session_binding.h"
 #include "election.h"
 #include "top.h"
@@ -6,7 +7,8 @@
 /* ---- a turn ---- */
 
 static bool wants_connection(struct pawl *client) {
-	return !list_empty(&client->queue) || !list_empty(&client->due) || watches_want_connection(client);
+	return !list_empty(&client->queue) || !list_empty(&client->due)
+		|| watches_want_connection(client);
 }
 
 static void client_core_turn(struct pawl *client) {
@@ -20,8 +22,11 @@ static void client_core_turn(struct pawl *client) {
 		int error = connection_flush(&client->connection);
 		if (error) {
 			client->connection.owner.down(client, error);
-		} else if (!list_empty(&client->queue) && connection_backlog(&client->connection) == 0) {
-			client_core_kick(client); /* there was no room for them, now there is; else the connection tells when */
+		} else if (!list_empty(&client->queue)
+			&& connection_backlog(&client->connection) == 0) {
+			client_core_kick(client);
+				/* There was no room for these calls, and now there is. If there is
+				 * none, the connection tells when there is. */
 		}
 	}
 	if (client->state == CLIENT_CORE_IDLE && !client->dying && wants_connection(client)) {

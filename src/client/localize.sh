@@ -1,6 +1,7 @@
 #!/bin/sh
-# localize.sh OUT PRIVATE_DIR NAMES CC... -- ARCHIVE...: one archive of several, in which only NAMES (such as 'pawl_*') can be
-# seen from outside, so that the library's inner names cannot meet those of a program that links it statically.
+# localize.sh OUT PRIVATE_DIR NAMES CC... -- ARCHIVE...: makes one archive of several. Only NAMES
+# (such as 'pawl_*') can be seen from outside, so that the library's inner names cannot clash with
+# those of a program that links it statically.
 set -eu
 out=$1 dir=$2 names=$3
 shift 3

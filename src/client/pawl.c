@@ -1,4 +1,4 @@
-/* pawl.c: a client's life: options, and the end. */
+/* pawl.c: how a client is made and freed. */
 #include "top.h"
 
 #include <limits.h>
@@ -21,7 +21,8 @@ static void bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
 	}
 }
 
-static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
+static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from,
+	struct pawl_bytes *out) {
 	if (!from.size) {
 		return 0;
 	}
@@ -36,11 +37,13 @@ static int bytes_copy(const struct allocator *alloc, struct pawl_bytes from, str
 
 void client_core_destroy(struct pawl *client) {
 	const struct allocator *alloc = client->env.alloc;
-	client->inside++; /* nobody destroys it again meanwhile */
+	/* Nothing destroys the client a second time meanwhile. */
+	client->inside++;
 	if (client->state == CLIENT_CORE_READY) {
 		calls_part(client);
 		elections_part(client);
-		(void)connection_flush(&client->connection); /* as far as the socket takes it */
+		/* This writes as much as the socket takes. */
+		(void)connection_flush(&client->connection);
 	}
 	calls_fail_all(client, PAWL_ECANCELED);
 	elections_free_all(client);
@@ -75,17 +78,19 @@ void pawl_free(struct pawl *client) {
 	}
 }
 
-/* What acquires say about this process. */
+/* Sets what acquires say about this process. */
 static int set_self(struct pawl *client, const struct pawl_options *o) {
 	char text[HOST_NAME_MAX + 32], host[HOST_NAME_MAX + 1] = "";
 	if (gethostname(host, sizeof(host) - 1) != 0) {
 		host[0] = '\0';
 	}
-	(void)snprintf(client->host, sizeof(client->host), "%.*s", (int)sizeof(client->host) - 1, host);
+	(void)snprintf(client->host, sizeof(client->host), "%.*s", (int)sizeof(client->host) - 1,
+		host);
 	(void)snprintf(text, sizeof(text), "%s:%ld", host, (long)getpid());
 	client->self.host = client->host;
 	client->self.pid = (uint32_t)getpid();
-	int error = bytes_copy(client->env.alloc, o->owner.size ? o->owner : pawl_str(text), &client->self.owner);
+	int error = bytes_copy(client->env.alloc, o->owner.size ? o->owner : pawl_str(text),
+		&client->self.owner);
 	return error ? error : bytes_copy(client->env.alloc, o->label, &client->self.label);
 }
 
@@ -102,14 +107,18 @@ static int set_tls(struct pawl *client, const struct pawl_options *o, const char
 		}
 		memcpy(client->server_name, o->server_name, size);
 	}
-	return wanted ? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &client->tls, out_problem) : 0;
+	return wanted
+		? tls_filter_context_new(o->ca_file, o->cert_file, o->key_file, &client->tls,
+			out_problem)
+		: 0;
 }
 
 static span_ns span_of(uint32_t ms, uint32_t otherwise) {
 	return (span_ns)(ms ? ms : otherwise) * SPAN_MS;
 }
 
-static int set_up_loop(struct pawl *client, const struct pawl_options *o, const char **out_problem) {
+static int set_up_loop(struct pawl *client, const struct pawl_options *o,
+	const char **out_problem) {
 	client->own_base = o->base == NULL;
 	client->base = o->base ? o->base : event_base_new();
 	int error = client->base ? client_core_start_clockwork(client) : PAWL_EIO;
@@ -133,13 +142,15 @@ static int set_up(struct pawl *client, const struct pawl_options *o, const char 
 	client->timeout = span_of(o->timeout_ms, TIMEOUT_MS_DEFAULT);
 	client->connect_timeout = span_of(o->connect_timeout_ms, CONNECT_TIMEOUT_MS_DEFAULT);
 	client->silence = span_of(o->silence_ms, SILENCE_MS_DEFAULT);
-	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints, out_problem);
+	int error = endpoint_list_parse(&client->endpoints, client->env.alloc, o->endpoints,
+		out_problem);
 	error = error ? error : set_tls(client, o, out_problem);
 	error = error ? error : set_self(client, o);
 	return error ? error : set_up_loop(client, o, out_problem);
 }
 
-int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out, const char **out_problem) {
+int client_core_new(const struct pawl_options *options, const struct env *env, struct pawl **out,
+	const char **out_problem) {
 	struct pawl *client = alloc_new(env->alloc, sizeof(*client));
 	if (!client) {
 		*out_problem = pawl_error_message(PAWL_ENOMEM);
@@ -167,7 +178,8 @@ int client_core_new(const struct pawl_options *options, const struct env *env, s
 	return 0;
 }
 
-int pawl_new(const struct pawl_options *options, struct pawl **out_client, const char **out_message) {
+int pawl_new(const struct pawl_options *options, struct pawl **out_client,
+	const char **out_message) {
 	const char *problem;
 	int error = client_core_new(options, env_system(), out_client, &problem);
 	if (error && out_message) {

@@ -13,7 +13,8 @@ void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b) {
 	}
 }
 
-int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out) {
+int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from,
+	struct pawl_bytes *out) {
 	*out = (struct pawl_bytes){ NULL, 0 };
 	if (from.size == 0) {
 		return 0;
@@ -41,7 +42,9 @@ static int options_keep(struct pawl_election *e, const struct pawl_election_opti
 	*to = *from;
 	to->owner = to->value = to->label = (struct pawl_bytes){ NULL, 0 };
 	int error = election_bytes_keep(alloc, from->name, &to->name);
-	error = error ? error : election_bytes_keep(alloc, from->owner.size ? from->owner : e->client->self.owner, &to->owner);
+	error = error ? error
+		: election_bytes_keep(alloc,
+			from->owner.size ? from->owner : e->client->self.owner, &to->owner);
 	error = error ? error : election_bytes_keep(alloc, from->value, &to->value);
 	return error ? error : election_bytes_keep(alloc, from->label, &to->label);
 }
@@ -52,13 +55,13 @@ static bool bytes_valid(struct pawl_bytes b) {
 
 static bool options_valid(const struct pawl_election_options *o) {
 	uint32_t lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS_DEFAULT;
-	return o->name.size > 0 && bytes_valid(o->name) && bytes_valid(o->owner) && bytes_valid(o->value) && bytes_valid(o->label)
-		&& o->warn_ms <= lease_ms / 2;
+	return o->name.size > 0 && bytes_valid(o->name) && bytes_valid(o->owner)
+		&& bytes_valid(o->value) && bytes_valid(o->label) && o->warn_ms <= lease_ms / 2;
 }
 
 static bool too_large(const struct pawl_election_options *o) {
-	return o->name.size > REQUEST_COPY_BYTES_MAX || o->owner.size > REQUEST_COPY_BYTES_MAX || o->value.size > REQUEST_COPY_BYTES_MAX
-		|| o->label.size > REQUEST_COPY_BYTES_MAX;
+	return o->name.size > REQUEST_COPY_BYTES_MAX || o->owner.size > REQUEST_COPY_BYTES_MAX
+		|| o->value.size > REQUEST_COPY_BYTES_MAX || o->label.size > REQUEST_COPY_BYTES_MAX;
 }
 
 /* ---- its life ---- */
@@ -81,7 +84,8 @@ static void election_destroy(struct pawl_election *e) {
 	alloc_free(e->client->env.alloc, e, sizeof(*e));
 }
 
-int pawl_election_new(struct pawl *client, const struct pawl_election_options *options, struct pawl_election **out_election) {
+int pawl_election_new(struct pawl *client, const struct pawl_election_options *options,
+	struct pawl_election **out_election) {
 	if (client->dying || !options_valid(options)) {
 		return PAWL_EINVAL;
 	}
@@ -106,7 +110,8 @@ int pawl_election_new(struct pawl *client, const struct pawl_election_options *o
 	return 0;
 }
 
-/* What it holds, or held and may still, is released: by the one call, whose outcome is asked for, or the other. */
+/* Releases the lock that the election holds, and the one that it held before and may still hold.
+ * Only the release of the first one calls `done`. */
 static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
 	struct pawl_lock *lock = e->lock, *past = e->past;
 	e->lock = e->past = NULL;
@@ -114,12 +119,14 @@ static int release_all(struct pawl_election *e, pawl_done_fn *done, void *arg) {
 	int error = 0;
 	if (busy) {
 		leave_silently(lock->leave);
-		pawl_lock_free(lock); /* the transfer goes on, and releases */
+		/* The transfer goes on, and it releases the lock. */
+		pawl_lock_free(lock);
 	} else if (lock) {
 		error = pawl_lock_release_start(lock, done, arg);
 	}
 	if (past) {
-		(void)pawl_lock_release_start(past, NULL, NULL); /* where this fails its lease runs out by itself */
+		(void)pawl_lock_release_start(past, NULL, NULL);
+			/* If this fails, the lease runs out by itself. */
 	}
 	return error;
 }
@@ -134,7 +141,8 @@ void pawl_election_free(struct pawl_election *take_election) {
 }
 
 void elections_part(struct pawl *client) {
-	for (struct list *at = list_first(&client->elections); at; at = list_after(&client->elections, at)) {
+	for (struct list *at = list_first(&client->elections); at;
+		at = list_after(&client->elections, at)) {
 		const struct pawl_election *e = CONTAINER_OF(at, struct pawl_election, link);
 		const struct pawl_lock *const held[] = { e->lock, e->past };
 		for (size_t i = 0; i < 2; i++) {
@@ -155,7 +163,8 @@ void elections_free_all(struct pawl *client) {
 /* ---- what a program asks of it ---- */
 
 int pawl_election_campaign(struct pawl_election *election) {
-	if (election->options.observe_only || election->client->dying || election->state == ELECTION_LEAVING) {
+	if (election->options.observe_only || election->client->dying
+		|| election->state == ELECTION_LEAVING) {
 		return PAWL_EINVAL;
 	}
 	if (election->state != ELECTION_OBSERVING) {
@@ -173,7 +182,8 @@ int pawl_election_resign(struct pawl_election *election, pawl_done_fn *done, voi
 	return release_all(election, done, arg);
 }
 
-int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done, void *arg) {
+int pawl_election_transfer(struct pawl_election *election, struct pawl_bytes to, pawl_done_fn *done,
+	void *arg) {
 	return bytes_valid(to) ? election_hand_over(election, to, false, done, arg) : PAWL_EINVAL;
 }
 

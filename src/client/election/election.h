@@ -1,9 +1,11 @@
-/* election.h: one program's part in an election, made of a lock that is waited for and a watch on its key.
+/* election.h: one program's part in an election: a lock that it waits for, and a watch on the key
+ * of that lock.
  *
  *   OBSERVING --campaign--> CANDIDATE --granted--> LEADING --lost, resign--> OBSERVING
- *                              |  ^                   | transfer, or asked: LOOKING, whether the successor waits
- *               refusal: RESTING--+                   v
- *                                                  LOOKING --not there--> LEADING;   --there--> LEAVING --> OBSERVING
+ *                              |  ^                   |
+ *               refusal: RESTING--+                   | transfer, or somebody asks
+ *                                                     v
+ *                  LEADING <--no such candidate-- LOOKING --it waits--> LEAVING --> OBSERVING
  */
 #ifndef PAWL_CLIENT_ELECTION_H
 #define PAWL_CLIENT_ELECTION_H
@@ -14,80 +16,108 @@
 
 enum election_state {
 	ELECTION_OBSERVING,
-	ELECTION_CANDIDATE, /* a request waits */
-	ELECTION_RESTING,   /* a candidate between two requests */
+	/* A request waits at a node. */
+	ELECTION_CANDIDATE,
+	/* The program is a candidate, between two requests. */
+	ELECTION_RESTING,
 	ELECTION_LEADING,
-	ELECTION_LOOKING,   /* leads */
+	/* The program leads, and asks a node whether the successor waits. */
+	ELECTION_LOOKING,
 	ELECTION_LEAVING
 };
 
-struct election_known { /* a leader that was observed */
+/* A leader that was observed. */
+struct election_known {
 	bool known;
 	uint64_t token;
 	int64_t pid;
-	uint8_t *block; /* the four texts, each followed by a NUL */
+	/* The four texts, each followed by a NUL. */
+	uint8_t *block;
 	size_t size, owner_size, value_size, label_size, host_size;
 };
 
 struct pawl_election {
-	struct list link; /* in client->elections */
+	/* In client->elections. */
+	struct list link;
 	struct pawl *client;
-	struct pawl_election_options options; /* its bytes are this election's */
+	/* The election owns the bytes of its options. */
+	struct pawl_election_options options;
 	enum election_state state;
-	struct pawl_lock *lock; /* that it leads by */
-	struct pawl_lock *past; /* that it led by: on_stepped_down was called, and its time is perhaps not over */
-	struct pawl_call *call; /* CANDIDATE: the acquire; LOOKING: the look-up */
-	bool value_changed;     /* since the request was made */
-	struct list proclaimed; /* election_proclaim.c: what no node has answered yet; how many there were, and which of them is the value */
+	/* The lock by which this leads. */
+	struct pawl_lock *lock;
+	/* The lock by which this led before. on_stepped_down was called for it, and its time may
+	 * not be over. */
+	struct pawl_lock *past;
+	/* CANDIDATE: the acquire. LOOKING: the request for the waiters. */
+	struct pawl_call *call;
+	/* The value has changed since the request was made. */
+	bool value_changed;
+	/* election_proclaim.c: the proclamations that no node has answered yet, how many there were
+	 * in all, and the number of the one that has become the value. */
+	struct list proclaimed;
 	uint64_t proclamations, adopted;
 	unsigned failures;
 	struct alarm rest;
 
-	/* LOOKING, LEAVING */
-	struct pawl_bytes successor; /* owned */
-	bool yields; /* because it was asked: a candidate again, if it wants that */
+	/* ---- for LOOKING and LEAVING ---- */
+
+	/* Owned by the election. */
+	struct pawl_bytes successor;
+	/* This leaves because somebody asked for it, so it becomes a candidate again if its options
+	 * say so. */
+	bool yields;
 	pawl_done_fn *done;
 	void *done_arg;
 
-	/* election_observe.c */
-	struct pawl_watch *watch; /* NULL: failed for good */
+	/* ---- election_observe.c ---- */
+
+	/* NULL if the watch has failed for good. */
+	struct pawl_watch *watch;
 	struct election_known leader;
 	uint64_t token_highest;
 	bool present_seen, ever_current;
-	unsigned asks; /* of this leader to yield */
+	/* How often this leader was asked to yield. */
+	unsigned asks;
 	struct alarm ask;
 
-	bool *gone; /* while the program is called: set when it frees the election */
+	/* While a callback of the program runs: set to true if the program frees the election. */
+	bool *gone;
 };
 
 void elections_part(struct pawl *client);
 void elections_free_all(struct pawl *client);
 
-/* A copy of the election's own: 0 or PAWL_ENOMEM. */
-int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from, struct pawl_bytes *out);
+/* Copies bytes for the election. Returns 0 or PAWL_ENOMEM. Free them with election_bytes_free. */
+int election_bytes_keep(const struct allocator *alloc, struct pawl_bytes from,
+	struct pawl_bytes *out);
 void election_bytes_free(const struct allocator *alloc, struct pawl_bytes b);
 
-/* election_lead.c */
+/* ---- election_lead.c ---- */
 int election_campaign(struct pawl_election *e);
-void election_stop(struct pawl_election *e); /* candidate or leader no more, without a word; what is held stays so */
-int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yields, pawl_done_fn *done, void *arg);
+
+/* Ends being a candidate or the leader, without telling the program. A lock that is held stays
+ * held. */
+void election_stop(struct pawl_election *e);
+int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yields,
+	pawl_done_fn *done, void *arg);
 void election_alarms(struct pawl_election *e);
 bool election_leads(const struct pawl_election *e);
 bool election_campaigns(const struct pawl_election *e);
-/* The program is told. False: it has freed the election, or the client. */
+/* Tells the program. Returns false if the program has freed the election or the client. */
 bool election_tell_failed(struct pawl_election *e, int error, const char *message);
 
-/* election_observe.c */
+/* ---- election_observe.c ---- */
 int election_observe(struct pawl_election *e);
 void election_leader_free(struct pawl_election *e);
 struct pawl_leader election_leader(const struct pawl_election *e);
-/* A candidate that takes over asks whoever leads. */
+/* Asks the present leader to yield, for a candidate with `takeover`. */
 void election_ask(struct pawl_election *e);
 
-/* election_proclaim.c */
+/* ---- election_proclaim.c ---- */
 void election_part_with_proclamations(struct pawl_election *e);
 
-/* Before and after a callback; after: false as election_tell_failed. */
+/* Call these before and after a callback of the program. election_left returns false in the same
+ * cases as election_tell_failed. */
 static inline void election_enter(struct pawl_election *e, bool *gone) {
 	*gone = false;
 	e->gone = gone;

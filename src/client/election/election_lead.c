@@ -1,4 +1,4 @@
-/* election_lead.c: a candidate's way to leadership and out of it. */
+/* election_lead.c: how a candidate becomes the leader, and how a leader leaves. */
 #include <string.h>
 
 #include "check.h"
@@ -7,7 +7,9 @@
 
 #define REST_FIRST (100 * SPAN_MS)
 #define REST_LAST (5 * SPAN_S)
-#define WAIT_MS UINT32_MAX /* as long as it takes: who asks again goes to the end of the queue */
+/* The request waits as long as it takes, because a candidate that asks again goes to the end of the
+ * queue. */
+#define WAIT_MS UINT32_MAX
 
 bool election_leads(const struct pawl_election *e) {
 	bool held = e->state == ELECTION_LEADING || e->state == ELECTION_LOOKING;
@@ -28,7 +30,7 @@ bool election_tell_failed(struct pawl_election *e, int error, const char *messag
 	return election_left(e, &gone);
 }
 
-/* False: the election is gone. */
+/* Returns false if the election is gone. */
 static bool tell_stepped_down(struct pawl_election *e, int cause) {
 	bool gone = false;
 	if (!e->options.on_stepped_down) {
@@ -52,7 +54,8 @@ static void forget_successor(struct pawl_election *e) {
 	e->yields = false;
 }
 
-/* The lock that it led by before is of no interest once there is another, or all is over. */
+/* Frees the previous lock. It does not matter any more once there is another one, or when the
+ * candidacy is over. */
 static void forget_past(struct pawl_election *e) {
 	pawl_lock_free(e->past);
 	e->past = NULL;
@@ -63,7 +66,8 @@ static void on_lock_lost(struct pawl_lock *lock, int cause, void *arg) {
 	if (lock != e->lock || e->state == ELECTION_LEAVING) {
 		return;
 	}
-	if (e->state == ELECTION_LOOKING) { /* the look-up goes on for whoever waits for its outcome */
+	if (e->state == ELECTION_LOOKING) {
+		/* The look-up goes on for whoever waits for its outcome. */
 		e->state = ELECTION_LEAVING;
 	} else {
 		e->state = ELECTION_OBSERVING;
@@ -72,14 +76,17 @@ static void on_lock_lost(struct pawl_lock *lock, int cause, void *arg) {
 	e->past = e->lock;
 	e->lock = NULL;
 	if (tell_stepped_down(e, cause) && e->options.again && e->state == ELECTION_OBSERVING) {
-		(void)election_campaign(e); /* where it cannot be asked for it rests, and asks later */
+		(void)election_campaign(e);
+			/* If the request cannot be made, the election rests and tries again
+			 * later. */
 	}
 }
 
 static void proclaim_again(struct pawl_election *e) {
 	if (e->value_changed) {
 		e->value_changed = false;
-		(void)pawl_lock_update_start(e->lock, e->options.value, NULL, NULL, NULL, NULL); /* best effort: without memory the old one stays */
+		(void)pawl_lock_update_start(e->lock, e->options.value, NULL, NULL, NULL, NULL);
+			/* This may fail: without memory the old value stays. */
 	}
 }
 
@@ -101,8 +108,9 @@ static void begin_to_lead(struct pawl_election *e, struct pawl_lock *take_lock) 
 /* ---- campaigning ---- */
 
 static bool final(int error) {
-	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLONG || error == PAWL_ETOOLARGE
-		|| error == PAWL_EMISMATCH || error == PAWL_ETLS || error == PAWL_EFULL || error == PAWL_EINVAL;
+	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLONG
+		|| error == PAWL_ETOOLARGE || error == PAWL_EMISMATCH || error == PAWL_ETLS
+		|| error == PAWL_EFULL || error == PAWL_EINVAL;
 }
 
 static void election_rest(struct pawl_election *e) {
@@ -111,7 +119,8 @@ static void election_rest(struct pawl_election *e) {
 	rest = rest < REST_LAST ? rest : REST_LAST;
 	e->failures++;
 	e->state = ELECTION_RESTING;
-	agenda_set(&client->agenda, &e->rest, client_core_now(client).boot + prng_between(&client->prng, rest / 2, rest));
+	agenda_set(&client->agenda, &e->rest,
+		client_core_now(client).boot + prng_between(&client->prng, rest / 2, rest));
 }
 
 static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_result, void *arg) {
@@ -119,13 +128,15 @@ static void on_elected(struct pawl_lock *take_lock, struct pawl_result *take_res
 	int error = take_result->error;
 	e->call = NULL;
 	if (e->client->dying) {
-		/* nobody is told any more; the lock, if there is one, is the client's to free */
+		/* The client is being freed, so the program is not told any more. The client frees
+		 * the lock, if there is one. */
 	} else if (!error) {
 		begin_to_lead(e, take_lock);
 	} else if (final(error)) {
 		char room[256];
 		e->state = ELECTION_OBSERVING;
-		(void)election_tell_failed(e, error, result_sentence(take_result, room, sizeof room));
+		(void)election_tell_failed(e, error,
+			result_sentence(take_result, room, sizeof room));
 	} else {
 		election_rest(e);
 	}
@@ -144,10 +155,12 @@ static void on_lock_renewed(struct pawl_lock *lock, void *arg) {
 
 static struct pawl_lock_options lock_options(struct pawl_election *e) {
 	const struct pawl_election_options *o = &e->options;
-	return (struct pawl_lock_options){ .key = o->name, .lease_ms = o->lease_ms, .wait_ms = WAIT_MS, .timeout_ms = o->timeout_ms,
-		.owner = o->owner, .value = o->value, .warn_ms = o->warn_ms, .on_lost = on_lock_lost, .on_renewed = on_lock_renewed, .arg = e, .label = o->label,
+	return (struct pawl_lock_options){ .key = o->name, .lease_ms = o->lease_ms,
+		.wait_ms = WAIT_MS, .timeout_ms = o->timeout_ms, .owner = o->owner,
+		.value = o->value, .warn_ms = o->warn_ms, .on_lost = on_lock_lost,
+		.on_renewed = on_lock_renewed, .arg = e, .label = o->label,
 		.terms = { .priority = o->priority, .lock_delay_ms = o->lock_delay_ms,
-			.release_on_disconnect = o->release_on_disconnect } };
+		.release_on_disconnect = o->release_on_disconnect } };
 }
 
 int election_campaign(struct pawl_election *e) {
@@ -186,7 +199,7 @@ void election_stop(struct pawl_election *e) {
 
 /* ---- handing over ---- */
 
-/* The end of it, whatever came of it. May free the election. */
+/* Ends the hand-over, whatever its outcome. This may free the election. */
 static void handed_over(struct pawl_election *e, struct pawl_result *take_result) {
 	pawl_done_fn *done = e->done;
 	void *arg = e->done_arg;
@@ -212,7 +225,8 @@ static void on_moved(struct pawl_result *take_result, void *arg) {
 	e->state = ELECTION_OBSERVING;
 	if (lock && !client->dying) {
 		bool kept = pawl_lock_error(lock) == 0;
-		/* The successor has left in just that moment: this one has stopped, so somebody else is to lead. */
+		/* The successor has left in just that moment. This program has stopped leading
+		 * already, so it lets somebody else lead. */
 		if (kept && pawl_lock_release_start(lock, NULL, NULL) == 0) {
 			take_result->released = true;
 		} else if (!kept) {
@@ -232,14 +246,17 @@ static bool waits(const struct pawl_result *result, struct pawl_bytes owner) {
 	return false;
 }
 
-/* He waits, so this one goes: first the program stops, then the lock. */
+/* The successor waits, so this leader goes: first the program stops, then the lock is
+ * transferred. */
 static void move_now(struct pawl_election *e, struct pawl_result *take_result) {
 	e->state = ELECTION_LEAVING;
 	if (!tell_stepped_down(e, 0)) {
 		pawl_result_free(take_result);
 		return;
 	}
-	int error = e->state != ELECTION_LEAVING ? PAWL_ECANCELED : pawl_lock_transfer_start(e->lock, e->successor, on_moved, e);
+	int error = e->state != ELECTION_LEAVING
+		? PAWL_ECANCELED
+		: pawl_lock_transfer_start(e->lock, e->successor, on_moved, e);
 	if (error == 0) {
 		pawl_result_free(take_result);
 		return;
@@ -258,9 +275,12 @@ static void on_looked_up(struct pawl_result *take_result, void *arg) {
 	e->call = NULL;
 	if (e->client->dying) {
 		handed_over(e, take_result);
-	} else if (e->state == ELECTION_LEAVING) { /* lost meanwhile */
+	} else if (e->state == ELECTION_LEAVING) {
+		/* The leadership was lost meanwhile. */
 		e->state = ELECTION_OBSERVING;
-		e->yields = true; /* as after any loss */
+		/* As after any other loss, the program becomes a candidate again if its options say
+		 * so. */
+		e->yields = true;
 		result_fail(result_box(take_result), PAWL_ELOST, NULL);
 		handed_over(e, take_result);
 	} else if (!take_result->error && waits(take_result, e->successor)) {
@@ -268,13 +288,15 @@ static void on_looked_up(struct pawl_result *take_result, void *arg) {
 	} else {
 		e->state = ELECTION_LEADING;
 		if (!take_result->error) {
-			result_fail(result_box(take_result), PAWL_ENOTFOUND, "no candidate of this name waits");
+			result_fail(result_box(take_result), PAWL_ENOTFOUND,
+				"no candidate of this name waits");
 		}
 		handed_over(e, take_result);
 	}
 }
 
-int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yields, pawl_done_fn *done, void *arg) {
+int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yields,
+	pawl_done_fn *done, void *arg) {
 	struct pawl *client = e->client;
 	if (e->state != ELECTION_LEADING || !election_leads(e) || to.size == 0) {
 		return PAWL_EINVAL;
@@ -284,7 +306,8 @@ int election_hand_over(struct pawl_election *e, struct pawl_bytes to, bool yield
 		return PAWL_ENOMEM;
 	}
 	memcpy(copy, to.data, to.size);
-	struct pawl_request request = { .method = PAWL_WAITERS, .key = e->options.name, .timeout_ms = e->options.timeout_ms };
+	struct pawl_request request = { .method = PAWL_WAITERS, .key = e->options.name,
+		.timeout_ms = e->options.timeout_ms };
 	int error = pawl_start(client, &request, on_looked_up, e, &e->call);
 	if (error) {
 		e->call = NULL;

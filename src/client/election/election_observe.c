@@ -1,4 +1,5 @@
-/* election_observe.c: who leads, as the watch on the election's key tells; and what is asked of a leader. */
+/* election_observe.c: who leads, as the watch on the election's key tells it; and the requests to a
+ * leader to yield. */
 #include <string.h>
 
 #include "check.h"
@@ -47,13 +48,14 @@ static bool same(struct pawl_bytes a, struct pawl_bytes b) {
 struct pawl_leader election_leader(const struct pawl_election *e) {
 	const struct election_known *k = &e->leader;
 	const uint8_t *value = k->block + k->owner_size + 1, *label = value + k->value_size + 1;
-	struct pawl_leader leader = { .owner = { k->block, k->owner_size }, .value = { value, k->value_size }, .token = k->token,
-		.label = (const char *)label, .host = (const char *)(label + k->label_size + 1), .pid = k->pid };
+	struct pawl_leader leader = { .owner = { k->block, k->owner_size },
+		.value = { value, k->value_size }, .token = k->token, .label = (const char *)label,
+		.host = (const char *)(label + k->label_size + 1), .pid = k->pid };
 	leader.self = !e->options.observe_only && same(leader.owner, e->options.owner);
 	return leader;
 }
 
-/* False: the election is gone. */
+/* Returns false if the election is gone. */
 static bool tell_leader(struct pawl_election *e) {
 	bool gone = false;
 	if (!e->options.on_leader) {
@@ -76,20 +78,25 @@ static void forget_result(struct pawl_call *call, struct pawl_result *take_resul
 	pawl_result_free(take_result);
 }
 
-/* Often at first: the leader looks whether the one that asks waits, and its place in the queue may not be there yet. */
+/* Asks often at first. The leader checks whether the candidate that asks waits, and that
+ * candidate's place in the queue may not be there yet. */
 void election_ask(struct pawl_election *e) {
 	struct pawl *client = e->client;
 	if (!e->options.takeover || !election_campaigns(e) || !e->leader.known || client->dying) {
 		return;
 	}
-	struct pawl_request request = { .method = PAWL_ASK_RELEASE, .key = e->options.name, .owner = e->options.owner,
-		.terms.priority = e->options.priority };
-	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .end = forget_result }, NULL);
-	span_ns lease = (span_ns)(e->options.lease_ms ? e->options.lease_ms : LEASE_MS_DEFAULT) * SPAN_MS;
+	struct pawl_request request = { .method = PAWL_ASK_RELEASE, .key = e->options.name,
+		.owner = e->options.owner, .terms.priority = e->options.priority };
+	(void)call_start(client,
+		&(struct call_start){ .request = &request, .internal = true, .end = forget_result },
+		NULL);
+	span_ns lease = (span_ns)(e->options.lease_ms ? e->options.lease_ms : LEASE_MS_DEFAULT)
+		* SPAN_MS;
 	span_ns pause = ASK_FIRST << (e->asks < 16 ? e->asks : 16);
 	pause = pause < lease / 3 ? pause : lease / 3;
 	e->asks++;
-	agenda_set(&client->agenda, &e->ask, client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
+	agenda_set(&client->agenda, &e->ask,
+		client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
 }
 
 static void on_ask_alarm(struct alarm *alarm) {
@@ -101,13 +108,15 @@ static void on_ask_alarm(struct alarm *alarm) {
 static void on_holder(struct pawl_election *e, const struct pawl_entry *entry) {
 	e->present_seen = true;
 	if (entry->token < e->token_highest) {
-		return; /* of a node that knows less than another did */
+		return;
+			/* This comes from a node that knows less than another one did. */
 	}
 	struct pawl_leader old = { .token = 0 };
 	if (e->leader.known) {
 		old = election_leader(e);
 	}
-	if (e->leader.known && old.token == entry->token && same(old.owner, entry->owner) && same(old.value, entry->value)) {
+	if (e->leader.known && old.token == entry->token && same(old.owner, entry->owner)
+		&& same(old.value, entry->value)) {
 		return;
 	}
 	bool another = !e->leader.known || !same(old.owner, entry->owner);
@@ -128,9 +137,12 @@ static void on_nobody(struct pawl_election *e) {
 	(void)tell_leader(e);
 }
 
-/* By its name, too: a node may know this leader under an earlier token than another one did. */
+/* The name counts as well, because this node may know the leader under an earlier token than
+ * another node did. */
 static void on_gone(struct pawl_election *e, const struct pawl_entry *entry) {
-	if (e->leader.known && (entry->token >= e->leader.token || same(entry->owner, election_leader(e).owner))) {
+	if (e->leader.known
+		&& (entry->token >= e->leader.token
+			|| same(entry->owner, election_leader(e).owner))) {
 		on_nobody(e);
 	}
 }
@@ -144,9 +156,11 @@ static void on_current(struct pawl_election *e) {
 	}
 }
 
-/* docs/client-guide.md, Elections: who is asked for a named candidate hands over to that one; else to one of higher priority. */
+/* docs/client-guide.md, Elections: a leader that is asked in favour of a named candidate hands over
+ * to it. Otherwise it hands over to the one that asks if that one has a higher priority. */
 static void on_asked(struct pawl_election *e, const struct pawl_event *event) {
-	struct pawl_asked asked = { .by = event->entry.owner, .to = event->to, .priority = event->priority };
+	struct pawl_asked asked = { .by = event->entry.owner, .to = event->to,
+		.priority = event->priority };
 	enum pawl_asked_answer answer = PAWL_ASKED_USUAL;
 	if (e->state != ELECTION_LEADING || !election_leads(e)) {
 		return;
@@ -162,7 +176,8 @@ static void on_asked(struct pawl_election *e, const struct pawl_event *event) {
 	struct pawl_bytes to = asked.to.size ? asked.to : asked.by;
 	bool yields = asked.to.size || asked.priority > e->options.priority;
 	if (answer == PAWL_ASKED_USUAL && yields && !same(to, e->options.owner)) {
-		(void)election_hand_over(e, to, true, NULL, NULL); /* where that cannot begin it goes on leading: it will be asked again */
+		(void)election_hand_over(e, to, true, NULL, NULL);
+			/* If this cannot begin, the leader goes on, and will be asked again. */
 	}
 }
 
@@ -204,7 +219,8 @@ static void on_ended(struct pawl_watch *watch, int error, const char *message, v
 
 int election_observe(struct pawl_election *e) {
 	e->ask.ring = on_ask_alarm;
-	struct pawl_watch_options options = { .key = e->options.name, .on_event = on_event, .on_ended = on_ended, .arg = e };
+	struct pawl_watch_options options = { .key = e->options.name, .on_event = on_event,
+		.on_ended = on_ended, .arg = e };
 	int error = pawl_watch_start(e->client, &options, &e->watch);
 	if (!error) {
 		e->watch->quiet = true;

@@ -1,13 +1,18 @@
-/* election_proclaim.c: what a candidate says of itself. A value that a node has refused is not the election's: the next election would be
- * refused for its sake, and the candidate be none any more. */
+/* election_proclaim.c: the value that a candidate proclaims. A value that a node has refused must
+ * not become the election's own: the next election would be refused because of it, and the program
+ * would no longer be a candidate. */
 #include "election.h"
 
-struct proclamation { /* under way */
-	struct list link;               /* in election->proclaimed */
-	struct pawl_election *election; /* NULL: it is gone */
+/* A proclamation under way. */
+struct proclamation {
+	/* In election->proclaimed. */
+	struct list link;
+	/* NULL if the election is gone. */
+	struct pawl_election *election;
 	struct pawl *client;
 	uint64_t number;
-	struct pawl_bytes value; /* owned, until it is the election's */
+	/* Owned by this structure until it becomes the election's. */
+	struct pawl_bytes value;
 	pawl_done_fn *done;
 	void *arg;
 };
@@ -19,13 +24,15 @@ static void proclamation_free(struct proclamation *p) {
 	alloc_free(alloc, p, sizeof(*p));
 }
 
-static int proclamation_new(struct pawl_election *e, struct pawl_bytes value, struct proclamation **out) {
+static int proclamation_new(struct pawl_election *e, struct pawl_bytes value,
+	struct proclamation **out) {
 	const struct allocator *alloc = e->client->env.alloc;
 	struct proclamation *p = alloc_new(alloc, sizeof(*p));
 	if (!p) {
 		return PAWL_ENOMEM;
 	}
-	*p = (struct proclamation){ .election = e, .client = e->client, .number = ++e->proclamations };
+	*p = (struct proclamation){ .election = e, .client = e->client,
+		.number = ++e->proclamations };
 	list_append(&e->proclaimed, &p->link);
 	int error = election_bytes_keep(alloc, value, &p->value);
 	if (error) {
@@ -36,7 +43,8 @@ static int proclamation_new(struct pawl_election *e, struct pawl_bytes value, st
 	return 0;
 }
 
-/* Unless a later one has come before it. to_tell: a leader that is elected on a request of before says it then. */
+/* Makes this the election's value, unless a later proclamation has come before it. `to_tell` means
+ * that a leader which is elected by a request that was made before must proclaim it then. */
 static void adopt(struct proclamation *p, bool to_tell) {
 	struct pawl_election *e = p->election;
 	if (p->number > e->adopted) {
@@ -49,7 +57,8 @@ static void adopt(struct proclamation *p, bool to_tell) {
 }
 
 static bool refused(int error) {
-	return error == PAWL_ETOOLARGE || error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_EFULL;
+	return error == PAWL_ETOOLARGE || error == PAWL_EDENIED || error == PAWL_EBADREQUEST
+		|| error == PAWL_EFULL;
 }
 
 static void on_answer(struct pawl_result *take_result, void *arg) {
@@ -67,12 +76,14 @@ static void on_answer(struct pawl_result *take_result, void *arg) {
 	}
 }
 
-int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value, pawl_done_fn *done, void *arg) {
+int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes value,
+	pawl_done_fn *done, void *arg) {
 	if (!value.data && value.size) {
 		return PAWL_EINVAL;
 	}
 	struct proclamation *p;
-	int error = value.size > REQUEST_COPY_BYTES_MAX ? PAWL_ETOOLARGE : proclamation_new(election, value, &p);
+	int error = value.size > REQUEST_COPY_BYTES_MAX ? PAWL_ETOOLARGE
+		: proclamation_new(election, value, &p);
 	if (error) {
 		return error;
 	}
@@ -90,7 +101,7 @@ int pawl_election_proclaim(struct pawl_election *election, struct pawl_bytes val
 	return 0;
 }
 
-/* What is under way goes on, and its `done` is called. */
+/* Proclamations under way go on, and their `done` is called. */
 void election_part_with_proclamations(struct pawl_election *e) {
 	struct list *at;
 	while ((at = list_first(&e->proclaimed)) != NULL) {

@@ -12,7 +12,8 @@ static int64_t clock_read(clockid_t id) {
 
 static struct instant system_now(void *ctx) {
 	(void)ctx;
-	return (struct instant){ .boot = clock_read(CLOCK_BOOTTIME), .raw = clock_read(CLOCK_MONOTONIC_RAW) };
+	return (struct instant){ .boot = clock_read(CLOCK_BOOTTIME),
+		.raw = clock_read(CLOCK_MONOTONIC_RAW) };
 }
 
 static void *system_resize(void *ctx, void *p, size_t old_size, size_t new_size) {

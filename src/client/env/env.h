@@ -1,4 +1,5 @@
-/* env.h: what a client takes from the world besides sockets: memory and the two clocks. Tests hand in their own. */
+/* env.h: what a client takes from its environment besides sockets: memory and the two clocks. Tests
+ * pass their own. */
 #ifndef PAWL_CLIENT_ENV_H
 #define PAWL_CLIENT_ENV_H
 
@@ -9,9 +10,11 @@
 
 struct env {
 	const struct allocator *alloc;
-	struct instant (*now)(void *ctx); /* both clocks, read together */
+	/* Returns both clocks, read together. */
+	struct instant (*now)(void *ctx);
 	void *ctx;
-	bool manual; /* no timer of the system: whoever moves the clock calls client_core_tick */
+	/* There is no timer of the system. Whoever moves the clock calls client_core_tick. */
+	bool manual;
 };
 
 const struct env *env_system(void);

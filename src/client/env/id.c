@@ -1,4 +1,4 @@
-/* id.c: bytes and identities. */
+/* id.c: the version, bytes of strings, and lock_ids. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,7 +21,8 @@ bool pawl_id_none(const struct pawl_id *id) {
 int pawl_id_new(struct pawl_id *out_id) {
 	struct pawl_id id = { 0 };
 	while (pawl_id_none(&id)) {
-		ssize_t n = getrandom(id.bytes, sizeof(id.bytes), 0); /* so few bytes are never cut short */
+		/* So few bytes are never cut short. */
+		ssize_t n = getrandom(id.bytes, sizeof(id.bytes), 0);
 		if (n < 0 && errno != EINTR) {
 			return PAWL_EIO;
 		}

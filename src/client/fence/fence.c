@@ -1,4 +1,4 @@
-/* fence.c: what a resource does with tokens (docs/protocol.md, section 8.2). */
+/* fence.c: how a resource checks a token (docs/protocol.md, section 8.2). */
 #include "pawl/pawl.h"
 
 bool pawl_fence_check(uint64_t *highest, uint64_t token) {

@@ -13,7 +13,8 @@
 #include "siphash.h"
 
 #define HEADER_BYTES 16
-#define HEAD_BYTES 20 /* of a record, before the name */
+/* The bytes of a record before the name. */
+#define HEAD_BYTES 20
 #define SUM_BYTES 8
 #define RECORD_BYTES_MAX (HEAD_BYTES + PAWL_FENCE_NAME_MAX + SUM_BYTES)
 #define CHUNK_BYTES 65536
@@ -35,7 +36,8 @@ static void le_write(uint8_t *p, uint64_t value, size_t bytes) {
 	}
 }
 
-/* Against accidents, not against people: who may write the file may write any number into it. */
+/* The checksum protects against accidents, not against people: who may write the file may write any
+ * number into it. */
 static uint64_t sum_of(const uint8_t *p, size_t size) {
 	static const struct siphash_key key = { 0x7061776c20666e63, 1 };
 	return siphash(key, p, size);
@@ -56,24 +58,28 @@ static size_t record_put(uint8_t out[RECORD_BYTES_MAX], const struct fence_recor
 	if (r->name.size) {
 		memcpy(out + HEAD_BYTES, r->name.data, r->name.size);
 	}
-	le_write(out + HEAD_BYTES + r->name.size, sum_of(out, HEAD_BYTES + r->name.size), SUM_BYTES);
+	le_write(out + HEAD_BYTES + r->name.size, sum_of(out, HEAD_BYTES + r->name.size),
+		SUM_BYTES);
 	return HEAD_BYTES + r->name.size + SUM_BYTES;
 }
 
-/* The size of the record at the front; 0: there is none, or not all of it. */
+/* Reads the record at the front. Returns its size, or 0 if there is no whole record. */
 static size_t record_get(const uint8_t *p, size_t left, struct fence_record *out) {
 	size_t length = left >= HEAD_BYTES ? (size_t)le_read(p, 2) : SIZE_MAX;
-	if (length > PAWL_FENCE_NAME_MAX || left < HEAD_BYTES + length + SUM_BYTES || le_read(p + 2, 2) != (~length & 0xffff)) {
+	if (length > PAWL_FENCE_NAME_MAX || left < HEAD_BYTES + length + SUM_BYTES
+		|| le_read(p + 2, 2) != (~length & 0xffff)) {
 		return 0;
 	}
 	if (le_read(p + HEAD_BYTES + length, SUM_BYTES) != sum_of(p, HEAD_BYTES + length)) {
 		return 0;
 	}
-	*out = (struct fence_record){ .name = slice_of(p + HEAD_BYTES, length), .exclusive = le_read(p + 4, 8), .highest = le_read(p + 12, 8) };
+	*out = (struct fence_record){ .name = slice_of(p + HEAD_BYTES, length),
+		.exclusive = le_read(p + 4, 8), .highest = le_read(p + 12, 8) };
 	return HEAD_BYTES + length + SUM_BYTES;
 }
 
-/* What is left at the end is a part of one record, and was never confirmed: no record begins in it. */
+/* Returns whether the rest of the file is a part of one record that was never confirmed. If so, no
+ * record begins in it. */
 static bool torn(const uint8_t *p, size_t left) {
 	struct fence_record r;
 	for (size_t i = 0; i < left; i++) {
@@ -137,7 +143,8 @@ static void close_kept_errno(int *fd) {
 	errno = number;
 }
 
-/* A new file, or one whose maker died before there was anything in it. The lock is held. */
+/* Writes the header of a new file, or of one whose maker died before anything was in it. The lock
+ * must be held. */
 static int begin(struct fence_file *file, off_t size) {
 	uint8_t found[HEADER_BYTES] = { 0 };
 	if (read_fully(file->fd, found, (size_t)size, 0) != (ssize_t)size) {
@@ -189,7 +196,8 @@ static int open_locked(struct fence_file *file) {
 	return 0;
 }
 
-/* The file under that name is the one that is open: it may have been written anew while its lock was waited for. */
+/* Returns whether the name still leads to the file that is open. Another process may have rewritten
+ * the file while this one waited for the lock. */
 static bool is_current(const struct fence_file *file) {
 	struct stat open_one, named;
 	return fstat(file->fd, &open_one) == 0 && fstatat(file->dir, file->name, &named, 0) == 0
@@ -201,15 +209,18 @@ static int cut(struct fence_file *file, off_t at) {
 	return ftruncate(file->fd, at) != 0 ? PAWL_EIO : 0;
 }
 
-/* Whole records from `bytes`; *used of them. */
-static int take_all(struct fence_file *file, const uint8_t *bytes, size_t size, fence_take_fn *take, void *ctx, size_t *used) {
+/* Takes whole records from `bytes`, and sets *used to the size of those that were taken. */
+static int take_all(struct fence_file *file, const uint8_t *bytes, size_t size, fence_take_fn *take,
+	void *ctx, size_t *used) {
 	struct fence_record r;
 	size_t taken;
 	*used = 0;
 	while ((taken = record_get(bytes + *used, size - *used, &r)) > 0) {
 		int error = take(ctx, &r);
 		if (error) {
-			return error; /* not handed out: it is read again before anything else passes */
+			/* This record was not taken. It is read again before anything else
+			 * passes. */
+			return error;
 		}
 		*used += taken;
 		file->records++;
@@ -231,7 +242,10 @@ static int catch_up(struct fence_file *file, fence_take_fn *take, void *ctx) {
 		}
 		if (got < CHUNK_BYTES || used == 0) {
 			size_t left = (size_t)got - used;
-			error = left == 0 ? 0 : torn(chunk + used, left) && got < CHUNK_BYTES ? cut(file, file->read_to) : damaged();
+			error = left == 0 ? 0
+				: torn(chunk + used, left) && got < CHUNK_BYTES
+				? cut(file, file->read_to)
+				: damaged();
 			break;
 		}
 	}
@@ -259,13 +273,17 @@ int fence_file_lock(struct fence_file *file, fence_take_fn *take, void *ctx) {
 
 void fence_file_unlock(struct fence_file *file) {
 	int number = errno;
-	(void)flock(file->fd, LOCK_UN); /* cannot fail for a lock that is held */
+	/* This cannot fail for a lock that is held. */
+	(void)flock(file->fd, LOCK_UN);
 	errno = number;
 }
 
 int fence_file_sync(struct fence_file *file) {
-	if ((file->unsynced && fdatasync(file->fd) != 0) || (file->unnamed && fsync(file->dir) != 0)) {
-		file->failed = true; /* what was not confirmed once is never reported again: no later success means anything */
+	if ((file->unsynced && fdatasync(file->fd) != 0)
+		|| (file->unnamed && fsync(file->dir) != 0)) {
+		/* The system never reports again what the disk has failed to confirm once, so a
+		 * later success would mean nothing. */
+		file->failed = true;
 		return PAWL_EIO;
 	}
 	file->unsynced = file->unnamed = false;
@@ -305,13 +323,14 @@ static int write_all(int fd, fence_next_fn *next, void *ctx, off_t *out_size) {
 	return error;
 }
 
-/* As the old one, for whoever else uses it. */
+/* Gives the new file the owner and the mode of the old one, for the others who use it. */
 static bool like(int fd, int old) {
 	struct stat a, b;
 	if (fstat(fd, &a) != 0 || fstat(old, &b) != 0) {
 		return false;
 	}
-	bool owned = (a.st_uid == b.st_uid && a.st_gid == b.st_gid) || fchown(fd, b.st_uid, b.st_gid) == 0;
+	bool owned = (a.st_uid == b.st_uid && a.st_gid == b.st_gid)
+		|| fchown(fd, b.st_uid, b.st_gid) == 0;
 	return owned && fchmod(fd, b.st_mode & 07777) == 0;
 }
 
@@ -327,17 +346,22 @@ int fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, 
 		return 0;
 	}
 	name_new(file, name);
-	(void)unlinkat(file->dir, name, 0); /* of one that died at it: only the holder of the lock is here */
+	/* A process that died while it rewrote the file may have left this. No other process is at
+	 * it, because the lock is held. */
+	(void)unlinkat(file->dir, name, 0);
 	off_t size = 0;
 	int fd = openat(file->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool done = fd >= 0 && like(fd, file->fd) && flock_fully(fd) == 0 && write_all(fd, next, ctx, &size) == 0 && fsync(fd) == 0
+	bool done = fd >= 0 && like(fd, file->fd) && flock_fully(fd) == 0
+		&& write_all(fd, next, ctx, &size) == 0 && fsync(fd) == 0
 		&& renameat(file->dir, name, file->dir, file->name) == 0;
 	if (done) {
 		close_kept_errno(&file->fd);
 		file->fd = fd;
 		file->read_to = size;
 		file->records = count;
-		file->unnamed = true; /* after a crash of the machine the old file may be there, without what is appended to this one */
+		/* After a crash of the machine the old file may be there again, without what is
+		 * appended to this one. */
+		file->unnamed = true;
 	} else if (fd >= 0) {
 		(void)unlinkat(file->dir, name, 0);
 		close_kept_errno(&fd);
@@ -352,14 +376,15 @@ int fence_file_open(struct fence_file *file, const struct allocator *alloc, cons
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	size_t dir_size = slash ? (size_t)(slash - path) + 1 : 0;
-	*file = (struct fence_file){ .alloc = alloc, .dir = -1, .fd = -1, .name_size = strlen(name) + 1 };
+	*file = (struct fence_file){ .alloc = alloc, .dir = -1, .fd = -1,
+		.name_size = strlen(name) + 1 };
 	char *dir = alloc_new(alloc, dir_size + 2);
 	file->name = alloc_new(alloc, file->name_size);
 	int error = dir && file->name ? 0 : PAWL_ENOMEM;
 	if (!error) {
 		memcpy(file->name, name, file->name_size);
 		memcpy(dir, path, dir_size);
-		memcpy(dir + dir_size, ".", 2); /* "dir/." */
+		memcpy(dir + dir_size, ".", 2); /* dir/. */
 		file->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		error = file->dir < 0 ? PAWL_EIO : 0;
 	}

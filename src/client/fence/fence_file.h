@@ -1,12 +1,13 @@
-/* fence_file.h: the file of a fence: a header, then records, each the whole of what is known of one name. It only grows, until it
- * is written anew under another name and moved into its place. Who reads or writes holds its lock (flock).
+/* fence_file.h: the file of a store of tokens. It has a header, and then records; each record has
+ * everything that is known about one name. The file only grows, until it is rewritten under another
+ * name and moved into its place. Whoever reads or writes it holds its lock (flock).
  *
- *   record: length of the name (2 bytes), the same with its bits turned, highest exclusive token (8), highest token (8),
- *           the name, checksum of all that (8); numbers with the low byte first
+ *   record: the length of the name (2 bytes), the same with all bits inverted (2), the highest
+ *           exclusive token (8), the highest token (8), the name, a checksum of all that (8);
+ *           numbers have their low byte first
  *
- * A crash can leave a part of one record at the end, which was not confirmed to anybody: it is cut off. Anything else that is
- * not a record is damage.
- */
+ * A crash can leave a part of one record at the end. Nobody was told that it is stored, so it is
+ * cut off. Anything else that is not a record is damage. */
 #ifndef PAWL_CLIENT_FENCE_FILE_H
 #define PAWL_CLIENT_FENCE_FILE_H
 
@@ -24,33 +25,47 @@ struct fence_record {
 
 struct fence_file {
 	const struct allocator *alloc;
-	int dir, fd; /* -1: closed */
-	char *name;  /* in dir */
+	/* -1 if they are closed. */
+	int dir, fd;
+	/* The name of the file in `dir`. */
+	char *name;
 	size_t name_size;
-	off_t read_to;  /* records up to here have been handed out */
-	size_t records; /* of them */
-	bool unsynced;  /* some of them are perhaps not on disk: another process may have died before that */
-	bool unnamed;   /* after a crash of the machine the name may lead to no file yet, or to the one before it was written anew */
-	bool failed;    /* the disk refused to confirm: nothing is known any more */
+	/* All records before this position have been handed out. */
+	off_t read_to;
+	/* How many records have been handed out. */
+	size_t records;
+	/* Some of these records may not be on disk: another process may have died before it synced
+	 * them. */
+	bool unsynced;
+	/* After a crash of the machine the name could lead to no file, or to the file before it was
+	 * rewritten, because the directory has not been synced. */
+	bool unnamed;
+	/* The disk has refused to confirm a write, so nothing is known any more. */
+	bool failed;
 };
 
-/* What the reader does with each record; an error ends the reading. */
+/* Takes each record that is read. An error ends the reading. */
 typedef int fence_take_fn(void *ctx, const struct fence_record *record);
-/* The next name to be written; false: there are no more. */
+/* Gives the next record to be written. Returns false if there are no more. */
 typedef bool fence_next_fn(void *ctx, struct fence_record *out);
 
-/* All of these: 0, PAWL_EIO (errno tells; 0: damaged, or no such file), PAWL_ENOMEM, or what `take` returned. */
+/* All functions below that return an int return 0, PAWL_EIO (errno tells why; 0 means that the file
+ * is damaged, or not such a file), PAWL_ENOMEM, or the error of `take`. */
 int fence_file_open(struct fence_file *file, const struct allocator *alloc, const char *path);
 void fence_file_close(struct fence_file *file);
-/* Takes the lock, and hands out what is new since the last time: everything where somebody has written the file anew. On an error
- * the lock is not held. */
+/* Takes the lock, and hands out the records that are new since the last time; if somebody has
+ * rewritten the file, these are all records. After an error the lock is not held. */
 int fence_file_lock(struct fence_file *file, fence_take_fn *take, void *ctx);
 void fence_file_unlock(struct fence_file *file);
-/* With the lock held: */
-int fence_file_append(struct fence_file *file, const struct fence_record *record); /* and it is on disk */
-int fence_file_sync(struct fence_file *file);                                      /* all that was handed out is */
-/* Only these from now on. Where the new file cannot be had the old one goes on, and that is no error: PAWL_EIO says that the disk has not
- * confirmed which of the two bears the name. */
+/* The functions below need the lock. */
+
+/* Appends a record and waits until it is on disk. */
+int fence_file_append(struct fence_file *file, const struct fence_record *record);
+/* Waits until all records that were handed out are on disk. */
+int fence_file_sync(struct fence_file *file);
+/* Rewrites the file so that it has only the given records. If the new file cannot be made, the old
+ * one stays in use, and that is no error. PAWL_EIO means that the disk has not confirmed which of
+ * the two files bears the name. */
 int fence_file_rewrite(struct fence_file *file, fence_next_fn *next, void *ctx, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* fence_store.c: which tokens may pass. */
+/* fence_store.c: decides which tokens may pass, and remembers them. */
 #include "fence_store.h"
 
 #include <string.h>
@@ -10,13 +10,16 @@
 #include "siphash.h"
 
 #define NAMES_MAX 1000000
-#define REWRITE_RECORDS_LEAST 1024 /* shorter files are not worth it */
+/* Shorter files are not worth rewriting. */
+#define REWRITE_RECORDS_LEAST 1024
 
 struct fence_mark {
 	struct map_node node;
 	struct list link;
-	uint64_t exclusive; /* the highest token that was shown for an exclusive lock */
-	uint64_t highest;   /* for any lock */
+	/* The highest token that an exclusive lock has shown. */
+	uint64_t exclusive;
+	/* The highest token that any lock has shown. */
+	uint64_t highest;
 	size_t size;
 	uint8_t name[];
 };
@@ -39,7 +42,8 @@ static uint64_t hash_of(const struct pawl_fence *f, struct slice name) {
 static struct fence_mark *find(const struct pawl_fence *f, struct slice name) {
 	for (struct map_node *at = map_first(&f->marks, hash_of(f, name)); at; at = map_next(at)) {
 		struct fence_mark *mark = CONTAINER_OF(at, struct fence_mark, node);
-		if (mark->size == name.size && (name.size == 0 || memcmp(mark->name, name.data, name.size) == 0)) {
+		if (mark->size == name.size
+			&& (name.size == 0 || memcmp(mark->name, name.data, name.size) == 0)) {
 			return mark;
 		}
 	}
@@ -72,7 +76,8 @@ static void raise(uint64_t *mark, uint64_t token) {
 	*mark = token > *mark ? token : *mark;
 }
 
-/* Numbers only grow, so the order of records, and reading some of them twice, is of no matter. */
+/* The numbers only grow, so neither the order of records matters, nor that some of them are read
+ * twice. */
 static int take(void *ctx, const struct fence_record *record) {
 	struct fence_mark *mark;
 	int error = find_or_add(ctx, record->name, &mark);
@@ -85,13 +90,15 @@ static int take(void *ctx, const struct fence_record *record) {
 
 /* ---- the decision ---- */
 
-/* docs/protocol.md, section 8.2 and More than one holder: tokens order those who exclude each other. An exclusive one is not below
- * anybody's, a shared one is not below an exclusive one's. */
+/* docs/protocol.md, section 8.2 and More than one holder: tokens order the holders that exclude
+ * each other. The token of an exclusive lock must not be below any other, and that of a shared lock
+ * must not be below that of an exclusive lock. */
 static bool may_pass(const struct fence_mark *mark, uint64_t token, enum pawl_mode mode) {
 	return token >= (mode == PAWL_EXCLUSIVE ? mark->highest : mark->exclusive);
 }
 
-static int record(struct pawl_fence *f, struct fence_mark *mark, uint64_t token, enum pawl_mode mode) {
+static int record(struct pawl_fence *f, struct fence_mark *mark, uint64_t token,
+	enum pawl_mode mode) {
 	uint64_t exclusive = mark->exclusive, highest = mark->highest;
 	raise(&highest, token);
 	if (mode == PAWL_EXCLUSIVE) {
@@ -100,7 +107,8 @@ static int record(struct pawl_fence *f, struct fence_mark *mark, uint64_t token,
 	bool watch_event = exclusive != mark->exclusive || highest != mark->highest;
 	int error = 0;
 	if (f->in_file) {
-		struct fence_record r = { .name = slice_of(mark->name, mark->size), .exclusive = exclusive, .highest = highest };
+		struct fence_record r = { .name = slice_of(mark->name, mark->size),
+			.exclusive = exclusive, .highest = highest };
 		error = watch_event ? fence_file_append(&f->file, &r) : fence_file_sync(&f->file);
 	}
 	if (!error) {
@@ -121,14 +129,17 @@ static bool next_mark(void *ctx, struct fence_record *out) {
 		return false;
 	}
 	const struct fence_mark *mark = CONTAINER_OF(walk->at, struct fence_mark, link);
-	*out = (struct fence_record){ slice_of(mark->name, mark->size), mark->exclusive, mark->highest };
+	*out = (struct fence_record){
+		slice_of(mark->name, mark->size), mark->exclusive, mark->highest
+	};
 	walk->at = list_after(walk->head, walk->at);
 	return true;
 }
 
 static int rewrite_if_long(struct pawl_fence *f) {
 	struct walk walk = { &f->all, list_first(&f->all) };
-	bool is_long = f->in_file && f->file.records >= REWRITE_RECORDS_LEAST && f->file.records >= 2 * f->marks.count;
+	bool is_long = f->in_file && f->file.records >= REWRITE_RECORDS_LEAST
+		&& f->file.records >= 2 * f->marks.count;
 	return is_long ? fence_file_rewrite(&f->file, next_mark, &walk, f->marks.count) : 0;
 }
 
@@ -142,9 +153,10 @@ static void store_unlock(struct pawl_fence *f) {
 	}
 }
 
-int pawl_fence_store_check(struct pawl_fence *fence, struct pawl_bytes name, uint64_t token, enum pawl_mode mode,
-	uint64_t *out_highest) {
-	if (token == 0 || name.size > PAWL_FENCE_NAME_MAX || (!name.data && name.size) || (unsigned)mode > PAWL_PERMITS) {
+int pawl_fence_store_check(struct pawl_fence *fence, struct pawl_bytes name, uint64_t token,
+	enum pawl_mode mode, uint64_t *out_highest) {
+	if (token == 0 || name.size > PAWL_FENCE_NAME_MAX || (!name.data && name.size)
+		|| (unsigned)mode > PAWL_PERMITS) {
 		return PAWL_EINVAL;
 	}
 	int error = store_lock(fence);
@@ -187,7 +199,8 @@ static int store_begin(struct pawl_fence *f, const char *path) {
 	}
 	error = fence_file_open(&f->file, f->alloc, path);
 	f->in_file = error == 0;
-	error = error ? error : store_lock(f); /* so that a file that is damaged, or not to be had, is known at once */
+	/* This shows at once whether the file is damaged or cannot be used. */
+	error = error ? error : store_lock(f);
 	if (!error) {
 		store_unlock(f);
 	}

@@ -5,7 +5,7 @@
 #include "alloc.h"
 #include "pawl/fence.h"
 
-/* pawl_fence_open with memory that is given, borrowed. */
+/* Does what pawl_fence_open does, with the given allocator, which is borrowed. */
 int fence_store_open(const struct allocator *alloc, const char *path, struct pawl_fence **out);
 
 #endif

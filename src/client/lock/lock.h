@@ -31,7 +31,7 @@ struct lock_grant {
 	struct instant deadline;
 	/* The request has waited for longer than the lease. */
 	bool waited_long;
-	/* Something else was asked under this lock_id meanwhile; see struct pawl_call. */
+	/* Something else was requested under this lock_id meanwhile; see struct pawl_call. */
 	bool crossed;
 };
 
@@ -149,6 +149,7 @@ void leave_orphan(struct leave *leave);
 void leave_silently(struct leave *leave);
 
 /* ---- reclaim.c: acquiring again a lock that cannot be bound by extending it ---- */
+
 /* Notes that the update was done. */
 void reclaim_note_update(struct pawl *client, const struct request_copy *request);
 /* Returns 0 or PAWL_ENOMEM. */

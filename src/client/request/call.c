@@ -407,8 +407,8 @@ void call_release_quietly(struct pawl *client, struct pawl_bytes key, struct paw
 	}
 	struct pawl_request request = { .method = PAWL_RELEASE, .key = key, .lock_id = lock_id };
 	/* If this fails as well, the lease runs out by itself. */
-	(void)call_start(client, &(struct call_start){ .request = &request, .internal = true,
-		.end = forget }, NULL);
+	(void)call_start(client,
+		&(struct call_start){ .request = &request, .internal = true, .end = forget }, NULL);
 }
 
 void calls_release_quietly(struct pawl *client, const struct request_copy *request) {

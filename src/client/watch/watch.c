@@ -32,12 +32,16 @@ static void forget_result(struct pawl_call *call, struct pawl_result *take_resul
 	pawl_result_free(take_result);
 }
 
-/* Nobody waits for it; where it cannot be sent the node goes on, and what it sends is for nobody. */
+/* Nobody waits for the answer. If this cannot be sent, the node goes on, and nobody gets what it
+ * sends. */
 static void watch_unwatch(struct pawl_watch *watch) {
 	struct pawl *client = watch->client;
 	if (watch->number && client->state == CLIENT_CORE_READY && !client->dying) {
 		struct pawl_request request = { .method = PAWL_UNWATCH, .token = watch->number };
-		(void)call_start(client, &(struct call_start){ .request = &request, .internal = true, .tied = true, .end = forget_result }, NULL);
+		(void)call_start(client,
+			&(struct call_start){ .request = &request, .internal = true, .tied = true,
+				.end = forget_result },
+			NULL);
 	}
 	watch_forget_number(watch);
 }
@@ -55,7 +59,7 @@ static void watch_want(struct pawl_watch *watch) {
 	client_core_kick(watch->client);
 }
 
-/* The program's knowledge is worth nothing any more. False: the watch is gone. */
+/* What the program knows is of no use any more. Returns false if the watch is gone. */
 static bool watch_restart(struct pawl_watch *watch) {
 	if (watch->call) {
 		call_cancel(watch->call);
@@ -80,8 +84,10 @@ static void watch_pause(struct pawl_watch *watch) {
 	span_ns pause = PAUSE_FIRST << (watch->failures < 6 ? watch->failures : 6);
 	pause = pause < PAUSE_LAST ? pause : PAUSE_LAST;
 	watch->failures++;
-	watch->state = WATCH_ASKING; /* for as long as the pause lasts */
-	agenda_set(&client->agenda, &watch->retry, client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
+	/* It stays in this state for as long as the pause lasts. */
+	watch->state = WATCH_ASKING;
+	agenda_set(&client->agenda, &watch->retry,
+		client_core_now(client).boot + prng_between(&client->prng, pause / 2, pause));
 }
 
 void watch_reread(struct pawl_watch *watch) {
@@ -106,8 +112,8 @@ static void watch_end(struct pawl_watch *watch, int error, const char *message) 
 }
 
 static bool final(int error) {
-	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE || error == PAWL_EFULL
-		|| error == PAWL_ETLS || error == PAWL_EINVAL;
+	return error == PAWL_EDENIED || error == PAWL_EBADREQUEST || error == PAWL_ETOOLARGE
+		|| error == PAWL_EFULL || error == PAWL_ETLS || error == PAWL_EINVAL;
 }
 
 static void watch_refused(struct pawl_watch *watch, const struct pawl_result *result) {
@@ -129,7 +135,8 @@ static void watch_refused(struct pawl_watch *watch, const struct pawl_result *re
 
 static int watch_ask(struct pawl_watch *watch, const struct pawl_request *request,
 	void (*end)(struct pawl_call *call, struct pawl_result *take_result, void *ctx)) {
-	struct call_start start = { .request = request, .internal = true, .tied = true, .end = end, .ctx = watch };
+	struct call_start start = { .request = request, .internal = true, .tied = true, .end = end,
+		.ctx = watch };
 	return call_start(watch->client, &start, &watch->call);
 }
 
@@ -149,7 +156,7 @@ static void on_page(struct pawl_call *call, struct pawl_result *take_result, voi
 	(void)call;
 	watch->call = NULL;
 	if (watch->client->dying) {
-		/* nobody is told any more */
+		/* The client is being freed, so the program is not told any more. */
 	} else if (take_result->error && take_result->error != PAWL_ECLOSED) {
 		watch_unwatch(watch);
 		watch_refused(watch, take_result);
@@ -166,7 +173,8 @@ static void on_page(struct pawl_call *call, struct pawl_result *take_result, voi
 }
 
 static void watch_list(struct pawl_watch *watch, struct pawl_bytes after) {
-	struct pawl_request request = { .method = PAWL_LIST, .key = watch_key(watch), .limit = PAGE_KEYS, .after = after };
+	struct pawl_request request = { .method = PAWL_LIST, .key = watch_key(watch),
+		.limit = PAGE_KEYS, .after = after };
 	watch->state = WATCH_LISTING;
 	if (watch_ask(watch, &request, on_page) != 0) {
 		watch_unwatch(watch);
@@ -174,10 +182,12 @@ static void watch_list(struct pawl_watch *watch, struct pawl_bytes after) {
 	}
 }
 
-/* The node goes on from where this watch was told to: nothing was missed. */
+/* Returns whether the node goes on from the position up to which this watch was told, so that
+ * nothing was missed. */
 static bool resumed(const struct pawl_watch *watch, const struct pawl_result *result) {
 	const struct result_box *box = (const struct result_box *)(const void *)result;
-	return watch->resumes && memcmp(watch->position, box->position, sizeof(watch->position)) == 0;
+	return watch->resumes
+		&& memcmp(watch->position, box->position, sizeof(watch->position)) == 0;
 }
 
 static void watch_begin(struct pawl_watch *watch, const struct pawl_result *result) {
@@ -214,10 +224,11 @@ static void on_watched(struct pawl_call *call, struct pawl_result *take_result, 
 	(void)call;
 	watch->call = NULL;
 	if (watch->client->dying) {
-		/* nobody is told any more */
+		/* The client is being freed, so the program is not told any more. */
 	} else if (take_result->error) {
 		watch_refused(watch, take_result);
-	} else if (result_box(take_result)->watch == 0 || find(watch->client, result_box(take_result)->watch)) {
+	} else if (result_box(take_result)->watch == 0
+		|| find(watch->client, result_box(take_result)->watch)) {
 		watch_end(watch, PAWL_EPROTOCOL, "the node has no number for the watch");
 	} else {
 		watch_begin(watch, take_result);
@@ -226,7 +237,8 @@ static void on_watched(struct pawl_call *call, struct pawl_result *take_result, 
 }
 
 static void watch_send(struct pawl_watch *watch) {
-	struct pawl_request request = { .method = PAWL_WATCH, .key = watch_key(watch), .prefix = watch->prefix };
+	struct pawl_request request = { .method = PAWL_WATCH, .key = watch_key(watch),
+		.prefix = watch->prefix };
 	if (watch->resumes) {
 		request.after = (struct pawl_bytes){ watch->position, sizeof(watch->position) };
 	}
@@ -241,7 +253,8 @@ void watches_turn(struct pawl *client) {
 		return;
 	}
 	client->watch_wanted = false;
-	for (struct list *at = list_first(&client->watches); at; at = list_after(&client->watches, at)) {
+	for (struct list *at = list_first(&client->watches); at;
+		at = list_after(&client->watches, at)) {
 		if (watch_at(at)->state == WATCH_WANTED) {
 			watch_send(watch_at(at));
 		}
@@ -250,7 +263,8 @@ void watches_turn(struct pawl *client) {
 
 bool watches_want_connection(struct pawl *client) {
 	bool wanted = false;
-	for (struct list *at = client->watch_wanted ? list_first(&client->watches) : NULL; at && !wanted; at = list_after(&client->watches, at)) {
+	for (struct list *at = client->watch_wanted ? list_first(&client->watches) : NULL;
+		at && !wanted; at = list_after(&client->watches, at)) {
 		wanted = watch_at(at)->state == WATCH_WANTED;
 	}
 	client->watch_wanted = wanted;
@@ -259,7 +273,8 @@ bool watches_want_connection(struct pawl *client) {
 
 /* Calls under way are tied to the connection, and end by themselves. */
 void watches_connection_lost(struct pawl *client) {
-	for (struct list *at = list_first(&client->watches); at; at = list_after(&client->watches, at)) {
+	for (struct list *at = list_first(&client->watches); at;
+		at = list_after(&client->watches, at)) {
 		struct pawl_watch *watch = watch_at(at);
 		watch_forget_number(watch);
 		if (watch->state == WATCH_LIVE) {
@@ -282,7 +297,9 @@ static void watch_change(struct pawl_watch *watch, const struct client_event *ev
 	}
 	position_write(event->position, watch->position);
 	if (watch_tell_change(watch, event, &alive) != 0 && alive) {
-		(void)watch_restart(watch); /* no memory for it: one that is missed may be any */
+		(void)watch_restart(watch);
+			/* There is no memory for this event, and it is not known which one is
+			 * missing then. */
 	}
 }
 
@@ -291,7 +308,8 @@ bool watches_event(struct pawl *client, struct slice message) {
 	if (client_event_decode(message, &event) != 0) {
 		return false;
 	}
-	struct pawl_watch *watch = event.type == CLIENT_EVENT_OTHER ? NULL : find(client, event.watch);
+	struct pawl_watch *watch = event.type == CLIENT_EVENT_OTHER ? NULL
+		: find(client, event.watch);
 	if (watch) {
 		watch_change(watch, &event);
 	}
@@ -300,7 +318,8 @@ bool watches_event(struct pawl *client, struct slice message) {
 
 /* ---- its life ---- */
 
-/* The program may free any of them when it is told: always from the beginning. */
+/* The program may free any of the watches when it is told, so each step begins at the head of the
+ * list. */
 void watches_fail_all(struct pawl *client, int error) {
 	struct list *at = list_first(&client->watches);
 	while (at && !client->dying) {
@@ -348,7 +367,8 @@ static bool options_valid(const struct pawl *client, const struct pawl_watch_opt
 	return !client->dying && o->on_event && from && (o->key.data || o->key.size == 0);
 }
 
-int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options, struct pawl_watch **out_watch) {
+int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *options,
+	struct pawl_watch **out_watch) {
 	if (!options_valid(client, options)) {
 		return PAWL_EINVAL;
 	}
@@ -366,11 +386,13 @@ int pawl_watch_start(struct pawl *client, const struct pawl_watch_options *optio
 	if (options->key.size) {
 		memcpy(key, options->key.data, options->key.size);
 	}
-	*watch = (struct pawl_watch){ .client = client, .key = key, .key_size = options->key.size, .prefix = options->prefix,
-		.on_event = options->on_event, .on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
+	*watch = (struct pawl_watch){ .client = client, .key = key, .key_size = options->key.size,
+		.prefix = options->prefix, .on_event = options->on_event,
+		.on_ended = options->on_ended, .arg = options->arg, .retry.ring = on_retry };
 	if (options->from.size) {
 		memcpy(watch->position, options->from.data, sizeof(watch->position));
-		watch->resumes = watch->told = true; /* by an earlier watch */
+		/* An earlier watch was told everything up to this position. */
+		watch->resumes = watch->told = true;
 	}
 	list_append(&client->watches, &watch->link);
 	watch_want(watch);

@@ -19,7 +19,8 @@ bool watch_tell(struct pawl_watch *watch, const struct pawl_event *event) {
 }
 
 static struct pawl_event event_blank(const struct pawl_watch *watch, enum pawl_event_type type) {
-	struct pawl_event event = { .type = type, .entry = copy_no_entry, .to = { "", 0 }, .resume = { "", 0 } };
+	struct pawl_event event = { .type = type, .entry = copy_no_entry, .to = { "", 0 },
+		.resume = { "", 0 } };
 	if (watch->resumes) {
 		event.resume = (struct pawl_bytes){ watch->position, sizeof(watch->position) };
 	}
@@ -31,7 +32,7 @@ bool watch_tell_plain(struct pawl_watch *watch, enum pawl_event_type type) {
 	return watch_tell(watch, &event);
 }
 
-/* A key and a token as one number (FNV-1a); tokens are unique for their key. */
+/* Hashes a key and a token to one number (FNV-1a). A key never has the same token twice. */
 static uint64_t acquisition(struct slice key, uint64_t token) {
 	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ token;
 	for (size_t i = 0; i < key.size; i++) {
@@ -51,7 +52,8 @@ static unsigned find_ended(const struct pawl_watch *watch, uint64_t which) {
 bool watch_note_end(struct pawl_watch *watch, const struct client_event *event) {
 	const uint64_t which = acquisition(event->entry.key, event->entry.token);
 	unsigned i = find_ended(watch, which);
-	bool ended = event->type == CLIENT_EVENT_RELEASED || event->type == CLIENT_EVENT_EXPIRED || event->type == CLIENT_EVENT_LOST;
+	bool ended = event->type == CLIENT_EVENT_RELEASED || event->type == CLIENT_EVENT_EXPIRED
+		|| event->type == CLIENT_EVENT_LOST;
 	if (ended && i == WATCH_ENDED_MAX) {
 		return false;
 	}
@@ -65,7 +67,9 @@ bool watch_note_end(struct pawl_watch *watch, const struct client_event *event) 
 }
 
 static bool tell_holder(struct pawl_watch *watch, const struct pawl_entry *entry) {
-	if (!entry->held || find_ended(watch, acquisition(slice_of(entry->key.data, entry->key.size), entry->token)) < watch->ended_count) {
+	if (!entry->held
+		|| find_ended(watch, acquisition(slice_of(entry->key.data, entry->key.size),
+			entry->token)) < watch->ended_count) {
 		return true;
 	}
 	struct pawl_event event = event_blank(watch, PAWL_EVENT_PRESENT);
@@ -78,7 +82,9 @@ static bool tell_holder(struct pawl_watch *watch, const struct pawl_entry *entry
 
 bool watch_tell_present(struct pawl_watch *watch, const struct pawl_result *result) {
 	bool several = result->holder_count > 1;
-	const struct pawl_entry *entries = watch->prefix ? result->entries : several ? result->holders : &result->entry;
+	const struct pawl_entry *entries = watch->prefix ? result->entries
+		: several ? result->holders
+		: &result->entry;
 	size_t count = watch->prefix ? result->entry_count : several ? result->holder_count : 1;
 	bool alive = true;
 	for (size_t i = 0; alive && i < count; i++) {
@@ -111,10 +117,12 @@ static enum pawl_event_type type_of(enum client_event_type type) {
 }
 
 static bool holds_after(enum pawl_event_type type) {
-	return type == PAWL_EVENT_ACQUIRED || type == PAWL_EVENT_UPDATED || type == PAWL_EVENT_DOWNGRADED;
+	return type == PAWL_EVENT_ACQUIRED || type == PAWL_EVENT_UPDATED
+		|| type == PAWL_EVENT_DOWNGRADED;
 }
 
-static int copy_change(struct arena *arena, const struct client_event *from, struct pawl_event *to) {
+static int copy_change(struct arena *arena, const struct client_event *from,
+	struct pawl_event *to) {
 	int error = copy_entry(arena, &from->entry, &to->entry);
 	if (!error && from->type == CLIENT_EVENT_ASKED) {
 		error = value_bytes(arena, from->by, &to->entry.owner);
@@ -137,9 +145,18 @@ int watch_tell_change(struct pawl_watch *watch, const struct client_event *event
 }
 
 const char *pawl_event_name(enum pawl_event_type type) {
-	static const char *const names[] = { [PAWL_EVENT_PRESENT] = "present", [PAWL_EVENT_CURRENT] = "current",
-		[PAWL_EVENT_ACQUIRED] = "acquired", [PAWL_EVENT_UPDATED] = "updated", [PAWL_EVENT_DOWNGRADED] = "downgraded",
-		[PAWL_EVENT_RELEASED] = "released", [PAWL_EVENT_EXPIRED] = "expired", [PAWL_EVENT_LOST] = "lost",
-		[PAWL_EVENT_ASKED] = "asked", [PAWL_EVENT_OVERFLOW] = "overflow" };
-	return (unsigned)type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type] : "unknown";
+	static const char *const names[] = {
+		[PAWL_EVENT_PRESENT] = "present",
+		[PAWL_EVENT_CURRENT] = "current",
+		[PAWL_EVENT_ACQUIRED] = "acquired",
+		[PAWL_EVENT_UPDATED] = "updated",
+		[PAWL_EVENT_DOWNGRADED] = "downgraded",
+		[PAWL_EVENT_RELEASED] = "released",
+		[PAWL_EVENT_EXPIRED] = "expired",
+		[PAWL_EVENT_LOST] = "lost",
+		[PAWL_EVENT_ASKED] = "asked",
+		[PAWL_EVENT_OVERFLOW] = "overflow"
+	};
+	return (unsigned)type < sizeof(names) / sizeof(names[0]) && names[type] ? names[type]
+		: "unknown";
 }
